@@ -1,0 +1,61 @@
+# Two commands do everything on a fresh machine with Python 3.11 and make: `make demo` and `make test`.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := $(CURDIR)/.venv
+INSTALLED := $(VENV)/.installed
+export PATH := $(VENV)/bin:$(PATH)
+# One thread per process: the workflow runs one process per core.
+export OMP_NUM_THREADS := 1
+
+.PHONY: help install demo test test-long test-slurm lint format bench bench-all constraints clean
+
+help:  ## what can be made
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
+
+install: $(INSTALLED)  ## set up .venv
+
+$(INSTALLED): pyproject.toml envs/constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11 …")'
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --constraint envs/constraints.txt --editable '.[dev,slurm]'
+	@touch $@
+
+demo: $(INSTALLED)  ## run the study `quickstart` to its report
+	snakemake quickstart
+	@echo "Open results/quickstart/report.html"
+
+test: $(INSTALLED)  ## the tests (minutes)
+	pytest -n 2 --dist loadfile
+
+test-long: $(INSTALLED)  ## whole studies at smoke scale, kills, full disks and damaged files (tens of minutes)
+	pytest -m 'slow or study or faults'
+
+test-slurm: $(INSTALLED)  ## on a SLURM cluster of one node that is set up here (Debian or Ubuntu, root; half an hour)
+	pytest -m slurm tests/slurm
+
+lint: $(INSTALLED)  ## ruff, snakefmt, snakemake --lint
+	ruff check .
+	ruff format --check .
+	snakefmt --check Snakefile workflow
+	snakemake --lint
+
+format: $(INSTALLED)  ## put every file in the house style
+	ruff check --fix .
+	ruff format .
+	snakefmt Snakefile workflow
+
+bench: $(INSTALLED)  ## the trainer against plain PyTorch and Opacus
+	python benchmarks/trainer.py
+
+bench-all: bench  ## every benchmark
+	python benchmarks/vmf_noise.py
+	python benchmarks/dag.py
+
+constraints:  ## renew envs/constraints.txt from a fresh environment
+	rm -rf build/constraints && $(PYTHON) -m venv build/constraints
+	build/constraints/bin/pip install --quiet torch==2.13.0 '.[dev,slurm]'
+	(echo "# What the default install uses: exact versions, for pip's --constraint. Ranges are in pyproject.toml."; \
+	 echo "# Made by 'make constraints' in a fresh environment."; \
+	 build/constraints/bin/pip freeze | grep -v -i '^dp.leakage' | sed 's/+cpu$$//') > envs/constraints.txt
+
+clean:  ## remove .venv and caches; results stay
+	rm -rf $(VENV) build .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,35 @@
+"""What does a privacy budget buy in practice? Every study and every figure is a target: snakemake --list-target-rules"""
+
+from snakemake.utils import min_version
+
+min_version("9.27")
+
+
+configfile: "config.yaml"
+
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/data.smk"
+include: "workflow/rules/train.smk"
+include: "workflow/rules/attack.smk"
+include: "workflow/rules/figure.smk"
+
+
+onstart:
+    # A failed submission keeps what it finished (keep-incomplete), so nothing old may lie where something new is due:
+    # Snakemake would take it for that. On a workstation each job clears its own files as it begins.
+    if not workflow.local_exec:
+        for job in workflow.dag.needrun_jobs():
+            for file in job.output:
+                Path(file).unlink(missing_ok=True)
+
+
+onsuccess:
+    reports = [study.report for study in STUDIES.values() if study.report.exists()]
+    print("".join(f"Report: {path}\n" for path in reports), end="")
+
+
+onerror:
+    print(
+        "A job failed: its own words are above and in its log under logs/. What is finished stays."
+    )

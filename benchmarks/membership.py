@@ -1,0 +1,189 @@
+"""LiRA and RMIA with 16 reference models over 20,000 records, against the same models one by one in plain PyTorch.
+
+    python benchmarks/membership.py            # a minute or two; writes results/bench/membership.json
+    python benchmarks/membership.py --quick    # fewer epochs and records
+
+One process, one thread. The two ways of training and scoring take turns, and so do the two ways of comparing records in
+RMIA: so a busy neighbour slows them alike. Goals: five times faster from end to end; RMIA's comparisons in a fifth of
+the time and of the memory of a dense evaluation of all pairs.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from dp_leakage.training.launcher import ENVIRONMENT
+
+RESULTS = Path("results/bench/membership.json")
+REFERENCES, FEATURES, CLASSES = 16, 50, 100
+GOAL = 5.0
+ARCHITECTURES = {"softmax_regression": {}, "mlp": {"hidden": [64, 64]}}
+
+
+def main() -> None:
+    """Run the benchmark in a process that was started in the trainer's environment."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="fewer epochs and records")
+    arguments = parser.parse_args()
+    if any(os.environ.get(name) != value for name, value in ENVIRONMENT.items()):
+        sys.exit(subprocess.run([sys.executable, *sys.argv], env={**os.environ, **ENVIRONMENT}, check=False).returncode)
+    import torch
+
+    torch.set_num_threads(1)
+    records, epochs, rounds = (4000, 2, 1) if arguments.quick else (20_000, 3, 3)
+    rows = [end_to_end(name, records, epochs, rounds) for name in ARCHITECTURES]
+    rows.append(comparisons(records, rounds))
+    for row in rows:
+        print(json.dumps(row))
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    RESULTS.write_text(json.dumps(rows, indent=1) + "\n")
+    print(f"written: {RESULTS}")
+
+
+def end_to_end(name: str, records: int, epochs: int, rounds: int) -> dict:
+    """Training the references and both attacks' fit and score: as an ensemble, and model by model."""
+    import torch
+
+    from dp_leakage.attacks import ATTACKS
+    from dp_leakage.attacks.membership import lira, rmia
+    from dp_leakage.data.dataset import Dataset
+    from dp_leakage.models.architectures import build
+    from dp_leakage.models.ensemble import Ensemble
+    from dp_leakage.training.settings import TrainingSettings
+    from dp_leakage.training.trainer import train
+
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(records * 3 // 2, FEATURES)).astype(np.float32)
+    y = rng.integers(CLASSES, size=len(x))
+    half = records // 2
+    roles = {
+        "target_members": np.arange(half),
+        "target_nonmembers": np.arange(half, records),
+        "reference_pool": np.arange(records, len(x)),
+    }
+    data = Dataset(x, y, roles, np.array([], dtype=np.int64))
+    tensors = torch.from_numpy(x), torch.from_numpy(y)
+    subsets = torch.from_numpy(np.stack([rng.permutation(records)[:half] for _ in range(REFERENCES)]))
+    layers = build(name, (FEATURES,), CLASSES, **ARCHITECTURES[name])
+    settings = TrainingSettings(
+        optimizer="adam", learning_rate=0.01, epochs=epochs, batch_size=200, evaluate_every=epochs
+    )
+    target, _ = train(layers, *tensors, torch.arange(half)[None], [99], settings)
+
+    def attack(models: Ensemble) -> None:
+        for module, key in ((lira, "lira_online"), (rmia, "rmia_online")):
+            own = ATTACKS[key].settings
+            module.score(target, data, module.fit(models, data, own, 0), own, 0)
+
+    def ours() -> None:
+        models, _ = train(layers, *tensors, subsets, range(REFERENCES), settings)
+        attack(models)
+
+    def one_by_one() -> None:
+        modules = [plain_training(target.module(0), *tensors, rows, epochs) for rows in subsets]
+        plain_attacks(target.module(0), modules, tensors, subsets, roles)
+
+    times = in_turns([ours, one_by_one], rounds)
+    ratio = times[1] / times[0]
+    return {"what": f"end to end, {name}", "ours_s": times[0], "plain_s": times[1], "faster": ratio, "goal": GOAL}
+
+
+def plain_training(module, x, y, rows, epochs: int):
+    """One model as one would write it: `nn.Module`, autograd, `torch.optim.Adam`."""
+    import torch
+
+    for layer in module:
+        if hasattr(layer, "reset_parameters"):
+            layer.reset_parameters()
+    module.train().requires_grad_(True)
+    optimizer = torch.optim.Adam(module.parameters(), lr=0.01)
+    for _ in range(epochs):
+        for batch in rows[torch.randperm(len(rows))].split(200):
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(module(x[batch]), y[batch]).backward()
+            optimizer.step()
+    return module.eval()
+
+
+def plain_attacks(target, modules, tensors, subsets, roles) -> None:
+    """LiRA and RMIA model by model, RMIA by all pairs in blocks of rows."""
+    import torch
+
+    x, y = tensors
+    records = len(roles["target_members"]) + len(roles["target_nonmembers"])
+
+    def probability(module):
+        with torch.no_grad():
+            return torch.softmax(module(x), 1).gather(1, y[:, None])[:, 0].double().clamp(1e-12, 1 - 1e-12).numpy()
+
+    found = np.stack([probability(module) for module in modules])
+    of_target = probability(target)
+    inside = np.zeros((len(modules), len(x)), dtype=bool)
+    for row, rows in zip(inside, subsets.numpy(), strict=True):
+        row[rows] = True
+    margin, own = np.log(found / (1 - found))[:, :records], np.log(of_target / (1 - of_target))[:records]
+    held = inside[:, :records]
+    for which in (held, ~held):
+        mean = np.where(which, margin, 0).sum(0) / np.maximum(which.sum(0), 1)
+        deviation = np.sqrt(np.where(which, (margin - mean) ** 2, 0).sum() / which.sum())
+        (own - mean) / deviation
+    ratio = of_target / found.mean(0)
+    dense(np.log(ratio[:records])[None], np.log(ratio[records:])[None])
+
+
+def dense(of_x: np.ndarray, of_z: np.ndarray) -> np.ndarray:
+    """The share of z that each x dominates, by all N·Z pairs, a thousand rows at a time."""
+    blocks = (of_x[0, start : start + 1000, None] - of_z[0][None] >= 0 for start in range(0, of_x.shape[1], 1000))
+    return np.concatenate([block.mean(axis=1) for block in blocks])
+
+
+def comparisons(records: int, rounds: int) -> dict:
+    """RMIA's comparisons of N records with as many others: sorted, and all pairs."""
+    from dp_leakage.attacks.membership.rmia import dominated
+
+    rng = np.random.default_rng(0)
+    of_x, of_z = rng.normal(size=(2, 1, records))
+    np.testing.assert_allclose(dominated(of_x, of_z, 1.0)[0], dense(of_x, of_z), atol=1e-12)
+    ways = [lambda: dominated(of_x, of_z, 1.0), lambda: dense(of_x, of_z)]
+    times, memory = in_turns(ways, rounds), [peak(way) for way in ways]
+    return {
+        "what": "RMIA's comparisons",
+        "ours_s": times[0],
+        "dense_s": times[1],
+        "faster": times[1] / times[0],
+        "less_memory": memory[1] / memory[0],
+        "goal": GOAL,
+    }
+
+
+def in_turns(ways: list[Callable[[], object]], rounds: int) -> list[float]:
+    """Median seconds of each way over rounds in which they take turns, after one round to warm up."""
+    seconds: list[list[float]] = [[] for _ in ways]
+    for _ in range(rounds + 1):
+        for own, way in zip(seconds, ways, strict=True):
+            started = time.perf_counter()
+            way()
+            own.append(time.perf_counter() - started)
+    return [statistics.median(own[1:]) for own in seconds]
+
+
+def peak(way: Callable[[], object]) -> int:
+    """Most bytes that a call holds at once."""
+    tracemalloc.start()
+    way()
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return most
+
+
+if __name__ == "__main__":
+    main()

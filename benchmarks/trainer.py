@@ -1,0 +1,248 @@
+"""How long a private step takes, relative to a plain PyTorch step in the same process, for us and for others.
+
+    python benchmarks/trainer.py            # all tables, minutes; writes results/bench/trainer.json
+    python benchmarks/trainer.py --quick    # fewer repetitions
+    python benchmarks/trainer.py --profile mlp
+
+One process, one thread. All variants of a workload take turns, a block of steps each, and the medians over the rounds
+are compared: so a busy neighbour slows them alike.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+from dp_leakage.training.launcher import ENVIRONMENT
+
+RESULTS = Path("results/bench/trainer.json")
+RECORDS = 10_000
+ENSEMBLE = 30
+# Goals: a private step over a plain one, and how many times an ensemble is faster per model than Opacus' hooks.
+GOALS = {"softmax_regression": (0.6, 18.0), "mlp": (0.9, 22.0), "lenet28": (1.2, 2.4), "lenet32": (1.25, 2.4)}
+
+
+def main() -> None:
+    """Run the benchmark in a process that was started in the trainer's environment."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="few repetitions")
+    parser.add_argument("--profile", metavar="WORKLOAD", help="print where a step's time goes, and stop")
+    parser.add_argument(
+        "--only", metavar="WORKLOAD", action="append", help="this workload only, and write nothing; may be repeated"
+    )
+    parser.add_argument("--no-cell", action="store_true", help="leave out the whole cell")
+    arguments = parser.parse_args()
+    if any(os.environ.get(name) != value for name, value in ENVIRONMENT.items()):
+        command = [sys.executable, *sys.argv]
+        sys.exit(subprocess.run(command, env={**os.environ, **ENVIRONMENT}, check=False).returncode)
+    if arguments.profile:
+        profile(arguments.profile)
+        return
+    warnings.filterwarnings("ignore")  # Opacus' advice on hooks and secure generators, at each step
+    rounds = 5 if arguments.quick else 25
+    rows = compare(rounds, arguments.only)
+    if arguments.only:
+        return
+    if not arguments.no_cell:
+        rows.append(whole_cell(epochs=2 if arguments.quick else 10))
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    RESULTS.write_text(json.dumps(rows, indent=1) + "\n")
+    print(f"written: {RESULTS}")
+
+
+def ours(workload, x, y, models: int) -> Callable[[], None]:
+    """Our private step of ``models`` models, batches included."""
+    import torch
+
+    from dp_leakage.privacy.mechanism import Mechanism
+    from dp_leakage.training.settings import TrainingSettings
+    from dp_leakage.training.trainer import start, steps
+
+    settings = TrainingSettings(workload.optimizer, workload.learning_rate, epochs=10**9, batch_size=200)
+    mechanism = Mechanism(clip_norm=1.0, noise_multiplier=1.0)
+    subsets = torch.arange(len(x)).expand(models, -1)
+    with torch.inference_mode():
+        training = start(workload.layers(), x, y, subsets, range(models), settings, mechanism)
+
+    def endless():
+        while True:
+            yield from steps(training)
+
+    endless_steps = endless()
+
+    def step() -> None:
+        with torch.inference_mode():
+            next(endless_steps)
+
+    return step
+
+
+def compare(rounds: int, only: list[str] | None) -> list[dict]:
+    """The tables of single steps and of ensembles."""
+    import torch
+    from rivals import WORKLOADS, opacus_ghost, opacus_hooks, plain, plain_fused, vmap_grad
+
+    torch.set_num_threads(1)
+    rows: list[dict] = []
+    for workload in WORKLOADS:
+        if only and workload.name not in only:
+            continue
+        convolutional = len(workload.shape) == 3
+        x, y = workload.data(2_000 if convolutional else RECORDS)
+        variants = {
+            "plain": plain(workload, x, y),
+            "plain_fused": plain_fused(workload, x, y),
+            "ours": ours(workload, x, y, 1),
+            f"ours_ensemble{ENSEMBLE}": ours(workload, x, y, ENSEMBLE),
+            "opacus_hooks": opacus_hooks(workload, x, y),
+            "opacus_ghost": opacus_ghost(workload, x, y),
+            "vmap_grad": vmap_grad(workload, x, y),
+            "floor": products_and_noise(workload),
+        }
+        models = {name: ENSEMBLE if "ensemble" in name else 1 for name in variants}
+        # A block lasts about as long for all, and takes in whole epochs of ours where that is affordable.
+        block = dict.fromkeys(variants, 2 if convolutional else 50) | {
+            f"ours_ensemble{ENSEMBLE}": 1 if convolutional else 10
+        }
+        seconds = {name: time_ / models[name] for name, time_ in interleave(variants, block, rounds).items()}
+        print(f"\n{workload.name}: plain step {seconds['plain'] * 1e6:.0f} µs")
+        floor = seconds.pop("floor")
+        for name, value in seconds.items():
+            ratio, speedup = value / seconds["plain"], seconds["opacus_hooks"] / value
+            print(f"  {name:16s} {ratio:6.2f} × plain   {speedup:6.1f} × faster than Opacus' hooks", flush=True)
+            row = {"workload": workload.name, "variant": name, "ratio_to_plain": ratio}
+            rows.append(row | ({"speedup_over_opacus": speedup} if name.startswith("ours") else {}))
+        ratio, speedup = GOALS[workload.name]
+        print(f"  goals: ours ≤ {ratio} × plain, ensemble ≥ {speedup:g} × faster than Opacus' hooks")
+        if not convolutional:
+            print(
+                f"  products and noise alone: {floor / seconds['plain']:.2f} × plain, "
+                f"so no way to take a step is more than {seconds['opacus_hooks'] / floor:.1f} × faster here",
+                flush=True,
+            )
+    return rows
+
+
+def products_and_noise(workload) -> Callable[[], None]:
+    """What no way to take a step can leave out: the linear layers' products and a normal number per parameter."""
+    import torch
+
+    from dp_leakage.models.layers import Linear
+    from dp_leakage.models.products import add_outer, affine, times
+    from dp_leakage.training import flat
+
+    layers = [layer for layer in workload.layers() if isinstance(layer, Linear)]
+    operands = [
+        [torch.randn(1, *shape) for shape in ((200, n.inputs), (n.outputs, n.inputs), (n.outputs,), (200, n.outputs))]
+        for n in layers
+    ]
+    noise = torch.empty(flat.size(workload.layers()))
+
+    def step() -> None:
+        with torch.inference_mode():
+            for number, (x, weight, bias, delta) in enumerate(operands):
+                affine(x, weight, bias)
+                add_outer(weight, delta, x)
+                if number or len(workload.shape) > 1:
+                    times(delta, weight)
+            noise.normal_(0.0, 1.0)
+
+    return step
+
+
+def interleave(variants: dict[str, Callable[[], None]], block: dict[str, int], rounds: int) -> dict[str, float]:
+    """Median seconds per step of each variant; the variants take turns."""
+    seconds: dict[str, list[float]] = {name: [] for name in variants}
+    for turn in range(rounds + 1):
+        for name, step in variants.items():
+            begin = time.perf_counter()
+            for _ in range(block[name]):
+                step()
+            if turn:  # the first is for warming up
+                seconds[name].append((time.perf_counter() - begin) / block[name])
+    return {name: statistics.median(values) for name, values in seconds.items()}
+
+
+def whole_cell(epochs: int) -> dict:
+    """5 repeats and 5 shadow models of the MLP, 100 epochs of 10,000 records; Opacus' documented loop beside it.
+
+    Both are run for fewer epochs and scaled to 100, evaluation left out of both.
+    """
+    import torch
+    from opacus import PrivacyEngine
+    from rivals import BATCH, CLIP, NOISE, WORKLOADS
+    from torch.utils.data import DataLoader, TensorDataset
+
+    from dp_leakage.privacy.mechanism import Mechanism
+    from dp_leakage.training.settings import TrainingSettings
+    from dp_leakage.training.trainer import train
+
+    (workload,) = (w for w in WORKLOADS if w.name == "mlp")
+    x, y = workload.data(RECORDS)
+    settings = TrainingSettings("adam", 0.01, epochs=epochs, batch_size=BATCH, evaluate_every=epochs)
+    subsets = torch.arange(RECORDS).expand(5, -1)
+    begin = time.perf_counter()
+    private = Mechanism("poisson", clip_norm=CLIP, noise_multiplier=NOISE)
+    train(workload.layers(), x, y, subsets, range(5), settings, private)
+    train(workload.layers(), x, y, subsets, range(5), settings)
+    our_seconds = (time.perf_counter() - begin) * 100 / epochs
+
+    module = workload.module()
+    module, optimizer, loader = PrivacyEngine().make_private(
+        module=module,
+        optimizer=workload.torch_optimizer(module),
+        data_loader=DataLoader(TensorDataset(x, y), batch_size=BATCH),
+        noise_multiplier=NOISE,
+        max_grad_norm=CLIP,
+    )
+    plain_module = workload.module()
+    plain_optimizer = workload.torch_optimizer(plain_module)
+    plain_loader = DataLoader(TensorDataset(x, y), batch_size=BATCH, shuffle=True)
+    begin = time.perf_counter()
+    for one, its_optimizer, its_loader in ((module, optimizer, loader), (plain_module, plain_optimizer, plain_loader)):
+        for inputs, classes in its_loader:
+            its_optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(one(inputs), classes).backward()
+            its_optimizer.step()
+    opacus_seconds = (time.perf_counter() - begin) * 100 * 5
+    print(
+        f"\nwhole cell, MLP, 5 private repeats + 5 plain shadow models, n = {RECORDS}, 100 epochs\n"
+        f"  ours   {our_seconds:8.1f} s ({epochs} epochs run, scaled to 100)\n"
+        f"  Opacus {opacus_seconds:8.1f} s (1 epoch of 1 private and 1 plain model run, scaled)\n"
+        f"  {opacus_seconds / our_seconds:.1f} × faster",
+        flush=True,
+    )
+    return {
+        "workload": "cell_mlp",
+        "variant": "ours",
+        "seconds": our_seconds,
+        "opacus_seconds": opacus_seconds,
+        "speedup_over_opacus": opacus_seconds / our_seconds,
+        "note": f"5 private repeats + 5 plain shadows; ours: {epochs} epochs, Opacus: 1 epoch of 1 + 1; scaled to 100",
+    }
+
+
+def profile(name: str) -> None:
+    """Where one step's time goes, by operator."""
+    import torch
+    from rivals import WORKLOADS
+
+    torch.set_num_threads(1)
+    (workload,) = (w for w in WORKLOADS if w.name == name)
+    step = ours(workload, *workload.data(2_000), 1)
+    for _ in range(10):
+        step()
+    with torch.profiler.profile() as profiler:
+        for _ in range(50):
+            step()
+    print(profiler.key_averages().table(sort_by="self_cpu_time_total", row_limit=25))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""The attacks, by name. Importing this costs nothing: an attack's module is imported where it runs.
+
+A module defines ``score(target, data, fitted, settings, seed)`` → the score file's frame; one that learns
+from shadow or reference models first also ``fit(models, data, settings, seed)`` → arrays by name, run once
+for all cells that share the models. ``settings`` are the entry's defaults with the study's values over them;
+``seed`` is the same in all cells, so that what an attack draws at random is too.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class Attack:
+    """One line of the registry.
+
+    Attributes:
+        module: dotted name of the module that defines ``score`` (and ``fit``).
+        family: what the attack finds out.
+        needs: the auxiliary models that ``fit`` learns from; None where there is no ``fit``.
+        settings: every setting that the attack knows, with its default.
+    """
+
+    module: str
+    family: Literal["membership", "attribute", "inversion", "reconstruction"]
+    needs: Literal["shadow", "reference"] | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+MEMBERSHIP = "dp_leakage.attacks.membership"
+SHOKRI = {"per_class": True, "hidden": [64, 64], "learning_rate": 0.01, "epochs": 100, "batch_size": 100}
+# ``alpha`` is the level of an attack's own test, at which it flags: near the best advantage for weak and strong leaks.
+LIRA = {"online": False, "variance": "fixed", "queries": 1, "alpha": 0.25}
+RMIA = {"online": False, "a": "auto", "gamma": 1.0, "queries": 1, "alpha": 0.25}
+TREES = {"rounds": 100, "leaves": 15, "learning_rate": 0.1, "alpha": 0.25}
+
+ATTACKS = {
+    "yeom": Attack(f"{MEMBERSHIP}.yeom", "membership", None, {"probability_floor": 0.0}),
+    "shokri": Attack(f"{MEMBERSHIP}.shokri", "membership", "shadow", SHOKRI),
+    "lira": Attack(f"{MEMBERSHIP}.lira", "membership", "reference", LIRA),
+    "lira_online": Attack(f"{MEMBERSHIP}.lira", "membership", "reference", LIRA | {"online": True}),
+    "rmia": Attack(f"{MEMBERSHIP}.rmia", "membership", "reference", RMIA),
+    "rmia_online": Attack(f"{MEMBERSHIP}.rmia", "membership", "reference", RMIA | {"online": True}),
+    "attack_p": Attack(f"{MEMBERSHIP}.attack_p", "membership", None, {"alpha": 0.25}),
+    "attack_r": Attack(f"{MEMBERSHIP}.attack_r", "membership", "reference", {"queries": 1, "alpha": 0.25}),
+    "quantile_regression": Attack(f"{MEMBERSHIP}.quantile_regression", "membership", None, TREES),
+    "yeom_attribute": Attack(
+        "dp_leakage.attacks.attribute", "attribute", None, {"features": 5, "candidates": "quartiles"}
+    ),
+}

@@ -1,0 +1,100 @@
+"""Attribute inference (Yeom et al. 2018): of two values of a feature, guess the one with the lower loss."""
+
+import numpy as np
+import pandas as pd
+
+from dp_leakage.attacks.signals import losses, margins, target_records
+from dp_leakage.data.dataset import Dataset
+from dp_leakage.errors import UserError, nearest
+from dp_leakage.models.ensemble import Ensemble
+
+CANDIDATES = {"quartiles": "linear", "distinct_quartiles": "inverted_cdf"}  # rule → np.quantile's method
+
+
+def score(
+    target: Ensemble, data: Dataset, fitted: dict[str, np.ndarray] | None, settings: dict, seed: int
+) -> pd.DataFrame:
+    """Guesses single features of every target record from its other features and its label.
+
+    The two candidate values are quartiles of the feature over all target records, and what is asked is
+    whether the true value lies above the median, as in the released code of jayaraman2019. There the guess is
+    the candidate whose loss is likelier under N(0, training loss): the one with the lower loss. Equal losses
+    guess the lower value.
+
+    Args:
+        target: the R models under attack.
+        data: features, labels, roles; features are drawn from ``data.sensitive`` unless that is empty.
+        fitted: unused, the attack learns nothing.
+        settings: ``features``, how many to draw (of those with more than one value); ``candidates``:
+            ``quartiles`` of all values, or ``distinct_quartiles`` of the distinct values (median likewise; of
+            a binary feature they are its two values). Where most values are equal, both quartiles of all are,
+            and nothing can be told.
+        seed: draws the features.
+
+    Returns:
+        repeat int64, record int64, member bool, feature int64 (column of x, flattened), truth bool, guess
+        bool, score float32: by how much, in nats, the loss with the candidate on the true side is the lower
+        one. It is above 0 for a right guess, and higher means more likely a member.
+
+    Raises:
+        UserError: ``candidates`` is unknown, or too few features have two values.
+    """
+    record, member = target_records(data)
+    x, y = data.x[record], data.y[record]
+    columns = x.reshape(len(x), -1)
+    frames = []
+    for feature in drawn_features(columns, data.sensitive, settings["features"], seed):
+        values = columns[:, feature]
+        *tried, boundary = question(values, settings["candidates"])
+        low, high = (margins(target, _with(x, feature, value), y) for value in tried)
+        truth = np.broadcast_to(values > boundary, low.shape)
+        gap = losses(low) - losses(high)
+        frames.append(
+            {
+                "repeat": np.repeat(np.arange(target.size), len(record)),
+                "record": np.tile(record.astype(np.int64), target.size),
+                "member": np.tile(member, target.size),
+                "feature": np.full(low.size, feature),
+                "truth": truth.ravel(),
+                "guess": (high > low).ravel(),
+                "score": np.where(truth, gap, -gap).astype(np.float32).ravel(),
+            }
+        )
+    return pd.DataFrame({name: np.concatenate([f[name] for f in frames]) for name in frames[0]})
+
+
+def drawn_features(columns: np.ndarray, sensitive: np.ndarray, number: int, seed: int) -> np.ndarray:
+    """Draws ``number`` columns of (n, d) with more than one value, from ``sensitive`` unless it is empty.
+
+    Returns them ascending, int64.
+
+    Raises:
+        UserError: there are fewer such columns.
+    """
+    allowed = np.asarray(sensitive if len(sensitive) else np.arange(columns.shape[1]), dtype=np.int64)
+    varied = allowed[np.ptp(columns[:, allowed], axis=0) > 0]
+    if number > len(varied):
+        raise UserError(
+            f"attack yeom_attribute: key 'features' is {number}, but only {len(varied)} "
+            f"{'sensitive ' if len(sensitive) else ''}features have two values or more; valid is at most that"
+        )
+    return np.sort(np.random.default_rng(seed).permutation(varied)[:number])
+
+
+def question(values: np.ndarray, rule: str) -> tuple[float, float, float]:
+    """The low and the high value to try for a feature with these values, and the boundary between them.
+
+    See ``candidates`` in `score`.
+    """
+    if rule not in CANDIDATES:
+        raise UserError(f"attack yeom_attribute: key 'candidates' is '{rule}'; {nearest(rule, CANDIDATES)}")
+    judged = values if rule == "quartiles" else np.unique(values)
+    low, high = np.quantile(judged, [0.25, 0.75], method=CANDIDATES[rule])
+    return float(low), float(high), float(np.median(judged))
+
+
+def _with(x: np.ndarray, feature: int, value: float) -> np.ndarray:
+    """x with one feature of every record set to a value."""
+    changed = x.copy()
+    changed.reshape(len(x), -1)[:, feature] = value
+    return changed

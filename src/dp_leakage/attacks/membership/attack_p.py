@@ -1,0 +1,53 @@
+"""Attack P (Ye et al. 2022): is the loss below the α-quantile of the target model's losses on the population?"""
+
+import numpy as np
+import pandas as pd
+
+from dp_leakage.attacks.membership.references import population
+from dp_leakage.attacks.signals import losses, margins, membership_frame, target_records
+from dp_leakage.data.dataset import Dataset
+from dp_leakage.models.ensemble import Ensemble
+
+LARGEST_LOSS = 1000.0  # ends the quantile function, as 0 begins it: the choice of Privacy Meter's code
+
+
+def score(
+    target: Ensemble, data: Dataset, fitted: dict[str, np.ndarray] | None, settings: dict, seed: int
+) -> pd.DataFrame:
+    """Scores every target record with −α, α the least level at which the attack calls it a member; see `alpha_of`.
+
+    Args:
+        target: the R models under attack.
+        data: features, labels and roles; the population is the role ``reference_pool``.
+        fitted: unused, the attack needs no other model.
+        settings: ``alpha``: records are flagged up to that level.
+        seed: unused, nothing is drawn.
+
+    Raises:
+        UserError: ``reference_pool`` is empty.
+    """
+    record, _ = target_records(data)
+    others = population(data, "attack_p")
+    loss = losses(margins(target, data.x[record], data.y[record]))
+    outside = np.sort(losses(margins(target, data.x[others], data.y[others])), axis=1)
+    alpha = np.stack([alpha_of(row, o[:, None], np.searchsorted(o, row)) for row, o in zip(loss, outside, strict=True)])
+    return membership_frame(data, -alpha, alpha <= settings["alpha"])
+
+
+def alpha_of(loss: np.ndarray, others: np.ndarray, below: np.ndarray) -> np.ndarray:
+    """The least α in [0, 1] at which a loss is at most the α-quantile of others.
+
+    The quantiles are ``np.quantile``'s, linear between the sorted losses with 0 added below them and
+    `LARGEST_LOSS` above, so that α = 0 flags nothing and α = 1 everything.
+
+    Args:
+        loss: (n,), ≥ 0.
+        others: (k, n), or (k, 1) for all alike; ascending, NaN last where a record has fewer than k.
+        below: int64 (n,), how many of others are smaller than the loss.
+    """
+    available = np.isfinite(others).sum(axis=0)
+    column = np.broadcast_to(np.arange(others.shape[1]), loss.shape)
+    lower = np.where(below > 0, others[np.maximum(below - 1, 0), column], 0.0)
+    upper = np.where(below < available, others[np.minimum(below, len(others) - 1), column], LARGEST_LOSS)
+    within = np.divide(loss - lower, upper - lower, out=np.zeros_like(loss), where=upper > lower)
+    return np.minimum((below + within) / (available + 1), 1.0)

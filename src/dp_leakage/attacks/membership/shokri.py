@@ -1,0 +1,138 @@
+"""Shadow models (Shokri et al. 2017): networks learn from their outputs what a member's output looks like."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+import torch
+
+from dp_leakage.attacks.signals import logits, membership_frame, target_records
+from dp_leakage.data.dataset import Dataset
+from dp_leakage.errors import UserError
+from dp_leakage.models.architectures import build
+from dp_leakage.models.ensemble import Ensemble
+from dp_leakage.models.layers import Layers
+from dp_leakage.training.settings import TrainingSettings
+from dp_leakage.training.trainer import train
+
+
+def fit(models: Ensemble, data: Dataset, settings: dict, seed: int) -> dict[str, np.ndarray]:
+    """Trains the attack networks on the shadow models' probabilities for records in and out of their sets.
+
+    Each shadow gives as many out as in records, the out ones drawn from the rest of ``shadow_pool`` (where
+    that is smaller than its training set, so many of both). With ``per_class`` there is one network for each
+    class, as in jayaraman2019's released code; all take the same number of steps, so a smaller class's
+    records come up more often, and a class without shadow records learns from all of them. Otherwise one
+    network is also given the class, one-hot.
+
+    Args:
+        models: the shadow models; their ``train_indices`` say what is in.
+        data: features, labels and the role ``shadow_pool``.
+        settings: ``per_class``; ``hidden``, the widths of the ReLU layers; ``learning_rate`` of Adam,
+            ``epochs``, ``batch_size``.
+        seed: draws the out records, the networks' starts and their batches.
+
+    Returns:
+        The networks' parameters, float32, first axis the class (or one network).
+
+    Raises:
+        UserError: a shadow model was trained on the whole pool.
+    """
+    rng = np.random.default_rng(seed)
+    parts = list(_shadow_examples(models, data, rng))
+    probabilities, record, inside = (np.concatenate(column) for column in zip(*parts, strict=True))
+    label = data.y[record]
+    if settings["per_class"]:
+        x, groups = probabilities, [np.flatnonzero(label == c) for c in range(data.n_classes)]
+    else:
+        x, groups = _with_class(probabilities, label), [np.arange(len(label))]
+    longest = max(map(len, groups))
+    groups = [group if len(group) else np.arange(len(label)) for group in groups]
+    subsets = np.stack([np.resize(rng.permutation(group), longest) for group in groups])
+    networks, _ = train(
+        _layers(data, settings),
+        torch.from_numpy(x),
+        torch.from_numpy(inside),
+        torch.from_numpy(subsets),
+        rng.integers(2**62, size=len(groups)).tolist(),
+        TrainingSettings(
+            optimizer="adam",
+            learning_rate=settings["learning_rate"],
+            epochs=settings["epochs"],
+            batch_size=settings["batch_size"],
+            evaluate_every=settings["epochs"],
+        ),
+        None,
+    )
+    return {name: value.cpu().numpy() for name, value in networks.parameters.items()}
+
+
+def score(
+    target: Ensemble, data: Dataset, fitted: dict[str, np.ndarray] | None, settings: dict, seed: int
+) -> pd.DataFrame:
+    """Scores every target record with the attack networks' log-odds of "member", flagged above 0 (P above ½).
+
+    Log-odds, since probabilities round to 1 just where low false positive rates are decided.
+
+    Args:
+        target: the R models under attack.
+        data: features, labels and roles.
+        fitted: what `fit` returned for the same settings.
+        settings: as in `fit`.
+        seed: unused, nothing is drawn.
+    """
+    record, _ = target_records(data)
+    label = data.y[record]
+    tensors = {name: torch.from_numpy(value) for name, value in fitted.items()}
+    count = len(next(iter(tensors.values())))
+    networks = Ensemble.from_tensors(
+        _layers(data, settings), tensors | {"train_indices": torch.zeros((count, 0), dtype=torch.int64)}
+    )
+    member_logit = np.empty((target.size, len(record)))
+    for part, outputs in logits(target, data.x[record], data.n_classes):
+        probabilities = outputs.softmax(2).numpy()
+        for network, rows in _rows_of_networks(label[part], settings["per_class"]):
+            x = probabilities[:, rows].reshape(-1, data.n_classes)
+            if not settings["per_class"]:
+                x = _with_class(x, np.tile(label[part][rows], target.size))
+            out_in = networks.logits(torch.from_numpy(x), models=[network])[0].double().numpy()
+            member_logit[:, part.start + rows] = (out_in[:, 1] - out_in[:, 0]).reshape(target.size, -1)
+    return membership_frame(data, member_logit, member_logit > 0)
+
+
+def _shadow_examples(
+    models: Ensemble, data: Dataset, rng: np.random.Generator
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Of each shadow: probabilities float32 (n, C), their records (n,), and whether it saw them (n,)."""
+    for model, trained_on in enumerate(models.train_indices.cpu().numpy()):
+        rest = np.setdiff1d(data.roles["shadow_pool"], trained_on)
+        if not len(rest):
+            raise UserError(
+                f"attack shokri: shadow model {model} was trained on all {len(trained_on)} records of "
+                "'shadow_pool'; valid is a key 'shadow.size' below the pool's size"
+            )
+        size = min(len(trained_on), len(rest))
+        record = np.concatenate([_drawn(trained_on, size, rng), _drawn(rest, size, rng)])
+        outputs = [z[0].softmax(1).numpy() for _, z in logits(models, data.x[record], data.n_classes, [model])]
+        yield np.concatenate(outputs), record, np.repeat([1, 0], size)
+
+
+def _drawn(rows: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
+    return rows if size == len(rows) else rng.choice(rows, size, replace=False)
+
+
+def _rows_of_networks(label: np.ndarray, per_class: bool) -> list[tuple[int, np.ndarray]]:
+    """Which records each network judges."""
+    if not per_class:
+        return [(0, np.arange(len(label)))]
+    return [(int(c), np.flatnonzero(label == c)) for c in np.unique(label)]
+
+
+def _with_class(probabilities: np.ndarray, label: np.ndarray) -> np.ndarray:
+    """(n, 2C): the probabilities, then the class one-hot."""
+    return np.hstack([probabilities, np.eye(probabilities.shape[1], dtype=np.float32)[label]])
+
+
+def _layers(data: Dataset, settings: dict) -> Layers:
+    width = data.n_classes if settings["per_class"] else 2 * data.n_classes
+    return build("mlp", (width,), 2, hidden=settings["hidden"])

@@ -1,0 +1,120 @@
+"""Reading config.yaml and the study files: YAML, schema, overrides, scales. Every complaint is one sentence."""
+
+from collections.abc import Mapping
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dp_leakage.errors import UserError, nearest
+
+SCHEMAS = ("config", "study")
+Json = dict[str, Any]
+
+
+class _UniqueKeys(yaml.SafeLoader):
+    """YAML that refuses a key given twice: plain YAML keeps the last one without a word."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Json:
+        """A mapping whose keys all differ. Raises UserError for a repeated key."""
+        merge = "tag:yaml.org,2002:merge"
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value if key.tag != merge]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise UserError(
+                    f"{node.start_mark.name}: key '{key}' stands twice (line {node.start_mark.line + 1} on); keep one"
+                )
+        return super().construct_mapping(node, deep)
+
+
+def read_yaml(path: Path) -> Json:
+    """Reads a YAML mapping. Raises UserError where it is missing, no YAML, no mapping or repeats a key."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise UserError(f"{path} does not exist; valid is the path of a YAML file") from None
+    except (UnicodeDecodeError, OSError) as error:
+        raise UserError(f"{path} cannot be read as text ({error})") from None
+    loader = _UniqueKeys(text)
+    loader.name = str(path)
+    try:
+        value = loader.get_single_data()
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f", line {mark.line + 1}" if mark else ""
+        raise UserError(f"{path}{where} is not valid YAML: {getattr(error, 'problem', error)}") from None
+    finally:
+        loader.dispose()
+    if not isinstance(value, dict):
+        raise UserError(f"{path} holds {type(value).__name__}, not keys and values")
+    return value
+
+
+def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> Json:
+    """``base`` with ``changes``: mappings merge key by key, None removes a key, all else replaces."""
+    result = deepcopy(dict(base))
+    for key, value in changes.items():
+        if value is None:
+            result.pop(key, None)
+        elif isinstance(value, Mapping) and isinstance(result.get(key), Mapping):
+            result[key] = merged(result[key], value)
+        else:
+            result[key] = deepcopy(value)
+    return result
+
+
+def check(value: Json, schema: Json, where: str) -> None:
+    """Raises UserError with the first complaint of ``schema`` about ``value``: key, value and what is valid."""
+    import jsonschema
+
+    validator = jsonschema.Draft202012Validator(schema)
+    errors = sorted(validator.iter_errors(value), key=lambda e: (len(e.absolute_path), str(e.absolute_path)))
+    if errors:
+        raise UserError(_sentence(errors[0], where))
+
+
+def _sentence(error: Any, where: str) -> str:
+    while error.context:  # an anyOf: speak of the alternative that fits best
+        error = min(error.context, key=lambda e: (e.validator == "type", -len(e.absolute_path)))
+    key = ".".join(str(part) for part in error.absolute_path)
+    place = f"{where}: key '{key}'" if key else where
+    given, rule = error.instance, error.validator_value
+    match error.validator:
+        case "additionalProperties":
+            known = error.schema.get("properties", {})
+            unknown = sorted(name for name in given if name not in known)[0]
+            full = f"{key}.{unknown}" if key else unknown
+            return f"{where}: unknown key '{full}'; {nearest(unknown, known)}"
+        case "required":
+            missing = next(name for name in rule if name not in given)
+            return f"{place} lacks the key '{missing}'; it is required"
+        case "type":
+            hint = ""
+            if isinstance(given, str) and rule in ("number", "integer") and _is_number(given):
+                hint = f" (YAML reads {given} as text; write it like 1.0e-3, without quotes)"
+            return f"{place} is {given!r}; valid is a value of type {rule}{hint}"
+        case "enum":
+            return f"{place} is {given!r}; {nearest(given, rule)}"
+        case "minimum":
+            return f"{place} is {given!r}; valid is {rule} or more"
+        case "maximum":
+            return f"{place} is {given!r}; valid is {rule} or less"
+        case "exclusiveMinimum":
+            return f"{place} is {given!r}; valid is more than {rule}"
+        case "exclusiveMaximum":
+            return f"{place} is {given!r}; valid is less than {rule}"
+        case "minItems" | "minProperties" | "minLength":
+            return f"{place} is empty; valid is at least {rule}"
+        case "pattern":
+            return f"{place} is {given!r}; valid is a name of small letters, digits and _ that begins with a letter"
+        case _:
+            return f"{place} is {given!r}; {error.message}"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

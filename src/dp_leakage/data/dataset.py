@@ -1,0 +1,27 @@
+"""What a prepared data set is, for every other module."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Dataset(NamedTuple):
+    """Features, labels and the index sets of a study's split.
+
+    Attributes:
+        x: float32, (n, d) or (n, channels, height, width).
+        y: int64, (n,), classes 0 … n_classes-1.
+        roles: role name → int64 row numbers of ``x``: ``target_members``, ``target_nonmembers``,
+            ``shadow_pool``, ``reference_pool``, …; roles do not overlap.
+        sensitive: int64 columns of ``x`` that attribute inference may ask for; empty means any column.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    roles: dict[str, np.ndarray]
+    sensitive: np.ndarray
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes, counted over all records."""
+        return int(self.y.max()) + 1

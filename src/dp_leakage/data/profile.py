@@ -1,0 +1,104 @@
+"""What a user should know of their data before believing a number computed from it."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from dp_leakage.data.raw import Raw
+from dp_leakage.data.splits import duplicates
+
+FEW_RECORDS = 200  # in a role; an advantage over 200 + 200 records has a standard error of 0.05
+FEW_PER_CLASS = 10
+SHOWN = 5  # names in a sentence
+
+
+def profile(raw: Raw, roles: Mapping[str, np.ndarray]) -> list[str]:
+    """Plain sentences on what makes ``raw``, split into ``roles`` (role → rows), hard to judge by, if any.
+
+    Said are: too few records in a role, too few of a class among the members, classes that are absent there,
+    one class, one class that is most of them, constant columns, and records that occur in two roles or twice
+    in one.
+    """
+    members = roles.get("target_members", np.arange(len(raw.y)))
+    return [
+        *_few_records(roles),
+        *_classes(raw, members),
+        *_constant_columns(raw, members),
+        *_duplicates(raw, roles),
+    ]
+
+
+def _few_records(roles: Mapping[str, np.ndarray]) -> list[str]:
+    sizes = {role: len(rows) for role, rows in roles.items()}
+    said = [
+        f"{role} has only {n} records; at least {FEW_RECORDS} are advisable."
+        for role, n in sizes.items()
+        if n < FEW_RECORDS
+    ]
+    if said and {"target_members", "target_nonmembers"} <= sizes.keys():
+        m, n = sizes["target_members"], sizes["target_nonmembers"]
+        error = np.sqrt(0.25 / m + 0.25 / n)
+        said.append(
+            f"With {m} members and {n} non-members a membership advantage has a standard error of up to {error:.2f}."
+        )
+    return said
+
+
+def _classes(raw: Raw, members: np.ndarray) -> list[str]:
+    counts = np.bincount(raw.y[members], minlength=len(raw.class_names))
+    present = np.flatnonzero(counts)
+    if len(present) == 1:
+        return [f"All target_members are of the class {raw.class_names[present[0]]}; there is nothing to learn."]
+    said = []
+    absent = [raw.class_names[c] for c in np.flatnonzero(counts == 0)]
+    if absent:
+        said.append(f"{_count(absent, 'class', 'classes')} among target_members without any record: {_listed(absent)}.")
+    few = [f"{raw.class_names[c]} ({counts[c]})" for c in present if counts[c] < FEW_PER_CLASS]
+    if few:
+        said.append(
+            f"{_count(few, 'class', 'classes')} with fewer than {FEW_PER_CLASS} target_members: {_listed(few)}."
+        )
+    top = int(counts.argmax())
+    share = counts[top] / counts.sum()
+    if share > 0.5 + 0.5 / len(present):
+        said.append(
+            f"{share:.0%} of target_members are of the class {raw.class_names[top]}: guessing it always is "
+            "that accurate."
+        )
+    return said
+
+
+def _constant_columns(raw: Raw, members: np.ndarray) -> list[str]:
+    if raw.x.ndim != 2:
+        return []
+    constant = np.flatnonzero(raw.x[members].min(axis=0) == raw.x[members].max(axis=0))
+    names = [raw.feature_names[c] if raw.feature_names else f"column {c}" for c in constant]
+    if not names:
+        return []
+    said = [f"{_count(names, 'feature', 'features')} with one value in all target_members: {_listed(names)}."]
+    hidden = [name for c, name in zip(constant, names, strict=True) if c in raw.sensitive]
+    if hidden:
+        said.append(f"Attribute inference has nothing to guess in {_listed(hidden)}.")
+    return said
+
+
+def _duplicates(raw: Raw, roles: Mapping[str, np.ndarray]) -> list[str]:
+    said = []
+    for (a, b), count in duplicates(raw.x, roles).items():
+        if a == b:
+            said.append(f"{_count(count, 'record', 'records')} of {a} repeat another one of it.")
+        else:
+            said.append(
+                f"{_count(count, 'record', 'records')} of {a} also occur in {b}, where no attack can tell them apart."
+            )
+    return said
+
+
+def _count(things: list | int, one: str, many: str) -> str:
+    n = things if isinstance(things, int) else len(things)
+    return f"{n:,} {one if n == 1 else many}"
+
+
+def _listed(names: list[str]) -> str:
+    rest = len(names) - SHOWN
+    return ", ".join(names[:SHOWN]) + (f" and {rest:,} more" if rest > 0 else "")

@@ -1,0 +1,288 @@
+"""Features made smaller and of one length: scaling, PCA, differentially private PCA, unit rows.
+
+PCA, scaling and everything else that is fitted here on private records lies outside the privacy budget, as in
+the papers, except for the private PCA.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from dp_leakage.data.dataset import Dataset
+from dp_leakage.errors import UserError, nearest
+
+CHUNK = 2048  # rows turned to float64 at a time
+MAX_SQUARE = 16_384  # features up to which a square matrix of them is formed (2 GiB in float64)
+
+SETTINGS: dict[str, object] = {
+    "scale": "none",  # none | standard | range
+    "method": "none",  # none | pca | private_pca
+    "components": None,  # of pca and private_pca
+    "noise": None,  # of private_pca: noise multiplier
+    "whiten": False,  # divide each component by its standard deviation
+    "row_norm": False,  # divide each row by its ℓ2 norm
+    "fit_on": "all",  # all records that have a role, or a list of roles
+}
+
+SENSITIVITY = {"add_remove": 1.0, "replace_one": np.sqrt(2.0)}
+"""ℓ2 sensitivity of the upper triangle of Σ u uᵀ over records of ℓ2 norm at most 1, by neighbour relation.
+
+‖u uᵀ‖_F = ‖u‖² ≤ 1, and ‖u uᵀ − v vᵀ‖_F² = ‖u‖⁴ + ‖v‖⁴ − 2(u·v)² ≤ 2; the triangle is part of the matrix.
+"""
+
+
+class Projection(NamedTuple):
+    """A linear map to fewer features: ``(x − mean) @ components.T``.
+
+    Attributes:
+        mean: float64, (d,).
+        components: float64, (k, d), orthonormal rows; in each the entry of largest size is positive.
+        variance: float64, (k,), variance of each component over the fitted records (mean square for the
+            private one).
+    """
+
+    mean: np.ndarray
+    components: np.ndarray
+    variance: np.ndarray
+
+
+def project(dataset: Dataset, settings: dict, seed: int) -> tuple[Dataset, tuple[str, ...]]:
+    """The data set with its features scaled, projected and normalised as ``settings`` says (see ``SETTINGS``).
+
+    Args:
+        dataset: images are flattened where a step needs rows.
+        settings: ``scale`` (standard: zero mean, unit variance; range: to [0, 1]), then ``method``, then
+            ``row_norm``; what is fitted is fitted on the records of the roles ``fit_on``.
+        seed: of the private PCA's noise.
+
+    Returns:
+        The new data set, and sentences for the report. With PCA it has no sensitive columns.
+
+    Raises:
+        UserError: an unknown key or value, too many components, or sensitive columns that PCA would dissolve.
+    """
+    settings = _checked(dataset, settings)
+    roles = dataset.roles if settings["fit_on"] == "all" else settings["fit_on"]
+    rows = np.sort(np.concatenate([dataset.roles[role] for role in roles]))
+    x, notes = dataset.x, []
+    if settings["scale"] != "none":
+        x = scale(x, rows, settings["scale"])
+        notes.append(f"Features scaled ({settings['scale']}), fitted on {len(rows):,} records.")
+    if settings["method"] != "none":
+        k = settings["components"]
+        if settings["method"] == "pca":
+            fitted = fit_pca(x, rows, k)
+            notes.append(f"PCA to {k} components, fitted on {len(rows):,} records without privacy.")
+        else:
+            fitted = fit_private_pca(x, rows, k, settings["noise"], seed)
+            notes.append(
+                f"Private PCA to {k} components at noise multiplier {settings['noise']:g}, fitted on "
+                f"{len(rows):,} records."
+            )
+        x = apply(x, fitted, whiten=settings["whiten"])
+        dataset = dataset._replace(sensitive=np.empty(0, np.int64))
+    if settings["row_norm"]:
+        x, zeros = unit_rows(x)
+        notes.append(
+            "Each record divided by its ℓ2 norm." + (f" {zeros} records are all zero and stay so." if zeros else "")
+        )
+    return dataset._replace(x=x), tuple(notes)
+
+
+def scale(x: np.ndarray, rows: np.ndarray, how: str) -> np.ndarray:
+    """Each feature shifted and stretched, over ``rows`` to zero mean and unit variance or to [0, 1].
+
+    Args:
+        x: (n, …).
+        rows: int64, the records that say how far.
+        how: ``standard`` or ``range``.
+
+    Returns:
+        float32 of the shape of ``x``; a feature that is constant over ``rows`` is only shifted.
+    """
+    if how == "range":
+        shift = np.min([part.min(axis=0) for part in _chunks(x, rows)], axis=0)
+        stretch = np.max([part.max(axis=0) for part in _chunks(x, rows)], axis=0) - shift
+    else:
+        shift = sum(part.sum(axis=0) for part in _chunks(x, rows)) / len(rows)
+        stretch = np.sqrt(sum(((part - shift) ** 2).sum(axis=0) for part in _chunks(x, rows)) / len(rows))
+    stretch = np.where(stretch > 1e-12 * np.maximum(1, np.abs(shift)), stretch, 1.0)
+    return _by_chunks(x, x.shape[1:], lambda part: (part - shift) / stretch)
+
+
+def fit_pca(x: np.ndarray, rows: np.ndarray, components: int) -> Projection:
+    """Principal components of ``x[rows]``, largest variance first, the same as scikit-learn's up to rounding.
+
+    The covariance is summed in float64 over chunks of rows, so no float64 copy of ``x`` is made; where there
+    are fewer records than features the (n, n) Gram matrix is used instead.
+
+    Raises:
+        UserError: more components than the records span.
+    """
+    d = int(np.prod(x.shape[1:]))
+    if not 1 <= components <= min(len(rows) - 1, d):
+        raise UserError(
+            f"components: {components}; {len(rows):,} records of {d:,} features allow 1 to {min(len(rows) - 1, d):,}"
+        )
+    mean = sum(part.sum(axis=0) for part in _chunks(x, rows, flat=True)) / len(rows)
+    by_covariance = d <= len(rows)
+    if min(len(rows), d) > MAX_SQUARE:
+        raise UserError(
+            f"fit_on: {len(rows):,} records of {d:,} features; PCA takes up to {MAX_SQUARE:,} of the one or the other"
+        )
+    if by_covariance:
+        values, vectors = _largest(_scatter(x, rows, mean), components)
+    else:
+        values, vectors = _largest(_gram(x, rows, mean), components)
+    rank = int((values > 1e-10 * max(values[0], np.finfo(float).tiny)).sum())
+    if rank < components:
+        raise UserError(
+            f"components: {components}, but the {len(rows):,} records vary in {rank} directions only; set at "
+            f"most {rank}"
+        )
+    if not by_covariance:
+        starts = range(0, len(rows), CHUNK)
+        parts = zip(starts, _chunks(x, rows, flat=True), strict=True)
+        vectors = sum((part - mean).T @ vectors[i : i + len(part)] for i, part in parts) / np.sqrt(values)
+    return Projection(mean, _signed(vectors.T), values / (len(rows) - 1))
+
+
+def fit_private_pca(x: np.ndarray, rows: np.ndarray, components: int, noise: float, seed: int) -> Projection:
+    """Differentially private PCA (Abadi et al. 2016, §4; Dwork et al. 2014, "Analyze Gauss").
+
+    The eigenvectors of largest eigenvalue of ``noisy_second_moment``. One Gaussian mechanism with noise
+    multiplier ``noise`` under add/remove of a record, and ``noise``/√2 under replacement (see
+    ``SENSITIVITY``); nothing is centred, and what is done with the directions afterwards costs nothing more.
+    ``variance`` is post-processed too (the number of records counts as public), and may be negative.
+
+    Raises:
+        UserError: too many features or components, or a negative noise.
+    """
+    d = int(np.prod(x.shape[1:]))
+    if not 1 <= components <= d:
+        raise UserError(f"components: {components}; private PCA of {d:,} features allows 1 to {d:,}")
+    values, vectors = _largest(noisy_second_moment(x, rows, noise, seed), components)
+    return Projection(np.zeros(d), _signed(vectors.T), values / len(rows))
+
+
+def noisy_second_moment(x: np.ndarray, rows: np.ndarray, noise: float, seed: int) -> np.ndarray:
+    """Σ u uᵀ over the records of ``rows``, each scaled to ℓ2 norm 1, plus symmetric noise: float64, (d, d).
+
+    The entries on and above the diagonal get independent Gaussian noise of standard deviation ``noise``; those below
+    mirror them.
+    """
+    d = int(np.prod(x.shape[1:]))
+    if d > MAX_SQUARE:
+        raise UserError(
+            f"method: private_pca needs a matrix of all pairs of {d:,} features; valid are up to "
+            f"{MAX_SQUARE:,} features"
+        )
+    if noise < 0:
+        raise UserError(f"noise: {noise}; valid are numbers from 0 on")
+    moment = np.triu(_scatter(x, rows, np.zeros(d), unit=True))
+    rng = np.random.default_rng(seed)
+    for row in range(d):
+        moment[row, row:] += noise * rng.standard_normal(d - row)
+    return moment + np.triu(moment, 1).T
+
+
+def apply(x: np.ndarray, projection: Projection, whiten: bool = False) -> np.ndarray:
+    """The records in the new features, float32 (n, k); with ``whiten`` of unit variance where fitted.
+
+    Raises:
+        UserError: a component has no positive variance to whiten by (private PCA at high noise).
+    """
+    matrix = projection.components.T
+    if whiten:
+        if projection.variance.min() <= 0:
+            raise UserError(
+                "whiten: a component has no positive variance to divide by; set whiten: false or fewer components"
+            )
+        matrix = matrix / np.sqrt(projection.variance)
+    return _by_chunks(x, (matrix.shape[1],), lambda part: (part.reshape(len(part), -1) - projection.mean) @ matrix)
+
+
+def unit_rows(x: np.ndarray) -> tuple[np.ndarray, int]:
+    """Each record divided by its ℓ2 norm (over all its values), and how many are zero, which stay zero."""
+    norms = np.concatenate([np.linalg.norm(part, axis=1) for part in _chunks(x, np.arange(len(x)), flat=True)])
+    safe = np.where(norms > 0, norms, 1.0).astype(np.float32).reshape(-1, *[1] * (x.ndim - 1))
+    return x / safe, int((norms == 0).sum())
+
+
+def _checked(dataset: Dataset, settings: dict) -> dict:
+    for key in settings:
+        if key not in SETTINGS:
+            raise UserError(f"projection: unknown key {key!r}; {nearest(key, SETTINGS)}")
+    settings = SETTINGS | settings
+    for key, valid in (("scale", ("none", "standard", "range")), ("method", ("none", "pca", "private_pca"))):
+        if settings[key] not in valid:
+            raise UserError(f"projection: {key} is {settings[key]!r}; {nearest(settings[key], valid)}")
+    for role in [] if settings["fit_on"] == "all" else settings["fit_on"]:
+        if role not in dataset.roles:
+            raise UserError(f"projection: fit_on names {role!r}; {nearest(role, ['all', *dataset.roles])}")
+    needed = {"none": (), "pca": ("components",), "private_pca": ("components", "noise")}[settings["method"]]
+    for key in needed:
+        if settings[key] is None:
+            raise UserError(f"projection: {key} is missing; method {settings['method']} needs it")
+    if settings["method"] == "private_pca" and settings["scale"] != "none":
+        raise UserError("projection: scale is fitted without privacy, so method private_pca needs scale: none")
+    if settings["method"] != "none" and len(dataset.sensitive):
+        raise UserError(
+            f"projection: method {settings['method']} mixes the sensitive columns into others; set method: "
+            "none or name no sensitive columns"
+        )
+    return settings
+
+
+def _chunks(x: np.ndarray, rows: np.ndarray, flat: bool = False) -> Iterator[np.ndarray]:
+    for start in range(0, len(rows), CHUNK):
+        part = x[rows[start : start + CHUNK]].astype(np.float64)
+        yield part.reshape(len(part), -1) if flat else part
+
+
+def _by_chunks(x: np.ndarray, shape: tuple[int, ...], change) -> np.ndarray:
+    new = np.empty((len(x), *shape), np.float32)
+    for start in range(0, len(x), CHUNK):
+        new[start : start + CHUNK] = change(x[start : start + CHUNK].astype(np.float64))
+    return new
+
+
+def _scatter(x: np.ndarray, rows: np.ndarray, mean: np.ndarray, unit: bool = False) -> np.ndarray:
+    """Upper triangle of Σ (u − mean)(u − mean)ᵀ, float64 (d, d); with ``unit`` each u has ℓ2 norm 1."""
+    from scipy.linalg.blas import dsyrk
+
+    total = np.zeros((len(mean), len(mean)), order="F")
+    for part in _chunks(x, rows, flat=True):
+        if unit:
+            norms = np.linalg.norm(part, axis=1, keepdims=True)
+            part /= np.where(norms > 0, norms, 1.0)
+        part -= mean
+        total = dsyrk(1.0, part.T, beta=1.0, c=total, overwrite_c=True)  # half the work of a full product
+    return total
+
+
+def _gram(x: np.ndarray, rows: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Upper triangle of the (n, n) products of the centred records, float64."""
+    from scipy.linalg.blas import dsyrk
+
+    flat = x.reshape(len(x), -1)
+    total = np.zeros((len(rows), len(rows)), order="F")
+    for start in range(0, flat.shape[1], CHUNK):
+        part = flat[rows, start : start + CHUNK].astype(np.float64) - mean[start : start + CHUNK]
+        total = dsyrk(1.0, part, beta=1.0, c=total, overwrite_c=True)
+    return total
+
+
+def _largest(upper: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The k largest eigenvalues, falling, and their eigenvectors (n, k), from a matrix's upper triangle."""
+    from scipy.linalg import eigh
+
+    n = len(upper)
+    values, vectors = eigh(upper, lower=False, subset_by_index=[n - k, n - 1], overwrite_a=True, check_finite=False)
+    return values[::-1], vectors[:, ::-1]
+
+
+def _signed(components: np.ndarray) -> np.ndarray:
+    largest = np.abs(components).argmax(axis=1)
+    return components * np.sign(components[np.arange(len(components)), largest])[:, None]

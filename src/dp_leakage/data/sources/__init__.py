@@ -1,0 +1,1 @@
+"""One module per file format; each defines ``load(spec, data_dir) -> Raw``."""

@@ -1,0 +1,123 @@
+"""The user's own arrays in an ``.npz`` file: x and y, or x_train, y_train, x_test, y_test."""
+
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from dp_leakage.data.raw import Raw, check_finite, encode_labels, ranges
+from dp_leakage.data.trees import sha256_of
+from dp_leakage.errors import UserError, nearest
+
+
+def load(spec: dict, data_dir: Path) -> Raw:
+    """Records of ``path``; ``x`` and ``y`` name the arrays, else x and y, or x_train, y_train, x_test and
+    y_test are read.
+
+    An x of (n, d) is a table. Images are (n, height, width) or, by ``layout``, (n, channels, height, width)
+    ``nchw`` or (n, height, width, channels) ``nhwc``; it is guessed where only one has 1 or 3 channels.
+    Images of whole numbers are divided by 255.
+
+    Raises:
+        UserError: the file is damaged, holds Python objects, or its arrays do not fit together.
+    """
+    path = Path(spec["path"]).expanduser()
+    arrays = _arrays(path, spec)
+    if len(arrays) == 2:
+        (x, y), given = arrays.values(), {}
+    else:
+        x_train, y_train, x_test, y_test = arrays.values()
+        if x_train.shape[1:] != x_test.shape[1:]:
+            raise UserError(
+                f"{path}: x_train has records of shape {x_train.shape[1:]}, x_test of {x_test.shape[1:]}; "
+                "they must agree"
+            )
+        x, y = np.concatenate([x_train, x_test]), np.concatenate([y_train, y_test])
+        given = ranges(train=len(x_train), test=len(x_test))
+    x = _features(x, spec.get("layout"), f"{path}: {next(iter(arrays))}")
+    check_finite(x, str(path))
+    y, class_names = encode_labels(y, f"{path}: {list(arrays)[1]}")
+    features = tuple(f"feature_{i}" for i in range(x.shape[1])) if x.ndim == 2 else ()
+    sensitive = np.array(spec.get("sensitive", []), np.int64)
+    if sensitive.size and (x.ndim != 2 or sensitive.max() >= x.shape[1]):
+        valid = f"0 to {x.shape[1] - 1}" if x.ndim == 2 else "none, as these are images"
+        raise UserError(f"sensitive: {spec['sensitive']} are not columns of {path}; valid are {valid}")
+    return Raw(x, y, class_names, features, sensitive, given, sha256={path.name: sha256_of(path)})
+
+
+def _arrays(path: Path, spec: dict) -> dict[str, np.ndarray]:
+    """The named arrays in the order x, y or x_train, y_train, x_test, y_test."""
+    if not path.is_file():
+        raise UserError(f"{path}: no such file")
+    try:
+        archive = np.load(path, allow_pickle=False)
+        if isinstance(archive, np.ndarray):
+            raise UserError(f"{path}: holds a single array; valid is an .npz file with x and y")
+        with archive:
+            wanted = _wanted(archive, path, spec)
+            arrays = {name: archive[name] for name in wanted}
+    except UserError:
+        raise
+    except (
+        ValueError,
+        OSError,
+        EOFError,
+        KeyError,
+        zlib.error,
+        zipfile.BadZipFile,
+    ) as error:
+        if "pickle" in str(error):
+            raise UserError(
+                f"{path}: holds Python objects (pickle), which are never loaded; save plain arrays of numbers or texts"
+            ) from error
+        raise UserError(f"{path}: cannot be read, it is damaged or no .npz archive of arrays ({error})") from error
+    for x_name, y_name in zip(wanted[::2], wanted[1::2], strict=True):
+        x, y = arrays[x_name], arrays[y_name] = arrays[x_name], _flat(arrays[y_name])
+        if y.ndim != 1 or x.ndim < 2 or len(x) != len(y):
+            raise UserError(
+                f"{path}: {x_name} has shape {x.shape} and {y_name} {y.shape}; valid are (n, d) or images, "
+                "and (n,) labels"
+            )
+    return arrays
+
+
+def _wanted(archive: np.lib.npyio.NpzFile, path: Path, spec: dict) -> list[str]:
+    split = ["x_train", "y_train", "x_test", "y_test"]
+    if not {"x", "y"} & spec.keys() and not {"x", "y"} & set(archive.files) and set(split) <= set(archive.files):
+        return split
+    names = [spec.get("x", "x"), spec.get("y", "y")]
+    for key, name in zip("xy", names, strict=True):
+        if name not in archive.files:
+            raise UserError(f"{key}: {path} has no array {name!r}; {nearest(name, archive.files)}")
+    return names
+
+
+def _flat(y: np.ndarray) -> np.ndarray:
+    return y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+
+
+def _features(x: np.ndarray, layout: str | None, where: str) -> np.ndarray:
+    """float32 (n, d) or (n, channels, height, width)."""
+    if x.dtype.kind not in "biuf":
+        raise UserError(f"{where} holds values of type {x.dtype}; valid are real numbers")
+    if x.ndim == 2:
+        with np.errstate(over="ignore"):  # becomes an infinity, which is refused
+            return x.astype(np.float32)
+    if x.ndim == 3:
+        x = x[:, None]
+    elif x.ndim == 4:
+        layouts = [name for name, axis in (("nchw", 1), ("nhwc", 3)) if x.shape[axis] in (1, 3)]
+        if layout is None and len(layouts) != 1:
+            raise UserError(
+                f"{where} has shape {x.shape}, whose channels (1 or 3) are not plain to see; set layout: nchw or nhwc"
+            )
+        if (layout or layouts[0]) == "nhwc":
+            x = x.transpose(0, 3, 1, 2)
+    else:
+        raise UserError(f"{where} has {x.ndim} dimensions; valid are 2 (table), 3 (grey images) and 4 (images)")
+    if x.dtype.kind in "iu":
+        if x.min() < 0 or x.max() > 255:
+            raise UserError(f"{where} has pixels from {x.min()} to {x.max()}; whole-number pixels must lie in 0 to 255")
+        return np.divide(x, np.float32(255), dtype=np.float32)
+    return np.ascontiguousarray(x, np.float32)

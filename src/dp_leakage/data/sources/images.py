@@ -1,0 +1,167 @@
+"""Folders of images, one folder per class: the user's own, LFW and Faces94; also inside a zip or tar."""
+
+import io
+import os
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+import numpy as np
+
+from dp_leakage.data.fetch import Remote, checksum_note, download, find
+from dp_leakage.data.raw import Raw, encode_labels
+from dp_leakage.data.splits import balanced
+from dp_leakage.data.trees import Tree, open_tree, sha256_of, sha256_of_parts
+from dp_leakage.errors import UserError
+
+SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".ppm", ".pgm", ".tif", ".tiff", ".webp"}
+FORMATS = ("PNG", "JPEG", "BMP", "GIF", "PPM", "TIFF", "WEBP")
+SPLITS = {"train", "test", "val", "valid", "validation"}  # top folders that are a split, not classes
+MAX_BYTES = 8 * 2**30
+
+
+class Official(NamedTuple):
+    """A published set of images: the archives that we know, the one to get first, and its counts."""
+
+    remotes: tuple[Remote, ...]
+    images: int
+    classes: int
+
+
+# LFW: copies and SHA-256 sums of scikit-learn's datasets/_lfw.py. Faces94: no checksum is published.
+OFFICIAL = {
+    "lfw": Official(
+        (Remote("lfw.tgz", "https://ndownloader.figshare.com/files/5976018",
+                "sha256:055f7d9c632d7370e6fb4afc7468d40f970c34a80d4c6f50ffec63f5a8d536c0"),
+         Remote("lfw-funneled.tgz", "https://ndownloader.figshare.com/files/5976015",
+                "sha256:b47c8422c8cded889dc5a13418c4bc2abbda121092b3533a83306f90d900100a")),
+        13_233, 5_749,
+    ),
+    "faces94": Official(
+        (Remote("faces94.zip", "http://cswww.essex.ac.uk/mv/allfaces/faces94.zip", None),), 153 * 20, 153
+    ),
+}  # fmt: skip
+
+
+def load(spec: dict, data_dir: Path) -> Raw:
+    """Images below ``path``, or a published set's in ``data_dir``.
+
+    ``size`` resizes, ``channels`` turns to grey or colour, ``min_per_class`` drops small classes,
+    ``per_class`` draws that many images of each class (by ``seed``, 0 if not given) and drops classes with
+    fewer.
+    """
+    if "path" in spec:
+        return read(Path(spec["path"]).expanduser(), spec)
+    source = spec["source"]
+    official = OFFICIAL[source]
+    folder = data_dir / source
+    archive = find(data_dir, source, [remote.file for remote in official.remotes])
+    if archive is None and not _has_images(folder):
+        archive = download(official.remotes[0], folder, source)
+    raw = read(archive or folder, spec)
+    notes = [f"{source}: the official set has {official.images:,} images of {official.classes:,} people."]
+    notes += [checksum_note(archive, remote) for remote in official.remotes if archive and archive.name == remote.file]
+    return raw._replace(notes=(*raw.notes, *notes))
+
+
+def read(path: Path, spec: dict) -> Raw:
+    """The images of a folder, zip or tar; a class is a folder with images in it, whatever lies above.
+
+    If the topmost folders are called train, test or val, they are taken as a given split, and the classes lie
+    below.
+
+    Returns:
+        x (n, channels, height, width) in [0, 1], in the order of the names; grey images become colour ones
+        where both occur.
+
+    Raises:
+        UserError: no images, only one class, an unreadable image, or images of different sizes without
+        ``size``.
+    """
+    with open_tree(path, _is_image) as tree:
+        if not tree.names:
+            raise UserError(f"{path}: no images; valid are folders, one per class, of {', '.join(sorted(SUFFIXES))}")
+        splits, classes = _classes(tree)
+        y, _ = encode_labels(classes, f"{path}: folders of images")
+        rows = balanced(y, spec.get("min_per_class", 1), spec.get("per_class"), spec.get("seed", 0))
+        y, class_names = encode_labels(classes[rows], f"{path}: folders left by min_per_class and per_class")
+        names = [tree.names[row] for row in rows]
+        x = _stack((_decode(tree.read(name), f"{path}/{name}", spec) for name in names), names, path)
+        digest = sha256_of(path) if path.is_file() else sha256_of_parts((n, tree.read(n)) for n in names)
+    given = {split: np.flatnonzero(splits[rows] == split) for split in sorted({*splits} - {""})}
+    notes = (f"{path.name}: {len(names):,} of {len(splits):,} images in {len(class_names):,} classes.",)
+    return Raw(x, y, class_names, given=given, notes=notes, sha256={path.name: digest})
+
+
+def _is_image(name: str) -> bool:
+    parts = PurePosixPath(name).parts
+    hidden = any(part.startswith(".") or part == "__MACOSX" for part in parts)
+    return not hidden and PurePosixPath(name).suffix.lower() in SUFFIXES
+
+
+def _has_images(folder: Path) -> bool:
+    return any(_is_image(name) for _, _, names in os.walk(folder) for name in names)
+
+
+def _classes(tree: Tree) -> tuple[np.ndarray, np.ndarray]:
+    """For each name of the tree its given split ("" if none) and its class: texts, (n,)."""
+    folders = [PurePosixPath(name).parts[:-1] for name in tree.names]
+    if () in folders:
+        stray = tree.names[folders.index(())]
+        raise UserError(f"{tree.path}: {stray} lies in no folder; each class's images must lie in a folder of its own")
+    while len({f[0] for f in folders}) == 1 and min(map(len, folders)) > 1:
+        folders = [f[1:] for f in folders]
+    splits = [""] * len(folders)
+    if {f[0].lower() for f in folders} <= SPLITS and min(map(len, folders)) > 1:
+        splits = [f[0].lower() for f in folders]
+        folders = [f[1:] for f in folders]
+    # The last folder names the class, unless two classes would then share a name.
+    distinct = set(folders)
+    short = len({f[-1] for f in distinct}) == len(distinct)
+    return np.array(splits), np.array([f[-1] if short else "/".join(f) for f in folders])
+
+
+def _decode(content: bytes, where: str, spec: dict) -> np.ndarray:
+    """One image as uint8, (height, width) if grey, (height, width, 3) if coloured."""
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with Image.open(io.BytesIO(content), formats=FORMATS) as image:
+            if image.mode.startswith(("I", "F")):
+                raise UserError(f"{where}: pixels of mode {image.mode}; valid are 8 bits per channel")
+            grey = spec.get("channels", 1 if image.mode in ("1", "L", "LA") else 3) == 1
+            image = image.convert("L" if grey else "RGB")
+            if "size" in spec:
+                height, width = spec["size"]
+                image = image.resize((width, height), Image.Resampling.LANCZOS)
+            return np.asarray(image)
+    except UserError:
+        raise
+    except Exception as error:  # Pillow's decoders raise of every kind on damaged bytes
+        reason = "no known format" if isinstance(error, UnidentifiedImageError) else error
+        raise UserError(f"{where}: not a readable image ({reason}); valid are {', '.join(FORMATS)}") from error
+
+
+def _stack(images: Iterator[np.ndarray], names: list[str], path: Path) -> np.ndarray:
+    """One float32 array of the images, (n, channels, height, width)."""
+    decoded = []
+    for name, image in zip(names, images, strict=True):
+        height, width = image.shape[:2]
+        first = decoded[0].shape[:2] if decoded else (height, width)
+        if (height, width) != first:
+            raise UserError(
+                f"{path}/{name}: {height}×{width} pixels (height×width), {names[0]} has "
+                f"{first[0]}×{first[1]}; "
+                f"give all images one size, or set size: [{first[0]}, {first[1]}]"
+            )
+        if 4 * len(names) * image.size > MAX_BYTES:
+            raise UserError(
+                f"{path}: {len(names):,} images of {height}×{width} pixels need over 8 GiB; "
+                "set a smaller size: [height, width]"
+            )
+        decoded.append(image)
+    channels = 3 if any(image.ndim == 3 for image in decoded) else 1
+    x = np.empty((len(decoded), channels, *decoded[0].shape[:2]), np.float32)
+    for row, image in zip(x, decoded, strict=True):
+        np.divide(image if image.ndim == 2 else image.transpose(2, 0, 1), np.float32(255), out=row)
+    return x

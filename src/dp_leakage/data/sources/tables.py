@@ -1,0 +1,205 @@
+"""The user's own table: CSV, TSV or Parquet with a label column."""
+
+import csv
+import gzip
+import warnings
+import zlib
+from collections.abc import Iterable
+from difflib import get_close_matches
+from numbers import Number
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dp_leakage.data.raw import Raw, check_finite, encode_labels
+from dp_leakage.data.trees import sha256_of
+from dp_leakage.errors import UserError, nearest
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MISSING_VALUES = {
+    "na_values": ["", "?", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"],
+    "keep_default_na": False,
+}
+MAX_CATEGORIES = 100  # more different texts are names or numbers of records rather than categories
+MAX_SHOWN = 20  # column names in a complaint
+MOSTLY = 0.9  # a column with this share of numbers is numeric, and its texts are mistakes
+
+
+def load(spec: dict, data_dir: Path) -> Raw:
+    """The table at ``path``: ``label`` is the class, every other column but those to ``drop`` a feature.
+
+    Numbers and truth values are features as they stand. A text column, or one listed in ``categorical``,
+    becomes one column of zeros and ones per category (``colour=red``), or a single one if it has two
+    categories. ``sensitive`` columns are those that attribute inference asks for. Missing values are refused,
+    or with ``missing: impute`` replaced by the column's median (numbers) or most frequent value (categories).
+
+    Raises:
+        UserError: names the file, and the column and record where there is one.
+    """
+    path = Path(spec["path"]).expanduser()
+    frame = _read(path, spec["source"])
+    label = spec["label"]
+    for key in ("label", "sensitive", "categorical", "drop"):
+        for name in [label] if key == "label" else spec.get(key, []):
+            _require_column(frame, name, key, path)
+            if key != "label" and name == label:
+                raise UserError(f"{key}: {name!r} is the label; name other columns")
+    y, class_names = _labels(frame[label], f"{path}: column {label!r}")
+    dropped = {label, *spec.get("drop", [])}
+    columns, names, sensitive, notes = [], [], [], []
+    for name in frame.columns:
+        if name in dropped:
+            if name in spec.get("sensitive", []):
+                raise UserError(f"sensitive: {name!r} is also listed in drop; a column cannot be both")
+            continue
+        column = _filled(frame[name], spec, path, notes)
+        parts = _encoded(column, name in spec.get("categorical", []), f"{path}: column {name!r}")
+        if name in spec.get("sensitive", []):
+            sensitive += range(len(names), len(names) + len(parts))
+        names += [name + suffix for suffix in parts]
+        columns += parts.values()
+    if not columns:
+        raise UserError(f"{path}: no columns beside the label {label!r}; at least one feature is needed")
+    with np.errstate(over="ignore"):  # becomes an infinity, which is refused below
+        x = np.stack(columns, axis=1).astype(np.float32)
+    check_finite(x, str(path), names)
+    digest = {path.name: sha256_of(path)}
+    return Raw(x, y, class_names, tuple(names), np.array(sensitive, np.int64), notes=tuple(notes), sha256=digest)
+
+
+def _read(path: Path, source: str) -> "pd.DataFrame":
+    import pandas as pd
+
+    if not path.is_file():
+        raise UserError(f"{path}: no such file")
+    try:
+        if source == "parquet":
+            frame = pd.read_parquet(path)
+            frame.columns = [str(name) for name in frame.columns]
+            _require_distinct(frame.columns, path)
+        else:
+            separator = "\t" if ".tsv" in path.suffixes else ","
+            _check_header(path, separator)
+            with warnings.catch_warnings():
+                # A record with more values than the header is only warned of, and its surplus is lost.
+                warnings.simplefilter("error", pd.errors.ParserWarning)
+                frame = pd.read_csv(path, sep=separator, index_col=False, low_memory=False, **MISSING_VALUES)
+    except UserError:
+        raise
+    # Every reader below raises its own kinds on damaged input, all with a line that says what was wrong.
+    except (ValueError, OSError, EOFError, zlib.error, csv.Error, NotImplementedError, Warning) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        if isinstance(error, Warning):
+            reason = "a record has more values than there are column names"
+        raise UserError(f"{path}: cannot be read as a {source} table ({reason})") from error
+    if frame.empty:
+        raise UserError(f"{path}: no records; a header and at least two records are needed")
+    return frame
+
+
+def _check_header(path: Path, separator: str) -> None:
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rt", newline="", encoding="utf-8-sig") as file:
+        header = next(csv.reader(file, delimiter=separator), [])
+    if not header:
+        raise UserError(f"{path}: empty; a line of column names and then records are needed")
+    if all(map(_is_number, header)):
+        raise UserError(f"{path}: the first line holds numbers ({header[0]}, …); it must hold the names of the columns")
+    if "" in header:
+        place = header.index("") + 1
+        raise UserError(f"{path}: column {place} has no name; name it, or remove it if it numbers the records")
+    _require_distinct(header, path)
+
+
+def _require_distinct(names: Iterable[str], path: Path) -> None:
+    seen = set()
+    for name in names:
+        if name in seen:
+            raise UserError(f"{path}: two columns are called {name!r}; every column needs a name of its own")
+        seen.add(name)
+
+
+def _require_column(frame: "pd.DataFrame", name: str, key: str, path: Path) -> None:
+    if name in frame.columns:
+        return
+    columns = list(frame.columns)
+    if len(columns) == 1 and any(separator in columns[0] for separator in ";\t|"):
+        raise UserError(
+            f"{path}: one single column {columns[0]!r}; columns must be separated by commas (or tabs, in a .tsv)"
+        )
+    shown = columns if len(columns) <= MAX_SHOWN else get_close_matches(name, columns) or columns[:MAX_SHOWN]
+    raise UserError(f"{key}: {path} has no column {name!r}; {nearest(name, shown)}")
+
+
+def _labels(column: "pd.Series", where: str) -> tuple[np.ndarray, tuple[str, ...]]:
+    missing = column.isna().to_numpy()
+    if missing.any():
+        raise UserError(
+            f"{where}: record {int(np.argmax(missing))} has no label; remove the {missing.sum()} records without one"
+        )
+    plain = column.to_numpy() if column.dtype.kind in "iufb" else column.astype(str).to_numpy()
+    return encode_labels(plain, where)
+
+
+def _filled(column: "pd.Series", spec: dict, path: Path, notes: list[str]) -> "pd.Series":
+    """The column without missing values."""
+    missing = column.isna()
+    if not missing.any():
+        return column
+    where = (
+        f"{path}: column {column.name!r} lacks {missing.sum()} of {len(column)} values, first in record "
+        f"{int(np.argmax(missing))}"
+    )
+    if missing.all():
+        raise UserError(f"{where}; it holds nothing, so list it in drop")
+    if spec.get("missing", "refuse") == "refuse":
+        raise UserError(f"{where}; fill them, list the column in drop, or set missing: impute")
+    numeric = column.dtype.kind in "iuf" and column.name not in spec.get("categorical", [])
+    value = column.median() if numeric else column.mode().iloc[0]
+    notes.append(
+        f"{column.name}: {missing.sum()} missing values were replaced by {value} "
+        f"({'median' if numeric else 'most frequent'})."
+    )
+    return column.fillna(value)
+
+
+def _encoded(column: "pd.Series", categorical: bool, where: str) -> dict[str, np.ndarray]:
+    """Suffix of the feature's name → float64 (n,) values."""
+    kind = column.dtype.kind
+    if kind in "iufb" and not categorical:
+        return {"": column.to_numpy(np.float64)}
+    if kind in "mM":
+        raise UserError(f"{where} holds {column.dtype}; turn dates and times into numbers or list the column in drop")
+    first = column.iloc[0]
+    if kind == "O" and not isinstance(first, str | Number):
+        raise UserError(f"{where} holds values of type {type(first).__name__}; valid are numbers and texts")
+    texts = column.astype(str)
+    if not categorical:
+        numbers = texts.map(_is_number)
+        if numbers.mean() >= MOSTLY:
+            row = int(np.argmin(numbers))
+            if numbers.all():
+                return {"": texts.astype(float).to_numpy()}
+            raise UserError(
+                f"{where} is numeric but holds {texts.iloc[row]!r} in record {row}; "
+                "mend it, or list the column in categorical or drop"
+            )
+    categories, codes = np.unique(texts.to_numpy(str), return_inverse=True)
+    if len(categories) > MAX_CATEGORIES:
+        raise UserError(
+            f"{where} has {len(categories):,} different texts, at most {MAX_CATEGORIES} can be categories; "
+            "list it in drop"
+        )
+    shown = range(len(categories)) if len(categories) != 2 else [1]
+    return {f"={categories[c]}": (codes == c).astype(np.float64) for c in shown}
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,134 @@
+"""Who trains and who does not: disjoint roles, the shadow models' subsets, and records that occur twice."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+
+from dp_leakage.errors import UserError
+
+# Shares of each role when a user names no sizes; shadows need members and as many non-members from their
+# pool.
+AUTOMATIC_SHARES = {"target_members": 2, "target_nonmembers": 2, "shadow_pool": 4, "reference_pool": 2}
+
+
+def split(
+    y: np.ndarray,
+    roles: Mapping[str, int],
+    *,
+    seed: int,
+    stratified: bool,
+    given: Mapping[str, np.ndarray] | None = None,
+) -> dict[str, np.ndarray]:
+    """Rows for each role, drawn without replacement, no row in two roles.
+
+    Args:
+        y: int64, (n,), the classes.
+        roles: role → number of records. Drawn in this order, so that a later role's size leaves the earlier
+            rows as they are; roles in ``given`` are drawn first.
+        seed: of the draw.
+        stratified: give each role the class shares of the rows that are left for it, to the nearest record.
+        given: role → the rows that it may be drawn from (a publisher's test set, say); other roles draw from
+            all.
+
+    Returns:
+        role → int64 rows in random order, so that the first k of them are a random k.
+
+    Raises:
+        UserError: a size below 1, or more records wanted than there are.
+    """
+    given = given or {}
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(y))
+    free = np.ones(len(y), bool)
+    rows = {}
+    for role in sorted(roles, key=lambda name: name not in given):  # stable: given roles first, else as listed
+        size = roles[role]
+        if size < 1:
+            raise UserError(f"roles: {role} is {size}; valid are numbers of records from 1 on")
+        allowed = free.copy()
+        if role in given:
+            allowed &= np.isin(np.arange(len(y)), given[role])
+        candidates = order[allowed[order]]
+        if size > len(candidates):
+            wanted = ", ".join(f"{name}: {count:,}" for name, count in roles.items())
+            raise UserError(
+                f"roles: {role} needs {size:,} records but only {len(candidates):,} of {len(y):,} are left "
+                "for it "
+                f"(wanted: {wanted}); make the roles smaller"
+            )
+        rows[role] = _stratum(candidates, y, size) if stratified else candidates[:size]
+        free[rows[role]] = False
+    return {role: rows[role].astype(np.int64) for role in roles}
+
+
+def automatic_roles(n: int, names: Sequence[str] = tuple(AUTOMATIC_SHARES)) -> dict[str, int]:
+    """Sizes of the roles ``names`` where the user gives none: fixed shares of ``n`` records."""
+    total = sum(AUTOMATIC_SHARES[name] for name in names)
+    return {name: n * AUTOMATIC_SHARES[name] // total for name in names}
+
+
+def subsets(pool: np.ndarray, count: int, size: int, seed: int) -> np.ndarray:
+    """The records that each of ``count`` shadow models trains on: int64, (count, size).
+
+    Each row is drawn from ``pool`` (int64 rows) without replacement, independently of the others, so subsets
+    overlap. A larger ``count`` leaves the earlier subsets as they are.
+
+    Raises:
+        UserError: the pool holds fewer than ``size`` records.
+    """
+    if size > len(pool):
+        raise UserError(
+            f"subsets: {size:,} records each, but the pool holds {len(pool):,}; enlarge the pool or make them smaller"
+        )
+    draws = [np.random.default_rng([seed, k]).permutation(pool)[:size] for k in range(count)]
+    return np.array(draws, np.int64).reshape(count, size)
+
+
+def balanced(y: np.ndarray, min_per_class: int = 1, per_class: int | None = None, seed: int = 0) -> np.ndarray:
+    """Rows of the classes with at least ``min_per_class`` records, ``per_class`` random ones of each.
+
+    With ``per_class`` given, classes with fewer records than that are dropped too; without it all their
+    records stay.
+    """
+    rng = np.random.default_rng(seed)
+    kept = [np.empty(0, np.int64)]
+    for c in range(int(y.max()) + 1):
+        rows = np.flatnonzero(y == c)
+        if len(rows) >= max(min_per_class, per_class or 1):
+            kept.append(rows if per_class is None else rng.permutation(rows)[:per_class])
+    return np.sort(np.concatenate(kept)).astype(np.int64)
+
+
+def duplicates(x: np.ndarray, roles: Mapping[str, np.ndarray]) -> dict[tuple[str, str], int]:
+    """For each pair of roles, how many records of the first have the features of a record of the second.
+
+    A pair (role, role) counts the records that repeat an earlier one of the same role. Pairs without any are
+    left out.
+    """
+    keys = {role: [_row_hash(x[row]) for row in rows] for role, rows in roles.items()}
+    distinct = {role: set(hashes) for role, hashes in keys.items()}
+    found = {(role, role): len(keys[role]) - len(distinct[role]) for role in keys}
+    found |= {(a, b): sum(key in distinct[b] for key in keys[a]) for a, b in combinations(keys, 2)}
+    return {pair: count for pair, count in found.items() if count}
+
+
+def _row_hash(record: np.ndarray) -> bytes:
+    return hashlib.blake2b((record + 0).tobytes(), digest_size=16).digest()  # + 0 makes -0.0 and 0.0 the same bytes
+
+
+def _stratum(candidates: np.ndarray, y: np.ndarray, size: int) -> np.ndarray:
+    """The first ``candidates`` of each class, in their order, as many as its share of ``size``."""
+    counts = np.bincount(y[candidates])
+    exact = counts * size / len(candidates)
+    wanted = np.floor(exact).astype(np.int64)
+    short = size - wanted.sum()
+    # Ties go to the lower class; a class never gets more than it has, since exact <= counts and only
+    # fractions round up.
+    wanted[np.argsort(wanted - exact, kind="stable")[:short]] += 1
+    by_class = np.argsort(y[candidates], kind="stable")
+    starts = np.cumsum(counts) - counts
+    rank = np.empty(len(candidates), np.int64)
+    rank[by_class] = np.arange(len(candidates)) - starts[y[candidates][by_class]]
+    return candidates[rank < wanted[y[candidates]]]

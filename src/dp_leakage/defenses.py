@@ -1,0 +1,87 @@
+"""A study's defense entries, one by one: their folder names and the mechanism that each trains with."""
+
+from collections.abc import Iterator
+from itertools import product
+
+from dp_leakage.config import Json
+from dp_leakage.errors import UserError
+from dp_leakage.privacy.accounting.rules import ACCOUNTANTS
+
+NON_PRIVATE = ("none", "l2", "dropout", "l2_dropout", "normalise")
+GROUPED = ("class", "subclass")
+# Gradients of length one without noise: what directional noise costs beyond its normalisation is told by this.
+NORMALISED = {
+    "sampler": "shuffle",
+    "unit": "example",
+    "bound": "normalise",
+    "clip_norm": 1.0,
+    "noise": "none",
+    "block": "whole",
+    "accountant": "",
+    "epsilon": None,
+    "noise_multiplier": None,
+    "delta": None,
+    "rdp_sigma": None,
+}
+
+
+def spell(value: float) -> str:
+    """The spelling of a number in paths. Raises UserError where ``{value:g}`` does not read back as the value.
+
+    >>> spell(0.05), spell(1000.0), spell(300000)
+    ('0.05', '1000', '300000')
+    """
+    text = f"{value:g}" if abs(value) < 1e6 else repr(float(value))
+    if float(text) != value:
+        raise UserError(
+            f"{value!r} has too many digits for a folder name; valid is a number of up to 6 significant digits"
+        )
+    return text
+
+
+def expanded(entry: Json, spec: Json) -> Iterator[tuple[str, Json | None, Json]]:
+    """(folder name, mechanism settings, changes to training) for every accountant and budget of a defense entry."""
+    if entry["defense"] == "normalise":
+        yield "normalise", NORMALISED, {}
+        return
+    if entry["defense"] in NON_PRIVATE:
+        given = entry.get("l2")
+        for l2 in given if isinstance(given, list) else [given]:
+            name = f"{entry['defense']}-lambda={spell(l2)}" if isinstance(given, list) else entry["defense"]
+            yield name, None, {} if l2 is None else {"l2": float(l2)}
+        return
+    accountants = entry["accountant"] if isinstance(entry["accountant"], list) else [entry["accountant"]]
+    changes = {"l2": float(entry["l2"])} if "l2" in entry else {}
+    by_sigma = "noise_multiplier" in entry
+    budgets = entry["noise_multiplier"] if by_sigma else entry.get("epsilon") or spec["epsilon"]
+    for accountant, budget in product(accountants, budgets):
+        mechanism = _mechanism(entry, accountant, spec) | {"noise_multiplier" if by_sigma else "epsilon": float(budget)}
+        variants = [mechanism["block"]] if mechanism["noise"] == "vmf" else []
+        variants += [mechanism["unit"]] if mechanism["unit"] == "batch" else []
+        variants += ["normalise"] if entry.get("bound") == "normalise" else []
+        variants += [f"k_sub={entry['k_sub']}"] if "k_sub" in entry else []
+        variants += ["partition=random"] if entry.get("partition") == "random" else []
+        variants += [f"l2={spell(entry['l2'])}"] if "l2" in entry else []
+        end = f"{'sigma' if by_sigma else 'eps'}={spell(float(budget))}"
+        yield "-".join([entry["defense"], *variants, accountant, end]), mechanism, changes
+
+
+def _mechanism(entry: Json, accountant: str, spec: Json) -> Json:
+    vmf = entry["defense"] == "vmf"
+    grouped = entry["defense"] in GROUPED
+    own = {"kappa": None} if vmf else {}
+    own |= {"k_sub": entry["k_sub"], "partition": entry.get("partition", "kmeans")} if "k_sub" in entry else {}
+    return {
+        "sampler": entry.get("sampler") or ACCOUNTANTS[accountant].samplers[0],
+        "unit": entry.get("unit", entry["defense"] if grouped else "example"),
+        "bound": entry.get("bound", "normalise" if vmf else "clip"),
+        "clip_norm": float(entry.get("clip_norm", 1.0)),
+        "noise": "vmf" if vmf else "gaussian",
+        "block": entry.get("block", "whole"),
+        "accountant": accountant,
+        "epsilon": None,
+        "noise_multiplier": None,
+        "delta": entry.get("delta", spec.get("delta")),
+        "rdp_sigma": entry.get("rdp_sigma", "calibrated_tight") if accountant == "rdp" else None,
+        **own,
+    }

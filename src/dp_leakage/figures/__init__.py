@@ -1,0 +1,167 @@
+"""The registry of figure kinds: one line each; a kind's module is imported only when it is drawn.
+
+A figure of a study is a kind with settings. Its module has one public function,
+
+    draw(metrics: DataFrame, settings: dict, published: DataFrame | None) -> (matplotlib Figure, DataFrame)
+
+and does nothing with files. ``metrics`` holds one row per number of every cell that the figure covers (`frames`
+names the columns), ``published`` the paper's printed results as they lie in ``workflow/published/``. The DataFrame that
+comes back holds exactly the numbers drawn, with the columns ``metric``, ``setting``, ``measured``, ``low``, ``high``,
+``published`` and ``inside`` (does the print lie in our interval) beside those that the axes and series come from.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
+
+from dp_leakage.errors import UserError, nearest
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+
+@dataclass(frozen=True)
+class FigureKind:
+    """What a study and the report need to know of a kind without importing it.
+
+    Attributes:
+        module: import path of the module that has ``draw``.
+        caption: what is shown and how to read it, for the report.
+        settings: the kind's own settings with their defaults; ``COMMON`` settings come on top.
+        needs: what the first argument of ``draw`` holds: ``metrics`` (metrics.parquet of the cells), ``training``
+            (training.parquet of the cells) or ``scores`` (score files of the membership attacks, with a column
+            ``attack``), each with the cell's columns beside.
+    """
+
+    module: str
+    caption: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    needs: Literal["metrics", "training", "scores"] = "metrics"
+
+
+# Every kind has these: which cells (None: all; a name or a list of names), a title, footnotes of the study's own.
+COMMON: Mapping[str, Any] = {"dataset": None, "model": None, "unit": None, "title": None, "notes": ()}
+
+FIGURES: dict[str, FigureKind] = {
+    "accuracy_loss": FigureKind(
+        "dp_leakage.figures.accuracy_loss",
+        "What the privacy budget costs in accuracy. Left: a small ε, strong protection; right: a large ε, weak "
+        "protection; far right: trained without differential privacy. A loss of 0 is the accuracy of the "
+        "undefended model, 1 is no use at all.",
+        {"normalised": True, "y_max": None},
+    ),
+    "leakage": FigureKind(
+        "dp_leakage.figures.leakage",
+        "What an attacker learns. The advantage is the share of true hits less the share of false alarms: 0 is "
+        "guessing, 1 is certainty. The grey lines are the most that any attack can reach at each ε, for the "
+        "stated meaning of neighbouring data sets; a measured point is what this attack reached, not the most "
+        "that any could.",
+        {"attack": None, "definition": "gap", "y_max": None},
+    ),
+    "spent_epsilon": FigureKind(
+        "dp_leakage.figures.spent_epsilon",
+        "Claimed and spent. Each panel is one way of choosing the noise; across is the ε that it claims, upward "
+        "the ε that each accountant finds for the very same training. On the grey line the claim is exact; below "
+        "it the training was more private than claimed, above it less.",
+        {"neighbours": None},
+    ),
+    "spent_axis": FigureKind(
+        "dp_leakage.figures.spent_axis",
+        "The same measurements over the ε that was really spent: the smallest that a valid accountant proves for "
+        "the training as it was done. Series that lie apart over the claimed ε and together here differed in "
+        "book-keeping only.",
+        {"metric": "accuracy_loss", "attack": "yeom", "definition": "gap", "neighbours": None, "y_max": None},
+    ),
+    "collapse": FigureKind(
+        "dp_leakage.figures.collapse",
+        "The same measurements over the noise itself (σ, relative to the clipping norm). Where all series fall on"
+        " one curve, the noise alone decides, and the name of the privacy definition only says how much of it was"
+        " added.",
+        {"attack": "yeom", "definition": "gap"},
+    ),
+    "pareto": FigureKind(
+        "dp_leakage.figures.pareto",
+        "Use against leakage, one point per defence and budget; the number beside a point is its ε. Best is "
+        "bottom right: accurate and leaking nothing. No defence is both more accurate and less leaky than those "
+        "on the grey line.",
+        {"attack": None},
+    ),
+    "roc": FigureKind(
+        "dp_leakage.figures.roc",
+        "How many members each attack names at each rate of false alarms, both on logarithmic axes: what counts is the "
+        "left end, where an attacker accuses hardly anyone wrongly. On the grey diagonal are guesses.",
+        {"attack": None, "fpr": (0.01, 0.001)},
+        needs="scores",
+    ),
+    "matrix": FigureKind(
+        "dp_leakage.figures.matrix",
+        "Every defence against every attack. The number is the attack's advantage, 0 for guessing and 1 for certainty; "
+        "bold where its 95 % interval lies above 0.",
+        {"definition": "gap"},
+    ),
+    "claimed_measured": FigureKind(
+        "dp_leakage.figures.claimed_measured",
+        "The ε that each defence claims, the one that its training spent, and the one that an audit proves at least. "
+        "A measured bound right of the spent ε would be the proof of an error.",
+    ),
+    "members_exposed": FigureKind(
+        "dp_leakage.figures.members_exposed",
+        "How many members of the training data an attacker names who accepts 1, 2 or 5 false alarms per 100 "
+        "outsiders. An attacker who guesses names as many by chance as the last line says; only what lies above "
+        "it is leakage.",
+        {"attack": "yeom", "fpr": (0.01, 0.02, 0.05)},
+    ),
+    "results_table": FigureKind(
+        "dp_leakage.figures.results_table",
+        "Every mechanism and budget in numbers, beside the paper's where it prints them. A tick says that the "
+        "printed value lies inside our 95 % interval, a cross that it does not.",
+        {
+            "attacks": ("yeom", "shokri", "yeom_attribute"),
+            "exposed_by": "yeom",
+            "definition": "released",
+            "counting": "all_runs",
+            "fpr": (0.01, 0.02, 0.05),
+        },
+    ),
+    "baseline_table": FigureKind(
+        "dp_leakage.figures.baseline_table",
+        "Accuracy of the models trained without differential privacy, on the records they were trained on and on "
+        "new ones. The wider the gap, the more they remember single records.",
+    ),
+    "lambda_search": FigureKind(
+        "dp_leakage.figures.lambda_search",
+        "Accuracy against the strength λ of the ℓ2 penalty. The ringed value has the highest accuracy on new records.",
+    ),
+    "training_curve": FigureKind(
+        "dp_leakage.figures.training_curve",
+        "Accuracy as the training goes on, on the records trained on (dashed) and on new ones (solid), and the ε "
+        "spent so far.",
+        {"defense": None},
+        needs="training",
+    ),
+}
+
+
+def resolve(kind: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """A kind's settings with its defaults filled in.
+
+    Raises:
+        UserError: no such kind, or a setting that the kind does not have.
+    """
+    if kind not in FIGURES:
+        raise UserError(f"figure kind '{kind}' does not exist: {nearest(kind, FIGURES)}")
+    defaults = {**COMMON, **FIGURES[kind].settings}
+    for key in settings:
+        if key not in defaults:
+            raise UserError(f"figure kind '{kind}' has no setting '{key}': {nearest(key, defaults)}")
+    return {**defaults, **settings}
+
+
+def draw(
+    kind: str, metrics: "DataFrame", settings: Mapping[str, Any], published: "DataFrame | None" = None
+) -> "tuple[Figure, DataFrame]":
+    """Draws one figure: (picture, exactly the numbers in it). Raises UserError as `resolve` and the kind do."""
+    resolved = resolve(kind, settings)
+    return import_module(FIGURES[kind].module).draw(metrics, resolved, published)

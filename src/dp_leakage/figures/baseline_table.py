@@ -1,0 +1,48 @@
+"""Accuracy of the models trained without differential privacy, beside what the paper prints."""
+
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from dp_leakage.figures.frames import chosen, drawn_numbers, is_private, metric_rows, series_of
+from dp_leakage.figures.notes import own_notes
+from dp_leakage.figures.numbers import interval, printed
+from dp_leakage.figures.style import look, name, styled
+from dp_leakage.figures.table import Table, draw_tables
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+METRICS = {"train_accuracy": "on records trained on", "test_accuracy": "on new records"}
+
+
+@styled
+def draw(
+    metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
+) -> "tuple[Figure, pd.DataFrame]":
+    """One table, a row per data set, model and non-private defence."""
+    frame = chosen(metrics, settings)
+    plain = frame[~is_private(frame)]
+    rows = drawn_numbers(pd.concat([metric_rows(plain, metric) for metric in METRICS]), published)
+    has_print = rows["published"].notna().any()
+    heads = ["data set", "model", "defence"]
+    for words in METRICS.values():
+        heads += [words, "print"] if has_print else [words]
+    keyed = rows.assign(label=[look(series).label for series in series_of(rows)])
+    lines = []
+    for (dataset, model, label), cell in keyed.groupby(["dataset", "model", "label"], sort=False):
+        found = {row.metric: row for row in cell.itertuples()}
+        texts = [text for metric in METRICS for text in _cell(found.get(metric), has_print)]
+        lines.append([name(dataset), name(model), label, *texts])
+    notes = ["Fraction right after the last epoch [95 % interval]."]
+    if has_print:
+        notes.append("Print: the paper's number; ✓ inside our interval, ✗ not.")
+    table = Table("Accuracy without differential privacy", heads, lines, left=3)
+    return draw_tables([table], [*notes, *own_notes(settings)], settings.get("title")), rows
+
+
+def _cell(row: Any, has_print: bool) -> list[str]:
+    if row is None:
+        return ["", ""] if has_print else [""]
+    text = interval(row.measured, row.low, row.high)
+    return [text, printed(row.published, row.inside)] if has_print else [text]

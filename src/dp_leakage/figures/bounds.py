@@ -1,0 +1,84 @@
+"""The curves behind a leakage figure: the most that any attack can reach at a budget, as it is and as printed."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from dp_leakage.figures.frames import is_private
+from dp_leakage.figures.notes import claimed_neighbours
+from dp_leakage.figures.style import GREY
+from dp_leakage.privacy.bounds import advantage_bound, printed_advantage_bound
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+
+# column: (legend, line style)
+BOUNDS = {
+    "bound_replace_one": ("bound, replace-one ε", "-"),
+    "bound_add_remove": ("bound, add/remove ε", (0, (6, 1.5, 1, 1.5))),
+    "bound_printed": ("$e^{\\varepsilon}-1$, as printed", (0, (1, 1.5))),
+}
+
+
+def bounds_at(epsilon: np.ndarray, delta: float) -> dict[str, np.ndarray]:
+    """The three bounds on the advantage at budgets ε ≥ 0, each of shape (n,).
+
+    A member against a non-member at a fixed size is a replacement, which is one removal and one addition: a budget for
+    add/remove (or zero-out) neighbours bounds it at 2ε and (1 + e^ε)δ.
+    """
+    with np.errstate(over="ignore"):
+        doubled_delta = np.minimum((1 + np.exp(epsilon)) * delta, 1.0)
+    return {
+        "bound_replace_one": advantage_bound(epsilon, delta),
+        "bound_add_remove": advantage_bound(2 * epsilon, doubled_delta),
+        "bound_printed": printed_advantage_bound(epsilon),
+    }
+
+
+def bound_columns(rows: pd.DataFrame, x: str) -> pd.DataFrame:
+    """Adds the bounds at each private row's budget in column ``x``; NaN for the others."""
+    private = is_private(rows) & np.isfinite(rows[x])
+    at = {column: np.full(len(rows), np.nan) for column in BOUNDS}
+    for delta in rows.loc[private, "delta"].unique():
+        here = (private & (rows["delta"] == delta)).to_numpy()
+        for column, values in bounds_at(rows.loc[here, x].to_numpy(dtype=float), delta).items():
+            at[column][here] = values
+    return rows.assign(**at)
+
+
+def bound_lines(ax: "Axes", rows: pd.DataFrame) -> "list[Artist]":
+    """Draws the bounds into a panel whose axes are set, for the largest δ in it."""
+    from matplotlib.lines import Line2D
+
+    private = rows[is_private(rows)]
+    if private.empty:
+        return []
+    first, last = ax.get_xlim()
+    epsilon = np.geomspace(first, last, 400)
+    shown = bounds_at(epsilon, float(private["delta"].max()))
+    if claimed_neighbours(private) <= {"replace_one"}:
+        del shown["bound_add_remove"]
+    drawn = []
+    for column, values in shown.items():
+        label, style = BOUNDS[column]
+        ax.plot(epsilon, values, color=GREY, linewidth=1, linestyle=style, zorder=1)
+        drawn.append(Line2D([], [], color=GREY, linewidth=1, linestyle=style, label=label))
+    return drawn
+
+
+def bound_notes(rows: pd.DataFrame) -> list[str]:
+    """What each grey line is, and for which neighbours it holds."""
+    deltas = sorted(set(rows["delta"].dropna()))
+    if not deltas:
+        return []
+    notes = [
+        f"Solid grey: (e^ε − 1 + 2δ)/(e^ε + 1), δ = {deltas[-1]:g}: no attack can do better if ε is for replace-one "
+        "neighbours, as in this game (a member against a non-member)."
+    ]
+    if not claimed_neighbours(rows) <= {"replace_one"}:
+        notes.append(
+            "Dash-dotted grey: the same at 2ε, (1 + e^ε)δ, for an ε of add/remove or zero-out neighbours (named below)."
+        )
+    return [*notes, "Dotted grey: e^ε − 1, the looser bound that jayaraman2019 draws."]

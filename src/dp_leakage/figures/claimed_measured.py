@@ -1,0 +1,84 @@
+"""Claimed, spent and measured ε of every cell, side by side."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from dp_leakage.errors import UserError
+from dp_leakage.figures.frames import chosen, drawn_numbers, each_budget, each_series, panels, parse_setting, spent
+from dp_leakage.figures.notes import own_notes
+from dp_leakage.figures.numbers import cell_label
+from dp_leakage.figures.style import GREY, INK, canvas, finish, log_axis, styled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+CELL = ["dataset", "model", "defense"]
+ALARM = "#b00020"
+MEASURED = "#d55e00"
+CLAIMED = {"marker": "o", "markersize": 5, "markerfacecolor": "none", "markeredgecolor": INK, "linestyle": "none"}
+SPENT = {"marker": "|", "markersize": 10, "markeredgewidth": 1.6, "markeredgecolor": "#0072b2", "linestyle": "none"}
+PROVED = {"marker": ">", "markersize": 5, "color": MEASURED, "linewidth": 2}
+
+
+@styled
+def draw(
+    metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
+) -> "tuple[Figure, pd.DataFrame]":
+    """One panel per (data set, model), one line per defence and budget; the largest bound of each cell is drawn."""
+    from matplotlib.lines import Line2D
+
+    frame = chosen(metrics, settings)
+    bounds = frame[frame["metric"] == "epsilon_lower_bound"]
+    if bounds.empty:
+        raise UserError("figure of kind 'claimed_measured': no cell was audited; valid is a study with key 'audit'")
+    best = bounds.sort_values("value", kind="stable").drop_duplicates(CELL, keep="last")
+    relations = [parse_setting(setting).get("neighbours", "") for setting in best["setting"]]
+    if len(set(relations)) > 1:
+        raise UserError("figure of kind 'claimed_measured': bounds of different neighbours in one figure")
+    tight = spent(frame, relations[0])
+    rows = drawn_numbers(best.merge(tight, how="left", on=CELL), published, extra=["epsilon_spent", "spent_accountant"])
+    parts = panels(rows)
+    longest = max(len(part) for _, part in parts)
+    figure, axes = canvas(len(parts), 1, panel=(6.2, 0.75 + 0.17 * longest), sharex=True, sharey=False)
+    seen = pd.concat([rows["epsilon"], rows["epsilon_spent"], rows["measured"]])
+    for (ax,), (heading, part) in zip(axes, parts, strict=True):
+        ax.set_title(heading, loc="left")
+        _panel(ax, part, seen)
+    axes[-1][0].set_xlabel("ε (for replace-one neighbours, but for the claimed)")
+    handles = [
+        Line2D([], [], label="claimed (as its accountant means it)", **CLAIMED),
+        Line2D([], [], label="spent, smallest valid bound", **SPENT),
+        Line2D([], [], label="measured: at least", **PROVED),
+    ]
+    broken = int((rows["measured"] > rows["epsilon_spent"]).sum())
+    verdict = f"{broken} above what was spent, in red: an error." if broken else "None exceeds what was spent."
+    notes = [
+        f"Measured: lower bounds of audits; all in the study hold together with 95 % confidence. {verdict}",
+        "No orange line: nothing was proved. No blue mark: not differentially private, or no valid accountant for it.",
+        *own_notes(settings),
+    ]
+    return finish(figure, handles, notes, settings.get("title")), rows
+
+
+def _panel(ax: "Axes", part: pd.DataFrame, seen: pd.Series) -> None:
+    log_axis(ax, "x", [value for value in seen if np.isfinite(value)], span=(0.1, 100))
+    labels: list[str] = []
+    left = ax.get_xlim()[0]
+    for series, of_series in each_series(part):
+        for _, by_budget in each_budget(of_series):
+            for row in by_budget.itertuples():
+                place = len(labels)
+                labels.append(cell_label(series, row))
+                ax.plot([row.epsilon], [place], zorder=3, **CLAIMED)
+                ax.plot([row.epsilon_spent], [place], zorder=4, **SPENT)
+                if row.measured > left:
+                    colour = ALARM if row.measured > row.epsilon_spent else MEASURED
+                    style = {**PROVED, "color": colour, "markevery": [1]}
+                    ax.plot([left, row.measured], [place, place], zorder=2, **style)
+    ax.set(ylim=(len(labels) - 0.5, -0.5))
+    ax.set_yticks(range(len(labels)), labels, fontsize=7)
+    ax.tick_params(axis="y", length=0)
+    ax.axvline(left, color=GREY, linewidth=0.7)

@@ -1,0 +1,184 @@
+"""Series over ε (claimed or spent) or over the noise, one panel each: lines, bands, hollow prints, a place for ∞."""
+
+from collections.abc import Callable, Sequence
+from textwrap import fill
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from dp_leakage.figures.frames import each_series, is_private, metric_words, panels
+from dp_leakage.figures.style import (
+    EPSILON_RANGE,
+    GREY,
+    INK,
+    Look,
+    Series,
+    canvas,
+    finish,
+    grid_shape,
+    log_axis,
+    look,
+    order,
+    sample,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+CLAIMED_LABEL = "claimed privacy budget ε  (→ weaker protection)"
+
+
+def draw_series(
+    rows: pd.DataFrame,
+    *,
+    x: str,
+    x_label: str,
+    by: Sequence[str] = ("dataset", "model"),
+    named: Sequence[str] | None = None,
+    span: tuple[float, float] | None = EPSILON_RANGE,
+    sharey: bool = True,
+    y_max: float | None = None,
+    behind: "Callable[[Axes, pd.DataFrame], list[Artist]] | None" = None,
+    notes: Sequence[str] = (),
+    title: str | None = None,
+) -> "Figure":
+    """One panel per combination of ``by``, one line per series.
+
+    Args:
+        rows: as `frames.drawn_numbers` gives them; ``x`` is a column. Where x is infinite, or the row is not private,
+            the point stands at a place of its own right of the axis.
+        x: the column across.
+        x_label: its label, with what it means.
+        by: columns that make panels; the values of the last go side by side if they are few.
+        named: columns of ``by`` that panels are headed with; None for all.
+        span: what the axis across shows at least; None for as far as the values go.
+        sharey: whether all panels have the same axis upward.
+        y_max: end of the axis upward; what lies above is marked there, and its largest values are in a footnote.
+        behind: draws what lies behind the series (bounds) into a panel; returns legend entries.
+        notes: footnotes.
+        title: above everything.
+    """
+    parts = panels(rows, by, named)
+    shape = grid_shape(len(parts), _across(rows, by))
+    figure, axes = canvas(*shape, sharey=sharey)
+    flat = [ax for row in axes for ax in row]
+    infinite = _infinite(rows, x)
+    backdrop: list[Artist] = []
+    for ax, (heading, part) in zip(flat, parts, strict=False):
+        beyond, step = log_axis(ax, "x", rows.loc[is_private(rows), x], span=span, infinite=infinite)
+        ax.set_ylim(*_limits(rows if sharey else part, y_max))
+        ax.set_title(fill(heading, 40), loc="left")
+        ax.axhline(0, color=GREY, linewidth=0.7)
+        if behind is not None:
+            backdrop = behind(ax, part)
+        lines = list(each_series(part))
+        aside = [series for series, line in lines if not _finite(line, x).all()]
+        for series, line in lines:
+            # Side by side beyond the axis, or they would hide each other.
+            place = beyond * step ** (aside.index(series) - (len(aside) - 1) / 2) if series in aside else beyond
+            draw_line(ax, line.assign(x=line[x].where(_finite(line, x), place)), _finite(line, x), look(series))
+        if y_max is not None:
+            _above(ax, part.assign(x=part[x].where(_finite(part, x), beyond)), y_max)
+    _label_edges(flat, parts, shape[1], x_label)
+    return finish(figure, [*legend(rows), *backdrop], [*_above_note(rows, y_max), *notes], title)
+
+
+def draw_line(ax: "Axes", line: pd.DataFrame, joined: pd.Series, style: Look) -> None:
+    """One series: line and band through the points that are joined, bars on the others, prints as hollow markers.
+
+    Args:
+        ax: the panel.
+        line: rows of one series with a column ``x``.
+        joined: which rows.
+        style: the series' look.
+    """
+    through, single = line[joined].sort_values("x", kind="stable"), line[~joined]
+    if len(through) == 1:
+        through, single = through.iloc[:0], line
+    if len(through):
+        ax.plot(through["x"], through["measured"], zorder=3, **style.line)
+        ax.fill_between(through["x"], through["low"], through["high"], color=style.color, alpha=0.16, linewidth=0)
+    for row in single.itertuples():
+        reach = [[row.measured - row.low], [row.high - row.measured]]
+        bar = {"color": style.color, "linestyle": "none", "capsize": 2, "elinewidth": 1, "capthick": 1, "zorder": 3}
+        ax.errorbar([row.x], [row.measured], yerr=reach, **bar, **style.mark)
+    printed = line[line["published"].notna()]
+    hollow = {**style.mark, "markersize": 7.5, "markerfacecolor": "none", "color": style.color}
+    ax.plot(printed["x"], printed["published"], linestyle="none", zorder=4, **hollow)
+
+
+def _above(ax: "Axes", part: pd.DataFrame, y_max: float) -> None:
+    """Marks at the end of the axis what lies above it."""
+    for series, line in each_series(part[part["measured"] > y_max]):
+        edge = np.full(len(line), y_max)
+        ax.plot(line["x"], edge, "^", color=look(series).color, markersize=5, clip_on=False, zorder=5)
+
+
+def _above_note(rows: pd.DataFrame, y_max: float | None) -> list[str]:
+    """Says how far the series go that leave the axis."""
+    out = rows[rows["measured"] > (np.inf if y_max is None else y_max)]
+    reach = [f"{look(series).label} {line['measured'].max():.2f}" for series, line in each_series(out)]
+    return [f"Triangles at the upper edge: beyond the axis, at most {', '.join(reach)}."] if reach else []
+
+
+def _limits(rows: pd.DataFrame, y_max: float | None) -> tuple[float, float]:
+    """The axis upward: all that is measured or printed, with its intervals and some room; at least to 0.05 around 0."""
+    numbers = rows[["measured", "low", "high", "published"]].to_numpy(dtype=float)
+    numbers = numbers[np.isfinite(numbers)]
+    low, high = min(numbers.min(initial=0), 0), max(numbers.max(initial=0), 0.05)
+    room = 0.05 * (high - low)
+    return low - room, high + room if y_max is None else y_max
+
+
+def _across(rows: pd.DataFrame, by: Sequence[str]) -> int:
+    """Panels side by side: what the columns after the first make, if two or three; else two, or three from five on."""
+    combinations = len(rows[[*by]].drop_duplicates())
+    columns = len(rows[[*by[1:]]].drop_duplicates())
+    return columns if 1 < columns <= 3 else 3 if combinations > 4 or combinations == 3 else 2
+
+
+def _finite(rows: pd.DataFrame, x: str) -> pd.Series:
+    return np.isfinite(rows[x]) & is_private(rows)
+
+
+def _infinite(rows: pd.DataFrame, x: str) -> str | None:
+    """The tick label for what has no finite place across, if there is any."""
+    if not is_private(rows).all():
+        return "no DP" if np.isfinite(rows.loc[is_private(rows), x]).all() else "∞"
+    return None if np.isfinite(rows[x]).all() else "∞"
+
+
+def legend(rows: pd.DataFrame) -> "list[Artist]":
+    """Entries for the series of all panels, and for bands and prints where there are any."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    all_series = sorted({series for series, _ in each_series(rows)}, key=order)
+    entries: list[Artist] = [_entry(series) for series in all_series]
+    if (rows["high"] > rows["low"]).any():
+        entries.append(Patch(facecolor=GREY, alpha=0.3, label="95 % interval"))
+    if rows["published"].notna().any():
+        hollow = {"marker": "o", "markersize": 7.5, "markerfacecolor": "none", "linestyle": "none"}
+        entries.append(Line2D([], [], color=INK, label="printed in the paper", **hollow))
+    return entries
+
+
+def _entry(series: Series) -> "Artist":
+    return sample(look(series)) if series.accountant else sample(look(series), linestyle="none")
+
+
+def _label_edges(flat: "Sequence[Axes]", parts: Sequence[tuple[str, pd.DataFrame]], columns: int, x_label: str) -> None:
+    """Labels the outer panels, and others where they differ from the panel left of them; takes away empty panels."""
+    words = [metric_words(part["metric"].iloc[0]) for _, part in parts]
+    for place, ax in enumerate(flat):
+        if place >= len(parts):
+            ax.remove()
+            continue
+        if place + columns >= len(parts):
+            ax.set_xlabel(x_label)
+            ax.tick_params(labelbottom=True)
+        if place % columns == 0 or words[place] != words[place - 1]:
+            ax.set_ylabel(words[place])

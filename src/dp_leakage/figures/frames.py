@@ -1,0 +1,230 @@
+"""From all cells' metrics to the rows of one figure: choosing, joining with the prints, ordering. Pure.
+
+Columns of a metrics frame: ``metric``, ``repeat`` ("0", "1", … or "all"), ``value``, ``low``, ``high``, ``setting``
+(``key=value;…``), and of the cell: ``study``, ``dataset``, ``model``, ``defense``, ``mechanism``, ``accountant``,
+``unit``, ``block`` ("" if none), ``epsilon`` (nominal), ``delta``, ``noise_multiplier`` (NaN if none), ``epochs``,
+``n_members``, ``n_nonmembers``, ``accounting_note`` (what the study says of this ε; optional).
+Figures draw the rows of repeat "all".
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dp_leakage.errors import UserError, nearest
+from dp_leakage.figures.published import KEYS, comparable
+from dp_leakage.figures.style import Series, name, order
+
+NAMES = ["dataset", "model", "defense", "mechanism", "accountant", "unit", "block"]
+CELL = [*NAMES, "epsilon", "delta", "noise_multiplier"]
+NUMBERS = ["metric", "setting", "measured", "low", "high", "published", "inside"]
+COLUMNS = [*CELL, *NUMBERS]
+WORDS = {
+    "accuracy_loss": "accuracy loss (fraction of\nthe non-private accuracy)",
+    "test_accuracy": "test accuracy (fraction right)",
+    "train_accuracy": "training accuracy (fraction right)",
+    "membership_advantage": "attack advantage\n(true − false positive rate)",
+    "attribute_advantage": "attack advantage\n(difference of rates)",
+}
+
+
+def parse_setting(setting: str) -> dict[str, str]:
+    """``attack=yeom;fpr=0.01`` → {"attack": "yeom", "fpr": "0.01"}."""
+    return dict(part.split("=", 1) for part in setting.split(";") if part)
+
+
+def chosen(metrics: pd.DataFrame, settings: Mapping[str, Any]) -> pd.DataFrame:
+    """The rows over all repeats of the data sets, models and units that the settings name (None: all).
+
+    Training histories, which have no column ``metric``, keep their repeats. Non-private rows have no unit and are kept
+    whatever the unit.
+
+    Raises:
+        UserError: a name that no cell has.
+    """
+    frame = metrics[metrics["repeat"] == "all"] if "metric" in metrics else metrics
+    frame = frame.assign(**{column: frame[column].fillna("") for column in [*NAMES, "setting"] if column in frame})
+    private = is_private(frame)
+    frame = frame.assign(**{column: frame[column].where(private, "") for column in ("unit", "block")})
+    for key in ("dataset", "model", "unit"):
+        wanted = listed(settings.get(key))
+        if not wanted:
+            continue
+        for value in wanted:
+            if value not in set(frame[key]):
+                known = nearest(value, set(frame[key]) - {""})
+                raise UserError(f"figure setting '{key}': no cell has '{value}'; {known}")
+        kept = {*wanted, ""} if key == "unit" else {*wanted}
+        frame = frame[frame[key].isin(kept)]
+    return frame
+
+
+def listed(value: Any) -> list[Any]:
+    """None → [], a name → [name], a list → itself."""
+    return [] if value is None else [value] if isinstance(value, str | float | int) else list(value)
+
+
+def metric_rows(frame: pd.DataFrame, metric: str, **conditions: Any) -> pd.DataFrame:
+    """The rows of one metric whose setting has the given values; None, or a key that a row does not have, fits any.
+
+    Raises:
+        UserError: there is none, with what there is.
+    """
+    of_metric = frame[frame["metric"] == metric]
+    wanted = {key: str(value) for key, value in conditions.items() if value is not None}
+    fits = [
+        all(setting.get(key, value) == value for key, value in wanted.items())
+        for setting in map(parse_setting, of_metric["setting"])
+    ]
+    found = of_metric[np.array(fits, dtype=bool)]
+    if found.empty:
+        asked = f"{metric} ({', '.join(f'{k}={v}' for k, v in wanted.items())})" if wanted else metric
+        there = sorted({f"{m} {s}".strip() for m, s in zip(frame["metric"], frame["setting"], strict=True)})
+        raise UserError(f"figure: nothing measured for {asked}; there is: {', '.join(there[:12]) or 'nothing'}")
+    return found
+
+
+def attack_rows(frame: pd.DataFrame, attack: str | None, definition: str) -> pd.DataFrame:
+    """The advantage rows of one attack (None: all), of attribute attacks in one definition; with a column ``attack``.
+
+    Raises:
+        UserError: no such attack was measured.
+    """
+    rows = frame[frame["metric"].isin(["membership_advantage", "attribute_advantage"])]
+    settings = [parse_setting(setting) for setting in rows["setting"]]
+    rows = rows.assign(attack=[setting.get("attack", "") for setting in settings])
+    rows = rows[[setting.get("definition", definition) == definition for setting in settings]]
+    if attack is not None and attack not in set(rows["attack"]):
+        known = nearest(attack, set(rows["attack"]))
+        raise UserError(f"figure setting 'attack': nothing was measured for '{attack}'; {known}")
+    return rows if attack is None else rows[rows["attack"] == attack]
+
+
+def drawn_numbers(rows: pd.DataFrame, published: pd.DataFrame | None, extra: Sequence[str] = ()) -> pd.DataFrame:
+    """Rows as a figure's csv has them: ``value`` named ``measured``, the print and ``inside`` joined, ordered.
+
+    Args:
+        rows: metrics rows.
+        published: the paper's rows as printed, or None.
+        extra: further columns to keep, put after the cell's.
+    """
+    frame = with_published(rows.rename(columns={"value": "measured"}), published)
+    frame = frame[[*CELL, *(column for column in extra if column not in COLUMNS), *NUMBERS]]
+    return in_order(frame)
+
+
+def with_published(frame: pd.DataFrame, published: pd.DataFrame | None) -> pd.DataFrame:
+    """Adds ``published`` (NaN where nothing is printed) and ``inside``: does it lie in [low, high] (empty likewise).
+
+    A print is joined only to cells with as many members as the paper's: a reduced run is not compared.
+    """
+    columns = [*KEYS, "n_members"]
+    prints: dict[tuple[str, ...], float] = {}
+    if published is not None and len(published):
+        found = comparable(published)
+        prints = {_key(key): value for key, value in zip(_rows(found[columns]), found["published"], strict=True)}
+    values = [prints.get(_key(key), np.nan) for key in _rows(frame[columns])] if prints else np.nan
+    printed = pd.Series(values, index=frame.index, dtype="float64")
+    inside = ((frame["low"] <= printed) & (printed <= frame["high"])).astype("boolean")
+    return frame.assign(published=printed, inside=inside.mask(printed.isna()))
+
+
+def _rows(frame: pd.DataFrame) -> Iterator[tuple[Any, ...]]:
+    return frame.itertuples(index=False, name=None)
+
+
+def _key(parts: Iterable[Any]) -> tuple[str, ...]:
+    """Prints and cells meet on text, so that 0.1 is 0.1 and no budget is "nan"."""
+    return tuple(f"{part:g}" if isinstance(part, float | int) else str(part) for part in parts)
+
+
+def in_order(frame: pd.DataFrame) -> pd.DataFrame:
+    """Sorted by data set, model, series (in the order of legends), budget, metric and epoch; a fresh index."""
+    ranks = [order(series) for series in series_of(frame)]
+    places = {rank: place for place, rank in enumerate(sorted(set(ranks)))}
+    keyed = frame.assign(_series=[places[rank] for rank in ranks])
+    by = ["dataset", "model", "_series", "epsilon", "noise_multiplier", "metric", "setting", "epoch"]
+    present = [column for column in by if column in keyed]
+    return keyed.sort_values(present, kind="stable").drop(columns="_series").reset_index(drop=True)
+
+
+def series_of(frame: pd.DataFrame) -> list[Series]:
+    """The series of each row."""
+    return [Series(*parts) for parts in _rows(frame[["mechanism", "accountant", "unit", "block"]])]
+
+
+def each_series(frame: pd.DataFrame) -> Iterator[tuple[Series, pd.DataFrame]]:
+    """The series of a frame in the order of legends, each with its rows."""
+    keys = pd.Series(series_of(frame), index=frame.index, dtype=object)
+    for series in sorted(set(keys), key=order):
+        yield series, frame[[key == series for key in keys]]
+
+
+def each_budget(rows: pd.DataFrame) -> Iterator[tuple[tuple[float, float], pd.DataFrame]]:
+    """The cells of a series as ((ε, σ), rows), in the order of the budget."""
+    yield from rows.groupby(["epsilon", "noise_multiplier"], dropna=False)
+
+
+def is_private(frame: pd.DataFrame) -> pd.Series:
+    """Which rows belong to a differentially private defence."""
+    return frame["accountant"] != ""
+
+
+def claims_epsilon(rows: pd.DataFrame) -> pd.DataFrame:
+    """Without private cells that were given by their noise and so claim no ε."""
+    return rows[rows["epsilon"].notna() | ~is_private(rows)]
+
+
+def metric_words(metric: str) -> str:
+    """What the axis of a metric says: its name and its unit."""
+    return WORDS.get(metric, name(metric))
+
+
+def panels(
+    frame: pd.DataFrame, by: Sequence[str] = ("dataset", "model"), named: Sequence[str] | None = None
+) -> list[tuple[str, pd.DataFrame]]:
+    """One (heading, rows) per combination of the columns ``by``.
+
+    The heading has the values of ``named`` (None: of all), without those that are the same everywhere, unless all are.
+    """
+    naming = [*(by if named is None else named)]
+    varying = [column for column in naming if frame[column].nunique() > 1] or naming
+    return [
+        (" · ".join(name(str(rows[column].iloc[0])) for column in varying if rows[column].iloc[0] != ""), rows)
+        for _, rows in frame.groupby([*by], sort=True)
+    ]
+
+
+def is_hypothetical(setting: Mapping[str, str]) -> bool:
+    """Whether an ε is that of other batches than those of the training."""
+    return setting.get("sampling", "").startswith("hypothetical")
+
+
+def spent(frame: pd.DataFrame, neighbours: str | None = None) -> pd.DataFrame:
+    """The ε really spent by each private cell: the smallest that a valid accountant proves for what was done.
+
+    Rows marked ``valid=false`` (printed formulas outside their conditions) or ``sampling=hypothetical_…`` (what it
+    would be with other batches) do not count.
+
+    Args:
+        frame: rows over all repeats.
+        neighbours: count this neighbouring relation only (None: any).
+
+    Returns:
+        A row a cell: dataset, model, defense, epsilon_spent, spent_accountant, spent_neighbours.
+    """
+    rows = frame[frame["metric"] == "epsilon_spent"]
+    settings = [parse_setting(setting) for setting in rows["setting"]]
+    rows = rows.assign(
+        spent_accountant=[s.get("accountant", "") for s in settings],
+        spent_neighbours=[s.get("neighbours", "") for s in settings],
+        counts=[s.get("valid", "true") == "true" and not is_hypothetical(s) for s in settings],
+    ).rename(columns={"value": "epsilon_spent"})
+    rows = rows[rows["counts"] & rows["epsilon_spent"].notna()]
+    if neighbours is not None:
+        rows = rows[rows["spent_neighbours"] == neighbours]
+    cell = ["dataset", "model", "defense"]
+    best = rows.sort_values([*cell, "epsilon_spent", "spent_accountant"], kind="stable").drop_duplicates(cell)
+    return best[[*cell, "epsilon_spent", "spent_accountant", "spent_neighbours"]].reset_index(drop=True)

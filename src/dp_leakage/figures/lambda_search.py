@@ -1,0 +1,68 @@
+"""Accuracy against the strength of the ℓ2 penalty."""
+
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from dp_leakage.errors import UserError
+from dp_leakage.figures.frames import chosen, drawn_numbers, metric_rows, panels
+from dp_leakage.figures.notes import own_notes
+from dp_leakage.figures.style import INK, Look, canvas, finish, grid_shape, log_axis, sample, styled
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LINES = {
+    "test_accuracy": Look("on new records", "#0072b2", "o"),
+    "train_accuracy": Look("on records trained on", "#d55e00", "s", (4, 1.5)),
+}
+
+
+@styled
+def draw(
+    metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
+) -> "tuple[Figure, pd.DataFrame]":
+    """One panel per (data set, model), over λ ≥ 0: the column ``l2``, else the cells' names (``l2-lambda=1e-05``).
+
+    Raises:
+        UserError: the cells have no λ.
+    """
+    frame = chosen(metrics, settings)
+    frame = frame if "l2" in frame else frame.assign(l2=[_strength(defense) for defense in frame["defense"]])
+    if not (frame["l2"] >= 0).any():
+        raise UserError(
+            "figure of kind 'lambda_search': its cells have no λ; select the cells of a list of ℓ2 penalties"
+        )
+    searched = pd.concat([metric_rows(frame[frame["l2"] >= 0], metric) for metric in LINES])
+    rows = drawn_numbers(searched, published, extra=["l2"])
+    rows = rows.sort_values(["dataset", "model", "metric", "l2"], kind="stable", ignore_index=True)
+    parts = panels(rows)
+    shape = grid_shape(len(parts), 3)
+    figure, axes = canvas(*shape, sharey=False)
+    flat = [ax for line in axes for ax in line]
+    positive = rows.loc[rows["l2"] > 0, "l2"]
+    for ax, (heading, part) in zip(flat, parts, strict=False):
+        log_axis(ax, "x", positive, span=None)
+        ax.set_title(heading, loc="left")
+        for metric, style in LINES.items():
+            line = part[(part["metric"] == metric) & (part["l2"] > 0)]
+            ax.plot(line["l2"], line["measured"], zorder=3, **style.line)
+            ax.fill_between(line["l2"], line["low"], line["high"], color=style.color, alpha=0.16, linewidth=0)
+            for none in part[(part["metric"] == metric) & (part["l2"] == 0)].itertuples():
+                ax.axhline(none.measured, color=style.color, linewidth=0.8, linestyle=(0, (1, 3)))
+        on_new = part[part["metric"] == "test_accuracy"]
+        best = on_new.loc[on_new["measured"].idxmax()]
+        if best["l2"] > 0:
+            ax.plot([best["l2"]], [best["measured"]], "o", markersize=11, markerfacecolor="none", color=INK, zorder=4)
+        ax.set_ylim(0, None)
+        ax.set_xlabel("strength λ of the ℓ2 penalty")
+        ax.set_ylabel("accuracy (fraction right)")
+    for ax in flat[len(parts) :]:
+        ax.remove()
+    notes = ["Ring: the highest test accuracy. Bands: 95 % intervals. Dotted: λ = 0.", *own_notes(settings)]
+    return finish(figure, [sample(style) for style in LINES.values()], notes, settings.get("title")), rows
+
+
+def _strength(defense: str) -> float:
+    given = [part.removeprefix("lambda=") for part in defense.split("-", 1) if part.startswith("lambda=")]
+    return float(given[0]) if given else float("nan")

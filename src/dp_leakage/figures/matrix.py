@@ -1,0 +1,84 @@
+"""Defences × attacks: one number per pair, as a coloured table."""
+
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from dp_leakage.figures.frames import attack_rows, chosen, drawn_numbers, each_budget, each_series, panels
+from dp_leakage.figures.notes import accounting_notes
+from dp_leakage.figures.numbers import cell_label
+from dp_leakage.figures.style import GREY, canvas, finish, name, styled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+ROW, COLUMN = 0.17, 0.58  # inches
+
+
+@styled
+def draw(
+    metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
+) -> "tuple[Figure, pd.DataFrame]":
+    """One panel per (data set, model); rows are defences and budgets, columns attacks.
+
+    Settings:
+        definition: of the attribute attacks' advantage, ``gap`` or ``released``.
+    """
+    from matplotlib.patches import Patch
+
+    frame = chosen(metrics, settings)
+    rows = drawn_numbers(attack_rows(frame, None, settings["definition"]), published, extra=["attack"])
+    parts = panels(rows)
+    attacks = list(dict.fromkeys(rows.sort_values("metric", ascending=False, kind="stable")["attack"]))
+    longest = max(part["defense"].nunique() for _, part in parts)
+    panel = (2.4 + COLUMN * len(attacks), 0.7 + ROW * longest)
+    figure, axes = canvas(len(parts), 1, panel=panel, sharex=False, sharey=False)
+    for (ax,), (heading, part) in zip(axes, parts, strict=True):
+        _panel(ax, part, attacks)
+        ax.set_title(heading, loc="left", pad=4)
+    notes = ["Advantage: true less false positive rate; of attribute attacks the gap in accuracy, members less others."]
+    handles = [
+        Patch(facecolor=_shades()(x), edgecolor=GREY, linewidth=0.5, label=f"advantage {x:g}") for x in (0, 0.5, 1)
+    ]
+    return finish(figure, handles, [*notes, *accounting_notes(frame, settings)], settings.get("title")), rows
+
+
+def _panel(ax: "Axes", part: pd.DataFrame, attacks: list[str]) -> None:
+    shades = _shades()
+    labels: list[str] = []
+    lines = [
+        (cell_label(series, cell.iloc[0]), cell)
+        for series, of_series in each_series(part)
+        for _, by_budget in each_budget(of_series)
+        for _, cell in by_budget.groupby("defense", sort=False)
+    ]
+    for place, (label, cell) in enumerate(lines):
+        labels.append(label)
+        for row in cell.itertuples():
+            strength = min(max(row.measured, 0.0), 1.0)
+            column = attacks.index(row.attack)
+            ax.add_patch(_tile(column, place, shades(strength)))
+            weight = "bold" if row.low > 0 else "normal"
+            colour = "white" if strength > 0.6 else "black"
+            text = f"{row.measured + 0.0:.2f}".replace("-0.00", "0.00").replace("-", "−")
+            ax.text(column, place, text, ha="center", va="center", fontsize=6.5, fontweight=weight, color=colour)
+    ax.set(xlim=(-0.5, len(attacks) - 0.5), ylim=(len(lines) - 0.5, -0.5))
+    ax.set_yticks(range(len(lines)), labels, fontsize=7)
+    ax.set_xticks(range(len(attacks)), [name(attack).replace(" ", "\n") for attack in attacks], fontsize=7)
+    ax.tick_params(length=0)
+    ax.grid(False)
+    for spine in ax.spines.values():
+        spine.set_color(GREY)
+
+
+def _shades() -> Any:
+    from matplotlib import colormaps
+
+    return colormaps["Blues"]
+
+
+def _tile(column: int, place: int, colour: Any) -> Any:
+    from matplotlib.patches import Rectangle
+
+    return Rectangle((column - 0.5, place - 0.5), 1, 1, facecolor=colour, edgecolor="white", linewidth=0.5)

@@ -1,0 +1,85 @@
+"""Footnotes that say what an ε in a figure means: whose budget, for which batches, for which neighbours."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from dp_leakage.figures.frames import listed
+from dp_leakage.figures.style import name
+from dp_leakage.privacy.accounting.rules import ACCOUNTANTS
+
+EPOCHS = "shuffled batches; nominal ε of an accountant that composes whole epochs, without credit for sampling"
+STEPS = "Poisson batches; ε of the sampled Gaussian, composed over all steps"
+MEANING = {
+    "naive": EPOCHS,
+    "advanced": EPOCHS,
+    "zcdp": EPOCHS,
+    "rdp": STEPS,
+    "pld": STEPS,
+    "gdp": "shuffled batches; ε is exact for whole epochs, without credit for sampling",
+    "per_step": "ε is what the paper prints for one step; the whole training spends more",
+    "theorem1": "ε is that of the printed theorem, also where its conditions fail",
+}
+CONDITIONS = {"naive": "The formula of naive composition holds for ε below the number of epochs only."}
+
+
+def accounting_notes(frame: pd.DataFrame, settings: Mapping[str, Any]) -> list[str]:
+    """What the claimed ε of each series means, series of the same meaning in one note, then the study's own notes.
+
+    Where the study says something itself of a defence's accounting (``accounting_note``), that stands instead.
+    """
+    own = frame["accounting_note"].fillna("") if "accounting_note" in frame else pd.Series("", index=frame.index)
+    groups: dict[tuple[str, str], list[str]] = {}
+    for accountant in [*MEANING, *sorted(set(frame["accountant"]) - {*MEANING, ""})]:
+        for note in sorted(set(own[frame["accountant"] == accountant])):
+            meaning = note or MEANING.get(accountant)
+            if meaning:
+                groups.setdefault((_neighbours(accountant), meaning.rstrip(".")), []).append(_short(accountant))
+    meanings = [f"{', '.join(names)}{neighbours}: {meaning}." for (neighbours, meaning), names in groups.items()]
+    conditions = [text for accountant, text in CONDITIONS.items() if accountant in set(frame["accountant"])]
+    return [*meanings, *conditions, *own_notes(settings)]
+
+
+def claimed_neighbours(frame: pd.DataFrame) -> set[str]:
+    """The neighbouring relations for which the private series of a frame claim their ε."""
+    return {claimed_relation(accountant) for accountant in set(frame["accountant"])} - {""}
+
+
+def spent_notes(rows: pd.DataFrame, settings: Mapping[str, Any]) -> list[str]:
+    """By which accountant and for which neighbours each series' spent ε is."""
+    private = rows[rows["accountant"] != ""]
+    groups: dict[str, list[str]] = {}
+    for accountant, part in private.groupby("accountant", sort=True):
+        means = sorted(
+            {
+                f"{name(a)} ({name(n)} neighbours)"
+                for a, n in zip(part["spent_accountant"], part["spent_neighbours"], strict=True)
+            }
+        )
+        groups.setdefault(" or ".join(means), []).append(_short(str(accountant)))
+    words = [f"{', '.join(names)} by {means}" for means, names in groups.items()]
+    return [
+        f"ε spent, the smallest that a valid accountant proves for the batches as they were: {'; '.join(words)}.",
+        *own_notes(settings),
+    ]
+
+
+def own_notes(settings: Mapping[str, Any]) -> list[str]:
+    """The footnotes that the study gives for a figure."""
+    return listed(settings.get("notes"))
+
+
+def _short(accountant: str) -> str:
+    return name(accountant).removesuffix(" composition")
+
+
+def _neighbours(accountant: str) -> str:
+    relation = claimed_relation(accountant)
+    return f" ({name(relation)} neighbours)" if relation else ""
+
+
+def claimed_relation(accountant: str) -> str:
+    """The neighbours that an accountant assumes for its usual batches; "" for one that is not ours."""
+    known = ACCOUNTANTS.get(accountant)
+    return next(iter(known.relations.values()))[0] if known else ""

@@ -1,0 +1,162 @@
+"""Use against leakage: every defence and budget as one point, the ε beside it."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from dp_leakage.errors import UserError
+from dp_leakage.figures.curves import legend
+from dp_leakage.figures.frames import chosen, drawn_numbers, each_series, metric_rows, panels, parse_setting
+from dp_leakage.figures.notes import accounting_notes
+from dp_leakage.figures.style import GREY, canvas, finish, grid_shape, look, name, number, styled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+CELL = ["dataset", "model", "defense"]
+FRONT = {"color": GREY, "alpha": 0.35, "linewidth": 5, "solid_capstyle": "round"}
+
+
+@styled
+def draw(
+    metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
+) -> "tuple[Figure, pd.DataFrame]":
+    """One panel per (data set, model).
+
+    Settings:
+        attack: whose advantage; None: in each panel the membership attack that is strongest against the undefended
+            model (chosen there once: to choose anew in each cell would count the attackers' luck as leakage).
+    """
+    from matplotlib.lines import Line2D
+
+    frame = chosen(metrics, settings)
+    rows = drawn_numbers(
+        _points(frame, settings["attack"]),
+        published,
+        extra=["attack", "test_accuracy", "accuracy_low", "accuracy_high", "best"],
+    )
+    parts = panels(rows)
+    shape = grid_shape(len(parts), 2)
+    figure, axes = canvas(*shape, panel=(3.7, 3.3), sharex=False, sharey=False)
+    flat = [ax for row in axes for ax in row]
+    for ax, (heading, part) in zip(flat, parts, strict=False):
+        ax.set_title(heading, loc="left")
+        _panel(ax, part)
+        ax.set_xlabel("test accuracy (fraction right)  → more useful")
+        ax.set_ylabel(f"advantage of {name(part['attack'].iloc[0])}\n→ more leakage")
+    for ax in flat[len(parts) :]:
+        ax.remove()
+    entries = [handle for handle in legend(rows) if handle.get_label() != "95 % interval"]
+    entries.append(Line2D([], [], label="best trade-offs measured", **FRONT))
+    bars = (
+        "Bars: 95 % intervals; where they overlap, which point is best is chance. Numbers: claimed ε (σ where no ε is "
+        "claimed), as far as there is room; all are in the csv."
+    )
+    finish(figure, entries, [bars, *accounting_notes(frame, settings)], settings.get("title"))
+    figure.draw_without_rendering()  # labels need the final places of the points
+    for ax, (_, part) in zip(flat, parts, strict=False):
+        _label(ax, part)
+    return figure, rows
+
+
+def _points(frame: pd.DataFrame, attack: str | None) -> pd.DataFrame:
+    """Advantage rows of one attack per panel, with the cell's test accuracy, and whether no other is better in both."""
+    advantages = metric_rows(frame, "membership_advantage", attack=attack)
+    advantages = advantages.assign(attack=[parse_setting(s).get("attack", "") for s in advantages["setting"]])
+    parts = [part[part["attack"] == strongest(part)] for _, part in advantages.groupby(["dataset", "model"])]
+    accuracy = metric_rows(frame, "test_accuracy").rename(
+        columns={"value": "test_accuracy", "low": "accuracy_low", "high": "accuracy_high"}
+    )
+    joined = pd.concat(parts).merge(accuracy[[*CELL, "test_accuracy", "accuracy_low", "accuracy_high"]], on=CELL)
+    if joined.empty:
+        raise UserError("figure of kind 'pareto': no cell has both a test accuracy and a membership advantage")
+    best = [undominated(part["test_accuracy"], part["value"]) for _, part in joined.groupby(["dataset", "model"])]
+    return joined.assign(best=pd.concat(best))
+
+
+def strongest(advantages: pd.DataFrame) -> str:
+    """The attack with the largest advantage against the undefended model (over all cells, where there is none)."""
+    undefended = advantages[advantages["mechanism"] == "none"]
+    rows = undefended if len(undefended) else advantages
+    return str(rows.loc[rows["value"].idxmax(), "attack"])
+
+
+def undominated(use: pd.Series, leak: pd.Series) -> pd.Series:
+    """Which points have no other that is at least as good in both and better in one (more use, less leakage)."""
+    good, bad = use.to_numpy(), leak.to_numpy()
+    beaten = (
+        (good[None] >= good[:, None])
+        & (bad[None] <= bad[:, None])
+        & ((good[None] > good[:, None]) | (bad[None] < bad[:, None]))
+    ).any(axis=1)
+    return pd.Series(~beaten, index=use.index)
+
+
+def _panel(ax: "Axes", part: pd.DataFrame) -> None:
+    ax.axhline(0, color=GREY, linewidth=0.7)
+    front = part[part["best"]].sort_values(["test_accuracy", "measured"])
+    ax.plot(front["test_accuracy"], front["measured"], zorder=1, **FRONT)
+    for series, line in each_series(part):
+        style = look(series)
+        x, y = line["test_accuracy"], line["measured"]
+        across = np.clip([x - line["accuracy_low"], line["accuracy_high"] - x], 0, None)
+        upward = np.clip([y - line["low"], line["high"] - y], 0, None)
+        ax.errorbar(
+            x, y, xerr=across, yerr=upward, fmt="none", ecolor=style.color, elinewidth=0.6, alpha=0.45, zorder=2
+        )
+        joined = style.line if len(line) > 1 else {**style.line, "linestyle": "none"}
+        ax.plot(x, y, zorder=3, **{**joined, "linewidth": 0.9})
+
+
+def _label(ax: "Axes", part: pd.DataFrame) -> None:
+    """Writes the budgets beside the points, the best first, wherever there is room; the rest stay in the csv."""
+    from matplotlib.patheffects import withStroke
+
+    halo = withStroke(linewidth=2, foreground="white")
+    to_pixels = ax.transData.transform
+    scale = ax.figure.dpi / 72
+    private = part[part["epsilon"].notna() | part["noise_multiplier"].notna()]
+    taken = [_box(x, y, 6 * scale, 6 * scale) for x, y in to_pixels(part[["test_accuracy", "measured"]].to_numpy())]
+    frame = ax.get_window_extent()
+    for row in private.sort_values("best", ascending=False, kind="stable").itertuples():
+        text = number(row.epsilon) if np.isfinite(row.epsilon) else f"σ={number(row.noise_multiplier)}"
+        width, height = (4.6 * len(text) + 2) * scale, 8 * scale
+        x, y = to_pixels((row.test_accuracy, row.measured))
+        for right, up in ((1, 0.6), (-1, 0.6), (1, -0.6), (-1, -0.6), (0, 1.2), (0, -1.2)):
+            shift = (right * (5 * scale + width / 2), up * 9 * scale)
+            box = _box(x + shift[0], y + shift[1], width, height)
+            if (
+                not any(_overlap(box, other) for other in taken)
+                and frame.x0 < box[0]
+                and box[2] < frame.x1
+                and frame.y0 < box[1]
+                and box[3] < frame.y1
+            ):
+                colour = look(next(each_series(part.loc[[row.Index]]))[0]).color
+                beside = {
+                    "xytext": (shift[0] / scale, shift[1] / scale),
+                    "textcoords": "offset points",
+                    "ha": "center",
+                    "va": "center",
+                }
+                ax.annotate(
+                    text,
+                    (row.test_accuracy, row.measured),
+                    fontsize=7,
+                    color=colour,
+                    zorder=5,
+                    path_effects=[halo],
+                    **beside,
+                ).set_in_layout(False)
+                taken.append(box)
+                break
+
+
+def _box(x: float, y: float, width: float, height: float) -> tuple[float, float, float, float]:
+    return x - width / 2, y - height / 2, x + width / 2, y + height / 2
+
+
+def _overlap(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]

@@ -1,0 +1,98 @@
+"""Loss, leakage and members exposed for every mechanism and budget, beside the paper's (tables 5 to 7)."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from dp_leakage.figures.frames import attack_rows, chosen, drawn_numbers, each_budget, each_series, metric_rows, panels
+from dp_leakage.figures.notes import accounting_notes
+from dp_leakage.figures.numbers import budget, interval, printed
+from dp_leakage.figures.style import look, name, styled
+from dp_leakage.figures.table import Table, blocks, draw_tables
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+COUNTING = {"all_runs": "in every run", "mean": "mean over runs"}
+NEAR = 0.03  # an accuracy loss this far from print is called near in the footnote
+
+
+@styled
+def draw(
+    metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
+) -> "tuple[Figure, pd.DataFrame]":
+    """One table per (data set, model), a row per mechanism and budget.
+
+    Settings:
+        attacks: whose advantages, in this order.
+        exposed_by: attack whose members exposed are counted; None: none.
+        definition: which attribute advantage: ``gap`` or ``released``.
+        counting: ``all_runs`` or ``mean``.
+        fpr: false positive rates of the members exposed.
+    """
+    frame = chosen(metrics, settings)
+    numbers = {"accuracy loss": metric_rows(frame, "accuracy_loss")}
+    for attack in settings["attacks"]:
+        numbers[name(attack)] = attack_rows(frame, attack, settings["definition"])
+    for rate in settings["fpr"] if settings["exposed_by"] else []:
+        setting = {"attack": settings["exposed_by"], "counting": settings["counting"], "fpr": f"{rate:g}"}
+        numbers[f"at {100 * rate:g} %"] = metric_rows(frame, "members_exposed", **setting)
+    shown = pd.concat([part.assign(column=column) for column, part in numbers.items()])
+    rows = drawn_numbers(shown, published, extra=["column", "n_members"])
+    tables = [_table(heading, part, list(numbers), settings) for heading, part in panels(rows)]
+    notes = [*_print_notes(rows), *accounting_notes(frame, settings)]
+    return draw_tables(tables, notes, settings.get("title")), rows.drop(columns="column")
+
+
+def _table(heading: str, part: pd.DataFrame, columns: list[str], settings: dict[str, Any]) -> Table:
+    """Columns in the order given, each followed by its print where the paper prints any."""
+    has_print = {column: part.loc[part["column"] == column, "published"].notna().any() for column in columns}
+    heads = ["mechanism", "ε"]
+    for column in columns:
+        heads += [column, "print"] if has_print[column] else [column]
+    parts = [
+        (look(series).label, [[budget(*key), *_line(cell, has_print)] for key, cell in each_budget(rows)])
+        for series, rows in each_series(part)
+    ]
+    exposed = [column for column in columns if column.endswith(" %")]
+    before = len(heads) - sum(1 + has_print[column] for column in exposed)
+    spans = [("", before)]
+    if exposed:
+        members = part["n_members"].iloc[0]
+        words = f"members exposed of {members:,.0f}, {COUNTING[settings['counting']]}"
+        spans.append((words, len(heads) - before))
+    return Table(heading, heads, blocks(parts), spans)
+
+
+def _line(cell: pd.DataFrame, has_print: dict[str, bool]) -> list[str]:
+    found = {row.column: row for row in cell.itertuples()}
+    return [text for column in has_print for text in _cell(found.get(column), has_print[column])]
+
+
+def _cell(row: Any, has_print: bool) -> list[str]:
+    if row is None:
+        return ["", ""] if has_print else [""]
+    counts = row.metric == "members_exposed"
+    text = interval(row.measured, row.low, row.high, counts=counts)
+    return [text, printed(row.published, row.inside, counts=counts)] if has_print else [text]
+
+
+def _print_notes(rows: pd.DataFrame) -> list[str]:
+    notes = [
+        "Attacks: advantage (true − false positive rate). Members exposed: at the false positive rate at the head. "
+        "[95 % interval]."
+    ]
+    compared = rows[rows["published"].notna()]
+    if compared.empty:
+        return notes
+    inside = [
+        f"{name(str(metric))} {int(part['inside'].sum())} of {len(part)}" for metric, part in compared.groupby("metric")
+    ]
+    notes.append(f"Print: the paper's number; ✓ inside our interval, ✗ not. Inside: {'; '.join(inside)}.")
+    loss = compared[compared["metric"] == "accuracy_loss"]
+    if len(loss):
+        # Print has two digits; without the allowance 0.03 itself would fall to rounding.
+        near = np.abs(loss["measured"] - loss["published"]) <= NEAR + 1e-9
+        notes.append(f"Accuracy loss within ±{NEAR:g} of print: {near.sum()} of {len(loss)}.")
+    return notes

@@ -1,0 +1,109 @@
+"""Log-log ROC: how many members every attack names at every small rate of false alarms."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from dp_leakage.errors import UserError, nearest
+from dp_leakage.figures.frames import CELL, NUMBERS, chosen, panels
+from dp_leakage.figures.notes import own_notes
+from dp_leakage.figures.style import GREY, canvas, finish, grid_shape, log_axis, name, styled
+from dp_leakage.metrics.roc import tpr_at_fpr
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+POINTS = 25  # of each curve
+BESIDE = 1.05  # from one attack's bar to the next
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#882255", "#555555")
+DASHES = ("-", (0, (5, 1.5)), (0, (1, 1.2)))
+
+
+@styled
+def draw(
+    metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
+) -> "tuple[Figure, pd.DataFrame]":
+    """One panel per (data set, model, defense), one curve per attack.
+
+    Settings:
+        attack: one attack, or a list; None: all.
+        fpr: rates to speak of: the first for which there are enough non-members has bars, and a footnote says for which
+            there are too few.
+    """
+    from matplotlib.lines import Line2D
+
+    frame = chosen(metrics, settings)
+    wanted = settings["attack"]
+    attacks = [wanted] if isinstance(wanted, str) else list(wanted or dict.fromkeys(frame["attack"]))
+    for attack in attacks:
+        if attack not in set(frame["attack"]):
+            known = nearest(attack, set(frame["attack"]))
+            raise UserError(f"figure setting 'attack': no scores of '{attack}' among the figure's parts; {known}")
+    rows = pd.concat(
+        [
+            _curve(part, attack)
+            for _, cell in frame.groupby(["dataset", "model", "defense"], sort=False)
+            for attack, part in ((attack, cell[cell["attack"] == attack]) for attack in attacks)
+            if len(part)
+        ],
+        ignore_index=True,
+    )
+    parts = panels(rows, by=("dataset", "model", "defense"))
+    shape = grid_shape(len(parts), 2)
+    figure, axes = canvas(*shape, panel=(3.4, 3.1))
+    flat = [ax for line in axes for ax in line]
+    styles = {
+        attack: {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i // len(COLOURS) % len(DASHES)]}
+        for i, attack in enumerate(attacks)
+    }
+    least = float(rows["fpr"].min())
+    n = int(frame.drop_duplicates(["dataset", "model", "defense"])["n_nonmembers"].min())
+    few = [f"{100 * rate:g} %" for rate in settings["fpr"] if rate * n < 1]
+    marked = next((rate for rate in settings["fpr"] if rate * n >= 1), 1 / n)
+    for ax, (heading, part) in zip(flat, parts, strict=False):
+        ax.set_title(heading, loc="left")
+        for which in ("x", "y"):
+            log_axis(ax, which, [least, 1.0], span=None)
+        ax.plot([least, 1], [least, 1], color=GREY, linewidth=0.8)
+        for attack, curve in part.groupby("attack", sort=False):
+            visible = curve[curve["measured"] > 0]
+            ax.plot(visible["fpr"], visible["measured"], **styles[attack], zorder=3)
+            at = curve.iloc[(curve["fpr"] - marked).abs().argmin()]
+            place = at["fpr"] * BESIDE ** (attacks.index(attack) - len(attacks) / 2)
+            ends = [max(at["low"], least / 10), at["high"]]
+            ax.plot([place, place], ends, color=styles[attack]["color"], linewidth=1, alpha=0.6, zorder=2)
+        ax.set_xlabel("false positive rate")
+        ax.set_ylabel("true positive rate")
+    for ax in flat[len(parts) :]:
+        ax.remove()
+    legend = [Line2D([], [], label=name(attack), **styles[attack]) for attack in attacks]
+    legend.append(Line2D([], [], color=GREY, linewidth=0.8, label="guessing"))
+    short = (
+        [f"Too few records for {' and '.join(few)}: {n:,} non-members resolve {100 / n:.2g} % at best."] if few else []
+    )
+    bars = (
+        f"Curves: mean of the runs. Bars, side by side: 95 % intervals at {100 * marked:g} %, over records and runs; "
+        "all are in the csv."
+    )
+    notes = [bars, *(short if few else []), *own_notes(settings)]
+    return finish(figure, legend, notes, settings.get("title")), rows
+
+
+def _curve(scores: pd.DataFrame, attack: str) -> pd.DataFrame:
+    """TPR with its interval at rates from one false alarm among the non-members to all but one."""
+    ordered = scores.sort_values(["repeat", "record"], kind="stable")
+    repeats = ordered["repeat"].nunique()
+    member = ordered["member"].to_numpy(dtype=bool).reshape(repeats, -1)[0]
+    score = ordered["score"].to_numpy().reshape(repeats, -1)
+    n = int((~member).sum())
+    passing = np.unique(np.round(np.geomspace(1, n - 1, POINTS)).astype(int))
+    first = scores.iloc[0]
+    cell = {column: first.get(column, np.nan) for column in CELL}
+    rows = []
+    for fpr in ((count + 1e-9) / n for count in passing):
+        found = tpr_at_fpr(score[:, member], score[:, ~member], fpr)
+        setting = f"attack={attack};fpr={fpr:g}"
+        numbers = dict(zip(NUMBERS, ("tpr_at_fpr", setting, *found, np.nan, pd.NA), strict=True))
+        rows.append({**cell, "attack": attack, "fpr": fpr, **numbers})
+    return pd.DataFrame(rows)

@@ -1,0 +1,66 @@
+"""Any series again, over the ε that its training really spent."""
+
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from dp_leakage.errors import UserError
+from dp_leakage.figures.bounds import bound_columns, bound_lines, bound_notes
+from dp_leakage.figures.curves import draw_series
+from dp_leakage.figures.frames import (
+    attack_rows,
+    chosen,
+    drawn_numbers,
+    is_private,
+    metric_rows,
+    spent,
+)
+from dp_leakage.figures.notes import spent_notes
+from dp_leakage.figures.style import name, styled
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@styled
+def draw(
+    metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
+) -> "tuple[Figure, pd.DataFrame]":
+    """One panel per (data set, model), and per attack where the metric is a leakage.
+
+    Settings:
+        metric: ``accuracy_loss``, ``test_accuracy``, … or ``leakage``: the advantage of ``attack``.
+        attack: for ``leakage``; None: every attack.
+        definition: which attribute advantage: ``gap`` or ``released``.
+        neighbours: count only ε for this neighbouring relation; None: the accountant's own.
+        y_max: end of the axis upward.
+    """
+    frame = chosen(metrics, settings)
+    leaks = settings["metric"] == "leakage"
+    measured = (
+        attack_rows(frame, settings["attack"], settings["definition"])
+        if leaks
+        else metric_rows(frame, settings["metric"]).assign(attack="")
+    )
+    budgets = spent(frame, settings["neighbours"])
+    if budgets.empty:
+        raise UserError(
+            "figure of kind 'spent_axis': no ε spent is known for these cells"
+            + (f" with neighbours '{settings['neighbours']}'" if settings["neighbours"] else "")
+        )
+    joined = measured.merge(budgets, how="left", on=["dataset", "model", "defense"])
+    joined = joined[joined["epsilon_spent"].notna() | ~is_private(joined)]
+    rows = drawn_numbers(joined, published, extra=["attack", "epsilon_spent", "spent_accountant", "spent_neighbours"])
+    rows = bound_columns(rows, "epsilon_spent") if leaks else rows
+    relations = " or ".join(name(relation) for relation in sorted(set(budgets["spent_neighbours"]) - {""}))
+    figure = draw_series(
+        rows,
+        x="epsilon_spent",
+        x_label=f"ε really spent  (→ weaker protection)\n{relations} neighbours",
+        by=("attack", "dataset", "model") if leaks else ("dataset", "model"),
+        y_max=settings["y_max"],
+        behind=bound_lines if leaks else None,
+        notes=[*(bound_notes(rows) if leaks else []), *spent_notes(rows, settings)],
+        title=settings.get("title"),
+    )
+    return figure, rows

@@ -1,0 +1,139 @@
+"""The ε that each accountant finds for a training, over the ε that was claimed for it."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from dp_leakage.errors import UserError
+from dp_leakage.figures.frames import (
+    chosen,
+    claims_epsilon,
+    drawn_numbers,
+    is_hypothetical,
+    is_private,
+    metric_rows,
+    panels,
+    parse_setting,
+    series_of,
+)
+from dp_leakage.figures.notes import claimed_relation, own_notes
+from dp_leakage.figures.style import (
+    EPSILON_RANGE,
+    GREY,
+    Look,
+    Series,
+    canvas,
+    finish,
+    grid_shape,
+    log_axis,
+    look,
+    name,
+    order,
+    sample,
+    styled,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+HYPOTHETICAL_NOTE = (
+    "Hollow, dashed: the ε that the same noise would give had the batches been Poisson samples. They were not: this is "
+    "not what was spent."
+)
+INVALID_NOTE = "Crosses: a printed formula outside the conditions under which it holds; it promises nothing there."
+
+
+@styled
+def draw(
+    metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
+) -> "tuple[Figure, pd.DataFrame]":
+    """One panel per way of choosing the noise, one line per accountant; cells that spend the same are drawn once.
+
+    Settings:
+        neighbours: only ε for this neighbouring relation; None: the relation for which the ε is claimed.
+    """
+    frame = claims_epsilon(chosen(metrics, settings))
+    measured = metric_rows(frame[is_private(frame)], "epsilon_spent", neighbours=settings["neighbours"])
+    said = [parse_setting(setting) for setting in measured["setting"]]
+    measured = measured.assign(
+        judge=[s.get("accountant", "") for s in said],
+        neighbours=[s.get("neighbours", "") for s in said],
+        valid=[s.get("valid", "true") == "true" for s in said],
+        hypothetical=[is_hypothetical(s) for s in said],
+    )
+    if settings["neighbours"] is None:
+        claimed = measured["accountant"].map(claimed_relation)
+        measured = measured[measured["hypothetical"] | (claimed == "") | (measured["neighbours"] == claimed)]
+    if measured["value"].isna().all():
+        raise UserError("figure of kind 'spent_epsilon': no accountant found an ε for these cells")
+    found = measured[measured["value"].notna()]
+    rows = drawn_numbers(found, published, extra=["judge", "neighbours", "valid", "hypothetical"])
+    rows = rows.assign(claimed_by=[look(series).label for series in series_of(rows)])
+    return _draw(rows, settings), rows.drop(columns="claimed_by")
+
+
+def _draw(rows: pd.DataFrame, settings: dict[str, Any]) -> "Figure":
+    # Cells of other data and models with the same noise, rate and steps spend the same: drawn once.
+    place = ["claimed_by", "epsilon", "setting"]
+    same = rows.groupby(place)["measured"].nunique().max() == 1
+    shown = rows.drop_duplicates(place) if same else rows
+    claims = list(
+        dict.fromkeys(label for _, label in sorted(zip(map(order, series_of(rows)), rows["claimed_by"], strict=True)))
+    )
+    by = ["claimed_by"] if same else ["dataset", "model", "claimed_by"]
+    parts = sorted(panels(shown, by), key=lambda part: claims.index(part[1]["claimed_by"].iloc[0]) if same else 0)
+    shape = grid_shape(len(parts), 2 if len(claims) in (2, 4) else 3)
+    figure, axes = canvas(*shape, panel=(3.0, 2.7))
+    infinite = "∞" if np.isinf(shown["measured"]).any() else None
+    flat = [ax for row in axes for ax in row]
+    for number, ax in enumerate(flat):
+        if number >= len(parts):
+            ax.remove()
+            continue
+        heading, part = parts[number]
+        log_axis(ax, "x", shown["epsilon"])
+        beyond, _ = log_axis(ax, "y", shown["measured"], infinite=infinite)
+        ax.set_title(f"claimed by {heading}" if same else heading, loc="left")
+        ax.axline((EPSILON_RANGE[0],) * 2, (EPSILON_RANGE[1],) * 2, color=GREY, linewidth=0.9, zorder=1)
+        for key, line in part.groupby(["judge", "neighbours", "hypothetical"]):
+            _line(ax, line.sort_values("epsilon"), _look(*key), beyond, hypothetical=key[2])
+        if number + shape[1] >= len(parts):
+            ax.set_xlabel("claimed ε")
+            ax.tick_params(labelbottom=True)
+        if number % shape[1] == 0:
+            ax.set_ylabel("ε found by the accountant")
+    reasons = {HYPOTHETICAL_NOTE: shown["hypothetical"], INVALID_NOTE: ~shown["valid"] & ~shown["hypothetical"]}
+    notes = [note for note, applies in reasons.items() if applies.any()]
+    return finish(figure, _legend(shown), [*notes, *own_notes(settings)], settings.get("title"))
+
+
+def _line(ax: "Axes", line: pd.DataFrame, style: Look, beyond: float, *, hypothetical: bool) -> None:
+    y = line["measured"].where(np.isfinite(line["measured"]), beyond)
+    hollow = {"markerfacecolor": "white"} if hypothetical else {}
+    ax.plot(line["epsilon"], y, zorder=3, **{**style.line, **hollow})
+    invalid = ~line["valid"] & (not hypothetical)
+    cross = {"color": style.color, "markersize": 9, "markeredgewidth": 1.2}
+    ax.plot(line.loc[invalid, "epsilon"], y[invalid], "x", zorder=4, **cross)
+
+
+def _look(judge: str, neighbours: str, hypothetical: bool) -> Look:
+    """The accountant's own look, with what it assumes in the label; dashed where the batches are hypothetical."""
+    own = look(Series("gaussian", judge))
+    label = f"{name(judge)} ({name(neighbours)})" if neighbours else name(judge)
+    if not hypothetical:
+        return Look(label, own.color, own.marker, own.dashes)
+    return Look(f"{label}, if Poisson", own.color, own.marker, (3, 2))
+
+
+def _legend(rows: pd.DataFrame) -> "list[Artist]":
+    from matplotlib.lines import Line2D
+
+    keys = {tuple(key) for key in rows[["judge", "neighbours", "hypothetical"]].itertuples(index=False)}
+    entries = [
+        sample(_look(*key), **({"markerfacecolor": "white"} if key[2] else {}))
+        for key in sorted(keys, key=lambda key: (key[2], order(Series("gaussian", key[0])), key))
+    ]
+    return [*entries, Line2D([], [], color=GREY, linewidth=0.9, label="claim = spent")]

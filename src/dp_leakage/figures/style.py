@@ -1,0 +1,328 @@
+"""How every figure looks: one look per series, the axes, the legend, the footnotes, and bytes that do not change.
+
+A series keeps its colour, marker and line style in every figure, so that it is found again from one to the next, also
+on a black-and-white print. Colours are of Okabe and Ito's palette, which colour-blind readers tell apart.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import wraps
+from io import BytesIO
+from math import ceil, floor, inf, isfinite, log10
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from zlib import crc32
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Drawn = TypeVar("Drawn")
+
+EPSILON_RANGE = (0.01, 1000.0)
+PANEL = (3.5, 2.5)  # inches
+INK, GREY, FAINT = "#222222", "#767676", "#e4e4e4"
+
+
+class Series(NamedTuple):
+    """What makes rows one line in a figure."""
+
+    mechanism: str
+    accountant: str = ""
+    unit: str = ""
+    block: str = ""
+
+
+@dataclass(frozen=True)
+class Look:
+    """How one series is drawn."""
+
+    label: str
+    color: str
+    marker: str
+    dashes: tuple[float, ...] = ()
+    variant: bool = False  # of another unit or block: thin, with half-filled markers
+
+    @property
+    def line(self) -> dict[str, Any]:
+        """Keyword arguments for a line with markers."""
+        style = (0, self.dashes) if self.dashes else "-"
+        return {"color": self.color, "linestyle": style, "linewidth": 0.8 if self.variant else 1.3, **self.mark}
+
+    @property
+    def mark(self) -> dict[str, Any]:
+        """Keyword arguments for markers alone."""
+        size = {"marker": self.marker, "markersize": 4.5 if self.marker != "*" else 8, "markeredgewidth": 0.9}
+        return size | ({"fillstyle": "left", "markerfacecoloralt": "white"} if self.variant else {})
+
+
+# In the order in which legends and tables list them.
+LOOKS: dict[tuple[str, str], Look] = {
+    ("none", ""): Look("no defence", INK, "*"),
+    ("l2", ""): Look("ℓ2 penalty", "#555555", "P"),
+    ("dropout", ""): Look("dropout", "#808080", "X"),
+    ("l2_dropout", ""): Look("ℓ2 and dropout", "#808080", "h"),
+    ("normalise", ""): Look("normalised, no noise", "#a0522d", "2"),
+    ("gaussian", "naive"): Look("naive composition", "#d55e00", "s", (1, 1.2)),
+    ("gaussian", "advanced"): Look("advanced composition", "#e69f00", "D", (5, 1.2, 1, 1.2)),
+    ("gaussian", "zcdp"): Look("zCDP", "#009e73", "^", (4, 1.5)),
+    ("gaussian", "rdp"): Look("RDP", "#0072b2", "o"),
+    ("gaussian", "pld"): Look("PLD", "#56b4e9", "v", (7, 1)),
+    ("gaussian", "gdp"): Look("GDP", "#cc79a7", "p", (2, 1)),
+    ("vmf", "per_step"): Look("VMF, per step", "#8a3d00", "<", (1, 1.2)),
+    ("vmf", "vmf_pure"): Look("VMF, pure", "#5c4a00", ">", (4, 1.5)),
+    ("vmf", "vmf_rdp"): Look("VMF, RDP", "#7a2f5e", "d"),
+    ("class", "class_moments"): Look("class", "#004d80", "H", (3, 1)),
+    ("class", "theorem1"): Look("class, Theorem 1", "#7f7f7f", "H", (1, 2)),
+    ("subclass", "class_moments"): Look("subclass", "#00664a", "8", (6, 1, 1, 1)),
+    ("subclass", "theorem1"): Look("subclass, Theorem 1", "#9a9a9a", "8", (1, 2)),
+}
+SPARE = Look("", "#666666", "o")
+SPARE_COLOURS = ("#44aa99", "#882255", "#999933", "#332288", "#aa4499", "#661100")
+SPARE_MARKERS = ("d", "<", ">", "p", "H", "8")
+
+NAMES = {
+    "softmax_regression": "softmax regression",
+    "mlp": "MLP",
+    "lenet": "LeNet",
+    "cnn": "CNN",
+    "cifar10": "CIFAR-10",
+    "cifar100": "CIFAR-100",
+    "purchase100": "Purchase-100",
+    "mnist": "MNIST",
+    "fashion_mnist": "Fashion-MNIST",
+    "lfw": "LFW",
+    "faces94": "Faces94",
+    "yeom": "Yeom membership",
+    "shokri": "Shokri membership",
+    "yeom_attribute": "Yeom attribute",
+    "lira": "LiRA",
+    "lira_online": "LiRA online",
+    "rmia": "RMIA",
+    "rmia_online": "RMIA online",
+    "attack_p": "attack P",
+    "attack_r": "attack R",
+    "naive": "naive composition",
+    "advanced": "advanced composition",
+    "zcdp": "zCDP",
+    "rdp": "RDP",
+    "pld": "PLD",
+    "gdp": "GDP",
+    "add_remove": "add/remove",
+    "replace_one": "replace-one",
+    "zero_out": "zero-out",
+}
+
+RC = {
+    "font.family": "DejaVu Sans",
+    "font.size": 8.5,
+    "axes.titlesize": 8.5,
+    "axes.titleweight": "bold",
+    "axes.labelsize": 8.5,
+    "axes.edgecolor": GREY,
+    "axes.linewidth": 0.7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": FAINT,
+    "grid.linewidth": 0.6,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+    "lines.linewidth": 1.3,
+    "pdf.fonttype": 42,
+    "svg.hashsalt": "dp-leakage",
+}
+# No dates, no versions: the same numbers give the same bytes.
+METADATA: dict[str, dict[str, Any]] = {
+    "pdf": {"CreationDate": None, "ModDate": None, "Creator": "dp-leakage", "Producer": None},
+    "png": {"Software": None},
+    "svg": {"Date": None, "Creator": "dp-leakage"},
+}
+
+
+def look(series: Series) -> Look:
+    """The look of a series; one that the table does not know gets one of its own from its name, always the same."""
+    known = LOOKS.get((series.mechanism, series.accountant))
+    if known is None:
+        number = crc32(f"{series.mechanism}/{series.accountant}".encode())
+        label = ", ".join(name(part) for part in series[:2] if part)
+        colour = SPARE_COLOURS[number % len(SPARE_COLOURS)]
+        marker = SPARE_MARKERS[number // len(SPARE_COLOURS) % len(SPARE_MARKERS)]
+        known = replace(SPARE, label=label, color=colour, marker=marker)
+    details = _unit(series)
+    # A series of directions is named by its block, and looks like itself with any.
+    variant = bool(details) and series.mechanism != "vmf"
+    return replace(known, label=", ".join([known.label, *details]), variant=variant)
+
+
+def _unit(series: Series) -> list[str]:
+    """What a label must add where the unit or the block is not the mechanism's usual one."""
+    words = "batch clipping" if series.unit == "batch" else f"per {series.unit}"
+    unit = [] if series.unit in ("", "example", series.mechanism) else [words]
+    block = [] if series.block in ("", "whole") else [f"by {series.block}"]
+    return unit + block
+
+
+def order(series: Series) -> tuple[Any, ...]:
+    """Sorting key: the order of the table of looks, then unknown series by name."""
+    known = list(LOOKS)
+    pair = (series.mechanism, series.accountant)
+    return (known.index(pair) if pair in LOOKS else len(known), len(_unit(series)), *series)
+
+
+def name(identifier: str) -> str:
+    """A name as people write it: ``softmax_regression`` → softmax regression, ``cifar100`` → CIFAR-100."""
+    return NAMES.get(identifier, identifier.replace("_", " "))
+
+
+def number(value: float) -> str:
+    """A budget or a noise multiplier to three digits: 1000, 0.05, 57200; ∞, and – if there is none."""
+    if not isfinite(value):
+        return "∞" if value == inf else "–"
+    return f"{float(f'{value:.3g}'):g}"
+
+
+def styled(draw: Callable[..., Drawn]) -> Callable[..., Drawn]:
+    """Runs a drawing function under this module's settings, whatever the user's matplotlibrc says."""
+
+    @wraps(draw)
+    def drawn(*args: Any, **kwargs: Any) -> Drawn:
+        with rc():
+            return draw(*args, **kwargs)
+
+    return drawn
+
+
+def rc() -> Any:
+    """Context in which matplotlib's defaults and then ``RC`` hold."""
+    import matplotlib as mpl
+
+    return mpl.rc_context({**mpl.rcParamsDefault, "backend": "agg", **RC})
+
+
+def encode(figure: "Figure", form: str, dpi: int = 170) -> bytes:
+    """The figure as the bytes of a ``pdf``, ``png`` or ``svg`` file; the same figure gives the same bytes."""
+    buffer = BytesIO()
+    with rc():
+        figure.savefig(buffer, format=form, dpi=dpi, metadata=METADATA[form])
+    return buffer.getvalue()
+
+
+def save(figure: "Figure", path: "Path") -> None:
+    """Writes the figure in the format of the path's ending, as `encode` gives it."""
+    path.write_bytes(encode(figure, path.suffix[1:]))
+
+
+def canvas(
+    rows: int, columns: int, panel: tuple[float, float] = PANEL, *, sharey: bool | str = True, sharex: bool | str = True
+) -> "tuple[Figure, list[list[Axes]]]":
+    """A figure of rows × columns panels; `finish` adds the room for legend, title and footnotes."""
+    from matplotlib.figure import Figure
+
+    size = (max(columns * panel[0], 5.2), rows * panel[1])
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False, sharex=sharex, sharey=sharey)
+    return figure, [list(row) for row in axes]
+
+
+def grid_shape(panels: int, columns: int) -> tuple[int, int]:
+    """Rows and columns for so many panels, at most ``columns`` side by side."""
+    across = max(min(panels, columns), 1)
+    return ceil(panels / across), across
+
+
+def finish(
+    figure: "Figure", handles: Sequence["Artist"], notes: Iterable[str] = (), title: str | None = None
+) -> "Figure":
+    """Puts the legend above the panels and the footnotes below, and makes the figure higher by what they need."""
+    width, height = figure.get_size_inches()
+    extra = 0.0
+    words = fill(title or "", int(width * 13))
+    heading = {"title": words or None, "title_fontproperties": {"size": 10, "weight": "bold"}}
+    if handles:
+        across = _legend_columns([str(handle.get_label()) for handle in handles], width)
+        look_ = {"ncols": across, "handlelength": 2.8, "columnspacing": 1.4}
+        figure.legend(handles=handles, loc="outside upper center", **look_, **heading)
+        extra += 0.19 * ceil(len(handles) / across) + 0.1 + 0.2 * len(words.splitlines())
+    text = footnotes(notes, width)
+    if text:
+        figure.supxlabel(text, x=0.01, ha="left", fontsize=7, color=GREY, linespacing=1.25)
+        extra += 0.125 * (text.count("\n") + 1) + 0.05
+    figure.set_size_inches(width, height + extra)
+    return figure
+
+
+def footnotes(notes: Iterable[str], width: float) -> str:
+    """Notes, each once, folded to the width of the figure in inches at 7 points."""
+    return "\n".join(fill(note, int(width * 18.5)) for note in dict.fromkeys(notes))
+
+
+def _legend_columns(labels: Sequence[str], width: float) -> int:
+    """As many columns as surely fit into the width: 0.55 inch for the sample and about 0.056 a letter."""
+    letters = max(len(re.sub(r"\$.*?\$", "mmm", label)) for label in labels)
+    return min(len(labels), max(1, int(width / (0.55 + 0.056 * letters))))
+
+
+def log_axis(
+    ax: "Axes",
+    which: str,
+    values: Iterable[float],
+    *,
+    span: tuple[float, float] | None = EPSILON_RANGE,
+    infinite: str | None = None,
+) -> tuple[float, float]:
+    """Makes one axis logarithmic with plain decades, over ``span`` or further where the values reach further.
+
+    Args:
+        ax: the panel.
+        which: ``x`` or ``y``.
+        values: what will be drawn; only those finite and above 0 count.
+        span: what is shown at least; None for as far as the values go.
+        infinite: the tick label of a place beyond the last decade for what has no finite value; None for no such place.
+
+    Returns:
+        Where that place lies on the axis, and the factor that is a small step there.
+    """
+    from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
+
+    shown = [v for v in values if isfinite(v) and v > 0] + list(span or ())
+    low, high = min(shown, default=1.0), max(shown, default=10.0)
+    first, last = floor(log10(low) + 1e-9), ceil(log10(high) - 1e-9)
+    decades = max(last - first, 1)
+    if high < 10.0 ** (first + 1) and low > 10.0**first:  # within a decade: show its ends, or there is no tick at all
+        low, high = 10.0**first, 10.0**last
+    step = 1 + (decades - 1) // 7
+    ticks = {10.0**e: _decade(e) for e in range(first, last + 1, step)}
+    beyond, edge = high * 10.0 ** (0.14 * decades), 10.0 ** (0.045 * decades)
+    if infinite:
+        ticks[beyond] = infinite
+        wall = ax.axvline if which == "x" else ax.axhline
+        wall(high * 10.0 ** (0.07 * decades), color=GREY, linewidth=0.7, linestyle=(0, (1, 2)))
+    ax.set(**{f"{which}scale": "log", f"{which}lim": (low / edge, beyond * edge * 1.2 if infinite else high * edge)})
+    axis = getattr(ax, f"{which}axis")
+    axis.set_major_locator(FixedLocator(list(ticks)))
+    axis.set_major_formatter(FixedFormatter(list(ticks.values())))
+    axis.set_minor_locator(NullLocator())
+    return beyond, 10.0 ** (0.028 * decades)
+
+
+def _decade(exponent: int) -> str:
+    return f"{10.0**exponent:g}" if -3 <= exponent <= 3 else f"$10^{{{exponent}}}$"
+
+
+def sample(look_: Look, **changes: Any) -> "Artist":
+    """A legend entry that looks like the series."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], **{"label": look_.label, **look_.line, **changes})

@@ -1,0 +1,123 @@
+"""Accuracy and spent ε as the training goes on."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from dp_leakage.errors import UserError, nearest
+from dp_leakage.figures.frames import CELL, NUMBERS, chosen, each_series, in_order, listed, panels
+from dp_leakage.figures.notes import own_notes
+from dp_leakage.figures.numbers import budget
+from dp_leakage.figures.style import canvas, finish, log_axis, look, styled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+ACCURACIES = {"train_accuracy": (3, 2), "test_accuracy": ()}  # metric: dashes
+MOST = 6  # lines per panel that an eye can follow
+Styles = dict[str, tuple[str, dict[str, Any]]]
+
+
+@styled
+def draw(
+    metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
+) -> "tuple[Figure, pd.DataFrame]":
+    """Per (data set, model) the accuracies above and, where known, the ε spent so far below.
+
+    Args:
+        metrics: histories of all cells: repeat, epoch, loss, train_accuracy, test_accuracy, the cells' columns and,
+            optionally, ``epsilon_spent``: the ε after that epoch.
+        settings: ``defense``: names of the cells to draw (None: all, if they are few enough to follow).
+        published: not used; papers print no such numbers.
+
+    Raises:
+        UserError: no such defence, or too many to follow.
+    """
+    from matplotlib.lines import Line2D
+
+    history = chosen(metrics, settings)
+    wanted = listed(settings["defense"])
+    for defense in wanted:
+        if defense not in set(history["defense"]):
+            known = nearest(defense, set(history["defense"]))
+            raise UserError(f"figure setting 'defense': no cell is called '{defense}'; {known}")
+    history = history[history["defense"].isin(wanted)] if wanted else history
+    many = history.groupby(["dataset", "model"])["defense"].nunique().max()
+    if many > MOST:
+        raise UserError(f"figure setting 'defense': {many} in one panel cannot be told apart; name up to {MOST}")
+    rows = _curves(history)
+    styles = _styles(rows)
+    parts = panels(rows)
+    has_budget = (rows["metric"] == "epsilon_spent").any()
+    figure, axes = canvas(1 + has_budget, len(parts), sharey="row")
+    for column, (heading, part) in enumerate(parts):
+        axes[0][column].set_title(heading, loc="left")
+        _panel(axes[0][column], part, styles)
+        if has_budget:
+            _budget_panel(axes[1][column], part, styles)
+        axes[-1][column].set_xlabel("epoch")
+    axes[0][0].set_ylabel("accuracy (fraction right)")
+    if has_budget:
+        axes[1][0].set_ylabel("ε spent so far")
+    notes = [
+        "Solid: new records; dashed: records trained on. Lines: means over the repeats; bands: their 95 % intervals "
+        "(Student's t)."
+    ]
+    legend = [Line2D([], [], label=label, **line) for label, line in styles.values()]
+    return finish(figure, legend, [*notes, *own_notes(settings)], settings.get("title")), rows
+
+
+def _curves(history: pd.DataFrame) -> pd.DataFrame:
+    """Mean and 95 % interval over the repeats for every cell, epoch and metric."""
+    numbers = [metric for metric in (*ACCURACIES, "epsilon_spent") if metric in history]
+    long = history.melt([*CELL, "repeat", "epoch"], numbers, "metric", "value").dropna(subset="value")
+    groups = long.groupby([*CELL, "epoch", "metric"], dropna=False, sort=False)["value"]
+    found = groups.agg(measured="mean", spread="std", repeats="size").reset_index()
+    reach = _student(found["repeats"]) * found["spread"] / np.sqrt(found["repeats"])
+    rows = found.assign(setting="", low=found["measured"] - reach, high=found["measured"] + reach, published=np.nan)
+    rows = rows.assign(inside=pd.array([pd.NA] * len(rows), dtype="boolean"))
+    return in_order(rows)[[*CELL, "epoch", *NUMBERS]]
+
+
+def _student(repeats: pd.Series) -> np.ndarray:
+    """Student's t quantiles for 95 %; NaN for a single repeat, which tells no spread."""
+    from scipy.special import stdtrit
+
+    degrees = repeats.to_numpy(dtype=float) - 1
+    return np.where(degrees > 0, stdtrit(np.maximum(degrees, 1), 0.975), np.nan)
+
+
+def _panel(ax: "Axes", part: pd.DataFrame, styles: Styles) -> None:
+    for metric, dashes in ACCURACIES.items():
+        for style, line in _lines(part[part["metric"] == metric], styles):
+            ax.plot(line["epoch"], line["measured"], linestyle=(0, dashes) if dashes else "-", **style)
+            ax.fill_between(line["epoch"], line["low"], line["high"], color=style["color"], alpha=0.16, linewidth=0)
+    ax.set_ylim(0, None)
+
+
+def _budget_panel(ax: "Axes", part: pd.DataFrame, styles: Styles) -> None:
+    spent = part[part["metric"] == "epsilon_spent"]
+    log_axis(ax, "y", spent["measured"], span=None)
+    for style, line in _lines(spent, styles):
+        ax.plot(line["epoch"], line["measured"], **style)
+
+
+def _lines(part: pd.DataFrame, styles: Styles) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
+    """(style, rows) per cell, with a marker now and then."""
+    for defense, line in part.groupby("defense", sort=False):
+        yield {**styles[str(defense)][1], "markevery": max(1, len(line) // 6)}, line.sort_values("epoch")
+
+
+def _styles(rows: pd.DataFrame) -> Styles:
+    """Defence → (label, line): the series' look; its further budgets are thinner, with hollow markers."""
+    styles: Styles = {}
+    for series, line in each_series(rows.drop_duplicates("defense")):
+        own = look(series)
+        for place, row in enumerate(line.itertuples()):
+            words = f", ε = {budget(row.epsilon, row.noise_multiplier)}" if series.accountant else ""
+            drawn = {"color": own.color, **own.mark, "markersize": 4 + place, "linewidth": max(1.6 - 0.5 * place, 0.5)}
+            styles[row.defense] = own.label + words, {**drawn, "markerfacecolor": "white"} if place else drawn
+    return styles

@@ -1,0 +1,92 @@
+"""A hash of the code that a step runs, so that an edit reruns what it reaches and nothing else.
+
+Snakemake does not see imported modules (it records a rule's params, inputs and shell text only), so every rule carries
+the fingerprint of its step in its one JSON param. Comments, docstrings and layout do not count: the hash is taken over
+the syntax tree.
+"""
+
+import ast
+from collections.abc import Iterable
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+
+PACKAGE = "dp_leakage"
+ROOT = Path(__file__).parent
+
+
+def code_fingerprint(*modules: str, exclude: Iterable[str] = (), extra_files: Iterable[Path] = ()) -> str:
+    """Hash of the named modules and of every module of this package that they import, directly or not.
+
+    Args:
+        modules: dotted names within ``dp_leakage``, e.g. ``"dp_leakage.steps.train"``.
+        exclude: modules whose code must not count, with what only they import. Registries are excluded
+            (a new line in one must not rerun its neighbours: the step's module is named in ``modules``).
+        extra_files: files outside the package that count too, such as a user's plugin.
+
+    Returns:
+        16 hexadecimal digits.
+
+    Raises:
+        FileNotFoundError: no such module.
+    """
+    skipped = frozenset(exclude)
+    seen: set[str] = set()
+    todo = list(modules)
+    while todo:
+        name = todo.pop()
+        if name not in seen and name not in skipped:
+            seen.add(name)
+            todo += _imports(name)
+    digest = blake2b(digest_size=8)
+    for name in sorted(seen):
+        digest.update(f"{name}\0{_normalised(_path(name))}\0".encode())
+    for path in sorted(extra_files):
+        digest.update(f"{path.name}\0{_normalised(path)}\0".encode())
+    return digest.hexdigest()
+
+
+@cache
+def _path(module: str) -> Path:
+    relative = module.split(".")[1:]
+    file = ROOT.joinpath(*relative).with_suffix(".py") if relative else ROOT / "__init__.py"
+    return file if file.exists() else ROOT.joinpath(*relative, "__init__.py")
+
+
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def _imports(module: str) -> tuple[str, ...]:
+    """Modules of this package that ``module`` names in an import statement, wherever it stands."""
+    found: set[str] = set()
+    for node in ast.walk(_tree(_path(module))):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parts = module.split(".")
+                inside = parts if _path(module).name == "__init__.py" else parts[:-1]
+                base = ".".join(inside[: len(inside) - node.level + 1] + ([base] if base else []))
+            found.add(base)
+            found.update(f"{base}.{alias.name}" for alias in node.names)
+    return tuple(sorted(name for name in found if name.startswith(PACKAGE + ".") and _path(name).exists()))
+
+
+@cache
+def _normalised(path: Path) -> str:
+    """The syntax tree of a file as text, without docstrings (comments are not in the tree anyway)."""
+    tree = _tree(path)  # parsed once for both: docstrings import nothing
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            first = node.body[0] if node.body else None
+            if (
+                isinstance(first, ast.Expr)
+                and isinstance(first.value, ast.Constant)
+                and isinstance(first.value.value, str)
+            ):
+                node.body = node.body[1:]
+    return ast.dump(tree)

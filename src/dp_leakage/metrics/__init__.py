@@ -1,0 +1,6 @@
+"""What scores and histories say: pure functions of arrays, every value with a 95 % interval."""
+
+from dp_leakage.intervals import Estimate
+from dp_leakage.metrics.measure import measure_attribute, measure_membership, measure_training
+
+__all__ = ["Estimate", "measure_attribute", "measure_membership", "measure_training"]

@@ -1,0 +1,160 @@
+"""From score files to metric rows: one row per repeat, and one for all of them together.
+
+A row is a dict metric, repeat (``"0"``, ``"1"``, … or ``"all"``), value, low, high, setting
+(``key=value;…``). Intervals are 95 %. Those of ``all`` hold the sampling of records and the spread between
+repeats; those of one repeat hold the sampling of records for that trained model.
+"""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pandas as pd
+
+from dp_leakage.intervals import Estimate, over_repeats, ratio, wilson
+from dp_leakage.metrics import attribute, roc
+
+FPR_OF_EXPOSED = (0.01, 0.02, 0.05)
+FPR_OF_TPR = (0.01, 0.001)
+
+
+def measure_membership(frame: pd.DataFrame, attack: str) -> list[dict]:
+    """Rows of one membership attack on one cell.
+
+    Args:
+        frame: repeat, record, member, score, flagged: one row per repeat and record, in any order, the same
+            records in every repeat.
+        attack: its name, written into ``setting``.
+
+    Returns:
+        membership_advantage and balanced_accuracy (of the attack's own decision), membership_auc, tpr_at_fpr,
+        and members_exposed with counting=mean and, over all repeats, counting=all_runs.
+
+    Raises:
+        ValueError: a score is NaN, records differ between repeats, or members or non-members are missing.
+    """
+    (score, flagged), member = _by_repeat(frame, ["score", "flagged"], ["record"])
+    scores, flags = (score[:, member], score[:, ~member]), (flagged[:, member], flagged[:, ~member])
+    rows = _each_and_all("membership_advantage", _setting(attack=attack), roc.rate_difference, *flags)
+    rows += _each_and_all("balanced_accuracy", _setting(attack=attack), roc.balanced_accuracy, *flags)
+    rows += _each_and_all("membership_auc", _setting(attack=attack), roc.auc, *scores)
+    for fpr in FPR_OF_TPR:
+        setting = _setting(attack=attack, fpr=fpr)
+        rows += _each_and_all("tpr_at_fpr", setting, lambda m, n, f=fpr: roc.tpr_at_fpr(m, n, f), *scores)
+    for fpr in FPR_OF_EXPOSED:
+        setting = _setting(attack=attack, counting="mean", fpr=fpr)
+        rows += _each_and_all(
+            "members_exposed", setting, lambda m, n, f=fpr: roc.members_exposed(m, n, f, "mean"), *scores
+        )
+        setting = _setting(attack=attack, counting="all_runs", fpr=fpr)
+        rows.append(_row("members_exposed", "all", roc.members_exposed(*scores, fpr, "all_runs"), setting))
+    return rows
+
+
+def measure_attribute(frame: pd.DataFrame, attack: str) -> list[dict]:
+    """Rows of one attribute inference attack on one cell: attribute_advantage in two definitions.
+
+    Args:
+        frame: repeat, record, member, feature, truth, guess: one row per repeat, record and feature; truth
+            and guess are booleans.
+        attack: its name, written into ``setting``.
+
+    Returns:
+        ``definition=gap``: P(right | member) − P(right | non-member) (Yeom et al. 2018);
+        ``definition=released``: P(guess | truth) − P(guess | not truth), members and non-members together
+        (the code of jayaraman2019). Both are means over the features, which count as given: their spread is
+        not in the interval.
+    """
+    (truth, guess), member = _by_repeat(frame, ["truth", "guess"], ["record", "feature"])
+    n_features = frame["feature"].nunique()
+    truth, guess = (a.reshape(len(a), -1, n_features).astype(bool) for a in (truth, guess))
+    right, member = (truth == guess).mean(axis=2), member.reshape(-1, n_features)[:, 0]
+    gap, released = (_setting(attack=attack, definition=d) for d in ("gap", "released"))
+    rows = _each_and_all("attribute_advantage", gap, roc.rate_difference, right[:, member], right[:, ~member])
+    return rows + _each_and_all("attribute_advantage", released, attribute.value_advantage, truth, guess)
+
+
+def measure_training(
+    history: pd.DataFrame, baseline: pd.DataFrame | None = None, *, n_train: int, n_test: int
+) -> list[dict]:
+    """Rows of a cell's accuracies after the last epoch, and of the accuracy lost to its defense.
+
+    Args:
+        history: repeat, epoch, train_accuracy, test_accuracy.
+        baseline: the same of the non-private cell, or None: then accuracy_loss is left out.
+        n_train, n_test: how many records the accuracies are over.
+
+    Returns:
+        train_accuracy, test_accuracy (Wilson; all repeats on the same records, so the records count once) and
+        accuracy_loss = 1 − accuracy / mean baseline accuracy on test records, its interval by MOVER-R from
+        both. The two accuracies are taken as independent, which is on the safe side for models tested on the
+        same records.
+    """
+    rows = []
+    for metric, n in (("train_accuracy", n_train), ("test_accuracy", n_test)):
+        accuracies = _final(history, metric)[:, None]
+        rows += _each_and_all(metric, "", lambda a, n=n: _accuracy(a[:, 0], n), accuracies)
+    if baseline is not None:
+        reference = _accuracy(_final(baseline, "test_accuracy"), n_test)
+        accuracies = _final(history, "test_accuracy")[:, None]
+        rows += _each_and_all(
+            "accuracy_loss", "", lambda a: _relative_loss(_accuracy(a[:, 0], n_test), reference), accuracies
+        )
+    return rows
+
+
+def _accuracy(values: np.ndarray, n: int) -> Estimate:
+    return over_repeats(wilson(float(values.mean()), n), values)
+
+
+def _relative_loss(accuracy: Estimate, baseline: Estimate) -> Estimate:
+    kept = ratio(accuracy, baseline)
+    return Estimate(1 - kept.value, 1 - kept.high, 1 - kept.low)
+
+
+def _final(history: pd.DataFrame, column: str) -> np.ndarray:
+    """(R,) the value after the last epoch, in the order of repeats."""
+    return history.sort_values(["repeat", "epoch"]).groupby("repeat")[column].last().to_numpy(dtype=np.float64)
+
+
+def _by_repeat(frame: pd.DataFrame, columns: list[str], keys: list[str]) -> tuple[list[np.ndarray], np.ndarray]:
+    """Columns as (R, n) arrays, n rows sorted by keys, and which of the n are members."""
+    order = np.lexsort([frame[key].to_numpy() for key in [*reversed(keys), "repeat"]])
+    n_repeats = frame["repeat"].nunique()
+
+    def matrix(column: str) -> np.ndarray:
+        return frame[column].to_numpy()[order].reshape(n_repeats, -1)
+
+    if (
+        n_repeats == 0
+        or len(frame) % n_repeats
+        or not all((matrix(column) == matrix(column)[:1]).all() for column in [*keys, "member"])
+    ):
+        raise ValueError("Every repeat of a score file must hold the same records once, as the same members.")
+    member = matrix("member")[0].astype(bool)
+    if member.all() or not member.any():
+        raise ValueError("A score file needs both members and non-members.")
+    arrays = [matrix(column) for column in columns]
+    if any(np.isnan(a).any() for a in arrays if a.dtype.kind == "f"):
+        raise ValueError(f"A score file holds NaN in {columns}.")
+    return arrays, member
+
+
+def _each_and_all(metric: str, setting: str, estimate: Callable[..., Estimate], *arrays: np.ndarray) -> list[dict]:
+    """Rows of every repeat alone and of all together; arrays have the repeats as their first axis."""
+    return [_row(metric, name, estimate(*part), setting) for name, part in _parts(arrays)]
+
+
+def _parts(arrays: tuple[np.ndarray, ...]) -> Iterator[tuple[str, list[np.ndarray]]]:
+    for r in range(len(arrays[0])):
+        yield str(r), [a[r : r + 1] for a in arrays]
+    yield "all", list(arrays)
+
+
+def _row(metric: str, repeat: str, estimate: Estimate, setting: str) -> dict:
+    return {"metric": metric, "repeat": repeat, **estimate._asdict(), "setting": setting}
+
+
+def _setting(**values: object) -> str:
+    return ";".join(
+        f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}" for key, value in sorted(values.items())
+    )

@@ -1,0 +1,140 @@
+"""How well scores tell members from non-members: advantage, AUC, TPR at a low FPR, members exposed.
+
+Every function takes the members' values, shape (R, m), and the non-members', (R, n): the same records in each
+of R repeats (independently trained models). It returns the mean over repeats with a 95 % interval that holds
+both the sampling of records and the spread between repeats (``intervals.over_repeats``). R = 1 is a single
+run.
+"""
+
+import numpy as np
+from scipy.special import bdtrik
+
+from dp_leakage.intervals import (
+    CONFIDENCE,
+    UNKNOWN_FRACTION,
+    Estimate,
+    difference,
+    mean_in_unit_range,
+    mean_of_fractions,
+    over_repeats,
+    widen,
+)
+
+
+def rate_difference(members: np.ndarray, nonmembers: np.ndarray) -> Estimate:
+    """Mean of the members' values less that of the non-members', values in [0, 1]; of flags it is TPR − FPR.
+
+    For one run of flags the interval is Newcombe's (1998). Values may be fractions, such as the share of a
+    record's attributes that were guessed.
+    """
+    records = difference(mean_of_fractions(members.mean(axis=0)), mean_of_fractions(nonmembers.mean(axis=0)))
+    return over_repeats(records, members.mean(axis=1) - nonmembers.mean(axis=1), limits=(-1.0, 1.0))
+
+
+def balanced_accuracy(members: np.ndarray, nonmembers: np.ndarray) -> Estimate:
+    """(TPR + 1 − FPR) / 2 of flags: accuracy when members and non-members are equally frequent."""
+    advantage = rate_difference(members, nonmembers)
+    return Estimate(*((1 + end) / 2 for end in advantage))
+
+
+def auc(members: np.ndarray, nonmembers: np.ndarray) -> Estimate:
+    """Area under the ROC: the probability that a member scores higher than a non-member, ties counting half.
+
+    Variance over records after DeLong, DeLong & Clarke-Pearson (1988), in O(n log n); the interval is
+    Wilson's at the size of a proportion with that variance, so that it stays in [0, 1]. Where the variance is
+    zero or unknown (perfect separation, constant scores, one record) it is θ(1−θ)/min(m, n), which no
+    continuous score exceeds (Birnbaum & Klose 1957).
+    """
+    over_nonmembers = np.stack([placements(m, n) for m, n in zip(members, nonmembers, strict=True)])
+    over_members = np.stack([placements(n, m) for m, n in zip(members, nonmembers, strict=True)])
+    each = over_nonmembers.mean(axis=1)
+    smallest = min(members.shape[1], nonmembers.shape[1])
+    variance = _mean_variance(over_nonmembers.mean(axis=0)) + _mean_variance(over_members.mean(axis=0))
+    records = mean_in_unit_range(float(each.mean()), variance if smallest > 1 else 0.0, smallest)
+    return over_repeats(records, each)
+
+
+def placements(values: np.ndarray, among: np.ndarray) -> np.ndarray:
+    """For each value, (n,), the share of ``among``, (m,), below it, ties counting half: float64 in [0, 1]."""
+    ordered = np.sort(among)
+    below, up_to = np.searchsorted(ordered, values, "left"), np.searchsorted(ordered, values, "right")
+    return (below + up_to) / (2.0 * len(ordered))
+
+
+def tpr_at_fpr(members: np.ndarray, nonmembers: np.ndarray, fpr: float) -> Estimate:
+    """Share of members above the lowest threshold that at most ``fpr``, in (0, 1), of the non-members pass.
+
+    The threshold is found on the same non-members, so the interval holds, in quadrature, the members'
+    sampling (Wilson) and the threshold's: the TPR at the stricter and the looser threshold between which 95 %
+    of draws of the non-members put the true one (order statistics, exact binomial). Where not even one of the
+    non-members is expected to pass, there are too few for this rate: the value is NaN, the interval [0, 1].
+    """
+    if fpr * nonmembers.shape[1] < 1:
+        return UNKNOWN_FRACTION
+    return _above_threshold(members, nonmembers, fpr, below=False, counting="mean")
+
+
+def members_exposed(members: np.ndarray, nonmembers: np.ndarray, fpr: float, counting: str) -> Estimate:
+    """Number of members above the threshold of the last ROC point with FPR *below* ``fpr``.
+
+    So counts the code of jayaraman2019.
+
+    Args:
+        members, nonmembers: scores, (R, m) and (R, n).
+        fpr: limit of the false positive rate, in (0, 1).
+        counting: ``mean``, the mean count of the runs, or ``all_runs``, the number of members flagged in
+            every one (the intersection falls with the number of runs; its interval is given these runs).
+    """
+    share = _above_threshold(members, nonmembers, fpr, below=True, counting=counting)
+    return Estimate(*(round(end * members.shape[1], 6) for end in share))
+
+
+def flagged_at_fpr(members: np.ndarray, nonmembers: np.ndarray, fpr: float, below: bool = False) -> np.ndarray:
+    """Members, bool (R, m), above a threshold that at most (``below``: less than) fpr of non-members pass."""
+    return _above_rank(members, _descending(nonmembers), _allowed(fpr, nonmembers.shape[1], below))
+
+
+def _above_threshold(members: np.ndarray, nonmembers: np.ndarray, fpr: float, below: bool, counting: str) -> Estimate:
+    descending, n = _descending(nonmembers), nonmembers.shape[1]
+    over_runs = np.all if counting == "all_runs" else np.mean
+
+    def share(passing: int) -> np.ndarray:
+        return over_runs(_above_rank(members, descending, passing), axis=0)
+
+    fraction = mean_of_fractions(share(_allowed(fpr, n, below)))
+    fewest, most = _passing_range(fpr, n)
+    below_by = max(fraction.value - share(fewest - 1).mean(), 0.0)
+    above_by = max(share(most).mean() - fraction.value, 0.0)
+    estimate = widen(fraction, (below_by, above_by), limits=(0.0, 1.0))
+    if counting == "all_runs":
+        return estimate
+    return over_repeats(estimate, flagged_at_fpr(members, nonmembers, fpr, below).mean(axis=1))
+
+
+def _descending(scores: np.ndarray) -> np.ndarray:
+    return -np.sort(-scores, axis=1)
+
+
+def _above_rank(members: np.ndarray, descending: np.ndarray, passing: int) -> np.ndarray:
+    """Members above a threshold that ``passing`` non-members pass; −1 is a threshold above all scores."""
+    if passing < 0:
+        return np.zeros(members.shape, dtype=bool)
+    if passing >= descending.shape[1]:
+        return np.ones(members.shape, dtype=bool)
+    return members > descending[:, passing, None]
+
+
+def _allowed(fpr: float, n: int, below: bool) -> int:
+    """How many of n may pass for a rate at most (or below) ``fpr``; 1e-9 forgives that 0.29·100 < 29."""
+    return int(np.ceil(fpr * n - 1e-9)) - 1 if below else int(np.floor(fpr * n + 1e-9))
+
+
+def _passing_range(fpr: float, n: int) -> tuple[int, int]:
+    """How many of n pass a threshold whose true rate is ``fpr``: the central 95 % of the binomial."""
+    tail = (1 - CONFIDENCE) / 2
+    fewest, most = (int(np.ceil(bdtrik(p, n, fpr))) for p in (tail, 1 - tail))
+    return max(fewest, 0), min(most, n)
+
+
+def _mean_variance(values: np.ndarray) -> float:
+    return float(np.var(values, ddof=1)) / len(values) if len(values) > 1 else 0.0

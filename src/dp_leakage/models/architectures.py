@@ -1,0 +1,160 @@
+"""The models that a study can name: each builder returns a tuple of layers. A new one is a function and a line."""
+
+import inspect
+from collections.abc import Callable, Sequence
+
+from dp_leakage.errors import UserError, nearest
+from dp_leakage.models.layers import (
+    Conv2d,
+    Dropout,
+    Flatten,
+    Layer,
+    Layers,
+    Linear,
+    MaxPool2d,
+    ReLU,
+    Sigmoid,
+    SiLU,
+    Tanh,
+    output_shape,
+)
+
+ACTIVATIONS: dict[str, type[Layer]] = {"relu": ReLU, "tanh": Tanh, "sigmoid": Sigmoid, "silu": SiLU}
+Shape = tuple[int, ...]
+
+
+def build(name: str, input_shape: Shape, n_classes: int, *, dropout: float = 0.0, **settings: object) -> Layers:
+    """The layers of architecture ``name`` for records of ``input_shape`` and ``n_classes`` logits.
+
+    Args:
+        name: a key of `ARCHITECTURES`.
+        input_shape: of one record: (features,) or (channels, height, width).
+        n_classes: number of logits, ≥ 1.
+        dropout: probability in [0, 1) of dropping a hidden feature while training; 0 leaves the layers out.
+        settings: the architecture's own, e.g. ``hidden=[64, 64]`` for ``mlp``.
+
+    Raises:
+        UserError: unknown name or setting, or an input that the architecture cannot take.
+    """
+    if name not in ARCHITECTURES:
+        raise UserError(f"architecture {name!r} is unknown; {nearest(name, ARCHITECTURES)}")
+    if not 0 <= dropout < 1:
+        raise UserError(f"dropout {dropout} is not a probability in [0, 1)")
+    builder = ARCHITECTURES[name]
+    valid = list(inspect.signature(builder).parameters)[3:]
+    for key in settings:
+        if key not in valid:
+            raise UserError(f"architecture {name!r} has no setting {key!r}; {nearest(key, valid)}")
+    layers = builder(tuple(input_shape), n_classes, dropout, **settings)
+    return tuple(layer for layer in layers if layer != Dropout(0.0))
+
+
+def softmax_regression(shape: Shape, n_classes: int, dropout: float) -> Layers:
+    """One linear layer (jayaraman2019's logistic regression, zhang2020's model for faces)."""
+    flat, width = _flatten(shape)
+    return (*flat, Dropout(dropout), Linear(width, n_classes))
+
+
+def mlp(
+    shape: Shape, n_classes: int, dropout: float, hidden: Sequence[int] = (256, 256), activation: str = "relu"
+) -> Layers:
+    """Fully connected hidden layers of the given widths; dropout after each."""
+    flat, width = _flatten(shape)
+    return (*flat, *_dense(width, hidden, n_classes, dropout, activation))
+
+
+def lenet(
+    shape: Shape,
+    n_classes: int,
+    dropout: float,
+    channels: Sequence[int] = (6, 16),
+    dense: Sequence[int] = (120, 84),
+    activation: str = "relu",
+) -> Layers:
+    """LeNet-5: two 5×5 convolutions with pooling, two dense layers; 28×28 images are padded to 32×32's sizes."""
+    padding = 2 if shape[-1] == 28 else 0
+    block1 = _block(shape, channels[0], 5, padding, dropout, activation)
+    block2 = _block(output_shape(block1, shape), channels[1], 5, 0, dropout, activation)
+    return _finish((*block1, *block2), shape, dense, n_classes, dropout, activation)
+
+
+def cnn(
+    shape: Shape,
+    n_classes: int,
+    dropout: float,
+    channels: Sequence[int] = (32, 64, 64),
+    dense: int = 64,
+    activation: str = "relu",
+) -> Layers:
+    """Three blocks of 3×3 convolution and pooling, a dense layer, the prediction (lomurno2022, figure 1)."""
+    layers: Layers = ()
+    for width in channels:
+        layers += _block(output_shape(layers, shape), width, 3, 1, dropout, activation)
+    before_dense = (Dropout(dropout),)
+    return _finish(layers, shape, (dense,), n_classes, dropout, activation, before_dense)
+
+
+def cnn_small(
+    shape: Shape,
+    n_classes: int,
+    dropout: float,
+    channels: Sequence[int] = (16, 32),
+    dense: int = 128,
+    activation: str = "relu",
+) -> Layers:
+    """Two 5×5 convolutions with pooling and two dense layers (zhang2020's model for digits)."""
+    block1 = _block(shape, channels[0], 5, 2, dropout, activation)
+    block2 = _block(output_shape(block1, shape), channels[1], 5, 2, dropout, activation)
+    return _finish((*block1, *block2), shape, (dense,), n_classes, dropout, activation)
+
+
+ARCHITECTURES: dict[str, Callable[..., Layers]] = {
+    "softmax_regression": softmax_regression,
+    "mlp": mlp,
+    "lenet": lenet,
+    "cnn": cnn,
+    "cnn_small": cnn_small,
+}
+
+
+def _activation(name: str) -> Layer:
+    if name not in ACTIVATIONS:
+        raise UserError(f"activation {name!r} is unknown; {nearest(name, ACTIVATIONS)}")
+    return ACTIVATIONS[name]()
+
+
+def _flatten(shape: Shape) -> tuple[Layers, int]:
+    layers = (Flatten(),) if len(shape) > 1 else ()
+    return layers, output_shape(layers, shape)[0]
+
+
+def _dense(width: int, hidden: Sequence[int], n_classes: int, dropout: float, activation: str) -> Layers:
+    layers: Layers = ()
+    for outputs in hidden:
+        layers += (Linear(width, outputs), _activation(activation), Dropout(dropout))
+        width = outputs
+    return (*layers, Linear(width, n_classes))
+
+
+def _block(shape: Shape, outputs: int, kernel: int, padding: int, dropout: float, activation: str) -> Layers:
+    if len(shape) != 3:
+        raise UserError(f"a convolution needs images (channels, height, width), not records of shape {shape}")
+    convolution = Conv2d(shape[0], outputs, kernel, padding=padding)
+    if min(output_shape((convolution,), shape)[1:]) < 2:
+        raise UserError(f"images of shape {shape} are too small for a {kernel}×{kernel} convolution and pooling")
+    # Pooling before the activation gives the same as after it (all are monotone but SiLU) on a quarter of the numbers.
+    return (convolution, Dropout(dropout), MaxPool2d(2), _activation(activation))
+
+
+def _finish(
+    layers: Layers,
+    shape: Shape,
+    dense: Sequence[int],
+    n_classes: int,
+    dropout: float,
+    activation: str,
+    before_dense: Layers = (),
+) -> Layers:
+    layers = (*layers, Flatten(), *before_dense)
+    (width,) = output_shape(layers, shape)
+    return (*layers, *_dense(width, dense, n_classes, dropout, activation))

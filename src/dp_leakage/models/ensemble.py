@@ -1,0 +1,82 @@
+"""Trained models: K of one architecture, side by side."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from dp_leakage.models.functional import activation_floats, forward
+from dp_leakage.models.layers import Layers, parameter_shapes, torch_layer
+
+
+class Models(Protocol):
+    """What K trained models of any origin have in common: see `Ensemble`, which most are."""
+
+    parameters: dict[str, Tensor]
+    train_indices: Tensor
+
+    @property
+    def size(self) -> int:
+        """K."""
+
+    def logits(self, x: Tensor, models: Sequence[int] | None = None) -> Tensor:
+        """Logits (K, n, C) on the records x (n, …)."""
+
+    def module(self, model: int) -> nn.Module:
+        """One model as a PyTorch module in evaluation mode."""
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Everything that a file of these models holds."""
+
+
+LOGITS_BYTES = 1 << 24  # of activations that `Ensemble.logits` holds at a time
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """K trained models of the same layers.
+
+    Attributes:
+        layers: the architecture.
+        parameters: name → (K, …); the names are the exported `nn.Sequential`'s (``0.weight``).
+        train_indices: int64 (K, n): the rows of the data set that each model was trained on.
+    """
+
+    layers: Layers
+    parameters: dict[str, Tensor]
+    train_indices: Tensor
+
+    @property
+    def size(self) -> int:
+        """K."""
+        return len(self.train_indices)
+
+    @torch.no_grad()
+    def logits(self, x: Tensor, models: Sequence[int] | None = None) -> Tensor:
+        """Logits (K, n, C), dropout off, of all models, or of those numbered in ``models``, on the records x (n, …)."""
+        chosen = list(range(self.size)) if models is None else [int(m) for m in models]
+        return torch.stack([self._logits_of_one(x, model) for model in chosen])
+
+    def _logits_of_one(self, x: Tensor, model: int) -> Tensor:
+        parameters = {name: value[model : model + 1] for name, value in self.parameters.items()}
+        rows = max(1, LOGITS_BYTES // (4 * activation_floats(self.layers, x.shape[1:])))
+        return torch.cat([forward(self.layers, parameters, part[None])[0][0] for part in x.split(rows)])
+
+    def module(self, model: int) -> nn.Sequential:
+        """Model number ``model`` as a plain PyTorch module in evaluation mode, its parameters copied."""
+        some = next(iter(self.parameters.values()))
+        module = nn.Sequential(*map(torch_layer, self.layers)).to(some)
+        module.load_state_dict({name: self.parameters[name][model] for name in parameter_shapes(self.layers)})
+        return module.eval()
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Everything that a file of this ensemble holds: the parameters and ``train_indices``."""
+        return {**self.parameters, "train_indices": self.train_indices}
+
+    @classmethod
+    def from_tensors(cls, layers: Layers, tensors: dict[str, Tensor]) -> "Ensemble":
+        """The inverse of `tensors`; KeyError where a parameter is missing."""
+        parameters = {name: tensors[name] for name in parameter_shapes(layers)}
+        return cls(layers, parameters, tensors["train_indices"])

@@ -1,0 +1,144 @@
+"""Which noise for this ε, and which ε for this noise: ``python -m dp_leakage.privacy sigma|epsilon …``.
+
+Each line of the table is one accountant under one way of drawing batches, which it takes for granted.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any, get_args
+
+from dp_leakage.errors import UserError
+from dp_leakage.privacy.accounting import ACCOUNTANTS, epsilon_spent, kappa_for, noise_multiplier
+from dp_leakage.privacy.accounting.case import CONVERSIONS, Case
+from dp_leakage.privacy.accounting.report import printed_validity
+from dp_leakage.privacy.accounting.rules import Neighbours
+from dp_leakage.privacy.mechanism import Sampler
+
+EXAMPLES = """examples:
+  python -m dp_leakage.privacy sigma --epsilon 1 --epochs 100 --batch-size 200 --dataset-size 10000
+  python -m dp_leakage.privacy epsilon --noise-multiplier 1.1 --epochs 60 --batch-size 256 --dataset-size 60000
+  python -m dp_leakage.privacy epsilon --kappa 0.1 --blocks 120x401,10x85 --epochs 1 --batch-size 64 \
+--dataset-size 4500
+"""
+
+
+NONE = "-"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit status, 2 where the question has no answer."""
+    options = _parser().parse_args(arguments)
+    try:
+        rows = list(_rows(options))
+        if not rows:
+            raise UserError(
+                "no accountant speaks for this noise, sampler and neighbours together; "
+                "leave out --sampler or --neighbours to see those that speak for the noise."
+            )
+        if all(answer == NONE for _, answer, *_ in rows):
+            raise UserError(rows[0][-1])
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    header = ("accountant", options.answer, "sampler", "neighbours", "statement")
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    for row in (header, *rows):
+        print("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+    return 0
+
+
+def _rows(options: argparse.Namespace) -> Iterator[tuple[str, ...]]:
+    directional = options.kappa is not None
+    for name, rules in ACCOUNTANTS.items():
+        if options.epsilon is None and (rules.noise == "vmf") != directional:
+            continue
+        if rules.noise == "vmf" and not options.blocks and not directional:
+            continue  # without blocks the question is about Gaussian noise alone
+        for sampler, relations in rules.relations.items():
+            neighbours = options.neighbours or relations[0]
+            if options.sampler in (None, sampler) and neighbours in relations:
+                yield _row(name, options, sampler, neighbours)
+
+
+def _row(name: str, options: argparse.Namespace, sampler: str, neighbours: str) -> tuple[str, ...]:
+    terms: dict[str, Any] = {
+        "delta": options.delta,
+        "epochs": options.epochs,
+        "batch_size": options.batch_size,
+        "dataset_size": options.dataset_size,
+        "sampler": sampler,
+        "neighbours": neighbours,
+        "conversion": options.conversion,
+    }
+    directional = ACCOUNTANTS[name].noise == "vmf"
+    if directional:
+        terms |= {"blocks": options.blocks, "summed": options.summed}
+    try:
+        if options.epsilon is None:
+            noise = options.kappa if directional else options.noise_multiplier
+            answer = epsilon_spent(name, **{"kappa" if directional else "noise_multiplier": noise}, **terms)
+        else:
+            answer = noise = (kappa_for if directional else noise_multiplier)(name, epsilon=options.epsilon, **terms)
+    except UserError as error:
+        return name, NONE, sampler, neighbours, str(error)
+    symbol = "κ = " if directional and options.epsilon is not None else ""
+    return name, f"{symbol}{answer:.6g}", sampler, neighbours, _statement(name, noise, terms)
+
+
+def _statement(name: str, noise: float, terms: dict[str, Any]) -> str:
+    claim = ACCOUNTANTS[name].claim
+    if claim != "as_printed":
+        return claim
+    if name == "per_step":
+        return "as printed: one step and one unit vector only"
+    valid, why = printed_validity(name, noise, Case(accountant=name, **terms))
+    return "as printed" if valid else f"as printed, not a bound here: {why}"
+
+
+def _parser() -> argparse.ArgumentParser:
+    training = argparse.ArgumentParser(add_help=False)
+    training.add_argument("--delta", type=float, default=1e-5, help="default 1e-5")
+    training.add_argument("--epochs", type=int, required=True)
+    training.add_argument("--batch-size", type=int, required=True, help="records (or classes) per batch")
+    training.add_argument("--dataset-size", type=int, required=True, help="records (or classes) in all")
+    training.add_argument("--sampler", choices=get_args(Sampler), help="only accountants for this one")
+    training.add_argument("--neighbours", choices=get_args(Neighbours), help="only statements about these")
+    training.add_argument("--conversion", choices=CONVERSIONS, default="tight", help="of Rényi divergences")
+    training.add_argument(
+        "--blocks",
+        type=_blocks,
+        default=(),
+        help="directional noise: dimensions of a unit's vectors, such as 61706 or 120x401,10x85",
+    )
+    training.add_argument("--summed", action="store_true", help="directional noise on the summed gradient")
+
+    parser = argparse.ArgumentParser(
+        prog="python -m dp_leakage.privacy",
+        description=__doc__.splitlines()[0],
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(required=True, metavar="sigma|epsilon")
+    sigma = commands.add_parser("sigma", parents=[training], help="the least noise for a budget")
+    sigma.add_argument("--epsilon", type=float, required=True)
+    sigma.set_defaults(answer="sigma", noise_multiplier=None, kappa=None)
+    epsilon = commands.add_parser("epsilon", parents=[training], help="the budget that a noise spends")
+    noise = epsilon.add_mutually_exclusive_group(required=True)
+    noise.add_argument("--noise-multiplier", type=float, help="Gaussian σ relative to the clipping norm")
+    noise.add_argument("--kappa", type=float, help="concentration of directional noise; needs --blocks")
+    epsilon.set_defaults(answer="epsilon", epsilon=None)
+    return parser
+
+
+def _blocks(text: str) -> tuple[int, ...]:
+    """``120x401,10x85`` → 120 times 401 and 10 times 85; ``61706`` → once."""
+    blocks: list[int] = []
+    for part in text.split(","):
+        count, _, dimension = part.rpartition("x")
+        blocks += [int(dimension)] * int(count or 1)
+    return tuple(blocks)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

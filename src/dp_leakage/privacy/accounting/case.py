@@ -1,0 +1,110 @@
+"""The question that an accountant is asked, checked once."""
+
+from dataclasses import dataclass
+from math import ceil
+
+from dp_leakage.errors import UserError, nearest
+from dp_leakage.privacy.accounting.rules import accountant_named, check_sampler
+
+CONVERSIONS = ("tight", "classic")
+
+
+@dataclass(frozen=True)
+class Case:
+    """How a training sampled and composed its steps, and under what terms ε is asked for.
+
+    Attributes:
+        accountant: a key of ``rules.ACCOUNTANTS``.
+        delta: in (0, 1); for ``vmf_pure`` and ``per_step``, which make no use of it, 0 too.
+        epochs: ≥ 1.
+        batch_size: the (expected) number of units in a batch.
+        dataset_size: number of units: records, or (sub)classes. Only the ratio of the two matters, so both
+            may as well be counted in records where units are classes.
+        sampler: how units are drawn; None means the accountant's first.
+        neighbours: the relation; None means the accountant's first, but add_remove for ``summed`` Poisson
+            batches, where it is the tighter one.
+        conversion: from Rényi divergence to (ε, δ), ``tight`` or ``classic``.
+        blocks: von Mises–Fisher only: the dimension of each unit vector that is drawn around, in one step and
+            per unit: one for the whole gradient, one per layer, or one per row.
+        summed: von Mises–Fisher only: the vectors are blocks of the batch's summed gradient, not of each
+            example's; a sum of zero, or of nothing, has some fixed direction.
+    """
+
+    accountant: str
+    delta: float
+    epochs: int
+    batch_size: int
+    dataset_size: int
+    sampler: str | None = None
+    neighbours: str | None = None
+    conversion: str = "tight"
+    blocks: tuple[int, ...] = ()
+    summed: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "blocks", tuple(self.blocks or ()))
+        self._check_relation()
+        self._check_numbers()
+        if accountant_named(self.accountant).noise == "vmf":
+            self._check_blocks()
+
+    @property
+    def rate(self) -> float:
+        """A unit's chance q of being in a batch."""
+        return self.batch_size / self.dataset_size
+
+    @property
+    def steps(self) -> int:
+        """Number of steps T in the whole training."""
+        return self.epochs * steps_per_epoch(self.batch_size, self.dataset_size)
+
+    @property
+    def uses(self) -> int:
+        """Number of steps that one unit can take part in: once an epoch if shuffled, else in all."""
+        return self.epochs if self.sampler == "shuffle" else self.steps
+
+    def _check_relation(self) -> None:
+        rules = accountant_named(self.accountant)
+        if self.sampler is None:
+            object.__setattr__(self, "sampler", rules.samplers[0])
+        check_sampler(self.accountant, self.sampler)
+        known = rules.relations[self.sampler]
+        if self.neighbours is None:
+            tightest = "add_remove" if self.summed and "add_remove" in known else known[0]
+            object.__setattr__(self, "neighbours", tightest)
+        if self.neighbours not in known:
+            raise UserError(
+                f"neighbours: the accountant {self.accountant!r} says nothing about {self.neighbours!r} "
+                f"under the sampler {self.sampler!r}; {nearest(self.neighbours, known)}."
+            )
+
+    def _check_numbers(self) -> None:
+        if self.conversion not in CONVERSIONS:
+            raise UserError(f"conversion: {self.conversion!r} is unknown; {nearest(self.conversion, CONVERSIONS)}.")
+        pure = self.accountant in ("vmf_pure", "per_step")
+        if not (0 < self.delta < 1 or (pure and self.delta == 0)):
+            least = "0 ≤ delta < 1" if pure else "0 < delta < 1"
+            raise UserError(f"delta: {self.delta:g} is out of range for {self.accountant!r}; valid: {least}.")
+        if self.epochs < 1 or self.epochs != int(self.epochs):
+            raise UserError(f"epochs: {self.epochs} is not a positive whole number.")
+        if not 0 < self.batch_size <= self.dataset_size:
+            raise UserError(
+                f"batch_size: {self.batch_size} does not lie between 1 and dataset_size, {self.dataset_size}."
+            )
+
+    def _check_blocks(self) -> None:
+        if not self.blocks or min(self.blocks) < 2:
+            raise UserError(
+                f"blocks: {list(self.blocks)} does not give the dimension, at least 2, of each unit vector, "
+                f"which the accountant {self.accountant!r} needs."
+            )
+        if self.neighbours == "add_remove" and not self.summed:
+            raise UserError(
+                "neighbours: 'add_remove' does not hold for noise around each example's gradient, whose "
+                "presence adds a vector of length one and can show in the sum's support; valid: replace_one."
+            )
+
+
+def steps_per_epoch(batch_size: int, dataset_size: int) -> int:
+    """Steps in an epoch, ⌈n/b⌉, for every sampler: a shuffled epoch's last batch may be short."""
+    return ceil(dataset_size / batch_size)

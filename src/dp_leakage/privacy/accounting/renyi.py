@@ -1,0 +1,164 @@
+"""Rényi divergences of sampled mechanisms, and their conversion to (ε, δ).
+
+dp-accounting has the sampled Gaussian's too. Ours exists because an ε takes 3 ms here, at the best order found
+by search, and 3 s there over the published accountant's 2,200 orders, while a calibration needs tens of them; and
+because the library's values at fractional orders, which decide where ε exceeds 10, are sums of absolute values
+of an alternating series: 16 % too large at order 1.3, more at large σ. The tests compare the two.
+"""
+
+from functools import lru_cache
+
+import numpy as np
+
+MAX_ORDER = 1e4
+CLASSIC_MAX_ORDER = 1199.0
+"""The largest order of the accountant that the published noise tables were made with."""
+COARSE_ORDERS, FINE_ORDERS, REFINEMENTS = 120, 30, 2
+REACH = 12.0  # standard deviations; the normal density beyond is 1e-32
+
+
+def epsilon_from_renyi(orders: np.ndarray, divergence: np.ndarray, delta: float, conversion: str) -> float:
+    """The least ε over the orders such that the Rényi bounds imply (ε, δ)-DP; arguments as below."""
+    return max(0.0, float(np.min(epsilon_at_orders(orders, divergence, delta, conversion))))
+
+
+def epsilon_at_orders(orders: np.ndarray, divergence: np.ndarray, delta: float, conversion: str) -> np.ndarray:
+    """The ε that each order's Rényi bound implies with δ, float64 (n,); where it is negative, 0 is meant.
+
+    Args:
+        orders: float64 (n,), each > 1.
+        divergence: float64 (n,), the Rényi divergence at each order, may be inf.
+        delta: in (0, 1).
+        conversion: ``tight``: ε = D + ln(1−1/α) − ln(αδ)/(α−1) (Canonne, Kamath & Steinke 2020, prop. 12),
+            and 0 where the divergence alone bounds the total variation by δ; ``classic``: ε = D +
+            ln(1/δ)/(α−1) (Mironov 2017, prop. 3), over orders up to ``CLASSIC_MAX_ORDER``.
+    """
+    if conversion == "classic":
+        return np.where(orders <= CLASSIC_MAX_ORDER, divergence - np.log(delta) / (orders - 1), np.inf)
+    epsilon = divergence + np.log1p(-1 / orders) - np.log(delta * orders) / (orders - 1)
+    # Bretagnolle–Huber: total variation ≤ √(1 − e^−KL), and KL ≤ D.
+    return np.where(-np.expm1(-divergence) <= delta**2, 0.0, epsilon)
+
+
+def sampled_gaussian_epsilon(
+    rate: float, sigma: float, replace: bool, steps: int, delta: float, conversion: str
+) -> float:
+    """ε of T steps of the sampled Gaussian.
+
+    Args:
+        rate: q in (0, 1].
+        sigma: relative to how far neighbouring data sets' sums can lie apart: the clipping norm for add_remove,
+            twice that for replace_one.
+        replace: replace_one neighbours, under Poisson sampling or without replacement; else add_remove under
+            Poisson sampling, for which the divergence is exact.
+        steps: T.
+        delta, conversion: see ``epsilon_from_renyi``.
+    """
+    orders, divergence = _coarse(rate, sigma, replace)
+    for _ in range(REFINEMENTS):
+        epsilon = epsilon_at_orders(orders, steps * divergence, delta, conversion)
+        best = int(np.argmin(epsilon))
+        if epsilon[best] <= 0:
+            return 0.0
+        # Next to the order where the divergence jumps, ε falls until the last order before it: look closer.
+        low, high = orders[max(best - 1, 0)], orders[min(best + 1, len(orders) - 1)]
+        orders = 1 + np.geomspace(low - 1, high - 1, FINE_ORDERS)
+        divergence = _divergence(rate, sigma, replace, orders)
+    return max(0.0, float(np.min(epsilon_at_orders(orders, steps * divergence, delta, conversion))))
+
+
+@lru_cache(maxsize=64)
+def _coarse(rate: float, sigma: float, replace: bool) -> tuple[np.ndarray, np.ndarray]:
+    # The best order is about 1 + √(2 ln(1/δ)) σ without sampling; with it, it stays below the order of about
+    # 2σ² ln(1/q) at which the divergence jumps to that of the unsampled Gaussian.
+    top = min(max(15 * sigma, 4 * sigma**2 * -np.log(rate), 1.0), MAX_ORDER - 1)
+    orders = 1 + np.geomspace(min(0.01, top / 100), top, COARSE_ORDERS)
+    return orders, _divergence(rate, sigma, replace, orders)
+
+
+def _divergence(rate: float, sigma: float, replace: bool, orders: np.ndarray) -> np.ndarray:
+    if rate == 1:
+        return orders / (2 * sigma**2)
+    return (replaced_gaussian if replace else poisson_gaussian)(rate, sigma, orders)
+
+
+def poisson_gaussian(rate: float, sigma: float, orders: np.ndarray) -> np.ndarray:
+    """Rényi divergence of (1−q) N(0,σ²) + q N(1,σ²) from N(0,σ²), by quadrature.
+
+    Neighbours: add_remove, Poisson sampling; of the two directions this is the larger (Mironov, Talwar &
+    Zhang 2019). With w the density ratio at a standard normal u, e^{(α−1)D} − 1 = E[w^α − 1 − α(w−1)]: the
+    mean of w is one, so subtracting changes nothing, makes the integrand non-negative and keeps every digit
+    of a divergence as small as 1e-20. The trapezoidal rule converges geometrically for this analytic
+    integrand: the nearest singularity lies πσ off the real axis, so a spacing of 0.4 min(1, σ) leaves an
+    error of about e^−49.
+
+    Args:
+        rate: q in (0, 1).
+        sigma: > 0.
+        orders: float64 (n,), each > 1, any real.
+
+    Returns:
+        float64 (n,).
+    """
+    spacing = 0.4 * min(1.0, sigma)
+    ratio = _Ratio(rate, sigma, np.arange(-REACH, orders.max() / sigma + REACH, spacing))
+    log_moments = np.array([_log_sum(ratio.log_excess(order) + ratio.log_density) for order in orders])
+    return np.logaddexp(0.0, log_moments + np.log(spacing)) / (orders - 1)
+
+
+def replaced_gaussian(rate: float, sigma: float, orders: np.ndarray) -> np.ndarray:
+    """A bound on the Rényi divergence of the sampled Gaussian for replace_one neighbours, by quadrature.
+
+    The outputs are P = (1−q) μ₀ + q μ₁ and Q = (1−q) μ₀ + q μ₂, any two of the μ at most one unit apart
+    before noise; in sampling without replacement μ₀ has another unit in the place of the one in question. By
+    advanced joint convexity (Balle, Barthe & Gaboardi 2018) the hockey-stick divergences at ε ≥ 0 of P from
+    Q and of Q from P are at most that of R = (1−q) N(0,σ²) + q N(1,σ²) from N(0,σ²). As e^{(α−1)D} − 1 is
+    α(α−1) times the integral over ε ≥ 0 of e^{(α−1)ε} times the first plus e^{−αε} times the second, with w
+    = dR/dN it is at most E[w^α − 1 − α(w−1) + w^{1−α} − 1 − (1−α)(w−1)] over w > 1. The trapezoidal rule
+    starts at w = 1, where the integrand vanishes with its first derivative; its error is of fourth order,
+    below 1e-6 here.
+
+    Arguments and result as ``poisson_gaussian``; σ is relative to the distance of the μ.
+    """
+    spacing = 0.1 * min(1.0, sigma)
+    ratio = _Ratio(rate, sigma, np.arange(0.5 / sigma, orders.max() / sigma + REACH, spacing))
+    log_moments = np.array(
+        [
+            _log_sum(np.logaddexp(ratio.log_excess(order), ratio.log_excess(1 - order)) + ratio.log_density)
+            for order in orders
+        ]
+    )
+    return np.logaddexp(0.0, log_moments + np.log(spacing)) / (orders - 1)
+
+
+class _Ratio:
+    """The density ratio w = 1 + v, v = q (e^{u/σ − 1/2σ²} − 1), at standard normal points u, without overflow."""
+
+    def __init__(self, rate: float, sigma: float, u: np.ndarray):
+        x = u / sigma - 0.5 / sigma**2
+        self.moderate = x < 30
+        self.v = rate * np.expm1(np.where(self.moderate, x, 0.0))
+        self.log_w = np.where(self.moderate, np.log1p(self.v), x + np.log(rate))
+        with np.errstate(divide="ignore"):
+            self.log_v = np.where(self.moderate, np.log(np.abs(self.v)), self.log_w)
+        self.log_density = -0.5 * u**2 - 0.5 * np.log(2 * np.pi)
+
+    def log_excess(self, power: float) -> np.ndarray:
+        """ln(w^p − 1 − p v) for p > 1, or p < 0 where w ≥ 1, to every digit: near 1 a series, factored where huge."""
+        log_power = power * self.log_w
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            series = 1 + (power - 2) / 3 * self.v * (1 + (power - 3) / 4 * self.v)
+            near = np.log(power * (power - 1) / 2 * self.v**2 * series)
+            middle = np.log(np.expm1(np.minimum(log_power, 40.0)) - power * self.v)
+            if power > 0:
+                far = log_power + np.log1p(-np.exp(np.log(power) + self.log_v - log_power))
+            else:
+                far = np.log(-power) + self.log_v
+        is_near = self.moderate & (np.abs(power * self.v) < 1e-4)
+        is_far = ~self.moderate | (log_power > 30)
+        return np.where(is_near, near, np.where(is_far, far, middle))
+
+
+def _log_sum(log_terms: np.ndarray) -> float:
+    top = log_terms.max()
+    return float(top + np.log(np.exp(log_terms - top).sum()))

@@ -1,0 +1,138 @@
+"""ε of one training under every accountant that applies to how it was trained."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, NamedTuple
+
+from dp_leakage.privacy.accounting import printed
+from dp_leakage.privacy.accounting.case import Case
+from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, GROUPS
+from dp_leakage.privacy.accounting.spend import epsilon_spent
+from dp_leakage.privacy.mechanism import Mechanism
+
+CLASSIC = "the classic Gaussian formula holds only while each epoch's epsilon is below 1"
+BATCH = "a whole batch's clipped gradient can move by twice the clipping norm, the formula assumes once"
+BATCH_DOUBLED = "a whole batch's clipped gradient can move by twice the clipping norm"
+HYPOTHETICAL = "if the shuffled batches had been Poisson samples"
+THEOREM = "the theorem's conditions on noise, rate and order fail"
+PER_STEP = "the budget of one step and one unit vector, not of the training"
+MANY_GROUPS = "delta is not below one over the number of (sub)classes"
+
+
+class Spent(NamedTuple):
+    """What one accountant says about a training.
+
+    Attributes:
+        accountant: a key of ``rules.ACCOUNTANTS``.
+        epsilon: ε at the training's δ (at δ = 0 for ``vmf_pure`` and ``per_step``).
+        neighbours: the relation it speaks of.
+        valid: whether it bounds what this training spent.
+        sampling: ``as_trained``, or ``hypothetical_poisson``.
+        note: why it is not valid, or what to know; empty if nothing.
+    """
+
+    accountant: str
+    epsilon: float
+    neighbours: str
+    valid: bool
+    sampling: Literal["as_trained", "hypothetical_poisson"]
+    note: str
+
+
+def epsilon_report(
+    mechanism: Mechanism,
+    *,
+    delta: float,
+    epochs: int,
+    batch_size: int,
+    dataset_size: int,
+    n_groups: int | None = None,
+    blocks: Sequence[int] | None = None,
+    accountant: str | None = None,
+) -> list[Spent]:
+    """ε under every accountant that supports the mechanism, the nominal accountant's first.
+
+    Shuffled Gaussian trainings also get what ``rdp`` and ``pld`` would say of Poisson batches, as
+    ``hypothetical_poisson``. No noise means no row.
+
+    Args:
+        mechanism: how the training went.
+        delta: in (0, 1).
+        epochs: ≥ 1.
+        batch_size: the (expected) number of units in a batch; see ``case.Case``.
+        dataset_size: number of units.
+        n_groups: number of (sub)classes, if those are the units: to flag a δ that is no protection.
+        blocks: the dimension of each unit vector, for von Mises–Fisher noise.
+        accountant: the nominal one; its rows come first, if it has any: an accountant that does not support
+            the mechanism says nothing about it.
+
+    Raises:
+        UserError: a value is out of range, or ``blocks`` is missing.
+    """
+    if mechanism.noise == "none" or mechanism.noise_multiplier == 0:
+        return []
+    run = {"delta": delta, "epochs": epochs, "batch_size": batch_size, "dataset_size": dataset_size}
+    if mechanism.noise == "vmf":
+        rows = list(_directional(mechanism, run, tuple(blocks or ())))
+    else:
+        rows = list(_gaussian(mechanism, run))
+    if n_groups is not None and delta >= 1 / n_groups:
+        rows = [row._replace(note="; ".join(filter(None, (row.note, MANY_GROUPS)))) for row in rows]
+    return sorted(rows, key=lambda row: row.accountant != accountant)
+
+
+def _gaussian(mechanism: Mechanism, run: dict[str, Any]) -> Iterator[Spent]:
+    batch = mechanism.unit == "batch"
+    # Whatever happens to a record, a batch's one bounded vector moves by up to twice the clipping norm.
+    relative = mechanism.noise_multiplier / (2 if batch else 1)
+    for name, neighbours in _supported(mechanism):
+        terms = run | {"neighbours": neighbours, "sampler": mechanism.sampler}
+        if ACCOUNTANTS[name].claim == "as_printed":
+            sigma = mechanism.noise_multiplier
+            valid, note = printed_validity(name, sigma, Case(accountant=name, **terms))
+            if batch:
+                valid, note = False, BATCH
+        else:
+            if batch and (name, neighbours) == ("pld", "replace_one"):
+                continue  # it takes the batch without the record to be only once the clipping norm away
+            sigma = mechanism.noise_multiplier if neighbours == "replace_one" else relative
+            valid, note = True, BATCH_DOUBLED if batch else ""
+        epsilon = epsilon_spent(name, noise_multiplier=sigma, **terms)
+        yield Spent(name, epsilon, neighbours, valid, "as_trained", note)
+    if mechanism.sampler == "shuffle":
+        for name in ("rdp", "pld"):
+            epsilon = epsilon_spent(name, noise_multiplier=relative, **run)
+            yield Spent(name, epsilon, "add_remove", False, "hypothetical_poisson", HYPOTHETICAL)
+
+
+def printed_validity(name: str, sigma: float, case: Case) -> tuple[bool, str]:
+    """Whether the formula of an ``as_printed`` Gaussian accountant is a bound here, and if not, why not."""
+    match name:
+        case "naive":
+            valid, note = printed.naive_is_valid(sigma, case.delta, case.epochs), CLASSIC
+        case "advanced":
+            valid, note = printed.advanced_is_valid(sigma, case.delta, case.epochs), CLASSIC
+        case "theorem1":
+            valid = printed.theorem1_is_valid(sigma, case.delta, case.rate, case.steps, case.neighbours)
+            note = THEOREM
+    return valid, "" if valid else note
+
+
+def _directional(mechanism: Mechanism, run: dict[str, Any], blocks: tuple[int, ...]) -> Iterator[Spent]:
+    summed = mechanism.block == "sum" or mechanism.unit == "batch"
+    for name, neighbours in _supported(mechanism):
+        if neighbours == "add_remove" and not summed:
+            continue
+        terms = run | {"neighbours": neighbours, "sampler": mechanism.sampler, "blocks": blocks}
+        epsilon = epsilon_spent(name, kappa=mechanism.kappa, summed=summed, **terms)
+        valid = name != "per_step" or (len(blocks) == 1 and Case(accountant=name, **terms).uses == 1)
+        yield Spent(name, epsilon, neighbours, valid, "as_trained", "" if valid else PER_STEP)
+
+
+def _supported(mechanism: Mechanism) -> Iterator[tuple[str, str]]:
+    """Accountant and neighbours, for each that supports the mechanism's noise, sampler and unit."""
+    if (mechanism.unit in GROUPS) != (mechanism.sampler == "class_poisson"):
+        return
+    for name, rules in ACCOUNTANTS.items():
+        if rules.noise == mechanism.noise:
+            for neighbours in rules.relations.get(mechanism.sampler, ()):
+                yield name, neighbours

@@ -1,0 +1,221 @@
+"""ε ↔ noise, under every accountant."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import exp, inf, log
+from typing import Any
+
+import numpy as np
+
+from dp_leakage.errors import UserError, nearest
+from dp_leakage.privacy.accounting import library, printed, renyi, vmf
+from dp_leakage.privacy.accounting.case import Case
+from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, accountant_named
+
+TOLERANCE = 1e-6
+"""A calibrated noise spends at most the target ε, and at most this much less (relative)."""
+PLD_TOLERANCE = 1e-4  # its ε itself has steps of that size, where a finer grid is chosen
+MAX_NOISE = 1e15
+
+SIGMA_TABLES = ("computed", "authors")
+
+
+def noise_multiplier(accountant: str, *, epsilon: float, sigma_table: str = "computed", **training: Any) -> float:
+    """The least Gaussian noise with which the training spends at most ``epsilon``.
+
+    Args:
+        accountant: a key of ``rules.ACCOUNTANTS``; ``sigma_epsilon`` says where each one's formula, validity,
+            neighbours and source stand.
+        epsilon: > 0, the whole training's budget.
+        sigma_table: ``authors`` takes the σ for ``rdp`` from jayaraman2019's table,
+            ``printed.AUTHORS_SIGMA``.
+        **training: delta, epochs, batch_size, dataset_size and, if not the accountant's own, sampler,
+            neighbours and conversion: the attributes of ``case.Case``.
+
+    Returns:
+        σ relative to the clipping norm.
+
+    Raises:
+        UserError: a value is out of range, the sampler does not match the accountant, no noise reaches the
+            budget, or the accountant is one of directional noise (see ``kappa_for``).
+    """
+    _check_noise_kind(accountant, "gaussian")
+    case = Case(accountant=accountant, **training)
+    _check_budget(epsilon)
+    if sigma_table not in SIGMA_TABLES:
+        raise UserError(f"sigma_table: {sigma_table!r} is unknown; {nearest(sigma_table, SIGMA_TABLES)}.")
+    if sigma_table == "authors":
+        if accountant != "rdp":
+            raise UserError(f"sigma_table: 'authors' belongs to the accountant 'rdp', not to {accountant!r}.")
+        return printed.authors_sigma(epsilon, case.delta, case.epochs, case.batch_size, case.dataset_size)
+    match accountant:
+        case "naive":
+            return printed.naive_sigma(epsilon, case.delta, case.epochs)
+        case "advanced":
+            return printed.advanced_sigma(epsilon, case.delta, case.epochs)
+        case "zcdp":
+            return _apart(case) * printed.zcdp_sigma(epsilon, case.delta, case.epochs)
+        case "gdp":
+            return _apart(case) * library.gaussian_sigma(epsilon, case.delta, case.epochs)
+        case "pld":  # slow: start near the solution
+            rdp = Case("rdp", case.delta, case.epochs, case.batch_size, case.dataset_size)
+            guess = _least_noise(lambda sigma: sigma_epsilon(rdp, sigma), epsilon)
+            return _least_noise(lambda sigma: sigma_epsilon(case, sigma), epsilon, guess, 0.1, PLD_TOLERANCE)
+    return _least_noise(lambda sigma: sigma_epsilon(case, sigma), epsilon)
+
+
+def kappa_for(accountant: str, *, epsilon: float, **training: Any) -> float:
+    """The largest concentration κ of directional noise with which the training spends at most ``epsilon``.
+
+    Args:
+        accountant: ``vmf_pure``, ``vmf_rdp`` or ``per_step``.
+        epsilon: > 0: the whole training's budget; for ``per_step`` that of one step.
+        **training: as for ``noise_multiplier``, and blocks and summed.
+
+    Raises:
+        UserError: as ``noise_multiplier``.
+    """
+    _check_noise_kind(accountant, "vmf")
+    case = Case(accountant=accountant, **training)
+    _check_budget(epsilon)
+    pure = epsilon / (2 * len(case.blocks) * case.uses)  # affordable without any amplification
+    return 1 / _least_noise(lambda noise: kappa_epsilon(case, 1 / noise), epsilon, start=1 / pure)
+
+
+def epsilon_spent(
+    accountant: str, *, noise_multiplier: float | None = None, kappa: float | None = None, **training: Any
+) -> float:
+    """The ε that a training with this noise spends.
+
+    Args:
+        accountant: as for ``noise_multiplier`` and ``kappa_for``.
+        noise_multiplier: σ > 0 relative to the clipping norm, for Gaussian noise.
+        kappa: κ ≥ 0, for directional noise.
+        **training: as there.
+
+    Raises:
+        UserError: a value is missing or out of range, or the sampler does not match the accountant.
+    """
+    case = Case(accountant=accountant, **training)
+    return _spender(case, noise_multiplier, kappa)(case)
+
+
+def epsilon_curve(
+    accountant: str,
+    *,
+    noise_multiplier: float | None = None,
+    kappa: float | None = None,
+    at: Sequence[int] | None = None,
+    **training: Any,
+) -> np.ndarray:
+    """The ε spent after each epoch, float64 (epochs,); the last is ``epsilon_spent``. Arguments as there.
+
+    With ``at``, only after those epochs, float64 (len(at),): ``pld`` takes tenths of a second for each.
+    """
+    case = Case(accountant=accountant, **training)
+    spent = _spender(case, noise_multiplier, kappa)
+    epochs = range(1, case.epochs + 1) if at is None else at
+    return np.array([spent(replace(case, epochs=epoch)) for epoch in epochs])
+
+
+def sigma_epsilon(case: Case, sigma: float) -> float:
+    """ε of Gaussian noise; the functions called here state formula, validity, neighbours and source."""
+    relative = sigma / _apart(case)
+    match case.accountant:
+        case "naive":
+            return printed.naive_epsilon(sigma, case.delta, case.epochs)
+        case "advanced":
+            return printed.advanced_epsilon(sigma, case.delta, case.epochs)
+        case "zcdp":
+            return printed.zcdp_epsilon(relative, case.delta, case.epochs)
+        case "gdp":
+            return library.gaussian_epsilon(relative, case.delta, case.epochs)
+        case "pld":
+            return library.pld_epsilon(case.rate, sigma, case.delta, case.steps, case.neighbours)
+        case "theorem1":
+            return printed.theorem1_epsilon(sigma, case.delta, case.rate, case.steps, case.neighbours)
+    # class_moments accounts for the pair that zhang2020 does, N(0) against (1−q) N(0) + q N(2C). For the two
+    # mixtures that replacing a class yields, it is larger wherever the tests compare the two by quadrature.
+    replaced = case.accountant == "rdp" and case.neighbours == "replace_one"
+    return renyi.sampled_gaussian_epsilon(case.rate, relative, replaced, case.steps, case.delta, case.conversion)
+
+
+def kappa_epsilon(case: Case, kappa: float) -> float:
+    """ε of directional noise; the functions called here state formula, validity, neighbours and source."""
+    match case.accountant:
+        case "vmf_pure":
+            return vmf.pure_epsilon(kappa, case)
+        case "vmf_rdp":
+            return vmf.renyi_epsilon(kappa, case)
+    return vmf.printed_epsilon(kappa)
+
+
+def _apart(case: Case) -> float:
+    """How far neighbouring data sets' clipped sums can lie apart, in clipping norms."""
+    return 2.0 if case.neighbours == "replace_one" else 1.0
+
+
+def _spender(case: Case, sigma: float | None, kappa: float | None) -> Callable[[Case], float]:
+    if accountant_named(case.accountant).noise == "vmf":
+        if kappa is None or not 0 <= kappa < inf:
+            raise UserError(f"kappa: {kappa} is no concentration; {case.accountant!r} needs 0 ≤ kappa < inf.")
+        return lambda case: kappa_epsilon(case, kappa)
+    if sigma is None or not 0 < sigma < inf:
+        raise UserError(
+            f"noise_multiplier: {sigma} is no amount of noise; {case.accountant!r} needs a positive number."
+        )
+    return lambda case: sigma_epsilon(case, sigma)
+
+
+def _check_noise_kind(accountant: str, noise: str) -> None:
+    if accountant_named(accountant).noise != noise:
+        known = [name for name, rules in ACCOUNTANTS.items() if rules.noise == noise]
+        raise UserError(f"accountant: {accountant!r} does not account for {noise} noise; {nearest('', known)}.")
+
+
+def _check_budget(epsilon: float) -> None:
+    if not 0 < epsilon < inf:
+        raise UserError(f"epsilon: {epsilon:g} is no budget that noise can meet; valid: positive and finite.")
+
+
+def _least_noise(
+    epsilon_of: Callable[[float], float],
+    target: float,
+    start: float = 1.0,
+    stride: float = 1.0,
+    tolerance: float = TOLERANCE,
+) -> float:
+    """The noise whose ε lies within ``tolerance`` below the target: false position in log-log scale.
+
+    It is bracketed from ``start`` in factors of e^stride, e^2·stride, …
+
+    Raises:
+        UserError: no noise up to ``MAX_NOISE`` reaches the target.
+    """
+
+    def excess(x: float) -> float:
+        return log(max(epsilon_of(exp(x)), 1e-12 * target) / target) + tolerance / 2
+
+    low = high = log(start)
+    f_low = f_high = excess(low)
+    while f_low < 0:
+        high, f_high = low, f_low
+        low, stride = low - stride, 2 * stride
+        f_low = excess(low)
+    while f_high > 0:
+        low, f_low = high, f_high
+        high, stride = high + stride, 2 * stride
+        if exp(high) > MAX_NOISE:
+            raise UserError(f"epsilon: no noise up to {MAX_NOISE:g} spends as little as {target:g}.")
+        f_high = excess(high)
+    weight_low = weight_high = 1.0
+    while f_high < -tolerance / 2 and high - low > 1e-12:
+        # Illinois: halve the weight of an end that stays, so that both ends close in.
+        g_low, g_high = weight_low * f_low, weight_high * f_high
+        x = (low * g_high - high * g_low) / (g_high - g_low)
+        f = excess(x)
+        if f > 0:
+            low, f_low, weight_low, weight_high = x, f, 1.0, weight_high / 2
+        else:
+            high, f_high, weight_high, weight_low = x, f, 1.0, weight_low / 2
+    return exp(high)

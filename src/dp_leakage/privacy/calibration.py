@@ -1,0 +1,64 @@
+"""Between a study's settings, the mechanism that is trained, and the accountants' words for both."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from dp_leakage.privacy.accounting import epsilon_spent, kappa_for, noise_multiplier
+from dp_leakage.privacy.mechanism import Mechanism
+
+STEP = ("sampler", "unit", "bound", "clip_norm", "noise", "block")
+# Where σ of accountant rdp comes from, as a study says it → as the accountant takes it.
+RDP_SIGMA = {
+    "calibrated_tight": {"conversion": "tight"},
+    "calibrated_classic": {"conversion": "classic"},
+    "authors_table": {"sigma_table": "authors"},
+}
+
+
+def calibrated(
+    settings: dict[str, Any] | None, *, blocks: Sequence[int] | None = None, **schedule: int
+) -> Mechanism | None:
+    """The mechanism with its noise, solved for by the cell's own accountant where the cell names an ε.
+
+    Args:
+        settings: the cell's mechanism (see ``defenses``), or None for training without one.
+        blocks: for von Mises–Fisher noise, the dimension of each unit vector.
+        **schedule: epochs, batch_size and dataset_size of the training.
+
+    Raises:
+        UserError: no noise reaches the budget, or the accountant refuses the mechanism.
+    """
+    if settings is None:
+        return None
+    step = Mechanism(**{key: settings[key] for key in STEP})
+    if step.noise == "none":
+        return step
+    name = "kappa" if step.noise == "vmf" else "noise_multiplier"
+    amount = settings[name]
+    if amount is None:
+        terms = {"epsilon": settings["epsilon"], "delta": settings["delta"], **schedule, **_directional(step, blocks)}
+        if step.noise == "vmf":
+            amount = kappa_for(settings["accountant"], **terms)
+        else:
+            amount = noise_multiplier(settings["accountant"], **terms, **RDP_SIGMA.get(settings["rdp_sigma"], {}))
+    return Mechanism(**{key: settings[key] for key in STEP}, **{name: float(amount)})
+
+
+def epsilon_after(
+    mechanism: Mechanism,
+    accountant: str,
+    delta: float,
+    *,
+    blocks: Sequence[int] | None = None,
+    **schedule: int,
+) -> float:
+    """The ε that ``accountant`` finds for a training with this mechanism and schedule (see ``calibrated``)."""
+    name = "kappa" if mechanism.noise == "vmf" else "noise_multiplier"
+    terms = {"delta": delta, "sampler": mechanism.sampler, **schedule, **_directional(mechanism, blocks)}
+    return epsilon_spent(accountant, **{name: getattr(mechanism, name)}, **terms)
+
+
+def _directional(mechanism: Mechanism, blocks: Sequence[int] | None) -> dict[str, Any]:
+    if mechanism.noise != "vmf":
+        return {}
+    return {"blocks": tuple(blocks or ()), "summed": mechanism.block == "sum" or mechanism.unit == "batch"}

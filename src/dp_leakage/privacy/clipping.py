@@ -1,0 +1,35 @@
+"""Bounding: how much of each unit's gradient enters the sum.
+
+Formal guarantee. With ``scales`` from `bound_scales`, adding or removing one unit moves Σ scaleᵢ·gᵢ by at most
+``clip_norm`` (add/remove neighbours), and replacing one by at most 2·``clip_norm``. The scales hold this in the
+floating point of ``norms``, whose rounding they allow for. A unit with gradient 0 contributes nothing.
+"""
+
+import torch
+from torch import Tensor
+
+from dp_leakage.privacy.mechanism import Bound
+
+OPACUS_EPSILON = 1e-6  # Opacus divides by norm + this; so do we, that both can be compared to the last digits
+LEAST_LENGTH = 1e-12  # squares of much less vanish in float32: what is shorter is not stretched to C
+ROUNDING = 32  # norms are right to this many units of floating-point precision
+
+
+def bound_scales(norms: Tensor, clip_norm: float, bound: Bound) -> Tensor:
+    """The factor for each unit's gradient, given its ℓ2 norm.
+
+    ``clip``: min(1, C/‖g‖) (Abadi et al. 2016, algorithm 1); ``normalise``: C/‖g‖ whatever the norm, down to some
+    1e-12, from where on the result is shorter than C.
+
+    Args:
+        norms: ≥ 0, any shape, float32 or float64.
+        clip_norm: C > 0.
+        bound: ``clip`` or ``normalise``.
+
+    Returns:
+        A tensor like ``norms``: scale·norm ≤ C.
+    """
+    length = clip_norm * (1 - ROUNDING * torch.finfo(norms.dtype).eps)
+    if bound == "normalise":
+        return (norms + LEAST_LENGTH).reciprocal_().mul_(length)
+    return (norms + OPACUS_EPSILON).reciprocal_().mul_(length).clamp_(max=1.0)

@@ -1,0 +1,125 @@
+"""Noise around a direction: exact draws from the von Mises–Fisher distribution.
+
+vMF(μ, κ) on the unit sphere of Rᵈ has density C_d(κ) e^{κ⟨μ,x⟩}. Formal guarantee: one draw around each of m
+unit vectors is 2κm-DP for replacing them all (``accounting.vmf`` says what a training spends).
+
+Gaussian noise needs no module: it is one ``normal_``. As everywhere in this package, the draws come from
+floating-point generators and are meant for experiments, not for release (they are not cryptographic).
+"""
+
+import torch
+from torch import Generator, Tensor
+
+SHORT = 64  # below this dimension a draw may lie so near ±μ that 32 bits would lose the rest of it
+
+
+def sample_vmf(mean: Tensor, kappa: float | Tensor, generator: Generator | None = None) -> Tensor:
+    """One draw from vMF(μ, κ) for each row μ of ``mean``.
+
+    A Gaussian vector g gives both the direction of the part orthogonal to μ and, as ⟨g, μ⟩/‖g‖ is
+    independent of that direction, the first proposal of the cosine: where it is accepted, as in most draws,
+    nothing else of length d is drawn. A rejection redraws scalars only. Memory: one tensor like ``mean``.
+
+    Args:
+        mean: (n, d) or (d,), float32 or float64, rows of unit length, d ≥ 2.
+        kappa: κ ≥ 0, one number or float64 (n,).
+        generator: on the device of ``mean``.
+
+    Returns:
+        A tensor like ``mean``, rows of unit length to its precision.
+    """
+    rows = mean.reshape(-1, mean.shape[-1])
+    dimension = rows.shape[1]
+    noise = torch.empty_like(rows).normal_(generator=generator)
+    if dimension < SHORT:
+        rows, noise = torch.nn.functional.normalize(rows.double(), dim=1), noise.double()
+    along = _row_products(noise, rows)
+    length = torch.linalg.vector_norm(noise, dim=1).double()
+    across_squared = (noise - along[:, None] * rows).square_().sum(1) if dimension < SHORT else length**2 - along**2
+    least = torch.finfo(noise.dtype).eps * length  # where g is a multiple of μ
+    across = torch.maximum(across_squared, least**2).sqrt_()
+    cosine, sine = vmf_cosines(
+        dimension,
+        kappa,
+        rows.shape[:1],
+        generator,
+        first=(along / length, across / length),
+        device=rows.device,
+    )
+    stretch = sine / across
+    draw = noise.mul_(stretch[:, None].to(noise.dtype))
+    draw.addcmul_(rows, (cosine - stretch * along)[:, None].to(noise.dtype))
+    return draw.to(mean.dtype).view(mean.shape)
+
+
+def vmf_cosines(
+    dimension: int,
+    kappa: float | Tensor,
+    shape: tuple[int, ...],
+    generator: Generator | None = None,
+    first: tuple[Tensor, Tensor] | None = None,
+    device: torch.device | str = "cpu",
+) -> tuple[Tensor, Tensor]:
+    """Cosines ⟨μ, x⟩ of draws x from vMF(μ, κ), and their sines, by rejection.
+
+    Ulrich's (1984) and Wood's (1994) envelope, written so that nothing cancels. With m = d−1, r = √(m²+4κ²)
+    and x₀ = 2κ/(m+r), a proposal is a coordinate s of a uniform point on the sphere, mapped to
+    t = (x₀+s)/(1+x₀s). Then √(1−t²) = √(1−x₀²) √(1−s²)/(1+x₀s) with 1−x₀² = 2m/(m+r), and since κ(1−x₀²) = m
+    x₀ the logarithm of the acceptance probability is m (u/(1+u) − ln(1+u)) with u = x₀s. At least about 0.66
+    are accepted.
+
+    Args:
+        dimension: d ≥ 2.
+        kappa: κ ≥ 0, one number or float64, broadcastable to ``shape``.
+        shape: of the result.
+        generator: on ``device``.
+        first: the first proposals (s, √(1−s²)), float64, if at hand; they must be independent of all else.
+        device: where to draw.
+
+    Returns:
+        Cosine and sine, float64, both of ``shape``.
+    """
+    m = dimension - 1.0
+    kappa = torch.as_tensor(kappa, dtype=torch.float64, device=device).expand(shape).reshape(-1)
+    r = torch.sqrt(m * m + 4 * kappa * kappa)
+    x0 = 2 * kappa / (m + r)
+    s, c = first or sphere_coordinate(dimension, kappa.shape, generator, device)
+    s, c = s.reshape(-1).clone(), c.reshape(-1).clone()
+    pending = torch.arange(len(kappa), device=device)
+    while True:
+        u = x0[pending] * s[pending]
+        log_accept = m * (u / (1 + u) - torch.log1p(u))
+        pending = pending[_uniform(u.shape, generator, device).log_() > log_accept]
+        if not len(pending):
+            break
+        s[pending], c[pending] = sphere_coordinate(dimension, pending.shape, generator, device)
+    stretch = 1 + x0 * s
+    cosine, sine = (x0 + s) / stretch, torch.sqrt(2 * m / (m + r)) * c / stretch
+    return cosine.view(shape), sine.view(shape)
+
+
+def sphere_coordinate(
+    dimension: int,
+    shape: tuple[int, ...],
+    generator: Generator | None = None,
+    device: torch.device | str = "cpu",
+) -> tuple[Tensor, Tensor]:
+    """One coordinate s of uniform points on the unit sphere of Rᵈ, d ≥ 2, and √(1−s²); float64.
+
+    s/√(1−s²) times √(d−1) is Student-t with d−1 degrees of freedom, drawn from two uniforms by Bailey's
+    (1994) polar method, which stays exact for any d.
+    """
+    w = torch.expm1(_uniform(shape, generator, device).log_() * (-2.0 / (dimension - 1)))
+    tangent = w.sqrt_() * torch.cos(2 * torch.pi * _uniform(shape, generator, device))
+    c = torch.rsqrt(1 + tangent * tangent)
+    return tangent * c, c
+
+
+def _uniform(shape: tuple[int, ...], generator: Generator | None, device: torch.device | str) -> Tensor:
+    """Float64 uniforms in (0, 1]: their logarithms are finite."""
+    return 1 - torch.rand(shape, generator=generator, dtype=torch.float64, device=device)
+
+
+def _row_products(a: Tensor, b: Tensor) -> Tensor:
+    """Inner products of the rows, float64 (n,); as matrix products they need no temporary of size (n, d)."""
+    return torch.bmm(a[:, None, :], b[:, :, None])[:, 0, 0].double()

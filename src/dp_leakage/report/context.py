@@ -1,0 +1,95 @@
+"""What a report is made from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+
+@dataclass(frozen=True)
+class ReportFigure:
+    """One figure of the study.
+
+    Attributes:
+        name: its file name below ``figures/``, without ending.
+        kind: its kind, a key of `dp_leakage.figures.FIGURES`.
+        png: the picture.
+        title: heading above it; "" where the picture has a title of its own.
+        caption: how to read it; "" for the kind's own caption.
+    """
+
+    name: str
+    kind: str
+    png: bytes
+    title: str = ""
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class DataFacts:
+    """One data set of the study.
+
+    Attributes:
+        name: in the study.
+        source: where it comes from, in words.
+        sha256: hash of the prepared data, or of the source, in hexadecimal.
+        roles: role → number of records.
+        features: shape of one record, in words ("50 numbers", "1 × 28 × 28").
+        classes: number of classes.
+        warnings: sentences on what makes it hard to judge by.
+    """
+
+    name: str
+    source: str
+    sha256: str
+    roles: Mapping[str, int]
+    features: str
+    classes: int
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ReportContext:
+    """Everything that the page says.
+
+    Attributes:
+        study: the study's name.
+        title: one line.
+        metrics: rows of all cells, with the columns that `dp_leakage.figures.frames` names.
+        figures: in the order of the page; one of kind ``pareto`` is put right below the answer.
+        data: the data sets.
+        models: model → its architecture in words.
+        attacks: attack → what it does or its settings, in words.
+        training: what holds for all trainings: "optimizer" → "adam", …
+        repeats: models per cell.
+        seed: the study's.
+        question: what the study asks; "" for the general question.
+        paper: the paper that is reproduced, as a citation; "" if none.
+        scale: ``paper``, ``small`` or ``smoke``.
+        choices: choices and caveats of the study, a sentence each.
+        timings: one row per job: ``rule``, ``s`` (wall time in seconds) and optionally ``max_rss`` (MiB), as in
+            Snakemake's benchmark files; None if there are none.
+        versions: package → version.
+        exposed: the most exposed records: ``dataset``, ``model``, ``defense``, ``attack`` and the columns of
+            `exposed.most_exposed`; None if there are none.
+        tolerance: the accuracy loss that is acceptable, a fraction of the undefended accuracy in (0, 1).
+    """
+
+    study: str
+    title: str
+    metrics: pd.DataFrame
+    figures: tuple[ReportFigure, ...]
+    data: tuple[DataFacts, ...]
+    models: Mapping[str, str]
+    attacks: Mapping[str, str]
+    training: Mapping[str, str]
+    repeats: int
+    seed: int
+    question: str = ""
+    paper: str = ""
+    scale: str = "paper"
+    choices: tuple[str, ...] = ()
+    timings: pd.DataFrame | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+    exposed: pd.DataFrame | None = None
+    tolerance: float = 0.1

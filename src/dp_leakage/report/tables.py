@@ -1,0 +1,240 @@
+"""The tables of the page, as text ready to print."""
+
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+import pandas as pd
+
+from dp_leakage.figures.frames import (
+    chosen,
+    each_budget,
+    each_series,
+    in_order,
+    is_private,
+    panels,
+    parse_setting,
+    spent,
+)
+from dp_leakage.figures.numbers import budget, count, interval
+from dp_leakage.figures.style import look, name, number
+
+CELL = ["dataset", "model", "defense"]
+COUNTINGS = {"mean": "mean", "all_runs": "every run"}
+
+
+@dataclass(frozen=True)
+class HtmlTable:
+    """Heads, rows of cells as text; the first ``left`` columns are flush left."""
+
+    heading: str
+    heads: list[str]
+    rows: list[list[str]]
+    left: int = 1
+
+
+def claimed_and_spent(metrics: pd.DataFrame) -> list[HtmlTable]:
+    """Per claim what was spent: one table for all data and models that agree, else one for each."""
+    frame = chosen(metrics, {})
+    private = frame[is_private(frame) & (frame["metric"] == "epsilon_spent")]
+    if private.empty:
+        return []
+    cells = private.drop_duplicates(CELL).merge(spent(frame), how="left", on=CELL)
+    cells = cells.merge(_hypothetical(private), how="left", on=CELL)
+    cells = in_order(cells.merge(_proved(frame), how="left", on=CELL))
+    audited = bool(cells["proved"].notna().any())
+    tables = [(heading, _spent_rows(part, audited)) for heading, part in panels(cells)]
+    if len({str(rows) for _, rows in tables}) == 1:
+        tables = [("", tables[0][1])]
+    heads = [
+        "noise chosen by",
+        "claimed ε",
+        "noise σ",
+        "spent ε",
+        "by accountant",
+        "neighbours",
+        "if batches were Poisson",
+        *(["an audit proves at least"] if audited else []),
+    ]
+    return [HtmlTable(heading, heads, rows) for heading, rows in tables]
+
+
+def _hypothetical(private: pd.DataFrame) -> pd.DataFrame:
+    """The smallest ε of each cell had its batches been Poisson samples."""
+    would_be = private[["hypothetical_poisson" in setting for setting in private["setting"]]]
+    least = would_be.groupby(CELL)["value"].min()
+    return least.rename("if_poisson").reset_index()
+
+
+def _proved(frame: pd.DataFrame) -> pd.DataFrame:
+    """The largest lower bound that an audit found for each cell."""
+    bounds = frame[frame["metric"] == "epsilon_lower_bound"]
+    return bounds.groupby(CELL)["value"].max().rename("proved").reset_index()
+
+
+def _spent_rows(part: pd.DataFrame, audited: bool) -> list[list[str]]:
+    return [
+        [
+            look(series).label,
+            number(row.epsilon),
+            number(row.noise_multiplier),
+            number(row.epsilon_spent),
+            name(row.spent_accountant) if isinstance(row.spent_accountant, str) else "–",
+            name(row.spent_neighbours) if isinstance(row.spent_neighbours, str) else "–",
+            number(row.if_poisson) if np.isfinite(row.if_poisson) else "",
+            *([number(row.proved)] if audited else []),
+        ]
+        for series, rows in each_series(part)
+        for row in rows.itertuples()
+    ]
+
+
+def members_exposed(metrics: pd.DataFrame) -> list[HtmlTable]:
+    """Per data set, model and attack the members exposed at each false positive rate, counted in both ways."""
+    frame = chosen(metrics, {})
+    rows = frame[frame["metric"] == "members_exposed"]
+    if rows.empty:
+        return []
+    said = [parse_setting(setting) for setting in rows["setting"]]
+    rows = in_order(rows.assign(**{key: [s.get(key, "") for s in said] for key in ("attack", "counting", "fpr")}))
+    return [
+        _exposed_table(f"{heading} · {name(str(attack))}", by_attack)
+        for heading, part in panels(rows)
+        for attack, by_attack in part.groupby("attack", sort=True)
+    ]
+
+
+def _exposed_table(heading: str, part: pd.DataFrame) -> HtmlTable:
+    rates = sorted(set(part["fpr"]), key=float)
+    columns = list(product(COUNTINGS, rates))
+    lines = []
+    for series, rows in each_series(part):
+        for (epsilon, sigma), cell in each_budget(rows):
+            found = {
+                (row.counting, row.fpr): interval(row.value, row.low, row.high, counts=True)
+                for row in cell.itertuples()
+            }
+            lines.append([look(series).label, budget(epsilon, sigma), *(found.get(column, "") for column in columns)])
+    members = int(part["n_members"].iloc[0])
+    lines.append(
+        ["a guesser", "", *(count(members * float(rate)) if counting == "mean" else "" for counting, rate in columns)]
+    )
+    heads = ["defence", "ε", *(f"{100 * float(rate):g} %, {COUNTINGS[counting]}" for counting, rate in columns)]
+    return HtmlTable(f"{heading}: of {members:,} members", heads, lines)
+
+
+def most_exposed(exposed: pd.DataFrame | None) -> list[HtmlTable]:
+    """One table per data set, model, defence and attack."""
+    if exposed is None or exposed.empty:
+        return []
+    heads = ["record", "outsiders that look more like members", "named by the attack"]
+    return [
+        HtmlTable(
+            " · ".join(name(str(value)) for value in key),
+            heads,
+            [
+                [str(row.record), f"{100 * row.outsiders_above:.1f} %", f"in {row.flagged} of {row.runs} runs"]
+                for row in part.itertuples()
+            ],
+        )
+        for key, part in exposed.groupby(["dataset", "model", "defense", "attack"], sort=False)
+    ]
+
+
+def times(timings: pd.DataFrame | None) -> HtmlTable | None:
+    """Per rule the number of jobs and their time, the longest first."""
+    if timings is None or timings.empty:
+        return None
+    rules = timings.groupby("rule")
+    total = rules["s"].sum().sort_values(ascending=False, kind="stable")
+    memory = rules["max_rss"].max() if "max_rss" in timings else pd.Series(dtype=float)
+    rows = [
+        [
+            name(str(rule)),
+            str(len(rules.get_group(rule))),
+            duration(seconds),
+            duration(rules["s"].max()[rule]),
+            _memory(memory.get(rule)),
+        ]
+        for rule, seconds in total.items()
+    ]
+    rows.append(["together", str(len(timings)), duration(float(total.sum())), "", ""])
+    return HtmlTable("", ["part", "jobs", "time of all jobs", "longest job", "most memory"], rows)
+
+
+def _memory(mib: float | None) -> str:
+    return "" if mib is None or not np.isfinite(mib) else f"{mib:,.0f} MiB"
+
+
+def duration(seconds: float) -> str:
+    """0.4 s, 12 s, 3 min 20 s, 2 h 5 min."""
+    if seconds < 59.5:
+        return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    minutes = round(seconds / 60)
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def defenses(metrics: pd.DataFrame) -> list[tuple[str, str]]:
+    """(series, its budgets) in words, for all cells of the study."""
+    cells = in_order(chosen(metrics, {}).drop_duplicates(CELL))
+    found = []
+    for series, part in each_series(cells):
+        budgets = dict.fromkeys(budget(*key) for key, _ in each_budget(part))
+        found.append((look(series).label, f"ε = {', '.join(budgets)}" if series.accountant else ""))
+    return found
+
+
+def verdicts(metrics: pd.DataFrame) -> list[str]:
+    """One sentence per data set, model and defence: its accuracy, and what the strongest attack finds there.
+
+    Of several budgets the one that keeps most accuracy speaks; the strongest attack is the one with the largest
+    advantage on that cell, so that its interval, chosen as the largest, is a little too good for the attacker.
+    """
+    frame = chosen(metrics, {})
+    advantages = frame[(frame["metric"] == "membership_advantage") & frame["value"].notna()]
+    accuracy = frame[frame["metric"] == "test_accuracy"].set_index(CELL)["value"]
+    found = []
+    for heading, part in panels(advantages) if len(advantages) else []:
+        for series, rows in each_series(part):
+            for kind, own in rows.groupby(rows["defense"].str.contains("partition=random")):
+                best = max(own["defense"].unique(), key=lambda d, own=own: accuracy[(*own[CELL[:2]].iloc[0], d)])
+                cell = own[own["defense"] == best]
+                row = cell.loc[cell["value"].idxmax()]
+                use = f"{100 * accuracy[tuple(row[CELL])]:.0f} % of new records right"
+                at = f" at {budget_words(row)}" if series.accountant else ""
+                attack = name(parse_setting(row["setting"]).get("attack", ""))
+                judged = "" if row["low"] > 0 else ", which chance alone could explain"
+                label = look(series).label + (", random" if kind else "")
+                found.append(
+                    f"{heading} · {label}: {use}{at}; the strongest attack there, {attack}, has an advantage of "
+                    f"{interval(row['value'], row['low'], row['high'])}{judged}."
+                )
+    return found
+
+
+def budget_words(row: pd.Series) -> str:
+    """ε = 1, or σ = 2 where no ε is claimed."""
+    words = budget(row["epsilon"], row["noise_multiplier"])
+    return words if words.startswith("σ") else f"ε = {words}"
+
+
+def broken_claims(metrics: pd.DataFrame) -> list[str]:
+    """Cells whose measured lower bound on ε exceeds what was spent (else claimed): something there is wrong.
+
+    A bound that says for which ``neighbours`` it holds is compared with the ε spent for those only.
+    """
+    frame = chosen(metrics, {})
+    bounds = frame[frame["metric"] == "epsilon_lower_bound"]
+    relations = [parse_setting(setting).get("neighbours") for setting in bounds["setting"]]
+    broken = []
+    for relation, row in zip(relations, bounds.itertuples(), strict=True):
+        known = spent(frame[(frame[CELL] == [getattr(row, key) for key in CELL]).all(axis=1)], relation)
+        claimed = np.nan if relation else row.epsilon
+        allowed = known["epsilon_spent"].iloc[0] if len(known) else claimed
+        if row.value > allowed:
+            words = f"{name(row.dataset)} · {name(row.model)} · {row.defense}: an attack proves ε ≥ {number(row.value)}"
+            broken.append(f"{words}, the accounting allows {number(allowed)}.")
+    return broken

@@ -1,0 +1,59 @@
+"""The workflow's jobs: one module per rule, run as ``python -m dp_leakage.steps.NAME``. Only steps touch files.
+
+Each takes ``--settings`` (the JSON that the rule prints), named input and output files, and can be run by hand.
+"""
+
+import argparse
+import json
+import logging
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dp_leakage.errors import UserError
+from dp_leakage.identity import identity
+
+Json = dict[str, Any]
+log = logging.getLogger("dp_leakage")
+
+
+def run(
+    step: Callable[..., None], *paths: str, lists: tuple[str, ...] = (), options: dict[str, Any] | None = None
+) -> None:
+    """Parses the command line of a step and calls it with keywords; the only place where a step ends a process.
+
+    Args:
+        step: called as ``step(settings, **paths, **lists, **options)``.
+        paths: names of options that are one path each; a trailing ``?`` makes one optional (then None).
+        lists: names of options that are any number of paths.
+        options: name → default of the other options; the default's type converts.
+    """
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", stream=sys.stderr)
+    parser = argparse.ArgumentParser(prog=f"python -m {step.__module__}", description=sys.modules["__main__"].__doc__)
+    parser.add_argument("--settings", required=True, type=json.loads, help="JSON, as the rule prints it")
+    for name in paths:
+        required = not name.endswith("?")
+        parser.add_argument(f"--{name.rstrip('?')}", required=required, type=Path)
+    for name in lists:
+        parser.add_argument(f"--{name}", nargs="*", type=Path, default=[])
+    for name, default in (options or {}).items():
+        parser.add_argument(f"--{name.replace('_', '-')}", type=type(default), default=default)
+    arguments = vars(parser.parse_args())
+    settings = arguments.pop("settings")
+    try:
+        step(settings, **arguments)
+    except UserError as error:
+        log.error("error: %s", error)
+        sys.exit(1)
+    except MemoryError:
+        log.error(
+            "error: not enough memory for %s; give the job more (mem_mb) or run fewer at a time",
+            step.__module__,
+        )
+        sys.exit(1)
+
+
+def provenance(settings: Json, **more: Any) -> Json:
+    """What a file says of its making: identity, settings, and ``more``."""
+    return {"identity": identity(settings), "settings": settings, **more}

@@ -1,0 +1,75 @@
+"""Metrics of many cells as one frame."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from dp_leakage.files import read_table
+from dp_leakage.metrics import measure_attribute, measure_membership
+from dp_leakage.metrics.audit import measure_audit
+from dp_leakage.steps import Json
+
+NOISE = ("noise_multiplier", "kappa")
+MEASURES = {"membership": measure_membership, "attribute": measure_attribute}
+
+
+def read_part(path: Path, part: str, identity: str, family: str, comparisons: int = 1) -> pd.DataFrame:
+    """Rows of one part of a cell: read as they are, or measured from the scores of an attack of a ``family``.
+
+    Args:
+        path: the part's file.
+        part: ``training``, ``curve``, ``audit`` or an attack.
+        identity: of the file.
+        family: of the attack; "" for what is read as it is, ``scores`` for scores as they are.
+        comparisons: bounds that the audits of all cells state together.
+
+    Raises:
+        UserError: the file is damaged, or made by other settings than its identity says.
+    """
+    frame, made = read_table(path, identity)
+    if family == "audit":
+        return pd.DataFrame(_audited(frame, made["settings"], comparisons))
+    if family == "scores":
+        return frame.assign(attack=part)
+    return pd.DataFrame(MEASURES[family](frame, part)) if family else frame
+
+
+def _audited(frame: pd.DataFrame, settings: Json, comparisons: int) -> list[Json]:
+    mechanism = settings["mechanism"] or {}
+    kind = tuple(mechanism.get(key) for key in ("noise", "sampler", "unit"))
+    gaussian = kind == ("gaussian", "shuffle", "example")
+    return measure_audit(frame, settings["delta"], settings["share"], comparisons, gaussian, settings["seed"])
+
+
+def read_metrics(paths: list[Path], identities: list[str]) -> pd.DataFrame:
+    """Rows of all ``metrics.parquet`` files, each with the columns of its cell beside. Raises as ``read_part``."""
+    read = [read_table(path, identity) for path, identity in zip(paths, identities, strict=True)]
+    return joined([(made["settings"]["columns"], frame) for frame, made in read])
+
+
+def joined(cells: list[tuple[Json, pd.DataFrame]]) -> pd.DataFrame:
+    """Rows of all frames, each with the columns of its cell (dataset, model, mechanism, epsilon, σ, …) beside."""
+    noise = {
+        (_key(columns), name): _value(frame, name) for columns, frame in cells for name in NOISE if _has(frame, name)
+    }
+    frames = [
+        frame.assign(
+            **{key: np.nan if value is None else value for key, value in columns.items()},
+            **{name: noise.get((_key(columns), name), np.nan) for name in NOISE},
+        )
+        for columns, frame in cells
+    ]
+    return pd.concat(frames, ignore_index=True)
+
+
+def _key(columns: Json) -> tuple[str, ...]:
+    return columns["dataset"], columns["model"], columns["defense"]
+
+
+def _has(frame: pd.DataFrame, metric: str) -> bool:
+    return "metric" in frame and bool((frame["metric"] == metric).any())
+
+
+def _value(frame: pd.DataFrame, metric: str) -> float:
+    return float(frame.loc[frame["metric"] == metric, "value"].iloc[0])

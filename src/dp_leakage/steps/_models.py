@@ -1,0 +1,41 @@
+"""The two engines behind one face: built-in architectures as ensembles, and a user's own modules by Opacus."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from dp_leakage.data.dataset import Dataset
+from dp_leakage.files import read_tensors
+from dp_leakage.models.architectures import build
+from dp_leakage.models.ensemble import Ensemble, Models
+from dp_leakage.models.user_module import ModuleEnsemble, module_factory
+from dp_leakage.steps import Json
+from dp_leakage.training.trainer import train
+
+
+def architecture_of(settings: Json, input_shape: tuple[int, ...], n_classes: int) -> Any:
+    """What a cell trains: layers for engine ``ensemble``, a factory of modules for ``opacus``. Raises UserError."""
+    named = settings["architecture"]
+    if settings["engine"] == "opacus":
+        arguments = {key: value for key, value in named.items() if key != "name"}
+        return module_factory(named["name"], input_shape, n_classes, **arguments)
+    return build(n_classes=n_classes, input_shape=input_shape, dropout=settings["dropout"], **named)
+
+
+def train_models(settings: Json, architecture: Any, *arguments: Any, **options: Any) -> tuple[Models, list[Json]]:
+    """Trains with the cell's engine; the arguments are those of ``training.trainer.train``."""
+    if settings["engine"] == "opacus":
+        from dp_leakage.training.opacus_engine import train_module
+
+        return train_module(architecture, *arguments, **options)
+    return train(architecture, *arguments, **options)
+
+
+def read_models(path: Path, identity: str, data: Dataset) -> Models:
+    """A ``.safetensors`` file of step ``train``. Raises UserError where it is damaged or of another identity."""
+    tensors, made = read_tensors(path, identity)
+    settings: Json = made["settings"]
+    architecture = architecture_of(settings, data.x.shape[1:], data.n_classes)
+    engine = ModuleEnsemble if settings["engine"] == "opacus" else Ensemble
+    return engine.from_tensors(architecture, {name: torch.from_numpy(array) for name, array in tensors.items()})

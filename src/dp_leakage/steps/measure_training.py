@@ -1,0 +1,97 @@
+"""A cell's accuracies, the accuracy that its defense costs, and the ε that its training spent."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from dp_leakage.errors import UserError
+from dp_leakage.files import read_table, write_table
+from dp_leakage.metrics import measure_training
+from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.steps import Json, provenance, run
+
+SAME_NOISE = 1e-4  # relative; solving for σ is not more exact than this, and other library versions differ by less
+COLUMNS = ("metric", "repeat", "value", "low", "high", "setting")
+
+
+def main(settings: Json, training: Path, baseline: Path, measured: Path, curve: Path) -> None:
+    """Reads the training history of the cell and of the non-private cell, writes metrics, and the curve by epoch."""
+    history, made = read_table(training, settings["training"])
+    reference, _ = read_table(baseline, settings["baseline"])
+    rows = measure_training(history, reference, n_train=made["n_train"], n_test=settings["columns"]["n_nonmembers"])
+    mechanism = _mechanism(training, made)
+    if mechanism is not None:
+        rows += _spent(mechanism, made)
+    write_table(measured, {key: [row[key] for row in rows] for key in COLUMNS}, provenance(settings))
+    write_table(curve, history.assign(epsilon_spent=_by_epoch(history, mechanism, made)), provenance(settings))
+
+
+def _mechanism(training: Path, made: Json) -> Mechanism | None:
+    """What was trained. Raises UserError where the accountant of today would have given other noise."""
+    from dp_leakage.privacy.calibration import calibrated
+
+    nominal = made["settings"]["mechanism"]
+    today = calibrated(nominal, blocks=made["blocks"], **_schedule(made))
+    if today is None or today.noise == "none":
+        return today
+    name = "kappa" if today.noise == "vmf" else "noise_multiplier"
+    trained, wanted = made[name], getattr(today, name)
+    # The trainer's fingerprint leaves the accountants out, so that an edit there retrains nothing whose noise stays.
+    if abs(wanted - trained) > SAME_NOISE * wanted:
+        raise UserError(
+            f"{training}: its models were trained with {name}={trained!r}, but accountant '{nominal['accountant']}' "
+            f"now gives {wanted!r}; delete {training.with_name('target.safetensors')} and run the same command again"
+        )
+    return replace(today, **{name: trained})
+
+
+def _spent(mechanism: Mechanism, made: Json) -> list[Json]:
+    """Rows noise_multiplier (or kappa), and epsilon_spent under every accountant that applies."""
+    from dp_leakage.privacy.accounting import epsilon_report
+
+    nominal = made["settings"]["mechanism"]
+    rows = [_row(name, getattr(mechanism, name)) for name in ("noise_multiplier", "kappa") if getattr(mechanism, name)]
+    for spent in epsilon_report(
+        mechanism,
+        delta=nominal["delta"],
+        accountant=nominal["accountant"],
+        blocks=made["blocks"],
+        n_groups=made["n_groups"],
+        **_schedule(made),
+    ):
+        setting = {"accountant": spent.accountant, "neighbours": spent.neighbours, "valid": str(spent.valid).lower()}
+        if spent.sampling != "as_trained":
+            setting["sampling"] = spent.sampling
+        rows.append(_row("epsilon_spent", spent.epsilon, **setting))
+    return rows
+
+
+def _by_epoch(history: pd.DataFrame, mechanism: Mechanism | None, made: Json) -> "pd.Series[float]":
+    """The ε that the cell's own accountant finds after each epoch of the history; NaN where there is no noise."""
+    from dp_leakage.privacy.calibration import epsilon_after
+
+    nominal, epochs = made["settings"]["mechanism"], sorted(set(history["epoch"]))
+    if mechanism is None or mechanism.noise == "none":
+        return history["epoch"] * np.nan
+    terms = {"blocks": made["blocks"], **_schedule(made)}
+    spent = {
+        epoch: epsilon_after(mechanism, nominal["accountant"], nominal["delta"], **terms | {"epochs": int(epoch)})
+        for epoch in epochs
+    }
+    return history["epoch"].map(spent)
+
+
+def _schedule(made: Json) -> dict[str, int]:
+    training = made["settings"]["training"]
+    return {"epochs": training["epochs"], "batch_size": training["batch_size"], "dataset_size": made["n_train"]}
+
+
+def _row(metric: str, value: float, **setting: str) -> Json:
+    words = ";".join(f"{key}={value}" for key, value in sorted(setting.items()))
+    return {"metric": metric, "repeat": "all", "value": value, "low": value, "high": value, "setting": words}
+
+
+if __name__ == "__main__":
+    run(main, "training", "baseline", "measured", "curve")

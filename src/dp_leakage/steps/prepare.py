@@ -1,0 +1,32 @@
+"""Loads a data set from its source and splits it into the study's roles."""
+
+from pathlib import Path
+
+import numpy as np
+
+from dp_leakage.data import load
+from dp_leakage.data.profile import profile
+from dp_leakage.data.splits import split
+from dp_leakage.files import write_arrays
+from dp_leakage.steps import Json, log, provenance, run
+
+
+def main(settings: Json, prepared: Path, data_dir: Path) -> None:
+    """Writes features, labels and roles; what is worth knowing of the data goes to the log and into the file."""
+    raw = load(settings["source"], data_dir)
+    roles = split(raw.y, settings["roles"], seed=settings["seed"], stratified=settings["stratified"])
+    remarks = profile(raw, roles)
+    for remark in remarks:
+        log.info("%s", remark)
+    arrays = {
+        "x": raw.x.astype(np.float32, copy=False),
+        "y": raw.y.astype(np.int64),
+        "sensitive": raw.sensitive,
+        **roles,
+    }
+    stamp = provenance(settings, sha256=raw.sha256, remarks=[*raw.notes, *remarks], n_records=len(raw.y))
+    write_arrays(prepared, arrays, stamp)
+
+
+if __name__ == "__main__":
+    run(main, "prepared", "data_dir")

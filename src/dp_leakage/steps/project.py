@@ -1,0 +1,22 @@
+"""Scales, projects and normalises the features, where the study says so."""
+
+from pathlib import Path
+
+from dp_leakage.data.projection import project
+from dp_leakage.files import read_arrays, write_arrays
+from dp_leakage.steps import Json, log, provenance, run
+from dp_leakage.steps._data import dataset_of
+
+
+def main(settings: Json, prepared: Path, data: Path) -> None:
+    """Reads ``prepared.npz``, writes ``data.npz``."""
+    arrays, made = read_arrays(prepared, settings["prepared"])
+    dataset, notes = project(dataset_of(arrays), settings["projection"], settings["seed"])
+    for note in notes:
+        log.info("%s", note)
+    stamp = provenance(settings, sha256=made["sha256"], n_records=made["n_records"], remarks=[*made["remarks"], *notes])
+    write_arrays(data, {"x": dataset.x, "y": dataset.y, "sensitive": dataset.sensitive, **dataset.roles}, stamp)
+
+
+if __name__ == "__main__":
+    run(main, "prepared", "data")

@@ -1,0 +1,98 @@
+"""Writes the study's page: one self-contained HTML file."""
+
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from dp_leakage.files import read_arrays, read_table, write_text
+from dp_leakage.report import render
+from dp_leakage.report.context import DataFacts, ReportContext, ReportFigure
+from dp_leakage.report.exposed import most_exposed
+from dp_leakage.steps import Json, run
+from dp_leakage.steps._metrics import read_metrics
+
+PACKAGES = ("dp-leakage", "torch", "dp-accounting", "opacus", "numpy", "scipy", "scikit-learn", "pandas", "snakemake")
+
+
+def main(
+    settings: Json,
+    metrics: list[Path],
+    data: list[Path],
+    scores: list[Path],
+    figures: Path,
+    benchmarks: Path,
+    report: Path,
+) -> None:
+    """Reads every cell's metrics, the non-private cells' scores, the figures and Snakemake's benchmark files."""
+    spec = settings["spec"]
+    context = ReportContext(
+        study=settings["study"],
+        title=spec["title"],
+        metrics=read_metrics(metrics, [identity for _, identity in settings["cells"]]),
+        figures=tuple(_figure(name, figure, figures) for name, figure in spec["figures"].items()),
+        data=tuple(_facts(name, spec, path) for name, path in zip(spec["datasets"], data, strict=True)),
+        models={name: _words(model["architecture"]) for name, model in spec["models"].items()},
+        attacks={name: _words(attack) for name, attack in spec["attacks"].items()},
+        training={key: str(value) for key, value in spec["training"].items()},
+        repeats=spec["repeats"],
+        seed=spec["seed"],
+        question=spec.get("question", ""),
+        paper=spec.get("paper", ""),
+        scale=settings["study"].removeprefix(spec["study"]).lstrip("-") or "paper",
+        choices=tuple(spec.get("choices", ())),
+        timings=_timings(benchmarks),
+        versions={name: found for name in PACKAGES if (found := _version(name))},
+        exposed=_exposed(scores),
+    )
+    write_text(report, render(context))
+
+
+def _figure(name: str, figure: Json, folder: Path) -> ReportFigure:
+    png = (folder / f"{name}.png").read_bytes()
+    return ReportFigure(name, figure["kind"], png, caption=figure.get("caption", ""))
+
+
+def _facts(name: str, spec: Json, path: Path) -> DataFacts:
+    arrays, made = read_arrays(path)
+    source = spec["datasets"][name]["source"]
+    return DataFacts(
+        name=name,
+        source=source if isinstance(source, str) else _words(source),
+        sha256="; ".join(f"{file} {digest}" for file, digest in made["sha256"].items()),
+        roles={role: len(rows) for role, rows in arrays.items() if role not in ("x", "y", "sensitive")},
+        features=" × ".join(map(str, arrays["x"].shape[1:])),
+        classes=len(np.unique(arrays["y"])),
+        warnings=tuple(made["remarks"]),
+    )
+
+
+def _exposed(scores: list[Path]) -> pd.DataFrame | None:
+    """The most exposed records of the undefended models, where membership was attacked."""
+    frames = []
+    for path in scores:
+        frame, made = read_table(path)
+        cell = {key: made["settings"][key] for key in ("dataset", "model", "defense", "attack")}
+        frames.append(most_exposed(frame).assign(**cell))
+    return pd.concat(frames, ignore_index=True) if frames else None
+
+
+def _timings(folder: Path) -> pd.DataFrame | None:
+    frames = [pd.read_csv(path, sep="\t").assign(rule=path.parent.name) for path in sorted(folder.glob("*/*.tsv"))]
+    return pd.concat(frames, ignore_index=True) if frames else None
+
+
+def _words(settings: Json) -> str:
+    return ", ".join(f"{key}: {value}" if key != "name" else str(value) for key, value in settings.items())
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+if __name__ == "__main__":
+    run(main, "figures", "benchmarks", "report", lists=("metrics", "data", "scores"))

@@ -1,0 +1,125 @@
+"""Trains the K models of one cell (targets, shadows or references) as one ensemble."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from dp_leakage.data.subclasses import PARTITIONS
+from dp_leakage.errors import UserError
+from dp_leakage.files import read_arrays, write_json, write_table, write_tensors
+from dp_leakage.identity import derived_seed, identity
+from dp_leakage.models.layers import Layers
+from dp_leakage.privacy.accounting.rules import GROUPS
+from dp_leakage.privacy.calibration import calibrated
+from dp_leakage.steps import Json, log, provenance, run
+from dp_leakage.steps._models import architecture_of, train_models
+from dp_leakage.training.blocks import block_dimensions
+from dp_leakage.training.checkpoint import Checkpoint
+from dp_leakage.training.settings import TrainingSettings
+
+
+def main(
+    settings: Json,
+    data: Path,
+    models: Path,
+    history: Path,
+    timing: Path,
+    device: str,
+    checkpoint_seconds: float,
+) -> None:
+    """Reads ``data.npz``; writes the models, their training history and the wall time."""
+    started = time.perf_counter()
+    arrays, _ = read_arrays(data, settings["data"])
+    x, y = torch.from_numpy(arrays["x"]), torch.from_numpy(arrays["y"])
+    seeds = [derived_seed(settings["seed"], repeat) for repeat in range(settings["repeats"])]
+    subsets = torch.stack([_subset(arrays, settings["subset"], seed) for seed in seeds])
+    architecture = architecture_of(settings, tuple(x.shape[1:]), int(y.max()) + 1)
+    schedule = {key: settings["training"][key] for key in ("epochs", "batch_size")}
+    blocks = blocks_of(architecture, settings["mechanism"])
+    mechanism = calibrated(settings["mechanism"], blocks=blocks, dataset_size=subsets.shape[1], **schedule)
+    if mechanism is not None:
+        log.info("noise multiplier %s, kappa %s", mechanism.noise_multiplier, mechanism.kappa)
+    groups = groups_of(settings["mechanism"], x, y, subsets, settings["seed"])
+    resume = Checkpoint(models.with_name(f".{models.stem}.checkpoint"), identity(settings), checkpoint_seconds)
+    try:
+        ensemble, epochs = train_models(
+            settings,
+            architecture,
+            x,
+            y,
+            subsets,
+            seeds,
+            TrainingSettings(**settings["training"]),
+            mechanism,
+            evaluate_on=torch.from_numpy(arrays["target_nonmembers"]),
+            groups=groups,
+            device=device_of(device),
+            checkpoint=resume,
+            on_epoch=lambda epoch: log.info("epoch %d of %d", epoch, settings["training"]["epochs"]),
+        )
+    except UserError as error:
+        cell = "/".join(settings[key] for key in ("study", "dataset", "model", "defense"))
+        raise UserError(f"{cell} ({settings['role']} models): {error}") from None
+    noise = {} if mechanism is None else {"noise_multiplier": mechanism.noise_multiplier, "kappa": mechanism.kappa}
+    n_groups = None if groups is None else int(groups.max()) + 1
+    stamp = provenance(settings, n_train=int(subsets.shape[1]), n_groups=n_groups, blocks=blocks, **noise)
+    write_tensors(models, {name: tensor.cpu().numpy() for name, tensor in ensemble.tensors().items()}, stamp)
+    write_table(history, _columns(epochs), stamp)
+    write_json(
+        timing,
+        {"train_seconds": time.perf_counter() - started, "models": len(seeds), "device": device_of(device)},
+    )
+    resume.path.unlink(missing_ok=True)
+
+
+def _subset(arrays: dict[str, Any], subset: Json, seed: int) -> torch.Tensor:
+    """Rows that one model trains on: the whole pool of roles, or ``size`` records of it drawn without replacement."""
+    pool = torch.cat([torch.from_numpy(arrays[role]) for role in subset["pool"]])
+    if subset["size"] == len(pool):
+        return pool
+    generator = torch.Generator().manual_seed(derived_seed(seed, "subset"))
+    return pool[torch.randperm(len(pool), generator=generator)[: subset["size"]]].sort().values
+
+
+def groups_of(
+    mechanism: Json | None, x: torch.Tensor, y: torch.Tensor, subsets: torch.Tensor, seed: int
+) -> torch.Tensor | None:
+    """The (sub)class of each record, int64 (n,), where those are the mechanism's units; of records trained on."""
+    if mechanism is None or mechanism["unit"] not in GROUPS:
+        return None
+    if mechanism["unit"] == "class":
+        return y
+    rows = subsets.unique()
+    split = PARTITIONS[mechanism["partition"]]
+    groups = torch.zeros_like(y)
+    found = split(x[rows].numpy(), y[rows].numpy(), mechanism["k_sub"], derived_seed(seed, "subclasses"))
+    groups[rows] = torch.from_numpy(found)
+    return groups
+
+
+def blocks_of(layers: Layers, mechanism: Json | None) -> list[int] | None:
+    """Dimensions of the unit vectors of directional noise, which its accountants compose over."""
+    return block_dimensions(layers, mechanism["block"]) if mechanism and mechanism["noise"] == "vmf" else None
+
+
+def device_of(device: str) -> str:
+    """``cpu`` or ``cuda`` for what config.yaml says. Raises UserError where that is not there."""
+    if device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    if device == "cuda" and not torch.cuda.is_available():
+        raise UserError("config.yaml: key 'device' is 'cuda', but no CUDA device is visible here; valid is auto or cpu")
+    return device
+
+
+def _columns(epochs: list[Json]) -> dict[str, list[Any]]:
+    renamed = [{"repeat" if key == "model" else key: value for key, value in row.items()} for row in epochs]
+    return {
+        key: [row[key] for row in renamed] for key in ("repeat", "epoch", "loss", "train_accuracy", "test_accuracy")
+    }
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    run(main, "data", "models", "history", "timing", options={"device": "auto", "checkpoint_seconds": 60.0})

@@ -1,0 +1,478 @@
+"""From a study file to cells, paths, step settings and targets. Pure; nobody else builds a path.
+
+Every step gets one JSON value, its *settings*: what it computes, the fingerprint of the code that computes it, and the
+identities of what it computes from. The hash of the settings is the step's *identity*, and files carry both; so a file
+says what made it, and a changed value reaches exactly the steps that it should.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import product
+from pathlib import Path
+
+from dp_leakage.attacks import ATTACKS
+from dp_leakage.config import Json, merged
+from dp_leakage.data import SOURCES, resolve
+from dp_leakage.defenses import expanded
+from dp_leakage.errors import UserError, nearest
+from dp_leakage.figures import COMMON, FIGURES, FigureKind
+from dp_leakage.fingerprint import code_fingerprint
+from dp_leakage.identity import canonical, derived_seed, identity
+
+RESULTS = Path("results")
+# Parts of a cell's metrics that need no attack: its accuracies and spent ε, at the end and by epoch.
+TRAINING, CURVE = "training", "curve"
+SCORES = "scores"  # what a figure asks for that draws them themselves
+AUDIT = "audit"  # the part that trains models of its own
+# A registry must not count as code of the steps that look things up in it: a new line would rerun its neighbours.
+REGISTRIES = ("dp_leakage.attacks", "dp_leakage.data", "dp_leakage.figures")
+# σ is solved in the training job, but an accountant's edit must not retrain what keeps its σ: `measure` checks that.
+ACCOUNTING = ("dp_leakage.privacy.calibration",)
+DESIGNS = 2  # in which an audit states a bound: one run, and trials
+MAX_ARGUMENT = 100_000  # bytes; Linux allows 131,072 for one argument of a command
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One (data set, model, defense at one budget) with all its repeats.
+
+    Attributes:
+        dataset, model: names in the study.
+        defense: folder name, such as ``none`` or ``gaussian-rdp-eps=0.5``.
+        columns: what figures select and draw by: mechanism, accountant, unit, block, epsilon, …
+        training: settings of step ``train``, without code and inputs.
+        parts: what is measured of it: ``training``, then the attacks, then ``audit`` where the study has one.
+    """
+
+    dataset: str
+    model: str
+    defense: str
+    columns: Json
+    training: Json
+    parts: list[str]
+
+    @property
+    def key(self) -> str:
+        """``dataset/model/defense``."""
+        return f"{self.dataset}/{self.model}/{self.defense}"
+
+
+@dataclass(frozen=True)
+class Study:
+    """A checked study at one scale.
+
+    Attributes:
+        name: folder below ``results`` (the study's name, with the scale unless that is ``paper``).
+        spec: the study file after overrides and scale, as the schema describes it.
+    """
+
+    name: str
+    spec: Json
+
+    @property
+    def target(self) -> str:
+        """Name of the Snakemake target that runs the whole study."""
+        return self.spec["study"]
+
+    @property
+    def root(self) -> Path:
+        """Folder of the study's results."""
+        return RESULTS / self.name
+
+    @cached_property
+    def cells(self) -> dict[str, Cell]:
+        """``Cell.key`` → cell, in the order of the study file."""
+        cells: dict[str, Cell] = {}
+        for dataset, model in product(self.spec["datasets"], self.spec["models"]):
+            for cell in self._cells_of(dataset, model):
+                if cell.key in cells:
+                    raise UserError(
+                        f"study {self.target}: two defenses are both called '{cell.defense}' ({dataset}, {model}); "
+                        "valid is each budget once per mechanism and accountant"
+                    )
+                cells[cell.key] = cell
+        return cells
+
+    def cell(self, dataset: str, model: str, defense: str) -> Cell:
+        """The cell of these names. Raises UserError for names that the study does not have."""
+        key = f"{dataset}/{model}/{defense}"
+        if key not in self.cells:
+            raise UserError(f"study {self.target} has no cell '{key}'; {nearest(key, self.cells)}")
+        return self.cells[key]
+
+    def source(self, dataset: str) -> Json:
+        """Where the records come from, as ``data.resolve`` returns it. Raises UserError for a wrong spec."""
+        given = self.spec["datasets"][dataset]["source"]
+        return resolve({"source": given} if isinstance(given, str) else given)
+
+    @property
+    def audited(self) -> list[str]:
+        """The part ``audit``, where the study has one."""
+        return [AUDIT] if self.spec.get("audit") else []
+
+    # ------------------------------------------------------------------ cells
+    def _cells_of(self, dataset: str, model: str) -> Iterator[Cell]:
+        spec = self.spec
+        overrides = spec["datasets"][dataset].get("models", {}).get(model, {})
+        model_spec = merged(spec["models"][model], overrides)
+        training = merged({"momentum": 0.0, "l2": 0.0, "evaluate_every": spec["training"]["epochs"]}, spec["training"])
+        training = merged(training, model_spec.get("training", {}))
+        if not training.pop("l2_applied", True):
+            training["l2"] = 0.0
+        roles = spec["datasets"][dataset]["roles"]
+        for entry in spec["defenses"]:
+            if dataset not in entry.get("datasets", [dataset]) or model not in entry.get("models", [model]):
+                continue
+            for name, mechanism, changes in expanded(entry, spec):
+                columns = {
+                    "study": self.name,
+                    "dataset": dataset,
+                    "model": model,
+                    "defense": name,
+                    "mechanism": entry["defense"],
+                    "accountant": "",
+                    "unit": "",
+                    "block": "",
+                    "l2": changes.get("l2", training["l2"]),
+                    "epsilon": None,
+                    "delta": None,
+                    "accounting_note": entry.get("accounting_note", ""),
+                    "epochs": training["epochs"],
+                    "n_members": roles["target_members"],
+                    "n_nonmembers": roles["target_nonmembers"],
+                }
+                if mechanism is not None:
+                    columns |= {k: mechanism[k] for k in ("accountant", "unit", "block", "epsilon", "delta")}
+                yield Cell(
+                    dataset,
+                    model,
+                    name,
+                    columns,
+                    {
+                        "study": self.name,
+                        "dataset": dataset,
+                        "model": model,
+                        "defense": name,
+                        "role": "target",
+                        "engine": model_spec.get("engine", "ensemble"),
+                        "architecture": model_spec["architecture"],
+                        "dropout": entry.get("dropout", 0.0),
+                        "training": training | changes,
+                        "mechanism": mechanism,
+                        "repeats": entry.get("repeats", spec["repeats"]),
+                        "seed": derived_seed(spec["seed"], dataset, model, name, "target"),
+                    },
+                    [TRAINING, *entry.get("attacks", spec["attacks"]), *self.audited],
+                )
+
+    # ------------------------------------------------------------------ paths
+    def prepared(self, dataset: str) -> Path:
+        """Features before the projection."""
+        return self.root / dataset / "prepared.npz"
+
+    def data(self, dataset: str) -> Path:
+        """Features, labels and roles that everything else reads."""
+        return self.root / dataset / "data.npz"
+
+    def folder(self, dataset: str, model: str, defense: str) -> Path:
+        """All files of a cell."""
+        return self.root / dataset / model / defense
+
+    def trained(self, dataset: str, model: str, defense: str) -> Path:
+        """The cell's target models."""
+        return self.folder(dataset, model, defense) / "target.safetensors"
+
+    def auxiliary(self, dataset: str, model: str, role: str, defense: str | None = None) -> Path:
+        """Shadow or reference models: shared, or of one defense where the study says ``defense: same``."""
+        home = self.root / dataset / model
+        return (home / defense / role if defense else home / role) / "models.safetensors"
+
+    def fitted(self, dataset: str, model: str, attack: str, defense: str | None = None) -> Path:
+        """What an attack learnt from shadow or reference models."""
+        role = ATTACKS[attack].needs or ""
+        return self.auxiliary(dataset, model, role, defense).with_name(f"{attack}.safetensors")
+
+    def scores(self, dataset: str, model: str, defense: str, attack: str) -> Path:
+        """The attack's scores of a cell."""
+        return self.folder(dataset, model, defense) / "attack" / f"{attack}.parquet"
+
+    def audit(self, dataset: str, model: str, defense: str) -> Path:
+        """Scores of the canaries of a cell's audit."""
+        return self.folder(dataset, model, defense) / "audit.parquet"
+
+    def measured(self, dataset: str, model: str, defense: str) -> Path:
+        """Metrics of a cell that need no attack: accuracies and spent ε."""
+        return self.folder(dataset, model, defense) / "measured" / "training.parquet"
+
+    def curve(self, dataset: str, model: str, defense: str) -> Path:
+        """A cell's accuracies and spent ε by epoch."""
+        return self.folder(dataset, model, defense) / "measured" / "curve.parquet"
+
+    def metrics(self, dataset: str, model: str, defense: str) -> Path:
+        """All metrics of a cell."""
+        return self.folder(dataset, model, defense) / "metrics.parquet"
+
+    def figure_files(self, figure: str) -> dict[str, Path]:
+        """The figure as ``pdf``, ``png`` and ``csv``."""
+        return {kind: self.root / "figures" / f"{figure}.{kind}" for kind in ("pdf", "png", "csv")}
+
+    @property
+    def report(self) -> Path:
+        """The study's page."""
+        return self.root / "report.html"
+
+    # ------------------------------------------------------------------ what a cell needs
+    def auxiliary_defense(self, cell: Cell, role: str) -> str | None:
+        """The defense under which the cell's own auxiliary models train; None where they are shared."""
+        return cell.defense if self.spec.get(role, {}).get("defense") == "same" and cell.defense != "none" else None
+
+    def figure_cells(self, figure: str) -> list[Cell]:
+        """The cells that a figure draws. Raises UserError where it selects none."""
+        select = self.spec["figures"][figure].get("select", {})
+        chosen = [
+            cell for cell in self.cells.values() if all(cell.columns[key] in values for key, values in select.items())
+        ]
+        if not chosen:
+            raise UserError(f"study {self.target}: key 'figures.{figure}.select' fits no cell of the study: {select}")
+        return chosen
+
+    def figure_parts(self, figure: str, cell: Cell) -> list[str]:
+        """The parts of a cell's metrics that a figure draws."""
+        if self._figure_kind(figure).needs == "training":
+            return [CURVE]
+        wanted = self.spec["figures"][figure].get("parts", [TRAINING, *self.spec["attacks"], *self.audited])
+        if self._figure_kind(figure).needs == SCORES:
+            wanted = [part for part in wanted if part in ATTACKS and ATTACKS[part].family == "membership"]
+        return [part for part in wanted if part in cell.parts]
+
+    # ------------------------------------------------------------------ settings of the steps
+    def prepare_settings(self, dataset: str) -> Json:
+        """Of step ``prepare``."""
+        spec, source = self.spec["datasets"][dataset], self.source(dataset)
+        return {
+            "study": self.name,
+            "dataset": dataset,
+            "source": source,
+            "roles": spec["roles"],
+            "stratified": spec.get("stratified", False),
+            "seed": derived_seed(self.spec["seed"], dataset, "split"),
+            "code": _code("prepare", f"dp_leakage.data.sources.{SOURCES[source['source']].module}"),
+        }
+
+    def project_settings(self, dataset: str) -> Json:
+        """Of step ``project``."""
+        return {
+            "study": self.name,
+            "dataset": dataset,
+            "projection": self.spec["datasets"][dataset].get("projection") or {},
+            "seed": derived_seed(self.spec["seed"], dataset, "projection"),
+            "prepared": identity(self.prepare_settings(dataset)),
+            "code": _code("project"),
+        }
+
+    def data_identity(self, dataset: str) -> str:
+        """Identity of ``data.npz``."""
+        return self._remembered("data", dataset, lambda: identity(self.project_settings(dataset)))
+
+    def train_settings(self, cell: Cell) -> Json:
+        """Of step ``train`` for the cell's target models."""
+        return cell.training | {
+            "subset": {"pool": ["target_members"], "size": cell.columns["n_members"]},
+            "data": self.data_identity(cell.dataset),
+            "code": _code("train", exclude=ACCOUNTING, own=_own_module(cell.training)),
+        }
+
+    def auxiliary_settings(self, dataset: str, model: str, role: str, defense: str | None = None) -> Json:
+        """Of step ``train`` for shadow or reference models."""
+        cell = self.cell(dataset, model, defense or "none")
+        spec = self.spec[role]
+        return self.train_settings(cell) | {
+            "role": role,
+            "repeats": spec["count"],
+            "subset": {"pool": spec.get("pool", [f"{role}_pool"]), "size": spec["size"]},
+            "seed": derived_seed(self.spec["seed"], dataset, model, cell.defense, role),
+        }
+
+    def fit_settings(self, dataset: str, model: str, attack: str, defense: str | None = None) -> Json:
+        """Of step ``fit_attack``."""
+        entry = ATTACKS[attack]
+        return {
+            "study": self.name,
+            "dataset": dataset,
+            "model": model,
+            "attack": attack,
+            "module": entry.module,
+            "settings": entry.settings | self.spec["attacks"][attack],
+            "seed": derived_seed(self.spec["seed"], dataset, model, attack, "fit"),
+            "data": self.data_identity(dataset),
+            "models": identity(self.auxiliary_settings(dataset, model, entry.needs or "", defense)),
+            "code": _code("fit_attack", entry.module),
+        }
+
+    def attack_settings(self, cell: Cell, attack: str) -> Json:
+        """Of step ``attack``."""
+        entry = ATTACKS[attack]
+        fitted = None
+        if entry.needs:
+            own = self.auxiliary_defense(cell, entry.needs)
+            fitted = identity(self.fit_settings(cell.dataset, cell.model, attack, own))
+        return {
+            "study": self.name,
+            "dataset": cell.dataset,
+            "model": cell.model,
+            "defense": cell.defense,
+            "attack": attack,
+            "module": entry.module,
+            "settings": entry.settings | self.spec["attacks"][attack],
+            # Not of the cell: what an attack draws at random (features, say) is the same in all cells.
+            "seed": derived_seed(self.spec["seed"], cell.dataset, attack),
+            "target": identity(self.train_settings(cell)),
+            "data": self.data_identity(cell.dataset),
+            "fitted": fitted,
+            "code": _code("attack", entry.module),
+        }
+
+    def audit_settings(self, cell: Cell) -> Json:
+        """Of step ``audit``."""
+        audit = self.spec["audit"]
+        return cell.training | {
+            "role": AUDIT,
+            "repeats": audit["models"],
+            "canaries": audit["canaries"],
+            "share": audit.get("share", 0.25),
+            "delta": self.spec["delta"] if cell.columns["delta"] is None else cell.columns["delta"],
+            "seed": derived_seed(self.spec["seed"], cell.dataset, cell.model, cell.defense, AUDIT),
+            "data": self.data_identity(cell.dataset),
+            "code": _code("audit", exclude=ACCOUNTING, own=_own_module(cell.training)),
+        }
+
+    def measure_training_settings(self, cell: Cell) -> Json:
+        """Of step ``measure_training``."""
+        baseline = self.cell(cell.dataset, cell.model, "none")
+        return {
+            "columns": cell.columns,
+            "training": identity(self.train_settings(cell)),
+            "baseline": identity(self.train_settings(baseline)),
+            "code": _code("measure_training"),
+        }
+
+    def measure_settings(self, cell: Cell) -> Json:
+        """Of step ``measure``."""
+        return {
+            "columns": cell.columns,
+            "parts": [self._part(cell, part) for part in cell.parts],
+            "code": _code("measure"),
+        }
+
+    def _part(self, cell: Cell, part: str) -> list[str | int]:
+        """[part, identity of the file that holds it, family of the attack or ``""``, what the family needs to know]."""
+        if part == AUDIT:
+            stated = len(self.cells) * len(self.spec["audit"]["canaries"]) * DESIGNS
+            return [part, identity(self.audit_settings(cell)), AUDIT, stated]
+        if part in (TRAINING, CURVE):
+            measured = self._remembered(TRAINING, cell.key, lambda: identity(self.measure_training_settings(cell)))
+            return [part, measured, ""]
+        scored = self._remembered(part, cell.key, lambda: identity(self.attack_settings(cell, part)))
+        return [part, scored, ATTACKS[part].family]
+
+    def part_file(self, cell: Cell, part: str) -> Path:
+        """The file that a part of a cell's metrics is read from: measured training, or an attack's scores."""
+        names = (cell.dataset, cell.model, cell.defense)
+        if part in (TRAINING, CURVE):
+            return self.measured(*names) if part == TRAINING else self.curve(*names)
+        return self.audit(*names) if part == AUDIT else self.scores(*names, part)
+
+    def figure_settings(self, figure: str) -> Json:
+        """Of step ``figure``."""
+        spec, kind = self.spec["figures"][figure], self._figure_kind(figure)
+        cells = self.figure_cells(figure)
+
+        def part_of(cell: Cell, part: str) -> list[str | int]:
+            name, made, *family = self._part(cell, part)
+            return [name, made, *([SCORES] if kind.needs == SCORES else family)]
+
+        return _short_enough(
+            {
+                "study": self.name,
+                "figure": figure,
+                "module": kind.module,
+                "settings": {
+                    **COMMON,
+                    **kind.settings,
+                    **spec.get("settings", {}),
+                    "title": spec.get("title"),
+                },
+                # Lists, not mappings: those are sorted in JSON, and the files come in this order.
+                "columns": list(cells[0].columns),
+                "cells": [
+                    [list(cell.columns.values()), [part_of(cell, part) for part in self.figure_parts(figure, cell)]]
+                    for cell in cells
+                ],
+                "code": _code("figure", kind.module),
+            },
+            f"figures.{figure}",
+        )
+
+    def report_settings(self) -> Json:
+        """Of step ``report``."""
+        return _short_enough(
+            {
+                "study": self.name,
+                "spec": {k: v for k, v in self.spec.items() if k != "scales"},
+                "figures": {figure: identity(self.figure_settings(figure)) for figure in self.spec["figures"]},
+                "cells": [[key, identity(self.measure_settings(cell))] for key, cell in self.cells.items()],
+                "code": _code("report"),
+            },
+            "defenses",
+        )
+
+    def figure_inputs(self, figure: str) -> list[Path]:
+        """Inputs of a figure, in the order of its settings."""
+        return [
+            self.part_file(cell, part) for cell in self.figure_cells(figure) for part in self.figure_parts(figure, cell)
+        ]
+
+    def exposed_scores(self) -> list[Path]:
+        """Membership scores of the undefended models: whom they single out is in the report."""
+        return [
+            self.scores(cell.dataset, cell.model, cell.defense, attack)
+            for cell in self.cells.values()
+            for attack in cell.parts
+            if cell.defense == "none" and attack in ATTACKS and ATTACKS[attack].family == "membership"
+        ]
+
+    @cached_property
+    def _identities(self) -> dict[tuple[str, str], str]:
+        return {}
+
+    def _remembered(self, what: str, name: str, made: Callable[[], str]) -> str:
+        """An identity, hashed once: with many cells this is most of the time before the first job."""
+        if (what, name) not in self._identities:
+            self._identities[what, name] = made()
+        return self._identities[what, name]
+
+    def _figure_kind(self, figure: str) -> FigureKind:
+        return FIGURES[self.spec["figures"][figure]["kind"]]
+
+
+@cache
+def _code(step: str, *modules: str, exclude: tuple[str, ...] = (), own: tuple[Path, ...] = ()) -> str:
+    return code_fingerprint(f"dp_leakage.steps.{step}", *modules, exclude=(*REGISTRIES, *exclude), extra_files=own)
+
+
+def _own_module(training: Json) -> tuple[Path, ...]:
+    """The file of a user's own torch module, so that an edit to it retrains."""
+    if training["engine"] != "opacus":
+        return ()
+    path = Path(training["architecture"]["name"].partition(":")[0].replace(".", "/") + ".py")
+    return (path,) if path.is_file() else ()
+
+
+def _short_enough(settings: Json, key: str) -> Json:
+    size = len(canonical(settings))
+    if size > MAX_ARGUMENT:
+        raise UserError(
+            f"key '{key}' reaches so many cells that their names take {size:,} bytes; valid is up to {MAX_ARGUMENT:,}"
+        )
+    return settings

@@ -1,0 +1,1 @@
+"""The trainer: `trainer.train` makes an ensemble, `settings.TrainingSettings` says how."""

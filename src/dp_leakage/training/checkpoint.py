@@ -1,0 +1,79 @@
+"""Where a training job goes on after it was killed: one file, replaced as a whole or not at all.
+
+This is the one module of the trainer that touches a file.
+"""
+
+import json
+import os
+import time
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from dp_leakage.errors import UserError
+
+
+@dataclass
+class Checkpoint:
+    """A checkpoint file.
+
+    Attributes:
+        path: the file; its folder must exist.
+        identity: what the job computes (cell and code), as an opaque string: a file with another one is refused.
+        interval: seconds between two saves; 0 saves after every epoch.
+    """
+
+    path: Path
+    identity: str
+    interval: float = 60.0
+    _saved_at: float = field(default_factory=time.monotonic, repr=False)
+
+    def due(self) -> bool:
+        """Whether ``interval`` has passed since the last save."""
+        return time.monotonic() - self._saved_at >= self.interval
+
+    def save(self, tensors: dict[str, Tensor], facts: dict) -> None:
+        """Replace the file, atomically. ``facts`` is anything that JSON can hold."""
+        path = Path(self.path)
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        metadata = {"identity": self.identity, "facts": json.dumps(facts), "digest": _digest(tensors)}
+        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, temporary, metadata)
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        temporary.replace(path)
+        self._saved_at = time.monotonic()
+
+    def load(self) -> tuple[dict[str, Tensor], dict] | None:
+        """What was saved, or None where nothing was.
+
+        Raises:
+            UserError: the file is damaged, or belongs to another cell or another version of the code.
+        """
+        path = Path(self.path)
+        if not path.exists():
+            return None
+        try:
+            with safe_open(path, "pt") as file:
+                metadata = file.metadata() or {}
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+        except (SafetensorError, OSError) as error:
+            raise UserError(f"checkpoint {path} cannot be read ({error}); delete it to train anew") from error
+        if metadata.get("identity") != self.identity:
+            raise UserError(
+                f"checkpoint {path} belongs to another cell or another version of the code; delete it to train anew"
+            )
+        if metadata["digest"] != _digest(tensors):
+            raise UserError(f"checkpoint {path} is damaged; delete it to train anew")
+        return tensors, json.loads(metadata["facts"])
+
+
+def _digest(tensors: dict[str, Tensor]) -> str:
+    digest = sha256()
+    for name in sorted(tensors):
+        digest.update(name.encode())
+        digest.update(tensors[name].contiguous().numpy())
+    return digest.hexdigest()

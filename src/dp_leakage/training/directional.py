@@ -1,0 +1,130 @@
+"""Von Mises-Fisher noise in a training step (directional2023): unit vectors in, noisy unit vectors out.
+
+What is one unit vector is the mechanism's ``block``: a whole gradient, each layer's part of it (weight and bias
+together), or each row (a neuron's or a kernel's weights and its bias).
+
+A vector of length 0 has no direction, so its draw is uniform on the sphere. That is vMF around a direction picked at
+random without looking at the data, so by joint convexity no divergence, and no ratio of densities, exceeds the one
+for a fixed direction.
+"""
+
+from collections.abc import Iterator
+
+import torch
+from torch import Generator, Tensor
+
+from dp_leakage.models.functional import Parameters
+from dp_leakage.privacy.mechanism import Block
+from dp_leakage.privacy.noise import sample_vmf
+from dp_leakage.privacy.vmf_sum import combination, draw_vmf_sum
+from dp_leakage.training.record import ConvGradients, LinearGradients, Record
+
+ROWS_BYTES = 1 << 25  # of unit rows that are drawn at a time
+
+
+def add_directed_examples(
+    record: Record, block: Block, kappa: float, scale: float, total: Parameters, generator: Generator
+) -> None:
+    """total += scale·Σ Xᵢ, with Xᵢ around the directions of each example's gradient (of one model, K = 1)."""
+    if block == "whole":
+        _add_sum(record, list(total), kappa, scale, total, generator)
+    elif block == "layer":
+        for part in record.parts:
+            _add_sum(part, [f"{part.name}.weight", f"{part.name}.bias"], kappa, scale, total, generator)
+    else:
+        for part in record.parts:
+            _add_rows(part, kappa, scale, total, generator)
+
+
+def add_directed(
+    vector: Parameters, block: Block, kappa: float, scale: float, total: Parameters, generator: Generator
+) -> None:
+    """total += scale·X, with X around the direction of ``vector``, one gradient: name → (1, …), as ``total``."""
+    layers = [[f"{name}.weight", f"{name}.bias"] for name in _layer_names(total)]
+    if block == "row":
+        for names in layers:
+            weight, bias = (vector[name][0] for name in names)
+            drawn = _around(torch.cat([weight.flatten(1), bias[:, None]], 1), kappa, generator)
+            _add_drawn_rows(drawn, names, scale, total)
+        return
+    for names in layers if block == "layer" else [list(total)]:
+        drawn = _around(torch.cat([vector[name].flatten() for name in names])[None], kappa, generator)[0]
+        for name, view in _named(drawn, names, total).items():
+            total[name].add_(view, alpha=scale)
+
+
+def _layer_names(parameters: Parameters) -> list[str]:
+    return [name.removesuffix(".weight") for name in parameters if name.endswith(".weight")]
+
+
+def _around(vectors: Tensor, kappa: float, generator: Generator) -> Tensor:
+    """One draw around the direction of each row of ``vectors`` (n, d), uniform where that is 0."""
+    lengths = torch.linalg.vector_norm(vectors, dim=1, keepdim=True)
+    means = vectors / lengths
+    means[lengths[:, 0] == 0] = torch.eye(1, vectors.shape[1], dtype=vectors.dtype, device=vectors.device)
+    return sample_vmf(means, kappa * (lengths[:, 0] > 0).double(), generator)
+
+
+def _named(flat: Tensor, names: list[str], like: Parameters) -> Parameters:
+    """Views of ``flat`` (d,) as the parameters ``names``, with K = 1 in front."""
+    parts = flat.split([like[name].numel() for name in names])
+    return {name: part.view(like[name].shape) for name, part in zip(names, parts, strict=True)}
+
+
+def _add_sum(
+    source: Record | LinearGradients | ConvGradients,
+    names: list[str],
+    kappa: float,
+    scale: float,
+    total: Parameters,
+    generator: Generator,
+) -> None:
+    """All examples' draws at once, as one weighted sum and one normal vector (see `privacy.vmf_sum`)."""
+    gram = source.gram()[0]
+    lengths = gram.diagonal().sqrt()
+    directed = lengths > 0
+    dimension = sum(total[name].numel() for name in names)
+    zeros = total[names[0]].new_zeros(dimension)
+    for _ in range(int((~directed).sum())):
+        drawn = _around(zeros[None], kappa, generator)[0]
+        for name, view in _named(drawn, names, total).items():
+            total[name].add_(view, alpha=scale)
+    if not bool(directed.any()):
+        return
+    own = lengths[directed]
+    cosines = (gram[directed][:, directed] / own[:, None] / own).fill_diagonal_(1)
+    drawn = draw_vmf_sum(cosines, dimension, kappa, generator)
+    normal = zeros.normal_(generator=generator)
+    direction = _named(normal, names, total)
+    products = source.directional_derivative(direction)[0, directed].double() / own
+    weights, factor = combination(drawn, products, float(torch.dot(normal, normal)))
+    scales = zeros.new_zeros(1, len(lengths))
+    scales[0, directed] = (weights / own * scale).to(scales.dtype)
+    source.add_weighted_sum(scales, total)
+    for name, view in direction.items():
+        total[name].add_(view, alpha=factor * scale)
+
+
+def _add_rows(
+    part: LinearGradients | ConvGradients, kappa: float, scale: float, total: Parameters, generator: Generator
+) -> None:
+    names = [f"{part.name}.weight", f"{part.name}.bias"]
+    for rows in _row_chunks(part):
+        drawn = _around(rows.flatten(0, 1), kappa, generator)
+        _add_drawn_rows(drawn.view(rows.shape).sum(0), names, scale, total)
+
+
+def _row_chunks(part: LinearGradients | ConvGradients) -> Iterator[Tensor]:
+    """(n, o, d): the gradient rows of some examples at a time."""
+    examples = part.examples
+    per_example = part.rows(slice(0, 1)).numel() * 8
+    size = max(1, ROWS_BYTES // per_example)
+    for start in range(0, examples, size):
+        yield part.rows(slice(start, start + size))[0]
+
+
+def _add_drawn_rows(rows: Tensor, names: list[str], scale: float, total: Parameters) -> None:
+    """total += scale·rows (o, i + 1), the bias last."""
+    weight, bias = (total[name] for name in names)
+    weight.add_(rows[:, :-1].reshape(weight.shape), alpha=scale)
+    bias.add_(rows[:, -1].reshape(bias.shape), alpha=scale)

@@ -1,0 +1,12 @@
+"""The environment that a training process should start in; read by the workflow's rules and the benchmarks."""
+
+ENVIRONMENT = {
+    # One process per core: two threads per process were several times slower as soon as a neighbour was busy.
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    # glibc: keep freed memory. By default blocks above 32 MB at the latest are given back, and page-faulted in afresh
+    # at each step.
+    "MALLOC_MMAP_MAX_": "0",
+    "MALLOC_TRIM_THRESHOLD_": "100000000000",
+    "MALLOC_TOP_PAD_": "268435456",
+}

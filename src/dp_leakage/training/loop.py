@@ -1,0 +1,107 @@
+"""The loop around the epochs: evaluation, checkpoints, divergence. The same for every engine."""
+
+import math
+from collections.abc import Callable
+from typing import Protocol
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from dp_leakage.errors import UserError
+from dp_leakage.models.ensemble import Models
+from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.training.checkpoint import Checkpoint
+from dp_leakage.training.settings import TrainingSettings
+
+History = list[dict[str, float]]
+
+
+class Training(Protocol):
+    """What an engine gives the loop: all that changes while K models train."""
+
+    epoch: int
+    history: History
+
+    def run_epoch(self) -> None:
+        """Every step of one epoch, of all models."""
+
+    def models(self) -> Models:
+        """The models as they are now."""
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All state but ``epoch`` and ``history``, for a checkpoint."""
+
+    def restore(self, tensors: dict[str, Tensor]) -> None:
+        """The inverse of `tensors`."""
+
+
+def run(
+    training: Training,
+    x: Tensor,
+    y: Tensor,
+    settings: TrainingSettings,
+    mechanism: Mechanism | None,
+    evaluate_on: Tensor | None,
+    checkpoint: Checkpoint | None,
+    on_epoch: Callable[[int], None] | None,
+) -> None:
+    """Train to the last epoch, from the checkpoint if there is one; the arguments are those of `trainer.train`."""
+    saved = checkpoint.load() if checkpoint is not None else None
+    if saved is not None:
+        tensors, facts = saved
+        training.restore(tensors)
+        training.epoch, training.history = facts["epoch"], facts["history"]
+    good = None
+    while training.epoch < settings.epochs:
+        training.run_epoch()
+        training.epoch += 1
+        models = training.models()
+        if not all(bool(values.isfinite().all()) for values in models.parameters.values()):
+            if good is not None:
+                checkpoint.save(*good)
+            raise UserError(_divergence(training.epoch, settings, mechanism))
+        if training.epoch % settings.evaluate_every == 0 or training.epoch == settings.epochs:
+            training.history += evaluate(models, x, y, evaluate_on, training.epoch)
+        if checkpoint is not None:
+            good = _snapshot(training)
+            if checkpoint.due():
+                checkpoint.save(*good)
+        if on_epoch is not None:
+            on_epoch(training.epoch)
+
+
+def _snapshot(training: Training) -> tuple[dict[str, Tensor], dict]:
+    tensors = {name: tensor.cpu().clone() for name, tensor in training.tensors().items()}
+    return tensors, {"epoch": training.epoch, "history": list(training.history)}
+
+
+def _divergence(epoch: int, settings: TrainingSettings, mechanism: Mechanism | None) -> str:
+    cause = f"learning_rate {settings.learning_rate:g} is likely too high"
+    if mechanism is not None and mechanism.noise == "gaussian" and mechanism.noise_multiplier:
+        cause += f" for a noise multiplier of {mechanism.noise_multiplier:g}"
+    return f"training diverged in epoch {epoch} of {settings.epochs}: {cause}; try a tenth of it"
+
+
+def evaluate(models: Models, x: Tensor, y: Tensor, evaluate_on: Tensor | None, epoch: int) -> History:
+    """The history's rows of this epoch, one for each model."""
+    rows = []
+    for model, own in enumerate(models.train_indices):
+        logits = models.logits(x[own], [model])[0]
+        test_accuracy = math.nan
+        if evaluate_on is not None:
+            other = evaluate_on.expand(models.size, -1)[model].to(x.device)
+            test_accuracy = _accuracy(models.logits(x[other], [model])[0], y[other])
+        rows.append(
+            {
+                "model": model,
+                "epoch": epoch,
+                "loss": F.cross_entropy(logits, y[own], reduction="none").double().mean().item(),
+                "train_accuracy": _accuracy(logits, y[own]),
+                "test_accuracy": test_accuracy,
+            }
+        )
+    return rows
+
+
+def _accuracy(logits: Tensor, y: Tensor) -> float:
+    return (logits.argmax(1) == y).double().mean().item()

@@ -1,0 +1,239 @@
+"""The slow engine that takes any `torch.nn.Module`: Opacus computes the per-example gradients, bounds and noise.
+
+Samplers, streams, evaluation, checkpoints and files are the ensemble trainer's, so that everything around it works as
+for the built-in architectures. Models train one after the other.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+import torch.nn.functional as F
+from torch import Generator, Tensor, nn
+
+from dp_leakage.errors import UserError
+from dp_leakage.models.user_module import Factory, ModuleEnsemble
+from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.training.checkpoint import Checkpoint
+from dp_leakage.training.loop import History, run
+from dp_leakage.training.requests import check_data, check_mechanism
+from dp_leakage.training.samplers import draw_epoch
+from dp_leakage.training.settings import TrainingSettings
+from dp_leakage.training.streams import stream
+
+
+def train_module(
+    factory: Factory,
+    x: Tensor,
+    y: Tensor,
+    subsets: Tensor,
+    seeds: Sequence[int],
+    settings: TrainingSettings,
+    mechanism: Mechanism | None = None,
+    *,
+    evaluate_on: Tensor | None = None,
+    groups: Tensor | None = None,
+    device: str = "cpu",
+    checkpoint: Checkpoint | None = None,
+    on_epoch: Callable[[int], None] | None = None,
+) -> tuple[ModuleEnsemble, History]:
+    """Train K modules of ``factory`` (from `user_module.module_factory`); the rest is as for `trainer.train`.
+
+    ``groups`` belong to units that are refused.
+
+    Raises:
+        UserError: as `trainer.train`, and where Opacus cannot train this module or mechanism privately.
+    """
+    check_data(x, y, subsets, seeds)
+    if mechanism is not None:
+        check_mechanism(mechanism, settings)
+        if (mechanism.unit, mechanism.bound, mechanism.noise) not in _SUPPORTED:
+            raise UserError(
+                f"engine 'opacus' cannot do unit {mechanism.unit!r}, bound {mechanism.bound!r} and noise "
+                f"{mechanism.noise!r}; valid: unit example, bound clip, noise gaussian or none"
+            )
+    workers = [
+        _start(factory, x.to(device), y.to(device), rows, seed, settings, mechanism)
+        for rows, seed in zip(subsets, seeds, strict=True)
+    ]
+    training = OpacusTraining(factory, workers, subsets)
+    run(training, x.to(device), y.to(device), settings, mechanism, evaluate_on, checkpoint, on_epoch)
+    models = training.models()
+    parameters = {name: values.cpu() for name, values in models.parameters.items()}
+    return ModuleEnsemble(factory, parameters, subsets.cpu()), training.history
+
+
+_SUPPORTED = {("example", "clip", "gaussian"), ("example", "clip", "none")}
+
+
+@dataclass
+class Worker:
+    """One model and all that its training needs and changes."""
+
+    module: nn.Module
+    optimizer: torch.optim.Optimizer
+    private: bool
+    x: Tensor
+    y: Tensor
+    rows: Tensor
+    batches: Generator
+    noise: Generator
+    dropout: Tensor
+    settings: TrainingSettings
+    sampler: str
+
+    def run_epoch(self) -> None:
+        """Every step of one epoch."""
+        batch_size = min(self.settings.batch_size, len(self.rows))
+        drawn = draw_epoch(self.sampler, "example", self.rows, batch_size, self.rows, self.batches)
+        # Dropout layers draw from PyTorch's global stream, which is lent to this model meanwhile.
+        with torch.random.fork_rng(devices=_cuda_devices(self.x)):
+            self._set_global_stream()
+            for (rows,) in drawn:
+                self._step(rows.to(self.x.device))
+            self.dropout = torch.get_rng_state()
+
+    def _set_global_stream(self) -> None:
+        torch.set_rng_state(self.dropout)
+        if self.x.is_cuda:
+            torch.cuda.manual_seed(int(torch.randint(2**62, ())))
+
+    def _step(self, rows: Tensor) -> None:
+        self.optimizer.zero_grad()
+        if len(rows):
+            F.cross_entropy(self.module(self.x[rows]), self.y[rows]).backward()
+        elif self.private:
+            for parameter in self.optimizer.params:
+                parameter.grad_sample = parameter.new_zeros(0, *parameter.shape)
+        if self.private:
+            self.optimizer.pre_step()
+        self._add_penalty()
+        (self.optimizer.original_optimizer if self.private else self.optimizer).step()
+
+    def _add_penalty(self) -> None:
+        """After noising: the penalty does not depend on the data."""
+        weights = [p for p in self.module.parameters() if p.ndim > 1 and p.grad is not None]
+        if self.settings.l2:
+            for weight in weights if self.settings.l2_on == "all" else weights[-1:]:
+                weight.grad.add_(weight.detach(), alpha=2 * self.settings.l2)
+
+    def state(self) -> dict[str, Tensor]:
+        """Module, optimiser and streams, for a checkpoint."""
+        inner = self.optimizer.original_optimizer if self.private else self.optimizer
+        slots = {
+            f"optimizer.{index}.{key}": value
+            for index, own in inner.state_dict()["state"].items()
+            for key, value in own.items()
+            if value is not None
+        }
+        streams = {"batches": self.batches.get_state(), "noise": self.noise.get_state(), "dropout": self.dropout}
+        parameters = {f"module.{name}": value.detach() for name, value in _plain(self.module).state_dict().items()}
+        return parameters | slots | streams
+
+    def restore(self, tensors: dict[str, Tensor]) -> None:
+        """The inverse of `state`."""
+        inner = self.optimizer.original_optimizer if self.private else self.optimizer
+        own = {name.removeprefix("module."): value for name, value in tensors.items() if name.startswith("module.")}
+        _plain(self.module).load_state_dict(own)
+        slots: dict[int, dict[str, Tensor]] = {}
+        for name, value in tensors.items():
+            if name.startswith("optimizer."):
+                _, index, key = name.split(".", 2)
+                slots.setdefault(int(index), {})[key] = value
+        inner.load_state_dict({**inner.state_dict(), "state": slots})
+        # Clones are aligned: set_state crashes on what a file left in between.
+        self.batches.set_state(tensors["batches"].clone())
+        self.noise.set_state(tensors["noise"].clone())
+        self.dropout = tensors["dropout"].clone()
+
+
+@dataclass
+class OpacusTraining:
+    """K workers; see `loop.Training`."""
+
+    factory: Factory
+    workers: list[Worker]
+    subsets: Tensor
+    epoch: int = 0
+    history: History = field(default_factory=list)
+
+    def run_epoch(self) -> None:
+        """Every step of one epoch, model after model."""
+        for worker in self.workers:
+            worker.run_epoch()
+
+    def models(self) -> ModuleEnsemble:
+        """The models as they are now, copied."""
+        states = [_plain(worker.module).state_dict() for worker in self.workers]
+        parameters = {name: torch.stack([state[name].detach() for state in states]) for name in states[0]}
+        return ModuleEnsemble(self.factory, parameters, self.subsets)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All state but ``epoch`` and ``history``."""
+        return {
+            f"{number}/{name}": value
+            for number, worker in enumerate(self.workers)
+            for name, value in worker.state().items()
+        }
+
+    def restore(self, tensors: dict[str, Tensor]) -> None:
+        """The inverse of `tensors`."""
+        for number, worker in enumerate(self.workers):
+            prefix = f"{number}/"
+            worker.restore({n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)})
+
+
+def _start(
+    factory: Factory,
+    x: Tensor,
+    y: Tensor,
+    rows: Tensor,
+    seed: int,
+    settings: TrainingSettings,
+    mechanism: Mechanism | None,
+) -> Worker:
+    with torch.random.fork_rng(devices=_cuda_devices(x)):
+        torch.manual_seed(stream(seed, "init").initial_seed())
+        module = factory().to(x.device, x.dtype).train()
+        torch.manual_seed(stream(seed, "dropout").initial_seed())
+        dropout = torch.get_rng_state()
+    noise = stream(seed, "noise", x.device)
+    if settings.optimizer == "adam":
+        optimizer = torch.optim.Adam(module.parameters(), lr=settings.learning_rate)
+    else:
+        optimizer = torch.optim.SGD(module.parameters(), lr=settings.learning_rate, momentum=settings.momentum)
+    if mechanism is not None:
+        module, optimizer = _private(module, optimizer, mechanism, min(settings.batch_size, len(rows)), noise)
+    sampler = "shuffle" if mechanism is None else mechanism.sampler
+    batches = stream(seed, "batches")
+    return Worker(
+        module, optimizer, mechanism is not None, x, y, rows.cpu(), batches, noise, dropout, settings, sampler
+    )
+
+
+def _private(
+    module: nn.Module, optimizer: torch.optim.Optimizer, mechanism: Mechanism, batch_size: float, noise: Generator
+) -> tuple[nn.Module, torch.optim.Optimizer]:
+    from opacus import GradSampleModule
+    from opacus.optimizers import DPOptimizer
+    from opacus.validators import ModuleValidator
+
+    problems = ModuleValidator.validate(module, strict=False)
+    if problems:
+        raise UserError(f"engine 'opacus' cannot train {type(module).__name__} privately: {problems[0]}")
+    optimizer = DPOptimizer(
+        optimizer,
+        noise_multiplier=(mechanism.noise_multiplier or 0.0) if mechanism.noise == "gaussian" else 0.0,
+        max_grad_norm=mechanism.clip_norm,
+        expected_batch_size=batch_size,
+        generator=noise,
+    )
+    return GradSampleModule(module), optimizer
+
+
+def _plain(module: nn.Module) -> nn.Module:
+    return getattr(module, "_module", module)
+
+
+def _cuda_devices(x: Tensor) -> list[torch.device]:
+    return [x.device] if x.is_cuda else []

@@ -1,0 +1,49 @@
+"""Adam and SGD on one flat buffer, fused: one pass over the memory per step.
+
+These are the kernels behind `torch.optim.Adam(fused=True)` and `torch.optim.SGD(fused=True)`, called without the
+optimiser objects around them, which cost more than a small model's whole step.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from dp_leakage.training.settings import TrainingSettings
+
+Slots = dict[str, Tensor]
+
+
+def slots(settings: TrainingSettings, flat: Tensor) -> Slots:
+    """What the optimiser remembers between steps, at the start: zeros like ``flat`` (K, P), and Adam's step count."""
+    if settings.optimizer == "adam":
+        return {
+            "mean": torch.zeros_like(flat),
+            "square": torch.zeros_like(flat),
+            "step": torch.zeros((), dtype=torch.float32, device=flat.device),
+        }
+    return {"velocity": torch.zeros_like(flat)} if settings.momentum else {}
+
+
+def updater(settings: TrainingSettings, flat: Tensor, gradient: Tensor, memory: Slots) -> Callable[[], None]:
+    """A function that moves ``flat`` one step against ``gradient``, both (K, P), and brings ``memory`` up to date."""
+    rate = settings.learning_rate
+    if settings.optimizer == "adam":
+        constants = {"lr": rate, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 0.0}
+        flags = {"amsgrad": False, "maximize": False}
+        count = memory["step"]
+        lists = ([flat], [gradient], [memory["mean"]], [memory["square"]], [], [count])
+
+        def adam() -> None:
+            count.add_(1)
+            torch._fused_adam_(*lists, **constants, **flags)
+
+        return adam
+
+    def plain() -> None:
+        flat.add_(gradient, alpha=-rate)
+
+    def heavy_ball() -> None:
+        flat.add_(memory["velocity"].mul_(settings.momentum).add_(gradient), alpha=-rate)
+
+    return heavy_ball if settings.momentum else plain

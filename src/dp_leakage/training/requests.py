@@ -1,0 +1,68 @@
+"""What a training can be asked for: the border check, so that nothing below it needs one."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from dp_leakage.errors import UserError
+from dp_leakage.models.layers import Layers, output_shape
+from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.training.settings import TrainingSettings
+
+
+def check_request(
+    layers: Layers,
+    x: Tensor,
+    y: Tensor,
+    subsets: Tensor,
+    seeds: Sequence[int],
+    settings: TrainingSettings,
+    mechanism: Mechanism | None,
+) -> None:
+    """Refuse what cannot be trained, or not privately, with a UserError."""
+    check_data(x, y, subsets, seeds)
+    (n_classes,) = output_shape(layers, tuple(x.shape[1:]))
+    if int(y.max()) >= n_classes:
+        raise UserError(f"classes run up to {int(y.max())}, but the model has 0 to {n_classes - 1}")
+    if mechanism is not None:
+        check_mechanism(mechanism, settings)
+
+
+def check_data(x: Tensor, y: Tensor, subsets: Tensor, seeds: Sequence[int]) -> None:
+    """Refuse data or subsets that no model can be trained on, with a UserError."""
+    if subsets.ndim != 2 or not subsets.numel():
+        raise UserError(f"subsets has shape {tuple(subsets.shape)}; it must be (models, records), neither of them 0")
+    if len(seeds) != len(subsets):
+        raise UserError(f"there are {len(seeds)} seeds for {len(subsets)} models; each model needs its own")
+    if int(subsets.min()) < 0 or int(subsets.max()) >= len(x):
+        raise UserError(f"subsets names row {int(subsets.max())}; the data have rows 0 to {len(x) - 1}")
+    if int(y.min()) < 0:
+        raise UserError(f"class {int(y.min())} is negative; classes are counted from 0")
+    if not bool(x.isfinite().all()):
+        raise UserError("the features hold NaN or infinite values; training needs finite ones")
+
+
+def check_mechanism(mechanism: Mechanism, settings: TrainingSettings) -> None:
+    """Refuse a mechanism that the trainer cannot carry out, with a UserError."""
+    if mechanism.sampler == "class_poisson" and mechanism.unit not in ("class", "subclass"):
+        raise UserError(
+            f"sampler 'class_poisson' draws whole (sub)classes, so unit {mechanism.unit!r} cannot be bounded; "
+            "valid units: class, subclass"
+        )
+    if mechanism.sampler in ("shuffle", "wor") and settings.batch_size != int(settings.batch_size):
+        raise UserError(f"batch_size {settings.batch_size} must be whole for sampler {mechanism.sampler!r}")
+    if not mechanism.clip_norm > 0:
+        raise UserError(f"clip_norm is {mechanism.clip_norm} but must be above 0")
+    if mechanism.noise == "gaussian" and not (mechanism.noise_multiplier or 0) >= 0:
+        raise UserError(f"noise_multiplier is {mechanism.noise_multiplier} but must be 0 or more")
+    if mechanism.noise == "vmf":
+        if mechanism.bound != "normalise":
+            raise UserError(f"bound {mechanism.bound!r} leaves no unit vectors for noise 'vmf'; valid: normalise")
+        if mechanism.kappa is None or not mechanism.kappa >= 0:
+            raise UserError(f"kappa is {mechanism.kappa} but must be 0 or more for noise 'vmf'")
+    if torch.get_float32_matmul_precision() != "highest":
+        raise UserError(
+            "private training needs torch.set_float32_matmul_precision('highest'); "
+            "a lower one breaks the clipping bound"
+        )

@@ -1,0 +1,82 @@
+"""Which records make a batch. Each model draws its own batches from its own generator, an epoch at a time.
+
+A batch is a list of units, int64 tensors of row numbers. Where every example is a unit by itself, or the whole batch
+is, the list holds one tensor; where the unit is a (sub)class it holds one tensor for each of them.
+"""
+
+import math
+
+import torch
+from torch import Generator, Tensor
+
+from dp_leakage.privacy.mechanism import Sampler, Unit
+
+Batch = list[Tensor]
+
+
+def draw_epoch(
+    sampler: Sampler, unit: Unit, rows: Tensor, batch_size: float, groups: Tensor, generator: Generator
+) -> list[Batch]:
+    """The ⌈m / batch_size⌉ batches of one epoch.
+
+    Args:
+        sampler: see `Mechanism`.
+        unit: see `Mechanism`.
+        rows: int64 (m,), the row numbers of this model's records.
+        batch_size: the size of a batch; for the Poisson kinds, rate = batch_size/m.
+        groups: int64 (m,), the (sub)class of each of the model's records, numbered from 0.
+        generator: the model's stream for batches; this call moves it on.
+    """
+    count = len(rows)
+    steps = math.ceil(count / batch_size)
+    rate = min(1.0, batch_size / count)
+    size = max(1, round(batch_size))
+    if sampler == "class_poisson":
+        return [_whole_groups(rows, groups, rate, generator) for _ in range(steps)]
+    if sampler == "shuffle" and unit in ("example", "batch"):
+        return [[batch] for batch in rows[torch.randperm(count, generator=generator)].split(size)]
+    if sampler == "shuffle":
+        positions = torch.randperm(count, generator=generator).split(size)
+    elif sampler == "wor":
+        positions = [torch.randperm(count, generator=generator)[:size] for _ in range(steps)]
+    else:
+        positions = poisson_batches(count, rate, steps, generator)
+    if unit in ("class", "subclass"):
+        return [[rows[own] for own in split_by_group(chosen, groups)] for chosen in positions]
+    return [[rows[chosen]] for chosen in positions]
+
+
+def poisson_batches(n: int, rate: float, steps: int, generator: Generator) -> list[Tensor]:
+    """``steps`` independent batches that hold each of n records with probability ``rate``, in increasing order.
+
+    All steps·n coins are tossed as one row of which only the successes are drawn: the gaps between them are
+    geometric.
+    """
+    if rate >= 1:
+        return [torch.arange(n)] * steps
+    trials, last, hits = steps * n, -1, []
+    while last < trials:
+        expected = (trials - last) * rate
+        count = int(expected + 4 * math.sqrt(expected)) + 16
+        uniform = torch.rand(count, generator=generator, dtype=torch.float64)
+        gaps = torch.floor(torch.log1p(-uniform) / math.log1p(-rate)) + 1
+        hits.append(last + gaps.clamp_(max=trials + 1).cumsum(0).long())
+        last = int(hits[-1][-1])
+    hit = torch.cat(hits)
+    hit = hit[hit < trials]
+    sizes = torch.bincount(hit // n, minlength=steps)
+    return list((hit % n).split(sizes.tolist()))
+
+
+def _whole_groups(rows: Tensor, groups: Tensor, rate: float, generator: Generator) -> Batch:
+    """Each group with probability ``rate``, with all of its records."""
+    count = int(groups.max()) + 1
+    chosen = torch.rand(count, generator=generator, dtype=torch.float64) < rate
+    return [rows[own] for own in split_by_group(chosen[groups].nonzero()[:, 0], groups)]
+
+
+def split_by_group(positions: Tensor, groups: Tensor) -> list[Tensor]:
+    """The positions, one tensor for each group that occurs among them."""
+    own = groups[positions]
+    sizes = torch.bincount(own)
+    return list(positions[torch.argsort(own, stable=True)].split(sizes[sizes > 0].tolist()))

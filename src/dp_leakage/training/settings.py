@@ -1,0 +1,59 @@
+"""How a model is trained, apart from what protects it (that is the `Mechanism`)."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from dp_leakage.errors import UserError, nearest
+
+OPTIMIZERS = ("adam", "sgd")
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """Optimiser, duration and batch size; one for the whole ensemble.
+
+    Attributes:
+        optimizer: ``adam`` (β 0.9, 0.999; ε 1e-8) or ``sgd``.
+        learning_rate: > 0.
+        momentum: of ``sgd``, in [0, 1); Adam must leave it at 0.
+        l2: λ ≥ 0 of a penalty λ·Σw² (Keras' convention: its gradient is 2λw) on weights, not on biases. It does not
+            depend on the data, so it is added after noising and costs no privacy.
+        l2_on: penalise the weights of ``all`` layers, or of the ``last`` alone.
+        epochs: passes over the model's records, ≥ 1.
+        batch_size: records per step, ≥ 1; for ``poisson`` the expected number, so that the rate is batch_size/n; for
+            ``class_poisson`` each (sub)class has that same rate, and batch_size may be a fraction.
+        evaluate_every: epochs between rows of the history; the last epoch always has one.
+    """
+
+    optimizer: Literal["adam", "sgd"] = "adam"
+    learning_rate: float = 0.01
+    momentum: float = 0.0
+    l2: float = 0.0
+    l2_on: Literal["all", "last"] = "all"
+    epochs: int = 100
+    batch_size: float = 200
+    evaluate_every: int = 1
+
+    def __post_init__(self) -> None:
+        if self.optimizer not in OPTIMIZERS:
+            raise UserError(f"optimizer {self.optimizer!r} is unknown; {nearest(self.optimizer, OPTIMIZERS)}")
+        if self.l2_on not in ("all", "last"):
+            raise UserError(f"l2_on {self.l2_on!r} is unknown; {nearest(self.l2_on, ('all', 'last'))}")
+        valid = {
+            "learning_rate": (self.learning_rate > 0, "above 0"),
+            "momentum": (0 <= self.momentum < 1, "in [0, 1)"),
+            "l2": (self.l2 >= 0, "0 or more"),
+            "epochs": (self.epochs >= 1, "at least 1"),
+            "batch_size": (self.batch_size > 0, "above 0"),
+            "evaluate_every": (self.evaluate_every >= 1, "at least 1"),
+        }
+        for key, (holds, rule) in valid.items():
+            if not holds:
+                raise UserError(f"{key} is {getattr(self, key)} but must be {rule}")
+        if self.momentum and self.optimizer != "sgd":
+            raise UserError(f"momentum {self.momentum} is for optimizer 'sgd', not {self.optimizer!r}")
+
+    def steps_per_epoch(self, n: int) -> int:
+        """Steps in one pass over ``n`` records: ⌈n / batch_size⌉."""
+        return math.ceil(n / self.batch_size)

@@ -1,0 +1,190 @@
+"""Training: K models of one architecture at once, private or not, through one code path."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Generator, Tensor
+
+from dp_leakage.models.ensemble import Ensemble
+from dp_leakage.models.layers import Layers, initial_parameters
+from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.training import flat
+from dp_leakage.training.checkpoint import Checkpoint
+from dp_leakage.training.gradients import Program, bounds_examples, fill_gradient
+from dp_leakage.training.lanes import make_lanes, pass_width
+from dp_leakage.training.loop import History, run
+from dp_leakage.training.optimizers import Slots, slots, updater
+from dp_leakage.training.requests import check_request
+from dp_leakage.training.samplers import Batch, draw_epoch
+from dp_leakage.training.settings import TrainingSettings
+from dp_leakage.training.streams import stream
+
+
+def train(
+    layers: Layers,
+    x: Tensor,
+    y: Tensor,
+    subsets: Tensor,
+    seeds: Sequence[int],
+    settings: TrainingSettings,
+    mechanism: Mechanism | None = None,
+    *,
+    evaluate_on: Tensor | None = None,
+    groups: Tensor | None = None,
+    device: str = "cpu",
+    checkpoint: Checkpoint | None = None,
+    on_epoch: Callable[[int], None] | None = None,
+) -> tuple[Ensemble, History]:
+    """Train K models.
+
+    Args:
+        layers: the architecture, from `architectures.build`.
+        x: float32 (n, …) records (float64 works too, and trains in float64).
+        y: int64 (n,) classes from 0.
+        subsets: int64 (K, m): the rows of x that each model trains on.
+        seeds: K integers ≥ 0; a model's start, batches, noise and dropout follow from its own seed alone.
+        settings: optimiser, epochs, batch size.
+        mechanism: what protects each step; None for plain training.
+        evaluate_on: int64 rows of x for ``test_accuracy``: (r,) for all models or (K, r).
+        groups: int64 (n,): the (sub)class of each row of x, from 0, for the units ``class`` and ``subclass``; without
+            it, the classes y.
+        device: ``cpu`` or ``cuda``.
+        checkpoint: where to save, and to go on from.
+        on_epoch: called with the number of epochs done, after each.
+
+    Returns:
+        The ensemble, on the CPU, and the history: one dict (model, epoch, loss, train_accuracy, test_accuracy) per
+        model at every ``evaluate_every``-th epoch and the last, over all of the model's records and all of
+        ``evaluate_on`` (NaN without it), dropout off.
+
+    Raises:
+        UserError: the training diverged, an impossible request, or a checkpoint of something else.
+    """
+    check_request(layers, x, y, subsets, seeds, settings, mechanism)
+    # TF32 would break the bound, other algorithms the promise of equal bytes from equal seeds.
+    exact = torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False)
+    with exact, torch.inference_mode():
+        training = start(layers, x, y, subsets, seeds, settings, mechanism, groups, device)
+        run(training, training.program.x, training.program.y, settings, mechanism, evaluate_on, checkpoint, on_epoch)
+    parameters = {name: view.cpu().clone() for name, view in training.models().parameters.items()}
+    return Ensemble(layers, parameters, subsets.cpu()), training.history
+
+
+@dataclass
+class EnsembleTraining:
+    """K models of layers in one flat buffer; see `loop.Training`."""
+
+    program: Program
+    parameters: Tensor
+    subsets: Tensor
+    memory: Slots
+    update: Callable[[], None]
+    penalty: Tensor | None
+    generators: dict[str, list[Generator]]
+    draw: Callable[[], list[list[Batch]]]
+    epoch: int = 0
+    history: History = field(default_factory=list)
+
+    def run_epoch(self) -> None:
+        """Every step of one epoch, of all models."""
+        for _ in steps(self):
+            pass
+
+    def models(self) -> Ensemble:
+        """The models as they are now, as views of the buffer."""
+        return Ensemble(self.program.layers, flat.views(self.program.layers, self.parameters), self.subsets)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All state but ``epoch`` and ``history``."""
+        states = {
+            f"generator.{role}": torch.stack([generator.get_state() for generator in own])
+            for role, own in self.generators.items()
+        }
+        return {"parameters": self.parameters, **self.memory, **states}
+
+    def restore(self, tensors: dict[str, Tensor]) -> None:
+        """The inverse of `tensors`."""
+        for name, into in {"parameters": self.parameters, **self.memory}.items():
+            into.copy_(tensors[name])
+        for role, own in self.generators.items():
+            for generator, state in zip(own, tensors[f"generator.{role}"], strict=True):
+                generator.set_state(state.clone())  # aligned: set_state crashes on what a file left in between
+
+
+def steps(training: EnsembleTraining) -> Iterator[None]:
+    """Takes every step of an epoch, of all models, and yields after each."""
+    program, penalty = training.program, training.penalty
+    for batches in zip(*training.draw(), strict=True):
+        fill_gradient(program, batches)
+        if penalty is not None:
+            program.gradient.addcmul_(training.parameters, penalty)
+        training.update()
+        yield
+
+
+def start(
+    layers: Layers,
+    x: Tensor,
+    y: Tensor,
+    subsets: Tensor,
+    seeds: Sequence[int],
+    settings: TrainingSettings,
+    mechanism: Mechanism | None,
+    groups: Tensor | None = None,
+    device: str = "cpu",
+) -> EnsembleTraining:
+    """A training at epoch 0; the arguments are those of `train`."""
+    records = subsets.shape[1]
+    starts = [initial_parameters(layers, stream(seed, "init")) for seed in seeds]
+    parameters = torch.zeros(len(seeds), flat.size(layers), dtype=x.dtype, device=device)
+    for name, view in flat.views(layers, parameters).items():
+        view.copy_(torch.stack([start[name] for start in starts]))
+    gradient = torch.zeros_like(parameters)
+    memory = slots(settings, parameters)
+    generators = {
+        "batches": [stream(seed, "batches") for seed in seeds],
+        "noise": [stream(seed, "noise", device) for seed in seeds],
+        "dropout": [stream(seed, "dropout", device) for seed in seeds],
+    }
+    batch_size = min(settings.batch_size, records)
+    groups = y if groups is None else groups
+    lanes = make_lanes(layers, parameters, gradient, generators["dropout"], mechanism, batch_size, x.shape[1:])
+    program = Program(
+        layers,
+        x.to(device),
+        y.to(device),
+        mechanism,
+        _divisor(mechanism, batch_size, records, groups),
+        gradient,
+        list(zip(gradient, generators["noise"], strict=True)),
+        lanes,
+        pass_width(layers, x.shape[1:]),
+    )
+    sampler, unit = (mechanism.sampler, mechanism.unit) if mechanism else ("shuffle", "example")
+
+    def draw() -> list[list[Batch]]:
+        return [
+            draw_epoch(sampler, unit, rows.cpu(), batch_size, groups[rows].cpu(), generator)
+            for rows, generator in zip(subsets, generators["batches"], strict=True)
+        ]
+
+    return EnsembleTraining(
+        program,
+        parameters,
+        subsets.to(device),
+        memory,
+        updater(settings, parameters, gradient, memory),
+        flat.penalty(layers, settings.l2, settings.l2_on, parameters) if settings.l2 else None,
+        generators,
+        draw,
+    )
+
+
+def _divisor(mechanism: Mechanism | None, batch_size: float, records: int, groups: Tensor) -> float:
+    if bounds_examples(mechanism):
+        return float(batch_size)  # plain training divides by the batch itself
+    if mechanism.unit not in ("class", "subclass"):
+        return 1.0
+    rate = batch_size / records if mechanism.sampler == "class_poisson" else 1.0
+    return (int(groups.max()) + 1) * rate

@@ -1,0 +1,99 @@
+"""Stand-ins for trained models whose outputs are known, and small real ensembles."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import torch
+
+from dp_leakage.data.dataset import Dataset
+from dp_leakage.models.architectures import build
+from dp_leakage.models.ensemble import Ensemble
+from dp_leakage.training.settings import TrainingSettings
+from dp_leakage.training.trainer import train
+
+
+class Known:
+    """K models with logits f(k, x) -> (n, C), to plant what an attack should find."""
+
+    def __init__(self, function, size, train_indices=None):
+        self.function, self.size = function, size
+        self.train_indices = torch.as_tensor(np.zeros((size, 0), int) if train_indices is None else train_indices)
+
+    def logits(self, x, models=None):
+        chosen = range(self.size) if models is None else models
+        return torch.stack([torch.as_tensor(self.function(k, x.numpy()), dtype=torch.float32) for k in chosen])
+
+
+def split(n, rng, **sizes):
+    """Roles of the given sizes, disjoint rows of n in random order."""
+    ends = np.cumsum(list(sizes.values()))
+    return dict(zip(sizes, np.split(rng.permutation(n)[: ends[-1]], ends[:-1]), strict=True))
+
+
+@pytest.fixture
+def known():
+    return Known
+
+
+@pytest.fixture
+def numbered():
+    """A data set whose feature 0 is the row number, so that a `Known` model can look its outputs up."""
+
+    def make(n_classes=3, seed=0, **sizes):
+        rng = np.random.default_rng(seed)
+        n = sum(sizes.values()) + 5
+        x = rng.normal(size=(n, 4)).astype(np.float32)
+        x[:, 0] = np.arange(n)
+        return Dataset(x, rng.integers(n_classes, size=n), split(n, rng, **sizes), np.array([], dtype=np.int64))
+
+    return make
+
+
+def blobs(seed=0):
+    """Overlapping classes that a network can only fit by heart."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(4, size=1200)
+    x = (rng.normal(size=(4, 8))[y] + 1.5 * rng.normal(size=(1200, 8))).astype(np.float32)
+    roles = split(1200, rng, target_members=200, target_nonmembers=200, shadow_pool=400, reference_pool=400)
+    return Dataset(x, y, roles, np.array([], dtype=np.int64))
+
+
+class Trained(NamedTuple):
+    """Two target models that know their records by heart, and what attackers may train."""
+
+    data: Dataset
+    target: Ensemble
+    shadow: Ensemble  # on half of the shadow pool each
+    reference: Ensemble  # on half of the reference pool each
+    reference_with_targets: Ensemble  # on half of the targets' records and of the reference pool each
+
+
+@pytest.fixture(scope="session")
+def trained():
+    data, rng = blobs(), np.random.default_rng(1)
+    settings = TrainingSettings(epochs=60, batch_size=50, evaluate_every=60)
+    layers = build("mlp", (8,), 4, hidden=[64])
+    x, y = torch.from_numpy(data.x), torch.from_numpy(data.y)
+    pools = [data.roles[name] for name in ("shadow_pool", "reference_pool", "target_members", "target_nonmembers")]
+
+    def fit(subsets, first_seed):
+        seeds = range(first_seed, first_seed + len(subsets))
+        return train(layers, x, y, torch.from_numpy(np.stack(subsets)), seeds, settings)[0]
+
+    def halves(pool, count):
+        return [rng.permutation(pool)[: len(pool) // 2] for _ in range(count)]
+
+    return Trained(
+        data,
+        fit([data.roles["target_members"]] * 2, 0),
+        fit(halves(pools[0], 2), 10),
+        fit(halves(pools[1], 6), 20),
+        fit(halves(np.concatenate(pools[1:]), 6), 30),
+    )
+
+
+@pytest.fixture(scope="session")
+def overfitted(trained):
+    """A data set, two target models that know it by heart, and two shadow models that know theirs."""
+    return trained[:3]

@@ -1,0 +1,103 @@
+"""The likelihood ratio attack."""
+
+import numpy as np
+import pytest
+from scipy.stats import norm, rankdata
+
+from dp_leakage.attacks import ATTACKS
+from dp_leakage.attacks.membership import lira
+from dp_leakage.attacks.signals import target_records
+from dp_leakage.errors import UserError
+
+OFFLINE, ONLINE = ATTACKS["lira"].settings, ATTACKS["lira_online"].settings
+PER_RECORD = {"variance": "per_record"}
+UNIT = np.array([-1.0, 1.0, -1.0, 1.0]) * np.sqrt(3 / 4)  # four numbers of mean 0 and unbiased variance 1
+
+
+def margin_logits(margin):
+    """A model's function whose margin of class 0 is margin[k, row]."""
+    return lambda k, x: np.stack([margin[k, x[:, 0].astype(int)], np.zeros(len(x))], axis=1)
+
+
+@pytest.fixture
+def planted(known, numbered):
+    """Eight references, four trained with each target record and four without, of known mean and deviation."""
+    data = numbered(n_classes=1, target_members=30, target_nonmembers=30)
+    rng, n = np.random.default_rng(0), len(data.x)
+    truth = {
+        "out_mean": rng.normal(0, 2, n),
+        "out_sd": rng.uniform(0.5, 2, n),
+        "in_mean": rng.normal(3, 2, n),
+        "in_sd": rng.uniform(0.5, 2, n),
+    }
+    inside = np.stack([rng.permutation(np.arange(8) < 4) for _ in range(n)], axis=1)
+    margin = np.empty((8, n))
+    for i in range(n):
+        margin[inside[:, i], i] = truth["in_mean"][i] + truth["in_sd"][i] * UNIT
+        margin[~inside[:, i], i] = truth["out_mean"][i] + truth["out_sd"][i] * UNIT
+    # Models of different sizes cannot stack: pad with a row of no role.
+    unused = np.setdiff1d(np.arange(n), target_records(data)[0])[0]
+    sets = [np.flatnonzero(row) for row in inside]
+    longest = max(map(len, sets))
+    sets = np.stack([np.pad(s, (0, longest - len(s)), constant_values=unused) for s in sets])
+    target = rng.normal(1, 3, (2, n))
+    return data, known(margin_logits(margin), 8, sets), known(margin_logits(target), 2), target, truth
+
+
+def test_online_scores_equal_the_exact_log_likelihood_ratios(planted):
+    data, reference, target, margin, truth = planted
+    settings = ONLINE | PER_RECORD
+    frame = lira.score(target, data, lira.fit(reference, data, settings, 0), settings, 0)
+    rows, _ = target_records(data)
+    exact = norm.logpdf(margin, truth["in_mean"], truth["in_sd"]) - norm.logpdf(
+        margin, truth["out_mean"], truth["out_sd"]
+    )
+    np.testing.assert_allclose(frame["score"].to_numpy().reshape(2, -1), exact[:, rows], rtol=1e-4, atol=1e-4)
+    assert (frame["flagged"] == (frame["score"] > 0)).all()
+
+
+def test_offline_scores_rank_by_the_exact_tail_probability_and_flag_at_level_alpha(planted):
+    data, reference, target, margin, truth = planted
+    settings = OFFLINE | PER_RECORD | {"alpha": 0.1}
+    frame = lira.score(target, data, lira.fit(reference, data, settings, 0), settings, 0)
+    rows, _ = target_records(data)
+    tail = norm.logsf(margin, truth["out_mean"], truth["out_sd"])[:, rows].ravel()
+    np.testing.assert_array_equal(rankdata(-tail), rankdata(frame["score"]))
+    np.testing.assert_array_equal(frame["flagged"], tail < np.log(0.1))
+
+
+def test_the_fixed_variance_pools_squares_around_each_records_own_mean(planted):
+    data, reference, _, _, truth = planted
+    rows, _ = target_records(data)
+    fitted = lira.fit(reference, data, ONLINE, 0)
+    for side in ("in", "out"):
+        expected = np.sqrt(np.mean(truth[f"{side}_sd"][rows] ** 2))
+        np.testing.assert_allclose(fitted[f"{side}_deviation"], expected, rtol=1e-4)
+        np.testing.assert_allclose(fitted[f"{side}_mean"], truth[f"{side}_mean"][rows], atol=1e-5)
+
+
+def test_a_record_that_all_references_saw_gets_the_mean_of_the_others(known, numbered):
+    data = numbered(n_classes=1, target_members=4, target_nonmembers=4)
+    margin = np.random.default_rng(0).normal(size=(3, len(data.x)))
+    seen = data.roles["target_members"][0]
+    reference = known(margin_logits(margin), 3, np.full((3, 1), seen))
+    fitted = lira.fit(reference, data, OFFLINE | PER_RECORD, 0)
+    assert fitted["out_mean"][0] == pytest.approx(fitted["out_mean"][1:].mean())
+    assert fitted["out_deviation"][0] == pytest.approx(np.sqrt(np.mean(fitted["out_deviation"][1:] ** 2)))
+
+
+def test_equal_margins_keep_scores_finite(known, numbered):
+    data = numbered(n_classes=1, target_members=4, target_nonmembers=4)
+    flat = np.ones((3, len(data.x)))
+    fitted = lira.fit(known(margin_logits(flat), 3), data, OFFLINE, 0)
+    assert np.isfinite(lira.score(known(margin_logits(2 * flat), 1), data, fitted, OFFLINE, 0)["score"]).all()
+
+
+def test_online_needs_references_that_saw_target_records(trained):
+    with pytest.raises(UserError, match="trained with any target record"):
+        lira.fit(trained.reference, trained.data, ONLINE, 0)
+
+
+def test_an_unknown_variance_is_refused(trained):
+    with pytest.raises(UserError, match="did you mean 'per_record'"):
+        lira.fit(trained.reference, trained.data, OFFLINE | {"variance": "per_records"}, 0)

@@ -1,0 +1,158 @@
+"""A copy of the real workflow and package, with one small study run to its end, for tests that edit and rerun."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+import yaml
+
+REPO = Path(__file__).parents[1]
+PROMISED = (".safetensors", ".parquet", ".csv", ".npz", ".pdf", ".png")
+PARTS = ("Snakefile", "config.yaml", "workflow", "profiles", "src", "envs")
+# The quickstart at smoke scale, smaller still: one model, two accountants, two budgets.
+SMALLER = {
+    "models": {"softmax_regression": None},
+    "epsilon": [1, 100],
+    "training": {"epochs": 4, "evaluate_every": 2},
+    "defenses": [
+        {"defense": "none"},
+        {"defense": "gaussian", "accountant": "naive", "sampler": "shuffle"},
+        {"defense": "gaussian", "accountant": "rdp", "sampler": "poisson"},
+    ],
+}
+
+
+@dataclass
+class Workflow:
+    """A folder in which snakemake can run."""
+
+    folder: Path
+
+    def snakemake(self, *arguments: str, check: bool = True, timeout: float = 600) -> str:
+        """Runs snakemake on this folder's own copy of the package; its output, both streams."""
+        process = self.started(*arguments)
+        try:
+            text, _ = process.communicate(timeout=timeout)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+        if check and process.returncode:
+            raise AssertionError(text)
+        return text
+
+    def started(self, *arguments: str) -> subprocess.Popen[str]:
+        """Snakemake in the background, in a process group of its own."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "snakemake", *arguments],
+            cwd=self.folder,
+            env=os.environ | {"PYTHONPATH": str(self.folder / "src"), "PATH": _path()},
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+    def planned(self, *targets: str) -> Counter:
+        """Rule → how many of its jobs `snakemake -n` would run."""
+        text = self.snakemake("-n", *targets)
+        table = re.search(r"^job +count\n[- ]+\n(.*?)^total ", text, re.MULTILINE | re.DOTALL)
+        if not table:
+            assert "Nothing to be done" in text, text
+            return Counter()
+        rows = (line.split() for line in table[1].strip().splitlines())
+        return Counter({name: int(count) for name, count in rows})
+
+    def run(self, *arguments: str) -> str:
+        """Runs the quickstart at smoke scale."""
+        return self.snakemake("quickstart", "--cores", "2", *arguments)
+
+    def configure(self, **changes: object) -> None:
+        """Sets keys of the quickstart's overrides in config.yaml."""
+        path = self.folder / "config.yaml"
+        config = yaml.safe_load(path.read_text())
+        config["overrides"].setdefault("quickstart", {}).update(changes)
+        path.write_text(yaml.safe_dump(config))
+
+    def edit(self, file: str, old: str, new: str) -> None:
+        """Replaces a piece of a file that must be there."""
+        path = self.folder / file
+        text = path.read_text()
+        assert old in text, f"{old!r} is not in {file}"
+        path.write_text(text.replace(old, new, 1))
+
+    def append(self, file: str, text: str) -> None:
+        """Adds lines to the end of a file."""
+        path = self.folder / file
+        path.write_text(path.read_text() + text)
+
+    def hashes(self) -> dict[str, str]:
+        """Every file whose bytes are promised → its hash."""
+        return {
+            str(path.relative_to(self.results)): sha256(path.read_bytes()).hexdigest()
+            for path in sorted(self.results.rglob("*"))
+            if path.suffix in PROMISED and not path.name.startswith(".")
+        }
+
+    @property
+    def results(self) -> Path:
+        """The study's folder."""
+        return self.folder / "results" / "quickstart-smoke"
+
+
+def _path() -> str:
+    return f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+
+
+def copied(folder: Path) -> Workflow:
+    """The repository's workflow as it is, in another folder."""
+    for part in PARTS:
+        source = REPO / part
+        if source.is_dir():
+            shutil.copytree(source, folder / part, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+        else:
+            shutil.copy2(source, folder / part)
+    return Workflow(folder)
+
+
+def fresh(folder: Path) -> Workflow:
+    """A copy set to the small study, which has run nothing yet."""
+    workflow = copied(folder)
+    workflow.edit("config.yaml", "scale: paper", "scale: smoke")
+    workflow.configure(**SMALLER)
+    return workflow
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory) -> Workflow:
+    """The small study, run to its end once. Do not edit: ask for `workflow`, a copy."""
+    workflow = fresh(tmp_path_factory.mktemp("finished"))
+    workflow.run()
+    return workflow
+
+
+@pytest.fixture
+def workflow(finished, tmp_path) -> Workflow:
+    """A copy of the finished study, times and Snakemake's records included."""
+    folder = tmp_path / "copy"
+    shutil.copytree(finished.folder, folder, copy_function=shutil.copy2)
+    return Workflow(folder)
+
+
+@pytest.fixture
+def unrun(tmp_path) -> Workflow:
+    """A copy of the repository's workflow that has run nothing yet."""
+    return fresh(tmp_path)
+
+
+@pytest.fixture
+def whole(tmp_path) -> Workflow:
+    """The repository's workflow as it is, in a folder of its own."""
+    return copied(tmp_path)

@@ -1,0 +1,72 @@
+import numpy as np
+from sklearn.datasets import load_wine
+
+from dp_leakage.data.profile import profile
+from dp_leakage.data.raw import Raw
+from dp_leakage.data.splits import split
+
+RNG = np.random.default_rng(0)
+
+
+def raw(x=None, y=None, n=2000, **more):
+    y = np.arange(n) % 4 if y is None else np.asarray(y)
+    x = RNG.standard_normal((len(y), 3)).astype(np.float32) if x is None else x
+    names = tuple(f"class{c}" for c in range(int(y.max()) + 1))
+    return Raw(x, y.astype(np.int64), names, ("age", "height", "weight")[: x.shape[1]], **more)
+
+
+def roles(n=2000):
+    return {"target_members": np.arange(n // 2), "target_nonmembers": np.arange(n // 2, n)}
+
+
+def test_of_good_data_nothing_is_said():
+    assert profile(raw(), roles()) == []
+
+
+def test_few_records_are_said_with_what_that_costs():
+    said = " ".join(profile(raw(n=200), roles(200)))
+    assert "target_members has only 100 records" in said
+    assert "standard error of up to 0.07" in said
+
+
+def test_real_wine_has_too_few_records():
+    bundle = load_wine()
+    data = raw(bundle.data[:, :3].astype(np.float32), bundle.target)
+    said = profile(data, split(data.y, {"target_members": 80, "target_nonmembers": 80}, seed=0, stratified=True))
+    assert any("only 80 records" in sentence for sentence in said)
+
+
+def test_small_and_absent_classes_are_named_at_most_five():
+    y = np.concatenate([np.zeros(900), np.repeat(np.arange(1, 9), 12), np.full(4, 9), np.zeros(1000)]).astype(int)
+    y[-1] = 10
+    said = profile(raw(y=y), {"target_members": np.arange(1000), "target_nonmembers": np.arange(1000, 2000)})
+    text = " ".join(said)
+    assert "1 class among target_members without any record: class10." in text
+    assert "1 class with fewer than 10 target_members: class9 (4)." in text
+    assert "90% of target_members are of the class class0" in text
+    many = " ".join(profile(raw(y=np.arange(2000) % 400), roles()))
+    assert "400 classes with fewer than 10 target_members: class0 (3), class1 (3)" in many
+    assert "and 395 more" in many
+
+
+def test_one_class_among_the_members_is_said():
+    y = np.repeat([0, 1], 1000)
+    assert any("nothing to learn" in sentence for sentence in profile(raw(y=y), roles()))
+
+
+def test_constant_columns_are_named_and_sensitive_ones_apart():
+    x = RNG.standard_normal((2000, 3)).astype(np.float32)
+    x[:1000, 1] = 7
+    data = raw(x, sensitive=np.array([1]))
+    said = " ".join(profile(data, roles()))
+    assert "1 feature with one value in all target_members: height." in said
+    assert "nothing to guess in height" in said
+
+
+def test_duplicates_across_the_split_are_counted():
+    x = RNG.standard_normal((2000, 3)).astype(np.float32)
+    x[1500:1503] = x[:3]
+    x[5] = x[6]
+    said = profile(raw(x), roles())
+    assert "3 records of target_members also occur in target_nonmembers, where no attack can tell them apart." in said
+    assert "1 record of target_members repeat another one of it." in said

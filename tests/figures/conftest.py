@@ -1,0 +1,46 @@
+"""Synthetic metrics for every kind, and the paper's prints."""
+
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+sys.path.append(str(Path(__file__).parent))
+import synthetic
+
+
+@pytest.fixture(scope="session")
+def quick() -> pd.DataFrame:
+    return synthetic.quick_frame()
+
+
+@pytest.fixture(scope="session")
+def audited() -> pd.DataFrame:
+    return synthetic.audited_frame()
+
+
+@pytest.fixture(scope="session")
+def scores() -> pd.DataFrame:
+    return synthetic.score_frame()
+
+
+@pytest.fixture(scope="session")
+def paper() -> pd.DataFrame:
+    return synthetic.paper_frame()
+
+
+@pytest.fixture(scope="session")
+def histories() -> pd.DataFrame:
+    return synthetic.history_frame()
+
+
+@pytest.fixture(scope="session")
+def lambdas() -> pd.DataFrame:
+    return synthetic.lambda_frame()
+
+
+@pytest.fixture(scope="session")
+def printed() -> pd.DataFrame:
+    """The paper's printed numbers, as the repository has them."""
+    return pd.read_csv(Path(__file__).parents[2] / "workflow/published/jayaraman2019.csv")

@@ -1,0 +1,250 @@
+"""Synthetic metrics that behave like real ones: all follows from the noise, and the noise from the accountant."""
+
+from collections.abc import Iterator
+from itertools import product
+from math import log, sqrt
+
+import numpy as np
+import pandas as pd
+
+DELTA = 1e-5
+PAPER_GRID = (0.01, 0.05, 0.1, 0.5, 1, 5, 10, 50, 100, 500, 1000)
+QUICK_GRID = (0.1, 1, 10, 50, 100, 1000)
+RDP_SIGMA = {
+    0.01: 525,
+    0.05: 150,
+    0.1: 70,
+    0.5: 13.8,
+    1: 7,
+    5: 1.669,
+    10: 1.056,
+    50: 0.551,
+    100: 0.445,
+    500: 0.275,
+    1000: 0.219,
+}
+ATTACKS = {"yeom": 0.9, "shokri": 0.7, "yeom_attribute": 0.5}
+# model: (test accuracy, train accuracy, leakage of the undefended model)
+MODELS = {"softmax_regression": (0.155, 0.225, 0.09), "mlp": (0.168, 1.0, 0.75)}
+
+
+def sigma(accountant: str, epsilon: float, epochs: int = 100) -> float:
+    k, d = epochs, DELTA
+    if accountant == "naive":
+        return k * sqrt(2 * log(1.25 * k / d)) / epsilon
+    if accountant == "advanced":
+        return sqrt(k * log(2.5 * k / d)) * (sqrt(log(2 / d) + 2 * epsilon) + sqrt(log(2 / d))) / epsilon
+    if accountant == "zcdp":
+        return sqrt(k / 2) * (sqrt(log(1 / d) + epsilon) + sqrt(log(1 / d))) / epsilon
+    return RDP_SIGMA[epsilon]
+
+
+def spent_rows(accountant: str, noise: float, epsilon: float, epochs: int = 100) -> Iterator[tuple[str, float]]:
+    mu = sqrt(epochs) / noise
+    gdp = 0.45 * mu**2 + 0.8 * mu * sqrt(2 * log(1 / DELTA))
+    zcdp = mu**2 / 2 + mu * sqrt(2 * log(1 / DELTA))
+    if accountant == "rdp":
+        yield "accountant=rdp;neighbours=add_remove;valid=true", 0.9 * epsilon
+        yield "accountant=pld;neighbours=add_remove;valid=true", 0.8 * epsilon
+        yield "accountant=pld;neighbours=replace_one;valid=true", 1.6 * epsilon
+        return
+    naive = epochs * sqrt(2 * log(1.25 * epochs / DELTA)) / noise
+    yield f"accountant=naive;neighbours=zero_out;valid={str(naive < epochs).lower()}", naive
+    yield "accountant=zcdp;neighbours=zero_out;valid=true", zcdp
+    yield "accountant=gdp;neighbours=zero_out;valid=true", gdp
+    yield "accountant=gdp;neighbours=replace_one;valid=true", 2.1 * gdp
+    yield "accountant=rdp;neighbours=add_remove;sampling=hypothetical_poisson;valid=false", max(0.003, 0.12 * gdp)
+
+
+def cell_rows(model: str, noise: float | None, repeats: int, n: int, rng: np.random.Generator) -> Iterator[dict]:
+    """Rows of one cell's metrics: value, interval, and the repeats beside "all"."""
+    test, train, leak = MODELS[model]
+    kept = 1.0 if noise is None else 1 / (1 + (noise / 5.5) ** 1.25)
+    chance = 0.01 / test
+    kept = chance + (1 - chance) * kept
+
+    def rows(metric: str, setting: str, mean: float, spread: float) -> Iterator[dict]:
+        values = mean + spread * rng.standard_normal(repeats)
+        reach = 1.96 * spread + 1e-9
+        for repeat, value in [*enumerate(values), ("all", float(np.mean(values)))]:
+            yield {
+                "metric": metric,
+                "repeat": str(repeat),
+                "value": value,
+                "low": value - reach,
+                "high": value + reach,
+                "setting": setting,
+            }
+
+    memorised = (0.0 if noise is None else noise / 0.5) + 1e-9
+    leaking = leak / (1 + memorised**1.1)
+    yield from rows("train_accuracy", "", test * kept + (train - test) * leaking / leak, 0.004)
+    yield from rows("test_accuracy", "", test * kept, 0.002)
+    yield from rows("accuracy_loss", "", 0.0 if noise is None else 1 - kept, 0.0 if noise is None else 0.012)
+    record_noise = 0.7 / sqrt(n)
+    for attack, strength in ATTACKS.items():
+        for definition in ("gap", "released") if attack == "yeom_attribute" else ("",):
+            metric = "attribute_advantage" if definition else "membership_advantage"
+            setting = f"attack={attack}" + (f";definition={definition}" if definition else "")
+            yield from rows(metric, setting, strength * leaking, record_noise)
+    for fpr, (counting, factor) in product((0.01, 0.02, 0.05), {"mean": 1.0, "all_runs": 0.2}.items()):
+        count = n * fpr * factor * (1 + 3 * leaking)
+        for row in rows("members_exposed", f"attack=yeom;counting={counting};fpr={fpr:g}", count, sqrt(count) * 0.5):
+            if counting == "mean" or row["repeat"] == "all":
+                yield {**row, "low": max(0, row["low"])}
+    yield from rows("membership_auc", "attack=yeom", 0.5 + leaking / 2, record_noise / 2)
+
+
+def study_frame(study: str, dataset: str, grid: tuple[float, ...], repeats: int, n: int, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    out: list[dict] = []
+    private = [
+        ("gaussian", accountant, epsilon) for accountant in ("naive", "advanced", "zcdp", "rdp") for epsilon in grid
+    ]
+    plain = [(mechanism, "", float("nan")) for mechanism in ("none", "l2", "dropout")]
+    for model, (mechanism, accountant, epsilon) in product(MODELS, [*plain, *private]):
+        noise = sigma(accountant, epsilon) if accountant else None
+        cell = {
+            "study": study,
+            "dataset": dataset,
+            "model": model,
+            "defense": f"gaussian-{accountant}-eps={epsilon:g}" if accountant else mechanism,
+            "mechanism": mechanism,
+            "accountant": accountant,
+            "unit": "example" if accountant else "",
+            "block": "whole" if accountant else "",
+            "epsilon": epsilon,
+            "delta": DELTA if accountant else float("nan"),
+            "noise_multiplier": noise if accountant else float("nan"),
+            "epochs": 100,
+            "n_members": n,
+            "n_nonmembers": n,
+        }
+        shrink = {"l2": 1.5, "dropout": 0.8}.get(mechanism)
+        rows = list(cell_rows(model, noise if shrink is None else 0.1 * shrink, repeats, n, rng))
+        if noise is not None:
+            numbers = [
+                ("noise_multiplier", "", noise),
+                *(("epsilon_spent", s, v) for s, v in spent_rows(accountant, noise, epsilon)),
+            ]
+            rows += [
+                {"metric": metric, "repeat": "all", "value": value, "low": value, "high": value, "setting": setting}
+                for metric, setting, value in numbers
+            ]
+        out += [{**cell, **row} for row in rows]
+    return pd.DataFrame(out)
+
+
+def history_frame() -> pd.DataFrame:
+    rng = np.random.default_rng(1)
+    rows = []
+    for defense, accountant, epsilon, top in (
+        ("none", "", float("nan"), 0.95),
+        ("gaussian-rdp-eps=1", "rdp", 1.0, 0.6),
+        ("gaussian-rdp-eps=10", "rdp", 10.0, 0.8),
+        ("gaussian-zcdp-eps=10", "zcdp", 10.0, 0.5),
+    ):
+        cell = {
+            "study": "quickstart",
+            "dataset": "digits",
+            "model": "mlp",
+            "defense": defense,
+            "accountant": accountant,
+            "epsilon": epsilon,
+        }
+        cell |= {
+            "mechanism": "gaussian" if accountant else "none",
+            "unit": "example" if accountant else "",
+            "block": "whole" if accountant else "",
+        }
+        cell |= {
+            "delta": DELTA if accountant else float("nan"),
+            "noise_multiplier": sigma(accountant, epsilon) if accountant else float("nan"),
+        }
+        for repeat, epoch in product(range(3), range(5, 101, 5)):
+            test = top * (1 - np.exp(-epoch / 15)) + 0.01 * rng.standard_normal()
+            spent = {"epsilon_spent": epsilon * sqrt(epoch / 100)} if accountant else {"epsilon_spent": float("nan")}
+            rows.append(
+                {
+                    **cell,
+                    "repeat": repeat,
+                    "epoch": epoch,
+                    "loss": 1.0,
+                    "test_accuracy": test,
+                    "train_accuracy": test + 0.0004 * epoch,
+                    **spent,
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def lambda_frame() -> pd.DataFrame:
+    rows = []
+    for model, strength in product(MODELS, (0.0, 1e-8, 1e-6, 1e-5, 1e-4, 1e-2)):
+        cell = {
+            "study": "s",
+            "dataset": "cifar100",
+            "model": model,
+            "defense": f"l2-{strength:g}",
+            "mechanism": "l2",
+            "accountant": "",
+            "unit": "",
+            "block": "",
+        }
+        cell |= {
+            "epsilon": float("nan"),
+            "delta": float("nan"),
+            "noise_multiplier": float("nan"),
+            "n_members": 10_000,
+            "n_nonmembers": 10_000,
+        }
+        test = 0.16 - 0.01 * (np.log10(strength + 1e-9) + 5) ** 2 / 16
+        for metric, value in (("train_accuracy", 2 * test), ("test_accuracy", test)):
+            rows.append(
+                {
+                    **cell,
+                    "l2": strength,
+                    "metric": metric,
+                    "repeat": "all",
+                    "value": value,
+                    "low": value - 0.005,
+                    "high": value + 0.005,
+                    "setting": "",
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def quick_frame() -> pd.DataFrame:
+    """Like quickstart: one small data set, two models, six budgets, three repeats."""
+    return study_frame("quickstart", "digits", QUICK_GRID, 3, 450)
+
+
+def audited_frame() -> pd.DataFrame:
+    """Like quickstart, with a lower bound for every cell, far below its claim."""
+    frame = quick_frame()
+    cells = frame[frame["repeat"] == "all"].drop_duplicates(["dataset", "model", "defense"])
+    value = cells["epsilon"].fillna(300.0) / 300
+    setting = "canary=natural;confidence=0.999;design=one_run;neighbours=replace_one"
+    bounds = cells.assign(metric="epsilon_lower_bound", value=value, low=value, high=np.inf, setting=setting)
+    return pd.concat([frame, bounds], ignore_index=True)
+
+
+def score_frame() -> pd.DataFrame:
+    """Scores of two attacks on two cells: 300 members and 300 others, three runs."""
+    rng = np.random.default_rng(2)
+    frame = quick_frame()
+    parts = []
+    for defense, attack in product(("none", "gaussian-rdp-eps=1"), ("yeom", "lira")):
+        cell = frame[(frame["model"] == "mlp") & (frame["defense"] == defense)].iloc[0]
+        columns = cell.drop(["metric", "repeat", "value", "low", "high", "setting"]).to_dict()
+        member = np.tile(np.arange(600) < 300, 3)
+        score = rng.normal(size=1800) + member * (2.0 if defense == "none" else 0.1)
+        records = {"repeat": np.repeat([0, 1, 2], 600), "record": np.tile(np.arange(600), 3), "member": member}
+        parts.append(pd.DataFrame({**records, "score": score, "flagged": score > 1, "attack": attack, **columns}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def paper_frame() -> pd.DataFrame:
+    """Like jayaraman2019's CIFAR-100 half: eleven budgets, five repeats, 10,000 members."""
+    return study_frame("jayaraman2019", "cifar100", PAPER_GRID, 5, 10_000)

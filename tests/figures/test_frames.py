@@ -1,0 +1,122 @@
+"""From metrics to the rows of a figure."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dp_leakage.errors import UserError
+from dp_leakage.figures.frames import attack_rows, chosen, drawn_numbers, metric_rows, panels, spent
+from dp_leakage.figures.published import KEYS
+
+
+def test_only_rows_over_all_repeats_are_drawn(quick: pd.DataFrame) -> None:
+    assert set(chosen(quick, {})["repeat"]) == {"all"}
+
+
+def test_settings_choose_data_sets_models_and_units_and_keep_the_undefended_model(quick: pd.DataFrame) -> None:
+    frame = chosen(quick, {"model": "mlp", "unit": "example"})
+    assert set(frame["model"]) == {"mlp"}
+    assert "none" in set(frame["mechanism"])
+    assert set(chosen(quick, {"model": ["mlp", "softmax_regression"]})["model"]) == {"mlp", "softmax_regression"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"model": "mpl"}, "'model': no cell has 'mpl'; did you mean 'mlp'"),
+        ({"dataset": ["digit"]}, "'dataset': no cell has 'digit'; did you mean 'digits'"),
+        ({"unit": "batch"}, "'unit': no cell has 'batch'; Valid: example"),
+    ],
+)
+def test_a_name_that_no_cell_has_is_refused_with_the_nearest(quick: pd.DataFrame, settings: dict, words: str) -> None:
+    with pytest.raises(UserError) as error:
+        chosen(quick, settings)
+    assert words in str(error.value)
+
+
+def test_what_was_not_measured_is_refused_with_what_was(quick: pd.DataFrame) -> None:
+    frame = chosen(quick, {})
+    with pytest.raises(
+        UserError, match=r"nothing measured for members_exposed \(attack=lira\); there is: accuracy_loss"
+    ):
+        metric_rows(frame, "members_exposed", attack="lira")
+    with pytest.raises(UserError, match="nothing was measured for 'shokry'; did you mean 'shokri'"):
+        attack_rows(frame, "shokry", "gap")
+
+
+def test_attribute_attacks_come_in_the_definition_asked_for(quick: pd.DataFrame) -> None:
+    frame = chosen(quick, {})
+    for definition in ("gap", "released"):
+        rows = attack_rows(frame, "yeom_attribute", definition)
+        assert set(rows["setting"]) == {f"attack=yeom_attribute;definition={definition}"}
+        assert not rows.duplicated(["model", "defense"]).any()
+
+
+def test_inside_says_whether_the_print_lies_in_our_interval(paper: pd.DataFrame, printed: pd.DataFrame) -> None:
+    rows = drawn_numbers(metric_rows(chosen(paper, {}), "accuracy_loss"), printed)
+    compared = rows[rows["published"].notna()]
+    assert len(compared) == 88  # tables 5 and 7
+    expected = (compared["low"] <= compared["published"]) & (compared["published"] <= compared["high"])
+    assert compared["inside"].astype(bool).tolist() == expected.tolist()
+    assert expected.any()
+    assert not expected.all()
+    assert rows.loc[rows["published"].isna(), "inside"].isna().all()
+
+
+def test_prints_stand_only_beside_runs_of_the_papers_size(paper: pd.DataFrame, printed: pd.DataFrame) -> None:
+    reduced = metric_rows(chosen(paper, {}), "accuracy_loss").assign(n_members=300)
+    assert drawn_numbers(reduced, printed)["published"].isna().all()
+
+
+def test_prints_for_clipped_examples_do_not_stand_beside_clipped_batches(
+    paper: pd.DataFrame, printed: pd.DataFrame
+) -> None:
+    rows = metric_rows(chosen(paper, {}), "accuracy_loss")
+    batch = rows[rows["accountant"] != ""].assign(unit="batch")
+    assert drawn_numbers(batch, printed)["published"].isna().all()
+
+
+def test_without_prints_the_columns_are_there_and_empty(quick: pd.DataFrame) -> None:
+    rows = drawn_numbers(metric_rows(chosen(quick, {}), "accuracy_loss"), None)
+    assert rows["published"].isna().all()
+    assert rows["inside"].isna().all()
+    assert set(KEYS) <= set(rows.columns)
+
+
+def test_rows_are_ordered_by_model_series_and_budget_whatever_their_order_was(quick: pd.DataFrame) -> None:
+    rows = metric_rows(chosen(quick, {}), "accuracy_loss")
+    ordered = drawn_numbers(rows, None)
+    shuffled = drawn_numbers(rows.sample(frac=1, random_state=0), None)
+    pd.testing.assert_frame_equal(ordered, shuffled)
+    mlp = ordered[ordered["model"] == "mlp"]
+    assert list(dict.fromkeys(mlp["accountant"])) == ["", "naive", "advanced", "zcdp", "rdp"]
+    assert mlp.loc[mlp["accountant"] == "rdp", "epsilon"].is_monotonic_increasing
+
+
+def spent_row(defense: str, value: float, setting: str) -> dict:
+    cell = {"dataset": "d", "model": "m", "defense": defense, "metric": "epsilon_spent", "repeat": "all"}
+    return {**cell, "value": value, "low": value, "high": value, "setting": setting}
+
+
+def test_spent_is_the_smallest_that_a_valid_accountant_proves_for_what_was_done() -> None:
+    rows = pd.DataFrame(
+        [
+            spent_row("a", 9.0, "accountant=zcdp;neighbours=zero_out;sampling=as_trained;valid=true"),
+            spent_row("a", 7.0, "accountant=gdp;neighbours=zero_out;valid=true"),
+            spent_row("a", 3.0, "accountant=naive;neighbours=zero_out;valid=false"),
+            spent_row("a", 1.0, "accountant=rdp;neighbours=add_remove;sampling=hypothetical_poisson;valid=true"),
+            spent_row("a", 14.0, "accountant=gdp;neighbours=replace_one;valid=true"),
+            spent_row("b", np.inf, "accountant=rdp;neighbours=add_remove;valid=true"),
+        ]
+    )
+    found = spent(rows).set_index("defense")
+    assert found.loc["a", ["epsilon_spent", "spent_accountant"]].tolist() == [7.0, "gdp"]
+    assert found.loc["b", "epsilon_spent"] == np.inf
+    replaced = spent(rows, "replace_one").set_index("defense")
+    assert replaced["epsilon_spent"].to_dict() == {"a": 14.0}
+
+
+def test_panel_headings_leave_out_what_is_the_same_everywhere(quick: pd.DataFrame) -> None:
+    frame = chosen(quick, {})
+    assert [heading for heading, _ in panels(frame)] == ["MLP", "softmax regression"]
+    assert [heading for heading, _ in panels(frame[frame["model"] == "mlp"])] == ["digits · MLP"]

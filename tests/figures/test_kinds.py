@@ -1,0 +1,350 @@
+"""Every kind: what it draws is what it returns, and nothing lies on top of anything."""
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from dp_leakage.errors import UserError
+from dp_leakage.figures import COMMON, FIGURES, draw, resolve
+from dp_leakage.figures.frames import CELL, NUMBERS
+from dp_leakage.figures.pareto import strongest, undominated
+from dp_leakage.figures.style import encode
+from dp_leakage.metrics.roc import tpr_at_fpr
+
+# name: (kind, frame, settings, with the paper's prints)
+CASES: dict[str, tuple[str, str, dict[str, Any], bool]] = {
+    "accuracy loss": ("accuracy_loss", "quick", {}, False),
+    "accuracy loss beside print": ("accuracy_loss", "paper", {"model": "softmax_regression"}, True),
+    "test accuracy": (
+        "accuracy_loss",
+        "quick",
+        {"normalised": False, "title": "Accuracy", "notes": ["A note."]},
+        False,
+    ),
+    "leakage of all attacks": ("leakage", "quick", {}, False),
+    "leakage, axis cut": ("leakage", "paper", {"model": "mlp", "attack": "yeom", "y_max": 0.25}, True),
+    "spent epsilon": ("spent_epsilon", "quick", {}, False),
+    "loss over spent epsilon": ("spent_axis", "paper", {"model": "mlp"}, True),
+    "leakage over spent epsilon": ("spent_axis", "quick", {"metric": "leakage"}, False),
+    "collapse": ("collapse", "paper", {}, True),
+    "pareto": ("pareto", "quick", {}, False),
+    "members exposed": ("members_exposed", "quick", {}, False),
+    "members exposed beside print": ("members_exposed", "paper", {"model": "mlp"}, True),
+    "results": ("results_table", "quick", {"model": "mlp"}, False),
+    "results beside print": ("results_table", "paper", {"model": "softmax_regression"}, True),
+    "baselines": ("baseline_table", "paper", {}, True),
+    "lambda search": ("lambda_search", "lambdas", {}, False),
+    "training curve": ("training_curve", "histories", {}, False),
+    "matrix": ("matrix", "quick", {"model": "mlp", "title": "All against all"}, False),
+    "claimed and measured": ("claimed_measured", "audited", {}, False),
+    "roc": ("roc", "scores", {"title": "Few false alarms"}, False),
+}
+
+
+OF_OTHER_FRAMES = ("lambda_search", "training_curve", "claimed_measured", "roc")
+
+
+@pytest.fixture(scope="module")
+def drawn(request: pytest.FixtureRequest) -> dict[str, tuple[Any, pd.DataFrame]]:
+    """Every case drawn once."""
+    prints = request.getfixturevalue("printed")
+    return {
+        name: draw(kind, request.getfixturevalue(frame), settings, prints if printed else None)
+        for name, (kind, frame, settings, printed) in CASES.items()
+    }
+
+
+def test_every_kind_is_drawn_here() -> None:
+    assert {kind for kind, *_ in CASES.values()} == set(FIGURES)
+
+
+@pytest.mark.parametrize("kind", FIGURES)
+def test_the_registry_names_a_module_a_caption_and_settings_of_its_own(kind: str) -> None:
+    entry = FIGURES[kind]
+    assert callable(import_module(entry.module).draw)
+    assert entry.caption.endswith(".")
+    assert not set(entry.settings) & set(COMMON)
+
+
+def test_wrong_kinds_and_settings_are_refused_with_the_nearest() -> None:
+    with pytest.raises(UserError, match="did you mean 'leakage'"):
+        resolve("leekage", {})
+    with pytest.raises(UserError, match="'leakage' has no setting 'atack': did you mean 'attack'"):
+        resolve("leakage", {"atack": "yeom"})
+    assert resolve("leakage", {"attack": "yeom"})["definition"] == "gap"
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_table_has_the_agreed_columns_and_one_row_per_number(case: str, drawn: dict) -> None:
+    _, rows = drawn[case]
+    assert {*CELL, *NUMBERS} <= set(rows.columns)
+    assert rows["measured"].notna().all()
+    epoch = ["epoch"] if "epoch" in rows else []
+    key = ["dataset", "model", "defense", "metric", "setting", *epoch]
+    assert not rows.duplicated(key).any()
+    assert list(rows.index) == list(range(len(rows)))
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case not in ("training curve", "roc")])
+def test_the_table_repeats_the_metrics_to_the_last_bit(case: str, drawn: dict, request: pytest.FixtureRequest) -> None:
+    _, rows = drawn[case]
+    metrics = request.getfixturevalue(CASES[case][1])
+    key = ["dataset", "model", "defense", "metric", "setting"]
+    given = metrics[metrics["repeat"] == "all"].set_index(key)[["value", "low", "high"]]
+    found = rows.set_index(key)[["measured", "low", "high"]]
+    np.testing.assert_array_equal(found.to_numpy(), given.loc[found.index].to_numpy())
+
+
+@pytest.mark.parametrize(
+    "case", ["accuracy loss", "leakage of all attacks", "loss over spent epsilon", "collapse", "pareto"]
+)
+def test_lines_pass_through_the_numbers_of_the_table(case: str, drawn: dict) -> None:
+    figure, rows = drawn[case]
+    across = {"collapse": "noise_multiplier", "loss over spent epsilon": "epsilon_spent", "pareto": "test_accuracy"}
+    x = across.get(case, "epsilon")
+    private = rows[rows["accountant"] != ""]
+    table = {(round(a, 12), round(b, 12)) for a, b in zip(private[x], private["measured"], strict=True)}
+    points = set()
+    for ax in figure.axes:
+        for line in ax.lines:
+            if line.get_marker() not in ("None", None, "", "^_") and line.get_markerfacecolor() != "none":
+                points |= {(round(float(a), 12), round(float(b), 12)) for a, b in zip(*line.get_data(), strict=True)}
+    assert table <= points
+
+
+def test_prints_are_hollow_markers_at_the_printed_values(drawn: dict) -> None:
+    figure, rows = drawn["accuracy loss beside print"]
+    hollow = [
+        (float(a), float(b))
+        for line in figure.axes[0].lines
+        if line.get_markerfacecolor() == "none"
+        for a, b in zip(*line.get_data(), strict=True)
+    ]
+    printed = rows[rows["published"].notna()]
+    assert len(printed) == 44
+    assert sorted(hollow) == sorted(zip(printed["epsilon"], printed["published"], strict=True))
+
+
+def test_bounds_are_those_of_the_textbook(drawn: dict) -> None:
+    _, rows = drawn["leakage of all attacks"]
+    private = rows[rows["accountant"] != ""]
+    epsilon, delta = private["epsilon"].to_numpy(), 1e-5
+    grown = np.exp(np.minimum(epsilon, 300))
+    np.testing.assert_allclose(private["bound_replace_one"], (grown - 1 + 2 * delta) / (grown + 1), rtol=1e-9)
+    np.testing.assert_allclose(
+        private["bound_printed"], np.where(epsilon > 700, np.inf, np.expm1(np.minimum(epsilon, 700))), rtol=1e-9
+    )
+    # Two add/remove steps: the best (TPR, FPR) under (2ε, (1 + e^ε)δ)-DP.
+    far = np.minimum((grown**2 - 1 + 2 * np.minimum((1 + grown) * delta, 1)) / (grown**2 + 1), 1)
+    np.testing.assert_allclose(private["bound_add_remove"], far, rtol=1e-9)
+    assert rows.loc[rows["accountant"] == "", "bound_replace_one"].isna().all()
+
+
+def test_what_lies_above_a_cut_axis_is_named(drawn: dict) -> None:
+    figure, rows = drawn["leakage, axis cut"]
+    assert figure.axes[0].get_ylim()[1] == 0.25
+    top = rows.loc[rows["accountant"] == "rdp", "measured"].max()
+    assert f"RDP {top:.2f}" in figure.get_supxlabel()
+
+
+def test_spent_epsilon_draws_cells_that_spend_the_same_once_and_lists_all(drawn: dict) -> None:
+    figure, rows = drawn["spent epsilon"]
+    assert [ax.get_title(loc="left") for ax in figure.axes] == [
+        f"claimed by {words}" for words in ("naive composition", "advanced composition", "zCDP", "RDP")
+    ]
+    assert set(rows["model"]) == {"mlp", "softmax_regression"}
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert "RDP (add/remove), if Poisson" in labels
+    assert "not what was spent" in figure.get_supxlabel()
+
+
+def test_spent_epsilon_keeps_to_the_neighbours_of_the_claim_unless_asked(drawn: dict, quick: pd.DataFrame) -> None:
+    _, rows = drawn["spent epsilon"]
+    assert set(rows.loc[~rows["hypothetical"], "neighbours"]) == {"zero_out", "add_remove"}
+    _, rows = draw("spent_epsilon", quick, {"neighbours": "replace_one"})
+    assert set(rows["neighbours"]) == {"replace_one"}
+
+
+@pytest.mark.parametrize("kind", ["spent_epsilon", "spent_axis", "collapse"])
+def test_figures_of_private_cells_refuse_a_study_that_has_none(kind: str, quick: pd.DataFrame) -> None:
+    with pytest.raises(UserError, match=r"none of its cells|nothing measured|no ε spent"):
+        draw(kind, quick[quick["accountant"] == ""], {})
+
+
+@pytest.mark.parametrize("kind", [kind for kind in FIGURES if kind not in OF_OTHER_FRAMES])
+def test_one_private_cell_is_enough(kind: str, quick: pd.DataFrame) -> None:
+    few = quick[quick["defense"].isin(["none", "gaussian-rdp-eps=1"]) & (quick["model"] == "mlp")]
+    figure, rows = draw(kind, few, {})
+    assert len(rows)
+    for ax in (ax for ax in figure.axes if ax.axison):
+        low, high = ax.get_xlim()
+        assert any(low <= tick <= high for tick in ax.get_xticks())
+
+
+def test_an_infinite_epsilon_gets_a_place_of_its_own(quick: pd.DataFrame) -> None:
+    endless = quick.copy()
+    where = (endless["metric"] == "epsilon_spent") & (endless["defense"] == "gaussian-zcdp-eps=1000")
+    endless.loc[where, "value"] = np.inf
+    figure, rows = draw("spent_epsilon", endless, {"model": "mlp"})
+    assert np.isinf(rows["measured"]).any()
+    assert "∞" in [tick.get_text() for tick in figure.axes[0].get_yticklabels()]
+    figure, rows = draw("spent_axis", endless, {"model": "mlp"})
+    assert np.isinf(rows["epsilon_spent"]).any()
+    assert encode(figure, "png")
+
+
+def test_cells_given_by_their_noise_are_left_out_over_the_claimed_epsilon_only(quick: pd.DataFrame) -> None:
+    by_noise = quick.assign(epsilon=quick["epsilon"].where(quick["accountant"] != "rdp"))
+    claimed, spent = (draw(kind, by_noise, {})[1] for kind in ("accuracy_loss", "spent_axis"))
+    assert "rdp" not in set(claimed["accountant"])
+    assert "rdp" in set(spent["accountant"])
+
+
+def test_accounting_is_explained_in_the_footnotes_and_the_studys_own_words_come_first(quick: pd.DataFrame) -> None:
+    figure, _ = draw("accuracy_loss", quick, {"notes": ["Said by the study."]})
+    notes = figure.get_supxlabel().replace("\n", " ")
+    assert "naive, advanced, zCDP (zero-out neighbours): shuffled batches; nominal ε of an accountant" in notes
+    assert "RDP (add/remove neighbours): Poisson batches" in notes
+    assert "Said by the study." in notes
+    table = quick.assign(accounting_note=np.where(quick["accountant"] == "rdp", "σ from the authors' table.", ""))
+    figure, _ = draw("accuracy_loss", table, {})
+    notes = figure.get_supxlabel().replace("\n", " ")
+    assert "RDP (add/remove neighbours): σ from the authors' table." in notes
+    assert "Poisson" not in notes
+
+
+def test_collapse_says_how_far_the_points_lie_from_one_curve(drawn: dict) -> None:
+    figure, rows = drawn["collapse"]
+    part = rows[(rows["model"] == "mlp") & (rows["metric"] == "accuracy_loss")]
+    assert part.sort_values("noise_multiplier")["curve"].is_monotonic_increasing
+    distance = np.sqrt(((part["measured"] - part["curve"]) ** 2).mean())
+    assert distance < 0.02
+    assert f"{distance:.3f} (MLP · accuracy loss)" in figure.get_supxlabel().replace("\n", " ")
+
+
+def test_pareto_takes_the_attack_that_is_strongest_undefended_and_its_best_points(
+    drawn: dict, quick: pd.DataFrame
+) -> None:
+    _, rows = drawn["pareto"]
+    assert set(rows["attack"]) == {"yeom"}
+    mlp = rows[rows["model"] == "mlp"]
+    for row in mlp[mlp["best"]].itertuples():
+        better = (mlp["test_accuracy"] > row.test_accuracy) & (mlp["measured"] < row.measured)
+        assert not better.any()
+    use, leak = pd.Series([0.1, 0.2, 0.2, 0.3]), pd.Series([0.0, 0.0, 0.1, 0.5])
+    assert undominated(use, leak).tolist() == [False, True, False, True]
+    weak = pd.DataFrame(
+        {"attack": ["a", "b", "b"], "mechanism": ["none", "none", "gaussian"], "value": [0.3, 0.2, 0.9]}
+    )
+    assert strongest(weak) == "a"
+
+
+def test_training_curves_are_means_over_repeats_with_students_interval(drawn: dict, histories: pd.DataFrame) -> None:
+    _, rows = drawn["training curve"]
+    row = rows[(rows["defense"] == "none") & (rows["epoch"] == 50) & (rows["metric"] == "test_accuracy")].iloc[0]
+    values = histories[(histories["defense"] == "none") & (histories["epoch"] == 50)]["test_accuracy"]
+    assert row["measured"] == pytest.approx(values.mean())
+    assert row["high"] - row["measured"] == pytest.approx(4.302652730 * values.std() / np.sqrt(3))
+    with pytest.raises(UserError, match="no cell is called 'gaussian-rdp-eps=2'; did you mean 'gaussian-rdp-eps="):
+        draw("training_curve", histories, {"defense": "gaussian-rdp-eps=2"})
+    single, rows = draw("training_curve", histories[histories["repeat"] == 0].drop(columns="epsilon_spent"), {})
+    assert len(single.axes) == 1
+    assert rows["low"].isna().all()
+
+
+def test_lambda_is_read_from_the_column_or_the_name(lambdas: pd.DataFrame, quick: pd.DataFrame) -> None:
+    named = lambdas[lambdas["l2"] > 0].copy()
+    named["defense"] = [f"l2-lambda={value:g}" for value in named.pop("l2")]
+    _, rows = draw("lambda_search", named, {"model": "mlp"})
+    assert sorted(set(rows["l2"])) == [1e-8, 1e-6, 1e-5, 1e-4, 1e-2]
+    with pytest.raises(UserError, match="its cells have no λ"):
+        draw("lambda_search", quick, {})
+
+
+def test_results_count_what_lies_inside_and_near(drawn: dict) -> None:
+    figure, rows = drawn["results beside print"]
+    notes = " ".join(text.get_text().replace("\n", " ") for text in figure.axes[0].texts)
+    loss = rows[(rows["metric"] == "accuracy_loss") & rows["published"].notna()]
+    assert f"accuracy loss {loss['inside'].sum()} of 44" in notes
+    assert (
+        f"within ±0.03 of print: {((loss['measured'] - loss['published']).abs() <= 0.03 + 1e-9).sum()} of 44" in notes
+    )
+    exposed = rows[rows["metric"] == "members_exposed"]
+    assert set(exposed["setting"].str.extract("counting=([a-z_]+)")[0]) == {"all_runs"}
+
+
+# ---------------------------------------------------------------------------------- nothing on top of anything
+def boxes(figure: Any) -> list[tuple[str, np.ndarray]]:
+    """(words, [x0, y0, x1, y1] in pixels) of every text and legend, as it is drawn."""
+    figure.set_dpi(100)
+    canvas = FigureCanvasAgg(figure)
+    figure.draw_without_rendering()
+    renderer = canvas.get_renderer()
+    texts = [t for t in (figure._suptitle, figure._supxlabel) if t is not None]
+    found = [("legend", legend.get_window_extent(renderer)) for legend in figure.legends]
+    for ax in figure.axes:
+        if ax.axison:
+            texts += [ax.title, ax._left_title, ax.xaxis.label, ax.yaxis.label]
+            for axis in (ax.xaxis, ax.yaxis):
+                shown = axis.get_tick_params()[f"label{'bottom' if axis is ax.xaxis else 'left'}"]
+                low, high = sorted(axis.get_view_interval())
+                ticks = [t for t in axis.get_major_ticks() if low <= t.get_loc() <= high] if shown else []
+                texts += [tick.label1 for tick in ticks]
+        texts += ax.texts
+    found += [(t.get_text(), t.get_window_extent(renderer)) for t in texts if t.get_text().strip() and t.get_visible()]
+    return [(words, np.array([box.x0, box.y0, box.x1, box.y1])) for words, box in found]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_no_words_overlap_or_leave_the_page(case: str, drawn: dict) -> None:
+    figure, _ = drawn[case]
+    words, corners = zip(*boxes(figure), strict=True)
+    x0, y0, x1, y1 = np.array(corners).T
+    width, height = figure.bbox.size
+    slack = 1.5  # pixels: boxes include room that letters do not fill
+    outside = (x0 < -slack) | (y0 < -slack) | (x1 > width + slack) | (y1 > height + slack)
+    assert not outside.any(), [words[i] for i in np.flatnonzero(outside)]
+    over = (np.minimum(x1[:, None], x1) - np.maximum(x0[:, None], x0) > slack) & (
+        np.minimum(y1[:, None], y1) - np.maximum(y0[:, None], y0) > slack
+    )
+    clashes = [(words[i], words[j]) for i, j in np.argwhere(np.triu(over, 1))]
+    assert not clashes
+
+
+def test_the_roc_says_where_there_are_too_few_records_and_gives_the_rates_of_the_metrics(
+    drawn: dict, scores: pd.DataFrame
+) -> None:
+    figure, rows = drawn["roc"]
+    assert "Too few records for 0.1 %" in figure.get_supxlabel()
+    own = scores[(scores["attack"] == "lira") & (scores["defense"] == "none")]
+    member, score = (own[column].to_numpy().reshape(3, -1) for column in ("member", "score"))
+    values = score[:, member[0]], score[:, ~member[0]]
+    for row in rows[(rows["attack"] == "lira") & (rows["defense"] == "none")].itertuples():
+        assert row.measured == tpr_at_fpr(*values, row.fpr).value
+    assert (rows["low"] <= rows["measured"]).all()
+    assert (rows["measured"] <= rows["high"]).all()
+
+
+def test_attacks_without_scores_are_refused_with_the_nearest(scores: pd.DataFrame) -> None:
+    with pytest.raises(UserError, match=r"no scores of 'lyra' .*did you mean 'lira'"):
+        draw("roc", scores, {"attack": "lyra"})
+
+
+def test_a_bound_above_what_was_spent_is_counted_and_no_other(drawn: dict, audited: pd.DataFrame) -> None:
+    figure, rows = drawn["claimed and measured"]
+    assert "None exceeds what was spent." in " ".join(figure.get_supxlabel().split())
+    broken = audited.copy()
+    where = (broken["metric"] == "epsilon_lower_bound") & (broken["defense"] == "gaussian-rdp-eps=1")
+    broken.loc[where, "value"] = 9.0
+    figure, rows = draw("claimed_measured", broken, {})
+    assert "2 above what was spent, in red" in " ".join(figure.get_supxlabel().split())  # one in each model
+    assert (rows["measured"] > rows["epsilon_spent"]).sum() == 2
+
+
+def test_a_study_without_audit_has_nothing_to_compare(quick: pd.DataFrame) -> None:
+    with pytest.raises(UserError, match="valid is a study with key 'audit'"):
+        draw("claimed_measured", quick, {})

@@ -1,0 +1,77 @@
+"""The papers' prints in our words."""
+
+import pandas as pd
+import pytest
+
+from dp_leakage.figures.published import KEYS, comparable, map_published
+
+TABLES = {
+    "table5": ("cifar100", "softmax_regression"),
+    "table6": ("purchase100", "softmax_regression"),
+    "table7": ("cifar100", "mlp"),
+}
+GRID = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 50, 100, 500, 1000]
+
+
+@pytest.fixture(scope="module")
+def mapped(printed: pd.DataFrame) -> pd.DataFrame:
+    return map_published(printed)
+
+
+def test_every_printed_row_is_mapped_or_says_why_not(mapped: pd.DataFrame, printed: pd.DataFrame) -> None:
+    assert set(mapped["row"]) == set(printed.index)
+    assert mapped["reason"].map(type).eq(str).all()
+    fits = mapped[mapped["reason"] == ""]
+    assert (fits[["dataset", "model", "mechanism", "metric"]] != "").all(axis=None)
+    assert fits["epsilon"].isna().eq(fits["mechanism"] == "none").all()
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_row_of_tables_5_to_7_can_be_compared(table: str, mapped: pd.DataFrame) -> None:
+    rows = mapped[mapped["artefact"] == table]
+    assert (rows["reason"] == "").all()
+    assert set(zip(rows["dataset"], rows["model"], strict=True)) == {TABLES[table]}
+    private = rows[rows["mechanism"] == "gaussian"]
+    for accountant in ("naive", "advanced", "zcdp", "rdp"):
+        of = private[private["accountant"] == accountant]
+        assert sorted(of.loc[of["metric"] == "accuracy_loss", "epsilon"]) == GRID
+        for counting in ("mean", "all_runs"):
+            for fpr in ("0.01", "0.02", "0.05"):
+                setting = f"attack=yeom;counting={counting};fpr={fpr}"
+                assert sorted(of.loc[of["setting"] == setting, "epsilon"]) == GRID
+    baseline = rows[rows["mechanism"] == "none"]
+    assert len(baseline) == 2 * 3
+
+
+def test_values_read_by_eye_in_the_paper_arrive_where_they_belong(printed: pd.DataFrame) -> None:
+    found = comparable(printed).set_index([*KEYS])["published"]
+
+    def value(*key: object) -> float:
+        return found.loc[key]
+
+    lr = ("cifar100", "softmax_regression")
+    assert value(*lr, "gaussian", "naive", "example", 100.0, "accuracy_loss", "") == 0.48
+    assert (
+        value(*lr, "gaussian", "rdp", "example", 1000.0, "members_exposed", "attack=yeom;counting=mean;fpr=0.05") == 530
+    )
+    assert (
+        value("cifar100", "mlp", "gaussian", "rdp", "example", 1000.0, "membership_advantage", "attack=yeom") == 0.399
+    )
+    assert value("purchase100", "mlp", "gaussian", "advanced", "example", 1000.0, "accuracy_loss", "") == 0.702
+
+
+def test_where_table_and_text_print_the_same_number_the_table_is_compared(printed: pd.DataFrame) -> None:
+    found = comparable(printed)
+    loss = found[
+        (found["dataset"] == "purchase100") & (found["metric"] == "accuracy_loss") & (found["epsilon"] == 1000)
+    ]
+    naive = loss[(loss["model"] == "softmax_regression") & (loss["accountant"] == "naive")]
+    assert naive["artefact"].tolist() == ["table6"]
+    assert naive["published"].tolist() == [0.12]
+    assert not found.duplicated(KEYS).any()
+
+
+def test_rows_of_other_papers_are_not_taken_for_ours(printed: pd.DataFrame) -> None:
+    foreign = printed.head(1).assign(paper="other2020", dataset="Adult")
+    assert map_published(foreign)["reason"].tolist() == ["dataset 'Adult' is not part of this workflow"]
+    assert comparable(foreign).empty

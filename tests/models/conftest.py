@@ -1,0 +1,5 @@
+"""One thread, as in every training process: two are slower as soon as a neighbour is busy."""
+
+import torch
+
+torch.set_num_threads(1)

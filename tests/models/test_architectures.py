@@ -1,0 +1,53 @@
+import pytest
+
+from dp_leakage.errors import UserError
+from dp_leakage.models.architectures import ARCHITECTURES, build
+from dp_leakage.models.layers import Conv2d, Dropout, Linear, Sigmoid
+
+
+def test_the_papers_networks_have_their_layers():
+    assert [layer for layer in build("mlp", (50,), 100) if isinstance(layer, Linear)] == [
+        Linear(50, 256),
+        Linear(256, 256),
+        Linear(256, 100),
+    ]
+    lenet = build("lenet", (1, 28, 28), 10)
+    assert [layer for layer in lenet if isinstance(layer, Conv2d)] == [
+        Conv2d(1, 6, 5, padding=2),
+        Conv2d(6, 16, 5),
+    ]
+    assert [layer for layer in lenet if isinstance(layer, Linear)] == [
+        Linear(400, 120),
+        Linear(120, 84),
+        Linear(84, 10),
+    ]
+    assert sum(isinstance(layer, Conv2d) for layer in build("cnn", (3, 32, 32), 10)) == 3
+    assert sum(isinstance(layer, Conv2d | Linear) for layer in build("cnn_small", (1, 28, 28), 10)) == 4
+
+
+def test_settings_reach_the_layers():
+    layers = build("mlp", (8,), 3, hidden=[5], activation="sigmoid", dropout=0.2)
+    assert layers == (Linear(8, 5), Sigmoid(), Dropout(0.2), Linear(5, 3))
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_without_dropout_no_dropout_layer_remains(name):
+    shape = (1, 28, 28)
+    assert not any(isinstance(layer, Dropout) for layer in build(name, shape, 10))
+    assert any(isinstance(layer, Dropout) for layer in build(name, shape, 10, dropout=0.2))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "settings", "message"),
+    [
+        (("mpl", (8,), 3), {}, "did you mean 'mlp'"),
+        (("mlp", (8,), 3), {"hiden": [4]}, "did you mean 'hidden'"),
+        (("mlp", (8,), 3), {"activation": "rleu"}, "did you mean 'relu'"),
+        (("mlp", (8,), 3), {"dropout": 1.0}, r"\[0, 1\)"),
+        (("lenet", (50,), 3), {}, "needs images"),
+        (("cnn", (1, 4, 4), 3), {}, "too small"),
+    ],
+)
+def test_what_cannot_be_built_is_refused_in_a_sentence(arguments, settings, message):
+    with pytest.raises(UserError, match=message):
+        build(*arguments, **settings)

@@ -1,0 +1,143 @@
+"""von Mises–Fisher rows. Each z-score and p-value below raises a false alarm with probability under 1e-5."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from scipy.special import ive
+
+from dp_leakage.privacy.noise import sample_vmf, sphere_coordinate, vmf_cosines
+
+DIMENSIONS = [2, 3, 10, 100, 10_000, 1_000_000]
+CONCENTRATIONS = [0.0, 0.5, 25.0, 250.0, 1e4, 1e6]
+Z, P = 4.5, 1e-5
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def unit_rows(n, dimension, dtype=torch.float64, seed=1):
+    rows = torch.randn(n, dimension, dtype=dtype, generator=generator(seed))
+    return rows / rows.norm(dim=1, keepdim=True)
+
+
+def mean_cosine(dimension, kappa):
+    """The Bessel ratio by its continued fraction; scipy's ive underflows at large d and small κ."""
+    ratio = 0.0
+    for k in range(int(10 * np.sqrt(kappa)) + 200, -1, -1):
+        ratio = kappa / (dimension + 2 * k + kappa * ratio)
+    return ratio
+
+
+def z_score(draws, mean):
+    return abs(draws.mean() - mean) / (draws.std() / np.sqrt(len(draws)))
+
+
+@pytest.mark.parametrize("dimension", DIMENSIONS)
+@pytest.mark.parametrize("kappa", CONCENTRATIONS)
+def test_cosines_have_the_bessel_ratio_as_mean_and_the_right_second_moment(dimension, kappa):
+    cosine, sine = (x.numpy() for x in vmf_cosines(dimension, kappa, (60_000,), generator()))
+    np.testing.assert_allclose(cosine**2 + sine**2, 1, atol=1e-12)
+    assert np.all(sine >= 0)
+    mean = mean_cosine(dimension, kappa)
+    assert z_score(cosine, mean) < Z
+    spread = (dimension - 1) * mean / kappa if kappa else (dimension - 1) / dimension
+    assert z_score(sine**2, spread) < Z
+
+
+def test_the_continued_fraction_agrees_with_scipys_bessel_functions():
+    for dimension, kappa in [(2, 0.5), (10, 25.0), (100, 250.0)]:
+        assert mean_cosine(dimension, kappa) == pytest.approx(ive(dimension / 2, kappa) / ive(dimension / 2 - 1, kappa))
+
+
+@pytest.mark.parametrize(("dimension", "kappa"), [(2, 0.7), (3, 5.0), (10, 25.0), (80, 250.0)])
+def test_rows_are_distributed_as_scipys(dimension, kappa):
+    mean = unit_rows(1, dimension)[0]
+    ours = sample_vmf(mean.expand(8_000, -1), kappa, generator(2)).numpy()
+    theirs = stats.vonmises_fisher(mean.numpy(), kappa).rvs(8_000, random_state=3)
+    directions = [mean.numpy(), *np.random.default_rng(0).normal(size=(3, dimension))]
+    for direction in directions:
+        assert stats.ks_2samp(ours @ direction, theirs @ direction).pvalue > P
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 63, 64, 1_000])
+@pytest.mark.parametrize("kappa", [0.0, 3.0, 1e6])
+def test_float32_rows_are_of_unit_length_and_as_far_from_their_own_means_as_they_should_be(dimension, kappa):
+    means = unit_rows(3_000, dimension, torch.float32)
+    draws = sample_vmf(means, kappa, generator(4))
+    assert draws.dtype == torch.float32
+    assert draws.shape == means.shape
+    assert (draws.double().norm(dim=1) - 1).abs().max() < 5e-6
+    distance = (draws.double() - means.double()).square().sum(1).numpy() / 2  # 1 − cosine, without cancelling
+    assert z_score(distance, 1 - mean_cosine(dimension, kappa)) < Z + 5e-7 / (distance.std() / np.sqrt(3_000))
+
+
+def test_the_tangent_is_uniform_and_independent_of_the_cosine():
+    mean = unit_rows(1, 4)[0]
+    draws = sample_vmf(mean.expand(20_000, -1), 2.0, generator(5))
+    cosine = draws @ mean
+    tangent = draws - cosine[:, None] * mean
+    tangent /= tangent.norm(dim=1, keepdim=True)
+    basis = torch.linalg.svd(mean[None])[2][1:]
+    coordinate = (tangent @ basis[0]).numpy()
+    assert stats.kstest(coordinate, stats.uniform(-1, 2).cdf).pvalue > P  # Archimedes: uniform on the sphere of R³
+    assert abs(stats.spearmanr(coordinate, cosine.numpy()).statistic) < Z / np.sqrt(20_000)
+
+
+def test_each_row_may_have_its_own_concentration():
+    kappa = torch.tensor([0.0, 10.0, 1e4], dtype=torch.float64).repeat_interleave(4_000)
+    means = unit_rows(1, 20)[0].expand(12_000, -1)
+    cosine = (sample_vmf(means, kappa, generator(6)) @ means[0]).view(3, -1).numpy()
+    for row, value in zip(cosine, (0.0, 10.0, 1e4), strict=True):
+        assert z_score(row, mean_cosine(20, value)) < Z
+
+
+def test_rows_are_independent_of_each_other():
+    means = unit_rows(1, 30)[0].expand(2, -1)
+    pairs = torch.stack([sample_vmf(means, 5.0, generator(seed)) for seed in range(2_000)])
+    products = (pairs[:, 0] * pairs[:, 1]).sum(1).numpy()
+    assert z_score(products, mean_cosine(30, 5.0) ** 2) < Z
+
+
+def test_a_single_vector_is_a_single_row():
+    mean = unit_rows(1, 100, torch.float32)
+    one = sample_vmf(mean[0], 7.0, generator(7))
+    assert one.shape == (100,)
+    torch.testing.assert_close(one, sample_vmf(mean, 7.0, generator(7))[0])
+
+
+@given(st.integers(2, 300), st.floats(-3, 8).map(lambda x: 10**x), st.integers(0, 2**32))
+@settings(max_examples=50, deadline=None)
+def test_equal_generators_give_equal_finite_rows(dimension, kappa, seed):
+    means = unit_rows(5, dimension, torch.float32, seed=2**33)
+    first, again = (sample_vmf(means, kappa, generator(seed)) for _ in range(2))
+    assert torch.equal(first, again)
+    assert first.isfinite().all()
+    assert (first.double().norm(dim=1) - 1).abs().max() < 5e-6
+
+
+@pytest.mark.parametrize("dimension", [2, 64, 1_000])
+def test_a_gaussian_along_the_mean_itself_gives_a_finite_draw(dimension):
+    means = unit_rows(5, dimension, torch.float32)
+    assert sample_vmf(means, 10.0, generator(1)).isfinite().all()  # drawn from the very stream that made the means
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 5, 1_000, 10**7])
+def test_a_sphere_coordinate_is_beta_distributed(dimension):
+    s, c = (x.numpy() for x in sphere_coordinate(dimension, (20_000,), generator(8)))
+    np.testing.assert_allclose(s**2 + c**2, 1, atol=1e-12)
+    half = (dimension - 1) / 2
+    assert stats.kstest((1 + s) / 2, stats.beta(half, half).cdf).pvalue > P
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dimension", DIMENSIONS)
+@pytest.mark.parametrize("kappa", [0.5, 25.0, 1e4, 1e6])
+def test_cosines_over_millions_of_draws(dimension, kappa):
+    cosine, sine = (x.numpy() for x in vmf_cosines(dimension, kappa, (4_000_000,), generator(9)))
+    mean = mean_cosine(dimension, kappa)
+    assert z_score(cosine, mean) < Z
+    assert z_score(sine**2, (dimension - 1) * mean / kappa) < Z

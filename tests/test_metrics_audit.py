@@ -1,0 +1,51 @@
+"""Bounds from canary scores: an exact randomised response is never exceeded but at the stated rate, and is found."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dp_leakage.metrics.audit import measure_audit
+
+
+def responses(epsilon, models=40, places=50, seed=0):
+    """Scores whose sign is each coin, told truly with probability e^ε/(1 + e^ε): ε-DP and no better."""
+    rng = np.random.default_rng(seed)
+    held = rng.random((models, places)) < 0.5
+    true = rng.random(held.shape) < 1 / (1 + np.exp(-epsilon))
+    size = rng.random(held.shape)
+    return pd.DataFrame(
+        {
+            "repeat": np.repeat(np.arange(models), places),
+            "canary": "natural",
+            "place": np.tile(np.arange(places), models),
+            "held": held.ravel(),
+            "score": np.where(held == true, size, -size).ravel(),
+        }
+    )
+
+
+def bounds(frame, comparisons=1):
+    rows = measure_audit(frame, 0.0, 0.5, comparisons, False, 0)
+    return {row["setting"].split("design=")[1].split(";")[0]: row["value"] for row in rows}
+
+
+def test_one_run_finds_most_of_a_known_epsilon_and_more_comparisons_find_less():
+    found = bounds(responses(2.0))
+    assert 1.6 < found["one_run"] <= 2.0
+    assert bounds(responses(2.0), 1000)["one_run"] < found["one_run"]
+
+
+def test_trials_find_something_across_many_models():
+    assert 0.5 < bounds(responses(4.0, models=400, places=2))["trials"] <= 4.0
+
+
+@pytest.mark.parametrize("design", ["one_run", "trials"])
+def test_a_true_claim_is_exceeded_at_the_stated_rate_at_most(design):
+    """Of 200 audits at 95 %, more than 21 above the truth happen once in 1,000 runs."""
+    found = [bounds(responses(1.0, models=20, places=10, seed=seed))[design] for seed in range(200)]
+    assert np.sum(np.array(found) > 1.0) <= 21
+
+
+def test_too_few_models_on_one_side_state_nothing():
+    assert set(bounds(responses(1.0, models=2))) <= {"one_run", "trials"}
+    assert set(bounds(responses(1.0, models=1))) == {"one_run"}

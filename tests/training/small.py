@@ -1,0 +1,56 @@
+"""Small data and architectures that the trainer's tests share."""
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from dp_leakage.models.architectures import build
+from dp_leakage.models.layers import AvgPool2d, Conv2d, Flatten, Layers, Linear, MaxPool2d, SiLU, Tanh
+from dp_leakage.training import trainer
+from dp_leakage.training.settings import TrainingSettings
+from dp_leakage.training.trainer import EnsembleTraining
+
+CLASSES = 5
+SHAPES = {
+    "softmax_regression": (12,),
+    "mlp": (12,),
+    "lenet": (1, 28, 28),
+    "cnn": (2, 16, 16),
+    "cnn_small": (1, 10, 10),
+    "mixed": (2, 11, 13),
+}
+SETTINGS = TrainingSettings("sgd", 0.1, epochs=1, batch_size=8)
+
+
+def layers_of(name: str, **settings: object) -> Layers:
+    """An architecture of the registry, or ``mixed``: strides, odd sides, and the layers that no architecture uses."""
+    if name == "mixed":
+        convolutions = (Conv2d(2, 3, 3, stride=2, padding=1), Tanh(), MaxPool2d(2), Conv2d(3, 4, 2), AvgPool2d(2))
+        return (*convolutions, Flatten(), SiLU(), Linear(4, CLASSES))
+    if name == "mlp":
+        settings = {"hidden": (20, 16)} | settings
+    return build(name, SHAPES[name], CLASSES, **settings)
+
+
+def data_of(name: str, n: int = 40, dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(5)
+    x = torch.randn(n, *SHAPES[name], generator=generator).to(dtype)
+    return x, torch.randint(0, CLASSES, (n,), generator=generator)
+
+
+def subsets_of(n: int, models: int, size: int | None = None) -> Tensor:
+    generator = torch.Generator().manual_seed(6)
+    return torch.stack([torch.randperm(n, generator=generator)[: size or n] for _ in range(models)])
+
+
+def started(layers, x, y, subsets, seeds, mechanism=None, **settings) -> EnsembleTraining:
+    """A training at epoch 0, not in inference mode."""
+    return trainer.start(layers, x, y, subsets, seeds, replace(SETTINGS, **settings), mechanism)
+
+
+def take(training: EnsembleTraining, batches: list[list[Tensor]]) -> None:
+    """One step for each list of batches (a tensor of rows per model)."""
+    training.draw = lambda: [[[rows] for rows in of_model] for of_model in zip(*batches, strict=True)]
+    with torch.inference_mode():
+        training.run_epoch()

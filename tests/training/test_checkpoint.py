@@ -1,0 +1,150 @@
+import multiprocessing
+import os
+import random
+import signal
+import time
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from small import data_of, layers_of, subsets_of
+
+from dp_leakage.errors import UserError
+from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.training.checkpoint import Checkpoint
+from dp_leakage.training.settings import TrainingSettings
+from dp_leakage.training.trainer import train
+
+NOISY = Mechanism("poisson", noise_multiplier=0.5)
+ADAM = TrainingSettings("adam", 0.01, epochs=40, batch_size=8, evaluate_every=3)
+MOMENTUM = TrainingSettings("sgd", 0.05, momentum=0.9, epochs=40, batch_size=8, evaluate_every=3)
+
+
+def train_small(settings, mechanism, checkpoint=None, on_epoch=None):
+    x, y = data_of("mlp")
+    return train(
+        layers_of("mlp", dropout=0.2),
+        x,
+        y,
+        subsets_of(40, 2, 30),
+        [3, 4],
+        settings,
+        mechanism,
+        evaluate_on=torch.arange(40),
+        checkpoint=checkpoint,
+        on_epoch=on_epoch,
+    )
+
+
+def train_and_save(settings, mechanism, folder):
+    models, history = train_small(settings, mechanism, Checkpoint(folder / "checkpoint", "cell", 0))
+    save_file(models.tensors(), folder / "models.part", {"history": repr(history)})
+    (folder / "models.part").rename(folder / "models")
+
+
+def kill_at_random_moments(settings, mechanism, folder, kills):
+    """Starts the training again and again, each time killed (-9) at some moment, then lets it finish."""
+    fork = multiprocessing.get_context("fork")
+    begin = time.monotonic()
+    train_and_save(settings, mechanism, folder)
+    duration = time.monotonic() - begin
+    undisturbed = (folder / "models").read_bytes()
+    for name in ("models", "checkpoint"):
+        (folder / name).unlink()
+    moments = random.Random(1)
+    killed = 0
+    while killed < kills:
+        process = fork.Process(target=train_and_save, args=(settings, mechanism, folder))
+        process.start()
+        process.join(moments.uniform(0, duration / 3))
+        if process.is_alive():
+            os.kill(process.pid, signal.SIGKILL)
+            killed += 1
+        process.join()
+        if (folder / "models").exists():
+            assert (folder / "models").read_bytes() == undisturbed
+            for name in ("models", "checkpoint"):
+                (folder / name).unlink()
+    train_and_save(settings, mechanism, folder)
+    assert (folder / "models").read_bytes() == undisturbed
+
+
+@pytest.mark.parametrize(
+    ("settings", "mechanism"),
+    [
+        (ADAM, NOISY),
+        (MOMENTUM, None),
+        (ADAM, Mechanism(bound="normalise", noise="vmf", kappa=30.0, block="layer")),
+    ],
+    ids=["gaussian", "none", "vmf"],
+)
+def test_a_training_killed_at_twenty_random_moments_gives_the_same_bytes(settings, mechanism, tmp_path):
+    kill_at_random_moments(settings, mechanism, tmp_path, kills=20)
+
+
+@pytest.mark.faults
+def test_a_training_killed_a_thousand_times_gives_the_same_bytes(tmp_path):
+    kill_at_random_moments(ADAM, NOISY, tmp_path, kills=1000)
+
+
+class Stop(Exception):
+    pass
+
+
+def stop_after(epochs):
+    def on_epoch(epoch):
+        if epoch == epochs:
+            raise Stop
+
+    return on_epoch
+
+
+def test_a_training_goes_on_from_where_it_was_and_not_from_the_start(tmp_path):
+    done = []
+    with pytest.raises(Stop):
+        train_small(ADAM, NOISY, Checkpoint(tmp_path / "c", "cell", 0), stop_after(25))
+    models, history = train_small(ADAM, NOISY, Checkpoint(tmp_path / "c", "cell", 0), done.append)
+    assert done == list(range(26, 41))
+    undisturbed, its_history = train_small(ADAM, NOISY)
+    assert history == its_history
+    assert all(torch.equal(models.parameters[name], value) for name, value in undisturbed.parameters.items())
+
+
+def test_nothing_is_saved_before_the_interval_has_passed(tmp_path):
+    train_small(ADAM, NOISY, Checkpoint(tmp_path / "c", "cell", 3600))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_checkpoint_of_another_cell_or_code_is_refused_by_name(tmp_path):
+    with pytest.raises(Stop):
+        train_small(ADAM, NOISY, Checkpoint(tmp_path / "c", "cell", 0), stop_after(2))
+    with pytest.raises(UserError, match=r"/c belongs to another cell or another version of the code"):
+        train_small(ADAM, NOISY, Checkpoint(tmp_path / "c", "other cell", 0))
+
+
+@pytest.mark.parametrize("damage", ["cut short", "not a checkpoint", "empty", "flipped"])
+def test_a_damaged_checkpoint_is_refused_by_name(damage, tmp_path):
+    path = tmp_path / "c"
+    with pytest.raises(Stop):
+        train_small(ADAM, NOISY, Checkpoint(path, "cell", 0), stop_after(2))
+    whole = path.read_bytes()
+    flipped = whole[:-100] + bytes([whole[-100] ^ 1]) + whole[-99:]
+    path.write_bytes(
+        {"cut short": whole[:-9], "not a checkpoint": b"hello" * 99, "empty": b"", "flipped": flipped}[damage]
+    )
+    with pytest.raises(UserError, match=r"checkpoint .*/c .*delete it"):
+        train_small(ADAM, NOISY, Checkpoint(path, "cell", 0))
+
+
+def test_divergence_names_the_epoch_and_the_cause_and_leaves_the_last_good_state(tmp_path):
+    x, y = data_of("softmax_regression")
+    settings = TrainingSettings("sgd", 3e5, epochs=60, batch_size=8, l2=1e-3)
+    checkpoint = Checkpoint(tmp_path / "c", "cell", 3600)
+    with pytest.raises(
+        UserError, match=r"diverged in epoch \d+ of 60: learning_rate 300000 is likely too high"
+    ) as error:
+        train(layers_of("softmax_regression"), x, y, subsets_of(40, 2), [1, 2], settings, checkpoint=checkpoint)
+    epoch = int(str(error.value).split("epoch ")[1].split()[0])
+    tensors, facts = Checkpoint(tmp_path / "c", "cell", 3600).load()
+    assert facts["epoch"] == epoch - 1 >= 1
+    assert bool(tensors["parameters"].isfinite().all())

@@ -1,0 +1,79 @@
+"""A model's bits do not depend on the other models of its ensemble."""
+
+import pytest
+import torch
+from small import SETTINGS, SHAPES, data_of, layers_of, subsets_of
+
+from dp_leakage.models.products import takes_one_at_a_time
+from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.training.settings import TrainingSettings
+from dp_leakage.training.trainer import train
+
+ADAM = TrainingSettings("adam", 0.01, epochs=2, batch_size=8)
+SEEDS = [11, 7, 23, 5]
+
+
+def alone_and_together(layers, x, y, subsets, mechanism, settings=ADAM, **arguments):
+    together, history = train(layers, x, y, subsets, SEEDS, settings, mechanism, **arguments)
+    for k, seed in enumerate(SEEDS):
+        alone, own_history = train(layers, x, y, subsets[k : k + 1], [seed], settings, mechanism, **arguments)
+        for name, value in alone.parameters.items():
+            assert torch.equal(value[0], together.parameters[name][k]), name
+        without_model = [{key: row[key] for key in row if key != "model"} for row in history if row["model"] == k]
+        assert str(without_model) == str([{key: row[key] for key in row if key != "model"} for row in own_history])
+
+
+@pytest.mark.parametrize("sampler", ["shuffle", "poisson", "wor"])
+@pytest.mark.parametrize("name", SHAPES)
+def test_alone_and_in_an_ensemble_bit_for_bit(name, sampler):
+    x, y = data_of(name)
+    alone_and_together(layers_of(name), x, y, subsets_of(40, 4, 30), Mechanism(sampler, noise_multiplier=0.5))
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        None,
+        Mechanism(unit="batch", noise_multiplier=0.1),
+        Mechanism("class_poisson", unit="class", noise_multiplier=0.1),
+        *(
+            Mechanism("wor", bound="normalise", noise="vmf", kappa=50.0, block=block)
+            for block in ("whole", "layer", "row", "sum")
+        ),
+    ],
+    ids=lambda m: "none" if m is None else f"{m.unit} {m.noise} {m.block}",
+)
+def test_also_with_dropout_and_every_kind_of_step(mechanism):
+    x, y = data_of("mlp")
+    alone_and_together(layers_of("mlp", dropout=0.3), x, y, subsets_of(40, 4, 30), mechanism)
+
+
+@pytest.mark.parametrize(("features", "hidden", "classes"), [(50, (), 100), (50, (256, 256), 100), (600, (), 100)])
+def test_at_the_sizes_of_the_studies(features, hidden, classes):
+    """Here batched products (lanes of several models) and oneDNN come in, as the tiny layers above never need them."""
+    from dp_leakage.models.architectures import build
+
+    layers = build("mlp", (features,), classes, hidden=hidden)
+    assert takes_one_at_a_time(torch.empty(classes, features)) == (features == 600)
+    generator = torch.Generator().manual_seed(0)
+    x, y = torch.randn(1100, features, generator=generator), torch.randint(0, classes, (1100,), generator=generator)
+    settings = TrainingSettings("adam", 0.01, epochs=1, batch_size=200)
+    for sampler in ("shuffle", "poisson"):
+        alone_and_together(layers, x, y, subsets_of(1100, 4, 1010), Mechanism(sampler, noise_multiplier=0.5), settings)
+
+
+def test_seeds_and_roles_have_streams_of_their_own():
+    x, y = data_of("mlp")
+    layers, subsets = layers_of("mlp"), subsets_of(40, 1)
+    first, _ = train(layers, x, y, subsets, [1], SETTINGS, Mechanism(noise_multiplier=0.5))
+    other, _ = train(layers, x, y, subsets, [2], SETTINGS, Mechanism(noise_multiplier=0.5))
+    silent, _ = train(layers, x, y, subsets, [1], SETTINGS, Mechanism(noise="none"))
+    assert not torch.equal(first.parameters["0.weight"], other.parameters["0.weight"])
+    assert not torch.equal(first.parameters["0.weight"], silent.parameters["0.weight"])
+    # With a step too short to matter what is left is the start: noise and batches do not disturb its stream.
+    still = TrainingSettings("sgd", 1e-30, epochs=1, batch_size=8)
+    starts = [
+        train(layers, x, y, subsets, [1], still, mechanism)[0].parameters["0.weight"]
+        for mechanism in (None, Mechanism("poisson", noise_multiplier=0.5))
+    ]
+    assert torch.equal(*starts)

@@ -1,0 +1,117 @@
+"""Von Mises-Fisher noise in the step: the right vectors, scaled, with the right concentration."""
+
+import pytest
+import torch
+from scipy.special import ive
+from small import SHAPES, data_of, layers_of, started, subsets_of, take
+
+from dp_leakage.models.layers import initial_parameters
+from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.training.directional import add_directed, add_directed_examples
+from dp_leakage.training.record import backpropagate
+
+BATCH, CLIP = 6, 0.8
+BLOCKS = ("whole", "layer", "row")
+NO_NOISE = 1e18  # concentration at which a draw is its mean to float64's precision
+
+
+def example_gradients(name, n=BATCH):
+    """A record of one model in float64 and its per-example gradients as blocks: name → (n, rows, d)."""
+    layers = layers_of(name)
+    start = initial_parameters(layers, torch.Generator().manual_seed(0))
+    parameters = {key: value[None].double() for key, value in start.items()}
+    x, y = data_of(name, n, torch.float64)
+    record = backpropagate(layers, parameters, x[None], y[None])
+    return record, parameters, {part.name: part.rows()[0] for part in record.parts}
+
+
+def unit_sum(rows, block):
+    """Σ over examples of the unit vectors, from the formed gradients; name → (rows, d)."""
+    if block == "row":
+        return {key: torch.nan_to_num(value / value.norm(dim=2, keepdim=True)).sum(0) for key, value in rows.items()}
+    lengths = {key: value.flatten(1).norm(dim=1) for key, value in rows.items()}
+    if block == "whole":
+        whole = torch.stack(list(lengths.values())).norm(dim=0)
+        lengths = dict.fromkeys(lengths, whole)
+    return {key: (value / lengths[key][:, None, None]).sum(0) for key, value in rows.items()}
+
+
+def as_rows(parameters, layer):
+    return torch.cat([parameters[f"{layer}.weight"][0].flatten(1), parameters[f"{layer}.bias"][0][:, None]], 1)
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+@pytest.mark.parametrize("name", SHAPES)
+def test_without_noise_it_is_the_sum_of_the_examples_unit_vectors(name, block):
+    record, parameters, rows = example_gradients(name)
+    total = {key: torch.zeros_like(value) for key, value in parameters.items()}
+    add_directed_examples(record, block, NO_NOISE, 0.5, total, torch.Generator().manual_seed(1))
+    for layer, expected in unit_sum(rows, block).items():
+        directed = rows[layer].norm(dim=2).min(0).values > 0  # rows with a dead ReLU get a random direction
+        chosen = directed if block == "row" else slice(None)
+        torch.testing.assert_close(as_rows(total, layer)[chosen], 0.5 * expected[chosen], rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+@pytest.mark.parametrize("name", ["mlp", "mixed"])
+def test_without_noise_a_formed_gradient_becomes_its_own_unit_vectors(name, block):
+    _, parameters, rows = example_gradients(name, 1)
+    vector, total = {}, {key: torch.zeros_like(value) for key, value in parameters.items()}
+    for layer, value in rows.items():
+        vector[f"{layer}.weight"] = value[0, :, :-1].reshape(parameters[f"{layer}.weight"].shape)
+        vector[f"{layer}.bias"] = value[:, :, -1]
+    add_directed(vector, block, NO_NOISE, 0.5, total, torch.Generator().manual_seed(1))
+    for layer, expected in unit_sum(rows, block).items():
+        chosen = rows[layer][0].norm(dim=1) > 0 if block == "row" else slice(None)
+        torch.testing.assert_close(as_rows(total, layer)[chosen], 0.5 * expected[chosen], rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_draws_keep_the_share_of_the_mean_that_the_concentration_says(block):
+    """E X = A_d(κ) μ with the Bessel ratio A_d, so the draws' projection on Σμ averages A_d(κ)‖Σμ‖² per block."""
+    kappa, draws = 300.0, 300
+    record, parameters, rows = example_gradients("mlp")
+    means = unit_sum(rows, block)
+    blocks = {
+        "whole": lambda: [torch.cat([mean.flatten() for mean in means.values()])],
+        "layer": lambda: [mean.flatten() for mean in means.values()],
+        "row": lambda: [row for mean in means.values() for row in mean],
+    }[block]()
+    expected = sum(float(m @ m) * ive(len(m) / 2, kappa) / ive(len(m) / 2 - 1, kappa) for m in blocks)
+    generator = torch.Generator().manual_seed(2)
+    projections = torch.zeros(draws, dtype=torch.float64)
+    for draw in range(draws):
+        total = {key: torch.zeros_like(value) for key, value in parameters.items()}
+        add_directed_examples(record, block, kappa, 1.0, total, generator)
+        projections[draw] = sum((as_rows(total, layer) * mean).sum() for layer, mean in means.items())
+    z = (projections.mean() - expected) / (projections.std() / draws**0.5)
+    assert abs(z) < 5  # false alarm 6e-7
+
+
+def test_gradients_of_zero_get_uniform_directions_of_length_one():
+    record, parameters, _ = example_gradients("softmax_regression")
+    silent = type(record)([type(p)(p.name, p.input, torch.zeros_like(p.delta)) for p in record.parts])
+    draws = []
+    generator = torch.Generator().manual_seed(3)
+    for _ in range(200):
+        total = {key: torch.zeros_like(value) for key, value in parameters.items()}
+        add_directed_examples(silent, "whole", 1e6, 1.0, total, generator)
+        draws.append(as_rows(total, "0").flatten())
+    draws = torch.stack(draws)
+    # Sums of BATCH independent uniform unit vectors: mean 0, mean squared length BATCH.
+    dimension = draws.shape[1]
+    assert draws.square().sum(1).mean() == pytest.approx(BATCH, rel=6 * (2 / dimension) ** 0.5 / 200**0.5 * 2)
+    assert draws.mean(0).norm() ** 2 == pytest.approx(BATCH / 200, rel=6 * (2 / dimension) ** 0.5)
+
+
+@pytest.mark.parametrize("block", [*BLOCKS, "sum"])
+def test_a_step_divides_by_the_batch_or_for_the_sum_not_at_all(block):
+    x, y = data_of("mlp", dtype=torch.float64)
+    mechanism = Mechanism(bound="normalise", clip_norm=CLIP, noise="vmf", kappa=NO_NOISE, block=block)
+    training = started(layers_of("mlp"), x, y, subsets_of(40, 1), [1], mechanism, learning_rate=1.0, batch_size=BATCH)
+    before = training.parameters.clone()
+    take(training, [[torch.arange(1)]])
+    length = (before - training.parameters).norm().item()
+    units = {"whole": 1, "layer": 3, "row": 20 + 16 + 5, "sum": 1}[block]
+    divisor = 1 if block == "sum" else BATCH
+    assert length == pytest.approx(CLIP * units**0.5 / divisor, rel=1e-5)

@@ -1,0 +1,89 @@
+"""Per-example gradients without forming them, against `torch.func`, which forms them."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from small import SHAPES, data_of, layers_of
+from torch.func import functional_call, grad, vmap
+
+from dp_leakage.models.ensemble import Ensemble
+from dp_leakage.models.layers import initial_parameters
+from dp_leakage.training import record as module_under_test
+from dp_leakage.training.record import backpropagate
+
+MODELS, BATCH = 2, 6
+
+
+def recorded(name, dtype=torch.float64):
+    """A record of two models, and each one's per-example gradients, name → (K, B, …)."""
+    layers = layers_of(name)
+    starts = [initial_parameters(layers, torch.Generator().manual_seed(k)) for k in range(MODELS)]
+    parameters = {key: torch.stack([start[key] for start in starts]).to(dtype) for key in starts[0]}
+    x, y = data_of(name, MODELS * BATCH, dtype)
+    x, y = x.unflatten(0, (MODELS, BATCH)), y.view(MODELS, BATCH)
+    record = backpropagate(layers, parameters, x, y)
+    ensemble = Ensemble(layers, parameters, torch.zeros(MODELS, 1))
+
+    def of_model(k):
+        module = ensemble.module(k).to(dtype)
+
+        def loss(values, one, label):
+            return F.cross_entropy(functional_call(module, values, (one[None],)), label[None])
+
+        values = {key: value.detach() for key, value in module.named_parameters()}
+        return vmap(grad(loss), in_dims=(None, 0, 0))(values, x[k], y[k])
+
+    own = [of_model(k) for k in range(MODELS)]
+    return record, {key: torch.stack([gradients[key] for gradients in own]) for key in parameters}
+
+
+def flattened(gradients):
+    """Name → (K, B, …) as one (K, B, P)."""
+    return torch.cat([values.flatten(2) for values in gradients.values()], 2)
+
+
+def close(actual, expected):
+    torch.testing.assert_close(actual, expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_norms_sums_and_products_are_those_of_the_formed_gradients(name):
+    record, gradients = recorded(name)
+    flat = flattened(gradients)
+    close(record.norms(), flat.norm(dim=2))
+    close(record.gram(), flat @ flat.mT)
+
+    scales = torch.rand(MODELS, BATCH, dtype=torch.float64)
+    total = {key: torch.ones_like(values[:, 0]) for key, values in gradients.items()}
+    record.add_weighted_sum(scales, total)
+    for key, values in gradients.items():
+        close(total[key], 1 + torch.einsum("kb,kb...->k...", scales, values))
+
+    direction = {key: torch.randn_like(values[:, 0]) for key, values in gradients.items()}
+    along = torch.cat([values.flatten(1) for values in direction.values()], 1)
+    close(record.directional_derivative(direction), torch.einsum("kbp,kp->kb", flat, along))
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_rows_are_those_of_the_weights_with_their_bias(name):
+    record, gradients = recorded(name)
+    for part in record.parts:
+        weight, bias = gradients[f"{part.name}.weight"], gradients[f"{part.name}.bias"]
+        expected = torch.cat([weight.flatten(3), bias[..., None]], 3)
+        close(part.rows(), expected)
+        close(part.rows(slice(1, 3)), expected[:, 1:3])
+        close(part.squared_norms(), expected.square().sum((2, 3)))
+
+
+def test_cache_sized_chunks_change_nothing(monkeypatch):
+    whole = flattened(recorded("cnn")[1])
+    monkeypatch.setattr(module_under_test, "CACHE_BYTES", 1)
+    record, _ = recorded("cnn")
+    close(record.norms(), whole.norm(dim=2))
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_float32_norms_are_right_to_what_the_bound_allows_for(name):
+    norms = recorded(name, torch.float32)[0].norms().double()
+    exact = recorded(name)[0].norms()
+    assert ((norms - exact).abs() <= 16 * torch.finfo(torch.float32).eps * exact).all()

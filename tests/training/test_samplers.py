@@ -1,0 +1,81 @@
+import pytest
+import torch
+
+from dp_leakage.training.samplers import draw_epoch, poisson_batches
+
+
+def draw(sampler, unit="example", n=50, batch_size=8, groups=None, seed=0):
+    rows = torch.arange(100, 100 + n)
+    generator = torch.Generator().manual_seed(seed)
+    groups = torch.zeros(n, dtype=torch.int64) if groups is None else groups
+    return draw_epoch(sampler, unit, rows, batch_size, groups, generator)
+
+
+def test_shuffle_uses_each_record_once_an_epoch():
+    batches = draw("shuffle")
+    assert [len(rows) for (rows,) in batches] == [8] * 6 + [2]
+    assert torch.cat([rows for (rows,) in batches]).sort().values.tolist() == list(range(100, 150))
+
+
+def test_wor_draws_distinct_records_of_a_fixed_number_afresh_at_each_step():
+    batches = [rows for (rows,) in draw("wor")]
+    assert len(batches) == 7
+    assert all(len(rows) == 8 and len(rows.unique()) == 8 for rows in batches)
+    assert len(torch.cat(batches).unique()) < 50
+
+
+def test_poisson_batches_are_independent_coins():
+    n, rate, steps = 200, 0.05, 20_000
+    batches = poisson_batches(n, rate, steps, torch.Generator().manual_seed(3))
+    sizes = torch.tensor([len(rows) for rows in batches]).double()
+    counts = torch.bincount(torch.cat(batches), minlength=n).double()
+    assert len(batches) == steps
+    assert all((rows.diff() > 0).all() for rows in batches[:100])
+    # Each check by z-score; six standard deviations, false alarm 2e-9 each.
+    expected = n * rate
+    variance = expected * (1 - rate)
+    assert abs(sizes.mean() - expected) < 6 * (variance / steps) ** 0.5
+    assert abs(sizes.var() - variance) < 6 * variance * (2 / steps) ** 0.5
+    chi_square = ((counts - steps * rate) ** 2 / (steps * rate * (1 - rate))).sum()
+    assert abs(chi_square - n) < 6 * (2 * n) ** 0.5
+    # Neighbouring records, and the same record in neighbouring steps, are together as often as chance says.
+    table = torch.zeros(steps, n)
+    for step, rows in enumerate(batches):
+        table[step, rows] = 1
+    for pairs in (table[:, :-1] * table[:, 1:], table[:-1] * table[1:]):
+        assert abs(pairs.sum() - pairs.numel() * rate**2) < 6 * (pairs.numel() * rate**2) ** 0.5
+
+
+@pytest.mark.parametrize("rate", [1e-9, 0.9999, 1.0])
+def test_extreme_rates_do_not_fail(rate):
+    batches = poisson_batches(10, rate, 5, torch.Generator().manual_seed(0))
+    assert len(batches) == 5
+    assert sum(map(len, batches)) == {1e-9: 0, 0.9999: 50, 1.0: 50}[rate]
+
+
+def test_class_poisson_takes_whole_groups_each_with_the_rate():
+    groups = torch.arange(50) % 10
+    taken = torch.zeros(10)
+    for seed in range(400):
+        for batch in draw("class_poisson", "class", batch_size=15, groups=groups, seed=seed):
+            for rows in batch:
+                (group,) = set((rows - 100).remainder(10).tolist())
+                assert len(rows) == 5
+                taken[group] += 1
+    steps = 400 * 4
+    assert ((taken - 0.3 * steps).abs() < 6 * (steps * 0.3 * 0.7) ** 0.5).all()
+
+
+@pytest.mark.parametrize("sampler", ["shuffle", "poisson", "wor"])
+def test_class_units_split_a_batch_by_group(sampler):
+    groups = torch.arange(50) % 3
+    for batch in draw(sampler, "class", groups=groups):
+        assert all(len(set((rows - 100).remainder(3).tolist())) == 1 for rows in batch)
+        assert len(batch) <= 3
+
+
+@pytest.mark.parametrize("sampler", ["shuffle", "poisson", "wor"])
+def test_the_stream_decides(sampler):
+    first, again, other = (draw(sampler, seed=seed) for seed in (1, 1, 2))
+    assert all(torch.equal(a, b) for (a,), (b,) in zip(first, again, strict=True))
+    assert not all(torch.equal(a, b) for (a,), (b,) in zip(first, other, strict=True))

@@ -1,0 +1,60 @@
+"""Removing any one unit changes the bounded sum by at most C: float32 work, checked in float64."""
+
+from dataclasses import fields
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from small import SHAPES, data_of, layers_of
+
+from dp_leakage.models.layers import initial_parameters
+from dp_leakage.privacy.clipping import bound_scales
+from dp_leakage.training.record import Record, backpropagate
+
+BATCH = 12
+
+
+def in_float64(record):
+    """The same gradients, to the last bit, with all further work in float64."""
+
+    def widened(part):
+        values = {field.name: getattr(part, field.name) for field in fields(part)}
+        return type(part)(**{key: v.double() if torch.is_tensor(v) else v for key, v in values.items()})
+
+    return Record([widened(part) for part in record.parts])
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@pytest.mark.parametrize("name", SHAPES)
+@given(
+    seed=st.integers(0, 2**32),
+    magnitude=st.sampled_from([1e-6, 1e-2, 1.0, 30.0, 1e4]),
+    clip_norm=st.sampled_from([1e-3, 0.1, 1.0, 25.0]),
+    bound=st.sampled_from(["clip", "normalise"]),
+)
+def test_removing_any_one_example_moves_the_sum_by_at_most_the_bound(name, seed, magnitude, clip_norm, bound):
+    layers = layers_of(name)
+    parameters = {
+        key: value[None] for key, value in initial_parameters(layers, torch.Generator().manual_seed(seed)).items()
+    }
+    x, y = data_of(name, BATCH)
+    x, y = (x * magnitude)[None], y[None]
+    record = backpropagate(layers, parameters, x, y)
+    scales = bound_scales(record.norms(), clip_norm, bound)
+    contributions = scales.double() * in_float64(record).norms()
+    assert (contributions <= clip_norm).all()
+
+    # The sums themselves, formed in float32 with and without each example.
+    sums = []
+    for left_out in range(BATCH):
+        total = {key: torch.zeros_like(value) for key, value in parameters.items()}
+        kept = scales.clone()
+        kept[0, left_out] = 0
+        record.add_weighted_sum(kept, total)
+        sums.append(torch.cat([value.flatten().double() for value in total.values()]))
+    total = {key: torch.zeros_like(value) for key, value in parameters.items()}
+    record.add_weighted_sum(scales, total)
+    whole = torch.cat([value.flatten().double() for value in total.values()])
+    # Float32 sums of BATCH vectors of length ≤ C carry an error of their own of some 1e-7·BATCH·C.
+    assert max((whole - part).norm() for part in sums) <= clip_norm * (1 + 1e-6 * BATCH)

@@ -1,0 +1,120 @@
+"""Which jobs run again after an edit, counted on the real Snakefile. The expected sets are written by hand.
+
+The small study has five cells (none; naive and rdp at ε 1 and 100), three attacks and all of the quickstart's figures.
+"""
+
+from collections import Counter
+
+CELLS = 5
+FIGURES = {
+    "quickstart_fig_accuracy_loss",
+    "quickstart_fig_leakage_attribute",
+    "quickstart_fig_leakage_shokri",
+    "quickstart_fig_leakage_yeom",
+    "quickstart_fig_pareto",
+    "quickstart_fig_spent_epsilon",
+    "quickstart_table_members_exposed",
+}
+EVERY_FIGURE = Counter(FIGURES)
+END = Counter({"quickstart_report": 1, "quickstart": 1})
+ATTACKED = Counter({"attack": 3 * CELLS})
+MEASURED = Counter({"measure_training": CELLS, "measure": CELLS})
+TRAINED = Counter({"train_target": CELLS, "train_auxiliary": 1, "fit_attack": 1})
+
+
+def test_a_finished_study_has_nothing_to_do(workflow):
+    assert workflow.planned("quickstart") == Counter()
+
+
+def test_a_fresh_copy_runs_every_job_once(unrun):
+    planned = unrun.planned("quickstart")
+    assert planned == Counter(prepare_dataset=1, project_pca=1) + TRAINED + ATTACKED + MEASURED + EVERY_FIGURE + END
+
+
+def test_a_new_epsilon_runs_its_cells_and_the_figures(workflow):
+    workflow.configure(epsilon=[1, 10, 100])
+    new = Counter(train_target=2, attack=6, measure_training=2, measure=2)
+    assert workflow.planned("quickstart") == new + EVERY_FIGURE + END
+
+
+def test_an_epsilon_less_runs_the_figures_only(workflow):
+    workflow.configure(epsilon=[100])
+    assert workflow.planned("quickstart") == EVERY_FIGURE + END
+
+
+def test_a_figure_asks_for_what_it_draws_and_no_more(unrun):
+    planned = unrun.planned("quickstart_fig_leakage_yeom")
+    assert planned == Counter(
+        prepare_dataset=1,
+        project_pca=1,
+        train_target=CELLS,
+        attack=CELLS,
+        quickstart_fig_leakage_yeom=1,
+    )
+
+
+def test_an_edit_to_a_figure_draws_that_figure_and_writes_the_report(workflow):
+    workflow.append("src/dp_leakage/figures/accuracy_loss.py", "\n\nEDITED = True\n")
+    assert workflow.planned("quickstart") == Counter(quickstart_fig_accuracy_loss=1) + END
+
+
+def test_an_edit_to_what_all_figures_share_draws_all_of_them_and_trains_nothing(workflow):
+    workflow.append("src/dp_leakage/figures/style.py", "\n\nEDITED = True\n")
+    assert workflow.planned("quickstart") == EVERY_FIGURE + END
+
+
+def test_an_edit_to_the_trainer_trains_and_runs_what_follows(workflow):
+    workflow.append("src/dp_leakage/training/trainer.py", "\n\nEDITED = True\n")
+    planned = workflow.planned("quickstart")
+    assert planned == TRAINED + ATTACKED + MEASURED + EVERY_FIGURE + END
+
+
+def test_an_edit_to_an_attack_runs_that_attack(workflow):
+    workflow.append("src/dp_leakage/attacks/membership/yeom.py", "\n\nEDITED = True\n")
+    drawn = Counter(
+        {"quickstart_fig_leakage_yeom": 1, "quickstart_fig_pareto": 1, "quickstart_table_members_exposed": 1}
+    )
+    assert workflow.planned("quickstart") == Counter(attack=CELLS, measure=CELLS) + drawn + END
+
+
+def test_an_edit_to_the_accountants_retrains_nothing(workflow):
+    workflow.append("src/dp_leakage/privacy/accounting/spend.py", "\n\nEDITED = True\n")
+    accuracy = {"quickstart_fig_accuracy_loss", "quickstart_fig_pareto", "quickstart_fig_spent_epsilon"}
+    assert workflow.planned("quickstart") == MEASURED + Counter(accuracy) + END
+
+
+def test_an_edit_to_the_metrics_measures_and_draws_but_attacks_nothing(workflow):
+    workflow.append("src/dp_leakage/metrics/roc.py", "\n\nEDITED = True\n")
+    assert workflow.planned("quickstart") == MEASURED + EVERY_FIGURE + END
+
+
+def test_a_setting_of_one_attack_runs_that_attack(workflow):
+    workflow.configure(attacks={"yeom_attribute": {"features": 3}})
+    drawn = Counter({"quickstart_fig_leakage_attribute": 1})
+    assert workflow.planned("quickstart") == Counter(attack=CELLS, measure=CELLS) + drawn + END
+
+
+def test_comments_docstrings_and_layout_run_nothing(workflow):
+    workflow.append("src/dp_leakage/training/trainer.py", "\n# a remark\n")
+    workflow.edit("src/dp_leakage/figures/accuracy_loss.py", '"""', '"""Edited. ')
+    workflow.edit("workflow/studies/quickstart.yaml", "# The whole way", "# Edited. The whole way")
+    assert workflow.planned("quickstart") == Counter()
+
+
+def test_touching_every_source_runs_nothing(workflow):
+    for path in (workflow.folder / "src").rglob("*.py"):
+        path.touch()
+    assert workflow.planned("quickstart") == Counter()
+
+
+def test_a_new_line_in_a_registry_runs_nothing(workflow):
+    workflow.append("src/dp_leakage/attacks/__init__.py", '\nATTACKS["mine"] = ATTACKS["yeom"]\n')
+    workflow.append("src/dp_leakage/figures/__init__.py", '\nFIGURES["mine"] = FIGURES["leakage"]\n')
+    assert workflow.planned("quickstart") == Counter()
+
+
+def test_swapping_two_values_runs_what_they_reach(workflow):
+    workflow.configure(shadow={"count": 3, "size": 200})
+    assert workflow.planned("quickstart_fig_leakage_shokri") == Counter(
+        train_auxiliary=1, fit_attack=1, attack=CELLS, quickstart_fig_leakage_shokri=1
+    )

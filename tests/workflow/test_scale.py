@@ -1,0 +1,63 @@
+"""How long Snakemake thinks before the first job, and how much memory it takes to."""
+
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import yaml
+
+STUDIES = sorted((Path(__file__).parents[2] / "workflow" / "studies").glob("*.yaml"))
+TARGETS = [yaml.safe_load(path.read_text())["study"] for path in STUDIES]
+SECONDS = 5  # of processor time, with all studies at full scale
+MEMORY = 1 << 30  # bytes
+
+
+def test_a_dry_run_of_all_studies_takes_seconds(whole):
+    process = whole.started(*TARGETS, "-n", "--quiet", "all")
+    process.stdout.read()
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = status  # reaped here
+    assert status == 0
+    # Processor time, which a busy machine does not stretch as it does the clock's; a slow one does, so some room.
+    assert used.ru_utime + used.ru_stime < 2 * SECONDS
+    assert used.ru_maxrss * 1024 < MEMORY
+
+
+@pytest.mark.slow
+def test_the_benchmark_of_the_dag_runs(tmp_path):
+    script = Path(__file__).parents[2] / "benchmarks" / "dag.py"
+    done = subprocess.run(
+        [sys.executable, script, "50", "--folder", tmp_path], text=True, capture_output=True, check=True
+    )
+    assert re.search(r"^\s*50\s", done.stdout, re.MULTILINE), done.stdout
+
+
+def test_jayaraman2019_asks_for_the_jobs_that_its_file_describes(whole):
+    planned = whole.planned("jayaraman2019")
+    # Two data sets, two models: 1 undefended, 6 values of λ, 3 accountants × 11 ε and rdp × 11 ε in each; on CIFAR-100
+    # also 44 cells of clipped batches (softmax regression) and 11 with the printed λ in each model.
+    cells = 4 * (1 + 6 + 33 + 11) + 44 + 11 + 11
+    attacked = 4 * (1 + 33 + 11)
+    assert Counter({rule: count for rule, count in planned.items() if not rule.startswith("jayaraman2019")}) == Counter(
+        prepare_dataset=2,
+        project_pca=2,
+        train_target=cells,
+        train_auxiliary=4,
+        fit_attack=4,
+        attack=3 * attacked,
+        measure_training=cells,
+        measure=cells,
+    )
+    figures = len(yaml.safe_load((STUDIES[0].parent / "jayaraman2019.yaml").read_text())["figures"])
+    assert sum(count for rule, count in planned.items() if rule.startswith("jayaraman2019_")) == figures + 1
+
+
+def test_a_figure_of_jayaraman2019_asks_for_its_own_cells(whole):
+    # CIFAR-100, MLP: the undefended model and 44 private ones; Yeom's attack needs no shadow models.
+    assert whole.planned("jayaraman2019_fig6b") == Counter(
+        prepare_dataset=1, project_pca=1, train_target=45, attack=45, jayaraman2019_fig6b=1
+    )

@@ -1,0 +1,157 @@
+"""Attacks give scores; measures judge them."""
+
+
+rule fit_attack:
+    input:
+        unpack(fit_inputs),
+    output:
+        "results/{study}/{dataset}/{model}/{role}/{attack}.safetensors",
+    log:
+        "logs/{study}/{dataset}/{model}/{role}/fit_{attack}.log",
+    benchmark:
+        "results/{study}/benchmarks/fit_attack/{dataset}.{model}.{role}.{attack}.tsv"
+    group:
+        "auxiliary"
+    conda:
+        "../../envs/cpu.yaml"
+    threads: 1
+    resources:
+        mem_mb=job_memory,
+        runtime=attack_time,
+    params:
+        settings=settings_of(
+            lambda study, w: study.fit_settings(w.dataset, w.model, w.attack)
+        ),
+    message:
+        "Fit attack {wildcards.attack} on the {wildcards.role} models of {wildcards.model} ({wildcards.dataset})"
+    shell:
+        "python -m dp_leakage.steps.fit_attack --settings {params.settings:q} --data {input.data:q}"
+        " --models {input.models:q} --fitted {output:q} 2> {log:q}"
+
+
+use rule fit_attack as fit_attack_same with:
+    output:
+        "results/{study}/{dataset}/{model}/{defense}/{role}/{attack}.safetensors",
+    log:
+        "logs/{study}/{dataset}/{model}/{defense}/{role}/fit_{attack}.log",
+    benchmark:
+        "results/{study}/benchmarks/fit_attack/{dataset}.{model}.{defense}.{role}.{attack}.tsv"
+    group:
+        "cell"
+    params:
+        settings=settings_of(
+            lambda study, w: study.fit_settings(
+                w.dataset, w.model, w.attack, w.defense
+            )
+        ),
+
+
+rule attack:
+    input:
+        unpack(attack_inputs),
+    output:
+        "results/{study}/{dataset}/{model}/{defense}/attack/{attack}.parquet",
+    log:
+        "logs/{study}/{dataset}/{model}/{defense}/attack_{attack}.log",
+    benchmark:
+        "results/{study}/benchmarks/attack/{dataset}.{model}.{defense}.{attack}.tsv"
+    group:
+        "cell"
+    conda:
+        "../../envs/cpu.yaml"
+    threads: 1
+    resources:
+        mem_mb=job_memory,
+        runtime=attack_time,
+    params:
+        settings=settings_of(
+            lambda study, w: study.attack_settings(cell_of(study, w), w.attack)
+        ),
+        fitted=lambda wildcards, input: (
+            f"--fitted '{input.fitted}'" if "fitted" in input.keys() else ""
+        ),
+    message:
+        "Attack {wildcards.model} on {wildcards.dataset} under {wildcards.defense}: {wildcards.attack}"
+    shell:
+        "python -m dp_leakage.steps.attack --settings {params.settings:q} --data {input.data:q}"
+        " --target {input.target:q} {params.fitted} --scores {output:q} 2> {log:q}"
+
+
+rule audit:
+    input:
+        data="results/{study}/{dataset}/data.npz",
+    output:
+        "results/{study}/{dataset}/{model}/{defense}/audit.parquet",
+    log:
+        "logs/{study}/{dataset}/{model}/{defense}/audit.log",
+    benchmark:
+        "results/{study}/benchmarks/audit/{dataset}.{model}.{defense}.tsv"
+    conda:
+        "../../envs/cpu.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda wildcards, attempt: 3000 * attempt,
+        runtime=lambda wildcards, attempt: 120 * attempt,
+        gpu=gpus,
+    params:
+        settings=settings_of(lambda study, w: study.audit_settings(cell_of(study, w))),
+    message:
+        "Audit {wildcards.model} on {wildcards.dataset} under {wildcards.defense}"
+    shell:
+        "python -m dp_leakage.steps.audit --settings {params.settings:q} --data {input.data:q} --scores {output:q}"
+        " --device ${{DP_LEAKAGE_DEVICE:-auto}} --checkpoint-seconds ${{DP_LEAKAGE_CHECKPOINT_SECONDS:-60}} 2> {log:q}"
+
+
+rule measure_training:
+    input:
+        training="results/{study}/{dataset}/{model}/{defense}/training.parquet",
+        baseline="results/{study}/{dataset}/{model}/none/training.parquet",
+    output:
+        measured="results/{study}/{dataset}/{model}/{defense}/measured/training.parquet",
+        curve="results/{study}/{dataset}/{model}/{defense}/measured/curve.parquet",
+    log:
+        "logs/{study}/{dataset}/{model}/{defense}/measure_training.log",
+    benchmark:
+        "results/{study}/benchmarks/measure_training/{dataset}.{model}.{defense}.tsv"
+    group:
+        "cell"
+    conda:
+        "../../envs/cpu.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda wildcards, attempt: 1000 * attempt,
+        runtime=lambda wildcards, attempt: 5 * attempt,
+    params:
+        settings=settings_of(
+            lambda study, w: study.measure_training_settings(cell_of(study, w))
+        ),
+    message:
+        "Measure accuracy and spent ε of {wildcards.model} on {wildcards.dataset} under {wildcards.defense}"
+    shell:
+        "python -m dp_leakage.steps.measure_training --settings {params.settings:q} --training {input.training:q}"
+        " --baseline {input.baseline:q} --measured {output.measured:q} --curve {output.curve:q} 2> {log:q}"
+
+
+rule measure:
+    input:
+        cell_parts,
+    output:
+        "results/{study}/{dataset}/{model}/{defense}/metrics.parquet",
+    log:
+        "logs/{study}/{dataset}/{model}/{defense}/measure.log",
+    benchmark:
+        "results/{study}/benchmarks/measure/{dataset}.{model}.{defense}.tsv"
+    group:
+        "cell"
+    conda:
+        "../../envs/cpu.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda wildcards, attempt: 1000 * attempt,
+        runtime=lambda wildcards, attempt: 5 * attempt,
+    params:
+        settings=settings_of(lambda study, w: study.measure_settings(cell_of(study, w))),
+    message:
+        "Measure the attacks on {wildcards.model}, {wildcards.dataset}, {wildcards.defense}"
+    shell:
+        "python -m dp_leakage.steps.measure --settings {params.settings:q} --parts {input:q} --metrics {output:q} 2> {log:q}"

@@ -1,0 +1,192 @@
+"""The studies, checked, and what every rule asks of them."""
+
+import os
+import sys
+from pathlib import Path
+
+import yaml
+
+from dp_leakage.attacks import ATTACKS
+from dp_leakage.errors import UserError
+from dp_leakage.identity import canonical
+from dp_leakage.resources import attack_minutes, has_gpu, memory_mb, training_minutes
+from dp_leakage.study_file import load_studies
+from dp_leakage.training.launcher import ENVIRONMENT
+
+WORKFLOW = Path(workflow.basedir) / "workflow"
+# One thread per job, one job per core; and an allocator that keeps its pages between training steps.
+os.environ.update(ENVIRONMENT)
+# Snakemake's default, at most 100 starts a second, sets a timer at each of them that wakes the scheduler every second for
+# the rest of the run: after 500 jobs a fifth of a core (measured, 9.27). No limit sets none.
+if workflow.scheduling_settings:  # none while linting
+    workflow.scheduling_settings.max_jobs_per_timespan = None
+# How a job runs, not what it computes: so in the environment, where a change reruns nothing.
+os.environ.update(
+    DP_LEAKAGE_DEVICE=str(config.get("device", "auto")),
+    DP_LEAKAGE_CHECKPOINT_SECONDS=str(config.get("checkpoint_seconds", 60)),
+    DP_LEAKAGE_DATA_DIR=str(config.get("data_dir", "data")),
+)
+
+
+def _studies():
+    schemas = {
+        name: yaml.safe_load((WORKFLOW / "schemas" / f"{name}.schema.yaml").read_text())
+        for name in ("config", "study")
+    }
+    try:
+        return load_studies(
+            config, sorted((WORKFLOW / "studies").glob("*.yaml")), schemas
+        )
+    except UserError as error:
+        # Not an exception: Snakemake would wrap the sentence in a traceback.
+        print(f"error: {error}", file=sys.stderr, flush=True)
+        os._exit(1)
+
+
+STUDIES = _studies()
+
+
+wildcard_constraints:
+    study="[a-z][a-z0-9_]*(-small|-smoke)?",
+    dataset="[a-z][a-z0-9_]*",
+    model="[a-z][a-z0-9_]*",
+    defense="(?!shadow|reference)[^/]+",
+    attack="|".join(ATTACKS),
+    role="shadow|reference",
+
+
+def settings_of(step):
+    """A params function: the step's settings for a job's wildcards, as JSON (Snakemake compares params by value)."""
+    return lambda wildcards: canonical(step(STUDIES[wildcards.study], wildcards))
+
+
+def cell_of(study, wildcards):
+    return study.cell(wildcards.dataset, wildcards.model, wildcards.defense)
+
+
+def own_defense(wildcards):
+    """The defense of auxiliary models that belong to one cell; None for shared ones."""
+    return wildcards.get("defense", None)
+
+
+def gpus(wildcards):
+    """`cuda` asks for one GPU; `auto` only where this machine has one (a cluster's login node seldom has)."""
+    return int(config["device"] == "cuda" or (config["device"] == "auto" and has_gpu()))
+
+
+def records_of(study, wildcards):
+    return sum(study.spec["datasets"][wildcards.dataset]["roles"].values())
+
+
+def models_of(study, wildcards):
+    """How many models a job holds side by side."""
+    if "role" in wildcards.keys():
+        return study.spec[wildcards.role]["count"]
+    return cell_of(study, wildcards).training["repeats"]
+
+
+def training_of(study, wildcards):
+    """Settings of the training job of these wildcards."""
+    if "role" in wildcards.keys():
+        names = (wildcards.dataset, wildcards.model, wildcards.role)
+        return study.auxiliary_settings(*names, own_defense(wildcards))
+    return study.train_settings(cell_of(study, wildcards))
+
+
+def job_memory(wildcards, attempt):
+    study = STUDIES[wildcards.study]
+    return memory_mb(records_of(study, wildcards), models_of(study, wildcards), attempt)
+
+
+def training_time(wildcards, attempt):
+    return training_minutes(training_of(STUDIES[wildcards.study], wildcards), attempt)
+
+
+def attack_time(wildcards, attempt):
+    study = STUDIES[wildcards.study]
+    return attack_minutes(
+        records_of(study, wildcards), models_of(study, wildcards), attempt
+    )
+
+
+def training_group(wildcards):
+    """On a cluster a cell is one submission, but all cells wait for the undefended one: it is submitted on its own."""
+    return "baseline" if wildcards.defense == "none" else "cell"
+
+
+def attack_inputs(wildcards):
+    """Target models and data, and what the attack learnt beforehand where it learns."""
+    study = STUDIES[wildcards.study]
+    cell = cell_of(study, wildcards)
+    needs = ATTACKS[wildcards.attack].needs
+    files = {
+        "data": study.data(cell.dataset),
+        "target": study.trained(cell.dataset, cell.model, cell.defense),
+    }
+    if needs:
+        own = study.auxiliary_defense(cell, needs)
+        files["fitted"] = study.fitted(cell.dataset, cell.model, wildcards.attack, own)
+    return files
+
+
+def fit_inputs(wildcards):
+    study = STUDIES[wildcards.study]
+    role = ATTACKS[wildcards.attack].needs
+    return {
+        "data": study.data(wildcards.dataset),
+        "models": study.auxiliary(
+            wildcards.dataset, wildcards.model, role, own_defense(wildcards)
+        ),
+    }
+
+
+def cell_parts(wildcards):
+    study = STUDIES[wildcards.study]
+    cell = cell_of(study, wildcards)
+    return [study.part_file(cell, part) for part in cell.parts]
+
+
+def own_files(wildcards):
+    """The user's own file, so that an edit to it reruns what depends on it."""
+    source = STUDIES[wildcards.study].source(wildcards.dataset)
+    return (
+        [source["path"]] if "path" in source and Path(source["path"]).is_file() else []
+    )
+
+
+def published_option(study):
+    return (
+        f"--published '{WORKFLOW / 'published' / study.spec['published']}'"
+        if "published" in study.spec
+        else ""
+    )
+
+
+def everything_of(study):
+    """What a study's target asks for: its report, its figures, and every file of every cell.
+
+    All are named, so that one that was deleted is made again.
+    """
+    files = [study.report]
+    for figure in study.spec["figures"]:
+        files += study.figure_files(figure).values()
+    for cell in study.cells.values():
+        names = (cell.dataset, cell.model, cell.defense)
+        files += [study.trained(*names), study.metrics(*names)]
+        files += [study.part_file(cell, part) for part in cell.parts]
+    return files
+
+
+def target_descriptions(study):
+    """Target → one line for `snakemake --list-target-rules`."""
+    figures = {
+        f"{study.target}_{name}": figure.get("title", figure["kind"])
+        for name, figure in study.spec["figures"].items()
+    }
+    audit = {f"{study.target}_audit": "canaries of every cell, trained and scored"}
+    return {
+        **(audit if study.audited else {}),
+        study.target: study.spec["title"],
+        f"{study.target}_report": "the page with everything",
+        **figures,
+    }

@@ -1,0 +1,52 @@
+"""Data sets: load and split, then project."""
+
+
+rule prepare_dataset:
+    input:
+        own_files,
+    output:
+        temp("results/{study}/{dataset}/prepared.npz"),
+    log:
+        "logs/{study}/{dataset}/prepare_dataset.log",
+    benchmark:
+        "results/{study}/benchmarks/prepare_dataset/{dataset}.tsv"
+    group:
+        "data"
+    conda:
+        "../../envs/cpu.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda wildcards, attempt: 4000 * attempt,
+        runtime=lambda wildcards, attempt: 30 * attempt,
+    params:
+        settings=settings_of(lambda study, w: study.prepare_settings(w.dataset)),
+    message:
+        "Load and split {wildcards.dataset} ({wildcards.study})"
+    shell:
+        "python -m dp_leakage.steps.prepare --settings {params.settings:q} --prepared {output:q}"
+        " --data_dir ${{DP_LEAKAGE_DATA_DIR:-data}} 2> {log:q}"
+
+
+rule project_pca:
+    input:
+        "results/{study}/{dataset}/prepared.npz",
+    output:
+        "results/{study}/{dataset}/data.npz",
+    log:
+        "logs/{study}/{dataset}/project_pca.log",
+    benchmark:
+        "results/{study}/benchmarks/project_pca/{dataset}.tsv"
+    group:
+        "data"
+    conda:
+        "../../envs/cpu.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda wildcards, attempt: 6000 * attempt,
+        runtime=lambda wildcards, attempt: 30 * attempt,
+    params:
+        settings=settings_of(lambda study, w: study.project_settings(w.dataset)),
+    message:
+        "Project {wildcards.dataset} ({wildcards.study})"
+    shell:
+        "python -m dp_leakage.steps.project --settings {params.settings:q} --prepared {input:q} --data {output:q} 2> {log:q}"

@@ -1,0 +1,108 @@
+"""One target per figure, one report and one target per study; a bare `snakemake` runs the quickstart."""
+
+
+rule all:
+    """The study `quickstart`: what a bare `snakemake` runs."""
+    default_target: True
+    input:
+        lambda wildcards: [
+            path
+            for study in STUDIES.values()
+            if study.target == "quickstart"
+            for path in everything_of(study)
+        ],
+
+
+for _study in STUDIES.values():
+    for _figure in _study.spec["figures"]:
+
+        rule:
+            name:
+                f"{_study.target}_{_figure}"
+            input:
+                metrics=lambda wildcards, study=_study, figure=_figure: study.figure_inputs(
+                    figure
+                ),
+            output:
+                **_study.figure_files(_figure),
+            log:
+                f"logs/{_study.name}/figures/{_figure}.log",
+            benchmark:
+                f"{_study.root}/benchmarks/figure/{_figure}.tsv"
+            group:
+                "figures"
+            conda:
+                "../../envs/cpu.yaml"
+            threads: 1
+            resources:
+                mem_mb=lambda wildcards, attempt: 2000 * attempt,
+                runtime=lambda wildcards, attempt: 5 * attempt,
+            params:
+                settings=lambda wildcards, study=_study, figure=_figure: canonical(
+                    study.figure_settings(figure)
+                ),
+                published=published_option(_study),
+            message:
+                f"Draw {_figure} of {_study.name}"
+            shell:
+                "python -m dp_leakage.steps.figure --settings {params.settings:q} --metrics {input.metrics:q}"
+                " {params.published} --pdf {output.pdf:q} --png {output.png:q} --csv {output.csv:q} 2> {log:q}"
+
+    rule:
+        name:
+            f"{_study.target}_report"
+        input:
+            pictures=[
+                path
+                for figure in _study.spec["figures"]
+                for path in _study.figure_files(figure).values()
+            ],
+            metrics=lambda wildcards, study=_study: [
+                study.metrics(cell.dataset, cell.model, cell.defense)
+                for cell in study.cells.values()
+            ],
+            data=[_study.data(dataset) for dataset in _study.spec["datasets"]],
+            scores=lambda wildcards, study=_study: study.exposed_scores(),
+        output:
+            _study.report,
+        log:
+            f"logs/{_study.name}/report.log",
+        group:
+            "figures"
+        conda:
+            "../../envs/cpu.yaml"
+        threads: 1
+        resources:
+            mem_mb=lambda wildcards, attempt: 2000 * attempt,
+            runtime=lambda wildcards, attempt: 5 * attempt,
+        params:
+            settings=lambda wildcards, study=_study: canonical(study.report_settings()),
+            figures=_study.root / "figures",
+            benchmarks=_study.root / "benchmarks",
+        message:
+            f"Write the report of {_study.name}"
+        shell:
+            "python -m dp_leakage.steps.report --settings {params.settings:q} --metrics {input.metrics:q}"
+            " --data {input.data:q} --scores {input.scores:q} --figures {params.figures:q} --benchmarks {params.benchmarks:q} --report {output:q}"
+            " 2> {log:q}"
+
+    if _study.audited:
+
+        rule:
+            name:
+                f"{_study.target}_audit"
+            input:
+                [
+                    _study.audit(cell.dataset, cell.model, cell.defense)
+                    for cell in _study.cells.values()
+                ],
+
+    rule:
+        name:
+            _study.target
+        input:
+            lambda wildcards, study=_study: everything_of(study),
+
+    # A docstring inside a loop is a constant; the list of targets reads these.
+    for _name, _words in target_descriptions(_study).items():
+        workflow.get_rule(_name).docstring = _words
