@@ -83,11 +83,11 @@ def gaussian_bound(
 
     Args and result: as `rates_bound`, with δ > 0.
     """
-    from dp_leakage.privacy.accounting.library import gaussian_epsilon
+    from dp_accounting import get_epsilon_gaussian  # not our accountants': a figure must not depend on their code
 
     tpr, fpr = _end_rates(true_positives, positives, false_positives, negatives, confidence)
     mu = np.atleast_1d(np.maximum(ndtri(tpr) - ndtri(fpr), 0.0))
-    epsilon = np.array([gaussian_epsilon(1 / m, delta, 1) if m > 0 else 0.0 for m in mu.ravel()])
+    epsilon = np.array([get_epsilon_gaussian(1 / m, delta) if m > 0 else 0.0 for m in mu.ravel()])
     return np.maximum(epsilon, 0.0).reshape(np.shape(tpr))
 
 
