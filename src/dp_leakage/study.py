@@ -11,7 +11,7 @@ from functools import cache, cached_property
 from itertools import product
 from pathlib import Path
 
-from dp_leakage.attacks import ATTACKS
+from dp_leakage.attacks import ATTACKS, PICTURING
 from dp_leakage.config import Json, merged
 from dp_leakage.data import SOURCES, resolve
 from dp_leakage.defenses import expanded
@@ -24,6 +24,7 @@ RESULTS = Path("results")
 # Parts of a cell's metrics that need no attack: its accuracies and spent ε, at the end and by epoch.
 TRAINING, CURVE = "training", "curve"
 SCORES = "scores"  # what a figure asks for that draws them themselves
+IMAGES = "images"  # what a figure asks for that shows pictures
 AUDIT = "audit"  # the part that trains models of its own
 # A registry must not count as code of the steps that look things up in it: a new line would rerun its neighbours.
 REGISTRIES = ("dp_leakage.attacks", "dp_leakage.data", "dp_leakage.figures")
@@ -197,6 +198,10 @@ class Study:
         """The attack's scores of a cell."""
         return self.folder(dataset, model, defense) / "attack" / f"{attack}.parquet"
 
+    def images(self, cell: Cell, attack: str) -> Path:
+        """The pictures that an attack made of a cell's models."""
+        return self.scores(cell.dataset, cell.model, cell.defense, attack).with_suffix(".npz")
+
     def audit(self, dataset: str, model: str, defense: str) -> Path:
         """Scores of the canaries of a cell's audit."""
         return self.folder(dataset, model, defense) / "audit.parquet"
@@ -244,6 +249,8 @@ class Study:
         wanted = self.spec["figures"][figure].get("parts", [TRAINING, *self.spec["attacks"], *self.audited])
         if self._figure_kind(figure).needs == SCORES:
             wanted = [part for part in wanted if part in ATTACKS and ATTACKS[part].family == "membership"]
+        if self._figure_kind(figure).needs == IMAGES:
+            wanted = [part for part in wanted if pictures(part)]
         return [part for part in wanted if part in cell.parts]
 
     # ------------------------------------------------------------------ settings of the steps
@@ -390,7 +397,7 @@ class Study:
 
         def part_of(cell: Cell, part: str) -> list[str | int]:
             name, made, *family = self._part(cell, part)
-            return [name, made, *([SCORES] if kind.needs == SCORES else family)]
+            return [name, made, *([kind.needs] if kind.needs in (SCORES, IMAGES) else family)]
 
         return _short_enough(
             {
@@ -429,9 +436,8 @@ class Study:
 
     def figure_inputs(self, figure: str) -> list[Path]:
         """Inputs of a figure, in the order of its settings."""
-        return [
-            self.part_file(cell, part) for cell in self.figure_cells(figure) for part in self.figure_parts(figure, cell)
-        ]
+        file = self.images if self._figure_kind(figure).needs == IMAGES else self.part_file
+        return [file(cell, part) for cell in self.figure_cells(figure) for part in self.figure_parts(figure, cell)]
 
     def exposed_scores(self) -> list[Path]:
         """Membership scores of the undefended models: whom they single out is in the report."""
@@ -454,6 +460,11 @@ class Study:
 
     def _figure_kind(self, figure: str) -> FigureKind:
         return FIGURES[self.spec["figures"][figure]["kind"]]
+
+
+def pictures(part: str) -> bool:
+    """Does this part of a cell come with pictures?"""
+    return part in ATTACKS and ATTACKS[part].family in PICTURING
 
 
 @cache

@@ -50,11 +50,13 @@ rule attack:
     input:
         unpack(attack_inputs),
     output:
-        "results/{study}/{dataset}/{model}/{defense}/attack/{attack}.parquet",
+        scores="results/{study}/{dataset}/{model}/{defense}/attack/{attack}.parquet",
     log:
         "logs/{study}/{dataset}/{model}/{defense}/attack_{attack}.log",
     benchmark:
         "results/{study}/benchmarks/attack/{dataset}.{model}.{defense}.{attack}.tsv"
+    wildcard_constraints:
+        attack=attacks_that(picture=False),
     group:
         "cell"
     conda:
@@ -70,11 +72,22 @@ rule attack:
         fitted=lambda wildcards, input: (
             f"--fitted '{input.fitted}'" if "fitted" in input.keys() else ""
         ),
+        images=lambda wildcards, output: (
+            f"--images '{output.images}'" if "images" in output.keys() else ""
+        ),
     message:
         "Attack {wildcards.model} on {wildcards.dataset} under {wildcards.defense}: {wildcards.attack}"
     shell:
         "python -m dp_leakage.steps.attack --settings {params.settings:q} --data {input.data:q}"
-        " --target {input.target:q} {params.fitted} --scores {output:q} 2> {log:q}"
+        " --target {input.target:q} {params.fitted} --scores {output.scores:q} {params.images} 2> {log:q}"
+
+
+use rule attack as reconstruct with:
+    output:
+        scores="results/{study}/{dataset}/{model}/{defense}/attack/{attack}.parquet",
+        images="results/{study}/{dataset}/{model}/{defense}/attack/{attack}.npz",
+    wildcard_constraints:
+        attack=attacks_that(picture=True),
 
 
 rule audit:

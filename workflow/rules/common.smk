@@ -6,10 +6,11 @@ from pathlib import Path
 
 import yaml
 
-from dp_leakage.attacks import ATTACKS
+from dp_leakage.attacks import ATTACKS, PICTURING
 from dp_leakage.errors import UserError
 from dp_leakage.identity import canonical
 from dp_leakage.resources import attack_minutes, has_gpu, memory_mb, training_minutes
+from dp_leakage.study import pictures
 from dp_leakage.study_file import load_studies
 from dp_leakage.training.launcher import ENVIRONMENT
 
@@ -53,6 +54,16 @@ wildcard_constraints:
     defense="(?!shadow|reference)[^/]+",
     attack="|".join(ATTACKS),
     role="shadow|reference",
+
+
+def attacks_that(picture):
+    """Pattern of the attacks that write pictures beside their scores, or of those that do not."""
+    names = [
+        name
+        for name, entry in ATTACKS.items()
+        if (entry.family in PICTURING) == picture
+    ]
+    return "|".join(names) or "(?!)"
 
 
 def settings_of(step):
@@ -174,6 +185,7 @@ def everything_of(study):
         names = (cell.dataset, cell.model, cell.defense)
         files += [study.trained(*names), study.metrics(*names)]
         files += [study.part_file(cell, part) for part in cell.parts]
+        files += [study.images(cell, part) for part in cell.parts if pictures(part)]
     return files
 
 

@@ -1,6 +1,7 @@
 """The attacks, by name. Importing this costs nothing: an attack's module is imported where it runs.
 
-A module defines ``score(target, data, fitted, settings, seed)`` → the score file's frame; one that learns
+A module defines ``score(target, data, fitted, settings, seed)`` → the score file's frame, or, in the families that make
+pictures, (frame, images: name → float32 array); one that learns
 from shadow or reference models first also ``fit(models, data, settings, seed)`` → arrays by name, run once
 for all cells that share the models. ``settings`` are the entry's defaults with the study's values over them;
 ``seed`` is the same in all cells, so that what an attack draws at random is too.
@@ -8,6 +9,8 @@ for all cells that share the models. ``settings`` are the entry's defaults with 
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
+
+PICTURING = ("inversion", "reconstruction")  # families whose scores come with pictures
 
 
 @dataclass(frozen=True)

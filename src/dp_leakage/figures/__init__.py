@@ -32,13 +32,14 @@ class FigureKind:
         settings: the kind's own settings with their defaults; ``COMMON`` settings come on top.
         needs: what the first argument of ``draw`` holds: ``metrics`` (metrics.parquet of the cells), ``training``
             (training.parquet of the cells) or ``scores`` (score files of the membership attacks, with a column
-            ``attack``), each with the cell's columns beside.
+            ``attack``), each with the cell's columns beside; or ``images``: a list of (the cell's columns, attack,
+            name → array) in place of the frame, one for each attack on each cell.
     """
 
     module: str
     caption: str
     settings: Mapping[str, Any] = field(default_factory=dict)
-    needs: Literal["metrics", "training", "scores"] = "metrics"
+    needs: Literal["metrics", "training", "scores", "images"] = "metrics"
 
 
 # Every kind has these: which cells (None: all; a name or a list of names), a title, footnotes of the study's own.

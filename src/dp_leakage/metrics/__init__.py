@@ -2,5 +2,6 @@
 
 from dp_leakage.intervals import Estimate
 from dp_leakage.metrics.measure import measure_attribute, measure_membership, measure_training
+from dp_leakage.metrics.reconstruction import measure_reconstruction
 
-__all__ = ["Estimate", "measure_attribute", "measure_membership", "measure_training"]
+__all__ = ["Estimate", "measure_attribute", "measure_membership", "measure_reconstruction", "measure_training"]

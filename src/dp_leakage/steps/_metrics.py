@@ -6,12 +6,17 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.files import read_table
-from dp_leakage.metrics import measure_attribute, measure_membership
+from dp_leakage.metrics import measure_attribute, measure_membership, measure_reconstruction
 from dp_leakage.metrics.audit import measure_audit
 from dp_leakage.steps import Json
 
 NOISE = ("noise_multiplier", "kappa")
-MEASURES = {"membership": measure_membership, "attribute": measure_attribute}
+MEASURES = {
+    "membership": measure_membership,
+    "attribute": measure_attribute,
+    "inversion": measure_reconstruction,
+    "reconstruction": measure_reconstruction,
+}
 
 
 def read_part(path: Path, part: str, identity: str, family: str, comparisons: int = 1) -> pd.DataFrame:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from dp_leakage.figures.style import save
-from dp_leakage.files import replacing
+from dp_leakage.files import read_arrays, replacing
 from dp_leakage.steps import Json, run
 from dp_leakage.steps._metrics import joined, read_part
 
@@ -15,12 +15,16 @@ def main(settings: Json, metrics: list[Path], published: Path | None, pdf: Path,
     """Reads the parts of every cell (cells first, parts within), writes the three files of the figure."""
     names, files = settings["columns"], iter(metrics)
     cells = [
-        (dict(zip(names, values, strict=True)), read_part(next(files), *part))
+        (dict(zip(names, values, strict=True)), next(files), part)
         for values, parts in settings["cells"]
         for part in parts
     ]
+    if any(family == "images" for _, _, (_, _, family, *_) in cells):
+        shown = [(columns, part[0], read_arrays(path, part[1])[0]) for columns, path, part in cells]
+    else:
+        shown = joined([(columns, read_part(path, *part)) for columns, path, part in cells])
     printed = pd.read_csv(published) if published else None
-    figure, drawn = import_module(settings["module"]).draw(joined(cells), settings["settings"], printed)
+    figure, drawn = import_module(settings["module"]).draw(shown, settings["settings"], printed)
     for path in (pdf, png):
         with replacing(path) as temporary:
             save(figure, temporary)
