@@ -51,7 +51,7 @@ def expanded(entry: Json, spec: Json) -> Iterator[tuple[str, Json | None, Json]]
             yield name, None, {} if l2 is None else {"l2": float(l2)}
         return
     accountants = entry["accountant"] if isinstance(entry["accountant"], list) else [entry["accountant"]]
-    changes = {"l2": float(entry["l2"])} if "l2" in entry else {}
+    changes = entry.get("training", {}) | ({"l2": float(entry["l2"])} if "l2" in entry else {})
     by_sigma = "noise_multiplier" in entry
     budgets = entry["noise_multiplier"] if by_sigma else entry.get("epsilon") or spec["epsilon"]
     for accountant, budget in product(accountants, budgets):

@@ -125,7 +125,8 @@ class Study:
         for entry in spec["defenses"]:
             if dataset not in entry.get("datasets", [dataset]) or model not in entry.get("models", [model]):
                 continue
-            for name, mechanism, changes in expanded(entry, spec):
+            for name, mechanism, given in expanded(entry, spec):
+                changes = _in_records(given, roles["target_members"])
                 columns = {
                     "study": self.name,
                     "dataset": dataset,
@@ -140,7 +141,7 @@ class Study:
                     "delta": None,
                     "rdp_sigma": (mechanism or {}).get("rdp_sigma") or "",
                     "accounting_note": entry.get("accounting_note", ""),
-                    "epochs": training["epochs"],
+                    "epochs": (training | changes)["epochs"],
                     "n_members": roles["target_members"],
                     "n_nonmembers": roles["target_nonmembers"],
                 }
@@ -264,6 +265,7 @@ class Study:
             "source": source,
             "roles": spec["roles"],
             "stratified": spec.get("stratified", False),
+            "augment": spec.get("augment"),
             "seed": derived_seed(self.spec["seed"], dataset, "split"),
             "code": _code("prepare", f"dp_leakage.data.sources.{SOURCES[source['source']].module}"),
         }
@@ -466,6 +468,14 @@ class Study:
 def pictures(part: str) -> bool:
     """Does this part of a cell come with pictures?"""
     return part in ATTACKS and ATTACKS[part].family in PICTURING
+
+
+def _in_records(changes: Json, n_members: int) -> Json:
+    """Changes to training with the rate at which a unit is in a batch as a number of records, to the nearest one."""
+    if "sampling_rate" not in changes:
+        return changes
+    kept = {key: value for key, value in changes.items() if key != "sampling_rate"}
+    return kept | {"batch_size": max(1, round(changes["sampling_rate"] * n_members))}
 
 
 @cache

@@ -1,5 +1,6 @@
 """Loading study files: schema, overrides, scale, then every name and combination that a schema cannot judge."""
 
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +159,13 @@ def _check_defenses(study: Study, where: str, known: Any) -> None:
                     known(name, valid, f"{key}.{field}")
         for attack in entry.get("attacks", []):
             known(attack, spec["attacks"], f"{key}.attacks")
+        for name in entry.get("datasets", spec["datasets"]):
+            members = spec["datasets"].get(name, {}).get("roles", {}).get("target_members", inf)
+            if entry.get("training", {}).get("batch_size", 0) > members:
+                raise UserError(
+                    f"{where}: key '{key}.training.batch_size' is {entry['training']['batch_size']}; valid is at most "
+                    f"the {members} members of data set {name}"
+                )
         for needed in {"l2": ("l2",), "dropout": ("dropout",), "l2_dropout": ("l2", "dropout")}.get(kind, ()):
             if needed not in entry:
                 raise UserError(f"{where}: key '{key}' lacks the key '{needed}'; defense {kind} needs it")

@@ -31,6 +31,7 @@ class Attack:
 
 
 MEMBERSHIP = "dp_leakage.attacks.membership"
+MIA = "dp_leakage.attacks.inversion.model_inversion"
 SHOKRI = {
     "per_class": True, "hidden": [64, 64], "initialisation": "torch", "learning_rate": 0.01, "epochs": 100,
     "batch_size": 100,
@@ -39,6 +40,26 @@ SHOKRI = {
 LIRA = {"online": False, "variance": "fixed", "queries": 1, "alpha": 0.25}
 RMIA = {"online": False, "a": "auto", "gamma": 1.0, "queries": 1, "alpha": 0.25}
 TREES = {"rounds": 100, "leaves": 15, "learning_rate": 0.1, "alpha": 0.25}
+# Model inversion: what is minimised over an image, and how (see the module).
+INVERSION = {
+    "loss": "probability",
+    "box": "tanh",
+    "regularisers": [["none", 0.0]],
+    "optimizer": "adam",
+    "learning_rate": 0.1,
+    "steps": 5000,
+    "start_deviation": 0.0,
+    "restarts": 1,
+    "told": "none",
+}
+STRENGTHS = [[kind, weight] for kind in ("l1", "btv") for weight in (1e-4, 1e-3, 1e-2)]
+TUNED = INVERSION | {
+    "loss": "cross_entropy",
+    "regularisers": STRENGTHS,
+    "steps": 300,
+    "start_deviation": 0.5,
+    "restarts": 3,
+}
 
 ATTACKS = {
     "yeom": Attack(f"{MEMBERSHIP}.yeom", "membership", None, {"probability_floor": 0.0}),
@@ -53,4 +74,15 @@ ATTACKS = {
     "yeom_attribute": Attack(
         "dp_leakage.attacks.attribute", "attribute", None, {"features": 5, "candidates": "quartiles"}
     ),
+    # As Fredrikson et al. (2015) have it, and zhang2020's two enhanced ones with their printed settings.
+    "inversion_original": Attack(MIA, "inversion", None, INVERSION | {"box": "none", "optimizer": "sgd"}),
+    "inversion_l1": Attack(MIA, "inversion", None, INVERSION | {"regularisers": [["l1", 0.05]]}),
+    "inversion_btv": Attack(
+        MIA, "inversion", None, INVERSION | {"regularisers": [["btv", 0.001]], "learning_rate": 0.05, "steps": 100}
+    ),
+    # Stronger: restarts, a loss that does not vanish, and the regulariser that does best by a distance of the paper.
+    "inversion_tuned_euclidean": Attack(MIA, "inversion", None, TUNED | {"told": "euclidean"}),
+    "inversion_tuned_ssim": Attack(MIA, "inversion", None, TUNED | {"told": "ssim"}),
+    # No attack: how far from the training images are pictures that nobody needs a model for.
+    "inversion_controls": Attack("dp_leakage.attacks.inversion.controls", "inversion", None, {"k_sub": 0}),
 }

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from dp_leakage.data import load
+from dp_leakage.data.augment import augmented_split
 from dp_leakage.data.profile import profile
 from dp_leakage.data.splits import split
 from dp_leakage.files import write_arrays
@@ -14,7 +15,11 @@ from dp_leakage.steps import Json, log, provenance, run
 def main(settings: Json, prepared: Path, data_dir: Path) -> None:
     """Writes features, labels and roles; what is worth knowing of the data goes to the log and into the file."""
     raw = load(settings["source"], data_dir)
-    roles = split(raw.y, settings["roles"], seed=settings["seed"], stratified=settings["stratified"])
+    how = {"seed": settings["seed"], "stratified": settings["stratified"]}
+    if settings["augment"] is None:
+        roles = split(raw.y, settings["roles"], **how)
+    else:
+        raw, roles = augmented_split(raw, settings["roles"], settings["augment"], **how)
     remarks = profile(raw, roles)
     for remark in remarks:
         log.info("%s", remark)
