@@ -136,6 +136,8 @@ class Study:
                     "accountant": "",
                     "unit": "",
                     "block": "",
+                    "k_sub": (mechanism or {}).get("k_sub", 0),
+                    "partition": (mechanism or {}).get("partition", ""),
                     "l2": changes.get("l2", 0.0),  # the defense's own λ
                     "epsilon": None,
                     "delta": None,

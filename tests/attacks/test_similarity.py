@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from skimage.metrics import structural_similarity
 
-from dp_leakage.attacks import similarity
+from dp_leakage.attacks.similarity import Gallery
 
 RNG = np.random.default_rng(0)
 
@@ -21,25 +21,18 @@ def test_ssim_is_scikit_images(shape):
         )
         for other in others
     ]  # fmt: skip
-    found = similarity.ssim(image, others)
+    found = Gallery.of(others).ssim(image)
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
     assert found[2] == pytest.approx(1.0)
 
 
-def test_parts_do_not_matter(monkeypatch):
-    image, others = RNG.random((1, 12, 12)), RNG.random((5, 1, 12, 12))
-    whole = similarity.ssim(image, others)
-    monkeypatch.setattr(similarity, "PIXELS_AT_ONCE", 300)
-    np.testing.assert_allclose(similarity.ssim(image, others), whole)
-
-
 def test_small_images_get_a_smaller_window():
     image = RNG.random((1, 8, 8))
-    assert similarity.ssim(image, image[None]) == pytest.approx(1.0)
+    assert Gallery.of(image[None]).ssim(image) == pytest.approx(1.0)
 
 
 def test_euclidean_is_numpys_norm():
     image, others = RNG.random((1, 5, 4), dtype=np.float32), RNG.random((3, 1, 5, 4), dtype=np.float32)
     np.testing.assert_allclose(
-        similarity.euclidean(image, others), [np.linalg.norm(image - other) for other in others], rtol=1e-6
+        Gallery.of(others).distances(image), [np.linalg.norm(image - other) for other in others], rtol=1e-6
     )

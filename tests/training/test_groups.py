@@ -1,4 +1,4 @@
-"""(Sub)classes as units (zhang2020, algorithm 2): how far replacing one can move a step, and the two limits of k_sub."""
+"""(Sub)classes as units (zhang2020, algorithm 2): how far replacing one moves a step, and both limits of k_sub."""
 
 import pytest
 import torch

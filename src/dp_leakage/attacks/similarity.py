@@ -1,53 +1,69 @@
 """How like an image is to others: Euclidean distance and structural similarity, of pixels in [0, 1]."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 SIDE, DEVIATION = 11, 1.5  # of the Gaussian window, in pixels (Wang et al. 2004)
 C1, C2 = 0.01**2, 0.03**2  # the same paper's K₁ and K₂ for a range of 1
-PIXELS_AT_ONCE = 1 << 21
 
 
-def euclidean(image: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """ℓ2 distance, float64 (n,), of an image (…) from others (n, …)."""
-    apart = (others - image).reshape(len(others), -1).astype(np.float64)
-    return np.sqrt(np.einsum("ij,ij->i", apart, apart))
+@dataclass(frozen=True)
+class Gallery:
+    """Images that others are held against, with what can be computed of them once.
 
-
-def ssim(image: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Structural similarity, float64 (n,), 1 for the same image (Wang et al. 2004, equation 13 and section III.C).
-
-    The mean over all places and channels at which the window lies inside the image; of images with a side below the
-    window's, the window is cut to the largest odd side that fits.
-
-    Args:
-        image: (channels, height, width).
-        others: (n, channels, height, width).
+    Attributes:
+        images: float64 (n, channels, height, width).
+        mean, variance: under the window at each of its places, (n, channels, height', width').
     """
-    rows = max(1, PIXELS_AT_ONCE // image.size)
-    parts = [_ssim(image, others[start : start + rows]) for start in range(0, len(others), rows)]
-    return np.concatenate(parts) if parts else np.empty(0)
 
+    images: Tensor
+    mean: Tensor
+    variance: Tensor
 
-def _ssim(image: np.ndarray, others: np.ndarray) -> np.ndarray:
-    a = torch.as_tensor(image, dtype=torch.float64).expand(len(others), *image.shape)
-    b = torch.as_tensor(others, dtype=torch.float64)
-    mean_a, mean_b = _blurred(a[:1]), _blurred(b)
-    variance_a, variance_b = _blurred(a[:1] ** 2) - mean_a**2, _blurred(b**2) - mean_b**2
-    covariance = _blurred(a * b) - mean_a * mean_b
-    likeness = (2 * mean_a * mean_b + C1) * (2 * covariance + C2)
-    likeness = likeness / ((mean_a**2 + mean_b**2 + C1) * (variance_a + variance_b + C2))
-    return likeness.flatten(1).mean(1).numpy()
+    @classmethod
+    def of(cls, images: np.ndarray) -> "Gallery":
+        """Of n images (n, channels, height, width)."""
+        held = torch.as_tensor(images, dtype=torch.float64)
+        mean = _blurred(held)
+        return cls(held, mean, _blurred(held**2) - mean**2)
+
+    def distances(self, image: np.ndarray) -> np.ndarray:
+        """ℓ2 distance of an image (channels, height, width) from each, float64 (n,)."""
+        apart = self.images - torch.as_tensor(image, dtype=torch.float64)
+        return torch.linalg.vector_norm(apart.flatten(1), dim=1).numpy()
+
+    def ssim(self, image: np.ndarray) -> np.ndarray:
+        """Structural similarity with each, float64 (n,), 1 for the same image (Wang et al. 2004, equation 13).
+
+        The mean over all channels and all places at which the window lies inside the image; where a side is shorter
+        than the window, this is cut to the largest odd side that fits.
+        """
+        own = torch.as_tensor(image, dtype=torch.float64)[None]
+        mean = _blurred(own)
+        variance = _blurred(own**2) - mean**2
+        covariance = _blurred(self.images * own) - self.mean * mean
+        likeness = (2 * self.mean * mean + C1) * (2 * covariance + C2)
+        likeness /= (self.mean**2 + mean**2 + C1) * (self.variance + variance + C2)
+        return likeness.flatten(1).mean(1).numpy()
 
 
 def _blurred(x: Tensor) -> Tensor:
-    """Weighted means over the window, of images (n, channels, height, width), where it lies inside."""
+    """Weighted means over the window, of images (n, channels, height, width), wherever it lies inside."""
     side = min(SIDE, *x.shape[2:])
     side -= 1 - side % 2
-    offset = torch.arange(side, dtype=x.dtype) - side // 2
+    down, right = (_window_sums(length, side) for length in x.shape[2:])
+    return down @ x @ right.T
+
+
+def _window_sums(length: int, side: int) -> Tensor:
+    """The matrix (length − side + 1, length) that takes a row of pixels to its windows' weighted means."""
+    offset = torch.arange(side, dtype=torch.float64) - side // 2
     weight = torch.exp(-0.5 * (offset / DEVIATION) ** 2)
-    weight = (weight / weight.sum()).view(1, 1, -1, 1)
-    flat = x.flatten(0, 1)[:, None]
-    return F.conv2d(F.conv2d(flat, weight), weight.mT).unflatten(0, x.shape[:2])[:, :, 0]
+    places = length - side + 1
+    sums = torch.zeros(places, length, dtype=torch.float64)
+    for place in range(places):
+        sums[place, place : place + side] = weight / weight.sum()
+    return sums

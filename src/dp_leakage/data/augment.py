@@ -23,9 +23,9 @@ def augmented_split(
     Args:
         raw: images; each is in the result itself.
         roles: role → number of records, together at least as many as there are images.
-        order: ``after_split`` deals the images to the roles, in proportion to their sizes and class by class, and a role
-            is filled with copies of its own images: no face that was trained on is tested on. ``before_split`` makes all
-            copies first, as zhang2020 does: copies of a training image are then among the others.
+        order: ``after_split`` deals the images to the roles, in proportion to their sizes and class by class, and a
+            role is filled with copies of its own images: no photo that was trained on is tested on. ``before_split``
+            makes all copies first, as zhang2020 does: copies of a training image are then among the others.
         seed: of the split and the copies.
         stratified: of the split; ``after_split`` always keeps the classes' shares.
 

@@ -142,6 +142,50 @@ FIGURES: dict[str, FigureKind] = {
         {"defense": None},
         needs="training",
     ),
+    "inverted": FigureKind(
+        "dp_leakage.figures.inverted",
+        "What model inversion makes of each class. In the first row the training images that come nearest to the "
+        "pictures below them. A picture that shows nothing may still be near to a thin digit: hold the numbers against "
+        "those of a black image.",
+        {"classes": 10, "attack": None, "measure": "euclidean", "width": 0.55},
+        needs="images",
+    ),
+    "subclasses": FigureKind(
+        "dp_leakage.figures.subclasses",
+        "What the subclasses are that subclass-level privacy protects as a whole: records of a class that look alike.",
+        {"classes": [4, 9]},
+        needs="images",
+    ),
+    "mia_distance": FigureKind(
+        "dp_leakage.figures.mia_distance",
+        "How near inverted images come to the training images of each class, under defences with the same accuracy. "
+        "Higher is more robust, but only down to what pictures reach that show nothing: the grey lines are a black "
+        "image.",
+        {"attack": "inversion_l1", "measure": "euclidean"},
+    ),
+    "mia_budget": FigureKind(
+        "dp_leakage.figures.mia_budget",
+        "What accuracy, and how far from the training images the inverted ones stay. A measure of protection should "
+        "rise as ε falls; grey lines are pictures that need no model.",
+        {"attack": "inversion_l1", "measure": "euclidean", "across": "epsilon_spent"},
+    ),
+    "inversion_table": FigureKind(
+        "dp_leakage.figures.inversion_table",
+        "How near each attack on the undefended model comes to the training images of each class, beside pictures that "
+        "need no model.",
+        {"attacks": ["inversion_original", "inversion_l1"], "measure": "euclidean", "classes": 10},
+    ),
+    "inversion_cells": FigureKind(
+        "dp_leakage.figures.inversion_cells",
+        "Every defence in numbers: what it costs, what it proves, how far the attacks get, and whether they found at "
+        "least something that the model takes for the class.",
+        {"attacks": ["inversion_l1"], "measure": "euclidean"},
+    ),
+    "calibrate_accuracy": FigureKind(
+        "dp_leakage.figures.calibrate_accuracy",
+        "How much noise each kind of privacy bears at the same accuracy: the σ to compare models at.",
+        {"wanted": {}},
+    ),
 }
 
 

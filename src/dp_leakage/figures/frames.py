@@ -25,6 +25,7 @@ WORDS = {
     "accuracy_loss": "accuracy loss (fraction of\nthe non-private accuracy)",
     "test_accuracy": "test accuracy (fraction right)",
     "train_accuracy": "training accuracy (fraction right)",
+    "mia_distance": "MIA distance to the class's\nnearest training image",
     "membership_advantage": "attack advantage\n(true − false positive rate)",
     "attribute_advantage": "attack advantage\n(difference of rates)",
 }

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.files import read_table
-from dp_leakage.metrics import measure_attribute, measure_membership, measure_reconstruction
+from dp_leakage.metrics import measure_attribute, measure_inversion, measure_membership, measure_reconstruction
 from dp_leakage.metrics.audit import measure_audit
 from dp_leakage.steps import Json
 
@@ -14,7 +14,7 @@ NOISE = ("noise_multiplier", "kappa")
 MEASURES = {
     "membership": measure_membership,
     "attribute": measure_attribute,
-    "inversion": measure_reconstruction,
+    "inversion": measure_inversion,
     "reconstruction": measure_reconstruction,
 }
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from dp_leakage.attacks.inversion.scores import classes_of, judged
+from dp_leakage.attacks.inversion.scores import Found, classes_of, judged
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.subclasses import by_kmeans
 from dp_leakage.models.ensemble import Models
@@ -34,7 +34,6 @@ def score(
         array: each variant's image for every class, (K, C, …), and, where asked for, ``subclasses`` (C, subclasses,
         images, …): members of the largest subclasses of each class.
     """
-    import torch
 
     classes, indices = classes_of(target, data), target.train_indices.numpy()
     shape = (target.size, len(classes), *data.x.shape[1:])
@@ -46,18 +45,21 @@ def score(
         "mean": np.broadcast_to(whole, shape).astype(np.float32),
         "class_mean": np.array(by_class, np.float32),
     }
-    frames, pictures = [], {}
-    for name, images in variants.items():
-        logits, _ = logits_and_pull_back(target, torch.from_numpy(images.copy()))
-        index = torch.from_numpy(classes).expand(target.size, -1)[..., None]
-        confidence = logits.softmax(-1).gather(2, index)[..., 0].numpy()
-        restart = np.zeros(shape[:2], np.int64)
-        frame, found = judged(data, indices, classes, images, restart, confidence)
-        frames.append(frame.assign(variant=name))
-        pictures[name] = found["reconstruction"]
+    found = [_shown_to(target, classes, images) for images in variants.values()]
+    frames = [frame for frame, _ in judged(data, indices, classes, found)]
+    pictures = dict(variants)
     if settings["k_sub"]:
         pictures["subclasses"] = _examples(data, indices[0], classes, settings["k_sub"], seed)
-    return pd.concat(frames, ignore_index=True), pictures
+    named = [frame.assign(variant=name) for name, frame in zip(variants, frames, strict=True)]
+    return pd.concat(named, ignore_index=True), pictures
+
+
+def _shown_to(target: Models, classes: np.ndarray, images: np.ndarray) -> Found:
+    """The images (K, C, …) with the probability that the models give them for their classes."""
+    logits, _ = logits_and_pull_back(target, torch.from_numpy(images.copy()))
+    index = torch.from_numpy(classes).expand(target.size, -1)[..., None]
+    confidence = logits.softmax(-1).gather(2, index)[..., 0].numpy()
+    return Found(images, np.zeros(images.shape[:2], np.int64), confidence)
 
 
 def _examples(data: Dataset, rows: np.ndarray, classes: np.ndarray, k_sub: int, seed: int) -> np.ndarray:

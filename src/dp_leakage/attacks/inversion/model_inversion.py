@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from dp_leakage.attacks.inversion.regularisers import REGULARISERS
-from dp_leakage.attacks.inversion.scores import Frames, classes_of, judged
+from dp_leakage.attacks.inversion.scores import Found, Frames, classes_of, judged
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.errors import UserError, nearest
 from dp_leakage.models.ensemble import Models
@@ -61,7 +61,7 @@ def score(
         invert(target, classes, data.x.shape[1:], _Search.of(settings, kind, float(weight)), seed)
         for kind, weight in settings["regularisers"]
     ]
-    scored = [judged(data, target.train_indices.numpy(), classes, *images) for images in found]
+    scored = judged(data, target.train_indices.numpy(), classes, found)
     which = _told(settings["told"], [frame for frame, _ in scored])
     frames, pictures = zip(*scored, strict=True)
     return _of_each_model(which, frames), {
@@ -90,10 +90,8 @@ class _Search:
         return cls(kind=kind, weight=weight, **own)
 
 
-def invert(
-    models: Models, classes: np.ndarray, shape: tuple[int, ...], search: _Search, seed: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The best of all restarts: images float32 (K, C, …), the restart's number (K, C), p_y (K, C).
+def invert(models: Models, classes: np.ndarray, shape: tuple[int, ...], search: _Search, seed: int) -> Found:
+    """The best of all restarts, for each model and class.
 
     Args:
         models: K models.
@@ -120,7 +118,7 @@ def invert(
     chosen = best[:, None]
     images = images.view(*by_restart, -1).gather(1, chosen[..., None].expand(-1, -1, -1, w[0, 0].numel()))[:, 0]
     probability = probability.view(by_restart).gather(1, chosen)[:, 0]
-    return images.view(models.size, len(classes), *shape).numpy(), best.numpy(), probability.numpy()
+    return Found(images.view(models.size, len(classes), *shape).numpy(), best.numpy(), probability.numpy())
 
 
 def objective(

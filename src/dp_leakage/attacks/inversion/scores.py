@@ -1,16 +1,31 @@
 """Judging inverted images: how near they come to the training images of their class."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from dp_leakage.attacks.similarity import euclidean, ssim
+from dp_leakage.attacks.similarity import Gallery
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.models.ensemble import Models
 
 Frames = Sequence[pd.DataFrame]
 Pictures = dict[str, np.ndarray]
+
+
+class Found(NamedTuple):
+    """Inverted images, one for each of K models and C classes.
+
+    Attributes:
+        images: float32 (K, C, channels, height, width), in [0, 1].
+        restart: (K, C): which start each comes from.
+        confidence: (K, C): the probability that the model gives it for the class.
+    """
+
+    images: np.ndarray
+    restart: np.ndarray
+    confidence: np.ndarray
 
 
 def classes_of(target: Models, data: Dataset) -> np.ndarray:
@@ -20,54 +35,65 @@ def classes_of(target: Models, data: Dataset) -> np.ndarray:
 
 
 def judged(
-    data: Dataset,
-    train_indices: np.ndarray,
-    classes: np.ndarray,
-    images: np.ndarray,
-    restart: np.ndarray,
-    confidence: np.ndarray,
-) -> tuple[pd.DataFrame, Pictures]:
+    data: Dataset, train_indices: np.ndarray, classes: np.ndarray, candidates: Sequence[Found]
+) -> list[tuple[pd.DataFrame, Pictures]]:
     """The MIA distance of zhang2020 (section III): from the nearest of the class's training images.
 
     Args:
         data: the records.
         train_indices: int64 (K, n): the rows that each model was trained on.
         classes: int64 (C,).
-        images: float32 (K, C, channels, height, width), one for each model and class, in [0, 1].
-        restart: (K, C): which start an image comes from.
-        confidence: (K, C): the probability that the model gives its image for the class.
+        candidates: what was found, by each of several ways to look for it.
 
     Returns:
-        The frame: repeat int64, target int64 (the class), restart int64, distance float64 (the least Euclidean one), ssim
-        float64 (the largest), confidence float64; and, float32, ``reconstruction`` (the images), ``original`` (for
-        each the training image nearest in the Euclidean sense), ``class_mean``, ``target``, ``distance``, ``ssim``,
-        ``confidence``, (K, C, …) each.
+        For each candidate the frame: repeat int64, target int64 (the class), restart int64, distance float64 (the least
+        Euclidean one), ssim float64 (the largest), confidence float64; and, float32, ``reconstruction`` (the images),
+        ``original`` (for each the training image nearest in the Euclidean sense), ``class_mean``, ``target``,
+        ``distance``, ``ssim``, ``confidence``, (K, C, …) each.
     """
-    shape = images.shape[:2]
+    shape = (len(candidates), len(train_indices), len(classes))
     distance, likeness = np.empty(shape), np.empty(shape)
-    originals, means = np.empty_like(images), np.empty_like(images)
+    originals = np.empty((*shape, *data.x.shape[1:]), np.float32)
+    means = np.empty(originals.shape[1:], np.float32)
     for k, rows in enumerate(train_indices):
         for c, label in enumerate(classes):
             own = data.x[rows[data.y[rows] == label]]
-            apart = euclidean(images[k, c], own)
-            distance[k, c], likeness[k, c] = apart.min(), ssim(images[k, c], own).max()
-            originals[k, c], means[k, c] = own[apart.argmin()], own.mean(0)
-    target = np.broadcast_to(classes, shape)
-    columns = {"restart": restart, "distance": distance, "ssim": likeness, "confidence": confidence}
-    frame = pd.DataFrame(
-        {
-            "repeat": np.repeat(np.arange(shape[0]), shape[1]),
-            "target": target.ravel(),
-            **{name: np.asarray(values).ravel() for name, values in columns.items()},
-        }
-    ).astype({"restart": np.int64, "confidence": np.float64})
+            gallery, means[k, c] = Gallery.of(own), own.mean(0)
+            for number, found in enumerate(candidates):
+                apart = gallery.distances(found.images[k, c])
+                distance[number, k, c] = apart.min()
+                likeness[number, k, c] = gallery.ssim(found.images[k, c]).max()
+                originals[number, k, c] = own[apart.argmin()]
+    return [
+        _judged(found, classes, means, *own)
+        for found, *own in zip(candidates, distance, likeness, originals, strict=True)
+    ]
+
+
+def _judged(
+    found: Found,
+    classes: np.ndarray,
+    means: np.ndarray,
+    distance: np.ndarray,
+    likeness: np.ndarray,
+    originals: np.ndarray,
+) -> tuple[pd.DataFrame, Pictures]:
+    models = len(distance)
+    columns = {
+        "repeat": np.repeat(np.arange(models), len(classes)),
+        "target": np.tile(classes, models),
+        "restart": found.restart.astype(np.int64).ravel(),
+        "distance": distance.ravel(),
+        "ssim": likeness.ravel(),
+        "confidence": found.confidence.astype(np.float64).ravel(),
+    }
     pictures = {
-        "reconstruction": images,
+        "reconstruction": found.images,
         "original": originals,
         "class_mean": means,
-        "target": target,
+        "target": columns["target"].reshape(distance.shape),
         "distance": distance,
         "ssim": likeness,
-        "confidence": confidence,
+        "confidence": found.confidence,
     }
-    return frame, {name: np.asarray(array, np.float32) for name, array in pictures.items()}
+    return pd.DataFrame(columns), {name: np.asarray(array, np.float32) for name, array in pictures.items()}
