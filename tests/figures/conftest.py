@@ -41,6 +41,16 @@ def lambdas() -> pd.DataFrame:
 
 
 @pytest.fixture(scope="session")
+def inversions() -> pd.DataFrame:
+    return synthetic.inversion_frame()
+
+
+@pytest.fixture(scope="session")
+def inverted() -> list:
+    return synthetic.inversion_images()
+
+
+@pytest.fixture(scope="session")
 def printed() -> pd.DataFrame:
     """The paper's printed numbers, as the repository has them."""
     return pd.read_csv(Path(__file__).parents[2] / "workflow/published/jayaraman2019.csv")

@@ -34,7 +34,8 @@ def augmented_split(
         order.
 
     Raises:
-        UserError: the records are no images, there are more of them than wanted, or a class has no image for a role.
+        UserError: the records are no images, there are more of them than wanted, or a class has fewer than there are
+            roles.
     """
     if raw.x.ndim != 4:
         raise UserError("augment: the records are no images; valid is to leave it out")
@@ -44,15 +45,16 @@ def augmented_split(
             f"augment: the roles ask for {wanted:,} records, but there are {len(raw.y):,} images already; "
             "make the roles larger or leave augment out"
         )
-    rng = np.random.default_rng([seed, 1])
+    rng, classes = np.random.default_rng([seed, 1]), np.bincount(raw.y)
     if order == "before_split":
-        x, y = _filled(raw.x, raw.y, wanted, rng)
+        x, y = _filled(raw.x, raw.y, shares(classes, wanted), rng)
         rows = split(y, roles, seed=seed, stratified=stratified)
     else:
-        dealt = dict(zip(roles, shares(np.array([*roles.values()]), len(raw.y)).tolist(), strict=True))
-        own = split(raw.y, dealt, seed=seed, stratified=True)
-        _check_classes(raw, own)
-        parts = [_filled(raw.x[own[role]], raw.y[own[role]], size, rng) for role, size in roles.items()]
+        dealt = _dealt(raw, np.array([*roles.values()]), rng)
+        parts = [
+            _filled(raw.x[own], raw.y[own], shares(classes, size), rng)
+            for own, size in zip(dealt, roles.values(), strict=True)
+        ]
         x, y = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         ends = np.cumsum([*roles.values()])
         rows = {
@@ -83,21 +85,28 @@ def varied(image: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return np.clip(np.stack(moved) * light, 0, 1).astype(np.float32)
 
 
-def _filled(x: np.ndarray, y: np.ndarray, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """The images and varied copies of them, each class's images in turn; ``size`` in all, classes as in ``y``."""
-    numbers = shares(np.bincount(y), size)
-    rows = np.concatenate([np.resize(np.flatnonzero(y == c), max(n, 0)) for c, n in enumerate(numbers)])
-    first = np.zeros(size, bool)
+def _dealt(raw: Raw, sizes: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
+    """Rows of the images for each role: one of every class for each, the others in proportion to the roles' sizes."""
+    dealt: list[list[np.ndarray]] = [[] for _ in sizes]
+    for c, name in enumerate(raw.class_names):
+        rows = rng.permutation(np.flatnonzero(raw.y == c))
+        if len(rows) < len(sizes):
+            raise UserError(
+                f"augment: the class {name} has {len(rows)} images; valid is one for each of the {len(sizes)} roles, "
+                "or before_split"
+            )
+        ends = np.cumsum(1 + shares(sizes, len(rows) - len(sizes)))
+        for part, own in zip(dealt, np.split(rows, ends[:-1]), strict=True):
+            part.append(own)
+    return [np.concatenate(part) for part in dealt]
+
+
+def _filled(
+    x: np.ndarray, y: np.ndarray, numbers: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """``numbers[c]`` images of each class c: those given, then varied copies of each in turn."""
+    rows = np.concatenate([np.resize(np.flatnonzero(y == c), n) for c, n in enumerate(numbers)])
+    first = np.zeros(len(rows), bool)
     first[np.unique(rows, return_index=True)[1]] = True
     images = [x[row] if itself else varied(x[row], rng) for row, itself in zip(rows, first, strict=True)]
     return np.stack(images), y[rows]
-
-
-def _check_classes(raw: Raw, own: Mapping[str, np.ndarray]) -> None:
-    for role, rows in own.items():
-        absent = np.setdiff1d(raw.y, raw.y[rows])
-        if len(absent):
-            raise UserError(
-                f"augment: {role} gets no image of the class {raw.class_names[absent[0]]}, which has too few; "
-                "valid is a larger role, or before_split"
-            )

@@ -7,7 +7,7 @@ import pandas as pd
 
 from dp_leakage.errors import UserError
 from dp_leakage.figures.curves import draw_series
-from dp_leakage.figures.frames import CELL, NUMBERS, chosen, each_series, is_private, metric_rows
+from dp_leakage.figures.frames import CELL, NUMBERS, chosen, each_series, is_private, metric_rows, parse_setting
 from dp_leakage.figures.inversion import UNITS, drawn
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.style import GREY, name, number, styled
@@ -29,8 +29,8 @@ def draw(
 
     Returns:
         The figure, and its accuracies; below them, for every mechanism and wanted accuracy, ``noise_multiplier`` with
-        setting accuracy=…: the σ at which the falling curve nearest to the points has that accuracy, linear in ln σ
-        between them, NaN where they do not reach it; its interval from the curves of the intervals' ends.
+        setting accuracy=…;mechanism=…: the σ at which the falling curve nearest to the points has that accuracy (see
+        `sigma_at`), NaN where they do not reach it; its interval from the curves of the intervals' ends.
     """
     frame = chosen(metrics, settings)
     measured = metric_rows(frame, "test_accuracy")
@@ -98,7 +98,7 @@ def _found(rows: pd.DataFrame, wanted: dict[str, list[float]]) -> pd.DataFrame:
                         "model": model,
                         **series._asdict(),
                         "metric": "noise_multiplier",
-                        "setting": f"accuracy={accuracy:g}",
+                        "setting": f"accuracy={accuracy:g};mechanism={series.mechanism}",
                         "measured": value,
                         "low": low,
                         "high": high,
@@ -113,7 +113,7 @@ def _words(found: pd.DataFrame) -> list[str]:
     words = []
     for (dataset, mechanism), part in found.groupby(["dataset", "mechanism"], sort=False):
         pairs = [
-            f"σ = {number(row.measured)} for {100 * float(row.setting.partition('=')[2]):g} %"
+            f"σ = {number(row.measured)} for {100 * float(parse_setting(row.setting)['accuracy']):g} %"
             for row in part.itertuples()
         ]
         words.append(f"{name(str(dataset))}, {UNITS.get(str(mechanism), mechanism)}: {', '.join(pairs)}.")

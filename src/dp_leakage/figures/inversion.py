@@ -20,7 +20,9 @@ CONTROLS = {
 }
 ATTACKS = {
     "inversion_original": "original",
+    "inversion_unpenalised": "without penalty",
     "inversion_l1": "enhanced (ℓ1)",
+    "inversion_l1_sum": "enhanced (ℓ1 as a sum)",
     "inversion_btv": "enhanced (BTV)",
     "inversion_tuned_euclidean": "tuned, restarts",
     "inversion_tuned_ssim": "tuned, restarts",

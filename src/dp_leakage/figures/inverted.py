@@ -50,25 +50,24 @@ def draw(shown: Shown, settings: dict[str, Any], published: pd.DataFrame | None)
     top = HEAD + (0.25 if settings["title"] else 0)
     height = top + len(rows) * (tall + NUMBER + GAP) + 0.13 * (text.count("\n") + 1) + 0.12
     figure = Figure(figsize=(width, height))
+    page = figure.add_axes((0, 0, 1, 1))
+    page.set(xlim=(0, width), ylim=(0, height))  # inches from the lower left corner
+    page.set_axis_off()
     if settings["title"]:
-        figure.text(GAP / width, 1 - 0.17 / height, settings["title"], fontsize=10, fontweight="bold", va="center")
+        page.text(GAP, height - 0.17, settings["title"], fontsize=10, fontweight="bold", va="center")
     for line, (label, images, made) in enumerate(rows):
         y = height - top - line * (tall + NUMBER + GAP) - tall
-        figure.text(GAP / width, (y + tall / 2) / height, label, va="center", fontsize=7.5)
+        page.text(GAP, y + tall / 2, label, va="center", fontsize=7.5)
         for column in range(across):
             x = LABEL + column * (wide + GAP)
-            ax = figure.add_axes((x / width, y / height, wide / width, tall / height))
-            _show(ax, images[column])
-            middle = (x + wide / 2) / width
+            _show(figure.add_axes((x / width, y / height, wide / width, tall / height)), images[column])
+            middle = {"x": x + wide / 2, "ha": "center", "va": "center"}
             if line == 0:
-                head = f"{chosen[0][2]['target'][0, column]:g}"
-                figure.text(middle, (y + tall + 0.1) / height, head, ha="center", va="center", fontsize=8)
+                page.text(y=y + tall + 0.1, s=f"{chosen[0][2]['target'][0, column]:g}", fontsize=8, **middle)
             if made is not None:
                 words = f"{_distance(made, measure)[column]:.2f} ({made['confidence'][0, column]:.2f})"
-                figure.text(
-                    middle, (y - NUMBER / 2) / height, words, ha="center", va="center", fontsize=5.5, color=GREY
-                )
-    figure.text(GAP / width, 0.06 / height, text, fontsize=7, color=GREY, va="bottom", linespacing=1.25)
+                page.text(y=y - NUMBER / 2, s=words, fontsize=5.5, color=GREY, **middle)
+    page.text(GAP, 0.06, text, fontsize=7, color=GREY, va="bottom", linespacing=1.25)
     return figure, _numbers(chosen, across, measure)
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ACROSS = {
-    "epsilon_spent": "ε of the whole training, by the cell's own accountant",
+    "epsilon_spent": "ε spent (→ weaker protection)",
     "k_sub": "subclasses of each class (k_sub)",
 }
 DASHES = {"black": "-", "grey": (0, (1, 1.5)), "mean": (0, (4, 2)), "class_mean": (0, (4, 1.5, 1, 1.5))}
@@ -119,7 +119,7 @@ def _note(rows: pd.DataFrame, settings: dict[str, Any], measure: str, across: st
 
     words = (
         f"Distance: {MEASURES[measure]}, to the nearest training image of the class, mean over classes; "
-        f"{ATTACKS.get(settings['attack'], settings['attack'])} attack."
+        f"{ATTACKS.get(settings['attack'], settings['attack'])} attack. ε: that of the cell's own accountant."
     )
     private = rows[is_private(rows) & (rows["metric"] == "mia_distance")]
     if len(private) < 3 or private["value"].nunique() < 2 or private[across].nunique() < 2:

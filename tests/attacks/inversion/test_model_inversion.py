@@ -17,7 +17,7 @@ from dp_leakage.models.input_gradients import logits_and_pull_back
 from dp_leakage.models.layers import initial_parameters
 
 SHAPE, CLASSES = (1, 8, 9), 3
-SEARCH = _Search("probability", "none", "none", 0.0, "sgd", 0.5, 20, 0.0, 1)
+SEARCH = _Search("probability", "none", "variable", (), "sgd", 0.5, 20, 0.0, 0.0, 0.0, 0, 1)
 
 
 def models_of(name, size=2, dtype=torch.float32, **settings):
@@ -56,28 +56,42 @@ def test_the_way_back_is_autograds(name):
 
 @pytest.mark.parametrize("loss", model_inversion.LOSSES)
 @pytest.mark.parametrize("box", model_inversion.BOXES)
-@pytest.mark.parametrize(("kind", "weight"), [("none", 0.0), ("l1", 0.05), ("btv", 0.02)])
-def test_the_gradient_is_that_of_finite_differences(loss, box, kind, weight):
+@pytest.mark.parametrize("penalty", [(), (("l1_mean", 0.5),), (("l1", 0.05), ("btv", 0.02))])
+@pytest.mark.parametrize("shift", [0, 2])
+def test_the_gradient_is_that_of_finite_differences(loss, box, penalty, shift):
     # Tanh layers, so that there are no kinks but the regulariser's, which random pixels keep away from.
     models = models_of("mlp", dtype=torch.float64, hidden=[7], activation="tanh")
     generator = torch.Generator().manual_seed(3)
     w = torch.rand(2, CLASSES, *SHAPE, generator=generator, dtype=torch.float64) + 0.1
     labels = torch.arange(CLASSES).expand(2, -1)
-    search = replace(SEARCH, loss=loss, box=box, kind=kind, weight=weight)
-    gradient = objective(models, w, labels, search)[2]
+    search = replace(SEARCH, loss=loss, box=box, penalty=penalty, shift=shift, noise=0.1 * shift)
+
+    def at(w):
+        return objective(models, w, labels, search, torch.Generator().manual_seed(9))
+
+    gradient = at(w)[2]
     for _ in range(5):
         direction = torch.randn(w.shape, generator=generator, dtype=torch.float64)
         step = 1e-6 * direction
-        ahead, behind = (objective(models, w + sign * step, labels, search)[0] for sign in (1, -1))
+        ahead, behind = (at(w + sign * step)[0] for sign in (1, -1))
         slope = (gradient * direction).flatten(2).sum(2)
         torch.testing.assert_close((ahead - behind) / 2e-6, slope, rtol=1e-5, atol=1e-8)
+
+
+def test_the_printed_gradient_leaves_out_what_the_box_does_to_it():
+    models = models_of("mlp")
+    w = torch.randn(2, CLASSES, *SHAPE, generator=torch.Generator().manual_seed(3))
+    labels = torch.arange(CLASSES).expand(2, -1)
+    search = replace(SEARCH, box="tanh", penalty=(("l1", 0.1),))
+    for_w, for_x = (objective(models, w, labels, replace(search, gradient=g))[2] for g in ("variable", "image"))
+    torch.testing.assert_close(for_w, for_x * (1 - torch.tanh(w) ** 2) / 2)
 
 
 def test_the_objective_of_a_softmax_regression_in_closed_form():
     models = models_of("softmax_regression", dtype=torch.float64)
     w = torch.rand(2, CLASSES, *SHAPE, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
     labels = torch.arange(CLASSES).expand(2, -1)
-    loss, probability, gradient = objective(models, w, labels, replace(SEARCH, kind="l1", weight=0.1))
+    loss, probability, gradient = objective(models, w, labels, replace(SEARCH, penalty=(("l1", 0.1),)))
     for k in range(2):
         weight, bias = (models.parameters[f"1.{part}"][k].numpy() for part in ("weight", "bias"))
         for c in range(CLASSES):
@@ -114,7 +128,7 @@ def test_an_inversion_finds_the_picture_that_is_planted_in_the_weights():
     layers = build("softmax_regression", SHAPE, CLASSES)
     weight = torch.from_numpy(pictures.reshape(CLASSES, -1)) - 0.3
     models = Ensemble(layers, {"1.weight": weight[None], "1.bias": torch.zeros(1, CLASSES)}, torch.zeros(1, 1).long())
-    enhanced = replace(SEARCH, box="tanh", kind="l1", weight=0.01, optimizer="adam", learning_rate=0.1, steps=300)
+    enhanced = replace(SEARCH, box="tanh", penalty=(("l1", 0.01),), optimizer="adam", learning_rate=0.1, steps=300)
     images, _, probability = invert(models, np.arange(CLASSES), SHAPE, enhanced, 0)
     assert (probability > 0.6).all()
     for found, planted in zip(images[0], pictures, strict=True):
@@ -142,7 +156,7 @@ def test_a_step_is_the_papers_adam_without_correction_of_its_bias():
 
 def test_each_image_is_found_as_if_it_were_alone():
     models = models_of("cnn_small", size=2)
-    search = replace(SEARCH, box="tanh", kind="l1", weight=0.01, optimizer="adam", start_deviation=0.5)
+    search = replace(SEARCH, box="tanh", penalty=(("l1", 0.01),), optimizer="adam", start_deviation=0.5)
     together, _, _ = invert(models, np.arange(CLASSES), SHAPE, search, 7)
     for k in range(2):
         own = {name: values[k : k + 1] for name, values in models.parameters.items()}
@@ -162,17 +176,17 @@ def test_the_restart_with_the_least_loss_is_kept():
 
 
 @pytest.mark.parametrize(("told", "column", "sign"), [("euclidean", "distance", 1), ("ssim", "ssim", -1)])
-def test_a_told_attacker_is_never_worse_than_with_any_one_regulariser(told, column, sign):
+def test_a_told_attacker_is_never_worse_than_with_any_one_penalty(told, column, sign):
     models, data = models_of("softmax_regression", size=3), data_of()
-    grid = [["none", 0.0], ["l1", 0.02], ["btv", 0.01]]
-    settings = ATTACKS["inversion_tuned_euclidean"].settings | {"steps": 20, "restarts": 1, "regularisers": grid}
+    grid = [[["none", 0.0]], [["l1", 0.02]], [["btv", 0.01], ["l1", 0.01]]]
+    settings = ATTACKS["inversion_tuned_euclidean"].settings | {"steps": 20, "restarts": 1, "penalties": grid}
     frame, pictures = score(models, data, None, settings | {"told": told}, 0)
     mean = sign * frame.groupby("repeat")[column].mean()
     for number, kind in enumerate(grid):
-        alone, _ = score(models, data, None, settings | {"told": told, "regularisers": [kind]}, 0)
+        alone, _ = score(models, data, None, settings | {"told": told, "penalties": [kind]}, 0)
         other = sign * alone.groupby("repeat")[column].mean()
         assert (mean <= other + 1e-9).all()
-        same = pictures["regulariser"] == number
+        same = pictures["penalty"] == number
         np.testing.assert_allclose(mean[same], other[same])
 
 
@@ -205,9 +219,11 @@ def test_the_frame_and_the_images():
         {"box": "sigmoid"},
         {"optimizer": "lbfgs"},
         {"told": "mse"},
-        {"regularisers": []},
-        {"regularisers": [["tv", 1.0]]},
-        {"regularisers": [["l1", -1.0]]},
+        {"gradient": "both"},
+        {"penalties": []},
+        {"penalties": [[["tv", 1.0]]]},
+        {"penalties": [[["l1", -1.0]]]},
+        {"noise": -0.1},
         {"steps": 0},
     ],
 )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from dp_leakage.attacks.inversion.regularisers import btv, l1
+from dp_leakage.attacks.inversion.regularisers import btv, l1, l1_mean
 
 
 def btv_by_hand(x, p, alpha):
@@ -45,3 +45,4 @@ def test_an_image_of_one_value_has_no_btv():
 def test_l1_is_per_image():
     x = torch.randn(2, 3, 4, 5, generator=torch.Generator().manual_seed(0))
     np.testing.assert_allclose(l1(x), np.abs(x.numpy()).sum((2, 3)), rtol=1e-6)
+    np.testing.assert_allclose(l1_mean(x), np.abs(x.numpy()).mean((2, 3)), rtol=1e-6)

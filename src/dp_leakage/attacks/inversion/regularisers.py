@@ -18,6 +18,11 @@ def l1(x: Tensor) -> Tensor:
     return x.abs().sum((-2, -1))
 
 
+def l1_mean(x: Tensor) -> Tensor:
+    """‖x‖₁ over the number of pixels: the only reading under which zhang2020's λ leaves pictures that are not black."""
+    return x.abs().mean((-2, -1))
+
+
 def btv(x: Tensor, window: int = WINDOW, decay: float = DECAY) -> Tensor:
     """Bilateral total variation Σ α^{l+m} ‖x − S_x^l S_y^m x‖₁ over −p ≤ l ≤ p, 0 ≤ m ≤ p, l + m > 0.
 
@@ -38,4 +43,4 @@ def _shifted(x: Tensor, by: int, axis: int) -> Tensor:
     return x.index_select(axis, (torch.arange(side, device=x.device) - by).clamp_(0, side - 1))
 
 
-REGULARISERS: dict[str, Callable[[Tensor], Tensor]] = {"none": none, "l1": l1, "btv": btv}
+REGULARISERS: dict[str, Callable[[Tensor], Tensor]] = {"none": none, "l1": l1, "l1_mean": l1_mean, "btv": btv}
