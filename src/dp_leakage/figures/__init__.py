@@ -147,7 +147,7 @@ FIGURES: dict[str, FigureKind] = {
         "What model inversion makes of each class. In the first row the training images that come nearest to the "
         "pictures below them. A picture that shows nothing may still be near to a thin digit: hold the numbers against "
         "those of a black image.",
-        {"classes": 10, "attack": None, "measure": "euclidean", "width": 0.55},
+        {"classes": 10, "attack": None, "measure": "euclidean", "width": 0.55, "stretch": False},
         needs="images",
     ),
     "subclasses": FigureKind(

@@ -27,6 +27,7 @@ def draw(shown: Shown, settings: dict[str, Any], published: pd.DataFrame | None)
         attack: only this one (None: all).
         measure: the distance under each picture: ``euclidean`` or ``1-ssim``.
         width: of a picture, in inches.
+        stretch: show each picture from its own darkest to its own brightest pixel, so that faint ones can be seen.
     """
     from matplotlib.figure import Figure
 
@@ -43,7 +44,8 @@ def draw(shown: Shown, settings: dict[str, Any], published: pd.DataFrame | None)
     width = LABEL + across * (wide + GAP) + GAP
     notes = [
         f"Under each picture: {MEASURES[measure]} distance to the nearest training image of its class; in brackets the "
-        "probability that the model gives it for the class. First model of each cell.",
+        "probability that the model gives it for the class. First model of each cell."
+        + (" Each picture from its own darkest to its own brightest pixel." if settings["stretch"] else ""),
         *own_notes(settings),
     ]
     text = footnotes(notes, width)
@@ -60,7 +62,8 @@ def draw(shown: Shown, settings: dict[str, Any], published: pd.DataFrame | None)
         page.text(GAP, y + tall / 2, label, va="center", fontsize=7.5)
         for column in range(across):
             x = LABEL + column * (wide + GAP)
-            _show(figure.add_axes((x / width, y / height, wide / width, tall / height)), images[column])
+            ax = figure.add_axes((x / width, y / height, wide / width, tall / height))
+            _show(ax, _stretched(images[column]) if settings["stretch"] else images[column])
             middle = {"x": x + wide / 2, "ha": "center", "va": "center"}
             if line == 0:
                 page.text(y=y + tall + 0.1, s=f"{chosen[0][2]['target'][0, column]:g}", fontsize=8, **middle)
@@ -74,6 +77,12 @@ def draw(shown: Shown, settings: dict[str, Any], published: pd.DataFrame | None)
 def _show(ax: Any, image: np.ndarray) -> None:
     ax.imshow(image[0] if len(image) == 1 else image.transpose(1, 2, 0), cmap="gray", vmin=0, vmax=1)
     ax.set_axis_off()
+
+
+def _stretched(image: np.ndarray) -> np.ndarray:
+    """From 0 to 1, unless it has one value."""
+    low, high = image.min(), image.max()
+    return (image - low) / (high - low) if high > low else image
 
 
 def _label(columns: dict[str, Any], attack: str, several: bool) -> str:
