@@ -47,15 +47,15 @@ CASES: dict[str, tuple[str, str, dict[str, Any], bool]] = {
     "MIA distance": ("mia_distance", "inversions", {"title": "At equal accuracy"}, False),
     "MIA budget": ("mia_budget", "inversions", {}, False),
     "MIA over subclasses": ("mia_budget", "inversions", {"across": "k_sub", "measure": "1-ssim"}, False),
-    "inversion of the undefended": ("inversion_table", "inversions", {}, False),
-    "inversion of all cells": ("inversion_cells", "inversions", {"attacks": ["inversion_l1"]}, False),
+    "inversion of the undefended": ("mia_table", "inversions", {}, False),
+    "inversion of all cells": ("mia_cells", "inversions", {"attacks": ["inversion_l1"]}, False),
     "calibrated accuracy": ("calibrate_accuracy", "inversions", {"wanted": {"mnist": [0.95, 0.93, 0.5]}}, False),
 }
 OF_IMAGES = ("inverted", "subclasses")
 NEW_NUMBERS = ("training curve", "roc", "calibrated accuracy", *OF_IMAGES)  # not those of the metrics alone
 
 
-OF_INVERSION = ("mia_distance", "mia_budget", "inversion_table", "inversion_cells", *OF_IMAGES)
+OF_INVERSION = ("mia_distance", "mia_budget", "mia_table", "mia_cells", *OF_IMAGES)
 OF_OTHER_FRAMES = ("lambda_search", "training_curve", "claimed_measured", "roc", *OF_INVERSION)
 
 

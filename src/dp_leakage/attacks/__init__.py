@@ -10,7 +10,7 @@ for all cells that share the models. ``settings`` are the entry's defaults with 
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-PICTURING = ("inversion", "reconstruction")  # families whose scores come with pictures
+PICTURING = ("model_inversion", "inversion", "reconstruction")  # families whose scores come with pictures
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Attack:
     """
 
     module: str
-    family: Literal["membership", "attribute", "inversion", "reconstruction"]
+    family: Literal["membership", "attribute", "model_inversion", "inversion", "reconstruction"]
     needs: Literal["shadow", "reference"] | None = None
     settings: dict[str, Any] = field(default_factory=dict)
 
@@ -89,17 +89,17 @@ ATTACKS = {
     ),
     # As Fredrikson et al. (2015) have it; zhang2020's algorithm without a penalty; and its two enhanced attacks with
     # the printed settings, the ℓ1 norm as a mean over pixels or, as its formula says, a sum.
-    "inversion_original": Attack(MIA, "inversion", None, INVERSION | {"box": "none", "optimizer": "sgd"}),
-    "inversion_unpenalised": Attack(MIA, "inversion", None, INVERSION),
-    "inversion_l1": Attack(MIA, "inversion", None, INVERSION | {"penalties": [[["l1_mean", 0.05]]]}),
-    "inversion_l1_sum": Attack(MIA, "inversion", None, INVERSION | {"penalties": [[["l1", 0.05]]]}),
+    "inversion_original": Attack(MIA, "model_inversion", None, INVERSION | {"box": "none", "optimizer": "sgd"}),
+    "inversion_unpenalised": Attack(MIA, "model_inversion", None, INVERSION),
+    "inversion_l1": Attack(MIA, "model_inversion", None, INVERSION | {"penalties": [[["l1_mean", 0.05]]]}),
+    "inversion_l1_sum": Attack(MIA, "model_inversion", None, INVERSION | {"penalties": [[["l1", 0.05]]]}),
     "inversion_btv": Attack(
-        MIA, "inversion", None, INVERSION | {"penalties": [[["btv", 0.001]]], "learning_rate": 0.05, "steps": 100}
+        MIA, "model_inversion", None, INVERSION | {"penalties": [[["btv", 0.001]]], "learning_rate": 0.05, "steps": 100}
     ),
     # Stronger: restarts, a loss that does not vanish, pictures that must stand noise and shifts, and the penalty that
     # does best by a distance of the paper.
-    "inversion_tuned_euclidean": Attack(MIA, "inversion", None, TUNED | {"told": "euclidean"}),
-    "inversion_tuned_ssim": Attack(MIA, "inversion", None, TUNED | {"told": "ssim"}),
+    "inversion_tuned_euclidean": Attack(MIA, "model_inversion", None, TUNED | {"told": "euclidean"}),
+    "inversion_tuned_ssim": Attack(MIA, "model_inversion", None, TUNED | {"told": "ssim"}),
     # No attack: how far from the training images are pictures that nobody needs a model for.
-    "inversion_controls": Attack("dp_leakage.attacks.inversion.controls", "inversion", None, {"k_sub": 0}),
+    "inversion_controls": Attack("dp_leakage.attacks.inversion.controls", "model_inversion", None, {"k_sub": 0}),
 }

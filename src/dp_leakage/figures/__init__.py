@@ -169,14 +169,14 @@ FIGURES: dict[str, FigureKind] = {
         "rise as ε falls; grey lines are pictures that need no model.",
         {"attack": "inversion_l1", "measure": "euclidean", "across": "epsilon_spent"},
     ),
-    "inversion_table": FigureKind(
-        "dp_leakage.figures.inversion_table",
+    "mia_table": FigureKind(
+        "dp_leakage.figures.mia_table",
         "How near each attack on the undefended model comes to the training images of each class, beside pictures that "
         "need no model.",
         {"attacks": ["inversion_original", "inversion_l1"], "measure": "euclidean", "classes": 10},
     ),
-    "inversion_cells": FigureKind(
-        "dp_leakage.figures.inversion_cells",
+    "mia_cells": FigureKind(
+        "dp_leakage.figures.mia_cells",
         "Every defence in numbers: what it costs, what it proves, how far the attacks get, and whether they found at "
         "least something that the model takes for the class.",
         {"attacks": ["inversion_l1"], "measure": "euclidean"},

@@ -8,7 +8,7 @@ import pandas as pd
 from dp_leakage.errors import UserError
 from dp_leakage.figures.curves import draw_series
 from dp_leakage.figures.frames import CELL, NUMBERS, chosen, each_series, is_private, metric_rows, parse_setting
-from dp_leakage.figures.inversion import UNITS, drawn
+from dp_leakage.figures.mia import UNITS, drawn
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.style import GREY, name, number, styled
 

@@ -8,7 +8,7 @@ import pandas as pd
 from dp_leakage.errors import UserError, nearest
 from dp_leakage.figures.curves import draw_series
 from dp_leakage.figures.frames import chosen, is_private, metric_rows
-from dp_leakage.figures.inversion import (
+from dp_leakage.figures.mia import (
     ATTACKS,
     CONTROLS,
     MEASURES,

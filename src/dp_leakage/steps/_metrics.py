@@ -14,7 +14,8 @@ NOISE = ("noise_multiplier", "kappa")
 MEASURES = {
     "membership": measure_membership,
     "attribute": measure_attribute,
-    "inversion": measure_inversion,
+    "model_inversion": measure_inversion,
+    "inversion": measure_reconstruction,
     "reconstruction": measure_reconstruction,
 }
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.figures.frames import chosen
-from dp_leakage.figures.inversion import (
+from dp_leakage.figures.mia import (
     ATTACKS,
     CONTROLS,
     MEASURES,
@@ -39,7 +39,7 @@ def draw(
     """
     frame, measure = chosen(metrics, settings), measure_of(settings)
     frame = frame[frame["mechanism"] == "none"]
-    cell = one(frame, "inversion_table")
+    cell = one(frame, "mia_table")
     controls = control_rows(frame, measure, by_class=True)
     found = {attack: inversion_rows(frame, attack, measure, by_class=True) for attack in settings["attacks"]}
     lines, digits = [], 2 if measure == "euclidean" else 3

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.figures.frames import chosen, each_series, metric_rows, panels, parse_setting
-from dp_leakage.figures.inversion import (
+from dp_leakage.figures.mia import (
     ATTACKS,
     CONTROLS,
     MEASURES,

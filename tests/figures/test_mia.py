@@ -9,7 +9,7 @@ import pytest
 from dp_leakage.errors import UserError
 from dp_leakage.figures import draw
 from dp_leakage.figures.calibrate_accuracy import sigma_at
-from dp_leakage.figures.inversion import own_spent, printed_accuracies, printed_distances
+from dp_leakage.figures.mia import own_spent, printed_accuracies, printed_distances
 
 TABLE_1 = [8.02, 8.36, 9.14, 9.50, 8.35, 9.76, 9.64, 8.38, 8.79, 8.93]
 
@@ -29,15 +29,15 @@ def test_the_prints_of_the_tables_are_found(prints: pd.DataFrame) -> None:
 
 
 def test_prints_are_joined_to_runs_of_the_papers_size_only(inversions: pd.DataFrame, prints: pd.DataFrame) -> None:
-    _, rows = draw("inversion_table", inversions, {}, prints)
+    _, rows = draw("mia_table", inversions, {}, prints)
     printed = rows[rows["setting"].str.startswith("attack=inversion_original;")].sort_values("class")["published"]
     assert printed.tolist() == TABLE_1
-    _, reduced = draw("inversion_table", inversions.assign(n_members=6000), {}, prints)
+    _, reduced = draw("mia_table", inversions.assign(n_members=6000), {}, prints)
     assert reduced["published"].isna().all()
 
 
 def test_a_table_counts_the_classes_in_which_an_attack_comes_nearer(inversions: pd.DataFrame) -> None:
-    figure, rows = draw("inversion_table", inversions, {}, None)
+    figure, rows = draw("mia_table", inversions, {}, None)
     wide = rows.assign(attack=rows["setting"].str.extract("attack=([a-z0-9_]+)")[0])
     wide = wide[wide["attack"] != "inversion_controls"].pivot_table(index="class", columns="attack", values="measured")
     nearer = int((wide["inversion_l1"] < wide["inversion_original"]).sum())
