@@ -97,12 +97,12 @@ def test_entries_that_train_differently_never_share_a_name():
     ]
 
 
-def test_what_the_first_entry_takes_its_noise_from_is_the_usual_and_stands_in_no_name():
+def test_what_the_study_takes_its_noise_from_is_the_usual_and_stands_in_no_name():
     entries = [
-        {"defense": "gaussian", "accountant": "rdp", "epsilon": [1], "rdp_sigma": source}
-        for source in ("calibrated_classic", "calibrated_tight")
+        {"defense": "gaussian", "accountant": "rdp", "epsilon": [1], **source}
+        for source in ({}, {"rdp_sigma": "calibrated_tight"})
     ]
-    study = load({"defenses": [{"defense": "none"}, *entries]})["quickstart"]
+    study = load({"rdp_sigma": "calibrated_classic", "defenses": [{"defense": "none"}, *entries]})["quickstart"]
     assert "digits/mlp/gaussian-rdp-eps=1" in study.cells
     assert "digits/mlp/gaussian-rdp_sigma=calibrated_tight-rdp-eps=1" in study.cells
 

@@ -36,7 +36,6 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "subclass": ("k_sub", "accountant"),
 }
 UNITS = ("example", "batch")  # that an entry may choose; (sub)classes are defenses of their own
-RDP_SIGMA = "calibrated_tight"  # unless an entry says otherwise
 # Gradients of length one without noise: what directional noise costs beyond its normalisation is told by this.
 NORMALISED = {
     "sampler": "shuffle",
@@ -103,19 +102,12 @@ def accountants(entry: Json) -> list[str]:
 def _unusual(mechanism: Json, accountant: str, spec: Json) -> list[str]:
     """``key=value`` for what is not as in the rest of the study, so that no two trainings share a name.
 
-    Usual are C = 1, the study's δ, the accountant's own sampler, and as the source of σ under rdp that of the study's
-    first entry of this kind: a later entry never renames the cells of an earlier one.
+    Usual are C = 1, the study's δ, its source of σ under rdp (where σ is not given), and the accountant's own sampler.
     """
-    by_epsilon = mechanism["epsilon"] is not None
-    sources = [
-        entry.get("rdp_sigma", RDP_SIGMA)
-        for entry in spec["defenses"]
-        if "rdp" in accountants(entry) and "noise_multiplier" not in entry
-    ]
     usual = {
         "clip_norm": 1.0,
         "delta": spec.get("delta"),
-        "rdp_sigma": sources[0] if accountant == "rdp" and by_epsilon else mechanism["rdp_sigma"],
+        "rdp_sigma": _rdp_sigma({}, spec) if accountant == "rdp" else None,
         "sampler": _own_sampler(accountant, mechanism["unit"]),
     }
     return [
@@ -129,6 +121,11 @@ def _own_sampler(accountant: str, unit: str) -> str:
     """The first of the accountant's samplers that draws such units, else the first."""
     samplers = ACCOUNTANTS[accountant].samplers
     return "class_poisson" if unit in GROUPS and "class_poisson" in samplers else samplers[0]
+
+
+def _rdp_sigma(entry: Json, spec: Json) -> str:
+    """Where accountant rdp takes σ from: the entry's own word, the study's, or its tightest calibration."""
+    return entry.get("rdp_sigma", spec.get("rdp_sigma", "calibrated_tight"))
 
 
 def _mechanism(entry: Json, accountant: str, spec: Json) -> Json:
@@ -147,6 +144,6 @@ def _mechanism(entry: Json, accountant: str, spec: Json) -> Json:
         "epsilon": None,
         "noise_multiplier": None,
         "delta": entry.get("delta", spec.get("delta")),
-        "rdp_sigma": entry.get("rdp_sigma", RDP_SIGMA) if accountant == "rdp" else None,
+        "rdp_sigma": _rdp_sigma(entry, spec) if accountant == "rdp" else None,
         **own,
     }
