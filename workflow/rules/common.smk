@@ -17,10 +17,6 @@ from dp_leakage.training.launcher import ENVIRONMENT
 WORKFLOW = Path(workflow.basedir) / "workflow"
 # One thread per job, one job per core; and an allocator that keeps its pages between training steps.
 os.environ.update(ENVIRONMENT)
-# Snakemake's default, at most 100 starts a second, sets a timer at each of them that wakes the scheduler every second for
-# the rest of the run: after 500 jobs a fifth of a core (measured, 9.27). No limit sets none.
-if workflow.scheduling_settings:  # none while linting
-    workflow.scheduling_settings.max_jobs_per_timespan = None
 # How a job runs, not what it computes: so in the environment, where a change reruns nothing.
 os.environ.update(
     DP_LEAKAGE_DEVICE=str(config.get("device", "auto")),
