@@ -1,6 +1,8 @@
 """From study files to cells: names, settings, identities, and what is refused."""
 
+import os
 from copy import deepcopy
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -507,6 +509,7 @@ BAD = {
     ),
     "override of the name": ({"study": "mine"}, r"'overrides.quickstart.study' cannot be changed there"),
     "override of a scale": ({"scales": {"smoke": {"repeats": 1}}}, r"'overrides.quickstart.scales' cannot be changed"),
+    "no space after a colon": ({"repeats:3": None}, r"'overrides.quickstart' has 'repeats:3'; write a space after"),
     "null for what is not there": (
         {"attacks": {"shokry": None}},
         r"'overrides.quickstart.attacks.shokry' is null, but there is none; did you mean 'shokri'",
@@ -558,6 +561,55 @@ def test_a_bad_config_gives_one_sentence(case):
     changes, sentence = BAD_CONFIG[case]
     with pytest.raises(UserError, match=sentence):
         load(config=changes)
+
+
+def _own(path, label=None):
+    source = {"path": str(path)} | ({"label": label} if label else {})
+    return {"datasets": {"digits": {"source": source}}}
+
+
+def test_an_edit_of_the_users_own_file_reaches_what_is_made_of_it_and_a_touch_does_not(tmp_path):
+    table = tmp_path / "mine.csv"
+    table.write_text("a,label\n1,x\n2,y\n")
+    before = load(_own(table, "label"))["quickstart"]
+    assert before.prepare_settings("digits")["content"] == sha256(table.read_bytes()).hexdigest()
+    os.utime(table, (1e9, 1e9))
+    assert load(_own(table, "label"))["quickstart"].data_identity("digits") == before.data_identity("digits")
+    table.write_text("a,label\n1,x\n3,y\n")  # as long as before
+    after = load(_own(table, "label"))["quickstart"]
+    assert after.data_identity("digits") != before.data_identity("digits")
+    cell = "digits/mlp/none"
+    assert after.train_settings(after.cells[cell])["data"] != before.train_settings(before.cells[cell])["data"]
+
+
+def test_an_edit_of_one_of_the_users_own_images_counts_and_hidden_files_do_not(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "1.png").write_bytes(b"one")
+    before = load(_own(tmp_path))["quickstart"].data_identity("digits")
+    (tmp_path / ".DS_Store").write_bytes(b"")
+    assert load(_own(tmp_path))["quickstart"].data_identity("digits") == before
+    (tmp_path / "b" / "1.png").write_bytes(b"two")
+    assert load(_own(tmp_path))["quickstart"].data_identity("digits") != before
+    (tmp_path / "b" / "1.png").rename(tmp_path / "b" / "2.png")
+    assert load(_own(tmp_path))["quickstart"].data_identity("digits") != before
+
+
+def test_a_missing_file_of_the_users_own_is_named_once_it_is_asked_for(tmp_path):
+    study = load(_own(tmp_path / "nope.csv", "label"))["quickstart"]
+    with pytest.raises(UserError, match=r"key 'datasets.digits.source.path': .*nope.csv: no such file or folder"):
+        study.train_settings(study.cells["digits/mlp/none"])
+
+
+def test_the_report_names_the_identity_of_everything_that_it_reads(quickstart):
+    settings = quickstart.report_settings()
+    assert settings["data"] == [["digits", quickstart.data_identity("digits")]]
+    undefended = [cell for cell in quickstart.cells.values() if cell.defense == "none"]
+    scored = [
+        identity(quickstart.attack_settings(cell, attack)) for cell in undefended for attack in ("yeom", "shokri")
+    ]
+    assert settings["scores"] == scored
+    assert len(quickstart.exposed_scores()) == len(scored)
 
 
 def test_values_from_the_command_line_that_came_as_text_are_read():

@@ -130,6 +130,10 @@ def _check_changes(base: Mapping, changes: Mapping, key: str) -> None:
     for name, value in changes.items():
         if key.count(".") == 1 and name in ("study", "scales"):
             raise UserError(f"config.yaml: key '{key}.{name}' cannot be changed there; edit the study's file")
+        if value is None and ":" in name:
+            raise UserError(
+                f"config.yaml: key '{key}' has '{name}'; write a space after the colon: {QUOTING['overrides']}"
+            )
         if value is None and name not in base:
             raise UserError(f"config.yaml: key '{key}.{name}' is null, but there is none; {nearest(name, base)}")
         if isinstance(value, Mapping):
