@@ -9,6 +9,7 @@ from dp_leakage.defenses import KEYS, NEEDED, UNITS, accountants, expanded
 from dp_leakage.errors import UserError, nearest
 from dp_leakage.figures import COMMON, FIGURES
 from dp_leakage.models.architectures import ARCHITECTURES
+from dp_leakage.privacy.accounting.printed import authors_sigma
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, check_mechanism, check_noise
 from dp_leakage.privacy.mechanism import Mechanism, check_step
 from dp_leakage.study import TRAINING, Study
@@ -122,6 +123,7 @@ def _check_names(study: Study, where: str) -> None:
         if model.get("engine", "ensemble") == "ensemble":
             known(model["architecture"]["name"], ARCHITECTURES, f"models.{name}.architecture.name")
     _check_defenses(study, where, known)
+    _check_table(study, where)
     for name, settings in spec["attacks"].items():
         known(name, ATTACKS, f"attacks.{name}")
         entry = ATTACKS[name]
@@ -227,6 +229,21 @@ def _check_mechanism(entry: Json, mechanism: Json | None, models: Json) -> None:
             check_mechanism(mechanism["accountant"], step)
         except UserError as error:
             raise UserError(f"': {str(error).rstrip('.')} (or say in accounting_note why it is done)") from None
+
+
+def _check_table(study: Study, where: str) -> None:
+    """Refuse a training for which the authors' table of σ has no line."""
+    for cell in study.cells.values():
+        mechanism, training = cell.training["mechanism"] or {}, cell.training["training"]
+        if mechanism.get("rdp_sigma") == "authors_table" and mechanism["noise_multiplier"] is None:
+            schedule = (training["epochs"], training["batch_size"], cell.columns["n_members"])
+            try:
+                authors_sigma(mechanism["epsilon"], mechanism["delta"], *schedule)
+            except UserError as error:
+                raise UserError(
+                    f"{where}: key 'rdp_sigma' is 'authors_table' ({cell.key}): {str(error).rstrip('.')}; "
+                    "elsewhere calibrated_classic or calibrated_tight solve for σ"
+                ) from None
 
 
 def _same_type(value: object, default: object) -> bool:
