@@ -55,7 +55,16 @@ def test_cells_are_called_as_the_file_contract_says(quickstart):
 @pytest.mark.parametrize(
     ("entry", "name"),
     [
-        ({"defense": "gaussian", "accountant": "naive", "unit": "batch", "epsilon": [1]}, "gaussian-batch-naive-eps=1"),
+        (
+            {
+                "defense": "gaussian",
+                "accountant": "naive",
+                "unit": "batch",
+                "epsilon": [1],
+                "accounting_note": "as printed",
+            },
+            "gaussian-batch-naive-eps=1",
+        ),
         ({"defense": "gaussian", "accountant": "rdp", "noise_multiplier": [1.6]}, "gaussian-rdp-sigma=1.6"),
         ({"defense": "vmf", "accountant": "per_step", "block": "row", "epsilon": [50]}, "vmf-row-per_step-eps=50"),
         (
@@ -259,6 +268,14 @@ BAD = {
     "classes by another name": (
         _defenses(accountant="class_moments", unit="class"),
         r"'defenses.1.unit' is 'class'; valid is example or batch, or defense class",
+    ),
+    "a whole batch, counted once": (
+        _defenses(accountant="zcdp", unit="batch"),
+        r"'defenses.1': unit: 'batch' moves by up to twice the clipping norm .*or say in accounting_note",
+    ),
+    "a table for another training": (
+        _defenses(accountant="rdp", epsilon=[1], rdp_sigma="authors_table"),
+        r"'rdp_sigma' is 'authors_table' \(digits/.*100 epochs and batches of 200 .*elsewhere calibrated_classic",
     ),
     "source of σ for another accountant": (
         _defenses(accountant="zcdp", rdp_sigma="calibrated_classic"),
@@ -498,10 +515,6 @@ BAD = {
     "data set of a defence": (
         {"defenses": [{"defense": "none"}, {"defense": "l2", "l2": 0.1, "datasets": ["digit"]}]},
         r"'defenses.1.datasets' is 'digit'; did you mean 'digits'",
-    ),
-    "the authors' table for another training": (
-        _defenses(accountant="rdp", rdp_sigma="authors_table"),
-        r"'rdp_sigma' is 'authors_table' \(of digits/.*gaussian-rdp_sigma=authors_table-rdp-eps=0.1\): .*100 epochs",
     ),
     "canaries without records": (
         {"audit": {"models": 2, "canaries": {"natural": 150, "mislabelled": 100}}},

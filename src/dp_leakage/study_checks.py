@@ -262,7 +262,8 @@ def _check_training(spec: Json, cell: Cell) -> None:
         try:
             authors_sigma(mechanism["epsilon"], mechanism["delta"], training["epochs"], size, members)
         except UserError as error:
-            raise UserError(f"key 'rdp_sigma' is 'authors_table' (of {cell.key}): {error}") from None
+            reason = f"{str(error).rstrip('.')}; elsewhere calibrated_classic or calibrated_tight solve for σ"
+            raise UserError(f"key 'rdp_sigma' is 'authors_table' ({cell.key}): {reason}") from None
     for role in AUXILIARY:
         if spec.get(role, {}).get("defense") == "same" and mechanism.get("accountant"):
             words = f"defense: same trains its models in batches of {size}; valid is that many records or more"
