@@ -1,6 +1,7 @@
 """A study's defense entries, one by one: their folder names and the mechanism that each trains with."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import product
 
 from dp_leakage.config import Json
@@ -9,6 +10,7 @@ from dp_leakage.privacy.accounting.rules import ACCOUNTANTS
 
 NON_PRIVATE = ("none", "l2", "dropout", "l2_dropout", "normalise")
 GROUPED = ("class", "subclass")
+BUILT_IN = (*NON_PRIVATE, "gaussian", "vmf", *GROUPED)
 # Gradients of length one without noise: what directional noise costs beyond its normalisation is told by this.
 NORMALISED = {
     "sampler": "shuffle",
@@ -23,6 +25,26 @@ NORMALISED = {
     "delta": None,
     "rdp_sigma": None,
 }
+
+
+@dataclass(frozen=True)
+class Own:
+    """A user's mechanism, a file in a folder of ``plugins``: what of a private training step it does itself.
+
+    Attributes:
+        bound: it defines ``bound(norms, clip_norm)`` → the factor of each unit's gradient, given its ℓ2 norm (a tensor
+            ≥ 0 of any shape); |factor · norm| ≤ clip_norm is checked. Otherwise gradients are clipped.
+        noise: it defines ``noise(row, scale, generator)``, which fills ``row``, float32 (parameters,), in place with
+            noise of scale noise_multiplier · clip_norm (already divided as the sum is), and ``epsilon(noise_multiplier,
+            case)`` → the ε that the training spends, decreasing in noise_multiplier; ``case`` is an
+            ``accounting.case.Case``. Otherwise the noise is Gaussian, and every accountant of that applies.
+    """
+
+    bound: bool
+    noise: bool
+
+
+OWN: dict[str, Own] = {}  # filled by ``plugins``
 
 
 def spell(value: float) -> str:
@@ -69,14 +91,15 @@ def expanded(entry: Json, spec: Json) -> Iterator[tuple[str, Json | None, Json]]
 def _mechanism(entry: Json, accountant: str, spec: Json) -> Json:
     vmf = entry["defense"] == "vmf"
     grouped = entry["defense"] in GROUPED
+    plugin = OWN.get(entry["defense"], Own(False, False))
     own = {"kappa": None} if vmf else {}
     own |= {"k_sub": entry["k_sub"], "partition": entry.get("partition", "kmeans")} if "k_sub" in entry else {}
     return {
         "sampler": entry.get("sampler") or ACCOUNTANTS[accountant].samplers[0],
         "unit": entry.get("unit", entry["defense"] if grouped else "example"),
-        "bound": entry.get("bound", "normalise" if vmf else "clip"),
+        "bound": entry["defense"] if plugin.bound else entry.get("bound", "normalise" if vmf else "clip"),
         "clip_norm": float(entry.get("clip_norm", 1.0)),
-        "noise": "vmf" if vmf else "gaussian",
+        "noise": "vmf" if vmf else entry["defense"] if plugin.noise else "gaussian",
         "block": entry.get("block", "whole"),
         "accountant": accountant,
         "epsilon": None,

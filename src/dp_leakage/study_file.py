@@ -3,13 +3,14 @@
 from pathlib import Path
 from typing import Any
 
+from dp_leakage import plugins
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.config import Json, check, merged, read_yaml
-from dp_leakage.defenses import NON_PRIVATE
+from dp_leakage.defenses import BUILT_IN, NON_PRIVATE, OWN
 from dp_leakage.errors import UserError, nearest
 from dp_leakage.figures import COMMON, FIGURES
 from dp_leakage.models.architectures import ARCHITECTURES
-from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, check_sampler
+from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, check_noise, check_sampler
 from dp_leakage.study import TRAINING, Study
 
 
@@ -51,6 +52,7 @@ def load_study(path: Path, schema: Json, *, scale: str, overrides: Json, only_da
 def load_studies(config: Json, files: list[Path], schemas: dict[str, Json]) -> dict[str, Study]:
     """Checks the config, then every study file: folder name → study. Raises UserError."""
     check(config, schemas["config"], "config.yaml")
+    plugins.load(config.get("plugins") or [])
     studies: dict[str, Study] = {}
     names: dict[str, Path] = {}
     for path in [*files, *map(Path, config.get("study_files", []))]:
@@ -152,6 +154,8 @@ def _check_defenses(study: Study, where: str, known: Any) -> None:
     for position, entry in enumerate(spec["defenses"]):
         key = f"defenses.{position}"
         kind = entry["defense"]
+        known(kind, [*BUILT_IN, *OWN], f"{key}.defense")
+        _check_own(entry, where, key)
         for field, valid in (("datasets", spec["datasets"]), ("models", spec["models"])):
             for name in entry.get(field, []):
                 if field == "models" or name in spec["datasets"]:
@@ -200,6 +204,22 @@ def _check_defenses(study: Study, where: str, known: Any) -> None:
             raise UserError(
                 f"{where}: key '{key}' has the budget {repeated[0]:g} more than once; valid is each budget once"
             )
+
+
+def _check_own(entry: Json, where: str, key: str) -> None:
+    """What cannot be asked of a mechanism of the user's own."""
+    if entry["defense"] not in OWN:
+        return
+    own = OWN[entry["defense"]]
+    for field, has in (("bound", own.bound), ("block", True), ("unit", own.noise), ("rdp_sigma", own.noise)):
+        if has and field in entry:
+            raise UserError(f"{where}: key '{key}.{field}' does not apply to your own mechanism {entry['defense']}")
+    given = entry.get("accountant", [])
+    for accountant in given if isinstance(given, list) else [given]:
+        try:
+            check_noise(accountant, entry["defense"] if own.noise else "gaussian")
+        except UserError as error:
+            raise UserError(f"{where}: key '{key}': {error}") from None
 
 
 def _same_type(value: object, default: object) -> bool:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import yaml
 
+from dp_leakage import plugins
 from dp_leakage.attacks import ATTACKS, PICTURING
 from dp_leakage.errors import UserError
 from dp_leakage.identity import canonical
@@ -13,6 +14,7 @@ from dp_leakage.resources import attack_minutes, has_gpu, memory_mb, training_mi
 from dp_leakage.study import pictures
 from dp_leakage.study_file import load_studies
 from dp_leakage.training.launcher import ENVIRONMENT
+from dp_leakage.user_code import FOLDERS
 
 WORKFLOW = Path(workflow.basedir) / "workflow"
 # One thread per job, one job per core; and an allocator that keeps its pages between training steps.
@@ -34,10 +36,9 @@ def _studies():
         name: yaml.safe_load((WORKFLOW / "schemas" / f"{name}.schema.yaml").read_text())
         for name in ("config", "study")
     }
+    files = [*(WORKFLOW / "studies").glob("*.yaml"), *Path("studies").glob("*.yaml")]
     try:
-        return load_studies(
-            config, sorted((WORKFLOW / "studies").glob("*.yaml")), schemas
-        )
+        return load_studies(config, sorted(files), schemas)
     except UserError as error:
         # Not an exception: Snakemake would wrap the sentence in a traceback.
         print(f"error: {error}", file=sys.stderr, flush=True)
@@ -45,6 +46,8 @@ def _studies():
 
 
 STUDIES = _studies()
+# Where jobs find plugins; what the code of these does is in the settings of the steps that run it.
+os.environ[plugins.ENVIRONMENT] = os.pathsep.join(map(str, FOLDERS))
 
 
 wildcard_constraints:

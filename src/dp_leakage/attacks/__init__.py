@@ -8,8 +8,10 @@ for all cells that share the models. ``settings`` are the entry's defaults with 
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+Family = Literal["membership", "attribute", "inversion", "reconstruction"]
+FAMILIES: tuple[str, ...] = get_args(Family)
 PICTURING = ("inversion", "reconstruction")  # families whose scores come with pictures
 
 
@@ -25,7 +27,7 @@ class Attack:
     """
 
     module: str
-    family: Literal["membership", "attribute", "inversion", "reconstruction"]
+    family: Family
     needs: Literal["shadow", "reference"] | None = None
     settings: dict[str, Any] = field(default_factory=dict)
 

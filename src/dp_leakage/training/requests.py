@@ -54,7 +54,7 @@ def check_mechanism(mechanism: Mechanism, settings: TrainingSettings) -> None:
         raise UserError(f"batch_size {settings.batch_size} must be whole for sampler {mechanism.sampler!r}")
     if not mechanism.clip_norm > 0:
         raise UserError(f"clip_norm is {mechanism.clip_norm} but must be above 0")
-    if mechanism.noise == "gaussian" and not (mechanism.noise_multiplier or 0) >= 0:
+    if mechanism.noise not in ("vmf", "none") and not (mechanism.noise_multiplier or 0) >= 0:
         raise UserError(f"noise_multiplier is {mechanism.noise_multiplier} but must be 0 or more")
     if mechanism.noise == "vmf":
         if mechanism.bound != "normalise":

@@ -73,8 +73,10 @@ def epsilon_report(
     run = {"delta": delta, "epochs": epochs, "batch_size": batch_size, "dataset_size": dataset_size}
     if mechanism.noise == "vmf":
         rows = list(_directional(mechanism, run, tuple(blocks or ())))
-    else:
+    elif mechanism.noise == "gaussian":
         rows = list(_gaussian(mechanism, run))
+    else:
+        rows = list(_own(mechanism, run))
     if n_groups is not None and delta >= 1 / n_groups:
         rows = [row._replace(note="; ".join(filter(None, (row.note, MANY_GROUPS)))) for row in rows]
     return sorted(rows, key=lambda row: row.accountant != accountant)
@@ -102,6 +104,14 @@ def _gaussian(mechanism: Mechanism, run: dict[str, Any]) -> Iterator[Spent]:
         for name in ("rdp", "pld"):
             epsilon = epsilon_spent(name, noise_multiplier=relative, **run)
             yield Spent(name, epsilon, "add_remove", False, "hypothetical_poisson", HYPOTHETICAL)
+
+
+def _own(mechanism: Mechanism, run: dict[str, Any]) -> Iterator[Spent]:
+    """Of a plugin's noise, about which only the plugin itself knows anything."""
+    for name, neighbours in _supported(mechanism):
+        terms = run | {"neighbours": neighbours, "sampler": mechanism.sampler}
+        epsilon = epsilon_spent(name, noise_multiplier=mechanism.noise_multiplier, **terms)
+        yield Spent(name, epsilon, neighbours, ACCOUNTANTS[name].claim != "as_printed", "as_trained", "")
 
 
 def printed_validity(name: str, sigma: float, case: Case) -> tuple[bool, str]:

@@ -26,11 +26,13 @@ class Accountant:
             it; the first of each is its default.
         claim: ``exact``; ``bound`` (never below the true ε); or ``as_printed``: a paper's formula, which may
             be wrong outside its conditions.
+        module: the user's plugin that computes it, in a function ``epsilon(noise_multiplier, case)``; None for ours.
     """
 
-    noise: Noise
+    noise: Noise | str
     relations: dict[Sampler, tuple[Neighbours, ...]]
     claim: Literal["exact", "bound", "as_printed"]
+    module: str | None = None
 
     @property
     def samplers(self) -> tuple[Sampler, ...]:
@@ -88,18 +90,27 @@ def check_sampler(accountant: str, sampler: str) -> None:
         )
 
 
+def check_noise(accountant: str, noise: str) -> None:
+    """Refuse noise that the accountant does not account for.
+
+    Raises:
+        UserError: unknown accountant, or one for other noise.
+    """
+    own = accountant_named(accountant).noise
+    if noise != own:
+        raise UserError(
+            f"accountant: {accountant!r} accounts for {own} noise, not for {noise!r}; "
+            f"valid: {_any_of(name for name, a in ACCOUNTANTS.items() if a.noise == noise)}."
+        )
+
+
 def check_mechanism(accountant: str, mechanism: Mechanism) -> None:
     """Refuse a mechanism whose noise, sampler or unit the accountant cannot speak for.
 
     Raises:
         UserError: unknown accountant, or it does not account for the mechanism.
     """
-    noise = accountant_named(accountant).noise
-    if mechanism.noise != noise:
-        raise UserError(
-            f"accountant: {accountant!r} accounts for {noise} noise, not for {mechanism.noise!r}; "
-            f"valid: {_any_of(name for name, a in ACCOUNTANTS.items() if a.noise == mechanism.noise)}."
-        )
+    check_noise(accountant, mechanism.noise)
     check_sampler(accountant, mechanism.sampler)
     if (mechanism.unit in GROUPS) != (mechanism.sampler == "class_poisson"):
         raise UserError(
