@@ -7,8 +7,8 @@ and imports nothing that only a job needs:
     FIGURE = {"caption": "What is shown."}     # and a function ``draw``, see ``dp_leakage.figures``
     MECHANISM = {}                             # and ``bound``, or ``noise`` and ``epsilon``, see ``defenses.Own``
 
-The keys are the fields of the registries' entries; the name is the file's. Files without such a line are left alone, but
-can be imported by the others. Folders are put at the end of Python's path, so a file cannot hide an installed module.
+The keys are the fields of the registries' entries; the name is the file's. Files without such a line are left alone,
+but can be imported by the others. Folders are put at the end of Python's path, so a file hides no installed module.
 """
 
 import ast

@@ -3,7 +3,10 @@
 from dp_leakage.figures.frames import chosen, drawn_numbers
 from dp_leakage.figures.style import canvas, finish, styled
 
-FIGURE = {"caption": "Accuracy on new records; the line on each bar is its 95 % interval.", "settings": {"colour": "#0072b2"}}
+FIGURE = {
+    "caption": "Accuracy on new records; the line on each bar is its 95 % interval.",
+    "settings": {"colour": "#0072b2"},
+}
 
 
 @styled
