@@ -31,7 +31,7 @@ def test_a_folder_of_plugins_is_one_line_of_config_and_runs_to_the_report(whole)
     shutil.copytree(EXAMPLES / "plugins", whole.folder / "plugins")
     whole.edit("config.yaml", "plugins: []", "plugins: [plugins]")
     spec = yaml.safe_load((whole.folder / "workflow" / "studies" / "quickstart.yaml").read_text())
-    figures = {name: None for name in spec["figures"]} | {"fig_bars": {"kind": "accuracy_bars"}}
+    figures = dict.fromkeys(spec["figures"]) | {"fig_bars": {"kind": "accuracy_bars"}}
     whole.edit(
         "config.yaml", "overrides: {}", yaml.safe_dump({"overrides": {"quickstart": OWN | {"figures": figures}}})
     )
