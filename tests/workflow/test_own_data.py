@@ -95,5 +95,5 @@ def test_a_csv_becomes_a_study_and_a_report(whole):
 def test_every_format_runs_its_whole_study_at_smoke_scale_to_a_report(whole, write):
     new_study(whole, write(whole.folder))
     page = report(whole)
-    for part in ("The answer", "The most exposed records", "Claimed and spent", "LiRA"):
+    for part in ("The answer", "The most exposed records", "Claimed, spent ε", "LiRA"):
         assert part in page

@@ -19,10 +19,6 @@ from dp_leakage.user_code import FOLDERS
 WORKFLOW = Path(workflow.basedir) / "workflow"
 # One thread per job, one job per core; and an allocator that keeps its pages between training steps.
 os.environ.update(ENVIRONMENT)
-# Snakemake's default, at most 100 starts a second, sets a timer at each of them that wakes the scheduler every second for
-# the rest of the run: after 500 jobs a fifth of a core (measured, 9.27). No limit sets none.
-if workflow.scheduling_settings:  # none while linting
-    workflow.scheduling_settings.max_jobs_per_timespan = None
 # How a job runs, not what it computes: so in the environment, where a change reruns nothing.
 os.environ.update(
     DP_LEAKAGE_DEVICE=str(config.get("device", "auto")),
@@ -168,12 +164,10 @@ def own_files(wildcards):
     )
 
 
-def published_option(study):
-    return (
-        f"--published '{WORKFLOW / 'published' / study.spec['published']}'"
-        if "published" in study.spec
-        else ""
-    )
+def published_file(study):
+    """The paper's printed numbers, an input of every figure; none where the study has no paper."""
+    name = study.spec.get("published")
+    return [Path("workflow", "published", name)] if name else []
 
 
 def everything_of(study):
