@@ -28,7 +28,9 @@ SCHEMAS = {
     name: yaml.safe_load((REPO / "workflow" / "schemas" / f"{name}.schema.yaml").read_text())
     for name in ("config", "study")
 }
-REGISTRIES = (ATTACKS, FIGURES, ACCOUNTANTS, defenses.OWN, user_code.FILES)
+REGISTRIES = (
+    ATTACKS, FIGURES, ACCOUNTANTS, defenses.OWN, defenses.KEYS, defenses.NEEDED, user_code.FILES,
+)  # fmt: skip
 STUDY = {
     "epsilon": [1],
     "attacks": {"confidence": {"threshold": 0.5}},

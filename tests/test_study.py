@@ -9,7 +9,9 @@ import yaml
 from dp_leakage.config import merged, read_yaml
 from dp_leakage.defenses import spell
 from dp_leakage.errors import UserError
+from dp_leakage.fingerprint import code_fingerprint
 from dp_leakage.identity import identity
+from dp_leakage.study import ACCOUNTING, REGISTRIES
 from dp_leakage.study_file import load_studies
 
 REPO = Path(__file__).parents[1]
@@ -64,11 +66,65 @@ def test_cells_are_called_as_the_file_contract_says(quickstart):
         ),
         ({"defense": "class", "accountant": "theorem1", "epsilon": [1]}, "class-theorem1-eps=1"),
         ({"defense": "normalise"}, "normalise"),
+        (
+            {"defense": "gaussian", "accountant": "rdp", "clip_norm": 0.5, "sampler": "wor", "epsilon": [1]},
+            "gaussian-clip_norm=0.5-sampler=wor-rdp-eps=1",
+        ),
+        (
+            {"defense": "gaussian", "accountant": "rdp", "bound": "normalise", "delta": 1.0e-6, "epsilon": [1]},
+            "gaussian-normalise-delta=1e-06-rdp-eps=1",
+        ),
+        ({"defense": "vmf", "accountant": "vmf_rdp", "bound": "normalise", "epsilon": [1]}, "vmf-whole-vmf_rdp-eps=1"),
+        ({"defense": "class", "accountant": "pld", "epsilon": [1]}, "class-pld-eps=1"),
     ],
 )
 def test_variants_stand_in_the_name_in_a_fixed_order(entry, name):
     study = load({"defenses": [{"defense": "none"}, entry]})["quickstart"]
     assert f"digits/mlp/{name}" in study.cells
+
+
+def test_entries_that_train_differently_never_share_a_name():
+    differences = [{}, {"clip_norm": 2}, {"delta": 1.0e-6}, {"sampler": "wor"}, {"rdp_sigma": "calibrated_classic"}]
+    entries = [{"defense": "gaussian", "accountant": "rdp", "epsilon": [1]} | change for change in differences]
+    study = load({"defenses": [{"defense": "none"}, *entries]})["quickstart"]
+    assert sorted(cell.defense for cell in study.cells.values() if cell.model == "mlp") == [
+        "gaussian-clip_norm=2-rdp-eps=1",
+        "gaussian-delta=1e-06-rdp-eps=1",
+        "gaussian-rdp-eps=1",
+        "gaussian-rdp_sigma=calibrated_classic-rdp-eps=1",
+        "gaussian-sampler=wor-rdp-eps=1",
+        "none",
+    ]
+
+
+def test_what_the_study_takes_its_noise_from_is_the_usual_and_stands_in_no_name():
+    entries = [
+        {"defense": "gaussian", "accountant": "rdp", "epsilon": [1], **source}
+        for source in ({}, {"rdp_sigma": "calibrated_tight"})
+    ]
+    study = load({"rdp_sigma": "calibrated_classic", "defenses": [{"defense": "none"}, *entries]})["quickstart"]
+    assert "digits/mlp/gaussian-rdp-eps=1" in study.cells
+    assert "digits/mlp/gaussian-rdp_sigma=calibrated_tight-rdp-eps=1" in study.cells
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"defense": "gaussian", "accountant": "rdp", "sampler": "shuffle"},
+        {"defense": "class", "accountant": "rdp", "sampler": "poisson"},
+    ],
+)
+def test_a_note_lets_a_study_do_what_its_accountant_does_not_assume(entry):
+    with pytest.raises(UserError, match=r"'defenses\.1': .* \(or say in accounting_note why it is done\)"):
+        load({"defenses": [{"defense": "none"}, entry]})
+    noted = entry | {"accounting_note": "as the authors' code does"}
+    assert len(load({"defenses": [{"defense": "none"}, noted]})["quickstart"].cells) == 2 * (1 + 6)
+
+
+def test_a_note_does_not_let_a_study_do_what_no_trainer_can():
+    entry = {"defense": "vmf", "accountant": "vmf_rdp", "sampler": "class_poisson", "accounting_note": "a try"}
+    with pytest.raises(UserError, match=r"'defenses\.1': sampler 'class_poisson' draws whole"):
+        load({"defenses": [{"defense": "none"}, entry]})
 
 
 @pytest.mark.parametrize(("value", "text"), [(0.05, "0.05"), (1000, "1000"), (1e-5, "1e-05"), (300000, "300000")])
@@ -99,6 +155,16 @@ def test_an_attack_setting_reaches_that_attack_and_nothing_before_it(quickstart)
     assert quickstart.attack_settings(cell, "yeom") != other.attack_settings(same, "yeom")
     assert quickstart.measure_settings(cell) != other.measure_settings(same)
     assert quickstart.measure_training_settings(cell) == other.measure_training_settings(same)
+
+
+def test_the_accountants_are_no_part_of_what_trains():
+    excluded = (*REGISTRIES, *ACCOUNTING)
+    accountants = sorted((REPO / "src" / "dp_leakage" / "privacy" / "accounting").glob("*.py"))
+    modules = [f"dp_leakage.privacy.accounting.{path.stem}".removesuffix(".__init__") for path in accountants]
+    assert modules
+    for step in ("train", "audit"):
+        whole = code_fingerprint(f"dp_leakage.steps.{step}", exclude=excluded)
+        assert whole == code_fingerprint(f"dp_leakage.steps.{step}", exclude=(*excluded, *modules))
 
 
 def test_seeds_differ_between_cells_and_roles_but_not_between_loads(quickstart):
@@ -145,6 +211,10 @@ def _defenses(**entry):
     return {"defenses": [{"defense": "none"}, {"defense": "gaussian", **entry}]}
 
 
+def _entry(defense, **entry):
+    return {"defenses": [{"defense": "none"}, {"defense": defense, **entry}]}
+
+
 BAD = {
     "unknown key": ({"epsilons": [1]}, r"unknown key 'epsilons'; did you mean 'epsilon'"),
     "unknown nested key": ({"training": {"epoch": 3}}, r"unknown key 'training.epoch'; did you mean 'epochs'"),
@@ -161,7 +231,74 @@ BAD = {
     ),
     "noise of directions": (
         {"defenses": [{"defense": "none"}, {"defense": "vmf", "accountant": "vmf_rdp", "noise_multiplier": [1]}]},
-        r"'defenses.1.noise_multiplier' does not apply to defense vmf",
+        r"'defenses.1.noise_multiplier' does not apply to defense vmf; valid is gaussian, class, subclass",
+    ),
+    "strength of nothing": (
+        {"defenses": [{"defense": "none", "l2": 0.1}]},
+        r"'defenses.0.l2' does not apply to defense none; valid is l2, l2_dropout, gaussian",
+    ),
+    "dropout of nothing": (
+        {"defenses": [{"defense": "none", "dropout": 0.5}]},
+        r"'defenses.0.dropout' does not apply to defense none; valid is dropout, l2_dropout",
+    ),
+    "dropout beside l2": (_entry("l2", l2=0.1, dropout=0.5), r"'defenses.1.dropout' does not apply to defense l2;"),
+    "dropout beside noise": (
+        _defenses(accountant="rdp", dropout=0.5),
+        r"'defenses.1.dropout' does not apply to defense gaussian",
+    ),
+    "block of a clipped gradient": (
+        _defenses(accountant="rdp", block="row"),
+        r"'defenses.1.block' does not apply to defense gaussian; valid is vmf",
+    ),
+    "several strengths beside noise": (
+        _defenses(accountant="rdp", l2=[0.1, 0.2]),
+        r"'defenses.1.l2' is \[0.1, 0.2\]; valid for defense gaussian is one number",
+    ),
+    "classes by another name": (
+        _defenses(accountant="class_moments", unit="class"),
+        r"'defenses.1.unit' is 'class'; valid is example or batch, or defense class",
+    ),
+    "source of σ for another accountant": (
+        _defenses(accountant="zcdp", rdp_sigma="calibrated_classic"),
+        r"'defenses.1.rdp_sigma' says where accountant rdp takes σ from",
+    ),
+    "source of σ that is given": (
+        _defenses(accountant="rdp", noise_multiplier=[1], rdp_sigma="calibrated_classic"),
+        r"'defenses.1.rdp_sigma' says where accountant rdp takes σ from",
+    ),
+    "accountant of other noise": (
+        _entry("vmf", accountant="rdp"),
+        r"'defenses.1': accountant: 'rdp' accounts for gaussian noise, not for 'vmf'",
+    ),
+    "accountant of other noise, owned up to": (
+        _entry("gaussian", accountant="vmf_rdp", accounting_note="as the paper does"),
+        r"'defenses.1': accountant: 'vmf_rdp' accounts for vmf noise",
+    ),
+    "directions that are clipped": (
+        _entry("vmf", accountant="vmf_rdp", bound="clip"),
+        r"'defenses.1': bound 'clip' leaves no unit vectors for noise 'vmf'",
+    ),
+    "classes under an accountant of records": (
+        _entry("class", accountant="rdp"),
+        r"'defenses.1': unit: 'class' cannot be accounted for under the sampler 'poisson'",
+    ),
+    "whole classes drawn for single records": (
+        _defenses(accountant="class_moments"),
+        r"'defenses.1': sampler 'class_poisson' draws whole \(sub\)classes",
+    ),
+    "whole batches with Opacus": (
+        {
+            "models": {"mlp": {"engine": "opacus", "architecture": {"name": "nets:Net"}}},
+            **_defenses(accountant="naive", unit="batch"),
+        },
+        r"'defenses.1': engine 'opacus' cannot do unit 'batch'",
+    ),
+    "dropout in a module of the user's": (
+        {
+            "models": {"mlp": {"engine": "opacus", "architecture": {"name": "nets:Net", "hidden": None}}},
+            **_entry("dropout", dropout=0.5),
+        },
+        r"'defenses.1.dropout' does not apply to model mlp: engine opacus",
     ),
     "unknown canary": ({"audit": {"models": 8, "canaries": {"natura": 3}}}, r"unknown key 'audit.canaries.natura'"),
     "no epsilon": ({"epsilon": []}, r"key 'epsilon' is empty"),

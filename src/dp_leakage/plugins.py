@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from dp_leakage.attacks import ATTACKS, FAMILIES, Attack
-from dp_leakage.defenses import BUILT_IN, OWN, Own
+from dp_leakage.defenses import KEYS, NEEDED, OWN, OWN_BOUND, OWN_NOISE, Own
 from dp_leakage.errors import UserError, nearest
 from dp_leakage.figures import FIGURES, FigureKind
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, Accountant
@@ -106,9 +106,10 @@ def _mechanism(path: Path, name: str, given: dict[str, Any], functions: set[str]
         _enter(path, ACCOUNTANTS, given.get("accountant", name), rules, "an accountant")
     elif given:
         raise UserError(f"plugin {path}: without a function noise of its own MECHANISM must be {{}}")
-    if name in BUILT_IN:
-        raise UserError(f"plugin {path}: '{name}' is already a defense; rename the file")
-    _enter(path, OWN, name, Own(bound="bound" in functions, noise="noise" in functions), "a mechanism")
+    own = Own(bound="bound" in functions, noise="noise" in functions)
+    keys = (OWN_NOISE if own.noise else OWN_BOUND) - ({"bound"} if own.bound else set())
+    _enter(path, KEYS, name, keys, "a defense")
+    NEEDED[name], OWN[name] = ("accountant",), own
 
 
 def _enter(path: Path, registry: dict[str, Any], name: str, entry: object, what: str) -> None:

@@ -6,11 +6,12 @@ from typing import Any
 from dp_leakage import plugins
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.config import Json, check, merged, read_yaml
-from dp_leakage.defenses import BUILT_IN, NON_PRIVATE, OWN
+from dp_leakage.defenses import KEYS, NEEDED, UNITS, accountants, expanded
 from dp_leakage.errors import UserError, nearest
 from dp_leakage.figures import COMMON, FIGURES
 from dp_leakage.models.architectures import ARCHITECTURES
-from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, check_noise, check_sampler
+from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, check_mechanism, check_noise
+from dp_leakage.privacy.mechanism import Mechanism, check_step
 from dp_leakage.study import TRAINING, Study
 
 
@@ -153,73 +154,82 @@ def _check_defenses(study: Study, where: str, known: Any) -> None:
         raise UserError(f"{where}: key 'defenses' lacks the entry '- defense: none', to which every loss is relative")
     for position, entry in enumerate(spec["defenses"]):
         key = f"defenses.{position}"
-        kind = entry["defense"]
-        known(kind, [*BUILT_IN, *OWN], f"{key}.defense")
-        _check_own(entry, where, key)
+        known(entry["defense"], KEYS, f"{key}.defense")
         for field, valid in (("datasets", spec["datasets"]), ("models", spec["models"])):
             for name in entry.get(field, []):
                 if field == "models" or name in spec["datasets"]:
                     known(name, valid, f"{key}.{field}")
         for attack in entry.get("attacks", []):
             known(attack, spec["attacks"], f"{key}.attacks")
-        for needed in {"l2": ("l2",), "dropout": ("dropout",), "l2_dropout": ("l2", "dropout")}.get(kind, ()):
-            if needed not in entry:
-                raise UserError(f"{where}: key '{key}' lacks the key '{needed}'; defense {kind} needs it")
-        if kind == "subclass" and "k_sub" not in entry:
-            raise UserError(f"{where}: key '{key}' lacks the key 'k_sub'; defense subclass needs it")
-        for field in ("k_sub", "partition"):
-            if field in entry and kind != "subclass":
-                raise UserError(f"{where}: key '{key}.{field}' does not apply to defense {kind}; valid is subclass")
-        if kind in NON_PRIVATE:
-            extra = sorted(set(entry) - {"defense", "datasets", "models", "l2", "dropout", "repeats", "attacks"})
-            if extra:
-                raise UserError(
-                    f"{where}: key '{key}.{extra[0]}' does not apply to defense {kind}, which adds no noise"
-                )
-            continue
-        if "accountant" not in entry:
-            raise UserError(f"{where}: key '{key}' lacks the key 'accountant'; {nearest('', ACCOUNTANTS)}")
-        for accountant in entry["accountant"] if isinstance(entry["accountant"], list) else [entry["accountant"]]:
+        for accountant in accountants(entry):
             known(accountant, ACCOUNTANTS, f"{key}.accountant")
-            if "sampler" in entry and "accounting_note" not in entry:
-                try:
-                    check_sampler(accountant, entry["sampler"])
-                except UserError as error:
-                    raise UserError(
-                        f"{where}: key '{key}': {error} (or say in accounting_note why it is done)"
-                    ) from None
-        if kind == "vmf" and "noise_multiplier" in entry:
-            raise UserError(f"{where}: key '{key}.noise_multiplier' does not apply to defense vmf; valid is epsilon")
-        if "epsilon" in entry and "noise_multiplier" in entry:
-            raise UserError(f"{where}: key '{key}' has both epsilon and noise_multiplier; valid is one of them")
-        if "noise_multiplier" not in entry and "epsilon" not in entry and "epsilon" not in spec:
-            raise UserError(
-                f"{where}: key '{key}' has no budget; valid is epsilon or noise_multiplier, or the study's epsilon"
-            )
-        if "delta" not in entry and "delta" not in spec:
-            raise UserError(f"{where}: key '{key}' has no delta; valid is delta here or for the whole study")
-        budgets = entry.get("noise_multiplier") or entry.get("epsilon") or spec["epsilon"]
-        repeated = sorted({b for b in budgets if budgets.count(b) > 1})
-        if repeated:
-            raise UserError(
-                f"{where}: key '{key}' has the budget {repeated[0]:g} more than once; valid is each budget once"
-            )
-
-
-def _check_own(entry: Json, where: str, key: str) -> None:
-    """What cannot be asked of a mechanism of the user's own."""
-    if entry["defense"] not in OWN:
-        return
-    own = OWN[entry["defense"]]
-    for field, has in (("bound", own.bound), ("block", True), ("unit", own.noise), ("rdp_sigma", own.noise)):
-        if has and field in entry:
-            raise UserError(f"{where}: key '{key}.{field}' does not apply to your own mechanism {entry['defense']}")
-    given = entry.get("accountant", [])
-    for accountant in given if isinstance(given, list) else [given]:
         try:
-            check_noise(accountant, entry["defense"] if own.noise else "gaussian")
+            _check_keys(entry)
+            _check_budgets(entry, spec)
+            for _, mechanism, _ in expanded(entry, spec):
+                _check_mechanism(entry, mechanism, spec["models"])
         except UserError as error:
-            raise UserError(f"{where}: key '{key}': {error}") from None
+            raise UserError(f"{where}: key '{key}{error}") from None
+
+
+def _check_keys(entry: Json) -> None:
+    """Refuse a key that says nothing about this defense, and ask for those that it needs."""
+    kind = entry["defense"]
+    for key in entry:
+        if key not in KEYS[kind]:
+            valid = ", ".join(name for name, keys in KEYS.items() if key in keys)
+            raise UserError(f".{key}' does not apply to defense {kind}; valid is {valid}")
+    for key in NEEDED.get(kind, ()):
+        if key not in entry:
+            hint = f"; {nearest('', ACCOUNTANTS)}" if key == "accountant" else f"; defense {kind} needs it"
+            raise UserError(f"' lacks the key '{key}'{hint}")
+    if "unit" in entry and entry["unit"] not in UNITS:
+        raise UserError(f".unit' is {entry['unit']!r}; valid is {' or '.join(UNITS)}, or defense {entry['unit']}")
+    if "accountant" in KEYS[kind] and isinstance(entry.get("l2"), list):
+        raise UserError(f".l2' is {entry['l2']!r}; valid for defense {kind} is one number")
+    if "rdp_sigma" in entry and ("rdp" not in accountants(entry) or "noise_multiplier" in entry):
+        raise UserError(".rdp_sigma' says where accountant rdp takes σ from; valid is an epsilon under that accountant")
+
+
+def _check_budgets(entry: Json, spec: Json) -> None:
+    if "accountant" not in KEYS[entry["defense"]]:
+        return
+    if "epsilon" in entry and "noise_multiplier" in entry:
+        raise UserError("' has both epsilon and noise_multiplier; valid is one of them")
+    if "noise_multiplier" not in entry and "epsilon" not in entry and "epsilon" not in spec:
+        raise UserError("' has no budget; valid is epsilon or noise_multiplier, or the study's epsilon")
+    if "delta" not in entry and "delta" not in spec:
+        raise UserError("' has no delta; valid is delta here or for the whole study")
+    budgets = entry.get("noise_multiplier") or entry.get("epsilon") or spec["epsilon"]
+    repeated = sorted({b for b in budgets if budgets.count(b) > 1})
+    if repeated:
+        raise UserError(f"' has the budget {repeated[0]:g} more than once; valid is each budget once")
+
+
+def _check_mechanism(entry: Json, mechanism: Json | None, models: Json) -> None:
+    """Refuse what no accountant could speak for, or the trainer could not carry out.
+
+    With ``accounting_note`` a study owns up to a sampler or unit that its accountant does not assume.
+    """
+    engines = {name: models[name].get("engine", "ensemble") for name in entry.get("models", models)}
+    for name, engine in engines.items():
+        if engine != "ensemble" and "dropout" in entry:
+            raise UserError(f".dropout' does not apply to model {name}: engine {engine} trains your module as it is")
+    if mechanism is None:
+        return
+    step = Mechanism(**{key: mechanism.get(key) for key in Mechanism.__dataclass_fields__})
+    try:
+        for engine in set(engines.values()):
+            check_step(step, engine)
+        if step.noise != "none":
+            check_noise(mechanism["accountant"], step)
+    except UserError as error:
+        raise UserError(f"': {error}") from None
+    if step.noise != "none" and "accounting_note" not in entry:
+        try:
+            check_mechanism(mechanism["accountant"], step)
+        except UserError as error:
+            raise UserError(f"': {str(error).rstrip('.')} (or say in accounting_note why it is done)") from None
 
 
 def _same_type(value: object, default: object) -> bool:

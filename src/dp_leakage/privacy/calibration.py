@@ -34,7 +34,7 @@ def calibrated(
     step = Mechanism(**{key: settings[key] for key in STEP})
     if step.noise == "none":
         return step
-    check_noise(settings["accountant"], step.noise)
+    check_noise(settings["accountant"], step)
     name = "kappa" if step.noise == "vmf" else "noise_multiplier"
     amount = settings[name]
     if amount is None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from dp_leakage.errors import UserError, nearest
-from dp_leakage.privacy.mechanism import Mechanism, Noise, Sampler
+from dp_leakage.privacy.mechanism import GROUPS, Mechanism, Noise, Sampler
 
 Neighbours = Literal["add_remove", "zero_out", "replace_one"]
 """Two data sets are neighbours if they differ by one unit's presence (``add_remove``); by one unit's
@@ -40,7 +40,6 @@ class Accountant:
         return tuple(self.relations)
 
 
-GROUPS = ("class", "subclass")
 _EACH_EPOCH = {"shuffle": ("zero_out", "replace_one")}
 _GROUPS = {"class_poisson": ("replace_one", "add_remove")}
 _DIRECTIONS = {
@@ -90,17 +89,17 @@ def check_sampler(accountant: str, sampler: str) -> None:
         )
 
 
-def check_noise(accountant: str, noise: str) -> None:
-    """Refuse noise that the accountant does not account for.
+def check_noise(accountant: str, mechanism: Mechanism) -> None:
+    """Refuse a mechanism with noise that the accountant has no formula for.
 
     Raises:
-        UserError: unknown accountant, or one for other noise.
+        UserError: unknown accountant, or it accounts for other noise.
     """
-    own = accountant_named(accountant).noise
-    if noise != own:
+    noise = accountant_named(accountant).noise
+    if mechanism.noise != noise:
         raise UserError(
-            f"accountant: {accountant!r} accounts for {own} noise, not for {noise!r}; "
-            f"valid: {_any_of(name for name, a in ACCOUNTANTS.items() if a.noise == noise)}."
+            f"accountant: {accountant!r} accounts for {noise} noise, not for {mechanism.noise!r}; "
+            f"valid: {_any_of(name for name, a in ACCOUNTANTS.items() if a.noise == mechanism.noise)}."
         )
 
 
@@ -110,7 +109,7 @@ def check_mechanism(accountant: str, mechanism: Mechanism) -> None:
     Raises:
         UserError: unknown accountant, or it does not account for the mechanism.
     """
-    check_noise(accountant, mechanism.noise)
+    check_noise(accountant, mechanism)
     check_sampler(accountant, mechanism.sampler)
     if (mechanism.unit in GROUPS) != (mechanism.sampler == "class_poisson"):
         raise UserError(
