@@ -9,7 +9,7 @@ export OMP_NUM_THREADS := 1
 # Their values go to the shell as they are, so that column names may hold spaces.
 export NAME DATA LABEL SENSITIVE DROP CATEGORICAL MISSING SIZE
 
-.PHONY: help install demo new-study test test-long test-slurm lint format bench bench-all constraints clean
+.PHONY: help install demo new-study test test-long test-slurm lint format bench bench-all reference constraints clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -56,6 +56,9 @@ bench: $(INSTALLED)  ## the trainer against plain PyTorch and Opacus
 bench-all: bench  ## every benchmark
 	python benchmarks/vmf_noise.py
 	python benchmarks/dag.py
+
+reference: $(INSTALLED)  ## renew docs/reference.md from the schemas and registries
+	python -m dp_leakage.reference > docs/reference.md
 
 constraints:  ## renew envs/constraints.txt from a fresh environment
 	rm -rf build/constraints && $(PYTHON) -m venv build/constraints

@@ -1,4 +1,4 @@
-"""The reference of every key, from the schemas and registries: ``python -m dp_leakage.reference > docs/reference.md``."""
+"""The page of every key, from schemas and registries: ``python -m dp_leakage.reference > docs/reference.md``."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -16,8 +16,8 @@ from dp_leakage.privacy.accounting.rules import ACCOUNTANTS
 HEAD = """\
 # Reference
 
-Every key of `config.yaml` and of a study file, and every name that they can hold. Made from the schemas and registries by
-`make reference`; do not edit it by hand.
+Every key of `config.yaml` and of a study file, and every name that they can hold. Made from the schemas and registries
+by `make reference`; do not edit it by hand.
 """
 Json = dict[str, Any]
 
@@ -29,7 +29,8 @@ def reference(config: Json, study: Json) -> str:
     for name, schema in study["$defs"].items():
         if "properties" in schema:
             parts += [f"### {name}", schema.get("description", ""), _table(schema["properties"], schema["required"])]
-    parts += ["## Names", "### attacks", _rows(("name", "finds out", "needs", "settings and their defaults"), _attacks())]
+    parts += ["## Names", "### attacks"]
+    parts += [_rows(("name", "finds out", "needs", "settings and their defaults"), _attacks())]
     parts += ["### kinds of figures", f"All have the settings {_words(COMMON)}."]
     parts += [_rows(("kind", "draws from", "own settings and their defaults"), _figures())]
     parts += ["### accountants", _rows(("name", "noise", "samplers", "neighbours", "its number is"), _accountants())]
@@ -65,7 +66,8 @@ def _keys(properties: Mapping[str, Json], required: list[str], prefix: str = "")
 def _kind(schema: Json) -> str:
     """What a value may be, in a few words."""
     if "$ref" in schema:
-        return f"see [{(name := schema['$ref'].rsplit('/', 1)[1])}](#{name})" if "list" not in schema["$ref"] else "list"
+        name = schema["$ref"].rsplit("/", 1)[1]
+        return "list of number (> 0)" if name == "positive_list" else f"see [{name}](#{name})"
     if "enum" in schema:
         return " · ".join(f"`{value}`" for value in schema["enum"])
     if "anyOf" in schema:
@@ -102,7 +104,8 @@ def _accountants() -> Iterator[tuple[str, ...]]:
 
 def _sources() -> Iterator[tuple[str, ...]]:
     for name, source in SOURCES.items():
-        yield f"`{name}`", source.summary, "; ".join(f"`{key}`: {kind.words}" for key, kind in source.keys.items()) or "–"
+        keys = "; ".join(f"`{key}`: {kind.words}" for key, kind in source.keys.items())
+        yield f"`{name}`", source.summary, keys or "–"
 
 
 def _architectures() -> Iterator[tuple[str, ...]]:
@@ -125,6 +128,5 @@ def _rows(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
 
 
 if __name__ == "__main__":
-    schemas = Path("workflow/schemas")
-    read = (yaml.safe_load((schemas / f"{name}.schema.yaml").read_text(encoding="utf-8")) for name in ("config", "study"))
-    sys.stdout.write(reference(*read))
+    files = (Path("workflow/schemas") / f"{name}.schema.yaml" for name in ("config", "study"))
+    sys.stdout.write(reference(*(yaml.safe_load(file.read_text(encoding="utf-8")) for file in files)))

@@ -24,7 +24,8 @@ addEventListener("load", () => {
 });
 </script></head>"""
 # A window has a least width, a frame has none.
-FRAME = """<!DOCTYPE html><title></title><script>addEventListener("message", event => document.title = event.data)</script>
+FRAME = """<!DOCTYPE html><title></title>
+<script>addEventListener("message", event => document.title = event.data)</script>
 <iframe src="{source}" style="border: 0; width: {width}px; height: 900px"></iframe>"""
 
 
