@@ -119,6 +119,7 @@ def _check_defenses(spec: Json) -> None:
     _require(any(entry["defense"] == "none" for entry in spec["defenses"]), complaint)
     for position, entry in enumerate(spec["defenses"]):
         key = f"defenses.{position}"
+        _known(entry["defense"], KEYS, f"{key}.defense")
         for field in ("datasets", "models", "attacks"):
             for name in entry.get(field, []):
                 _known(name, spec[field], f"{key}.{field}")
