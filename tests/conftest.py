@@ -138,6 +138,14 @@ def finished(tmp_path_factory) -> Workflow:
     return workflow
 
 
+@pytest.fixture(scope="session")
+def quickstart(tmp_path_factory) -> Workflow:
+    """The quickstart as its file says, run to its end once. Do not edit."""
+    workflow = copied(tmp_path_factory.mktemp("quickstart"))
+    workflow.snakemake("quickstart", "--cores", "2", timeout=3000)
+    return workflow
+
+
 @pytest.fixture
 def workflow(finished, tmp_path) -> Workflow:
     """A copy of the finished study, times and Snakemake's records included."""

@@ -7,6 +7,7 @@ from pathlib import Path
 import yaml
 from snakemake.utils import update_config
 
+from dp_leakage import plugins
 from dp_leakage.attacks import ATTACKS, PICTURING
 from dp_leakage.errors import UserError
 from dp_leakage.identity import canonical
@@ -14,6 +15,7 @@ from dp_leakage.resources import attack_minutes, has_gpu, memory_mb, training_mi
 from dp_leakage.study import pictures
 from dp_leakage.study_file import QUOTING, load_studies, typed
 from dp_leakage.training.launcher import ENVIRONMENT
+from dp_leakage.user_code import FOLDERS
 
 WORKFLOW = Path(workflow.basedir) / "workflow"
 # One thread per job, one job per core; and an allocator that keeps its pages between training steps.
@@ -46,10 +48,13 @@ def _studies():
         name: yaml.safe_load((WORKFLOW / "schemas" / f"{name}.schema.yaml").read_text())
         for name in ("config", "study")
     }
-    return load_studies(config, sorted((WORKFLOW / "studies").glob("*.yaml")), schemas)
+    files = [*(WORKFLOW / "studies").glob("*.yaml"), *Path("studies").glob("*.yaml")]
+    return load_studies(config, sorted(files), schemas)
 
 
 STUDIES = or_stop(_studies)
+# Where jobs find plugins; what the code of these does is in the settings of the steps that run it.
+os.environ[plugins.ENVIRONMENT] = os.pathsep.join(map(str, FOLDERS))
 
 
 wildcard_constraints:
