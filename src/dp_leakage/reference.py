@@ -28,7 +28,11 @@ def reference(config: Json, study: Json) -> str:
     parts += ["## A study file", _table(study["properties"], study["required"])]
     for name, schema in study["$defs"].items():
         if "properties" in schema:
-            parts += [f"### {name}", schema.get("description", ""), _table(schema["properties"], schema["required"])]
+            needed = schema.get("required", [])
+            parts += [f"### {name}", schema.get("description", ""), _table(schema["properties"], needed)]
+        elif "$ref" in schema:
+            needed = ", ".join(f"`{key}`" for key in schema["required"])
+            parts += [f"### {name}", schema["description"], f"Keys: {_kind(schema)}; required are {needed}."]
     parts += ["## Names", "### attacks"]
     parts += [_rows(("name", "finds out", "needs", "settings and their defaults"), _attacks())]
     parts += ["### kinds of figures", f"All have the settings {_words(COMMON)}."]
