@@ -24,6 +24,7 @@ Json = dict[str, Any]
 
 def reference(config: Json, study: Json) -> str:
     """The page, from the two schemas as they lie in ``workflow/schemas``."""
+    study = _resolved(study, study["$defs"])
     parts = [HEAD, "## config.yaml", _table(config["properties"], config.get("required", []))]
     parts += ["## A study file", _table(study["properties"], study["required"])]
     for name, schema in study["$defs"].items():
@@ -52,6 +53,21 @@ def undocumented(schema: Json, where: str = "") -> list[str]:
     return found
 
 
+def _resolved(schema: Any, definitions: Mapping[str, Json]) -> Any:
+    """The schema with short definitions in place of references to them, and the others' descriptions beside theirs."""
+    if isinstance(schema, list):
+        return [_resolved(part, definitions) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    schema = {key: _resolved(part, definitions) for key, part in schema.items()}
+    if not isinstance(schema.get("$ref"), str):
+        return schema
+    found = definitions[schema["$ref"].rsplit("/", 1)[1]]
+    if "properties" not in found:
+        return {**found, **{key: part for key, part in schema.items() if key != "$ref"}}
+    return {"description": found.get("description", ""), **schema}
+
+
 def _table(properties: Mapping[str, Json], required: list[str]) -> str:
     return _rows(("key", "value", "what it is"), _keys(properties, required))
 
@@ -67,7 +83,7 @@ def _kind(schema: Json) -> str:
     """What a value may be, in a few words."""
     if "$ref" in schema:
         name = schema["$ref"].rsplit("/", 1)[1]
-        return "list of number (> 0)" if name == "positive_list" else f"see [{name}](#{name})"
+        return f"[{name}](#{name})"
     if "enum" in schema:
         return " · ".join(f"`{value}`" for value in schema["enum"])
     if "anyOf" in schema:
