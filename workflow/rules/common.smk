@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import yaml
+from snakemake.utils import update_config
 
 from dp_leakage import plugins
 from dp_leakage.attacks import ATTACKS, PICTURING
@@ -12,7 +13,7 @@ from dp_leakage.errors import UserError
 from dp_leakage.identity import canonical
 from dp_leakage.resources import attack_minutes, has_gpu, memory_mb, training_minutes
 from dp_leakage.study import pictures
-from dp_leakage.study_file import load_studies
+from dp_leakage.study_file import QUOTING, load_studies, typed
 from dp_leakage.training.launcher import ENVIRONMENT
 from dp_leakage.user_code import FOLDERS
 
@@ -27,21 +28,31 @@ os.environ.update(
 )
 
 
+def or_stop(made):
+    """What a function makes; where it complains to the user, the sentence and the end of the run.
+
+    Not an exception: Snakemake would wrap the sentence in a traceback.
+    """
+    try:
+        return made()
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr, flush=True)
+        os._exit(1)
+
+
 def _studies():
+    # Snakemake reads every number on the command line as text.
+    given = workflow.config_settings.config or {}
+    update_config(config, {key: typed(given[key]) for key in QUOTING if key in given})
     schemas = {
         name: yaml.safe_load((WORKFLOW / "schemas" / f"{name}.schema.yaml").read_text())
         for name in ("config", "study")
     }
     files = [*(WORKFLOW / "studies").glob("*.yaml"), *Path("studies").glob("*.yaml")]
-    try:
-        return load_studies(config, sorted(files), schemas)
-    except UserError as error:
-        # Not an exception: Snakemake would wrap the sentence in a traceback.
-        print(f"error: {error}", file=sys.stderr, flush=True)
-        os._exit(1)
+    return load_studies(config, sorted(files), schemas)
 
 
-STUDIES = _studies()
+STUDIES = or_stop(_studies)
 # Where jobs find plugins; what the code of these does is in the settings of the steps that run it.
 os.environ[plugins.ENVIRONMENT] = os.pathsep.join(map(str, FOLDERS))
 
@@ -67,7 +78,9 @@ def attacks_that(picture):
 
 def settings_of(step):
     """A params function: the step's settings for a job's wildcards, as JSON (Snakemake compares params by value)."""
-    return lambda wildcards: canonical(step(STUDIES[wildcards.study], wildcards))
+    return lambda wildcards: or_stop(
+        lambda: canonical(step(STUDIES[wildcards.study], wildcards))
+    )
 
 
 def cell_of(study, wildcards):
@@ -157,11 +170,10 @@ def cell_parts(wildcards):
 
 
 def own_files(wildcards):
-    """The user's own file, so that an edit to it reruns what depends on it."""
+    """The user's own file. Its content is in the settings, so its age does not count: a touched file is the same."""
     source = STUDIES[wildcards.study].source(wildcards.dataset)
-    return (
-        [source["path"]] if "path" in source and Path(source["path"]).is_file() else []
-    )
+    own = "path" in source and Path(source["path"]).is_file()
+    return [ancient(source["path"])] if own else []
 
 
 def published_file(study):

@@ -116,6 +116,11 @@ def check_mechanism(accountant: str, mechanism: Mechanism) -> None:
             f"unit: {mechanism.unit!r} cannot be accounted for under the sampler {mechanism.sampler!r}, "
             "classes and subclasses are drawn by 'class_poisson', and nothing else is."
         )
+    if mechanism.unit == "batch" and mechanism.noise == "gaussian":
+        raise UserError(
+            "unit: 'batch' moves by up to twice the clipping norm with one record, and the accountant "
+            f"{accountant!r} counts it once; valid: 'example'."
+        )
 
 
 def _any_of(names: Iterable[str]) -> str:
