@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from dp_leakage.attacks import ATTACKS
+from dp_leakage.config import merged
 from dp_leakage.data import SOURCES
 from dp_leakage.figures import COMMON, FIGURES
 from dp_leakage.models.architectures import ARCHITECTURES
@@ -19,17 +20,20 @@ HEAD = """\
 Every key of `config.yaml` and of a study file, and every name that they can hold. Made from the schemas and registries
 by `make reference`; do not edit it by hand.
 """
+CHANGES = "_changes"  # ending of definitions whose keys are those of another one, none required
 Json = dict[str, Any]
 
 
 def reference(config: Json, study: Json) -> str:
     """The page, from the two schemas as they lie in ``workflow/schemas``."""
-    study = _resolved(study, study["$defs"])
+    definitions = _definitions(study)
+    study = _resolved({**study, "$defs": definitions}, definitions)
     parts = [HEAD, "## config.yaml", _table(config["properties"], config.get("required", []))]
     parts += ["## A study file", _table(study["properties"], study["required"])]
     for name, schema in study["$defs"].items():
-        if "properties" in schema:
-            parts += [f"### {name}", schema.get("description", ""), _table(schema["properties"], schema["required"])]
+        if "properties" in schema and not name.endswith(CHANGES):
+            table = _table(schema["properties"], schema.get("required", []))
+            parts += [f"### {name}", schema.get("description", ""), table]
     parts += ["## Names", "### attacks"]
     parts += [_rows(("name", "finds out", "needs", "settings and their defaults"), _attacks())]
     parts += ["### kinds of figures", f"All have the settings {_words(COMMON)}."]
@@ -48,8 +52,18 @@ def undocumented(schema: Json, where: str = "") -> list[str]:
         described = "description" in value or "$ref" in value
         found += [] if described else [name]
         found += undocumented(value, f"{name}.")
-    for key, value in schema.get("$defs", {}).items():
+    for key, value in _definitions(schema).items():
         found += undocumented(value, f"{key}.")
+    return found
+
+
+def _definitions(schema: Json) -> dict[str, Json]:
+    """The schema's definitions, those that build on another one with its keys among theirs."""
+    raw = schema.get("$defs", {})
+    found = {}
+    for name, value in raw.items():
+        base = raw.get(value.get("$ref", "").rsplit("/", 1)[-1], {})
+        found[name] = merged(base, {key: part for key, part in value.items() if key != "$ref"})
     return found
 
 
@@ -83,7 +97,8 @@ def _kind(schema: Json) -> str:
     """What a value may be, in a few words."""
     if "$ref" in schema:
         name = schema["$ref"].rsplit("/", 1)[1]
-        return f"[{name}](#{name})"
+        whole = name.removesuffix(CHANGES)
+        return f"[{name}](#{name})" if name == whole else f"some keys of [{whole}](#{whole})"
     if "enum" in schema:
         return " · ".join(f"`{value}`" for value in schema["enum"])
     if "anyOf" in schema:
