@@ -92,8 +92,17 @@ def test_a_csv_becomes_a_study_and_a_report(whole):
 
 
 @pytest.mark.study
-@pytest.mark.parametrize("write", [csv, tsv, parquet, npz, images, zipped])
-def test_every_format_runs_its_whole_study_at_smoke_scale_to_a_report(whole, write):
+@pytest.mark.parametrize("write", [tsv, parquet, npz, images, zipped])
+def test_every_other_format_becomes_a_report_too(whole, write):
+    new_study(whole, write(whole.folder))
+    page = report(whole, **SMALLEST)
+    assert re.search("the smallest budget that|no budget surely|no private model", page)
+    assert "SHA-256" in page
+
+
+@pytest.mark.study
+@pytest.mark.parametrize("write", [csv, images])
+def test_the_whole_study_runs_at_smoke_scale_to_a_report(whole, write):
     new_study(whole, write(whole.folder))
     page = report(whole)
     for part in ("The answer", "The most exposed records", "Claimed, spent ε", "LiRA"):
