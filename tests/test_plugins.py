@@ -296,3 +296,20 @@ def test_a_study_that_asks_wrongly_for_an_own_mechanism_gets_one_sentence(tmp_pa
     with pytest.raises(UserError) as error:
         quickstart(tmp_path, defenses=[{"defense": "none"}, entry])
     assert sentence in str(error.value)
+
+
+def test_the_code_in_the_documentation_is_the_code_that_is_tested():
+    import ast
+    import re
+
+    def plain(node: ast.AST) -> str:
+        for part in ast.walk(node):
+            if isinstance(part, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(part):
+                part.body = part.body[1:]
+        return ast.dump(node)
+
+    shown = "\n".join(re.findall(r"```python\n(.*?)```", (EXAMPLES.parents[1] / "extend.md").read_text(), re.DOTALL))
+    shown = {plain(node) for node in ast.parse(shown).body}
+    for path in EXAMPLES.glob("*.py"):
+        nodes = [node for node in ast.parse(path.read_text()).body if not isinstance(node, ast.Expr | ast.Import)]
+        assert {plain(node) for node in nodes} <= shown, path.name

@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from dp_leakage.attacks import ATTACKS
+from dp_leakage.config import merged
 from dp_leakage.data import SOURCES
 from dp_leakage.figures import COMMON, FIGURES
 from dp_leakage.models.architectures import ARCHITECTURES
@@ -19,20 +20,20 @@ HEAD = """\
 Every key of `config.yaml` and of a study file, and every name that they can hold. Made from the schemas and registries
 by `make reference`; do not edit it by hand.
 """
+CHANGES = "_changes"  # ending of definitions whose keys are those of another one, none required
 Json = dict[str, Any]
 
 
 def reference(config: Json, study: Json) -> str:
     """The page, from the two schemas as they lie in ``workflow/schemas``."""
+    definitions = _definitions(study)
+    study = _resolved({**study, "$defs": definitions}, definitions)
     parts = [HEAD, "## config.yaml", _table(config["properties"], config.get("required", []))]
     parts += ["## A study file", _table(study["properties"], study["required"])]
     for name, schema in study["$defs"].items():
-        if "properties" in schema:
-            needed = schema.get("required", [])
-            parts += [f"### {name}", schema.get("description", ""), _table(schema["properties"], needed)]
-        elif "$ref" in schema:
-            needed = ", ".join(f"`{key}`" for key in schema["required"])
-            parts += [f"### {name}", schema["description"], f"Keys: {_kind(schema)}; required are {needed}."]
+        if "properties" in schema and not name.endswith(CHANGES):
+            table = _table(schema["properties"], schema.get("required", []))
+            parts += [f"### {name}", schema.get("description", ""), table]
     parts += ["## Names", "### attacks"]
     parts += [_rows(("name", "finds out", "needs", "settings and their defaults"), _attacks())]
     parts += ["### kinds of figures", f"All have the settings {_words(COMMON)}."]
@@ -51,9 +52,34 @@ def undocumented(schema: Json, where: str = "") -> list[str]:
         described = "description" in value or "$ref" in value
         found += [] if described else [name]
         found += undocumented(value, f"{name}.")
-    for key, value in schema.get("$defs", {}).items():
+    for key, value in _definitions(schema).items():
         found += undocumented(value, f"{key}.")
     return found
+
+
+def _definitions(schema: Json) -> dict[str, Json]:
+    """The schema's definitions, those that build on another one with its keys among theirs."""
+    raw = schema.get("$defs", {})
+    found = {}
+    for name, value in raw.items():
+        base = raw.get(value.get("$ref", "").rsplit("/", 1)[-1], {})
+        found[name] = merged(base, {key: part for key, part in value.items() if key != "$ref"})
+    return found
+
+
+def _resolved(schema: Any, definitions: Mapping[str, Json]) -> Any:
+    """The schema with short definitions in place of references to them, and the others' descriptions beside theirs."""
+    if isinstance(schema, list):
+        return [_resolved(part, definitions) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    schema = {key: _resolved(part, definitions) for key, part in schema.items()}
+    if not isinstance(schema.get("$ref"), str):
+        return schema
+    found = definitions[schema["$ref"].rsplit("/", 1)[1]]
+    if "properties" not in found:
+        return {**found, **{key: part for key, part in schema.items() if key != "$ref"}}
+    return {"description": found.get("description", ""), **schema}
 
 
 def _table(properties: Mapping[str, Json], required: list[str]) -> str:
@@ -71,7 +97,8 @@ def _kind(schema: Json) -> str:
     """What a value may be, in a few words."""
     if "$ref" in schema:
         name = schema["$ref"].rsplit("/", 1)[1]
-        return "list of number (> 0)" if name == "positive_list" else f"see [{name}](#{name})"
+        whole = name.removesuffix(CHANGES)
+        return f"[{name}](#{name})" if name == whole else f"some keys of [{whole}](#{whole})"
     if "enum" in schema:
         return " · ".join(f"`{value}`" for value in schema["enum"])
     if "anyOf" in schema:

@@ -441,6 +441,7 @@ class Study:
 
     def report_settings(self) -> Json:
         """Of step ``report``."""
+        captions = {figure: self.caption(figure) for figure in self.spec["figures"]}
         return _short_enough(
             {
                 "study": self.name,
@@ -449,14 +450,15 @@ class Study:
                 "cells": [[key, identity(self.measure_settings(cell))] for key, cell in self.cells.items()],
                 "data": [[dataset, self.data_identity(dataset)] for dataset in self.spec["datasets"]],
                 "scores": [self._part(cell, attack)[1] for cell, attack in self._exposed()],
-                "words": identity({"template": TEMPLATE.read_text(encoding="utf-8"), "captions": self._captions()}),
+                "words": identity({"template": TEMPLATE.read_text(encoding="utf-8"), "captions": captions}),
                 "code": _code("report"),
             },
             "defenses",
         )
 
-    def _captions(self) -> Json:
-        return {figure: self._figure_kind(figure).caption for figure in self.spec["figures"]}
+    def caption(self, figure: str) -> str:
+        """How to read a figure: the study's words, else its kind's."""
+        return self.spec["figures"][figure].get("caption") or self._figure_kind(figure).caption
 
     def figure_inputs(self, figure: str) -> list[Path]:
         """Inputs of a figure, in the order of its settings."""
