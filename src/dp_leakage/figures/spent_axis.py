@@ -15,7 +15,7 @@ from dp_leakage.figures.frames import (
     metric_rows,
     spent,
 )
-from dp_leakage.figures.notes import spent_notes
+from dp_leakage.figures.notes import remarks, spent_notes
 from dp_leakage.figures.style import name, styled
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def draw(
         by=("attack", "dataset", "model") if leaks else ("dataset", "model"),
         y_max=settings["y_max"],
         behind=bound_lines if leaks else None,
-        notes=[*(bound_notes(rows) if leaks else []), *spent_notes(rows, settings)],
+        notes=[*(bound_notes(rows) if leaks else []), *remarks(frame), *spent_notes(rows, settings)],
         title=settings.get("title"),
     )
     return figure, rows

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from dp_leakage import figures
+from dp_leakage.figures.notes import remarks
 from dp_leakage.figures.numbers import fraction, interval
 from dp_leakage.figures.style import Series, look, name, number
 from dp_leakage.intervals import Estimate
@@ -40,6 +41,7 @@ def render(context: ReportContext) -> str:
         others=[_picture(figure) for figure in pictures if figure.kind != "pareto"],
         most_exposed=tables.most_exposed(context.exposed),
         spent=tables.claimed_and_spent(context.metrics),
+        remarks=remarks(context.metrics.fillna({"accountant": "", "setting": ""})),
         audited=(context.metrics["metric"] == "epsilon_lower_bound").any(),
         any_hypothetical=context.metrics["setting"].str.contains("hypothetical_poisson").any(),
         exposed=tables.members_exposed(context.metrics),

@@ -1,11 +1,8 @@
 """ε ↔ noise, under every accountant."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from math import exp, inf, log
 from typing import Any
-
-import numpy as np
 
 from dp_leakage.errors import UserError, nearest
 from dp_leakage.privacy.accounting import library, printed, renyi, vmf
@@ -99,24 +96,6 @@ def epsilon_spent(
     """
     case = Case(accountant=accountant, **training)
     return _spender(case, noise_multiplier, kappa)(case)
-
-
-def epsilon_curve(
-    accountant: str,
-    *,
-    noise_multiplier: float | None = None,
-    kappa: float | None = None,
-    at: Sequence[int] | None = None,
-    **training: Any,
-) -> np.ndarray:
-    """The ε spent after each epoch, float64 (epochs,); the last is ``epsilon_spent``. Arguments as there.
-
-    With ``at``, only after those epochs, float64 (len(at),): ``pld`` takes tenths of a second for each.
-    """
-    case = Case(accountant=accountant, **training)
-    spent = _spender(case, noise_multiplier, kappa)
-    epochs = range(1, case.epochs + 1) if at is None else at
-    return np.array([spent(replace(case, epochs=epoch)) for epoch in epochs])
 
 
 def sigma_epsilon(case: Case, sigma: float) -> float:
