@@ -732,3 +732,11 @@ def test_the_names_of_the_workflows_rules_are_known():
 
     text = "\n".join(path.read_text() for path in (REPO / "workflow" / "rules").glob("*.smk"))
     assert set(RULES) == set(re.findall(r"^(?:use rule \w+ as|rule) (\w+)(?: with)?:$", text, re.MULTILINE))
+
+
+def test_every_rule_says_what_it_is():
+    import re
+
+    for path in (REPO / "workflow" / "rules").glob("*.smk"):
+        for name, after in re.findall(r"^rule (\w+):\n(.*)$", path.read_text(), re.MULTILINE):
+            assert after.startswith('    """'), name
