@@ -45,7 +45,8 @@ def test_commands_tagged_runnable_run_at_smoke_scale(whole, page):
         shutil.copy2(REPO / name, whole.folder / name)
     environment = whole.folder / ".venv"  # what `make install` would set up
     environment.mkdir()
-    (environment / "bin").symlink_to(Path(sys.executable).parent)
+    for part in ("bin", "lib", "pyvenv.cfg"):
+        (environment / part).symlink_to(Path(sys.executable).parent.parent / part)
     (environment / ".installed").touch()
     table = load_breast_cancer(as_frame=True).frame
     renamed = {"target": "diagnosis", "mean radius": "radius", "mean texture": "texture"}
