@@ -39,10 +39,16 @@ SHOKRI = {
 LIRA = {"online": False, "variance": "fixed", "queries": 1, "alpha": 0.25}
 RMIA = {"online": False, "a": "auto", "gamma": 1.0, "queries": 1, "alpha": 0.25}
 TREES = {"rounds": 100, "leaves": 15, "learning_rate": 0.1, "alpha": 0.25}
+SHOKRI_TREES = {"only_correct": True, "rounds": 100, "leaves": 31, "learning_rate": 0.1}
+RECONSTRUCTION = "dp_leakage.attacks.reconstruction"
+# ``weights``: whose gradient is seen, of a model at its start or of the trained target; each is measured apart.
+DLG = {"images": 100, "weights": ["initial"], "steps": 1200, "memory": 20}
+IGA = {"images": 100, "weights": ["initial"], "steps": 24_000, "step_size": 0.1, "total_variation": 0.2}
 
 ATTACKS = {
     "yeom": Attack(f"{MEMBERSHIP}.yeom", "membership", None, {"probability_floor": 0.0}),
     "shokri": Attack(f"{MEMBERSHIP}.shokri", "membership", "shadow", SHOKRI),
+    "shokri_trees": Attack(f"{MEMBERSHIP}.shokri_trees", "membership", "shadow", SHOKRI_TREES),
     "lira": Attack(f"{MEMBERSHIP}.lira", "membership", "reference", LIRA),
     "lira_online": Attack(f"{MEMBERSHIP}.lira", "membership", "reference", LIRA | {"online": True}),
     "rmia": Attack(f"{MEMBERSHIP}.rmia", "membership", "reference", RMIA),
@@ -53,4 +59,6 @@ ATTACKS = {
     "yeom_attribute": Attack(
         "dp_leakage.attacks.attribute", "attribute", None, {"features": 5, "candidates": "quartiles"}
     ),
+    "dlg": Attack(f"{RECONSTRUCTION}.dlg", "reconstruction", None, DLG),
+    "iga": Attack(f"{RECONSTRUCTION}.iga", "reconstruction", None, IGA),
 }
