@@ -31,6 +31,7 @@ REGISTRIES = ("dp_leakage.attacks", "dp_leakage.data", "dp_leakage.figures")
 # σ is solved in the training job, but an accountant's edit must not retrain what keeps its σ: `measure` checks that.
 ACCOUNTING = ("dp_leakage.privacy.calibration",)
 DESIGNS = 2  # in which an audit states a bound: one run, and trials
+TEMPLATE = Path(__file__).parent / "report" / "template.html"  # no code, but what the page says
 MAX_ARGUMENT = 100_000  # bytes; Linux allows 131,072 for one argument of a command
 
 
@@ -430,10 +431,14 @@ class Study:
                 "spec": {k: v for k, v in self.spec.items() if k != "scales"},
                 "figures": {figure: identity(self.figure_settings(figure)) for figure in self.spec["figures"]},
                 "cells": [[key, identity(self.measure_settings(cell))] for key, cell in self.cells.items()],
+                "words": identity({"template": TEMPLATE.read_text(encoding="utf-8"), "captions": self._captions()}),
                 "code": _code("report"),
             },
             "defenses",
         )
+
+    def _captions(self) -> Json:
+        return {figure: self._figure_kind(figure).caption for figure in self.spec["figures"]}
 
     def figure_inputs(self, figure: str) -> list[Path]:
         """Inputs of a figure, in the order of its settings."""

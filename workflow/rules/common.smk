@@ -165,12 +165,10 @@ def own_files(wildcards):
     )
 
 
-def published_option(study):
-    return (
-        f"--published '{WORKFLOW / 'published' / study.spec['published']}'"
-        if "published" in study.spec
-        else ""
-    )
+def published_file(study):
+    """The paper's printed numbers, an input of every figure; none where the study has no paper."""
+    name = study.spec.get("published")
+    return [Path("workflow", "published", name)] if name else []
 
 
 def everything_of(study):

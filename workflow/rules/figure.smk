@@ -23,6 +23,7 @@ for _study in STUDIES.values():
                 metrics=lambda wildcards, study=_study, figure=_figure: study.figure_inputs(
                     figure
                 ),
+                published=published_file(_study),
             output:
                 **_study.figure_files(_figure),
             log:
@@ -41,7 +42,9 @@ for _study in STUDIES.values():
                 settings=lambda wildcards, study=_study, figure=_figure: canonical(
                     study.figure_settings(figure)
                 ),
-                published=published_option(_study),
+                published=lambda wildcards, input: (
+                    f"--published {input.published}" if input.published else ""
+                ),
             message:
                 f"Draw {_figure} of {_study.name}"
             shell:

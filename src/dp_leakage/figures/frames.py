@@ -8,6 +8,7 @@ Figures draw the rows of repeat "all".
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -118,7 +119,8 @@ def drawn_numbers(rows: pd.DataFrame, published: pd.DataFrame | None, extra: Seq
 def with_published(frame: pd.DataFrame, published: pd.DataFrame | None) -> pd.DataFrame:
     """Adds ``published`` (NaN where nothing is printed) and ``inside``: does it lie in [low, high] (empty likewise).
 
-    A print is joined only to cells with as many members as the paper's: a reduced run is not compared.
+    A print stands for every value that rounds to it, so it is inside where one of those is. It is joined only to cells
+    with as many members as the paper's: a reduced run is not compared.
     """
     columns = [*KEYS, "n_members"]
     prints: dict[tuple[str, ...], float] = {}
@@ -127,8 +129,21 @@ def with_published(frame: pd.DataFrame, published: pd.DataFrame | None) -> pd.Da
         prints = {_key(key): value for key, value in zip(_rows(found[columns]), found["published"], strict=True)}
     values = [prints.get(_key(key), np.nan) for key in _rows(frame[columns])] if prints else np.nan
     printed = pd.Series(values, index=frame.index, dtype="float64")
-    inside = ((frame["low"] <= printed) & (printed <= frame["high"])).astype("boolean")
+    reach = printed.map(half_unit)
+    inside = ((frame["low"] <= printed + reach) & (printed - reach <= frame["high"])).astype("boolean")
     return frame.assign(published=printed, inside=inside.mask(printed.isna()))
+
+
+def half_unit(printed: float) -> float:
+    """Half a unit of a print's last digit; fractions are printed with two digits at least, and lose the zeros.
+
+    >>> half_unit(0.9), half_unit(0.165), half_unit(52.9)
+    (0.005, 0.0005, 0.05)
+    """
+    if not isfinite(printed):
+        return 0.0
+    digits = len(f"{printed:.6f}".rstrip("0").partition(".")[2])
+    return 0.5 * 10 ** -max(digits, 2 if abs(printed) < 1 else 0)
 
 
 def _rows(frame: pd.DataFrame) -> Iterator[tuple[Any, ...]]:

@@ -5,6 +5,8 @@ from typing import Any
 
 from dp_leakage.figures.style import Series, look, number
 
+PRINTED = "Print: the paper's number; ✓ if our interval holds a value that rounds to it, ✗ if not."
+
 
 def fraction(value: float, digits: int = 3) -> str:
     """0.123, with a minus sign that is one and none before zero; – where there is no number."""
