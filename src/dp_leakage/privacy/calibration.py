@@ -37,6 +37,8 @@ def calibrated(
     amount = settings[name]
     if amount is None:
         terms = {"epsilon": settings["epsilon"], "delta": settings["delta"], **schedule, **_directional(step, blocks)}
+        if "projection_noise" in settings:  # what a private PCA of the same records spends is part of ε
+            terms["projection_noise"] = settings["projection_noise"]
         if step.noise == "vmf":
             amount = kappa_for(settings["accountant"], **terms)
         else:
@@ -50,9 +52,12 @@ def epsilon_after(
     delta: float,
     *,
     blocks: Sequence[int] | None = None,
-    **schedule: int,
+    **schedule: float | None,
 ) -> float:
-    """The ε that ``accountant`` finds for a training with this mechanism and schedule (see ``calibrated``)."""
+    """The ε that ``accountant`` finds for a training with this mechanism and schedule (see ``calibrated``).
+
+    The schedule may also hold the ``projection_noise`` of a private PCA that is composed with it.
+    """
     name = "kappa" if mechanism.noise == "vmf" else "noise_multiplier"
     terms = {"delta": delta, "sampler": mechanism.sampler, **schedule, **_directional(mechanism, blocks)}
     return epsilon_spent(accountant, **{name: getattr(mechanism, name)}, **terms)
