@@ -122,10 +122,13 @@ class Study:
         if not training.pop("l2_applied", True):
             training["l2"] = 0.0
         roles = spec["datasets"][dataset]["roles"]
+        projection = spec["datasets"][dataset].get("projection") or {}
+        released = {} if (noise := released_noise(projection)) is None else {"projection_noise": noise}
         for entry in spec["defenses"]:
             if dataset not in entry.get("datasets", [dataset]) or model not in entry.get("models", [model]):
                 continue
-            for name, mechanism, changes in expanded(entry, spec):
+            for name, alone, changes in expanded(entry, spec):
+                mechanism = None if alone is None else alone | released
                 columns = {
                     "study": self.name,
                     "dataset": dataset,
@@ -140,6 +143,9 @@ class Study:
                     "delta": None,
                     "accounting_note": entry.get("accounting_note", ""),
                     "epochs": training["epochs"],
+                    "batch_size": training["batch_size"],
+                    "projection": projection.get("method", "none"),
+                    "projection_noise": projection.get("noise"),
                     "n_members": roles["target_members"],
                     "n_nonmembers": roles["target_nonmembers"],
                 }
@@ -263,6 +269,7 @@ class Study:
             "source": source,
             "roles": spec["roles"],
             "stratified": spec.get("stratified", False),
+            "official_split": spec.get("official_split", False),
             "seed": derived_seed(self.spec["seed"], dataset, "split"),
             "code": _code("prepare", f"dp_leakage.data.sources.{SOURCES[source['source']].module}"),
         }
@@ -460,6 +467,14 @@ class Study:
 
     def _figure_kind(self, figure: str) -> FigureKind:
         return FIGURES[self.spec["figures"][figure]["kind"]]
+
+
+def released_noise(projection: Json) -> float | None:
+    """Noise multiplier of a private PCA that was fitted on the members, and so spends of their budget; else None."""
+    if projection.get("method") != "private_pca":
+        return None
+    fit_on = projection.get("fit_on", "all")
+    return float(projection["noise"]) if fit_on == "all" or "target_members" in fit_on else None
 
 
 def pictures(part: str) -> bool:
