@@ -66,6 +66,11 @@ def expanded(entry: Json, spec: Json) -> Iterator[tuple[str, Json | None, Json]]
         yield "-".join([entry["defense"], *variants, accountant, end]), mechanism, changes
 
 
+def _rdp_sigma(entry: Json, spec: Json) -> str:
+    """Where accountant rdp takes σ from: the entry's own word, the study's, or its tightest calibration."""
+    return entry.get("rdp_sigma", spec.get("rdp_sigma", "calibrated_tight"))
+
+
 def _mechanism(entry: Json, accountant: str, spec: Json) -> Json:
     vmf = entry["defense"] == "vmf"
     grouped = entry["defense"] in GROUPED
@@ -82,6 +87,6 @@ def _mechanism(entry: Json, accountant: str, spec: Json) -> Json:
         "epsilon": None,
         "noise_multiplier": None,
         "delta": entry.get("delta", spec.get("delta")),
-        "rdp_sigma": entry.get("rdp_sigma", "calibrated_tight") if accountant == "rdp" else None,
+        "rdp_sigma": _rdp_sigma(entry, spec) if accountant == "rdp" else None,
         **own,
     }

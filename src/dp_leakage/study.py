@@ -138,9 +138,10 @@ class Study:
                     "accountant": "",
                     "unit": "",
                     "block": "",
-                    "l2": changes.get("l2", training["l2"]),
+                    "l2": changes.get("l2", 0.0),  # the defense's own λ
                     "epsilon": None,
                     "delta": None,
+                    "rdp_sigma": (mechanism or {}).get("rdp_sigma") or "",
                     "accounting_note": entry.get("accounting_note", ""),
                     "epochs": training["epochs"],
                     "batch_size": training["batch_size"],

@@ -2,6 +2,7 @@ import math
 
 import pytest
 import torch
+from scipy.stats import ks_2samp
 from torch import nn
 
 from dp_leakage.models.architectures import build
@@ -111,6 +112,18 @@ def test_parameters_are_named_and_shaped_as_those_of_the_exported_module(name, s
     assert parameter_shapes(layers) == {key: tuple(value.shape) for key, value in module.state_dict().items()}
     assert module(torch.zeros(2, *shape)).shape == (2, 10)
     assert output_shape(layers, shape) == (10,)
+
+
+def test_the_glorot_start_is_that_of_torchs_initialiser():
+    layers = (Linear(100, 400), ReLU(), Conv2d(4, 8, 5))
+    start = initial_parameters(layers, generator(), "glorot")
+    assert not start["0.bias"].any()
+    assert not start["2.bias"].any()
+    for name in ("0.weight", "2.weight"):
+        wanted = nn.init.xavier_uniform_(torch.empty(start[name].shape), generator=generator(1))
+        # Two samples of one distribution: the KS statistic stays below 1.95·√(2/n) but for one time in a thousand.
+        found = ks_2samp(start[name].flatten(), wanted.flatten()).statistic
+        assert found < 1.95 * math.sqrt(2 / wanted.numel())
 
 
 def test_the_start_is_uniform_within_one_over_the_root_of_the_fan_in():

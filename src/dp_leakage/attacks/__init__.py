@@ -31,7 +31,10 @@ class Attack:
 
 
 MEMBERSHIP = "dp_leakage.attacks.membership"
-SHOKRI = {"per_class": True, "hidden": [64, 64], "learning_rate": 0.01, "epochs": 100, "batch_size": 100}
+SHOKRI = {
+    "per_class": True, "hidden": [64, 64], "initialisation": "torch", "learning_rate": 0.01, "epochs": 100,
+    "batch_size": 100,
+}  # fmt: skip
 # ``alpha`` is the level of an attack's own test, at which it flags: near the best advantage for weak and strong leaks.
 LIRA = {"online": False, "variance": "fixed", "queries": 1, "alpha": 0.25}
 RMIA = {"online": False, "a": "auto", "gamma": 1.0, "queries": 1, "alpha": 0.25}

@@ -21,6 +21,11 @@ MEANING = {
     "per_step": "ε is what the paper prints for one step; the whole training spends more",
     "theorem1": "ε is that of the printed theorem, also where its conditions fail",
 }
+RDP_SIGMA = {
+    "authors_table": "σ is the table in the code of the paper's authors (rdp_sigma: authors_table)",
+    "calibrated_classic": "σ is solved for with the classic conversion (rdp_sigma: calibrated_classic)",
+    "calibrated_tight": "σ is solved for with the tight conversion (rdp_sigma: calibrated_tight)",
+}
 CONDITIONS = {"naive": "The formula of naive composition holds for ε below the number of epochs only."}
 
 
@@ -29,16 +34,21 @@ def accounting_notes(frame: pd.DataFrame, settings: Mapping[str, Any]) -> list[s
 
     Where the study says something itself of a defence's accounting (``accounting_note``), that stands instead.
     """
-    own = frame["accounting_note"].fillna("") if "accounting_note" in frame else pd.Series("", index=frame.index)
+    own, sigma = _column(frame, "accounting_note"), _column(frame, "rdp_sigma")
     groups: dict[tuple[str, str], list[str]] = {}
     for accountant in [*MEANING, *sorted(set(frame["accountant"]) - {*MEANING, ""})]:
-        for note in sorted(set(own[frame["accountant"] == accountant])):
-            meaning = note or MEANING.get(accountant)
+        mine = frame["accountant"] == accountant
+        for note, source in sorted(set(zip(own[mine], sigma[mine], strict=True))):
+            meaning = "; ".join(filter(None, (note or MEANING.get(accountant), RDP_SIGMA.get(source))))
             if meaning:
                 groups.setdefault((_neighbours(accountant), meaning.rstrip(".")), []).append(_short(accountant))
     meanings = [f"{', '.join(names)}{neighbours}: {meaning}." for (neighbours, meaning), names in groups.items()]
     conditions = [text for accountant, text in CONDITIONS.items() if accountant in set(frame["accountant"])]
     return [*meanings, *conditions, *own_notes(settings)]
+
+
+def _column(frame: pd.DataFrame, column: str) -> "pd.Series[str]":
+    return frame[column].fillna("") if column in frame else pd.Series("", index=frame.index)
 
 
 def claimed_neighbours(frame: pd.DataFrame) -> set[str]:

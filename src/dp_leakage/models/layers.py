@@ -99,14 +99,27 @@ def _parameter_shapes(layers: Layers) -> Iterator[tuple[str, tuple[int, ...]]]:
                 yield f"{index}.bias", (outputs,)
 
 
-def initial_parameters(layers: Layers, generator: "torch.Generator") -> "dict[str, torch.Tensor]":
-    """One model's start, float32: uniform in ±1/√fan_in, weights and biases, as PyTorch's own layers begin."""
+def initial_parameters(
+    layers: Layers, generator: "torch.Generator", scheme: str = "torch"
+) -> "dict[str, torch.Tensor]":
+    """One model's start, float32.
+
+    Args:
+        layers: the architecture.
+        generator: draws it.
+        scheme: ``torch``, uniform in ±1/√fan_in, weights and biases, as PyTorch's layers begin; or ``glorot``, weights
+            uniform in ±√(6/(fan_in + fan_out)) and biases zero (Glorot & Bengio 2010), as Keras' layers begin.
+    """
     import torch
 
     parameters: dict[str, torch.Tensor] = {}
     for name, shape in parameter_shapes(layers).items():
-        fan_in = math.prod(shape[1:]) if name.endswith("weight") else fan_in  # noqa: F821 (the weight comes first)
-        bound = 1 / math.sqrt(fan_in)
+        if name.endswith("weight"):  # comes before its bias
+            fan_in, fan_out = math.prod(shape[1:]), math.prod(shape) // shape[1]
+        if scheme == "glorot":
+            bound = math.sqrt(6 / (fan_in + fan_out)) if name.endswith("weight") else 0.0
+        else:
+            bound = 1 / math.sqrt(fan_in)
         parameters[name] = torch.empty(shape).uniform_(-bound, bound, generator=generator)
     return parameters
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from dp_leakage.privacy.accounting import epsilon_spent, kappa_for, noise_multiplier
+from dp_leakage.privacy.accounting import ACCOUNTANTS, epsilon_spent, kappa_for, noise_multiplier
 from dp_leakage.privacy.mechanism import Mechanism
 
 STEP = ("sampler", "unit", "bound", "clip_norm", "noise", "block")
@@ -36,13 +36,19 @@ def calibrated(
     name = "kappa" if step.noise == "vmf" else "noise_multiplier"
     amount = settings[name]
     if amount is None:
-        terms = {"epsilon": settings["epsilon"], "delta": settings["delta"], **schedule, **_directional(step, blocks)}
+        accountant = settings["accountant"]
+        terms = {
+            "epsilon": settings["epsilon"],
+            "delta": settings["delta"],
+            **schedule,
+            **_terms(accountant, step, blocks),
+        }
         if "projection_noise" in settings:  # what a private PCA of the same records spends is part of ε
             terms["projection_noise"] = settings["projection_noise"]
         if step.noise == "vmf":
-            amount = kappa_for(settings["accountant"], **terms)
+            amount = kappa_for(accountant, **terms)
         else:
-            amount = noise_multiplier(settings["accountant"], **terms, **RDP_SIGMA.get(settings["rdp_sigma"], {}))
+            amount = noise_multiplier(accountant, **terms, **RDP_SIGMA.get(settings["rdp_sigma"], {}))
     return Mechanism(**{key: settings[key] for key in STEP}, **{name: float(amount)})
 
 
@@ -56,14 +62,24 @@ def epsilon_after(
 ) -> float:
     """The ε that ``accountant`` finds for a training with this mechanism and schedule (see ``calibrated``).
 
-    The schedule may also hold the ``projection_noise`` of a private PCA that is composed with it.
+    The schedule may also hold the ``projection_noise`` of a private PCA that is composed with it. A
+    batch that is bounded as a whole moves by up to 2C with one record, so accountants that claim a bound take half of
+    its noise; a printed formula stays as it is printed.
     """
-    name = "kappa" if mechanism.noise == "vmf" else "noise_multiplier"
-    terms = {"delta": delta, "sampler": mechanism.sampler, **schedule, **_directional(mechanism, blocks)}
-    return epsilon_spent(accountant, **{name: getattr(mechanism, name)}, **terms)
+    terms = {"delta": delta, **schedule, **_terms(accountant, mechanism, blocks)}
+    if mechanism.noise == "vmf":
+        return epsilon_spent(accountant, kappa=mechanism.kappa, **terms)
+    doubled = mechanism.unit == "batch" and ACCOUNTANTS[accountant].claim != "as_printed"
+    return epsilon_spent(accountant, noise_multiplier=mechanism.noise_multiplier / (2 if doubled else 1), **terms)
 
 
-def _directional(mechanism: Mechanism, blocks: Sequence[int] | None) -> dict[str, Any]:
-    if mechanism.noise != "vmf":
-        return {}
-    return {"blocks": tuple(blocks or ()), "summed": mechanism.block == "sum" or mechanism.unit == "batch"}
+def _terms(accountant: str, mechanism: Mechanism, blocks: Sequence[int] | None) -> dict[str, Any]:
+    """What the accountant is told beside budget and schedule.
+
+    A sampler that it cannot account for, which a study owns up to in an ``accounting_note``, is passed over: the
+    number is then that of the accountant's own sampler.
+    """
+    told = {"sampler": mechanism.sampler} if mechanism.sampler in ACCOUNTANTS[accountant].samplers else {}
+    if mechanism.noise == "vmf":
+        told |= {"blocks": tuple(blocks or ()), "summed": mechanism.block == "sum" or mechanism.unit == "batch"}
+    return told

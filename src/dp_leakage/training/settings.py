@@ -7,6 +7,7 @@ from typing import Literal
 from dp_leakage.errors import UserError, nearest
 
 OPTIMIZERS = ("adam", "sgd")
+INITIALISATIONS = ("torch", "glorot")
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,8 @@ class TrainingSettings:
         batch_size: records per step, ≥ 1; for ``poisson`` the expected number, so that the rate is batch_size/n; for
             ``class_poisson`` each (sub)class has that same rate, and batch_size may be a fraction.
         evaluate_every: epochs between rows of the history; the last epoch always has one.
+        initialisation: of the built-in layers: as ``torch`` begins them, or ``glorot``, as Keras does (see
+            `layers.initial_parameters`).
     """
 
     optimizer: Literal["adam", "sgd"] = "adam"
@@ -34,12 +37,17 @@ class TrainingSettings:
     epochs: int = 100
     batch_size: float = 200
     evaluate_every: int = 1
+    initialisation: Literal["torch", "glorot"] = "torch"
 
     def __post_init__(self) -> None:
         if self.optimizer not in OPTIMIZERS:
             raise UserError(f"optimizer {self.optimizer!r} is unknown; {nearest(self.optimizer, OPTIMIZERS)}")
         if self.l2_on not in ("all", "last"):
             raise UserError(f"l2_on {self.l2_on!r} is unknown; {nearest(self.l2_on, ('all', 'last'))}")
+        if self.initialisation not in INITIALISATIONS:
+            raise UserError(
+                f"initialisation {self.initialisation!r} is unknown; {nearest(self.initialisation, INITIALISATIONS)}"
+            )
         valid = {
             "learning_rate": (self.learning_rate > 0, "above 0"),
             "momentum": (0 <= self.momentum < 1, "in [0, 1)"),

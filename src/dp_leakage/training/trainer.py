@@ -136,7 +136,7 @@ def start(
 ) -> EnsembleTraining:
     """A training at epoch 0; the arguments are those of `train`."""
     records = subsets.shape[1]
-    starts = [initial_parameters(layers, stream(seed, "init")) for seed in seeds]
+    starts = [initial_parameters(layers, stream(seed, "init"), settings.initialisation) for seed in seeds]
     parameters = torch.zeros(len(seeds), flat.size(layers), dtype=x.dtype, device=device)
     for name, view in flat.views(layers, parameters).items():
         view.copy_(torch.stack([start[name] for start in starts]))

@@ -28,8 +28,8 @@ def fit(models: Ensemble, data: Dataset, settings: dict, seed: int) -> dict[str,
     Args:
         models: the shadow models; their ``train_indices`` say what is in.
         data: features, labels and the role ``shadow_pool``.
-        settings: ``per_class``; ``hidden``, the widths of the ReLU layers; ``learning_rate`` of Adam,
-            ``epochs``, ``batch_size``.
+        settings: ``per_class``; ``hidden``, the widths of the ReLU layers, and their ``initialisation``;
+            ``learning_rate`` of Adam, ``epochs``, ``batch_size``.
         seed: draws the out records, the networks' starts and their batches.
 
     Returns:
@@ -61,6 +61,7 @@ def fit(models: Ensemble, data: Dataset, settings: dict, seed: int) -> dict[str,
             epochs=settings["epochs"],
             batch_size=settings["batch_size"],
             evaluate_every=settings["epochs"],
+            initialisation=settings["initialisation"],
         ),
         None,
     )
