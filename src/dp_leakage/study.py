@@ -25,6 +25,7 @@ RESULTS = Path("results")
 TRAINING, CURVE = "training", "curve"
 SCORES = "scores"  # what a figure asks for that draws them themselves
 IMAGES = "images"  # what a figure asks for that shows pictures
+TIMING = "timing"  # what a figure asks for that shows how long training takes
 AUDIT = "audit"  # the part that trains models of its own
 # A registry must not count as code of the steps that look things up in it: a new line would rerun its neighbours.
 REGISTRIES = ("dp_leakage.attacks", "dp_leakage.data", "dp_leakage.figures")
@@ -213,6 +214,10 @@ class Study:
         """Scores of the canaries of a cell's audit."""
         return self.folder(dataset, model, defense) / "audit.parquet"
 
+    def timed(self, dataset: str, model: str) -> Path:
+        """How long an epoch of each of a model's defenses takes."""
+        return self.root / dataset / model / "timed.parquet"
+
     def measured(self, dataset: str, model: str, defense: str) -> Path:
         """Metrics of a cell that need no attack: accuracies and spent ε."""
         return self.folder(dataset, model, defense) / "measured" / "training.parquet"
@@ -253,6 +258,8 @@ class Study:
         """The parts of a cell's metrics that a figure draws."""
         if self._figure_kind(figure).needs == "training":
             return [CURVE]
+        if self._figure_kind(figure).needs == TIMING:
+            return [TIMING]
         wanted = self.spec["figures"][figure].get("parts", [TRAINING, *self.spec["attacks"], *self.audited])
         if self._figure_kind(figure).needs == SCORES:
             wanted = [part for part in wanted if part in ATTACKS and ATTACKS[part].family == "membership"]
@@ -362,6 +369,21 @@ class Study:
             "code": _code("audit", exclude=ACCOUNTING, own=_own_module(cell.training)),
         }
 
+    def timing_settings(self, dataset: str, model: str) -> Json:
+        """Of step ``time_training``."""
+        cells = [cell for cell in self.cells.values() if (cell.dataset, cell.model) == (dataset, model)]
+        return {
+            "study": self.name,
+            "dataset": dataset,
+            "model": model,
+            "n_members": cells[0].columns["n_members"],
+            **self.spec["timing"],
+            "cells": [cell.training for cell in cells],
+            "seed": derived_seed(self.spec["seed"], dataset, model, TIMING),
+            "data": self.data_identity(dataset),
+            "code": _code("time_training", exclude=ACCOUNTING),
+        }
+
     def measure_training_settings(self, cell: Cell) -> Json:
         """Of step ``measure_training``."""
         baseline = self.cell(cell.dataset, cell.model, "none")
@@ -388,6 +410,8 @@ class Study:
         if part in (TRAINING, CURVE):
             measured = self._remembered(TRAINING, cell.key, lambda: identity(self.measure_training_settings(cell)))
             return [part, measured, ""]
+        if part == TIMING:
+            return [part, identity(self.timing_settings(cell.dataset, cell.model)), ""]
         scored = self._remembered(part, cell.key, lambda: identity(self.attack_settings(cell, part)))
         return [part, scored, ATTACKS[part].family]
 
@@ -396,6 +420,8 @@ class Study:
         names = (cell.dataset, cell.model, cell.defense)
         if part in (TRAINING, CURVE):
             return self.measured(*names) if part == TRAINING else self.curve(*names)
+        if part == TIMING:
+            return self.timed(cell.dataset, cell.model)
         return self.audit(*names) if part == AUDIT else self.scores(*names, part)
 
     def figure_settings(self, figure: str) -> Json:

@@ -11,7 +11,7 @@ from dp_leakage.figures import COMMON, FIGURES
 from dp_leakage.models.architectures import ARCHITECTURES
 from dp_leakage.privacy.accounting.case import check_projection
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, check_sampler
-from dp_leakage.study import TRAINING, Study, released_noise
+from dp_leakage.study import TIMING, TRAINING, Study, released_noise
 
 
 def load_study(path: Path, schema: Json, *, scale: str, overrides: Json, only_datasets: list[str]) -> Study | None:
@@ -145,6 +145,8 @@ def _check_names(study: Study, where: str) -> None:
     for name, figure in spec["figures"].items():
         key = f"figures.{name}"
         known(figure["kind"], FIGURES, f"{key}.kind")
+        if FIGURES[figure["kind"]].needs == TIMING and "timing" not in spec:
+            raise UserError(f"{where}: key 'timing' is missing; figure {name} shows how long training takes")
         for part in figure.get("parts", []):
             known(part, [TRAINING, *spec["attacks"], *study.audited], f"{key}.parts")
         for setting in figure.get("settings", {}):

@@ -39,6 +39,10 @@ SHOKRI = {
 LIRA = {"online": False, "variance": "fixed", "queries": 1, "alpha": 0.25}
 RMIA = {"online": False, "a": "auto", "gamma": 1.0, "queries": 1, "alpha": 0.25}
 TREES = {"rounds": 100, "leaves": 15, "learning_rate": 0.1, "alpha": 0.25}
+DECODER = {
+    "auxiliary": "shadow_pool", "train_records": None, "test_records": 1000, "epochs": 20, "batch_size": 100,
+    "learning_rate": 1e-3, "width": 32, "spread": 1.0, "shown": 8,
+}  # fmt: skip
 
 ATTACKS = {
     "yeom": Attack(f"{MEMBERSHIP}.yeom", "membership", None, {"probability_floor": 0.0}),
@@ -53,4 +57,5 @@ ATTACKS = {
     "yeom_attribute": Attack(
         "dp_leakage.attacks.attribute", "attribute", None, {"features": 5, "candidates": "quartiles"}
     ),
+    "decoder": Attack("dp_leakage.attacks.inversion.decoder", "inversion", None, DECODER),
 }

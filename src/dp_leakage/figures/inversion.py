@@ -10,7 +10,6 @@ from dp_leakage.figures.frames import metric_rows, parse_setting
 from dp_leakage.intervals import Estimate, ratio
 
 MEAN = "mean"  # the data set that means over data sets are filed under
-LAYERS = ("conv1", "maxpool1", "conv2", "maxpool2", "conv3", "maxpool3", "dense", "prediction")
 MEASURED = ["value", "low", "high"]
 
 
