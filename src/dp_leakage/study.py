@@ -25,6 +25,7 @@ RESULTS = Path("results")
 TRAINING, CURVE = "training", "curve"
 SCORES = "scores"  # what a figure asks for that draws them themselves
 IMAGES = "images"  # what a figure asks for that shows pictures
+TIMING = "timing"  # what a figure asks for that shows how long training takes
 AUDIT = "audit"  # the part that trains models of its own
 # A registry must not count as code of the steps that look things up in it: a new line would rerun its neighbours.
 REGISTRIES = ("dp_leakage.attacks", "dp_leakage.data", "dp_leakage.figures")
@@ -123,10 +124,13 @@ class Study:
         if not training.pop("l2_applied", True):
             training["l2"] = 0.0
         roles = spec["datasets"][dataset]["roles"]
+        projection = spec["datasets"][dataset].get("projection") or {}
+        released = {} if (noise := released_noise(projection)) is None else {"projection_noise": noise}
         for entry in spec["defenses"]:
             if dataset not in entry.get("datasets", [dataset]) or model not in entry.get("models", [model]):
                 continue
-            for name, mechanism, changes in expanded(entry, spec):
+            for name, alone, changes in expanded(entry, spec):
+                mechanism = None if alone is None else alone | released
                 columns = {
                     "study": self.name,
                     "dataset": dataset,
@@ -142,6 +146,9 @@ class Study:
                     "rdp_sigma": (mechanism or {}).get("rdp_sigma") or "",
                     "accounting_note": entry.get("accounting_note", ""),
                     "epochs": training["epochs"],
+                    "batch_size": training["batch_size"],
+                    "projection": projection.get("method", "none"),
+                    "projection_noise": projection.get("noise"),
                     "n_members": roles["target_members"],
                     "n_nonmembers": roles["target_nonmembers"],
                 }
@@ -208,6 +215,10 @@ class Study:
         """Scores of the canaries of a cell's audit."""
         return self.folder(dataset, model, defense) / "audit.parquet"
 
+    def timed(self, dataset: str, model: str) -> Path:
+        """How long an epoch of each of a model's defenses takes."""
+        return self.root / dataset / model / "timed.parquet"
+
     def measured(self, dataset: str, model: str, defense: str) -> Path:
         """Metrics of a cell that need no attack: accuracies and spent ε."""
         return self.folder(dataset, model, defense) / "measured" / "training.parquet"
@@ -248,6 +259,8 @@ class Study:
         """The parts of a cell's metrics that a figure draws."""
         if self._figure_kind(figure).needs == "training":
             return [CURVE]
+        if self._figure_kind(figure).needs == TIMING:
+            return [TIMING]
         wanted = self.spec["figures"][figure].get("parts", [TRAINING, *self.spec["attacks"], *self.audited])
         if self._figure_kind(figure).needs == SCORES:
             wanted = [part for part in wanted if part in ATTACKS and ATTACKS[part].family == "membership"]
@@ -265,6 +278,7 @@ class Study:
             "source": source,
             "roles": spec["roles"],
             "stratified": spec.get("stratified", False),
+            "official_split": spec.get("official_split", False),
             "seed": derived_seed(self.spec["seed"], dataset, "split"),
             "code": _code("prepare", f"dp_leakage.data.sources.{SOURCES[source['source']].module}"),
         }
@@ -356,6 +370,21 @@ class Study:
             "code": _code("audit", exclude=ACCOUNTING, own=_own_module(cell.training)),
         }
 
+    def timing_settings(self, dataset: str, model: str) -> Json:
+        """Of step ``time_training``."""
+        cells = [cell for cell in self.cells.values() if (cell.dataset, cell.model) == (dataset, model)]
+        return {
+            "study": self.name,
+            "dataset": dataset,
+            "model": model,
+            "n_members": cells[0].columns["n_members"],
+            **self.spec["timing"],
+            "cells": [cell.training for cell in cells],
+            "seed": derived_seed(self.spec["seed"], dataset, model, TIMING),
+            "data": self.data_identity(dataset),
+            "code": _code("time_training", exclude=ACCOUNTING),
+        }
+
     def measure_training_settings(self, cell: Cell) -> Json:
         """Of step ``measure_training``."""
         baseline = self.cell(cell.dataset, cell.model, "none")
@@ -382,6 +411,8 @@ class Study:
         if part in (TRAINING, CURVE):
             measured = self._remembered(TRAINING, cell.key, lambda: identity(self.measure_training_settings(cell)))
             return [part, measured, ""]
+        if part == TIMING:
+            return [part, identity(self.timing_settings(cell.dataset, cell.model)), ""]
         scored = self._remembered(part, cell.key, lambda: identity(self.attack_settings(cell, part)))
         return [part, scored, ATTACKS[part].family]
 
@@ -390,6 +421,8 @@ class Study:
         names = (cell.dataset, cell.model, cell.defense)
         if part in (TRAINING, CURVE):
             return self.measured(*names) if part == TRAINING else self.curve(*names)
+        if part == TIMING:
+            return self.timed(cell.dataset, cell.model)
         return self.audit(*names) if part == AUDIT else self.scores(*names, part)
 
     def figure_settings(self, figure: str) -> Json:
@@ -466,6 +499,14 @@ class Study:
 
     def _figure_kind(self, figure: str) -> FigureKind:
         return FIGURES[self.spec["figures"][figure]["kind"]]
+
+
+def released_noise(projection: Json) -> float | None:
+    """Noise multiplier of a private PCA that was fitted on the members, and so spends of their budget; else None."""
+    if projection.get("method") != "private_pca":
+        return None
+    fit_on = projection.get("fit_on", "all")
+    return float(projection["noise"]) if fit_on == "all" or "target_members" in fit_on else None
 
 
 def pictures(part: str) -> bool:

@@ -9,8 +9,9 @@ from dp_leakage.defenses import NON_PRIVATE
 from dp_leakage.errors import UserError, nearest
 from dp_leakage.figures import COMMON, FIGURES
 from dp_leakage.models.architectures import ARCHITECTURES
+from dp_leakage.privacy.accounting.case import check_projection
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, check_sampler
-from dp_leakage.study import TRAINING, Study
+from dp_leakage.study import TIMING, TRAINING, Study, released_noise
 
 
 def load_study(path: Path, schema: Json, *, scale: str, overrides: Json, only_datasets: list[str]) -> Study | None:
@@ -133,9 +134,19 @@ def _check_names(study: Study, where: str) -> None:
             raise UserError(f"{where}: key '{entry.needs}' is missing; attack {name} needs {entry.needs} models")
     if study.audited and "delta" not in spec:
         raise UserError(f"{where}: key 'delta' is missing; an audit of the non-private cells needs one")
+    for cell in study.cells.values():
+        projection = spec["datasets"][cell.dataset].get("projection") or {}
+        noise = released_noise(projection)
+        if noise is not None and cell.columns["accountant"]:
+            try:
+                check_projection(cell.columns["accountant"], noise)
+            except UserError as error:
+                raise UserError(f"{where}: data set {cell.dataset}, defense {cell.defense}: {error}") from None
     for name, figure in spec["figures"].items():
         key = f"figures.{name}"
         known(figure["kind"], FIGURES, f"{key}.kind")
+        if FIGURES[figure["kind"]].needs == TIMING and "timing" not in spec:
+            raise UserError(f"{where}: key 'timing' is missing; figure {name} shows how long training takes")
         for part in figure.get("parts", []):
             known(part, [TRAINING, *spec["attacks"], *study.audited], f"{key}.parts")
         for setting in figure.get("settings", {}):

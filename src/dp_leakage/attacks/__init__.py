@@ -44,6 +44,10 @@ RECONSTRUCTION = "dp_leakage.attacks.reconstruction"
 # ``weights``: whose gradient is seen, of a model at its start or of the trained target; each is measured apart.
 DLG = {"images": 100, "weights": ["initial"], "steps": 1200, "memory": 20}
 IGA = {"images": 100, "weights": ["initial"], "steps": 24_000, "step_size": 0.1, "total_variation": 0.2}
+DECODER = {
+    "auxiliary": "shadow_pool", "train_records": None, "test_records": 1000, "epochs": 20, "batch_size": 100,
+    "learning_rate": 1e-3, "width": 32, "spread": 1.0, "shown": 8,
+}  # fmt: skip
 
 ATTACKS = {
     "yeom": Attack(f"{MEMBERSHIP}.yeom", "membership", None, {"probability_floor": 0.0}),
@@ -61,4 +65,5 @@ ATTACKS = {
     ),
     "dlg": Attack(f"{RECONSTRUCTION}.dlg", "reconstruction", None, DLG),
     "iga": Attack(f"{RECONSTRUCTION}.iga", "reconstruction", None, IGA),
+    "decoder": Attack("dp_leakage.attacks.inversion.decoder", "inversion", None, DECODER),
 }

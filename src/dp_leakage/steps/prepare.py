@@ -6,7 +6,9 @@ import numpy as np
 
 from dp_leakage.data import load
 from dp_leakage.data.profile import profile
+from dp_leakage.data.raw import Raw
 from dp_leakage.data.splits import split
+from dp_leakage.errors import UserError
 from dp_leakage.files import write_arrays
 from dp_leakage.steps import Json, log, provenance, run
 
@@ -14,7 +16,8 @@ from dp_leakage.steps import Json, log, provenance, run
 def main(settings: Json, prepared: Path, data_dir: Path) -> None:
     """Writes features, labels and roles; what is worth knowing of the data goes to the log and into the file."""
     raw = load(settings["source"], data_dir)
-    roles = split(raw.y, settings["roles"], seed=settings["seed"], stratified=settings["stratified"])
+    given = official_rows(raw, settings["source"]["source"]) if settings["official_split"] else None
+    roles = split(raw.y, settings["roles"], seed=settings["seed"], stratified=settings["stratified"], given=given)
     remarks = profile(raw, roles)
     for remark in remarks:
         log.info("%s", remark)
@@ -26,6 +29,17 @@ def main(settings: Json, prepared: Path, data_dir: Path) -> None:
     }
     stamp = provenance(settings, sha256=raw.sha256, remarks=[*raw.notes, *remarks], n_records=len(raw.y))
     write_arrays(prepared, arrays, stamp)
+
+
+def official_rows(raw: Raw, source: str) -> dict[str, np.ndarray]:
+    """Members from the publisher's training records, non-members from its test records; other roles from what is left.
+
+    Raises:
+        UserError: the source has no such split.
+    """
+    if not {"train", "test"} <= set(raw.given):
+        raise UserError(f"official_split: the source {source} has no training and test records of its own; set false")
+    return {"target_members": raw.given["train"], "target_nonmembers": raw.given["test"]}
 
 
 if __name__ == "__main__":

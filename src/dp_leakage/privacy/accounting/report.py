@@ -48,6 +48,7 @@ def epsilon_report(
     n_groups: int | None = None,
     blocks: Sequence[int] | None = None,
     accountant: str | None = None,
+    projection_noise: float | None = None,
 ) -> list[Spent]:
     """ε under every accountant that supports the mechanism, the nominal accountant's first.
 
@@ -64,6 +65,7 @@ def epsilon_report(
         blocks: the dimension of each unit vector, for von Mises–Fisher noise.
         accountant: the nominal one; its rows come first, if it has any: an accountant that does not support
             the mechanism says nothing about it.
+        projection_noise: of a private PCA of the same records, whose cost is then part of every ε; see ``case.Case``.
 
     Raises:
         UserError: a value is out of range, or ``blocks`` is missing.
@@ -74,7 +76,7 @@ def epsilon_report(
     if mechanism.noise == "vmf":
         rows = list(_directional(mechanism, run, tuple(blocks or ())))
     else:
-        rows = list(_gaussian(mechanism, run))
+        rows = list(_gaussian(mechanism, run | {"projection_noise": projection_noise}))
     if n_groups is not None and delta >= 1 / n_groups:
         rows = [row._replace(note="; ".join(filter(None, (row.note, MANY_GROUPS)))) for row in rows]
     return sorted(rows, key=lambda row: row.accountant != accountant)
