@@ -109,6 +109,15 @@ class Study:
         given = self.spec["datasets"][dataset]["source"]
         return resolve({"source": given} if isinstance(given, str) else given)
 
+    def attacks_on(self, dataset: str) -> list[str]:
+        """The attacks that are run on a data set, in the study's order."""
+        own = self.spec["datasets"][dataset].get("attacks", self.spec["attacks"])
+        return [attack for attack in self.spec["attacks"] if attack in own]
+
+    def auxiliary_spec(self, dataset: str, role: str) -> Json:
+        """The study's words on shadow or reference models, with the data set's own over them; empty if none."""
+        return merged(self.spec.get(role, {}), self.spec["datasets"][dataset].get(role, {}))
+
     @property
     def audited(self) -> list[str]:
         """The part ``audit``, where the study has one."""
@@ -123,7 +132,7 @@ class Study:
         training = merged(training, model_spec.get("training", {}))
         if not training.pop("l2_applied", True):
             training["l2"] = 0.0
-        roles = spec["datasets"][dataset]["roles"]
+        roles, own_attacks = spec["datasets"][dataset]["roles"], self.attacks_on(dataset)
         projection = spec["datasets"][dataset].get("projection") or {}
         released = {} if (noise := released_noise(projection)) is None else {"projection_noise": noise}
         for entry in spec["defenses"]:
@@ -141,6 +150,7 @@ class Study:
                     "unit": "",
                     "block": "",
                     "l2": changes.get("l2", 0.0),  # the defense's own λ
+                    "learning_rate": changes.get("learning_rate", training["learning_rate"]),
                     "epsilon": None,
                     "delta": None,
                     "rdp_sigma": (mechanism or {}).get("rdp_sigma") or "",
@@ -173,7 +183,11 @@ class Study:
                         "repeats": entry.get("repeats", spec["repeats"]),
                         "seed": derived_seed(spec["seed"], dataset, model, name, "target"),
                     },
-                    [TRAINING, *entry.get("attacks", spec["attacks"]), *self.audited],
+                    [
+                        TRAINING,
+                        *(attack for attack in entry.get("attacks", own_attacks) if attack in own_attacks),
+                        *self.audited,
+                    ],
                 )
 
     # ------------------------------------------------------------------ paths
@@ -243,7 +257,8 @@ class Study:
     # ------------------------------------------------------------------ what a cell needs
     def auxiliary_defense(self, cell: Cell, role: str) -> str | None:
         """The defense under which the cell's own auxiliary models train; None where they are shared."""
-        return cell.defense if self.spec.get(role, {}).get("defense") == "same" and cell.defense != "none" else None
+        same = self.auxiliary_spec(cell.dataset, role).get("defense") == "same"
+        return cell.defense if same and cell.defense != "none" else None
 
     def figure_cells(self, figure: str) -> list[Cell]:
         """The cells that a figure draws. Raises UserError where it selects none."""
@@ -309,7 +324,7 @@ class Study:
     def auxiliary_settings(self, dataset: str, model: str, role: str, defense: str | None = None) -> Json:
         """Of step ``train`` for shadow or reference models."""
         cell = self.cell(dataset, model, defense or "none")
-        spec = self.spec[role]
+        spec = self.auxiliary_spec(dataset, role)
         return self.train_settings(cell) | {
             "role": role,
             "repeats": spec["count"],

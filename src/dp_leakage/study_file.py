@@ -107,8 +107,10 @@ def _check_names(study: Study, where: str) -> None:
                 f"{where}: key 'training.batch_size' is {spec['training']['batch_size']}; valid is at most the "
                 f"{roles['target_members']} members of data set {name}"
             )
-        for role in ("shadow", "reference"):
-            auxiliary = spec.get(role, {})
+        for attack in dataset.get("attacks", []):
+            known(attack, spec["attacks"], f"datasets.{name}.attacks")
+        for role in {ATTACKS[attack].needs for attack in study.attacks_on(name) if attack in ATTACKS} - {None}:
+            auxiliary = study.auxiliary_spec(name, role)
             pool = auxiliary.get("pool", [f"{role}_pool"])
             for part in auxiliary.get("pool", []):
                 known(part, roles, f"{role}.pool")
@@ -178,7 +180,8 @@ def _check_defenses(study: Study, where: str, known: Any) -> None:
             if field in entry and kind != "subclass":
                 raise UserError(f"{where}: key '{key}.{field}' does not apply to defense {kind}; valid is subclass")
         if kind in NON_PRIVATE:
-            extra = sorted(set(entry) - {"defense", "datasets", "models", "l2", "dropout", "repeats", "attacks"})
+            own = {"defense", "datasets", "models", "l2", "dropout", "learning_rate", "repeats", "attacks"}
+            extra = sorted(set(entry) - own)
             if extra:
                 raise UserError(
                     f"{where}: key '{key}.{extra[0]}' does not apply to defense {kind}, which adds no noise"

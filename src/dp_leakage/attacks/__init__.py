@@ -19,13 +19,13 @@ class Attack:
 
     Attributes:
         module: dotted name of the module that defines ``score`` (and ``fit``).
-        family: what the attack finds out.
+        family: what the attack finds out; ``utility`` attacks nothing: it says how well the model serves its users.
         needs: the auxiliary models that ``fit`` learns from; None where there is no ``fit``.
         settings: every setting that the attack knows, with its default.
     """
 
     module: str
-    family: Literal["membership", "attribute", "inversion", "reconstruction"]
+    family: Literal["membership", "attribute", "inversion", "reconstruction", "utility"]
     needs: Literal["shadow", "reference"] | None = None
     settings: dict[str, Any] = field(default_factory=dict)
 
@@ -63,6 +63,7 @@ ATTACKS = {
     "yeom_attribute": Attack(
         "dp_leakage.attacks.attribute", "attribute", None, {"features": 5, "candidates": "quartiles"}
     ),
+    "ranks": Attack("dp_leakage.attacks.ranks", "utility"),
     "dlg": Attack(f"{RECONSTRUCTION}.dlg", "reconstruction", None, DLG),
     "iga": Attack(f"{RECONSTRUCTION}.iga", "reconstruction", None, IGA),
     "decoder": Attack("dp_leakage.attacks.inversion.decoder", "inversion", None, DECODER),

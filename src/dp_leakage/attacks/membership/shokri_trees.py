@@ -1,4 +1,4 @@
-"""Shadow models with boosted trees (directional2023, section 5.1): what a member's probabilities look like, by class."""
+"""Shadow models with boosted trees (directional2023, section 5.1): how a member's probabilities look, by class."""
 
 import numpy as np
 import pandas as pd

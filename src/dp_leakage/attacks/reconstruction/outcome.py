@@ -8,8 +8,7 @@ from torch import Tensor
 
 from dp_leakage.attacks.reconstruction.released import Released
 from dp_leakage.data.dataset import Dataset
-
-WINDOW = 7  # pixels, scikit-image's own for SSIM
+from dp_leakage.metrics.likeness import similarity
 
 
 def outcome(
@@ -50,14 +49,3 @@ def outcome(
         pictures.setdefault(f"weights={seen.weights}", []).append(made)
     stacked = {name: np.stack(images) for name, images in pictures.items()}
     return pd.concat(frames, ignore_index=True), {"original": truth, **stacked}
-
-
-def similarity(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Structural similarity (Wang et al. 2004) of pairs of images (n, c, h, w) in [0, 1], float64 (n,) in [−1, 1]."""
-    from skimage.metrics import structural_similarity
-
-    window = min(WINDOW, *(side - 1 + side % 2 for side in a.shape[2:]))
-    pairs = zip(a, b, strict=True)
-    return np.array(
-        [structural_similarity(one, two, data_range=1.0, channel_axis=0, win_size=window) for one, two in pairs]
-    )
