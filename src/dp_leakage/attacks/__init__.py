@@ -10,6 +10,8 @@ for all cells that share the models. ``settings`` are the entry's defaults with 
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from dp_leakage.kinds import COUNT, FLAG, Kind, choice, either, listed, number, whole
+
 PICTURING = ("inversion", "reconstruction")  # families whose scores come with pictures
 
 
@@ -21,13 +23,15 @@ class Attack:
         module: dotted name of the module that defines ``score`` (and ``fit``).
         family: what the attack finds out; ``utility`` attacks nothing: it says how well the model serves its users.
         needs: the auxiliary models that ``fit`` learns from; None where there is no ``fit``.
-        settings: every setting that the attack knows, with its default.
+        settings: every setting that the attack knows, with its default; `SETTINGS` says what each may hold.
+        roles: the data set's roles whose records it uses beside the target's.
     """
 
     module: str
     family: Literal["membership", "attribute", "inversion", "reconstruction", "utility"]
     needs: Literal["shadow", "reference"] | None = None
     settings: dict[str, Any] = field(default_factory=dict)
+    roles: tuple[str, ...] = ()
 
 
 MEMBERSHIP = "dp_leakage.attacks.membership"
@@ -49,17 +53,47 @@ DECODER = {
     "learning_rate": 1e-3, "width": 32, "spread": 1.0, "shown": 8,
 }  # fmt: skip
 
+POPULATION = ("reference_pool",)
+
+# Setting → what it may hold, in every attack that has a setting of that name.
+SETTINGS: dict[str, Kind] = {
+    "a": either(choice("auto"), number(least=0, most=1)),
+    "alpha": number(above=0, below=1),
+    "batch_size": COUNT,
+    "candidates": choice("quartiles", "distinct_quartiles"),
+    "epochs": COUNT,
+    "features": COUNT,
+    "gamma": number(above=0),
+    "hidden": listed(COUNT),
+    "images": COUNT,
+    "initialisation": choice("torch", "glorot"),
+    "learning_rate": number(above=0),
+    "leaves": whole(2),
+    "memory": COUNT,
+    "online": FLAG,
+    "only_correct": FLAG,
+    "per_class": FLAG,
+    "probability_floor": number(least=0, below=1),
+    "queries": whole(1, 18),
+    "rounds": COUNT,
+    "step_size": number(above=0),
+    "steps": COUNT,
+    "total_variation": number(least=0),
+    "variance": choice("fixed", "per_record"),
+    "weights": listed(choice("initial", "trained")),
+}
+
 ATTACKS = {
     "yeom": Attack(f"{MEMBERSHIP}.yeom", "membership", None, {"probability_floor": 0.0}),
-    "shokri": Attack(f"{MEMBERSHIP}.shokri", "membership", "shadow", SHOKRI),
-    "shokri_trees": Attack(f"{MEMBERSHIP}.shokri_trees", "membership", "shadow", SHOKRI_TREES),
+    "shokri": Attack(f"{MEMBERSHIP}.shokri", "membership", "shadow", SHOKRI, ("shadow_pool",)),
+    "shokri_trees": Attack(f"{MEMBERSHIP}.shokri_trees", "membership", "shadow", SHOKRI_TREES, ("shadow_pool",)),
     "lira": Attack(f"{MEMBERSHIP}.lira", "membership", "reference", LIRA),
     "lira_online": Attack(f"{MEMBERSHIP}.lira", "membership", "reference", LIRA | {"online": True}),
-    "rmia": Attack(f"{MEMBERSHIP}.rmia", "membership", "reference", RMIA),
-    "rmia_online": Attack(f"{MEMBERSHIP}.rmia", "membership", "reference", RMIA | {"online": True}),
-    "attack_p": Attack(f"{MEMBERSHIP}.attack_p", "membership", None, {"alpha": 0.25}),
+    "rmia": Attack(f"{MEMBERSHIP}.rmia", "membership", "reference", RMIA, POPULATION),
+    "rmia_online": Attack(f"{MEMBERSHIP}.rmia", "membership", "reference", RMIA | {"online": True}, POPULATION),
+    "attack_p": Attack(f"{MEMBERSHIP}.attack_p", "membership", None, {"alpha": 0.25}, POPULATION),
     "attack_r": Attack(f"{MEMBERSHIP}.attack_r", "membership", "reference", {"queries": 1, "alpha": 0.25}),
-    "quantile_regression": Attack(f"{MEMBERSHIP}.quantile_regression", "membership", None, TREES),
+    "quantile_regression": Attack(f"{MEMBERSHIP}.quantile_regression", "membership", None, TREES, POPULATION),
     "yeom_attribute": Attack(
         "dp_leakage.attacks.attribute", "attribute", None, {"features": 5, "candidates": "quartiles"}
     ),
