@@ -104,12 +104,14 @@ def lenet_strided(
 
     With a smooth activation it is twice differentiable, which DLG asks for.
     """
+    if len(strides) != len(channels):
+        raise UserError(f"{len(strides)} strides for {len(channels)} convolutions; valid is one for each")
     layers: Layers = ()
     for width, stride in zip(channels, strides, strict=True):
         sides = output_shape(layers, shape)
         if len(sides) != 3:
             raise UserError(f"a convolution needs images (channels, height, width), not records of shape {shape}")
-        layers += (Conv2d(sides[0], width, 5, stride, padding=2), Dropout(dropout), _activation(activation))
+        layers += (Conv2d(sides[0], width, 5, stride, padding=2), Dropout(dropout), ACTIVATIONS[activation]())
     return _finish(layers, shape, (), n_classes, dropout, activation)
 
 
