@@ -51,7 +51,7 @@ def _less(rows: pd.DataFrame, of: str, against: str) -> pd.DataFrame:
     """The rows of ``of`` with the differences in place of their numbers; ``_difference`` is added to the metric."""
     other = {_place(row): row for row in rows[rows["mechanism"] == against].itertuples()}
     own = rows[rows["mechanism"] == of]
-    own = own[[_place(row) in other for row in own.itertuples()]]
+    own = own.loc[[row.Index for row in own.itertuples() if _place(row) in other]]
     found = [difference(_estimate(row), _estimate(other[_place(row)])) for row in own.itertuples()]
     return own.assign(
         value=[estimate.value for estimate in found],

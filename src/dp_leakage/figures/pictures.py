@@ -9,8 +9,8 @@ import pandas as pd
 from dp_leakage.errors import UserError
 from dp_leakage.figures.frames import CELL, NUMBERS, listed
 from dp_leakage.figures.notes import own_notes
-from dp_leakage.figures.numbers import cell_label
-from dp_leakage.figures.style import GREY, Series, footnotes, name, styled
+from dp_leakage.figures.numbers import budget
+from dp_leakage.figures.style import GREY, Series, footnotes, look, name, styled
 from dp_leakage.metrics.likeness import similarity
 
 if TYPE_CHECKING:
@@ -117,11 +117,13 @@ def _pictures(made: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def _cell_words(cell: dict[str, Any]) -> str:
-    given = {key: np.nan if cell.get(key) is None else cell[key] for key in ("epsilon", "noise_multiplier")}
-    row = pd.Series({**given, "defense": cell["defense"]})
-    private = bool(cell["accountant"])
-    series = Series(*(cell[key] for key in ("mechanism", "accountant", "unit", "block"))) if private else None
-    return cell_label(series or Series(cell["mechanism"]), row).replace(", per step", "")
+    """The defence and its budget: VMF by row, ε = 1 per step."""
+    if not cell["accountant"]:
+        return look(Series(cell["mechanism"])).label
+    words = f"{name(cell['mechanism'])} by {cell['block']}" if cell["mechanism"] == "vmf" else name(cell["mechanism"])
+    claimed = budget(*(np.nan if cell.get(key) is None else cell[key] for key in ("epsilon", "noise_multiplier")))
+    per_step = " per step" if cell["accountant"] == "per_step" else ""
+    return f"{words}\n{claimed if claimed.startswith('σ') else f'ε = {claimed}'}{per_step}"
 
 
 def _aspect(images: np.ndarray) -> float:
