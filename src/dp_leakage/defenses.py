@@ -70,7 +70,7 @@ def expanded(entry: Json, spec: Json) -> Iterator[tuple[str, Json | None, Json]]
     """(folder name, mechanism settings, changes to training) for every accountant and budget of a defense entry."""
     for rate in entry.get("learning_rate", [None]):
         changes = {} if rate is None else {"learning_rate": float(rate)}
-        variant = [] if rate is None else [f"lr={spell(float(rate))}"]
+        variant = [] if rate is None else [f"learning_rate={spell(float(rate))}"]
         for name, mechanism, own in _budgeted(entry, spec, variant):
             yield name, mechanism, changes | own
 
