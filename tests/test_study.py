@@ -226,7 +226,7 @@ def test_a_data_set_may_name_its_attacks_and_change_its_auxiliary_models():
     assert study.cells["other/mlp/none"].parts == ["training", "yeom", "attack_r"]
     assert study.auxiliary_settings("digits", "mlp", "shadow")["subset"]["size"] == 100
     assert study.auxiliary_settings("other", "mlp", "reference")["subset"]["size"] == 200
-    with pytest.raises(UserError, match="'datasets.other.roles' lacks the role 'shadow_pool'; attack shokri"):
+    with pytest.raises(UserError, match=r"'datasets\.other\.roles' lacks the role 'shadow_pool'; attack shokri"):
         load(merged(changes, {"datasets": {"other": {"attacks": ["shokri"]}}}))
     with pytest.raises(UserError, match=r"key 'datasets\.digits\.attacks' is 'jeom'"):
         load(merged(changes, {"datasets": {"digits": {"attacks": ["jeom"]}}}))
