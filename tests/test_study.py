@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from dp_leakage import attacks, figures
+from dp_leakage.attacks import ATTACKS
 from dp_leakage.config import merged, read_yaml
 from dp_leakage.defenses import spell
 from dp_leakage.errors import UserError
+from dp_leakage.figures import FIGURES
 from dp_leakage.fingerprint import code_fingerprint
 from dp_leakage.identity import identity
 from dp_leakage.study import ACCOUNTING, REGISTRIES
@@ -678,6 +681,19 @@ def test_numbers_that_snakemake_reads_as_text_are_numbers_again():
     }
     read = {"repeats": 5, "delta": 1e-6, "shadow": None, "stratified": True, "title": "on top", "epsilon": [1]}
     assert typed(text) == read
+
+
+def test_every_setting_of_our_own_attacks_figures_and_architectures_says_what_it_may_hold():
+    ours = [entry for entry in (*ATTACKS.values(), *FIGURES.values()) if entry.module.startswith("dp_leakage.")]
+    kinds = attacks.SETTINGS | figures.SETTINGS
+    assert {setting for entry in ours for setting in entry.settings} | set(figures.COMMON) <= set(kinds)
+    for entry in ATTACKS.values():
+        for setting, default in entry.settings.items():
+            assert attacks.SETTINGS[setting].holds(default), setting
+    for name, entry in FIGURES.items():
+        for setting, default in (figures.COMMON | dict(entry.settings)).items():
+            kind = figures.SETTINGS.get(f"{name}.{setting}", figures.SETTINGS[setting])
+            assert kind.holds(default), setting
 
 
 def test_on_fewer_data_sets_a_study_keeps_their_cells_and_the_figures_that_draw_one():

@@ -1,17 +1,17 @@
 """Every name and combination in a study that its schema cannot judge, before anything runs. Complaints name the key."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import product
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from dp_leakage.attacks import ATTACKS
+from dp_leakage.attacks import ATTACKS, Attack
 from dp_leakage.attacks import SETTINGS as ATTACK_SETTINGS
 from dp_leakage.config import Json, merged
 from dp_leakage.defenses import KEYS, NEEDED, UNITS, accountants, expanded
 from dp_leakage.errors import UserError, nearest
-from dp_leakage.figures import COMMON, FIGURES
+from dp_leakage.figures import COMMON, FIGURES, FigureKind
 from dp_leakage.figures import SETTINGS as FIGURE_SETTINGS
 from dp_leakage.kinds import Kind, like
 from dp_leakage.models.architectures import ARCHITECTURES, check_settings
@@ -59,6 +59,12 @@ def _known(value: object, valid: Iterable[object], key: str) -> None:
 
 def _check_kind(value: object, kind: Kind, key: str) -> None:
     _require(kind.holds(value), f"key '{key}' is {value!r}; {kind.valid(value)}")
+
+
+def _kind_of(entry: Attack | FigureKind, kinds: Mapping[str, Kind], setting: str) -> Kind:
+    """What a setting may hold; of a user's own attack or figure only its default is known."""
+    ours = entry.module.startswith("dp_leakage.")
+    return kinds[setting] if setting in kinds and (ours or setting in COMMON) else like(entry.settings[setting])
 
 
 def _check_numbers(value: Any, key: str = "") -> None:
@@ -122,6 +128,7 @@ def _check_defenses(spec: Json) -> None:
     _require(any(entry["defense"] == "none" for entry in spec["defenses"]), complaint)
     for position, entry in enumerate(spec["defenses"]):
         key = f"defenses.{position}"
+        _known(entry["defense"], KEYS, f"{key}.defense")
         for field in ("datasets", "models", "attacks"):
             for name in entry.get(field, []):
                 _known(name, spec[field], f"{key}.{field}")
@@ -202,8 +209,7 @@ def _check_attacks(study: Study) -> None:
         entry = ATTACKS[name]
         for key, value in settings.items():
             _known(key, entry.settings, f"attacks.{name}.{key}")
-            kind = ATTACK_SETTINGS.get(key, like(entry.settings[key]))
-            _check_kind(value, kind, f"attacks.{name}.{key}")
+            _check_kind(value, _kind_of(entry, ATTACK_SETTINGS, key), f"attacks.{name}.{key}")
         if entry.needs:
             _require(entry.needs in spec, f"key '{entry.needs}' is missing; attack {name} needs {entry.needs} models")
         for dataset, role in product(spec["datasets"], entry.roles):
@@ -333,8 +339,9 @@ def _check_figure(study: Study, name: str, cells: list[Cell]) -> None:
     defaults = COMMON | dict(FIGURES[figure["kind"]].settings)
     for setting, value in figure.get("settings", {}).items():
         _known(setting, defaults, f"{key}.settings")
-        said = FIGURE_SETTINGS.get(f"{figure['kind']}.{setting}", FIGURE_SETTINGS.get(setting))
-        _check_kind(value, said or like(defaults[setting]), f"{key}.settings.{setting}")
+        own = f"{figure['kind']}.{setting}"
+        known = _kind_of(FIGURES[figure["kind"]], FIGURE_SETTINGS, own if own in FIGURE_SETTINGS else setting)
+        _check_kind(value, known, f"{key}.settings.{setting}")
         for word in [value] if isinstance(value, str) else value or [] if isinstance(value, list) else []:
             if setting in ("attack", "attacks", "exposed_by"):
                 _known(word, [part for part in parts if part in spec["attacks"]], f"{key}.settings.{setting}")

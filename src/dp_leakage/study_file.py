@@ -5,6 +5,7 @@ from pathlib import Path
 
 import yaml
 
+from dp_leakage import plugins
 from dp_leakage.config import Json, check, merged, read_yaml
 from dp_leakage.errors import UserError, nearest
 from dp_leakage.study import Study
@@ -71,6 +72,7 @@ def load_studies(
     """Checks the config, then every study file: folder name → study. Raises UserError."""
     config = config | {key: _unquoted(key, config[key]) for key in QUOTING if key in config}
     check(config, schemas["config"], "config.yaml")
+    plugins.load(config.get("plugins") or [])
     overrides, only = config.get("overrides") or {}, config.get("only_datasets") or []
     studies: dict[str, Study] = {}
     names: dict[str, Path] = {}

@@ -8,10 +8,12 @@ for all cells that share the models. ``settings`` are the entry's defaults with 
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from dp_leakage.kinds import COUNT, FLAG, Kind, choice, either, listed, number, whole
 
+Family = Literal["membership", "attribute", "inversion", "reconstruction", "utility"]
+FAMILIES: tuple[str, ...] = get_args(Family)
 PICTURING = ("inversion", "reconstruction")  # families whose scores come with pictures
 
 
@@ -28,7 +30,7 @@ class Attack:
     """
 
     module: str
-    family: Literal["membership", "attribute", "inversion", "reconstruction", "utility"]
+    family: Family
     needs: Literal["shadow", "reference"] | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     roles: tuple[str, ...] = ()

@@ -16,7 +16,7 @@ from dp_leakage.figures.frames import (
     metric_rows,
     spent,
 )
-from dp_leakage.figures.notes import spent_notes
+from dp_leakage.figures.notes import remarks, spent_notes
 from dp_leakage.figures.style import name, styled
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def draw(
         sharey=leaks or len(listed(settings["metric"])) == 1,
         y_max=settings["y_max"],
         behind=bound_lines if leaks else None,
-        notes=[*(bound_notes(rows) if leaks else []), *spent_notes(rows, settings)],
+        notes=[*(bound_notes(rows) if leaks else []), *remarks(frame), *spent_notes(rows, settings)],
         title=settings.get("title"),
     )
     return figure, rows
