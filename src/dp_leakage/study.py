@@ -14,23 +14,27 @@ from pathlib import Path
 from dp_leakage.attacks import ATTACKS, PICTURING
 from dp_leakage.config import Json, merged
 from dp_leakage.data import SOURCES, resolve
+from dp_leakage.data.trees import content_of
 from dp_leakage.defenses import expanded
 from dp_leakage.errors import UserError, nearest
 from dp_leakage.figures import COMMON, FIGURES, FigureKind
 from dp_leakage.fingerprint import code_fingerprint
 from dp_leakage.identity import canonical, derived_seed, identity
+from dp_leakage.user_code import FILES, module_files
 
 RESULTS = Path("results")
 # Parts of a cell's metrics that need no attack: its accuracies and spent ε, at the end and by epoch.
 TRAINING, CURVE = "training", "curve"
 SCORES = "scores"  # what a figure asks for that draws them themselves
 IMAGES = "images"  # what a figure asks for that shows pictures
+TIMING = "timing"  # what a figure asks for that shows how long training takes
 AUDIT = "audit"  # the part that trains models of its own
 # A registry must not count as code of the steps that look things up in it: a new line would rerun its neighbours.
-REGISTRIES = ("dp_leakage.attacks", "dp_leakage.data", "dp_leakage.figures")
+REGISTRIES = ("dp_leakage.attacks", "dp_leakage.data", "dp_leakage.figures", "dp_leakage.plugins")
 # σ is solved in the training job, but an accountant's edit must not retrain what keeps its σ: `measure` checks that.
 ACCOUNTING = ("dp_leakage.privacy.calibration",)
 DESIGNS = 2  # in which an audit states a bound: one run, and trials
+TEMPLATE = Path(__file__).parent / "report" / "template.html"  # no code, but what the page says
 MAX_ARGUMENT = 100_000  # bytes; Linux allows 131,072 for one argument of a command
 
 
@@ -77,6 +81,11 @@ class Study:
         return self.spec["study"]
 
     @property
+    def targets(self) -> list[str]:
+        """Names of all its Snakemake targets: the study, its report, its figures, and its audit where it has one."""
+        return [self.target, *(f"{self.target}_{part}" for part in ["report", *self.audited, *self.spec["figures"]])]
+
+    @property
     def root(self) -> Path:
         """Folder of the study's results."""
         return RESULTS / self.name
@@ -107,6 +116,15 @@ class Study:
         given = self.spec["datasets"][dataset]["source"]
         return resolve({"source": given} if isinstance(given, str) else given)
 
+    def attacks_on(self, dataset: str) -> list[str]:
+        """The attacks that are run on a data set, in the study's order."""
+        own = self.spec["datasets"][dataset].get("attacks", self.spec["attacks"])
+        return [attack for attack in self.spec["attacks"] if attack in own]
+
+    def auxiliary_spec(self, dataset: str, role: str) -> Json:
+        """The study's words on shadow or reference models, with the data set's own over them; empty if none."""
+        return merged(self.spec.get(role, {}), self.spec["datasets"][dataset].get(role, {}))
+
     @property
     def audited(self) -> list[str]:
         """The part ``audit``, where the study has one."""
@@ -121,11 +139,14 @@ class Study:
         training = merged(training, model_spec.get("training", {}))
         if not training.pop("l2_applied", True):
             training["l2"] = 0.0
-        roles = spec["datasets"][dataset]["roles"]
+        roles, own_attacks = spec["datasets"][dataset]["roles"], self.attacks_on(dataset)
+        projection = spec["datasets"][dataset].get("projection") or {}
+        released = {} if (noise := released_noise(projection)) is None else {"projection_noise": noise}
         for entry in spec["defenses"]:
             if dataset not in entry.get("datasets", [dataset]) or model not in entry.get("models", [model]):
                 continue
-            for name, mechanism, given in expanded(entry, spec):
+            for name, alone, given in expanded(entry, spec):
+                mechanism = None if alone is None else alone | released
                 changes = _in_records(given, roles["target_members"])
                 columns = {
                     "study": self.name,
@@ -136,14 +157,19 @@ class Study:
                     "accountant": "",
                     "unit": "",
                     "block": "",
+                    "sigma": (mechanism or {}).get("noise_multiplier"),  # where a cell is given by its noise
                     "k_sub": (mechanism or {}).get("k_sub", 0),
                     "partition": (mechanism or {}).get("partition", ""),
                     "l2": changes.get("l2", 0.0),  # the defense's own λ
+                    "learning_rate": changes.get("learning_rate", training["learning_rate"]),
                     "epsilon": None,
                     "delta": None,
                     "rdp_sigma": (mechanism or {}).get("rdp_sigma") or "",
                     "accounting_note": entry.get("accounting_note", ""),
                     "epochs": (training | changes)["epochs"],
+                    "batch_size": (training | changes)["batch_size"],
+                    "projection": projection.get("method", "none"),
+                    "projection_noise": projection.get("noise"),
                     "n_members": roles["target_members"],
                     "n_nonmembers": roles["target_nonmembers"],
                 }
@@ -168,7 +194,11 @@ class Study:
                         "repeats": entry.get("repeats", spec["repeats"]),
                         "seed": derived_seed(spec["seed"], dataset, model, name, "target"),
                     },
-                    [TRAINING, *entry.get("attacks", spec["attacks"]), *self.audited],
+                    [
+                        TRAINING,
+                        *(attack for attack in entry.get("attacks", own_attacks) if attack in own_attacks),
+                        *self.audited,
+                    ],
                 )
 
     # ------------------------------------------------------------------ paths
@@ -210,6 +240,10 @@ class Study:
         """Scores of the canaries of a cell's audit."""
         return self.folder(dataset, model, defense) / "audit.parquet"
 
+    def timed(self, dataset: str, model: str) -> Path:
+        """How long an epoch of each of a model's defenses takes."""
+        return self.root / dataset / model / "timed.parquet"
+
     def measured(self, dataset: str, model: str, defense: str) -> Path:
         """Metrics of a cell that need no attack: accuracies and spent ε."""
         return self.folder(dataset, model, defense) / "measured" / "training.parquet"
@@ -234,7 +268,8 @@ class Study:
     # ------------------------------------------------------------------ what a cell needs
     def auxiliary_defense(self, cell: Cell, role: str) -> str | None:
         """The defense under which the cell's own auxiliary models train; None where they are shared."""
-        return cell.defense if self.spec.get(role, {}).get("defense") == "same" and cell.defense != "none" else None
+        same = self.auxiliary_spec(cell.dataset, role).get("defense") == "same"
+        return cell.defense if same and cell.defense != "none" else None
 
     def figure_cells(self, figure: str) -> list[Cell]:
         """The cells that a figure draws. Raises UserError where it selects none."""
@@ -250,6 +285,8 @@ class Study:
         """The parts of a cell's metrics that a figure draws."""
         if self._figure_kind(figure).needs == "training":
             return [CURVE]
+        if self._figure_kind(figure).needs == TIMING:
+            return [TIMING]
         wanted = self.spec["figures"][figure].get("parts", [TRAINING, *self.spec["attacks"], *self.audited])
         if self._figure_kind(figure).needs == SCORES:
             wanted = [part for part in wanted if part in ATTACKS and ATTACKS[part].family == "membership"]
@@ -265,12 +302,27 @@ class Study:
             "study": self.name,
             "dataset": dataset,
             "source": source,
+            "content": self._content(dataset, source),
             "roles": spec["roles"],
             "stratified": spec.get("stratified", False),
+            "official_split": spec.get("official_split", False),
             "augment": spec.get("augment"),
             "seed": derived_seed(self.spec["seed"], dataset, "split"),
             "code": _code("prepare", f"dp_leakage.data.sources.{SOURCES[source['source']].module}"),
         }
+
+    def _content(self, dataset: str, source: Json) -> str | None:
+        """Digest of the user's own file or folder, so that an edit reaches what is made of it; None for other sources.
+
+        Raises:
+            UserError: there is none.
+        """
+        if "path" not in source:
+            return None
+        try:
+            return self._remembered("content", dataset, lambda: content_of(Path(source["path"]).expanduser()))
+        except UserError as error:
+            raise UserError(f"study {self.target}: key 'datasets.{dataset}.source.path': {error}") from None
 
     def project_settings(self, dataset: str) -> Json:
         """Of step ``project``."""
@@ -292,13 +344,13 @@ class Study:
         return cell.training | {
             "subset": {"pool": ["target_members"], "size": cell.columns["n_members"]},
             "data": self.data_identity(cell.dataset),
-            "code": _code("train", exclude=ACCOUNTING, own=_own_module(cell.training)),
+            "code": _code("train", exclude=ACCOUNTING, own=_own_files(cell.training)),
         }
 
     def auxiliary_settings(self, dataset: str, model: str, role: str, defense: str | None = None) -> Json:
         """Of step ``train`` for shadow or reference models."""
         cell = self.cell(dataset, model, defense or "none")
-        spec = self.spec[role]
+        spec = self.auxiliary_spec(dataset, role)
         return self.train_settings(cell) | {
             "role": role,
             "repeats": spec["count"],
@@ -356,7 +408,22 @@ class Study:
             "delta": self.spec["delta"] if cell.columns["delta"] is None else cell.columns["delta"],
             "seed": derived_seed(self.spec["seed"], cell.dataset, cell.model, cell.defense, AUDIT),
             "data": self.data_identity(cell.dataset),
-            "code": _code("audit", exclude=ACCOUNTING, own=_own_module(cell.training)),
+            "code": _code("audit", exclude=ACCOUNTING, own=_own_files(cell.training)),
+        }
+
+    def timing_settings(self, dataset: str, model: str) -> Json:
+        """Of step ``time_training``."""
+        cells = [cell for cell in self.cells.values() if (cell.dataset, cell.model) == (dataset, model)]
+        return {
+            "study": self.name,
+            "dataset": dataset,
+            "model": model,
+            "n_members": cells[0].columns["n_members"],
+            **self.spec["timing"],
+            "cells": [cell.training for cell in cells],
+            "seed": derived_seed(self.spec["seed"], dataset, model, TIMING),
+            "data": self.data_identity(dataset),
+            "code": _code("time_training", exclude=ACCOUNTING),
         }
 
     def measure_training_settings(self, cell: Cell) -> Json:
@@ -366,7 +433,7 @@ class Study:
             "columns": cell.columns,
             "training": identity(self.train_settings(cell)),
             "baseline": identity(self.train_settings(baseline)),
-            "code": _code("measure_training"),
+            "code": _code("measure_training", own=_own_files(cell.training)),
         }
 
     def measure_settings(self, cell: Cell) -> Json:
@@ -385,6 +452,8 @@ class Study:
         if part in (TRAINING, CURVE):
             measured = self._remembered(TRAINING, cell.key, lambda: identity(self.measure_training_settings(cell)))
             return [part, measured, ""]
+        if part == TIMING:
+            return [part, identity(self.timing_settings(cell.dataset, cell.model)), ""]
         scored = self._remembered(part, cell.key, lambda: identity(self.attack_settings(cell, part)))
         return [part, scored, ATTACKS[part].family]
 
@@ -393,6 +462,8 @@ class Study:
         names = (cell.dataset, cell.model, cell.defense)
         if part in (TRAINING, CURVE):
             return self.measured(*names) if part == TRAINING else self.curve(*names)
+        if part == TIMING:
+            return self.timed(cell.dataset, cell.model)
         return self.audit(*names) if part == AUDIT else self.scores(*names, part)
 
     def figure_settings(self, figure: str) -> Json:
@@ -428,16 +499,24 @@ class Study:
 
     def report_settings(self) -> Json:
         """Of step ``report``."""
+        captions = {figure: self.caption(figure) for figure in self.spec["figures"]}
         return _short_enough(
             {
                 "study": self.name,
                 "spec": {k: v for k, v in self.spec.items() if k != "scales"},
                 "figures": {figure: identity(self.figure_settings(figure)) for figure in self.spec["figures"]},
                 "cells": [[key, identity(self.measure_settings(cell))] for key, cell in self.cells.items()],
+                "data": [[dataset, self.data_identity(dataset)] for dataset in self.spec["datasets"]],
+                "scores": [self._part(cell, attack)[1] for cell, attack in self._exposed()],
+                "words": identity({"template": TEMPLATE.read_text(encoding="utf-8"), "captions": captions}),
                 "code": _code("report"),
             },
             "defenses",
         )
+
+    def caption(self, figure: str) -> str:
+        """How to read a figure: the study's words, else its kind's."""
+        return self.spec["figures"][figure].get("caption") or self._figure_kind(figure).caption
 
     def figure_inputs(self, figure: str) -> list[Path]:
         """Inputs of a figure, in the order of its settings."""
@@ -446,8 +525,11 @@ class Study:
 
     def exposed_scores(self) -> list[Path]:
         """Membership scores of the undefended models: whom they single out is in the report."""
+        return [self.scores(cell.dataset, cell.model, cell.defense, attack) for cell, attack in self._exposed()]
+
+    def _exposed(self) -> list[tuple[Cell, str]]:
         return [
-            self.scores(cell.dataset, cell.model, cell.defense, attack)
+            (cell, attack)
             for cell in self.cells.values()
             for attack in cell.parts
             if cell.defense == "none" and attack in ATTACKS and ATTACKS[attack].family == "membership"
@@ -467,6 +549,14 @@ class Study:
         return FIGURES[self.spec["figures"][figure]["kind"]]
 
 
+def released_noise(projection: Json) -> float | None:
+    """Noise multiplier of a private PCA that was fitted on the members, and so spends of their budget; else None."""
+    if projection.get("method") != "private_pca":
+        return None
+    fit_on = projection.get("fit_on", "all")
+    return float(projection["noise"]) if fit_on == "all" or "target_members" in fit_on else None
+
+
 def pictures(part: str) -> bool:
     """Does this part of a cell come with pictures?"""
     return part in ATTACKS and ATTACKS[part].family in PICTURING
@@ -482,15 +572,19 @@ def _in_records(changes: Json, n_members: int) -> Json:
 
 @cache
 def _code(step: str, *modules: str, exclude: tuple[str, ...] = (), own: tuple[Path, ...] = ()) -> str:
-    return code_fingerprint(f"dp_leakage.steps.{step}", *modules, exclude=(*REGISTRIES, *exclude), extra_files=own)
+    ours = [name for name in modules if name not in FILES]
+    own = (*own, *(FILES[name] for name in modules if name in FILES))
+    return code_fingerprint(f"dp_leakage.steps.{step}", *ours, exclude=(*REGISTRIES, *exclude), extra_files=own)
 
 
-def _own_module(training: Json) -> tuple[Path, ...]:
-    """The file of a user's own torch module, so that an edit to it retrains."""
-    if training["engine"] != "opacus":
-        return ()
-    path = Path(training["architecture"]["name"].partition(":")[0].replace(".", "/") + ".py")
-    return (path,) if path.is_file() else ()
+def _own_files(training: Json) -> tuple[Path, ...]:
+    """The files of a user's own torch module and mechanism, so that an edit to them retrains."""
+    mechanism = training["mechanism"] or {}
+    names = dict.fromkeys(mechanism.get(part) for part in ("bound", "noise"))
+    files = [FILES[name] for name in names if name in FILES]
+    if training["engine"] == "opacus":
+        files += module_files(training["architecture"]["name"].partition(":")[0])
+    return tuple(files)
 
 
 def _short_enough(settings: Json, key: str) -> Json:

@@ -23,8 +23,9 @@ for _study in STUDIES.values():
                 metrics=lambda wildcards, study=_study, figure=_figure: study.figure_inputs(
                     figure
                 ),
+                published=published_file(_study),
             output:
-                **_study.figure_files(_figure),
+                **figure_outputs(_study, _figure),
             log:
                 f"logs/{_study.name}/figures/{_figure}.log",
             benchmark:
@@ -38,10 +39,12 @@ for _study in STUDIES.values():
                 mem_mb=lambda wildcards, attempt: 2000 * attempt,
                 runtime=lambda wildcards, attempt: 5 * attempt,
             params:
-                settings=lambda wildcards, study=_study, figure=_figure: canonical(
-                    study.figure_settings(figure)
+                settings=lambda wildcards, study=_study, figure=_figure: or_stop(
+                    lambda: canonical(study.figure_settings(figure))
                 ),
-                published=published_option(_study),
+                published=lambda wildcards, input: (
+                    f"--published {input.published}" if input.published else ""
+                ),
             message:
                 f"Draw {_figure} of {_study.name}"
             shell:
@@ -64,7 +67,12 @@ for _study in STUDIES.values():
             data=[_study.data(dataset) for dataset in _study.spec["datasets"]],
             scores=lambda wildcards, study=_study: study.exposed_scores(),
         output:
-            _study.report,
+            report(
+                _study.report,
+                caption="../report/page.rst",
+                category=_study.spec["title"],
+                labels={"figure": "the study's page"},
+            ),
         log:
             f"logs/{_study.name}/report.log",
         group:
@@ -76,7 +84,9 @@ for _study in STUDIES.values():
             mem_mb=lambda wildcards, attempt: 2000 * attempt,
             runtime=lambda wildcards, attempt: 5 * attempt,
         params:
-            settings=lambda wildcards, study=_study: canonical(study.report_settings()),
+            settings=lambda wildcards, study=_study: or_stop(
+                lambda: canonical(study.report_settings())
+            ),
             figures=_study.root / "figures",
             benchmarks=_study.root / "benchmarks",
         message:

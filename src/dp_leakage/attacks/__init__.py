@@ -8,8 +8,12 @@ for all cells that share the models. ``settings`` are the entry's defaults with 
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from dp_leakage.kinds import COUNT, FLAG, TEXT, Kind, choice, either, listed, number, whole
+
+Family = Literal["membership", "attribute", "model_inversion", "inversion", "reconstruction", "utility"]
+FAMILIES: tuple[str, ...] = get_args(Family)
 PICTURING = ("model_inversion", "inversion", "reconstruction")  # families whose scores come with pictures
 
 
@@ -19,15 +23,17 @@ class Attack:
 
     Attributes:
         module: dotted name of the module that defines ``score`` (and ``fit``).
-        family: what the attack finds out.
+        family: what the attack finds out; ``utility`` attacks nothing: it says how well the model serves its users.
         needs: the auxiliary models that ``fit`` learns from; None where there is no ``fit``.
-        settings: every setting that the attack knows, with its default.
+        settings: every setting that the attack knows, with its default; `SETTINGS` says what each may hold.
+        roles: the data set's roles whose records it uses beside the target's.
     """
 
     module: str
-    family: Literal["membership", "attribute", "model_inversion", "inversion", "reconstruction"]
+    family: Family
     needs: Literal["shadow", "reference"] | None = None
     settings: dict[str, Any] = field(default_factory=dict)
+    roles: tuple[str, ...] = ()
 
 
 MEMBERSHIP = "dp_leakage.attacks.membership"
@@ -73,17 +79,69 @@ TUNED = INVERSION | {
     "shift": 1,
     "restarts": 3,
 }
+SHOKRI_TREES = {"only_correct": True, "rounds": 100, "leaves": 31, "learning_rate": 0.1}
+RECONSTRUCTION = "dp_leakage.attacks.reconstruction"
+# ``weights``: whose gradient is seen, of a model at its start or of the trained target; each is measured apart.
+DLG = {"images": 100, "weights": ["initial"], "steps": 1200, "memory": 20}
+IGA = {"images": 100, "weights": ["initial"], "steps": 24_000, "step_size": 0.1, "total_variation": 0.2}
+DECODER = {
+    "auxiliary": "shadow_pool", "train_records": None, "test_records": 1000, "epochs": 20, "batch_size": 100,
+    "learning_rate": 1e-3, "width": 32, "spread": 1.0, "shown": 8,
+}  # fmt: skip
+
+POPULATION = ("reference_pool",)
+
+# Setting → what it may hold, in every attack that has a setting of that name.
+SETTINGS: dict[str, Kind] = {
+    "a": either(choice("auto"), number(least=0, most=1)),
+    "alpha": number(above=0, below=1),
+    "batch_size": COUNT,
+    "box": choice("tanh", "none"),
+    "candidates": choice("quartiles", "distinct_quartiles"),
+    "epochs": COUNT,
+    "features": COUNT,
+    "gamma": number(above=0),
+    "gradient": choice("image", "variable"),
+    "hidden": listed(COUNT),
+    "images": COUNT,
+    "initialisation": choice("torch", "glorot"),
+    "k_sub": whole(0),
+    "learning_rate": number(above=0),
+    "leaves": whole(2),
+    "loss": choice("probability", "cross_entropy"),
+    "memory": COUNT,
+    "noise": number(least=0),
+    "online": FLAG,
+    "only_correct": FLAG,
+    "optimizer": choice("adam", "sgd"),
+    "penalties": listed(listed(listed(either(TEXT, number(least=0)), 2))),
+    "per_class": FLAG,
+    "probability_floor": number(least=0, below=1),
+    "queries": whole(1, 18),
+    "restarts": COUNT,
+    "rounds": COUNT,
+    "shift": whole(0),
+    "start": number(),
+    "start_deviation": number(least=0),
+    "step_size": number(above=0),
+    "steps": COUNT,
+    "told": choice("none", "euclidean", "ssim"),
+    "total_variation": number(least=0),
+    "variance": choice("fixed", "per_record"),
+    "weights": listed(choice("initial", "trained")),
+}
 
 ATTACKS = {
     "yeom": Attack(f"{MEMBERSHIP}.yeom", "membership", None, {"probability_floor": 0.0}),
-    "shokri": Attack(f"{MEMBERSHIP}.shokri", "membership", "shadow", SHOKRI),
+    "shokri": Attack(f"{MEMBERSHIP}.shokri", "membership", "shadow", SHOKRI, ("shadow_pool",)),
+    "shokri_trees": Attack(f"{MEMBERSHIP}.shokri_trees", "membership", "shadow", SHOKRI_TREES, ("shadow_pool",)),
     "lira": Attack(f"{MEMBERSHIP}.lira", "membership", "reference", LIRA),
     "lira_online": Attack(f"{MEMBERSHIP}.lira", "membership", "reference", LIRA | {"online": True}),
-    "rmia": Attack(f"{MEMBERSHIP}.rmia", "membership", "reference", RMIA),
-    "rmia_online": Attack(f"{MEMBERSHIP}.rmia", "membership", "reference", RMIA | {"online": True}),
-    "attack_p": Attack(f"{MEMBERSHIP}.attack_p", "membership", None, {"alpha": 0.25}),
+    "rmia": Attack(f"{MEMBERSHIP}.rmia", "membership", "reference", RMIA, POPULATION),
+    "rmia_online": Attack(f"{MEMBERSHIP}.rmia", "membership", "reference", RMIA | {"online": True}, POPULATION),
+    "attack_p": Attack(f"{MEMBERSHIP}.attack_p", "membership", None, {"alpha": 0.25}, POPULATION),
     "attack_r": Attack(f"{MEMBERSHIP}.attack_r", "membership", "reference", {"queries": 1, "alpha": 0.25}),
-    "quantile_regression": Attack(f"{MEMBERSHIP}.quantile_regression", "membership", None, TREES),
+    "quantile_regression": Attack(f"{MEMBERSHIP}.quantile_regression", "membership", None, TREES, POPULATION),
     "yeom_attribute": Attack(
         "dp_leakage.attacks.attribute", "attribute", None, {"features": 5, "candidates": "quartiles"}
     ),
@@ -102,4 +160,8 @@ ATTACKS = {
     "inversion_tuned_ssim": Attack(MIA, "model_inversion", None, TUNED | {"told": "ssim"}),
     # No attack: how far from the training images are pictures that nobody needs a model for.
     "inversion_controls": Attack("dp_leakage.attacks.inversion.controls", "model_inversion", None, {"k_sub": 0}),
+    "ranks": Attack("dp_leakage.attacks.ranks", "utility"),
+    "dlg": Attack(f"{RECONSTRUCTION}.dlg", "reconstruction", None, DLG),
+    "iga": Attack(f"{RECONSTRUCTION}.iga", "reconstruction", None, IGA),
+    "decoder": Attack("dp_leakage.attacks.inversion.decoder", "inversion", None, DECODER),
 }

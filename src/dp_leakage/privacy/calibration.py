@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dp_leakage.privacy.accounting import ACCOUNTANTS, epsilon_spent, kappa_for, noise_multiplier
+from dp_leakage.privacy.accounting.rules import check_noise
 from dp_leakage.privacy.mechanism import Mechanism
 
 STEP = ("sampler", "unit", "bound", "clip_norm", "noise", "block")
@@ -33,6 +34,7 @@ def calibrated(
     step = Mechanism(**{key: settings[key] for key in STEP})
     if step.noise == "none":
         return step
+    check_noise(settings["accountant"], step)
     name = "kappa" if step.noise == "vmf" else "noise_multiplier"
     amount = settings[name]
     if amount is None:
@@ -43,6 +45,8 @@ def calibrated(
             **schedule,
             **_terms(accountant, step, blocks),
         }
+        if "projection_noise" in settings:  # what a private PCA of the same records spends is part of ε
+            terms["projection_noise"] = settings["projection_noise"]
         if step.noise == "vmf":
             amount = kappa_for(accountant, **terms)
         else:
@@ -56,12 +60,13 @@ def epsilon_after(
     delta: float,
     *,
     blocks: Sequence[int] | None = None,
-    **schedule: int,
+    **schedule: float | None,
 ) -> float:
     """The ε that ``accountant`` finds for a training with this mechanism and schedule (see ``calibrated``).
 
-    A batch that is bounded as a whole moves by up to 2C with one record, so accountants that claim a bound take
-    half of its noise; a printed formula stays as it is printed.
+    The schedule may also hold the ``projection_noise`` of a private PCA that is composed with it. A
+    batch that is bounded as a whole moves by up to 2C with one record, so accountants that claim a bound take half of
+    its noise; a printed formula stays as it is printed.
     """
     terms = {"delta": delta, **schedule, **_terms(accountant, mechanism, blocks)}
     if mechanism.noise == "vmf":

@@ -7,7 +7,10 @@ import numpy as np
 from dp_leakage.data import load
 from dp_leakage.data.augment import augmented_split
 from dp_leakage.data.profile import profile
+from dp_leakage.data.raw import Raw
 from dp_leakage.data.splits import split
+from dp_leakage.data.trees import content_of
+from dp_leakage.errors import UserError
 from dp_leakage.files import write_arrays
 from dp_leakage.steps import Json, log, provenance, run
 
@@ -15,9 +18,12 @@ from dp_leakage.steps import Json, log, provenance, run
 def main(settings: Json, prepared: Path, data_dir: Path) -> None:
     """Writes features, labels and roles; what is worth knowing of the data goes to the log and into the file."""
     raw = load(settings["source"], data_dir)
+    if settings["content"] and content_of(own := Path(settings["source"]["path"]).expanduser()) != settings["content"]:
+        raise UserError(f"{own} has changed since this run began; run the same command again")
+    given = official_rows(raw, settings["source"]["source"]) if settings["official_split"] else None
     how = {"seed": settings["seed"], "stratified": settings["stratified"]}
     if settings["augment"] is None:
-        roles = split(raw.y, settings["roles"], **how)
+        roles = split(raw.y, settings["roles"], given=given, **how)
     else:
         raw, roles = augmented_split(raw, settings["roles"], settings["augment"], **how)
     remarks = profile(raw, roles)
@@ -31,6 +37,17 @@ def main(settings: Json, prepared: Path, data_dir: Path) -> None:
     }
     stamp = provenance(settings, sha256=raw.sha256, remarks=[*raw.notes, *remarks], n_records=len(raw.y))
     write_arrays(prepared, arrays, stamp)
+
+
+def official_rows(raw: Raw, source: str) -> dict[str, np.ndarray]:
+    """Members from the publisher's training records, non-members from its test records; other roles from what is left.
+
+    Raises:
+        UserError: the source has no such split.
+    """
+    if not {"train", "test"} <= set(raw.given):
+        raise UserError(f"official_split: the source {source} has no training and test records of its own; set false")
+    return {"target_members": raw.given["train"], "target_nonmembers": raw.given["test"]}
 
 
 if __name__ == "__main__":

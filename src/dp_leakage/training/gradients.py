@@ -14,10 +14,11 @@ from torch.nn.utils.rnn import pad_sequence
 from dp_leakage.models.functional import Parameters
 from dp_leakage.models.layers import Layers
 from dp_leakage.privacy.clipping import bound_scales
-from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.privacy.mechanism import GROUPS, Mechanism
 from dp_leakage.training.directional import add_directed, add_directed_examples
 from dp_leakage.training.record import Record, backpropagate
 from dp_leakage.training.samplers import Batch
+from dp_leakage.user_code import function
 
 
 @dataclass(frozen=True)
@@ -77,18 +78,22 @@ def bounds_examples(mechanism: Mechanism | None) -> bool:
 
 
 def _single_records(mechanism: Mechanism, batch: Batch) -> bool:
-    return mechanism.unit in ("class", "subclass") and len(batch) > 0 and all(len(unit) == 1 for unit in batch)
+    return mechanism.unit in GROUPS and len(batch) > 0 and all(len(unit) == 1 for unit in batch)
 
 
 def _draw_noise(program: Program) -> None:
-    """The divided noise N(0, (σC/divisor)²), each model's from its own stream, or zeros."""
+    """The divided noise N(0, (σC/divisor)²) or a plugin's, each model's from its own stream, or zeros."""
     mechanism, gradient = program.mechanism, program.gradient
-    if mechanism is None or mechanism.noise != "gaussian" or not mechanism.noise_multiplier:
+    if mechanism is None or not mechanism.noise_multiplier:  # without, or of directions: that comes with the gradients
         gradient.zero_()
         return
     deviation = mechanism.noise_multiplier * mechanism.clip_norm / program.divisor
+    own = None if mechanism.noise == "gaussian" else function(mechanism.noise, "noise")
     for row, generator in program.noise:
-        row.normal_(0.0, deviation, generator=generator)
+        if own is None:
+            row.normal_(0.0, deviation, generator=generator)
+        else:
+            own(row, deviation, generator)
 
 
 def _add_examples(program: Program, lane: Lane, batches: list[Tensor]) -> None:

@@ -1,16 +1,14 @@
 """ε ↔ noise, under every accountant."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from math import exp, inf, log
 from typing import Any
-
-import numpy as np
 
 from dp_leakage.errors import UserError, nearest
 from dp_leakage.privacy.accounting import library, printed, renyi, vmf
 from dp_leakage.privacy.accounting.case import Case
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, accountant_named
+from dp_leakage.user_code import function
 
 TOLERANCE = 1e-6
 """A calibrated noise spends at most the target ε, and at most this much less (relative)."""
@@ -39,7 +37,7 @@ def noise_multiplier(accountant: str, *, epsilon: float, sigma_table: str = "com
         UserError: a value is out of range, the sampler does not match the accountant, no noise reaches the
             budget, or the accountant is one of directional noise (see ``kappa_for``).
     """
-    _check_noise_kind(accountant, "gaussian")
+    _check_noise_kind(accountant, directional=False)
     case = Case(accountant=accountant, **training)
     _check_budget(epsilon)
     if sigma_table not in SIGMA_TABLES:
@@ -58,7 +56,14 @@ def noise_multiplier(accountant: str, *, epsilon: float, sigma_table: str = "com
         case "gdp":
             return _apart(case) * library.gaussian_sigma(epsilon, case.delta, case.epochs)
         case "pld":  # slow: start near the solution
-            rdp = Case("rdp", case.delta, case.epochs, case.batch_size, case.dataset_size)
+            rdp = Case(
+                "rdp",
+                case.delta,
+                case.epochs,
+                case.batch_size,
+                case.dataset_size,
+                projection_noise=case.projection_noise,
+            )
             guess = _least_noise(lambda sigma: sigma_epsilon(rdp, sigma), epsilon)
             return _least_noise(lambda sigma: sigma_epsilon(case, sigma), epsilon, guess, 0.1, PLD_TOLERANCE)
     return _least_noise(lambda sigma: sigma_epsilon(case, sigma), epsilon)
@@ -75,7 +80,7 @@ def kappa_for(accountant: str, *, epsilon: float, **training: Any) -> float:
     Raises:
         UserError: as ``noise_multiplier``.
     """
-    _check_noise_kind(accountant, "vmf")
+    _check_noise_kind(accountant, directional=True)
     case = Case(accountant=accountant, **training)
     _check_budget(epsilon)
     pure = epsilon / (2 * len(case.blocks) * case.uses)  # affordable without any amplification
@@ -100,26 +105,11 @@ def epsilon_spent(
     return _spender(case, noise_multiplier, kappa)(case)
 
 
-def epsilon_curve(
-    accountant: str,
-    *,
-    noise_multiplier: float | None = None,
-    kappa: float | None = None,
-    at: Sequence[int] | None = None,
-    **training: Any,
-) -> np.ndarray:
-    """The ε spent after each epoch, float64 (epochs,); the last is ``epsilon_spent``. Arguments as there.
-
-    With ``at``, only after those epochs, float64 (len(at),): ``pld`` takes tenths of a second for each.
-    """
-    case = Case(accountant=accountant, **training)
-    spent = _spender(case, noise_multiplier, kappa)
-    epochs = range(1, case.epochs + 1) if at is None else at
-    return np.array([spent(replace(case, epochs=epoch)) for epoch in epochs])
-
-
 def sigma_epsilon(case: Case, sigma: float) -> float:
-    """ε of Gaussian noise; the functions called here state formula, validity, neighbours and source."""
+    """ε of noise on the sum; the functions called here state formula, validity, neighbours and source."""
+    own = accountant_named(case.accountant).module
+    if own is not None:
+        return float(function(own, "epsilon")(sigma, case))
     relative = sigma / _apart(case)
     match case.accountant:
         case "naive":
@@ -131,13 +121,15 @@ def sigma_epsilon(case: Case, sigma: float) -> float:
         case "gdp":
             return library.gaussian_epsilon(relative, case.delta, case.epochs)
         case "pld":
-            return library.pld_epsilon(case.rate, sigma, case.delta, case.steps, case.neighbours)
+            return library.pld_epsilon(case.rate, sigma, case.delta, case.steps, case.neighbours, _beside(case))
         case "theorem1":
             return printed.theorem1_epsilon(sigma, case.delta, case.rate, case.steps, case.neighbours)
     # class_moments accounts for the pair that zhang2020 does, N(0) against (1−q) N(0) + q N(2C). For the two
     # mixtures that replacing a class yields, it is larger wherever the tests compare the two by quadrature.
     replaced = case.accountant == "rdp" and case.neighbours == "replace_one"
-    return renyi.sampled_gaussian_epsilon(case.rate, relative, replaced, case.steps, case.delta, case.conversion)
+    return renyi.sampled_gaussian_epsilon(
+        case.rate, relative, replaced, case.steps, case.delta, case.conversion, _beside(case)
+    )
 
 
 def kappa_epsilon(case: Case, kappa: float) -> float:
@@ -148,6 +140,16 @@ def kappa_epsilon(case: Case, kappa: float) -> float:
         case "vmf_rdp":
             return vmf.renyi_epsilon(kappa, case)
     return vmf.printed_epsilon(kappa)
+
+
+def _beside(case: Case) -> float:
+    """ρ of the private projection: Δ²/2σ², where Δ² is 1 for add_remove and 2 for replace_one.
+
+    See ``data.projection.SENSITIVITY``.
+    """
+    if case.projection_noise is None:
+        return 0.0
+    return (2.0 if case.neighbours == "replace_one" else 1.0) / (2 * case.projection_noise**2)
 
 
 def _apart(case: Case) -> float:
@@ -167,9 +169,10 @@ def _spender(case: Case, sigma: float | None, kappa: float | None) -> Callable[[
     return lambda case: sigma_epsilon(case, sigma)
 
 
-def _check_noise_kind(accountant: str, noise: str) -> None:
-    if accountant_named(accountant).noise != noise:
-        known = [name for name, rules in ACCOUNTANTS.items() if rules.noise == noise]
+def _check_noise_kind(accountant: str, *, directional: bool) -> None:
+    if (accountant_named(accountant).noise == "vmf") != directional:
+        known = [name for name, rules in ACCOUNTANTS.items() if (rules.noise == "vmf") == directional]
+        noise = "vmf" if directional else "gaussian"
         raise UserError(f"accountant: {accountant!r} does not account for {noise} noise; {nearest('', known)}.")
 
 
