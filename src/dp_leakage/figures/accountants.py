@@ -75,7 +75,13 @@ def _curves(cell: pd.Series) -> pd.DataFrame:
     epochs = np.unique(np.geomspace(1, cell["epochs"], POINTS).round().astype(int))
     curves = {accountant: _counter(accountant, cell) for accountant in COUNTED}
     found = [
-        {**cell[CELL].to_dict(), "epoch": int(epoch), "metric": "epsilon_spent", "setting": _setting(name), "measured": of(epoch)}
+        {
+            **cell[CELL].to_dict(),
+            "epoch": int(epoch),
+            "metric": "epsilon_spent",
+            "setting": _setting(name),
+            "measured": of(epoch),
+        }
         for name, of in curves.items()
         for epoch in epochs
     ]

@@ -37,7 +37,9 @@ def draw(
         best_of: metrics of which the last column has the best of all their attacks, which is biased upward.
     """
     frame = chosen(metrics, settings)
-    columns = {_head(asked): metric_rows(frame, *_asked(asked)[:1], attack=_asked(asked)[1]) for asked in settings["metrics"]}
+    columns = {
+        _head(asked): metric_rows(frame, *_asked(asked)[:1], attack=_asked(asked)[1]) for asked in settings["metrics"]
+    }
     for metric in settings["best_of"]:
         columns[f"best of both, {HEADS.get(metric, name(metric))}"] = best(pd.concat(list(columns.values())), metric)
     shown = pd.concat([part.assign(column=column) for column, part in columns.items()])

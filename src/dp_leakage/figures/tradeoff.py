@@ -63,7 +63,9 @@ def _panel(ax: "Axes", high: pd.DataFrame, across: pd.DataFrame) -> None:
     for series, of_series in each_series(high):
         for (epsilon, _), cell in each_budget(of_series.assign(noise_multiplier=np.nan)):
             up = cell.iloc[0]
-            x, x_low, x_high = across.loc[up.name, ["measured", "low", "high"]] if up.name in across.index else (0, 0, 0)
+            x, x_low, x_high = (
+                across.loc[up.name, ["measured", "low", "high"]] if up.name in across.index else (0, 0, 0)
+            )
             y = up["measured"]
             reach = {"xerr": [[x - x_low], [x_high - x]], "yerr": [[y - up["low"]], [up["high"] - y]]}
             style = {"linestyle": "none", "elinewidth": 0.8, "zorder": 3, **look(series).mark}

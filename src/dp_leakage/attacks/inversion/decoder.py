@@ -50,8 +50,8 @@ def score(
     Besides the layers there are two controls, for whether a defence's prediction vector is harder to invert because it
     knows less or because it is flatter: ``prediction_matched`` is the vector after the log-probabilities were scaled to
     a standard deviation of ``spread`` over the auxiliary records, so that all models speak at one temperature, and
-    ``prediction_scores`` those scaled log-probabilities themselves, centred in each record. Neither changes when a model
-    changes its temperature alone. And ``mean_image`` is the auxiliary images' mean, rebuilt from nothing.
+    ``prediction_scores`` those scaled log-probabilities themselves, centred in each record. A model that changes its
+    temperature alone changes neither. And ``mean_image`` is the auxiliary images' mean, rebuilt from nothing.
 
     Args:
         target: the R models under attack, of a built-in architecture.
@@ -76,7 +76,9 @@ def score(
         for layer, train_on, test_on in _views(target, repeat, known, unknown, settings["spread"]):
             rebuilt = _rebuilt(train_on, known, test_on, settings, derived_seed(seed, layer))
             error = (rebuilt - unknown).double().square().flatten(1).mean(1)
-            frames.append(pd.DataFrame({"repeat": repeat, "target": range(len(error)), "layer": layer, "mse": error.numpy()}))
+            frames.append(
+                pd.DataFrame({"repeat": repeat, "target": range(len(error)), "layer": layer, "mse": error.numpy()})
+            )
             if repeat == 0:
                 pictures[layer] = rebuilt[: settings["shown"]].numpy()
     frame = pd.concat(frames, ignore_index=True).assign(restart=0)
