@@ -51,6 +51,11 @@ def projected() -> pd.DataFrame:
 
 
 @pytest.fixture(scope="session")
+def pictures() -> list:
+    return synthetic.picture_list()
+
+
+@pytest.fixture(scope="session")
 def times() -> pd.DataFrame:
     return synthetic.timing_frame()
 

@@ -329,3 +329,18 @@ def timing_frame() -> pd.DataFrame:
         for turn, (defense, engine, value) in product(range(3), timed)
     ]
     return pd.concat([pd.DataFrame(rows).assign(**cell) for cell in cells], ignore_index=True)
+
+
+def picture_list() -> list[tuple[dict, str, dict[str, np.ndarray]]]:
+    """Like lomurno2022's pictures: per cell two originals and what was rebuilt of them from each layer."""
+    rng = np.random.default_rng(4)
+    shown = []
+    for columns, worse, *_ in image_cells(("cifar10", "mnist")):
+        shape = (2, 3, 8, 8) if columns["dataset"] == "cifar10" else (2, 1, 8, 8)
+        original = rng.uniform(size=shape).astype(np.float32)
+        rebuilt = {
+            layer: (original + 0.02 * worse * place * rng.normal(size=shape)).clip(0, 1).astype(np.float32)
+            for place, layer in enumerate(LAYERS)
+        }
+        shown.append((columns, "decoder", {"original": original, **rebuilt}))
+    return shown

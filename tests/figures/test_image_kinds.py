@@ -65,7 +65,7 @@ def test_the_best_of_two_attacks_is_the_larger_number(images: pd.DataFrame) -> N
 
 
 def test_changes_are_relative_to_the_undefended_model_and_averaged_over_data_sets(images: pd.DataFrame) -> None:
-    _, rows = draw("inversion_table", images, {})
+    _, rows = draw("decoded_table", images, {})
     for defense, change in (("l2", 50.0), ("dropout", 20.0), (EPS2, -20.0)):
         for layer in LAYERS:
             row = one(rows, dataset="mean", defense=defense, layer=layer)
@@ -76,20 +76,20 @@ def test_changes_are_relative_to_the_undefended_model_and_averaged_over_data_set
     # Two data sets of the same width: the mean's is 1/√2 of it.
     assert mean["high"] - mean["measured"] == pytest.approx((each["high"] - each["measured"]) / np.sqrt(2))
     with pytest.raises(UserError, match="select the cell 'none' too"):
-        draw("inversion_table", images[images["mechanism"] != "none"], {})
+        draw("decoded_table", images[images["mechanism"] != "none"], {})
     with pytest.raises(UserError, match="nothing was measured for the layer 'conv9'"):
-        draw("inversion_table", images, {"layers": ["conv9"]})
+        draw("decoded_table", images, {"layers": ["conv9"]})
 
 
 def test_prints_of_table_4_stand_beside_the_means(images: pd.DataFrame, printed_images: pd.DataFrame) -> None:
-    _, rows = draw("inversion_table", images, {}, printed_images)
+    _, rows = draw("decoded_table", images, {}, printed_images)
     assert one(rows, dataset="mean", defense="l2", layer="prediction")["published"] == 73.8
     assert one(rows, dataset="mean", defense=EPS8, layer="conv1")["published"] == -1.4
     assert rows.loc[rows["dataset"] != "mean", "published"].isna().all()
 
 
 def test_undefended_errors_by_layer_are_bars_of_the_mean(images: pd.DataFrame) -> None:
-    figure, rows = draw("inversion_layers", images, {})
+    figure, rows = draw("decoded_layers", images, {})
     heights = [patch.get_height() for patch in figure.axes[0].patches]
     np.testing.assert_allclose(heights, 0.01 * np.arange(1, 10))
     assert set(rows["defense"]) == {NONE}
@@ -154,3 +154,17 @@ def test_a_ring_marks_the_epoch_of_the_highest_accuracy_on_new_records(histories
     rings = [line for line in figure.axes[0].lines if line.get_markersize() == 11]
     assert [(line.get_xdata()[0], line.get_ydata()[0]) for line in rings] == [(best["epoch"], best["measured"])]
     assert f"new records: MLP {best['epoch']}" in " ".join(figure.get_supxlabel().split())
+
+
+def test_pictures_of_a_layer_stand_below_its_name_and_their_errors_in_the_table(pictures: list) -> None:
+    figure, rows = draw("decoded_pictures", pictures, {"image": 1, "layers": ["conv1", "dense"]})
+    assert len(figure.axes) == len(pictures) * 3
+    cell, _, made = pictures[-1]
+    np.testing.assert_array_equal(figure.axes[-1].images[0].get_array(), made["dense"][1, 0])
+    setting = "attack=decoder;layer=dense;target=1"
+    row = one(rows, dataset=cell["dataset"], defense=cell["defense"], setting=setting)
+    assert row["measured"] == pytest.approx(((made["dense"][1] - made["original"][1]) ** 2).mean(), rel=1e-5)
+    with pytest.raises(UserError, match="'image' is 5; valid is less than the 2"):
+        draw("decoded_pictures", pictures, {"image": 5})
+    with pytest.raises(UserError, match="no picture of the layer 'conv9'"):
+        draw("decoded_pictures", pictures, {"layers": ["conv9"]})

@@ -51,18 +51,19 @@ CASES: dict[str, tuple[str, str, dict[str, Any], bool]] = {
         False,
     ),
     "training times": ("timing_table", "times", {}, False),
-    "inversion by layer": ("inversion_layers", "images", {}, False),
-    "inversion by defence": ("inversion_table", "images", {}, False),
+    "inversion by layer": ("decoded_layers", "images", {}, False),
+    "inversion by defence": ("decoded_table", "images", {}, False),
     "tradeoff": ("tradeoff", "images", {}, False),
+    "decoded pictures": ("decoded_pictures", "pictures", {"title": "Rebuilt"}, False),
 }
 # What they show is computed from metrics and not one of them.
 DERIVED = ("training curve", "roc", "accountants", "compared", "training times", "tradeoff")
-DERIVED += ("inversion by layer", "inversion by defence")
+DERIVED += ("inversion by layer", "inversion by defence", "decoded pictures")
 
 
 OF_OTHER_FRAMES = (
     "lambda_search", "training_curve", "claimed_measured", "roc", "accountants", "projection_noise", "timing_table",
-    "inversion_layers", "inversion_table", "tradeoff",
+    "decoded_layers", "decoded_table", "tradeoff", "decoded_pictures",
 )  # fmt: skip
 
 

@@ -167,17 +167,23 @@ FIGURES: dict[str, FigureKind] = {
         "gradients and plain PyTorch.",
         needs="timing",
     ),
-    "inversion_layers": FigureKind(
-        "dp_leakage.figures.inversion_layers",
+    "decoded_layers": FigureKind(
+        "dp_leakage.figures.decoded_layers",
         "How well a decoder network rebuilds unseen images from what each layer of the undefended model makes of them. "
         "The deeper the layer, the less is left of the image.",
         {"attack": "decoder", "layers": LAYERS},
     ),
-    "inversion_table": FigureKind(
-        "dp_leakage.figures.inversion_table",
+    "decoded_table": FigureKind(
+        "dp_leakage.figures.decoded_table",
         "How much a defence changes the error with which images are rebuilt from each layer. A defence of the training "
         "records does not promise to hide what the model is asked about.",
         {"attack": "decoder", "layers": LAYERS},
+    ),
+    "decoded_pictures": FigureKind(
+        "dp_leakage.figures.decoded_pictures",
+        "One image as a decoder rebuilds it from each layer of each model; further right less is left of it.",
+        {"attack": "decoder", "layers": LAYERS, "image": 0},
+        needs="images",
     ),
     "tradeoff": FigureKind(
         "dp_leakage.figures.tradeoff",

@@ -100,10 +100,10 @@ def test_scores_and_pictures_are_those_of_unseen_records(scored, digits: Dataset
     assert len(frame) == 2 * 11 * 40
     assert list(frame.columns) == ["repeat", "target", "restart", "layer", "mse"]
     truth = digits.x[digits.roles["target_nonmembers"]]
-    np.testing.assert_array_equal(pictures["truth"], truth[:3])
+    np.testing.assert_array_equal(pictures["original"], truth[:3])
     for layer, of in pictures.items():
         assert of.shape == (3, 1, 8, 8)
-        if layer != "truth":
+        if layer != "original":
             own = frame[(frame["layer"] == layer) & (frame["repeat"] == 0)].sort_values("target")["mse"][:3]
             np.testing.assert_allclose(own, ((of - truth[:3]) ** 2).mean((1, 2, 3)), rtol=1e-4)
 

@@ -65,13 +65,13 @@ def score(
 
     Returns:
         Frame: repeat, target (place among the scored records), restart (0), layer, mse (over all pixels of an image).
-        Pictures: ``truth`` and, of the first model, one array per layer: float32 (shown, channels, height, width).
+        Pictures: ``original`` and, of the first model, one array per layer: float32 (shown, channels, height, width).
 
     Raises:
         UserError: the records are no images in [0, 1], or the auxiliary role is not there.
     """
     known, unknown = _images(data, settings)
-    frames, pictures = [], {"truth": unknown[: settings["shown"]].numpy()}
+    frames, pictures = [], {"original": unknown[: settings["shown"]].numpy()}
     for repeat in range(target.size):
         for layer, train_on, test_on in _views(target, repeat, known, unknown, settings["spread"]):
             rebuilt = _rebuilt(train_on, known, test_on, settings, derived_seed(seed, layer))
