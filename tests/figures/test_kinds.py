@@ -303,7 +303,7 @@ def boxes(figure: Any) -> list[tuple[str, np.ndarray]]:
     canvas = FigureCanvasAgg(figure)
     figure.draw_without_rendering()
     renderer = canvas.get_renderer()
-    texts = [t for t in (figure._suptitle, figure._supxlabel) if t is not None]
+    texts = [*figure.texts, *(t for t in (figure._suptitle, figure._supxlabel) if t is not None)]
     found = [("legend", legend.get_window_extent(renderer)) for legend in figure.legends]
     for ax in figure.axes:
         if ax.axison:
