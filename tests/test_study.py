@@ -1,6 +1,8 @@
 """From study files to cells: names, settings, identities, and what is refused."""
 
+import os
 from copy import deepcopy
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -9,8 +11,10 @@ import yaml
 from dp_leakage.config import merged, read_yaml
 from dp_leakage.defenses import spell
 from dp_leakage.errors import UserError
+from dp_leakage.fingerprint import code_fingerprint
 from dp_leakage.identity import identity
-from dp_leakage.study_file import load_studies
+from dp_leakage.study import ACCOUNTING, REGISTRIES
+from dp_leakage.study_file import load_studies, typed
 
 REPO = Path(__file__).parents[1]
 SCHEMAS = {
@@ -25,7 +29,7 @@ def load(changes=None, config=None, file=QUICKSTART):
     settings = merged(CONFIG, config or {})
     if changes:
         settings = merged(settings, {"overrides": {"quickstart": changes}})
-    return load_studies(settings, [file], SCHEMAS)
+    return load_studies(settings, [file], SCHEMAS, REPO / "workflow" / "published")
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +40,7 @@ def quickstart():
 def test_every_study_file_loads_at_every_scale_that_it_names():
     files = sorted((REPO / "workflow" / "studies").glob("*.yaml"))
     for scale in ("paper", "small", "smoke"):
-        studies = load_studies(merged(CONFIG, {"scale": scale}), files, SCHEMAS)
+        studies = load_studies(merged(CONFIG, {"scale": scale}), files, SCHEMAS, REPO / "workflow" / "published")
         for study in studies.values():
             assert study.cells
             assert study.name == study.target + ("" if scale == "paper" else f"-{scale}")
@@ -51,7 +55,16 @@ def test_cells_are_called_as_the_file_contract_says(quickstart):
 @pytest.mark.parametrize(
     ("entry", "name"),
     [
-        ({"defense": "gaussian", "accountant": "naive", "unit": "batch", "epsilon": [1]}, "gaussian-batch-naive-eps=1"),
+        (
+            {
+                "defense": "gaussian",
+                "accountant": "naive",
+                "unit": "batch",
+                "epsilon": [1],
+                "accounting_note": "as printed",
+            },
+            "gaussian-batch-naive-eps=1",
+        ),
         ({"defense": "gaussian", "accountant": "rdp", "noise_multiplier": [1.6]}, "gaussian-rdp-sigma=1.6"),
         ({"defense": "vmf", "accountant": "per_step", "block": "row", "epsilon": [50]}, "vmf-row-per_step-eps=50"),
         (
@@ -64,11 +77,65 @@ def test_cells_are_called_as_the_file_contract_says(quickstart):
         ),
         ({"defense": "class", "accountant": "theorem1", "epsilon": [1]}, "class-theorem1-eps=1"),
         ({"defense": "normalise"}, "normalise"),
+        (
+            {"defense": "gaussian", "accountant": "rdp", "clip_norm": 0.5, "sampler": "wor", "epsilon": [1]},
+            "gaussian-clip_norm=0.5-sampler=wor-rdp-eps=1",
+        ),
+        (
+            {"defense": "gaussian", "accountant": "rdp", "bound": "normalise", "delta": 1.0e-6, "epsilon": [1]},
+            "gaussian-normalise-delta=1e-06-rdp-eps=1",
+        ),
+        ({"defense": "vmf", "accountant": "vmf_rdp", "bound": "normalise", "epsilon": [1]}, "vmf-whole-vmf_rdp-eps=1"),
+        ({"defense": "class", "accountant": "pld", "epsilon": [1]}, "class-pld-eps=1"),
     ],
 )
 def test_variants_stand_in_the_name_in_a_fixed_order(entry, name):
     study = load({"defenses": [{"defense": "none"}, entry]})["quickstart"]
     assert f"digits/mlp/{name}" in study.cells
+
+
+def test_entries_that_train_differently_never_share_a_name():
+    differences = [{}, {"clip_norm": 2}, {"delta": 1.0e-6}, {"sampler": "wor"}, {"rdp_sigma": "calibrated_classic"}]
+    entries = [{"defense": "gaussian", "accountant": "rdp", "epsilon": [1]} | change for change in differences]
+    study = load({"defenses": [{"defense": "none"}, *entries]})["quickstart"]
+    assert sorted(cell.defense for cell in study.cells.values() if cell.model == "mlp") == [
+        "gaussian-clip_norm=2-rdp-eps=1",
+        "gaussian-delta=1e-06-rdp-eps=1",
+        "gaussian-rdp-eps=1",
+        "gaussian-rdp_sigma=calibrated_classic-rdp-eps=1",
+        "gaussian-sampler=wor-rdp-eps=1",
+        "none",
+    ]
+
+
+def test_what_the_study_takes_its_noise_from_is_the_usual_and_stands_in_no_name():
+    entries = [
+        {"defense": "gaussian", "accountant": "rdp", "epsilon": [1], **source}
+        for source in ({}, {"rdp_sigma": "calibrated_tight"})
+    ]
+    study = load({"rdp_sigma": "calibrated_classic", "defenses": [{"defense": "none"}, *entries]})["quickstart"]
+    assert "digits/mlp/gaussian-rdp-eps=1" in study.cells
+    assert "digits/mlp/gaussian-rdp_sigma=calibrated_tight-rdp-eps=1" in study.cells
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"defense": "gaussian", "accountant": "rdp", "sampler": "shuffle"},
+        {"defense": "class", "accountant": "rdp", "sampler": "poisson"},
+    ],
+)
+def test_a_note_lets_a_study_do_what_its_accountant_does_not_assume(entry):
+    with pytest.raises(UserError, match=r"'defenses\.1': .* \(or say in accounting_note why it is done\)"):
+        load({"defenses": [{"defense": "none"}, entry]})
+    noted = entry | {"accounting_note": "as the authors' code does"}
+    assert len(load({"defenses": [{"defense": "none"}, noted]})["quickstart"].cells) == 2 * (1 + 6)
+
+
+def test_a_note_does_not_let_a_study_do_what_no_trainer_can():
+    entry = {"defense": "vmf", "accountant": "vmf_rdp", "sampler": "class_poisson", "accounting_note": "a try"}
+    with pytest.raises(UserError, match=r"'defenses\.1': sampler 'class_poisson' draws whole"):
+        load({"defenses": [{"defense": "none"}, entry]})
 
 
 @pytest.mark.parametrize(("value", "text"), [(0.05, "0.05"), (1000, "1000"), (1e-5, "1e-05"), (300000, "300000")])
@@ -99,6 +166,16 @@ def test_an_attack_setting_reaches_that_attack_and_nothing_before_it(quickstart)
     assert quickstart.attack_settings(cell, "yeom") != other.attack_settings(same, "yeom")
     assert quickstart.measure_settings(cell) != other.measure_settings(same)
     assert quickstart.measure_training_settings(cell) == other.measure_training_settings(same)
+
+
+def test_the_accountants_are_no_part_of_what_trains():
+    excluded = (*REGISTRIES, *ACCOUNTING)
+    accountants = sorted((REPO / "src" / "dp_leakage" / "privacy" / "accounting").glob("*.py"))
+    modules = [f"dp_leakage.privacy.accounting.{path.stem}".removesuffix(".__init__") for path in accountants]
+    assert modules
+    for step in ("train", "audit"):
+        whole = code_fingerprint(f"dp_leakage.steps.{step}", exclude=excluded)
+        assert whole == code_fingerprint(f"dp_leakage.steps.{step}", exclude=(*excluded, *modules))
 
 
 def test_seeds_differ_between_cells_and_roles_but_not_between_loads(quickstart):
@@ -176,6 +253,10 @@ def test_a_scale_has_its_own_folder_and_the_same_targets():
     assert smoke["quickstart-smoke"].target == "quickstart"
 
 
+def _entry(defense, **entry):
+    return {"defenses": [{"defense": "none"}, {"defense": defense, **entry}]}
+
+
 BAD = {
     "unknown key": ({"epsilons": [1]}, r"unknown key 'epsilons'; did you mean 'epsilon'"),
     "unknown nested key": ({"training": {"epoch": 3}}, r"unknown key 'training.epoch'; did you mean 'epochs'"),
@@ -192,7 +273,82 @@ BAD = {
     ),
     "noise of directions": (
         {"defenses": [{"defense": "none"}, {"defense": "vmf", "accountant": "vmf_rdp", "noise_multiplier": [1]}]},
-        r"'defenses.1.noise_multiplier' does not apply to defense vmf",
+        r"'defenses.1.noise_multiplier' does not apply to defense vmf; valid is gaussian, class, subclass",
+    ),
+    "strength of nothing": (
+        {"defenses": [{"defense": "none", "l2": 0.1}]},
+        r"'defenses.0.l2' does not apply to defense none; valid is l2, l2_dropout, gaussian",
+    ),
+    "dropout of nothing": (
+        {"defenses": [{"defense": "none", "dropout": 0.5}]},
+        r"'defenses.0.dropout' does not apply to defense none; valid is dropout, l2_dropout",
+    ),
+    "dropout beside l2": (_entry("l2", l2=0.1, dropout=0.5), r"'defenses.1.dropout' does not apply to defense l2;"),
+    "dropout beside noise": (
+        _defenses(accountant="rdp", dropout=0.5),
+        r"'defenses.1.dropout' does not apply to defense gaussian",
+    ),
+    "block of a clipped gradient": (
+        _defenses(accountant="rdp", block="row"),
+        r"'defenses.1.block' does not apply to defense gaussian; valid is vmf",
+    ),
+    "several strengths beside noise": (
+        _defenses(accountant="rdp", l2=[0.1, 0.2]),
+        r"'defenses.1.l2' is \[0.1, 0.2\]; valid for defense gaussian is one number",
+    ),
+    "classes by another name": (
+        _defenses(accountant="class_moments", unit="class"),
+        r"'defenses.1.unit' is 'class'; valid is example or batch, or defense class",
+    ),
+    "a whole batch, counted once": (
+        _defenses(accountant="zcdp", unit="batch"),
+        r"'defenses.1': unit: 'batch' moves by up to twice the clipping norm .*or say in accounting_note",
+    ),
+    "a table for another training": (
+        _defenses(accountant="rdp", epsilon=[1], rdp_sigma="authors_table"),
+        r"'rdp_sigma' is 'authors_table' \(digits/.*100 epochs and batches of 200 .*elsewhere calibrated_classic",
+    ),
+    "source of σ for another accountant": (
+        _defenses(accountant="zcdp", rdp_sigma="calibrated_classic"),
+        r"'defenses.1.rdp_sigma' says where accountant rdp takes σ from",
+    ),
+    "source of σ that is given": (
+        _defenses(accountant="rdp", noise_multiplier=[1], rdp_sigma="calibrated_classic"),
+        r"'defenses.1.rdp_sigma' says where accountant rdp takes σ from",
+    ),
+    "accountant of other noise": (
+        _entry("vmf", accountant="rdp"),
+        r"'defenses.1': accountant: 'rdp' accounts for gaussian noise, not for 'vmf'",
+    ),
+    "accountant of other noise, owned up to": (
+        _entry("gaussian", accountant="vmf_rdp", accounting_note="as the paper does"),
+        r"'defenses.1': accountant: 'vmf_rdp' accounts for vmf noise",
+    ),
+    "directions that are clipped": (
+        _entry("vmf", accountant="vmf_rdp", bound="clip"),
+        r"'defenses.1': bound 'clip' leaves no unit vectors for noise 'vmf'",
+    ),
+    "classes under an accountant of records": (
+        _entry("class", accountant="rdp"),
+        r"'defenses.1': unit: 'class' cannot be accounted for under the sampler 'poisson'",
+    ),
+    "whole classes drawn for single records": (
+        _defenses(accountant="class_moments"),
+        r"'defenses.1': sampler 'class_poisson' draws whole \(sub\)classes",
+    ),
+    "whole batches with Opacus": (
+        {
+            "models": {"mlp": {"engine": "opacus", "architecture": {"name": "nets:Net"}}},
+            **_defenses(accountant="naive", unit="batch"),
+        },
+        r"'defenses.1': engine 'opacus' cannot do unit 'batch'",
+    ),
+    "dropout in a module of the user's": (
+        {
+            "models": {"mlp": {"engine": "opacus", "architecture": {"name": "nets:Net", "hidden": None}}},
+            **_entry("dropout", dropout=0.5),
+        },
+        r"'defenses.1.dropout' does not apply to model mlp: engine opacus",
     ),
     "unknown canary": ({"audit": {"models": 8, "canaries": {"natura": 3}}}, r"unknown key 'audit.canaries.natura'"),
     "no epsilon": ({"epsilon": []}, r"key 'epsilon' is empty"),
@@ -228,7 +384,7 @@ BAD = {
     ),
     "private projection with an accountant that cannot compose it": (
         {"datasets": {"digits": {"projection": PRIVATE_PCA}}, **_defenses(accountant="zcdp", epsilon=[8])},
-        r"data set digits, defense gaussian-zcdp-eps=8: accountant: 'zcdp' cannot add what a private PCA",
+        r"key 'datasets.digits.projection' \(of .*gaussian-zcdp-eps=8\): accountant: 'zcdp' cannot add what a private",
     ),
     "unknown accountant": (_defenses(accountant="rpd"), r"'defenses.1.accountant' is 'rpd'; did you mean 'rdp'"),
     "no accountant": (_defenses(), r"'defenses.1' lacks the key 'accountant'"),
@@ -259,8 +415,156 @@ BAD = {
         r"'figures.f.settings' is 'atack'; did you mean 'attack'",
     ),
     "figure of nothing": (
-        {"figures": {"f": {"kind": "leakage", "select": {"epsilon": [77]}}}},
+        {"figures": {"f": {"kind": "leakage", "select": {"epsilon": [1], "mechanism": ["none"]}}}},
         r"'figures.f.select' fits no cell",
+    ),
+    "figure of a value that no cell has": (
+        {"figures": {"f": {"kind": "leakage", "select": {"epsilon": [1, 77]}}}},
+        r"'figures.f.select.epsilon' is 77; Valid: 0.1, 1.0, 10.0",
+    ),
+    "figure of a misspelt data set": (
+        {"figures": {"f": {"kind": "leakage", "select": {"dataset": ["digits", "digit"]}}}},
+        r"'figures.f.select.dataset' is 'digit'; did you mean 'digits'",
+    ),
+    "figure of a column that no cell has": (
+        {"figures": {"f": {"kind": "leakage", "select": {"data": ["digits"]}}}},
+        r"'figures.f.select' is 'data'; did you mean 'dataset'",
+    ),
+    "figure setting of another type": (
+        {"figures": {"f": {"kind": "leakage", "settings": {"y_max": "big"}}}},
+        r"'figures.f.settings.y_max' is 'big'; valid is null, or a number above 0",
+    ),
+    "figure of an attack that the study lacks": (
+        {"figures": {"f": {"kind": "leakage", "settings": {"attack": "yoem"}}}},
+        r"'figures.f.settings.attack' is 'yoem'; did you mean 'yeom'",
+    ),
+    "figure of an attack that is not among its parts": (
+        {"figures": {"f": {"kind": "leakage", "parts": ["training"], "settings": {"attack": "yeom"}}}},
+        r"'figures.f.settings.attack' is 'yeom'; Valid: none",
+    ),
+    "figure definition": (
+        {"figures": {"f": {"kind": "leakage", "settings": {"definition": "relased"}}}},
+        r"'figures.f.settings.definition' is 'relased'; did you mean 'released'",
+    ),
+    "figure of nothing that is measured": (
+        {"figures": {"f": {"kind": "roc", "parts": ["training"]}}},
+        r"'figures.f.parts' leaves nothing to draw",
+    ),
+    "missing print": ({"published": "nope.csv"}, r"'published': .*workflow/published has no such file"),
+    "no number": ({"epsilon": [1, float("nan")]}, r"'epsilon.1' is nan; valid is a finite number"),
+    "infinite": ({"training": {"learning_rate": float("inf")}}, r"'training.learning_rate' is inf; valid is a finite"),
+    "three point nought runs": ({"repeats": 3.0}, r"'repeats' is 3.0; valid is a value of type integer"),
+    "unknown key of a model's training": (
+        {"models": {"mlp": {"training": {"epoch": 3}}}},
+        r"unknown key 'models.mlp.training.epoch'; did you mean 'epochs'",
+    ),
+    "text in a model's training": (
+        {"models": {"mlp": {"training": {"epochs": "many"}}}},
+        r"'models.mlp.training.epochs' is 'many'; valid is a value of type integer",
+    ),
+    "momentum of Adam": (
+        {"models": {"mlp": {"training": {"momentum": 0.5}}}},
+        r"'training' \(of digits/mlp/none\): momentum 0.5 is for optimizer 'sgd'",
+    ),
+    "batch of a model larger than the data": (
+        {"models": {"mlp": {"training": {"batch_size": 500}}}},
+        r"'models.mlp.training.batch_size' is 500; valid is at most the 200 members",
+    ),
+    "batch on a data set larger than it": (
+        {"datasets": {"digits": {"models": {"mlp": {"training": {"batch_size": 500}}}}}},
+        r"'datasets.digits.models.mlp.training.batch_size' is 500; valid is at most the 200 members",
+    ),
+    "unknown model of a data set": (
+        {"datasets": {"digits": {"models": {"mpl": {"training": {"epochs": 5}}}}}},
+        r"'datasets.digits.models' is 'mpl'; did you mean 'mlp'",
+    ),
+    "unknown key of a data set's model": (
+        {"datasets": {"digits": {"models": {"mlp": {"trainig": {"epochs": 5}}}}}},
+        r"unknown key 'datasets.digits.models.mlp.trainig'; did you mean 'training'",
+    ),
+    "width in place of widths": (
+        {"models": {"mlp": {"architecture": {"hidden": 64}}}},
+        r"'models.mlp.architecture': .*'hidden' is 64; valid is a list",
+    ),
+    "widths that are names": (
+        {"datasets": {"digits": {"models": {"mlp": {"architecture": {"hidden": ["a"]}}}}}},
+        r"'datasets.digits.models.mlp.architecture': .*'hidden' is \['a'\]; valid is a list",
+    ),
+    "unknown architecture setting": (
+        {"models": {"mlp": {"architecture": {"hiden": [64]}}}},
+        r"'models.mlp.architecture': .*no setting 'hiden'; did you mean 'hidden'",
+    ),
+    "module that is no path": (
+        {"models": {"mlp": {"engine": "opacus", "architecture": {"name": "Net", "hidden": None}}}},
+        r"'models.mlp.architecture.name' is 'Net'; valid is a path such as 'my_models:Net'",
+    ),
+    "widths of an attack": (
+        {"attacks": {"shokri": {"hidden": ["a"]}}},
+        r"'attacks.shokri.hidden' is \['a'\]; valid is a list",
+    ),
+    "half a feature": (
+        {"attacks": {"yeom_attribute": {"features": 2.5}}},
+        r"'attacks.yeom_attribute.features' is 2.5; valid is a whole number from 1 on",
+    ),
+    "no feature": ({"attacks": {"yeom_attribute": {"features": 0}}}, r"'attacks.yeom_attribute.features' is 0; valid"),
+    "unknown candidates": (
+        {"attacks": {"yeom_attribute": {"candidates": "quartile"}}},
+        r"'attacks.yeom_attribute.candidates' is 'quartile'; did you mean 'quartiles'",
+    ),
+    "probability above one": (
+        {"attacks": {"yeom": {"probability_floor": 1.5}}},
+        r"'attacks.yeom.probability_floor' is 1.5; valid is a number of at least 0 and below 1",
+    ),
+    "too many queries": (
+        {"attacks": {"attack_r": {"queries": 19}}, "reference": {"count": 2, "size": 100}},
+        r"'attacks.attack_r.queries' is 19; valid is a whole number from 1 to 18",
+    ),
+    "no records for an attack": (
+        {"attacks": {"attack_p": {}}, "datasets": {"digits": {"roles": {"reference_pool": None}}}},
+        r"'datasets.digits.roles' lacks the role 'reference_pool'; attack attack_p needs its records",
+    ),
+    "shadow pool of a role that is not there": (
+        {"shadow": {"pool": ["shadow_pol"]}},
+        r"'shadow.pool' draws from role 'shadow_pol', which .*did you mean 'shadow_pool'",
+    ),
+    "shadow models without records": (
+        {"datasets": {"digits": {"roles": {"shadow_pool": None}}}, "shadow": {"pool": ["reference_pool"]}},
+        r"'datasets.digits.roles' lacks the role 'shadow_pool'; attack shokri needs its records",
+    ),
+    "reference models without records": (
+        {"reference": {"count": 2, "size": 9}, "datasets": {"digits": {"roles": {"reference_pool": None}}}},
+        r"'reference' draws from role 'reference_pool', which data set digits does not have",
+    ),
+    "shadow models that see everything": (
+        {"shadow": {"size": 700}},
+        r"'shadow.size' is 700, so that every model trains on all of the 700 records of shadow_pool",
+    ),
+    "online attack without its models": (
+        {"attacks": {"lira_online": {}}, "reference": {"count": 2, "size": 100}},
+        r"'reference.pool' is \['reference_pool'\], but attack lira_online needs models trained with the target's",
+    ),
+    "pool named twice": (
+        {"shadow": {"pool": ["shadow_pool", "shadow_pool"]}},
+        r"'shadow.pool' is .*names something twice",
+    ),
+    "baseline of one model alone": (
+        {"defenses": [{"defense": "none", "models": ["mlp"]}, {"defense": "l2", "l2": 0.1}]},
+        r"'none' does not cover digits/softmax_regression, so that the loss of digits/softmax_regression/l2",
+    ),
+    "data set of a defence": (
+        {"defenses": [{"defense": "none"}, {"defense": "l2", "l2": 0.1, "datasets": ["digit"]}]},
+        r"'defenses.1.datasets' is 'digit'; did you mean 'digits'",
+    ),
+    "canaries without records": (
+        {"audit": {"models": 2, "canaries": {"natural": 150, "mislabelled": 100}}},
+        r"'audit.canaries' asks for 250 pairs of records; valid is up to the 200",
+    ),
+    "override of the name": ({"study": "mine"}, r"'overrides.quickstart.study' cannot be changed there"),
+    "override of a scale": ({"scales": {"smoke": {"repeats": 1}}}, r"'overrides.quickstart.scales' cannot be changed"),
+    "no space after a colon": ({"repeats:3": None}, r"'overrides.quickstart' has 'repeats:3'; write a space after"),
+    "null for what is not there": (
+        {"attacks": {"shokry": None}},
+        r"'overrides.quickstart.attacks.shokry' is null, but there is none; did you mean 'shokri'",
     ),
     "pca without components": (
         {"datasets": {"digits": {"projection": {"components": None}}}},
@@ -288,6 +592,18 @@ BAD_CONFIG = {
         r"'overrides.quickstrat' names no study; did you mean 'quickstart'",
     ),
     "missing study file": ({"study_files": ["nowhere.yaml"]}, r"nowhere.yaml does not exist"),
+    "data set of no study": (
+        {"only_datasets": ["digit"]},
+        r"'only_datasets' has 'digit', a data set of no study; did you mean 'digits'",
+    ),
+    "overrides that are a text": (
+        {"overrides": "quickstart=3"},
+        r"'overrides' is 'quickstart=3'; on the command line write it in quotes, .*'overrides={quickstart: {rep",
+    ),
+    "data sets that are a text": (
+        {"only_datasets": "digits"},
+        r"'only_datasets' is 'digits'; .*--config 'only_datasets=\[digits\]'",
+    ),
     "checkpoint interval": ({"checkpoint_seconds": 0}, r"'checkpoint_seconds' is 0; valid is 1 or more"),
 }
 
@@ -297,6 +613,91 @@ def test_a_bad_config_gives_one_sentence(case):
     changes, sentence = BAD_CONFIG[case]
     with pytest.raises(UserError, match=sentence):
         load(config=changes)
+
+
+def _own(path, label=None):
+    source = {"path": str(path)} | ({"label": label} if label else {})
+    return {"datasets": {"digits": {"source": source}}}
+
+
+def test_an_edit_of_the_users_own_file_reaches_what_is_made_of_it_and_a_touch_does_not(tmp_path):
+    table = tmp_path / "mine.csv"
+    table.write_text("a,label\n1,x\n2,y\n")
+    before = load(_own(table, "label"))["quickstart"]
+    assert before.prepare_settings("digits")["content"] == sha256(table.read_bytes()).hexdigest()
+    os.utime(table, (1e9, 1e9))
+    assert load(_own(table, "label"))["quickstart"].data_identity("digits") == before.data_identity("digits")
+    table.write_text("a,label\n1,x\n3,y\n")  # as long as before
+    after = load(_own(table, "label"))["quickstart"]
+    assert after.data_identity("digits") != before.data_identity("digits")
+    cell = "digits/mlp/none"
+    assert after.train_settings(after.cells[cell])["data"] != before.train_settings(before.cells[cell])["data"]
+
+
+def test_an_edit_of_one_of_the_users_own_images_counts_and_hidden_files_do_not(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "1.png").write_bytes(b"one")
+    before = load(_own(tmp_path))["quickstart"].data_identity("digits")
+    (tmp_path / ".DS_Store").write_bytes(b"")
+    assert load(_own(tmp_path))["quickstart"].data_identity("digits") == before
+    (tmp_path / "b" / "1.png").write_bytes(b"two")
+    assert load(_own(tmp_path))["quickstart"].data_identity("digits") != before
+    (tmp_path / "b" / "1.png").rename(tmp_path / "b" / "2.png")
+    assert load(_own(tmp_path))["quickstart"].data_identity("digits") != before
+
+
+def test_a_missing_file_of_the_users_own_is_named_once_it_is_asked_for(tmp_path):
+    study = load(_own(tmp_path / "nope.csv", "label"))["quickstart"]
+    with pytest.raises(UserError, match=r"key 'datasets.digits.source.path': .*nope.csv: no such file or folder"):
+        study.train_settings(study.cells["digits/mlp/none"])
+
+
+def test_the_report_names_the_identity_of_everything_that_it_reads(quickstart):
+    settings = quickstart.report_settings()
+    assert settings["data"] == [["digits", quickstart.data_identity("digits")]]
+    undefended = [cell for cell in quickstart.cells.values() if cell.defense == "none"]
+    scored = [
+        identity(quickstart.attack_settings(cell, attack)) for cell in undefended for attack in ("yeom", "shokri")
+    ]
+    assert settings["scores"] == scored
+    assert len(quickstart.exposed_scores()) == len(scored)
+
+
+def test_values_from_the_command_line_that_came_as_text_are_read():
+    given = {"only_datasets": '["digits"]', "overrides": '{"quickstart": {"repeats": 2, "shadow": {"count": 4}}}'}
+    study = load(config=given)["quickstart"]
+    assert study.spec["repeats"] == 2
+    assert study.spec["shadow"]["count"] == 4
+
+
+def test_numbers_that_snakemake_reads_as_text_are_numbers_again():
+    text = {
+        "repeats": "5",
+        "delta": "1.0e-6",
+        "shadow": "null",
+        "stratified": "true",
+        "title": "on top",
+        "epsilon": ["1"],
+    }
+    read = {"repeats": 5, "delta": 1e-6, "shadow": None, "stratified": True, "title": "on top", "epsilon": [1]}
+    assert typed(text) == read
+
+
+def test_on_fewer_data_sets_a_study_keeps_their_cells_and_the_figures_that_draw_one():
+    files = [REPO / "workflow" / "studies" / "jayaraman2019.yaml"]
+    config = merged(CONFIG, {"only_datasets": ["purchase100"]})
+    study = load_studies(config, files, SCHEMAS, REPO / "workflow" / "published")["jayaraman2019"]
+    assert {cell.dataset for cell in study.cells.values()} == {"purchase100"}
+    assert "fig3" in study.spec["figures"]
+    assert "fig1a" not in study.spec["figures"]
+    assert all(study.figure_cells(figure) for figure in study.spec["figures"])
+
+
+def test_a_figure_may_select_what_only_the_whole_study_has():
+    figure = {"figures": {"f": {"kind": "accuracy_loss", "select": {"epsilon": [100, 1000]}}}}
+    study = load(figure, config={"scale": "smoke"})["quickstart-smoke"]  # which has 1 and 100
+    assert {cell.columns["epsilon"] for cell in study.figure_cells("f")} == {100}
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,11 @@ def check(value: Json, schema: Json, where: str) -> None:
     """Raises UserError with the first complaint of ``schema`` about ``value``: key, value and what is valid."""
     import jsonschema
 
-    validator = jsonschema.Draft202012Validator(schema)
+    whole = jsonschema.Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, v: type(v) is int)
+    strict = jsonschema.validators.extend(
+        jsonschema.Draft202012Validator, type_checker=whole
+    )  # 3.0 is no number of runs
+    validator = strict(schema)
     errors = sorted(validator.iter_errors(value), key=lambda e: (len(e.absolute_path), str(e.absolute_path)))
     if errors:
         raise UserError(_sentence(errors[0], where))
@@ -106,6 +110,8 @@ def _sentence(error: Any, where: str) -> str:
             return f"{place} is {given!r}; valid is less than {rule}"
         case "minItems" | "minProperties" | "minLength":
             return f"{place} is empty; valid is at least {rule}"
+        case "uniqueItems":
+            return f"{place} is {given!r}, which names something twice; valid is each once"
         case "pattern":
             return f"{place} is {given!r}; valid is a name of small letters, digits and _ that begins with a letter"
         case _:

@@ -6,9 +6,36 @@ from itertools import product
 from dp_leakage.config import Json
 from dp_leakage.errors import UserError
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS
+from dp_leakage.privacy.mechanism import GROUPS
 
 NON_PRIVATE = ("none", "l2", "dropout", "l2_dropout", "normalise")
-GROUPED = ("class", "subclass")
+_ANY = {"defense", "datasets", "models", "repeats", "attacks"}
+_PRIVATE = _ANY | {
+    "accountant", "sampler", "bound", "clip_norm", "epsilon", "delta", "rdp_sigma", "l2", "accounting_note",
+}  # fmt: skip
+# Defense → the keys that an entry of it may have; every other key would be dropped without a word.
+KEYS: dict[str, set[str]] = {
+    "none": _ANY,
+    "l2": _ANY | {"l2"},
+    "dropout": _ANY | {"dropout"},
+    "l2_dropout": _ANY | {"l2", "dropout"},
+    "normalise": _ANY,
+    "gaussian": _PRIVATE | {"unit", "noise_multiplier"},
+    "vmf": _PRIVATE | {"unit", "block"},
+    "class": _PRIVATE | {"noise_multiplier"},
+    "subclass": _PRIVATE | {"noise_multiplier", "k_sub", "partition"},
+}
+# Defense → the keys that an entry of it must have.
+NEEDED: dict[str, tuple[str, ...]] = {
+    "l2": ("l2",),
+    "dropout": ("dropout",),
+    "l2_dropout": ("l2", "dropout"),
+    "gaussian": ("accountant",),
+    "vmf": ("accountant",),
+    "class": ("accountant",),
+    "subclass": ("k_sub", "accountant"),
+}
+UNITS = ("example", "batch")  # that an entry may choose; (sub)classes are defenses of their own
 # Gradients of length one without noise: what directional noise costs beyond its normalisation is told by this.
 NORMALISED = {
     "sampler": "shuffle",
@@ -50,20 +77,50 @@ def expanded(entry: Json, spec: Json) -> Iterator[tuple[str, Json | None, Json]]
             name = f"{entry['defense']}-lambda={spell(l2)}" if isinstance(given, list) else entry["defense"]
             yield name, None, {} if l2 is None else {"l2": float(l2)}
         return
-    accountants = entry["accountant"] if isinstance(entry["accountant"], list) else [entry["accountant"]]
     changes = {"l2": float(entry["l2"])} if "l2" in entry else {}
     by_sigma = "noise_multiplier" in entry
     budgets = entry["noise_multiplier"] if by_sigma else entry.get("epsilon") or spec["epsilon"]
-    for accountant, budget in product(accountants, budgets):
+    for accountant, budget in product(accountants(entry), budgets):
         mechanism = _mechanism(entry, accountant, spec) | {"noise_multiplier" if by_sigma else "epsilon": float(budget)}
         variants = [mechanism["block"]] if mechanism["noise"] == "vmf" else []
         variants += [mechanism["unit"]] if mechanism["unit"] == "batch" else []
-        variants += ["normalise"] if entry.get("bound") == "normalise" else []
+        variants += ["normalise"] if mechanism["bound"] == "normalise" and mechanism["noise"] != "vmf" else []
         variants += [f"k_sub={entry['k_sub']}"] if "k_sub" in entry else []
         variants += ["partition=random"] if entry.get("partition") == "random" else []
         variants += [f"l2={spell(entry['l2'])}"] if "l2" in entry else []
+        variants += _unusual(mechanism, accountant, spec)
         end = f"{'sigma' if by_sigma else 'eps'}={spell(float(budget))}"
         yield "-".join([entry["defense"], *variants, accountant, end]), mechanism, changes
+
+
+def accountants(entry: Json) -> list[str]:
+    """The accountants of an entry, one or several; none for a defense without noise."""
+    named = entry.get("accountant", [])
+    return named if isinstance(named, list) else [named]
+
+
+def _unusual(mechanism: Json, accountant: str, spec: Json) -> list[str]:
+    """``key=value`` for what is not as in the rest of the study, so that no two trainings share a name.
+
+    Usual are C = 1, the study's δ, its source of σ under rdp (where σ is not given), and the accountant's own sampler.
+    """
+    usual = {
+        "clip_norm": 1.0,
+        "delta": spec.get("delta"),
+        "rdp_sigma": _rdp_sigma({}, spec) if accountant == "rdp" else None,
+        "sampler": _own_sampler(accountant, mechanism["unit"]),
+    }
+    return [
+        f"{key}={mechanism[key] if isinstance(mechanism[key], str) else spell(mechanism[key])}"
+        for key, value in usual.items()
+        if mechanism[key] != value
+    ]
+
+
+def _own_sampler(accountant: str, unit: str) -> str:
+    """The first of the accountant's samplers that draws such units, else the first."""
+    samplers = ACCOUNTANTS[accountant].samplers
+    return "class_poisson" if unit in GROUPS and "class_poisson" in samplers else samplers[0]
 
 
 def _rdp_sigma(entry: Json, spec: Json) -> str:
@@ -73,12 +130,12 @@ def _rdp_sigma(entry: Json, spec: Json) -> str:
 
 def _mechanism(entry: Json, accountant: str, spec: Json) -> Json:
     vmf = entry["defense"] == "vmf"
-    grouped = entry["defense"] in GROUPED
+    unit = entry.get("unit", entry["defense"] if entry["defense"] in GROUPS else "example")
     own = {"kappa": None} if vmf else {}
     own |= {"k_sub": entry["k_sub"], "partition": entry.get("partition", "kmeans")} if "k_sub" in entry else {}
     return {
-        "sampler": entry.get("sampler") or ACCOUNTANTS[accountant].samplers[0],
-        "unit": entry.get("unit", entry["defense"] if grouped else "example"),
+        "sampler": entry.get("sampler") or _own_sampler(accountant, unit),
+        "unit": unit,
         "bound": entry.get("bound", "normalise" if vmf else "clip"),
         "clip_norm": float(entry.get("clip_norm", 1.0)),
         "noise": "vmf" if vmf else "gaussian",

@@ -14,6 +14,7 @@ from pathlib import Path
 from dp_leakage.attacks import ATTACKS, PICTURING
 from dp_leakage.config import Json, merged
 from dp_leakage.data import SOURCES, resolve
+from dp_leakage.data.trees import content_of
 from dp_leakage.defenses import expanded
 from dp_leakage.errors import UserError, nearest
 from dp_leakage.figures import COMMON, FIGURES, FigureKind
@@ -32,6 +33,7 @@ REGISTRIES = ("dp_leakage.attacks", "dp_leakage.data", "dp_leakage.figures")
 # σ is solved in the training job, but an accountant's edit must not retrain what keeps its σ: `measure` checks that.
 ACCOUNTING = ("dp_leakage.privacy.calibration",)
 DESIGNS = 2  # in which an audit states a bound: one run, and trials
+TEMPLATE = Path(__file__).parent / "report" / "template.html"  # no code, but what the page says
 MAX_ARGUMENT = 100_000  # bytes; Linux allows 131,072 for one argument of a command
 
 
@@ -275,12 +277,26 @@ class Study:
             "study": self.name,
             "dataset": dataset,
             "source": source,
+            "content": self._content(dataset, source),
             "roles": spec["roles"],
             "stratified": spec.get("stratified", False),
             "official_split": spec.get("official_split", False),
             "seed": derived_seed(self.spec["seed"], dataset, "split"),
             "code": _code("prepare", f"dp_leakage.data.sources.{SOURCES[source['source']].module}"),
         }
+
+    def _content(self, dataset: str, source: Json) -> str | None:
+        """Digest of the user's own file or folder, so that an edit reaches what is made of it; None for other sources.
+
+        Raises:
+            UserError: there is none.
+        """
+        if "path" not in source:
+            return None
+        try:
+            return self._remembered("content", dataset, lambda: content_of(Path(source["path"]).expanduser()))
+        except UserError as error:
+            raise UserError(f"study {self.target}: key 'datasets.{dataset}.source.path': {error}") from None
 
     def project_settings(self, dataset: str) -> Json:
         """Of step ``project``."""
@@ -463,10 +479,16 @@ class Study:
                 "spec": {k: v for k, v in self.spec.items() if k != "scales"},
                 "figures": {figure: identity(self.figure_settings(figure)) for figure in self.spec["figures"]},
                 "cells": [[key, identity(self.measure_settings(cell))] for key, cell in self.cells.items()],
+                "data": [[dataset, self.data_identity(dataset)] for dataset in self.spec["datasets"]],
+                "scores": [self._part(cell, attack)[1] for cell, attack in self._exposed()],
+                "words": identity({"template": TEMPLATE.read_text(encoding="utf-8"), "captions": self._captions()}),
                 "code": _code("report"),
             },
             "defenses",
         )
+
+    def _captions(self) -> Json:
+        return {figure: self._figure_kind(figure).caption for figure in self.spec["figures"]}
 
     def figure_inputs(self, figure: str) -> list[Path]:
         """Inputs of a figure, in the order of its settings."""
@@ -475,8 +497,11 @@ class Study:
 
     def exposed_scores(self) -> list[Path]:
         """Membership scores of the undefended models: whom they single out is in the report."""
+        return [self.scores(cell.dataset, cell.model, cell.defense, attack) for cell, attack in self._exposed()]
+
+    def _exposed(self) -> list[tuple[Cell, str]]:
         return [
-            self.scores(cell.dataset, cell.model, cell.defense, attack)
+            (cell, attack)
             for cell in self.cells.values()
             for attack in cell.parts
             if cell.defense == "none" and attack in ATTACKS and ATTACKS[attack].family == "membership"

@@ -56,7 +56,9 @@ def test_inside_says_whether_the_print_lies_in_our_interval(paper: pd.DataFrame,
     rows = drawn_numbers(metric_rows(chosen(paper, {}), "accuracy_loss"), printed)
     compared = rows[rows["published"].notna()]
     assert len(compared) == 88  # tables 5 and 7
-    expected = (compared["low"] <= compared["published"]) & (compared["published"] <= compared["high"])
+    # The tables' losses have two digits: .93 is anything from .925 to .935.
+    near = (compared["low"] - 0.005, compared["high"] + 0.005)
+    expected = (near[0] <= compared["published"]) & (compared["published"] <= near[1])
     assert compared["inside"].astype(bool).tolist() == expected.tolist()
     assert expected.any()
     assert not expected.all()

@@ -1,5 +1,6 @@
 """What a cell reports about itself."""
 
+from dataclasses import replace
 from time import perf_counter
 
 import numpy as np
@@ -89,6 +90,39 @@ def test_groups_that_are_not_drawn_as_groups_have_no_row(sampler, unit):
     assert epsilon_report(Mechanism(sampler, unit, noise_multiplier=1.0), **RUN) == []
     with pytest.raises(UserError, match=f"unit: '{unit}' cannot be accounted for"):
         check_mechanism("pld", Mechanism(sampler, unit, noise_multiplier=1.0))
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "accountant", "sampling", "others"),
+    [
+        # Noise of composition over shuffled epochs, but Poisson batches.
+        (Mechanism("poisson"), "naive", "hypothetical_shuffle", {"rdp", "pld"}),
+        (Mechanism("poisson"), "gdp", "hypothetical_shuffle", {"rdp", "pld"}),
+        # The authors of jayaraman2019 shuffle for all; hypothetical rows are there anyway.
+        (Mechanism("shuffle"), "rdp", "hypothetical_poisson", {"naive", "advanced", "zcdp", "gdp", "pld"}),
+        (Mechanism("wor"), "pld", "hypothetical_poisson", {"rdp"}),
+        # Classes in batches of records: nobody accounts for those.
+        (Mechanism("poisson", "class"), "rdp", "as_trained", set()),
+    ],
+)
+def test_a_nominal_accountant_that_assumes_something_else_is_heard_but_proves_nothing(
+    mechanism, accountant, sampling, others
+):
+    mechanism = replace(mechanism, noise_multiplier=2.0)
+    report = epsilon_report(mechanism, accountant=accountant, **RUN)
+    assert report[0].accountant == accountant
+    assert report[0].sampling == sampling
+    assert report[0].note
+    own = [row for row in report if row.accountant == accountant]
+    assert not any(row.valid for row in own)
+    # Independently: ε of the noise under the accountant's own sampler, whatever the training's.
+    assert own[0].epsilon == epsilon_spent(accountant, noise_multiplier=2.0, **RUN)
+    assert {row.accountant for row in report} - {accountant} == others
+
+
+def test_a_nominal_accountant_of_other_noise_is_refused():
+    with pytest.raises(UserError, match="'vmf_rdp' accounts for vmf noise"):
+        epsilon_report(Mechanism("shuffle", noise_multiplier=1.0), accountant="vmf_rdp", **RUN)
 
 
 @pytest.mark.parametrize(("block", "unit", "blocks"), [("whole", "example", [5000]), ("row", "example", [401] * 120)])

@@ -5,22 +5,19 @@ import sys
 from pathlib import Path
 
 import yaml
+from snakemake.utils import update_config
 
 from dp_leakage.attacks import ATTACKS, PICTURING
 from dp_leakage.errors import UserError
 from dp_leakage.identity import canonical
 from dp_leakage.resources import attack_minutes, has_gpu, memory_mb, training_minutes
 from dp_leakage.study import pictures
-from dp_leakage.study_file import load_studies
+from dp_leakage.study_file import QUOTING, load_studies, typed
 from dp_leakage.training.launcher import ENVIRONMENT
 
 WORKFLOW = Path(workflow.basedir) / "workflow"
 # One thread per job, one job per core; and an allocator that keeps its pages between training steps.
 os.environ.update(ENVIRONMENT)
-# Snakemake's default, at most 100 starts a second, sets a timer at each of them that wakes the scheduler every second for
-# the rest of the run: after 500 jobs a fifth of a core (measured, 9.27). No limit sets none.
-if workflow.scheduling_settings:  # none while linting
-    workflow.scheduling_settings.max_jobs_per_timespan = None
 # How a job runs, not what it computes: so in the environment, where a change reruns nothing.
 os.environ.update(
     DP_LEAKAGE_DEVICE=str(config.get("device", "auto")),
@@ -29,22 +26,30 @@ os.environ.update(
 )
 
 
-def _studies():
-    schemas = {
-        name: yaml.safe_load((WORKFLOW / "schemas" / f"{name}.schema.yaml").read_text())
-        for name in ("config", "study")
-    }
+def or_stop(made):
+    """What a function makes; where it complains to the user, the sentence and the end of the run.
+
+    Not an exception: Snakemake would wrap the sentence in a traceback.
+    """
     try:
-        return load_studies(
-            config, sorted((WORKFLOW / "studies").glob("*.yaml")), schemas
-        )
+        return made()
     except UserError as error:
-        # Not an exception: Snakemake would wrap the sentence in a traceback.
         print(f"error: {error}", file=sys.stderr, flush=True)
         os._exit(1)
 
 
-STUDIES = _studies()
+def _studies():
+    # Snakemake reads every number on the command line as text.
+    given = workflow.config_settings.config or {}
+    update_config(config, {key: typed(given[key]) for key in QUOTING if key in given})
+    schemas = {
+        name: yaml.safe_load((WORKFLOW / "schemas" / f"{name}.schema.yaml").read_text())
+        for name in ("config", "study")
+    }
+    return load_studies(config, sorted((WORKFLOW / "studies").glob("*.yaml")), schemas)
+
+
+STUDIES = or_stop(_studies)
 
 
 wildcard_constraints:
@@ -68,7 +73,9 @@ def attacks_that(picture):
 
 def settings_of(step):
     """A params function: the step's settings for a job's wildcards, as JSON (Snakemake compares params by value)."""
-    return lambda wildcards: canonical(step(STUDIES[wildcards.study], wildcards))
+    return lambda wildcards: or_stop(
+        lambda: canonical(step(STUDIES[wildcards.study], wildcards))
+    )
 
 
 def cell_of(study, wildcards):
@@ -158,19 +165,16 @@ def cell_parts(wildcards):
 
 
 def own_files(wildcards):
-    """The user's own file, so that an edit to it reruns what depends on it."""
+    """The user's own file. Its content is in the settings, so its age does not count: a touched file is the same."""
     source = STUDIES[wildcards.study].source(wildcards.dataset)
-    return (
-        [source["path"]] if "path" in source and Path(source["path"]).is_file() else []
-    )
+    own = "path" in source and Path(source["path"]).is_file()
+    return [ancient(source["path"])] if own else []
 
 
-def published_option(study):
-    return (
-        f"--published '{WORKFLOW / 'published' / study.spec['published']}'"
-        if "published" in study.spec
-        else ""
-    )
+def published_file(study):
+    """The paper's printed numbers, an input of every figure; none where the study has no paper."""
+    name = study.spec.get("published")
+    return [Path("workflow", "published", name)] if name else []
 
 
 def everything_of(study):

@@ -23,6 +23,7 @@ for _study in STUDIES.values():
                 metrics=lambda wildcards, study=_study, figure=_figure: study.figure_inputs(
                     figure
                 ),
+                published=published_file(_study),
             output:
                 **_study.figure_files(_figure),
             log:
@@ -38,10 +39,12 @@ for _study in STUDIES.values():
                 mem_mb=lambda wildcards, attempt: 2000 * attempt,
                 runtime=lambda wildcards, attempt: 5 * attempt,
             params:
-                settings=lambda wildcards, study=_study, figure=_figure: canonical(
-                    study.figure_settings(figure)
+                settings=lambda wildcards, study=_study, figure=_figure: or_stop(
+                    lambda: canonical(study.figure_settings(figure))
                 ),
-                published=published_option(_study),
+                published=lambda wildcards, input: (
+                    f"--published {input.published}" if input.published else ""
+                ),
             message:
                 f"Draw {_figure} of {_study.name}"
             shell:
@@ -76,7 +79,9 @@ for _study in STUDIES.values():
             mem_mb=lambda wildcards, attempt: 2000 * attempt,
             runtime=lambda wildcards, attempt: 5 * attempt,
         params:
-            settings=lambda wildcards, study=_study: canonical(study.report_settings()),
+            settings=lambda wildcards, study=_study: or_stop(
+                lambda: canonical(study.report_settings())
+            ),
             figures=_study.root / "figures",
             benchmarks=_study.root / "benchmarks",
         message:

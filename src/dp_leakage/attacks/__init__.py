@@ -10,6 +10,8 @@ for all cells that share the models. ``settings`` are the entry's defaults with 
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from dp_leakage.kinds import COUNT, FLAG, NOTHING, Kind, choice, either, listed, number, whole
+
 PICTURING = ("inversion", "reconstruction")  # families whose scores come with pictures
 
 
@@ -21,13 +23,15 @@ class Attack:
         module: dotted name of the module that defines ``score`` (and ``fit``).
         family: what the attack finds out.
         needs: the auxiliary models that ``fit`` learns from; None where there is no ``fit``.
-        settings: every setting that the attack knows, with its default.
+        settings: every setting that the attack knows, with its default; `SETTINGS` says what each may hold.
+        roles: the data set's roles whose records it uses beside the target's.
     """
 
     module: str
     family: Literal["membership", "attribute", "inversion", "reconstruction"]
     needs: Literal["shadow", "reference"] | None = None
     settings: dict[str, Any] = field(default_factory=dict)
+    roles: tuple[str, ...] = ()
 
 
 MEMBERSHIP = "dp_leakage.attacks.membership"
@@ -40,22 +44,50 @@ LIRA = {"online": False, "variance": "fixed", "queries": 1, "alpha": 0.25}
 RMIA = {"online": False, "a": "auto", "gamma": 1.0, "queries": 1, "alpha": 0.25}
 TREES = {"rounds": 100, "leaves": 15, "learning_rate": 0.1, "alpha": 0.25}
 DECODER = {
-    "auxiliary": "shadow_pool", "train_records": None, "test_records": 1000, "epochs": 20, "batch_size": 100,
+    "train_records": None, "test_records": 1000, "epochs": 20, "batch_size": 100,
     "learning_rate": 1e-3, "width": 32, "spread": 1.0, "shown": 8,
 }  # fmt: skip
 
+POPULATION = ("reference_pool",)
+
+# Setting → what it may hold, in every attack that has a setting of that name.
+SETTINGS: dict[str, Kind] = {
+    "a": either(choice("auto"), number(least=0, most=1)),
+    "alpha": number(above=0, below=1),
+    "batch_size": COUNT,
+    "candidates": choice("quartiles", "distinct_quartiles"),
+    "epochs": COUNT,
+    "features": COUNT,
+    "gamma": number(above=0),
+    "hidden": listed(COUNT),
+    "initialisation": choice("torch", "glorot"),
+    "learning_rate": number(above=0),
+    "leaves": whole(2),
+    "online": FLAG,
+    "per_class": FLAG,
+    "probability_floor": number(least=0, below=1),
+    "queries": whole(1, 18),
+    "rounds": COUNT,
+    "shown": COUNT,
+    "spread": number(above=0),
+    "test_records": COUNT,
+    "train_records": either(NOTHING, COUNT),
+    "variance": choice("fixed", "per_record"),
+    "width": COUNT,
+}
+
 ATTACKS = {
     "yeom": Attack(f"{MEMBERSHIP}.yeom", "membership", None, {"probability_floor": 0.0}),
-    "shokri": Attack(f"{MEMBERSHIP}.shokri", "membership", "shadow", SHOKRI),
+    "shokri": Attack(f"{MEMBERSHIP}.shokri", "membership", "shadow", SHOKRI, ("shadow_pool",)),
     "lira": Attack(f"{MEMBERSHIP}.lira", "membership", "reference", LIRA),
     "lira_online": Attack(f"{MEMBERSHIP}.lira", "membership", "reference", LIRA | {"online": True}),
-    "rmia": Attack(f"{MEMBERSHIP}.rmia", "membership", "reference", RMIA),
-    "rmia_online": Attack(f"{MEMBERSHIP}.rmia", "membership", "reference", RMIA | {"online": True}),
-    "attack_p": Attack(f"{MEMBERSHIP}.attack_p", "membership", None, {"alpha": 0.25}),
+    "rmia": Attack(f"{MEMBERSHIP}.rmia", "membership", "reference", RMIA, POPULATION),
+    "rmia_online": Attack(f"{MEMBERSHIP}.rmia", "membership", "reference", RMIA | {"online": True}, POPULATION),
+    "attack_p": Attack(f"{MEMBERSHIP}.attack_p", "membership", None, {"alpha": 0.25}, POPULATION),
     "attack_r": Attack(f"{MEMBERSHIP}.attack_r", "membership", "reference", {"queries": 1, "alpha": 0.25}),
-    "quantile_regression": Attack(f"{MEMBERSHIP}.quantile_regression", "membership", None, TREES),
+    "quantile_regression": Attack(f"{MEMBERSHIP}.quantile_regression", "membership", None, TREES, POPULATION),
     "yeom_attribute": Attack(
         "dp_leakage.attacks.attribute", "attribute", None, {"features": 5, "candidates": "quartiles"}
     ),
-    "decoder": Attack("dp_leakage.attacks.inversion.decoder", "inversion", None, DECODER),
+    "decoder": Attack("dp_leakage.attacks.inversion.decoder", "inversion", None, DECODER, ("shadow_pool",)),
 }

@@ -5,48 +5,24 @@ and one line here. Importing this package is cheap, since the Snakefile does it:
 when it loads.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from dp_leakage.errors import UserError, nearest
+from dp_leakage.kinds import COUNT, FLAG, SEED, TEXT, TEXTS, Kind, choice, listed
 
 if TYPE_CHECKING:
     from dp_leakage.data.raw import Raw
 
 
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and value != ""
-
-
-class Kind(NamedTuple):
-    """What a key of a data set's spec may hold: a test, and the words that say it."""
-
-    holds: Callable[[object], bool]
-    words: str
-
-
-COUNT = Kind(_is_count, "a whole number from 1 on")
-SEED = Kind(lambda v: v == 0 or _is_count(v), "a whole number from 0 on")
-FLAG = Kind(lambda v: isinstance(v, bool), "true or false")
-TEXT = Kind(_is_text, "a text")
-SHAPE = Kind(
-    lambda v: isinstance(v, list | tuple) and len(v) == 2 and all(map(_is_count, v)),
-    "[height, width] in pixels",
-)
-COLUMNS = Kind(lambda v: isinstance(v, list | tuple) and all(map(_is_text, v)), "a list of column names")
-PLACES = Kind(
-    lambda v: isinstance(v, list | tuple) and all(v_ == 0 or _is_count(v_) for v_ in v),
-    "a list of column numbers, from 0 on",
-)
-CHANNELS = Kind(lambda v: v in (1, 3) and _is_count(v), "1 (grey) or 3 (colour)")
-LAYOUT = Kind(lambda v: v in ("nchw", "nhwc"), "nchw or nhwc")
-MISSING = Kind(lambda v: v in ("refuse", "impute"), "refuse or impute")
+SHAPE = Kind(listed(COUNT, 2).holds, "[height, width] in pixels")
+COLUMNS = Kind(TEXTS.holds, "a list of column names")
+PLACES = Kind(listed(SEED).holds, "a list of column numbers, from 0 on")
+CHANNELS = Kind(choice(1, 3).holds, "1 (grey) or 3 (colour)")
+LAYOUT = choice("nchw", "nhwc")
+MISSING = choice("refuse", "impute")
 
 _IMAGES = {"size": SHAPE, "channels": CHANNELS, "min_per_class": COUNT, "per_class": COUNT, "seed": SEED}
 _TABLE = {
@@ -142,7 +118,7 @@ def load(spec: Mapping[str, object], data_dir: Path) -> "Raw":
 
 
 def _own_source(path: object) -> str:
-    if not _is_text(path):
+    if not TEXT.holds(path):
         raise UserError(f"path: {path!r} is not valid; it must name a file or a folder")
     place = Path(path).expanduser()
     if place.is_dir():

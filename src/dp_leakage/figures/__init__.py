@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from dp_leakage.errors import UserError, nearest
+from dp_leakage.kinds import FLAG, NOTHING, TEXT, TEXTS, Kind, choice, either, listed, number, whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,7 +30,8 @@ class FigureKind:
     Attributes:
         module: import path of the module that has ``draw``.
         caption: what is shown and how to read it, for the report.
-        settings: the kind's own settings with their defaults; ``COMMON`` settings come on top.
+        settings: the kind's own settings with their defaults; ``COMMON`` settings come on top. `SETTINGS` says what
+            each may hold.
         needs: what the first argument of ``draw`` holds: ``metrics`` (metrics.parquet of the cells), ``training``
             (training.parquet of the cells), ``scores`` (score files of the membership attacks, with a column
             ``attack``) or ``timing`` (how long epochs take), each with the cell's columns beside; or ``images``: a list
@@ -46,6 +48,34 @@ LAYERS = ("conv1", "maxpool1", "conv2", "maxpool2", "conv3", "maxpool3", "dense"
 
 # Every kind has these: which cells (None: all; a name or a list of names), a title, footnotes of the study's own.
 COMMON: Mapping[str, Any] = {"dataset": None, "model": None, "unit": None, "title": None, "notes": ()}
+
+_NAMES = either(NOTHING, TEXT, TEXTS)
+# Setting → what it may hold, in every kind that has a setting of that name; KIND.SETTING where one kind differs.
+SETTINGS: dict[str, Kind] = {
+    "attack": either(NOTHING, TEXT),
+    "attacks": TEXTS,
+    "best": FLAG,
+    "best_of": TEXTS,
+    "counting": choice("mean", "all_runs"),
+    "dataset": _NAMES,
+    "defense": _NAMES,
+    "definition": choice("gap", "released"),
+    "exposed_by": either(NOTHING, TEXT),
+    "fpr": listed(number(above=0, below=1)),
+    "image": whole(0),
+    "layer": TEXT,
+    "layers": TEXTS,
+    "metric": choice("accuracy_loss", "test_accuracy", "train_accuracy", "leakage"),
+    "metrics": TEXTS,
+    "model": _NAMES,
+    "neighbours": either(NOTHING, choice("add_remove", "zero_out", "replace_one")),
+    "normalised": FLAG,
+    "notes": either(TEXT, TEXTS),
+    "roc.attack": _NAMES,
+    "title": either(NOTHING, TEXT),
+    "unit": _NAMES,
+    "y_max": either(NOTHING, number(above=0)),
+}
 
 FIGURES: dict[str, FigureKind] = {
     "accuracy_loss": FigureKind(

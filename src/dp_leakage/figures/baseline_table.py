@@ -6,7 +6,7 @@ import pandas as pd
 
 from dp_leakage.figures.frames import chosen, drawn_numbers, is_private, metric_rows, series_of
 from dp_leakage.figures.notes import own_notes
-from dp_leakage.figures.numbers import interval, printed
+from dp_leakage.figures.numbers import PRINTED, interval, printed
 from dp_leakage.figures.style import look, name, styled
 from dp_leakage.figures.table import Table, draw_tables
 
@@ -36,7 +36,7 @@ def draw(
         lines.append([name(dataset), name(model), label, *texts])
     notes = ["Fraction right after the last epoch [95 % interval]."]
     if has_print:
-        notes.append("Print: the paper's number; ✓ inside our interval, ✗ not.")
+        notes.append(PRINTED)
     table = Table("Accuracy without differential privacy", heads, lines, left=3)
     return draw_tables([table], [*notes, *own_notes(settings)], settings.get("title")), rows
 

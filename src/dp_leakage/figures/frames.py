@@ -8,6 +8,7 @@ Figures draw the rows of repeat "all".
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -121,8 +122,9 @@ def drawn_numbers(
 def with_published(frame: pd.DataFrame, published: pd.DataFrame | None, any_size: bool = False) -> pd.DataFrame:
     """Adds ``published`` (NaN where nothing is printed) and ``inside``: does it lie in [low, high] (empty likewise).
 
-    A print is joined only to cells with as many members as the paper's: a reduced run is not compared. With
-    ``any_size`` it is joined to cells of any size, and ``inside`` stays empty where the sizes differ.
+    A print stands for every value that rounds to it, so it is inside where one of those is. It is joined only to cells
+    with as many members as the paper's: a reduced run is not compared. With ``any_size`` it is joined to cells of any
+    size, and ``inside`` stays empty where the sizes differ.
     """
     prints: dict[tuple[str, ...], tuple[float, str]] = {}
     if published is not None and len(published):
@@ -135,8 +137,21 @@ def with_published(frame: pd.DataFrame, published: pd.DataFrame | None, any_size
     same_size = pd.Series([size == _key(own) for (_, size), own in sizes], index=frame.index, dtype=bool)
     printed = pd.Series([value for value, _ in joined], index=frame.index, dtype="float64")
     printed = printed if any_size else printed.where(same_size)
-    inside = ((frame["low"] <= printed) & (printed <= frame["high"])).astype("boolean")
+    reach = printed.map(half_unit)
+    inside = ((frame["low"] <= printed + reach) & (printed - reach <= frame["high"])).astype("boolean")
     return frame.assign(published=printed, inside=inside.where(same_size & printed.notna()))
+
+
+def half_unit(printed: float) -> float:
+    """Half a unit of a print's last digit; fractions are printed with two digits at least, and lose the zeros.
+
+    >>> half_unit(0.9), half_unit(0.165), half_unit(52.9)
+    (0.005, 0.0005, 0.05)
+    """
+    if not isfinite(printed):
+        return 0.0
+    digits = len(f"{printed:.6f}".rstrip("0").partition(".")[2])
+    return 0.5 * 10 ** -max(digits, 2 if abs(printed) < 1 else 0)
 
 
 def _rows(frame: pd.DataFrame) -> Iterator[tuple[Any, ...]]:

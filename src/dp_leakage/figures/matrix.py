@@ -39,7 +39,7 @@ def draw(
         ax.set_title(heading, loc="left", pad=4)
     notes = ["Advantage: true less false positive rate; of attribute attacks the gap in accuracy, members less others."]
     handles = [
-        Patch(facecolor=_shades()(x), edgecolor=GREY, linewidth=0.5, label=f"advantage {x:g}") for x in (0, 0.5, 1)
+        Patch(facecolor=_shades()(x), edgecolor=GREY, linewidth=0.5, label=f"advantage {x:g}") for x in (0.0, 0.5, 1.0)
     ]
     return finish(figure, handles, [*notes, *accounting_notes(frame, settings)], settings.get("title")), rows
 

@@ -14,7 +14,7 @@ from dp_leakage.figures.frames import (
     parse_setting,
 )
 from dp_leakage.figures.notes import accounting_notes
-from dp_leakage.figures.numbers import budget, count, interval, printed
+from dp_leakage.figures.numbers import PRINTED, budget, count, interval, printed
 from dp_leakage.figures.style import look, name, styled
 from dp_leakage.figures.table import Table, blocks, draw_tables
 
@@ -50,8 +50,8 @@ def draw(
     ]
     if rows["published"].notna().any():
         notes.append(
-            "Print: the paper's number; ✓ inside our interval, ✗ not. The paper does not say how it counts: it stands "
-            "at both."
+            f"{PRINTED} The paper does not say how it counts: it stands at both, but for the undefended "
+            "model, of which its authors count one run, at the mean alone."
         )
     notes += accounting_notes(frame, settings)
     return draw_tables(tables, notes, settings.get("title")), rows

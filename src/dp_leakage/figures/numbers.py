@@ -7,6 +7,8 @@ import pandas as pd
 
 from dp_leakage.figures.style import Series, look, number
 
+PRINTED = "Print: the paper's number; ✓ if our interval holds a value that rounds to it, ✗ if not."
+
 
 def fraction(value: float, digits: int = 3) -> str:
     """0.123, with a minus sign that is one and none before zero; – where there is no number."""

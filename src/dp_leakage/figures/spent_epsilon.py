@@ -40,9 +40,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 HYPOTHETICAL_NOTE = (
-    "Hollow, dashed: the ε that the same noise would give had the batches been Poisson samples. They were not: this is "
-    "not what was spent."
+    "Hollow, dashed: the ε that the same noise would give had the batches been drawn as the accountant assumes. They "
+    "were not: this is not what was spent."
 )
+DRAWN = {"shuffle": "shuffled", "poisson": "Poisson", "wor": "of fixed size", "class_poisson": "of classes"}
 INVALID_NOTE = "Crosses: a printed formula outside the conditions under which it holds; it promises nothing there."
 
 
@@ -63,6 +64,7 @@ def draw(
         neighbours=[s.get("neighbours", "") for s in said],
         valid=[s.get("valid", "true") == "true" for s in said],
         hypothetical=[is_hypothetical(s) for s in said],
+        batches=[s["sampling"].removeprefix("hypothetical_") if is_hypothetical(s) else "" for s in said],
     )
     if settings["neighbours"] is None:
         claimed = measured["accountant"].map(claimed_relation)
@@ -70,9 +72,9 @@ def draw(
     if measured["value"].isna().all():
         raise UserError("figure of kind 'spent_epsilon': no accountant found an ε for these cells")
     found = measured[measured["value"].notna()]
-    rows = drawn_numbers(found, published, extra=["judge", "neighbours", "valid", "hypothetical"])
+    rows = drawn_numbers(found, published, extra=["judge", "neighbours", "valid", "hypothetical", "batches"])
     rows = rows.assign(claimed_by=[look(series).label for series in series_of(rows)])
-    return _draw(rows, settings), rows.drop(columns="claimed_by")
+    return _draw(rows, settings), rows.drop(columns=["claimed_by", "batches"])
 
 
 def _draw(rows: pd.DataFrame, settings: dict[str, Any]) -> "Figure":
@@ -98,8 +100,8 @@ def _draw(rows: pd.DataFrame, settings: dict[str, Any]) -> "Figure":
         beyond, _ = log_axis(ax, "y", shown["measured"], infinite=infinite)
         ax.set_title(f"claimed by {heading}" if same else heading, loc="left")
         ax.axline((EPSILON_RANGE[0],) * 2, (EPSILON_RANGE[1],) * 2, color=GREY, linewidth=0.9, zorder=1)
-        for key, line in part.groupby(["judge", "neighbours", "hypothetical"]):
-            _line(ax, line.sort_values("epsilon"), _look(*key), beyond, hypothetical=key[2])
+        for key, line in part.groupby(["judge", "neighbours", "batches"]):
+            _line(ax, line.sort_values("epsilon"), _look(*key), beyond, hypothetical=bool(key[2]))
         if number + shape[1] >= len(parts):
             ax.set_xlabel("claimed ε")
             ax.tick_params(labelbottom=True)
@@ -119,19 +121,19 @@ def _line(ax: "Axes", line: pd.DataFrame, style: Look, beyond: float, *, hypothe
     ax.plot(line.loc[invalid, "epsilon"], y[invalid], "x", zorder=4, **cross)
 
 
-def _look(judge: str, neighbours: str, hypothetical: bool) -> Look:
-    """The accountant's own look, with what it assumes in the label; dashed where the batches are hypothetical."""
+def _look(judge: str, neighbours: str, batches: str) -> Look:
+    """The accountant's own look, with what it assumes in the label; dashed where the batches were not such."""
     own = look(Series("gaussian", judge))
     label = f"{name(judge)} ({name(neighbours)})" if neighbours else name(judge)
-    if not hypothetical:
+    if not batches:
         return Look(label, own.color, own.marker, own.dashes)
-    return Look(f"{label}, if Poisson", own.color, own.marker, (3, 2))
+    return Look(f"{label}, if {DRAWN.get(batches, batches)}", own.color, own.marker, (3, 2))
 
 
 def _legend(rows: pd.DataFrame) -> "list[Artist]":
     from matplotlib.lines import Line2D
 
-    keys = {tuple(key) for key in rows[["judge", "neighbours", "hypothetical"]].itertuples(index=False)}
+    keys = {tuple(key) for key in rows[["judge", "neighbours", "batches"]].itertuples(index=False)}
     entries = [
         sample(_look(*key), **({"markerfacecolor": "white"} if key[2] else {}))
         for key in sorted(keys, key=lambda key: (key[2], order(Series("gaussian", key[0])), key))

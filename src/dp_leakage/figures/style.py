@@ -66,7 +66,7 @@ LOOKS: dict[tuple[str, str], Look] = {
     ("l2", ""): Look("ℓ2 penalty", "#555555", "P"),
     ("dropout", ""): Look("dropout", "#808080", "X"),
     ("l2_dropout", ""): Look("ℓ2 and dropout", "#808080", "h"),
-    ("normalise", ""): Look("normalised, no noise", "#a0522d", "2"),
+    ("normalise", ""): Look("normalised, no noise", "#a0522d", (4, 1, 45)),
     ("gaussian", "naive"): Look("naive composition", "#d55e00", "s", (1, 1.2)),
     ("gaussian", "advanced"): Look("advanced composition", "#e69f00", "D", (5, 1.2, 1, 1.2)),
     ("gaussian", "zcdp"): Look("zCDP", "#009e73", "^", (4, 1.5)),

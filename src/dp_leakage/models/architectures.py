@@ -1,9 +1,10 @@
 """The models that a study can name: each builder returns a tuple of layers. A new one is a function and a line."""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from dp_leakage.errors import UserError, nearest
+from dp_leakage.kinds import ANY, COUNT, choice, listed
 from dp_leakage.models.layers import (
     Conv2d,
     Dropout,
@@ -21,6 +22,8 @@ from dp_leakage.models.layers import (
 
 ACTIVATIONS: dict[str, type[Layer]] = {"relu": ReLU, "tanh": Tanh, "sigmoid": Sigmoid, "silu": SiLU}
 Shape = tuple[int, ...]
+# What a setting of an architecture may hold, by its annotation there; a text names an activation.
+KINDS = {int: COUNT, Sequence[int]: listed(COUNT), tuple[int, int]: listed(COUNT, 2), str: choice(*ACTIVATIONS)}
 
 
 def build(name: str, input_shape: Shape, n_classes: int, *, dropout: float = 0.0, **settings: object) -> Layers:
@@ -36,17 +39,28 @@ def build(name: str, input_shape: Shape, n_classes: int, *, dropout: float = 0.0
     Raises:
         UserError: unknown name or setting, or an input that the architecture cannot take.
     """
-    if name not in ARCHITECTURES:
-        raise UserError(f"architecture {name!r} is unknown; {nearest(name, ARCHITECTURES)}")
+    check_settings(name, settings)
     if not 0 <= dropout < 1:
         raise UserError(f"dropout {dropout} is not a probability in [0, 1)")
-    builder = ARCHITECTURES[name]
-    valid = list(inspect.signature(builder).parameters)[3:]
-    for key in settings:
-        if key not in valid:
-            raise UserError(f"architecture {name!r} has no setting {key!r}; {nearest(key, valid)}")
-    layers = builder(tuple(input_shape), n_classes, dropout, **settings)
+    layers = ARCHITECTURES[name](tuple(input_shape), n_classes, dropout, **settings)
     return tuple(layer for layer in layers if layer != Dropout(0.0))
+
+
+def check_settings(name: str, settings: Mapping[str, object]) -> None:
+    """Refuse settings that the architecture ``name`` does not have or cannot be built with; builds nothing.
+
+    Raises:
+        UserError: unknown name or setting, or a value of another kind than the setting's annotation says.
+    """
+    if name not in ARCHITECTURES:
+        raise UserError(f"architecture {name!r} is unknown; {nearest(name, ARCHITECTURES)}")
+    known = dict(list(inspect.signature(ARCHITECTURES[name]).parameters.items())[3:])
+    for key, value in settings.items():
+        if key not in known:
+            raise UserError(f"architecture {name!r} has no setting {key!r}; {nearest(key, known)}")
+        kind = KINDS.get(known[key].annotation, ANY)
+        if not kind.holds(value):
+            raise UserError(f"architecture {name!r}: setting {key!r} is {value!r}; {kind.valid(value)}")
 
 
 def softmax_regression(shape: Shape, n_classes: int, dropout: float) -> Layers:
@@ -67,7 +81,7 @@ def lenet(
     shape: Shape,
     n_classes: int,
     dropout: float,
-    channels: Sequence[int] = (6, 16),
+    channels: tuple[int, int] = (6, 16),
     dense: Sequence[int] = (120, 84),
     activation: str = "relu",
 ) -> Layers:
@@ -98,7 +112,7 @@ def cnn_small(
     shape: Shape,
     n_classes: int,
     dropout: float,
-    channels: Sequence[int] = (16, 32),
+    channels: tuple[int, int] = (16, 32),
     dense: int = 128,
     activation: str = "relu",
 ) -> Layers:
@@ -117,12 +131,6 @@ ARCHITECTURES: dict[str, Callable[..., Layers]] = {
 }
 
 
-def _activation(name: str) -> Layer:
-    if name not in ACTIVATIONS:
-        raise UserError(f"activation {name!r} is unknown; {nearest(name, ACTIVATIONS)}")
-    return ACTIVATIONS[name]()
-
-
 def _flatten(shape: Shape) -> tuple[Layers, int]:
     layers = (Flatten(),) if len(shape) > 1 else ()
     return layers, output_shape(layers, shape)[0]
@@ -131,7 +139,7 @@ def _flatten(shape: Shape) -> tuple[Layers, int]:
 def _dense(width: int, hidden: Sequence[int], n_classes: int, dropout: float, activation: str) -> Layers:
     layers: Layers = ()
     for outputs in hidden:
-        layers += (Linear(width, outputs), _activation(activation), Dropout(dropout))
+        layers += (Linear(width, outputs), ACTIVATIONS[activation](), Dropout(dropout))
         width = outputs
     return (*layers, Linear(width, n_classes))
 
@@ -143,7 +151,7 @@ def _block(shape: Shape, outputs: int, kernel: int, padding: int, dropout: float
     if min(output_shape((convolution,), shape)[1:]) < 2:
         raise UserError(f"images of shape {shape} are too small for a {kernel}×{kernel} convolution and pooling")
     # Pooling before the activation gives the same as after it (all are monotone but SiLU) on a quarter of the numbers.
-    return (convolution, Dropout(dropout), MaxPool2d(2), _activation(activation))
+    return (convolution, Dropout(dropout), MaxPool2d(2), ACTIVATIONS[activation]())
 
 
 def _finish(

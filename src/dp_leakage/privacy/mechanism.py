@@ -3,11 +3,16 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from dp_leakage.errors import UserError
+
 Sampler = Literal["shuffle", "poisson", "wor", "class_poisson"]
 Unit = Literal["example", "batch", "class", "subclass"]
 Bound = Literal["clip", "normalise"]
 Noise = Literal["gaussian", "vmf", "none"]
 Block = Literal["whole", "layer", "row", "sum"]
+GROUPS = ("class", "subclass")  # units that hold many records
+# (unit, bound, noise) that Opacus can carry out.
+OPACUS = (("example", "clip", "gaussian"), ("example", "clip", "none"))
 
 
 @dataclass(frozen=True)
@@ -38,3 +43,27 @@ class Mechanism:
     block: Block = "whole"
     noise_multiplier: float | None = None
     kappa: float | None = None
+
+
+def check_step(mechanism: Mechanism, engine: str = "ensemble") -> None:
+    """Refuse a step that the engine cannot carry out, whatever its amount of noise.
+
+    Nothing is computed and little imported, so that the workflow can ask while it builds the DAG.
+
+    Raises:
+        UserError: its parts do not go together.
+    """
+    if mechanism.sampler == "class_poisson" and mechanism.unit not in GROUPS:
+        raise UserError(
+            f"sampler 'class_poisson' draws whole (sub)classes, so unit {mechanism.unit!r} cannot be bounded; "
+            "valid units: class, subclass"
+        )
+    if not mechanism.clip_norm > 0:
+        raise UserError(f"clip_norm is {mechanism.clip_norm} but must be above 0")
+    if mechanism.noise == "vmf" and mechanism.bound != "normalise":
+        raise UserError(f"bound {mechanism.bound!r} leaves no unit vectors for noise 'vmf'; valid: normalise")
+    if engine == "opacus" and (mechanism.unit, mechanism.bound, mechanism.noise) not in OPACUS:
+        raise UserError(
+            f"engine 'opacus' cannot do unit {mechanism.unit!r}, bound {mechanism.bound!r} and noise "
+            f"{mechanism.noise!r}; valid: unit example, bound clip, noise gaussian or none"
+        )

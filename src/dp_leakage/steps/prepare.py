@@ -8,6 +8,7 @@ from dp_leakage.data import load
 from dp_leakage.data.profile import profile
 from dp_leakage.data.raw import Raw
 from dp_leakage.data.splits import split
+from dp_leakage.data.trees import content_of
 from dp_leakage.errors import UserError
 from dp_leakage.files import write_arrays
 from dp_leakage.steps import Json, log, provenance, run
@@ -16,6 +17,8 @@ from dp_leakage.steps import Json, log, provenance, run
 def main(settings: Json, prepared: Path, data_dir: Path) -> None:
     """Writes features, labels and roles; what is worth knowing of the data goes to the log and into the file."""
     raw = load(settings["source"], data_dir)
+    if settings["content"] and content_of(own := Path(settings["source"]["path"]).expanduser()) != settings["content"]:
+        raise UserError(f"{own} has changed since this run began; run the same command again")
     given = official_rows(raw, settings["source"]["source"]) if settings["official_split"] else None
     roles = split(raw.y, settings["roles"], seed=settings["seed"], stratified=settings["stratified"], given=given)
     remarks = profile(raw, roles)

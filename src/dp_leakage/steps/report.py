@@ -32,7 +32,9 @@ def main(
         title=spec["title"],
         metrics=read_metrics(metrics, [identity for _, identity in settings["cells"]]),
         figures=tuple(_figure(name, figure, figures) for name, figure in spec["figures"].items()),
-        data=tuple(_facts(name, spec, path) for name, path in zip(spec["datasets"], data, strict=True)),
+        data=tuple(
+            _facts(name, spec, path, identity) for (name, identity), path in zip(settings["data"], data, strict=True)
+        ),
         models={name: _words(model["architecture"]) for name, model in spec["models"].items()},
         attacks={name: _words(attack) for name, attack in spec["attacks"].items()},
         training={key: str(value) for key, value in spec["training"].items()},
@@ -44,7 +46,7 @@ def main(
         choices=tuple(spec.get("choices", ())),
         timings=_timings(benchmarks),
         versions={name: found for name in PACKAGES if (found := _version(name))},
-        exposed=_exposed(scores),
+        exposed=_exposed(scores, settings["scores"]),
     )
     write_text(report, render(context))
 
@@ -54,8 +56,8 @@ def _figure(name: str, figure: Json, folder: Path) -> ReportFigure:
     return ReportFigure(name, figure["kind"], png, caption=figure.get("caption", ""))
 
 
-def _facts(name: str, spec: Json, path: Path) -> DataFacts:
-    arrays, made = read_arrays(path)
+def _facts(name: str, spec: Json, path: Path, identity: str) -> DataFacts:
+    arrays, made = read_arrays(path, identity)
     source = spec["datasets"][name]["source"]
     return DataFacts(
         name=name,
@@ -68,11 +70,11 @@ def _facts(name: str, spec: Json, path: Path) -> DataFacts:
     )
 
 
-def _exposed(scores: list[Path]) -> pd.DataFrame | None:
+def _exposed(scores: list[Path], identities: list[str]) -> pd.DataFrame | None:
     """The most exposed records of the undefended models, where membership was attacked."""
     frames = []
-    for path in scores:
-        frame, made = read_table(path)
+    for path, identity in zip(scores, identities, strict=True):
+        frame, made = read_table(path, identity)
         cell = {key: made["settings"][key] for key in ("dataset", "model", "defense", "attack")}
         frames.append(most_exposed(frame).assign(**cell))
     return pd.concat(frames, ignore_index=True) if frames else None

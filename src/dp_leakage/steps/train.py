@@ -11,8 +11,8 @@ from dp_leakage.errors import UserError
 from dp_leakage.files import read_arrays, write_json, write_table, write_tensors
 from dp_leakage.identity import derived_seed, identity
 from dp_leakage.models.layers import Layers
-from dp_leakage.privacy.accounting.rules import GROUPS
 from dp_leakage.privacy.calibration import calibrated
+from dp_leakage.privacy.mechanism import GROUPS
 from dp_leakage.steps import Json, log, provenance, run
 from dp_leakage.steps._models import architecture_of, train_models
 from dp_leakage.training.blocks import block_dimensions

@@ -16,7 +16,7 @@ from dp_leakage.models.user_module import Factory, ModuleEnsemble
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.loop import History, run
-from dp_leakage.training.requests import check_data, check_mechanism
+from dp_leakage.training.requests import check_data, check_private
 from dp_leakage.training.samplers import draw_epoch
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.streams import stream
@@ -46,12 +46,7 @@ def train_module(
     """
     check_data(x, y, subsets, seeds)
     if mechanism is not None:
-        check_mechanism(mechanism, settings)
-        if (mechanism.unit, mechanism.bound, mechanism.noise) not in _SUPPORTED:
-            raise UserError(
-                f"engine 'opacus' cannot do unit {mechanism.unit!r}, bound {mechanism.bound!r} and noise "
-                f"{mechanism.noise!r}; valid: unit example, bound clip, noise gaussian or none"
-            )
+        check_private(mechanism, settings, engine="opacus")
     workers = [
         start_module(factory, x.to(device), y.to(device), rows, seed, settings, mechanism)
         for rows, seed in zip(subsets, seeds, strict=True)
@@ -61,9 +56,6 @@ def train_module(
     models = training.models()
     parameters = {name: values.cpu() for name, values in models.parameters.items()}
     return ModuleEnsemble(factory, parameters, subsets.cpu()), training.history
-
-
-_SUPPORTED = {("example", "clip", "gaussian"), ("example", "clip", "none")}
 
 
 @dataclass

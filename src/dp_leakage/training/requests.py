@@ -7,7 +7,7 @@ from torch import Tensor
 
 from dp_leakage.errors import UserError
 from dp_leakage.models.layers import Layers, output_shape
-from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.privacy.mechanism import Mechanism, check_step
 from dp_leakage.training.settings import TrainingSettings
 
 
@@ -26,7 +26,7 @@ def check_request(
     if int(y.max()) >= n_classes:
         raise UserError(f"classes run up to {int(y.max())}, but the model has 0 to {n_classes - 1}")
     if mechanism is not None:
-        check_mechanism(mechanism, settings)
+        check_private(mechanism, settings)
 
 
 def check_data(x: Tensor, y: Tensor, subsets: Tensor, seeds: Sequence[int]) -> None:
@@ -43,24 +43,15 @@ def check_data(x: Tensor, y: Tensor, subsets: Tensor, seeds: Sequence[int]) -> N
         raise UserError("the features hold NaN or infinite values; training needs finite ones")
 
 
-def check_mechanism(mechanism: Mechanism, settings: TrainingSettings) -> None:
-    """Refuse a mechanism that the trainer cannot carry out, with a UserError."""
-    if mechanism.sampler == "class_poisson" and mechanism.unit not in ("class", "subclass"):
-        raise UserError(
-            f"sampler 'class_poisson' draws whole (sub)classes, so unit {mechanism.unit!r} cannot be bounded; "
-            "valid units: class, subclass"
-        )
+def check_private(mechanism: Mechanism, settings: TrainingSettings, engine: str = "ensemble") -> None:
+    """Refuse a mechanism that the engine cannot carry out with these settings, with a UserError."""
+    check_step(mechanism, engine)
     if mechanism.sampler in ("shuffle", "wor") and settings.batch_size != int(settings.batch_size):
         raise UserError(f"batch_size {settings.batch_size} must be whole for sampler {mechanism.sampler!r}")
-    if not mechanism.clip_norm > 0:
-        raise UserError(f"clip_norm is {mechanism.clip_norm} but must be above 0")
     if mechanism.noise == "gaussian" and not (mechanism.noise_multiplier or 0) >= 0:
         raise UserError(f"noise_multiplier is {mechanism.noise_multiplier} but must be 0 or more")
-    if mechanism.noise == "vmf":
-        if mechanism.bound != "normalise":
-            raise UserError(f"bound {mechanism.bound!r} leaves no unit vectors for noise 'vmf'; valid: normalise")
-        if mechanism.kappa is None or not mechanism.kappa >= 0:
-            raise UserError(f"kappa is {mechanism.kappa} but must be 0 or more for noise 'vmf'")
+    if mechanism.noise == "vmf" and (mechanism.kappa is None or not mechanism.kappa >= 0):
+        raise UserError(f"kappa is {mechanism.kappa} but must be 0 or more for noise 'vmf'")
     if torch.get_float32_matmul_precision() != "highest":
         raise UserError(
             "private training needs torch.set_float32_matmul_precision('highest'); "

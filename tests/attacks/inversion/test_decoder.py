@@ -142,5 +142,3 @@ def test_records_that_are_no_images_are_refused(target: Ensemble, digits: Datase
         score(target, digits._replace(x=digits.x.reshape(900, 64)), None, SETTINGS, 0)
     with pytest.raises(UserError, match=r"values in \[0, 1\]"):
         score(target, digits._replace(x=digits.x * 16), None, SETTINGS, 0)
-    with pytest.raises(UserError, match="'reference_pool', which the data set does not have"):
-        score(target, digits, None, SETTINGS | {"auxiliary": "reference_pool"}, 0)

@@ -5,13 +5,14 @@
 
 from dp_leakage.privacy.accounting.case import steps_per_epoch
 from dp_leakage.privacy.accounting.report import Spent, epsilon_report
-from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, check_mechanism, check_sampler
+from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, check_mechanism, check_noise, check_sampler
 from dp_leakage.privacy.accounting.spend import epsilon_curve, epsilon_spent, kappa_for, noise_multiplier
 
 __all__ = [
     "ACCOUNTANTS",
     "Spent",
     "check_mechanism",
+    "check_noise",
     "check_sampler",
     "epsilon_curve",
     "epsilon_report",

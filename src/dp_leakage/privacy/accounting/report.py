@@ -1,13 +1,13 @@
 """ε of one training under every accountant that applies to how it was trained."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from dp_leakage.privacy.accounting import printed
 from dp_leakage.privacy.accounting.case import Case
-from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, GROUPS
+from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, accountant_named, check_noise
 from dp_leakage.privacy.accounting.spend import epsilon_spent
-from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.privacy.mechanism import GROUPS, Mechanism
 
 CLASSIC = "the classic Gaussian formula holds only while each epoch's epsilon is below 1"
 BATCH = "a whole batch's clipped gradient can move by twice the clipping norm, the formula assumes once"
@@ -15,6 +15,7 @@ BATCH_DOUBLED = "a whole batch's clipped gradient can move by twice the clipping
 HYPOTHETICAL = "if the shuffled batches had been Poisson samples"
 THEOREM = "the theorem's conditions on noise, rate and order fail"
 PER_STEP = "the budget of one step and one unit vector, not of the training"
+UNASSUMED = "the accountant assumes another sampler or unit"
 MANY_GROUPS = "delta is not below one over the number of (sub)classes"
 
 
@@ -26,7 +27,7 @@ class Spent(NamedTuple):
         epsilon: ε at the training's δ (at δ = 0 for ``vmf_pure`` and ``per_step``).
         neighbours: the relation it speaks of.
         valid: whether it bounds what this training spent.
-        sampling: ``as_trained``, or ``hypothetical_poisson``.
+        sampling: ``as_trained``, or ``hypothetical_SAMPLER``: what the same noise would spend in batches drawn so.
         note: why it is not valid, or what to know; empty if nothing.
     """
 
@@ -34,7 +35,7 @@ class Spent(NamedTuple):
     epsilon: float
     neighbours: str
     valid: bool
-    sampling: Literal["as_trained", "hypothetical_poisson"]
+    sampling: str
     note: str
 
 
@@ -53,7 +54,8 @@ def epsilon_report(
     """ε under every accountant that supports the mechanism, the nominal accountant's first.
 
     Shuffled Gaussian trainings also get what ``rdp`` and ``pld`` would say of Poisson batches, as
-    ``hypothetical_poisson``. No noise means no row.
+    ``hypothetical_poisson``; and a nominal accountant that assumes another sampler or unit says what it would say of
+    its own, not valid. No noise means no row.
 
     Args:
         mechanism: how the training went.
@@ -63,12 +65,12 @@ def epsilon_report(
         dataset_size: number of units.
         n_groups: number of (sub)classes, if those are the units: to flag a δ that is no protection.
         blocks: the dimension of each unit vector, for von Mises–Fisher noise.
-        accountant: the nominal one; its rows come first, if it has any: an accountant that does not support
-            the mechanism says nothing about it.
+        accountant: the nominal one; its rows come first.
         projection_noise: of a private PCA of the same records, whose cost is then part of every ε; see ``case.Case``.
 
     Raises:
-        UserError: a value is out of range, or ``blocks`` is missing.
+        UserError: a value is out of range, ``blocks`` is missing, or the nominal accountant is unknown or one of other
+            noise.
     """
     if mechanism.noise == "none" or mechanism.noise_multiplier == 0:
         return []
@@ -76,10 +78,28 @@ def epsilon_report(
     if mechanism.noise == "vmf":
         rows = list(_directional(mechanism, run, tuple(blocks or ())))
     else:
-        rows = list(_gaussian(mechanism, run | {"projection_noise": projection_noise}))
+        run |= {"projection_noise": projection_noise}
+        rows = list(_gaussian(mechanism, run))
+    if accountant is not None and accountant not in {row.accountant for row in rows}:
+        rows.append(_as_claimed(accountant, mechanism, run, tuple(blocks or ())))
     if n_groups is not None and delta >= 1 / n_groups:
-        rows = [row._replace(note="; ".join(filter(None, (row.note, MANY_GROUPS)))) for row in rows]
+        rows = [row._replace(note=", and ".join(filter(None, (row.note, MANY_GROUPS)))) for row in rows]
     return sorted(rows, key=lambda row: row.accountant != accountant)
+
+
+def _as_claimed(accountant: str, mechanism: Mechanism, run: dict[str, Any], blocks: tuple[int, ...]) -> Spent:
+    """What the nominal accountant says where the training is not as it assumes."""
+    check_noise(accountant, mechanism)
+    samplers = accountant_named(accountant).samplers
+    sampler = mechanism.sampler if mechanism.sampler in samplers else samplers[0]
+    terms = run | {"sampler": sampler}
+    noise: dict[str, Any] = {"noise_multiplier": mechanism.noise_multiplier}
+    if mechanism.noise == "vmf":
+        terms |= {"blocks": blocks, "summed": _is_summed(mechanism)}
+        noise = {"kappa": mechanism.kappa}
+    sampling = "as_trained" if sampler == mechanism.sampler else f"hypothetical_{sampler}"
+    epsilon = epsilon_spent(accountant, **noise, **terms)
+    return Spent(accountant, epsilon, Case(accountant=accountant, **terms).neighbours, False, sampling, UNASSUMED)
 
 
 def _gaussian(mechanism: Mechanism, run: dict[str, Any]) -> Iterator[Spent]:
@@ -120,7 +140,7 @@ def printed_validity(name: str, sigma: float, case: Case) -> tuple[bool, str]:
 
 
 def _directional(mechanism: Mechanism, run: dict[str, Any], blocks: tuple[int, ...]) -> Iterator[Spent]:
-    summed = mechanism.block == "sum" or mechanism.unit == "batch"
+    summed = _is_summed(mechanism)
     for name, neighbours in _supported(mechanism):
         if neighbours == "add_remove" and not summed:
             continue
@@ -128,6 +148,10 @@ def _directional(mechanism: Mechanism, run: dict[str, Any], blocks: tuple[int, .
         epsilon = epsilon_spent(name, kappa=mechanism.kappa, summed=summed, **terms)
         valid = name != "per_step" or (len(blocks) == 1 and Case(accountant=name, **terms).uses == 1)
         yield Spent(name, epsilon, neighbours, valid, "as_trained", "" if valid else PER_STEP)
+
+
+def _is_summed(mechanism: Mechanism) -> bool:
+    return mechanism.block == "sum" or mechanism.unit == "batch"
 
 
 def _supported(mechanism: Mechanism) -> Iterator[tuple[str, str]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from dp_leakage.errors import UserError, nearest
-from dp_leakage.privacy.mechanism import Mechanism, Noise, Sampler
+from dp_leakage.privacy.mechanism import GROUPS, Mechanism, Noise, Sampler
 
 Neighbours = Literal["add_remove", "zero_out", "replace_one"]
 """Two data sets are neighbours if they differ by one unit's presence (``add_remove``); by one unit's
@@ -38,7 +38,6 @@ class Accountant:
         return tuple(self.relations)
 
 
-GROUPS = ("class", "subclass")
 _EACH_EPOCH = {"shuffle": ("zero_out", "replace_one")}
 _GROUPS = {"class_poisson": ("replace_one", "add_remove")}
 _DIRECTIONS = {
@@ -88,11 +87,11 @@ def check_sampler(accountant: str, sampler: str) -> None:
         )
 
 
-def check_mechanism(accountant: str, mechanism: Mechanism) -> None:
-    """Refuse a mechanism whose noise, sampler or unit the accountant cannot speak for.
+def check_noise(accountant: str, mechanism: Mechanism) -> None:
+    """Refuse a mechanism with noise that the accountant has no formula for.
 
     Raises:
-        UserError: unknown accountant, or it does not account for the mechanism.
+        UserError: unknown accountant, or it accounts for other noise.
     """
     noise = accountant_named(accountant).noise
     if mechanism.noise != noise:
@@ -100,11 +99,25 @@ def check_mechanism(accountant: str, mechanism: Mechanism) -> None:
             f"accountant: {accountant!r} accounts for {noise} noise, not for {mechanism.noise!r}; "
             f"valid: {_any_of(name for name, a in ACCOUNTANTS.items() if a.noise == mechanism.noise)}."
         )
+
+
+def check_mechanism(accountant: str, mechanism: Mechanism) -> None:
+    """Refuse a mechanism whose noise, sampler or unit the accountant cannot speak for.
+
+    Raises:
+        UserError: unknown accountant, or it does not account for the mechanism.
+    """
+    check_noise(accountant, mechanism)
     check_sampler(accountant, mechanism.sampler)
     if (mechanism.unit in GROUPS) != (mechanism.sampler == "class_poisson"):
         raise UserError(
             f"unit: {mechanism.unit!r} cannot be accounted for under the sampler {mechanism.sampler!r}, "
             "classes and subclasses are drawn by 'class_poisson', and nothing else is."
+        )
+    if mechanism.unit == "batch" and mechanism.noise == "gaussian":
+        raise UserError(
+            "unit: 'batch' moves by up to twice the clipping norm with one record, and the accountant "
+            f"{accountant!r} counts it once; valid: 'example'."
         )
 
 

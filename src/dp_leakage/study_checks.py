@@ -1,0 +1,333 @@
+"""Every name and combination in a study that its schema cannot judge, before anything runs. Complaints name the key."""
+
+from collections.abc import Iterable
+from itertools import product
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from dp_leakage.attacks import ATTACKS
+from dp_leakage.attacks import SETTINGS as ATTACK_SETTINGS
+from dp_leakage.config import Json, merged
+from dp_leakage.defenses import KEYS, NEEDED, UNITS, accountants, expanded
+from dp_leakage.errors import UserError, nearest
+from dp_leakage.figures import COMMON, FIGURES
+from dp_leakage.figures import SETTINGS as FIGURE_SETTINGS
+from dp_leakage.kinds import Kind, like
+from dp_leakage.models.architectures import ARCHITECTURES, check_settings
+from dp_leakage.privacy.accounting.case import check_projection
+from dp_leakage.privacy.accounting.printed import authors_sigma
+from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, check_mechanism, check_noise
+from dp_leakage.privacy.mechanism import Mechanism, check_step
+from dp_leakage.study import TIMING, TRAINING, Cell, Study
+from dp_leakage.training.settings import TrainingSettings
+
+AUXILIARY = ("shadow", "reference")
+TARGETS = {"target_members", "target_nonmembers"}
+
+
+def check_study(study: Study, published: Path, whole: Study | None = None) -> None:
+    """Raises UserError with the first thing that is wrong with a study.
+
+    Args:
+        study: what the schema has approved.
+        published: folder of the papers' printed results.
+        whole: the study before its reduction, whose cells a figure may name too.
+    """
+    _check_numbers(study.spec)
+    if "published" in study.spec:
+        _require((published / study.spec["published"]).is_file(), f"key 'published': {published} has no such file")
+    _check_datasets(study)
+    _check_models(study.spec)
+    _check_defenses(study.spec)
+    _check_attacks(study)
+    _check_cells(study)
+    _check_audit(study)
+    for name in study.spec["figures"]:
+        _check_figure(study, name, [*(whole or study).cells.values(), *study.cells.values()])
+
+
+def _require(holds: bool, complaint: str) -> None:
+    if not holds:
+        raise UserError(complaint)
+
+
+def _known(value: object, valid: Iterable[object], key: str) -> None:
+    names = list(valid)
+    _require(value in names, f"key '{key}' is {value!r}; {nearest(value, names)}")
+
+
+def _check_kind(value: object, kind: Kind, key: str) -> None:
+    _require(kind.holds(value), f"key '{key}' is {value!r}; {kind.valid(value)}")
+
+
+def _check_numbers(value: Any, key: str = "") -> None:
+    """Refuse .inf and .nan, which YAML knows as numbers and every bound on ε or σ lets through."""
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, child in children:
+        _check_numbers(child, f"{key}.{name}" if key else str(name))
+    _require(not isinstance(value, float) or isfinite(value), f"key '{key}' is {value}; valid is a finite number")
+
+
+# ---------------------------------------------------------------------- data sets, models
+def _check_datasets(study: Study) -> None:
+    spec = study.spec
+    for name, dataset in spec["datasets"].items():
+        key = f"datasets.{name}"
+        try:
+            study.source(name)
+        except UserError as error:
+            raise UserError(f"key '{key}.source': {error}") from None
+        for model in dataset.get("models", {}):
+            _known(model, spec["models"], f"{key}.models")
+        projection = dataset.get("projection") or {}
+        fit_on = projection.get("fit_on", "all")
+        for role in fit_on if isinstance(fit_on, list) else []:
+            _known(role, dataset["roles"], f"{key}.projection.fit_on")
+        needed = {"pca": ("components",), "private_pca": ("components", "noise")}
+        for part in needed.get(projection.get("method"), ()):
+            complaint = f"key '{key}.projection' lacks the key '{part}'; method {projection.get('method')} needs it"
+            _require(part in projection, complaint)
+
+
+def _check_models(spec: Json) -> None:
+    for name, model in spec["models"].items():
+        for key, changed in _as_changed(spec, name, model):
+            architecture = changed["architecture"]
+            if changed.get("engine", "ensemble") == "opacus":
+                module, _, what = str(architecture["name"]).partition(":")
+                complaint = f"key '{key}.name' is {architecture['name']!r}; valid is a path such as 'my_models:Net'"
+                _require(bool(module and what), complaint)
+                continue
+            _known(architecture["name"], ARCHITECTURES, f"{key}.name")
+            try:
+                check_settings(architecture["name"], {k: v for k, v in architecture.items() if k != "name"})
+            except UserError as error:
+                raise UserError(f"key '{key}': {error}") from None
+
+
+def _as_changed(spec: Json, name: str, model: Json) -> Iterable[tuple[str, Json]]:
+    """A model as it stands and as each data set changes it, with the key of its architecture there."""
+    yield f"models.{name}.architecture", model
+    for dataset, found in spec["datasets"].items():
+        if name in found.get("models", {}):
+            yield f"datasets.{dataset}.models.{name}.architecture", merged(model, found["models"][name])
+
+
+# ---------------------------------------------------------------------- defenses
+def _check_defenses(spec: Json) -> None:
+    complaint = "key 'defenses' lacks the entry '- defense: none', to which every loss is relative"
+    _require(any(entry["defense"] == "none" for entry in spec["defenses"]), complaint)
+    for position, entry in enumerate(spec["defenses"]):
+        key = f"defenses.{position}"
+        for field in ("datasets", "models", "attacks"):
+            for name in entry.get(field, []):
+                _known(name, spec[field], f"{key}.{field}")
+        for accountant in accountants(entry):
+            _known(accountant, ACCOUNTANTS, f"{key}.accountant")
+        _check_keys(entry, key)
+        if "accountant" in KEYS[entry["defense"]]:
+            _check_budgets(entry, spec, key)
+        engines = {name: spec["models"][name].get("engine", "ensemble") for name in entry.get("models", spec["models"])}
+        for name, engine in engines.items():
+            complaint = (
+                f"key '{key}.dropout' does not apply to model {name}: engine {engine} trains your module as it is"
+            )
+            _require(engine == "ensemble" or "dropout" not in entry, complaint)
+        for _, mechanism, _ in expanded(entry, spec):
+            if mechanism is not None:
+                _check_mechanism(entry, mechanism, set(engines.values()), key)
+
+
+def _check_keys(entry: Json, key: str) -> None:
+    """Refuse a key that says nothing about this defense, and ask for those that it needs."""
+    kind = entry["defense"]
+    for given in entry:
+        valid = ", ".join(name for name, keys in KEYS.items() if given in keys)
+        _require(given in KEYS[kind], f"key '{key}.{given}' does not apply to defense {kind}; valid is {valid}")
+    for needed in NEEDED.get(kind, ()):
+        hint = nearest("", ACCOUNTANTS) if needed == "accountant" else f"defense {kind} needs it"
+        _require(needed in entry, f"key '{key}' lacks the key '{needed}'; {hint}")
+    if entry.get("unit", UNITS[0]) not in UNITS:
+        words = f"{' or '.join(UNITS)}, or defense {entry['unit']}"
+        raise UserError(f"key '{key}.unit' is {entry['unit']!r}; valid is {words}")
+    if "accountant" in KEYS[kind] and isinstance(entry.get("l2"), list):
+        raise UserError(f"key '{key}.l2' is {entry['l2']!r}; valid for defense {kind} is one number")
+    if "rdp_sigma" in entry and ("rdp" not in accountants(entry) or "noise_multiplier" in entry):
+        words = "says where accountant rdp takes σ from; valid is an epsilon under that accountant"
+        raise UserError(f"key '{key}.rdp_sigma' {words}")
+
+
+def _check_budgets(entry: Json, spec: Json, key: str) -> None:
+    if "epsilon" in entry and "noise_multiplier" in entry:
+        raise UserError(f"key '{key}' has both epsilon and noise_multiplier; valid is one of them")
+    if not any("epsilon" in place or "noise_multiplier" in place for place in (entry, spec)):
+        raise UserError(f"key '{key}' has no budget; valid is epsilon or noise_multiplier, or the study's epsilon")
+    if "delta" not in entry and "delta" not in spec:
+        raise UserError(f"key '{key}' has no delta; valid is delta here or for the whole study")
+    budgets = entry.get("noise_multiplier") or entry.get("epsilon") or spec["epsilon"]
+    repeated = sorted({b for b in budgets if budgets.count(b) > 1})
+    if repeated:
+        raise UserError(f"key '{key}' has the budget {repeated[0]:g} more than once; valid is each budget once")
+
+
+def _check_mechanism(entry: Json, mechanism: Json, engines: set[str], key: str) -> None:
+    """Refuse what no accountant could speak for, or the trainer could not carry out.
+
+    With ``accounting_note`` a study owns up to a sampler or unit that its accountant does not assume.
+    """
+    step = Mechanism(**{field: mechanism.get(field) for field in Mechanism.__dataclass_fields__})
+    try:
+        for engine in sorted(engines):
+            check_step(step, engine)
+        if step.noise != "none":
+            check_noise(mechanism["accountant"], step)
+    except UserError as error:
+        raise UserError(f"key '{key}': {error}") from None
+    if step.noise != "none" and "accounting_note" not in entry:
+        try:
+            check_mechanism(mechanism["accountant"], step)
+        except UserError as error:
+            reason = str(error).rstrip(".")
+            raise UserError(f"key '{key}': {reason} (or say in accounting_note why it is done)") from None
+
+
+# ---------------------------------------------------------------------- attacks
+def _check_attacks(study: Study) -> None:
+    spec = study.spec
+    for name, settings in spec["attacks"].items():
+        _known(name, ATTACKS, f"attacks.{name}")
+        entry = ATTACKS[name]
+        for key, value in settings.items():
+            _known(key, entry.settings, f"attacks.{name}.{key}")
+            kind = ATTACK_SETTINGS.get(key, like(entry.settings[key]))
+            _check_kind(value, kind, f"attacks.{name}.{key}")
+        if entry.needs:
+            _require(entry.needs in spec, f"key '{entry.needs}' is missing; attack {name} needs {entry.needs} models")
+        for dataset, role in product(spec["datasets"], entry.roles):
+            complaint = f"key 'datasets.{dataset}.roles' lacks the role '{role}'; attack {name} needs its records"
+            _require(role in spec["datasets"][dataset]["roles"], complaint)
+    for role in AUXILIARY:
+        if role in spec:
+            for dataset in spec["datasets"]:
+                _check_auxiliary(spec, role, dataset)
+
+
+def _check_auxiliary(spec: Json, role: str, dataset: str) -> None:
+    """Shadow or reference models can draw their records, and leave some for the attacks that learn from them."""
+    auxiliary, roles = spec[role], spec["datasets"][dataset]["roles"]
+    pool = auxiliary.get("pool", [f"{role}_pool"])
+    for part in pool:
+        words = f"which data set {dataset} does not have; {nearest(part, roles)}"
+        _require(
+            part in roles, f"key '{role}{'.pool' if 'pool' in auxiliary else ''}' draws from role {part!r}, {words}"
+        )
+    records, size = sum(roles[part] for part in pool), auxiliary["size"]
+    words = f"the {records} records of {' and '.join(pool)} in data set {dataset}"
+    _require(size <= records, f"key '{role}.size' is {size}; valid is at most {words}")
+    attacks = {name: ATTACKS[name].settings | given for name, given in spec["attacks"].items()}
+    using = {name: settings for name, settings in attacks.items() if ATTACKS[name].needs == role}
+    compared = TARGETS if role == "reference" else {"shadow_pool"}  # whose records some models must not have seen
+    for name, settings in using.items():
+        complaint = (
+            f"key '{role}.size' is {size}, so that every model trains on all of {words}; attack {name} needs less"
+        )
+        _require(size < records or not compared & set(pool), complaint)
+        if settings.get("online"):
+            words = "valid is target_members and target_nonmembers among them"
+            complaint = (
+                f"key '{role}.pool' is {pool}, but attack {name} needs models trained with the target's records; "
+            )
+            _require(set(pool) >= TARGETS, complaint + words)
+
+
+# ---------------------------------------------------------------------- cells
+def _check_cells(study: Study) -> None:
+    for cell in study.cells.values():
+        place = f"{cell.dataset}/{cell.model}"
+        complaint = f"key 'defenses': 'none' does not cover {place}, so that the loss of {cell.key} has no baseline"
+        _require(f"{place}/none" in study.cells, complaint)
+        _check_training(study.spec, cell)
+
+
+def _check_training(spec: Json, cell: Cell) -> None:
+    training, mechanism = cell.training["training"], cell.training["mechanism"] or {}
+    members, size = cell.columns["n_members"], training["batch_size"]
+    try:
+        TrainingSettings(**training)
+    except UserError as error:
+        raise UserError(f"key 'training' (of {cell.key}): {error}") from None
+    if "projection_noise" in mechanism and mechanism["accountant"]:
+        try:
+            check_projection(mechanism["accountant"], mechanism["projection_noise"])
+        except UserError as error:
+            raise UserError(f"key 'datasets.{cell.dataset}.projection' (of {cell.key}): {error}") from None
+    words = f"valid is at most the {members} members of data set {cell.dataset}"
+    _require(size <= members, f"key '{_origin(spec, cell, 'batch_size')}' is {size}; {words}")
+    if mechanism.get("rdp_sigma") == "authors_table" and mechanism["epsilon"] is not None:
+        try:
+            authors_sigma(mechanism["epsilon"], mechanism["delta"], training["epochs"], size, members)
+        except UserError as error:
+            reason = f"{str(error).rstrip('.')}; elsewhere calibrated_classic or calibrated_tight solve for σ"
+            raise UserError(f"key 'rdp_sigma' is 'authors_table' ({cell.key}): {reason}") from None
+    for role in AUXILIARY:
+        if spec.get(role, {}).get("defense") == "same" and mechanism.get("accountant"):
+            words = f"defense: same trains its models in batches of {size}; valid is that many records or more"
+            _require(size <= spec[role]["size"], f"key '{role}.size' is {spec[role]['size']}, but {words}")
+
+
+def _origin(spec: Json, cell: Cell, name: str) -> str:
+    """The key that a cell has a value of its training from."""
+    model, dataset = spec["models"][cell.model], spec["datasets"][cell.dataset].get("models", {}).get(cell.model, {})
+    places = {
+        f"datasets.{cell.dataset}.models.{cell.model}.training": dataset.get("training", {}),
+        f"models.{cell.model}.training": model.get("training", {}),
+        "training": spec["training"],
+    }
+    return next((f"{key}.{name}" for key, place in places.items() if name in place), f"training.{name}")
+
+
+def _check_audit(study: Study) -> None:
+    if not study.audited:
+        return
+    _require("delta" in study.spec, "key 'delta' is missing; an audit of the non-private cells needs one")
+    canaries = study.spec["audit"]["canaries"]
+    for name, dataset in study.spec["datasets"].items():
+        pairs, records = sum(canaries.values()), min(dataset["roles"][role] for role in TARGETS)
+        words = f"valid is up to the {records} that data set {name} has of members and of non-members"
+        _require(pairs <= records, f"key 'audit.canaries' asks for {pairs} pairs of records; {words}")
+
+
+# ---------------------------------------------------------------------- figures
+def _check_figure(study: Study, name: str, cells: list[Cell]) -> None:
+    """A figure's words are known, and it draws something.
+
+    Args:
+        study: the study.
+        name: of the figure.
+        cells: those whose values it may select.
+    """
+    spec, figure, key = study.spec, study.spec["figures"][name], f"figures.{name}"
+    _known(figure["kind"], FIGURES, f"{key}.kind")
+    if FIGURES[figure["kind"]].needs == TIMING:
+        _require("timing" in spec, f"key 'timing' is missing; figure {name} shows how long training takes")
+    parts = figure.get("parts", [TRAINING, *spec["attacks"], *study.audited])
+    for part in parts:
+        _known(part, [TRAINING, *spec["attacks"], *study.audited], f"{key}.parts")
+    for column, values in figure.get("select", {}).items():
+        _known(column, cells[0].columns, f"{key}.select")
+        for value in values:
+            _known(value, dict.fromkeys(cell.columns[column] for cell in cells), f"{key}.select.{column}")
+    drawn = study.figure_cells(name)
+    complaint = f"key '{key}.parts' leaves nothing to draw: no cell of the figure has any of {', '.join(parts) or 'it'}"
+    _require(any(study.figure_parts(name, cell) for cell in drawn), complaint)
+    defaults = COMMON | dict(FIGURES[figure["kind"]].settings)
+    for setting, value in figure.get("settings", {}).items():
+        _known(setting, defaults, f"{key}.settings")
+        said = FIGURE_SETTINGS.get(f"{figure['kind']}.{setting}", FIGURE_SETTINGS.get(setting))
+        _check_kind(value, said or like(defaults[setting]), f"{key}.settings.{setting}")
+        for word in [value] if isinstance(value, str) else value or [] if isinstance(value, list) else []:
+            if setting in ("attack", "attacks", "exposed_by"):
+                _known(word, [part for part in parts if part in spec["attacks"]], f"{key}.settings.{setting}")
+            if setting in ("dataset", "model", "defense"):
+                _known(word, dict.fromkeys(cell.columns[setting] for cell in drawn), f"{key}.settings.{setting}")
