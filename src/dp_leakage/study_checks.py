@@ -277,6 +277,11 @@ def _check_training(spec: Json, cell: Cell) -> None:
         TrainingSettings(**training)
     except UserError as error:
         raise UserError(f"key 'training' (of {cell.key}): {error}") from None
+    if "projection_noise" in mechanism and mechanism["accountant"]:
+        try:
+            check_projection(mechanism["accountant"], mechanism["projection_noise"])
+        except UserError as error:
+            raise UserError(f"key 'datasets.{cell.dataset}.projection' (of {cell.key}): {error}") from None
     words = f"valid is at most the {members} members of data set {cell.dataset}"
     _require(size <= members, f"key '{_origin(spec, cell, 'batch_size')}' is {size}; {words}")
     if mechanism.get("rdp_sigma") == "authors_table" and mechanism["epsilon"] is not None:
