@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from dp_leakage.errors import UserError, nearest
-from dp_leakage.kinds import FLAG, NOTHING, TEXT, TEXTS, Kind, choice, either, listed, number, whole
+from dp_leakage.kinds import COUNT, FLAG, NOTHING, TEXT, TEXTS, Kind, choice, either, listed, number, whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,10 +52,13 @@ COMMON: Mapping[str, Any] = {"dataset": None, "model": None, "unit": None, "titl
 _NAMES = either(NOTHING, TEXT, TEXTS)
 # Setting → what it may hold, in every kind that has a setting of that name; KIND.SETTING where one kind differs.
 SETTINGS: dict[str, Kind] = {
+    "against": TEXT,
     "attack": either(NOTHING, TEXT),
     "attacks": TEXTS,
     "best": FLAG,
     "best_of": TEXTS,
+    "compare": FLAG,
+    "count": COUNT,
     "counting": choice("mean", "all_runs"),
     "dataset": _NAMES,
     "defense": _NAMES,
@@ -72,9 +75,11 @@ SETTINGS: dict[str, Kind] = {
     "neighbours": either(NOTHING, choice("add_remove", "zero_out", "replace_one")),
     "normalised": FLAG,
     "notes": either(TEXT, TEXTS),
+    "of": TEXT,
     "roc.attack": _NAMES,
     "title": either(NOTHING, TEXT),
     "unit": _NAMES,
+    "width": number(above=0),
     "y_max": either(NOTHING, number(above=0)),
 }
 
