@@ -10,7 +10,7 @@ for all cells that share the models. ``settings`` are the entry's defaults with 
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from dp_leakage.kinds import COUNT, FLAG, TEXT, Kind, choice, either, listed, number, whole
+from dp_leakage.kinds import COUNT, FLAG, NOTHING, TEXT, Kind, choice, either, listed, number, whole
 
 Family = Literal["membership", "attribute", "model_inversion", "inversion", "reconstruction", "utility"]
 FAMILIES: tuple[str, ...] = get_args(Family)
@@ -85,7 +85,7 @@ RECONSTRUCTION = "dp_leakage.attacks.reconstruction"
 DLG = {"images": 100, "weights": ["initial"], "steps": 1200, "memory": 20}
 IGA = {"images": 100, "weights": ["initial"], "steps": 24_000, "step_size": 0.1, "total_variation": 0.2}
 DECODER = {
-    "auxiliary": "shadow_pool", "train_records": None, "test_records": 1000, "epochs": 20, "batch_size": 100,
+    "train_records": None, "test_records": 1000, "epochs": 20, "batch_size": 100,
     "learning_rate": 1e-3, "width": 32, "spread": 1.0, "shown": 8,
 }  # fmt: skip
 
@@ -121,14 +121,19 @@ SETTINGS: dict[str, Kind] = {
     "restarts": COUNT,
     "rounds": COUNT,
     "shift": whole(0),
+    "shown": COUNT,
+    "spread": number(above=0),
     "start": number(),
     "start_deviation": number(least=0),
     "step_size": number(above=0),
     "steps": COUNT,
+    "test_records": COUNT,
     "told": choice("none", "euclidean", "ssim"),
     "total_variation": number(least=0),
+    "train_records": either(NOTHING, COUNT),
     "variance": choice("fixed", "per_record"),
     "weights": listed(choice("initial", "trained")),
+    "width": COUNT,
 }
 
 ATTACKS = {
@@ -163,5 +168,5 @@ ATTACKS = {
     "ranks": Attack("dp_leakage.attacks.ranks", "utility"),
     "dlg": Attack(f"{RECONSTRUCTION}.dlg", "reconstruction", None, DLG),
     "iga": Attack(f"{RECONSTRUCTION}.iga", "reconstruction", None, IGA),
-    "decoder": Attack("dp_leakage.attacks.inversion.decoder", "inversion", None, DECODER),
+    "decoder": Attack("dp_leakage.attacks.inversion.decoder", "inversion", None, DECODER, ("shadow_pool",)),
 }
