@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from dp_leakage.errors import UserError, nearest
-from dp_leakage.kinds import COUNT, FLAG, NOTHING, SEED, TEXT, TEXTS, Kind, choice, either, listed, number, whole
+from dp_leakage.kinds import COUNT, FLAG, NOTHING, SEED, TEXT, TEXTS, Kind, choice, either, like, listed, number, whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -83,6 +83,7 @@ SETTINGS: dict[str, Kind] = {
     "stretch": FLAG,
     "title": either(NOTHING, TEXT),
     "unit": _NAMES,
+    "wanted": like({}),
     "width": number(above=0),
     "y_max": either(NOTHING, number(above=0)),
 }
