@@ -79,7 +79,8 @@ def draw(
     base = accuracy[levels[0][0]]
     notes = [
         f"{ATTACKS.get(settings['attack'], settings['attack'])} attack; distance to the nearest training image of the "
-        f"class. No defence: accuracy {100 * base:.1f} %. Bars: 95 % intervals over repeats (none with one repeat), cut at the axis.",
+        f"class. No defence: accuracy {100 * base:.1f} %. Bars: 95 % intervals over repeats (none "
+        "with one repeat), cut at the axis.",
         *accounting_notes(frame, settings),
     ]
     shown = [rows, black] if black is not None else [rows]
