@@ -68,11 +68,12 @@ def draw(
         if not (prints := printed_accuracies(published, cell["dataset"], mechanism)).empty
     ]
 
+    prints = pd.concat(printed) if printed and across == "epsilon_spent" else None
+
     def behind(ax: "Axes", part: pd.DataFrame) -> "list[Artist]":
         distances = part["metric"].iloc[0] == "mia_distance"
-        shown = pd.concat(printed) if printed and across == "epsilon_spent" else None
         entries = _lines(ax if distances else None, controls)
-        return entries if shown is None else [*entries, *_prints(None if distances else ax, shown)]
+        return entries if prints is None else [*entries, *_prints(None if distances else ax, prints)]
 
     numbers = drawn(rows, ["epsilon_spent", "k_sub"])
     figure = draw_series(
@@ -81,7 +82,7 @@ def draw(
         x_label=ACROSS[across],
         by=["dataset", "model", "order"],
         named=[],
-        span=None,
+        span=None if prints is None else (prints["epsilon"].min(), prints["epsilon"].max()),
         sharey=False,
         behind=behind,
         notes=[_note(rows, settings, measure, across), *accounting_notes(frame, settings)],
@@ -113,8 +114,6 @@ def _prints(ax: "Axes | None", printed: pd.DataFrame) -> "list[Artist]":
     hollow = {"marker": "o", "markersize": 7.5, "markerfacecolor": "none", "linestyle": "none", "color": INK}
     if ax is not None:
         ax.plot(printed["epsilon"], printed["published"], **hollow)
-        low, high = ax.get_xlim()
-        ax.set_xlim(min(low, 0.8 * printed["epsilon"].min()), max(high, 1.25 * printed["epsilon"].max()))
     return [Line2D([], [], label="printed, at the printed ε", **hollow)]
 
 
