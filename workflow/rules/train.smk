@@ -8,6 +8,7 @@ TRAIN = (
 
 
 rule train_target:
+    """The models under attack: all repeats of one cell."""
     input:
         data="results/{study}/{dataset}/data.npz",
     output:
@@ -36,6 +37,7 @@ rule train_target:
 
 
 rule train_auxiliary:
+    """The attacker's own models, trained once for all cells."""
     input:
         data="results/{study}/{dataset}/data.npz",
     output:
@@ -63,6 +65,30 @@ rule train_auxiliary:
         "Train {wildcards.role} models for {wildcards.model} on {wildcards.dataset}, shared by all cells"
     shell:
         TRAIN
+
+
+rule time_training:
+    input:
+        data="results/{study}/{dataset}/data.npz",
+    output:
+        "results/{study}/{dataset}/{model}/timed.parquet",
+    log:
+        "logs/{study}/{dataset}/{model}/time_training.log",
+    benchmark:
+        "results/{study}/benchmarks/time_training/{dataset}.{model}.tsv"
+    conda:
+        "../../envs/cpu.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda wildcards, attempt: 6000 * attempt,
+        runtime=lambda wildcards, attempt: 60 * attempt,
+    params:
+        settings=settings_of(lambda study, w: study.timing_settings(w.dataset, w.model)),
+    message:
+        "Time an epoch of every defense of {wildcards.model} on {wildcards.dataset}"
+    shell:
+        "python -m dp_leakage.steps.time_training --settings {params.settings:q} --data {input.data:q} --timed {output:q}"
+        " 2> {log:q}"
 
 
 use rule train_auxiliary as train_auxiliary_same with:
