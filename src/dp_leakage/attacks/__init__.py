@@ -10,7 +10,7 @@ for all cells that share the models. ``settings`` are the entry's defaults with 
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from dp_leakage.kinds import COUNT, FLAG, Kind, choice, either, listed, number, whole
+from dp_leakage.kinds import COUNT, FLAG, NOTHING, Kind, choice, either, listed, number, whole
 
 Family = Literal["membership", "attribute", "inversion", "reconstruction", "utility"]
 FAMILIES: tuple[str, ...] = get_args(Family)
@@ -61,6 +61,7 @@ POPULATION = ("reference_pool",)
 SETTINGS: dict[str, Kind] = {
     "a": either(choice("auto"), number(least=0, most=1)),
     "alpha": number(above=0, below=1),
+    "auxiliary": choice("shadow_pool", "reference_pool", "target_members"),
     "batch_size": COUNT,
     "candidates": choice("quartiles", "distinct_quartiles"),
     "epochs": COUNT,
@@ -78,11 +79,16 @@ SETTINGS: dict[str, Kind] = {
     "probability_floor": number(least=0, below=1),
     "queries": whole(1, 18),
     "rounds": COUNT,
+    "shown": COUNT,
+    "spread": number(above=0),
     "step_size": number(above=0),
     "steps": COUNT,
+    "test_records": COUNT,
     "total_variation": number(least=0),
+    "train_records": either(NOTHING, COUNT),
     "variance": choice("fixed", "per_record"),
     "weights": listed(choice("initial", "trained")),
+    "width": COUNT,
 }
 
 ATTACKS = {

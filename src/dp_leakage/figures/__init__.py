@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from dp_leakage.errors import UserError, nearest
-from dp_leakage.kinds import FLAG, NOTHING, TEXT, TEXTS, Kind, choice, either, listed, number
+from dp_leakage.kinds import COUNT, FLAG, NOTHING, TEXT, TEXTS, Kind, choice, either, listed, number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,23 +52,33 @@ COMMON: Mapping[str, Any] = {"dataset": None, "model": None, "unit": None, "titl
 _NAMES = either(NOTHING, TEXT, TEXTS)
 # Setting → what it may hold, in every kind that has a setting of that name; KIND.SETTING where one kind differs.
 SETTINGS: dict[str, Kind] = {
+    "against": TEXT,
     "attack": either(NOTHING, TEXT),
     "attacks": TEXTS,
+    "best": FLAG,
+    "best_of": TEXTS,
+    "compare": FLAG,
+    "count": COUNT,
     "counting": choice("mean", "all_runs"),
     "dataset": _NAMES,
     "defense": _NAMES,
     "definition": choice("gap", "released"),
     "exposed_by": either(NOTHING, TEXT),
     "fpr": listed(number(above=0, below=1)),
+    "layer": TEXT,
+    "layers": TEXTS,
     "metric": choice("accuracy_loss", "test_accuracy", "train_accuracy", "leakage"),
     "spent_axis.metric": either(TEXT, TEXTS),
+    "metrics": TEXTS,
     "model": _NAMES,
     "neighbours": either(NOTHING, choice("add_remove", "zero_out", "replace_one")),
     "normalised": FLAG,
+    "of": TEXT,
     "notes": either(TEXT, TEXTS),
     "roc.attack": _NAMES,
     "title": either(NOTHING, TEXT),
     "unit": _NAMES,
+    "width": number(above=0),  # inches
     "y_max": either(NOTHING, number(above=0)),
 }
 
