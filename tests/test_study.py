@@ -295,6 +295,7 @@ def _entry(defense, **entry):
     return {"defenses": [{"defense": "none"}, {"defense": defense, **entry}]}
 
 
+NO_SHADOW = {"shadow": {"pool": ["reference_pool"]}}
 BAD = {
     "unknown key": ({"epsilons": [1]}, r"unknown key 'epsilons'; did you mean 'epsilon'"),
     "unknown nested key": ({"training": {"epoch": 3}}, r"unknown key 'training.epoch'; did you mean 'epochs'"),
@@ -556,6 +557,14 @@ BAD = {
     "too many queries": (
         {"attacks": {"attack_r": {"queries": 19}}, "reference": {"count": 2, "size": 100}},
         r"'attacks.attack_r.queries' is 19; valid is a whole number from 1 to 18",
+    ),
+    "no records for a decoder": (
+        {
+            "attacks": {"shokri": None, "decoder": {}},
+            "datasets": {"digits": {"roles": {"shadow_pool": None}}},
+            **NO_SHADOW,
+        },
+        r"'datasets.digits.roles' lacks the role 'shadow_pool'; attack decoder needs its records",
     ),
     "no records for an attack": (
         {"attacks": {"attack_p": {}}, "datasets": {"digits": {"roles": {"reference_pool": None}}}},
