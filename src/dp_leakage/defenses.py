@@ -10,7 +10,7 @@ from dp_leakage.privacy.accounting.rules import ACCOUNTANTS
 from dp_leakage.privacy.mechanism import GROUPS
 
 NON_PRIVATE = ("none", "l2", "dropout", "l2_dropout", "normalise")
-_ANY = {"defense", "datasets", "models", "repeats", "attacks"}
+_ANY = {"defense", "datasets", "models", "learning_rate", "repeats", "attacks"}
 _PRIVATE = _ANY | {
     "accountant", "sampler", "bound", "clip_norm", "epsilon", "delta", "rdp_sigma", "l2", "accounting_note",
 }  # fmt: skip
@@ -92,14 +92,23 @@ def spell(value: float) -> str:
 
 def expanded(entry: Json, spec: Json) -> Iterator[tuple[str, Json | None, Json]]:
     """(folder name, mechanism settings, changes to training) for every accountant and budget of a defense entry."""
+    for rate in entry.get("learning_rate", [None]):
+        changes = {} if rate is None else {"learning_rate": float(rate)}
+        variant = [] if rate is None else [f"learning_rate={spell(float(rate))}"]
+        for name, mechanism, own in _budgeted(entry, spec, variant):
+            yield name, mechanism, changes | own
+
+
+def _budgeted(entry: Json, spec: Json, variant: list[str]) -> Iterator[tuple[str, Json | None, Json]]:
+    """`expanded` for one learning rate, which ``variant`` spells."""
     if entry["defense"] == "normalise":
-        yield "normalise", NORMALISED, {}
+        yield "-".join(["normalise", *variant]), NORMALISED, {}
         return
     if entry["defense"] in NON_PRIVATE:
         given = entry.get("l2")
         for l2 in given if isinstance(given, list) else [given]:
             name = f"{entry['defense']}-lambda={spell(l2)}" if isinstance(given, list) else entry["defense"]
-            yield name, None, {} if l2 is None else {"l2": float(l2)}
+            yield "-".join([name, *variant]), None, {} if l2 is None else {"l2": float(l2)}
         return
     changes = {"l2": float(entry["l2"])} if "l2" in entry else {}
     by_sigma = "noise_multiplier" in entry
@@ -112,6 +121,7 @@ def expanded(entry: Json, spec: Json) -> Iterator[tuple[str, Json | None, Json]]
         variants += [f"k_sub={entry['k_sub']}"] if "k_sub" in entry else []
         variants += ["partition=random"] if entry.get("partition") == "random" else []
         variants += [f"l2={spell(entry['l2'])}"] if "l2" in entry else []
+        variants += variant
         variants += _unusual(mechanism, accountant, spec)
         end = f"{'sigma' if by_sigma else 'eps'}={spell(float(budget))}"
         yield "-".join([entry["defense"], *variants, accountant, end]), mechanism, changes

@@ -27,6 +27,7 @@ RESULTS = Path("results")
 TRAINING, CURVE = "training", "curve"
 SCORES = "scores"  # what a figure asks for that draws them themselves
 IMAGES = "images"  # what a figure asks for that shows pictures
+TIMING = "timing"  # what a figure asks for that shows how long training takes
 AUDIT = "audit"  # the part that trains models of its own
 # A registry must not count as code of the steps that look things up in it: a new line would rerun its neighbours.
 REGISTRIES = ("dp_leakage.attacks", "dp_leakage.data", "dp_leakage.figures", "dp_leakage.plugins")
@@ -115,6 +116,15 @@ class Study:
         given = self.spec["datasets"][dataset]["source"]
         return resolve({"source": given} if isinstance(given, str) else given)
 
+    def attacks_on(self, dataset: str) -> list[str]:
+        """The attacks that are run on a data set, in the study's order."""
+        own = self.spec["datasets"][dataset].get("attacks", self.spec["attacks"])
+        return [attack for attack in self.spec["attacks"] if attack in own]
+
+    def auxiliary_spec(self, dataset: str, role: str) -> Json:
+        """The study's words on shadow or reference models, with the data set's own over them; empty if none."""
+        return merged(self.spec.get(role, {}), self.spec["datasets"][dataset].get(role, {}))
+
     @property
     def audited(self) -> list[str]:
         """The part ``audit``, where the study has one."""
@@ -129,11 +139,14 @@ class Study:
         training = merged(training, model_spec.get("training", {}))
         if not training.pop("l2_applied", True):
             training["l2"] = 0.0
-        roles = spec["datasets"][dataset]["roles"]
+        roles, own_attacks = spec["datasets"][dataset]["roles"], self.attacks_on(dataset)
+        projection = spec["datasets"][dataset].get("projection") or {}
+        released = {} if (noise := released_noise(projection)) is None else {"projection_noise": noise}
         for entry in spec["defenses"]:
             if dataset not in entry.get("datasets", [dataset]) or model not in entry.get("models", [model]):
                 continue
-            for name, mechanism, changes in expanded(entry, spec):
+            for name, alone, changes in expanded(entry, spec):
+                mechanism = None if alone is None else alone | released
                 columns = {
                     "study": self.name,
                     "dataset": dataset,
@@ -144,11 +157,15 @@ class Study:
                     "unit": "",
                     "block": "",
                     "l2": changes.get("l2", 0.0),  # the defense's own λ
+                    "learning_rate": changes.get("learning_rate", training["learning_rate"]),
                     "epsilon": None,
                     "delta": None,
                     "rdp_sigma": (mechanism or {}).get("rdp_sigma") or "",
                     "accounting_note": entry.get("accounting_note", ""),
                     "epochs": training["epochs"],
+                    "batch_size": training["batch_size"],
+                    "projection": projection.get("method", "none"),
+                    "projection_noise": projection.get("noise"),
                     "n_members": roles["target_members"],
                     "n_nonmembers": roles["target_nonmembers"],
                 }
@@ -173,7 +190,11 @@ class Study:
                         "repeats": entry.get("repeats", spec["repeats"]),
                         "seed": derived_seed(spec["seed"], dataset, model, name, "target"),
                     },
-                    [TRAINING, *entry.get("attacks", spec["attacks"]), *self.audited],
+                    [
+                        TRAINING,
+                        *(attack for attack in entry.get("attacks", own_attacks) if attack in own_attacks),
+                        *self.audited,
+                    ],
                 )
 
     # ------------------------------------------------------------------ paths
@@ -215,6 +236,10 @@ class Study:
         """Scores of the canaries of a cell's audit."""
         return self.folder(dataset, model, defense) / "audit.parquet"
 
+    def timed(self, dataset: str, model: str) -> Path:
+        """How long an epoch of each of a model's defenses takes."""
+        return self.root / dataset / model / "timed.parquet"
+
     def measured(self, dataset: str, model: str, defense: str) -> Path:
         """Metrics of a cell that need no attack: accuracies and spent ε."""
         return self.folder(dataset, model, defense) / "measured" / "training.parquet"
@@ -239,7 +264,8 @@ class Study:
     # ------------------------------------------------------------------ what a cell needs
     def auxiliary_defense(self, cell: Cell, role: str) -> str | None:
         """The defense under which the cell's own auxiliary models train; None where they are shared."""
-        return cell.defense if self.spec.get(role, {}).get("defense") == "same" and cell.defense != "none" else None
+        same = self.auxiliary_spec(cell.dataset, role).get("defense") == "same"
+        return cell.defense if same and cell.defense != "none" else None
 
     def figure_cells(self, figure: str) -> list[Cell]:
         """The cells that a figure draws. Raises UserError where it selects none."""
@@ -255,6 +281,8 @@ class Study:
         """The parts of a cell's metrics that a figure draws."""
         if self._figure_kind(figure).needs == "training":
             return [CURVE]
+        if self._figure_kind(figure).needs == TIMING:
+            return [TIMING]
         wanted = self.spec["figures"][figure].get("parts", [TRAINING, *self.spec["attacks"], *self.audited])
         if self._figure_kind(figure).needs == SCORES:
             wanted = [part for part in wanted if part in ATTACKS and ATTACKS[part].family == "membership"]
@@ -273,6 +301,7 @@ class Study:
             "content": self._content(dataset, source),
             "roles": spec["roles"],
             "stratified": spec.get("stratified", False),
+            "official_split": spec.get("official_split", False),
             "seed": derived_seed(self.spec["seed"], dataset, "split"),
             "code": _code("prepare", f"dp_leakage.data.sources.{SOURCES[source['source']].module}"),
         }
@@ -316,7 +345,7 @@ class Study:
     def auxiliary_settings(self, dataset: str, model: str, role: str, defense: str | None = None) -> Json:
         """Of step ``train`` for shadow or reference models."""
         cell = self.cell(dataset, model, defense or "none")
-        spec = self.spec[role]
+        spec = self.auxiliary_spec(dataset, role)
         return self.train_settings(cell) | {
             "role": role,
             "repeats": spec["count"],
@@ -377,6 +406,21 @@ class Study:
             "code": _code("audit", exclude=ACCOUNTING, own=_own_files(cell.training)),
         }
 
+    def timing_settings(self, dataset: str, model: str) -> Json:
+        """Of step ``time_training``."""
+        cells = [cell for cell in self.cells.values() if (cell.dataset, cell.model) == (dataset, model)]
+        return {
+            "study": self.name,
+            "dataset": dataset,
+            "model": model,
+            "n_members": cells[0].columns["n_members"],
+            **self.spec["timing"],
+            "cells": [cell.training for cell in cells],
+            "seed": derived_seed(self.spec["seed"], dataset, model, TIMING),
+            "data": self.data_identity(dataset),
+            "code": _code("time_training", exclude=ACCOUNTING),
+        }
+
     def measure_training_settings(self, cell: Cell) -> Json:
         """Of step ``measure_training``."""
         baseline = self.cell(cell.dataset, cell.model, "none")
@@ -403,6 +447,8 @@ class Study:
         if part in (TRAINING, CURVE):
             measured = self._remembered(TRAINING, cell.key, lambda: identity(self.measure_training_settings(cell)))
             return [part, measured, ""]
+        if part == TIMING:
+            return [part, identity(self.timing_settings(cell.dataset, cell.model)), ""]
         scored = self._remembered(part, cell.key, lambda: identity(self.attack_settings(cell, part)))
         return [part, scored, ATTACKS[part].family]
 
@@ -411,6 +457,8 @@ class Study:
         names = (cell.dataset, cell.model, cell.defense)
         if part in (TRAINING, CURVE):
             return self.measured(*names) if part == TRAINING else self.curve(*names)
+        if part == TIMING:
+            return self.timed(cell.dataset, cell.model)
         return self.audit(*names) if part == AUDIT else self.scores(*names, part)
 
     def figure_settings(self, figure: str) -> Json:
@@ -494,6 +542,14 @@ class Study:
 
     def _figure_kind(self, figure: str) -> FigureKind:
         return FIGURES[self.spec["figures"][figure]["kind"]]
+
+
+def released_noise(projection: Json) -> float | None:
+    """Noise multiplier of a private PCA that was fitted on the members, and so spends of their budget; else None."""
+    if projection.get("method") != "private_pca":
+        return None
+    fit_on = projection.get("fit_on", "all")
+    return float(projection["noise"]) if fit_on == "all" or "target_members" in fit_on else None
 
 
 def pictures(part: str) -> bool:

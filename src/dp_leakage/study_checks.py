@@ -15,10 +15,11 @@ from dp_leakage.figures import COMMON, FIGURES, FigureKind
 from dp_leakage.figures import SETTINGS as FIGURE_SETTINGS
 from dp_leakage.kinds import Kind, like
 from dp_leakage.models.architectures import ARCHITECTURES, check_settings
+from dp_leakage.privacy.accounting.case import check_projection
 from dp_leakage.privacy.accounting.printed import authors_sigma
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, check_mechanism, check_noise
 from dp_leakage.privacy.mechanism import Mechanism, check_step
-from dp_leakage.study import TRAINING, Cell, Study
+from dp_leakage.study import TIMING, TRAINING, Cell, Study, released_noise
 from dp_leakage.training.settings import TrainingSettings
 
 AUXILIARY = ("shadow", "reference")
@@ -85,6 +86,8 @@ def _check_datasets(study: Study) -> None:
             raise UserError(f"key '{key}.source': {error}") from None
         for model in dataset.get("models", {}):
             _known(model, spec["models"], f"{key}.models")
+        for attack in dataset.get("attacks", []):
+            _known(attack, spec["attacks"], f"{key}.attacks")
         projection = dataset.get("projection") or {}
         fit_on = projection.get("fit_on", "all")
         for role in fit_on if isinstance(fit_on, list) else []:
@@ -210,17 +213,23 @@ def _check_attacks(study: Study) -> None:
         if entry.needs:
             _require(entry.needs in spec, f"key '{entry.needs}' is missing; attack {name} needs {entry.needs} models")
         for dataset, role in product(spec["datasets"], entry.roles):
+            if name not in study.attacks_on(dataset):
+                continue
             complaint = f"key 'datasets.{dataset}.roles' lacks the role '{role}'; attack {name} needs its records"
             _require(role in spec["datasets"][dataset]["roles"], complaint)
-    for role in AUXILIARY:
-        if role in spec:
-            for dataset in spec["datasets"]:
-                _check_auxiliary(spec, role, dataset)
+    for role, dataset in product(AUXILIARY, spec["datasets"]):
+        if role in spec and ("attacks" not in spec["datasets"][dataset] or _needed(study, role, dataset)):
+            _check_auxiliary(study, role, dataset)
 
 
-def _check_auxiliary(spec: Json, role: str, dataset: str) -> None:
+def _needed(study: Study, role: str, dataset: str) -> bool:
+    return any(ATTACKS[attack].needs == role for attack in study.attacks_on(dataset))
+
+
+def _check_auxiliary(study: Study, role: str, dataset: str) -> None:
     """Shadow or reference models can draw their records, and leave some for the attacks that learn from them."""
-    auxiliary, roles = spec[role], spec["datasets"][dataset]["roles"]
+    spec, auxiliary = study.spec, study.auxiliary_spec(dataset, role)
+    roles = spec["datasets"][dataset]["roles"]
     pool = auxiliary.get("pool", [f"{role}_pool"])
     for part in pool:
         words = f"which data set {dataset} does not have; {nearest(part, roles)}"
@@ -230,7 +239,7 @@ def _check_auxiliary(spec: Json, role: str, dataset: str) -> None:
     records, size = sum(roles[part] for part in pool), auxiliary["size"]
     words = f"the {records} records of {' and '.join(pool)} in data set {dataset}"
     _require(size <= records, f"key '{role}.size' is {size}; valid is at most {words}")
-    attacks = {name: ATTACKS[name].settings | given for name, given in spec["attacks"].items()}
+    attacks = {name: ATTACKS[name].settings | spec["attacks"][name] for name in study.attacks_on(dataset)}
     using = {name: settings for name, settings in attacks.items() if ATTACKS[name].needs == role}
     compared = TARGETS if role == "reference" else {"shadow_pool"}  # whose records some models must not have seen
     for name, settings in using.items():
@@ -252,6 +261,12 @@ def _check_cells(study: Study) -> None:
         place = f"{cell.dataset}/{cell.model}"
         complaint = f"key 'defenses': 'none' does not cover {place}, so that the loss of {cell.key} has no baseline"
         _require(f"{place}/none" in study.cells, complaint)
+        noise = released_noise(study.spec["datasets"][cell.dataset].get("projection") or {})
+        if noise is not None and cell.columns["accountant"]:
+            try:
+                check_projection(cell.columns["accountant"], noise)
+            except UserError as error:
+                raise UserError(f"data set {cell.dataset}, defense {cell.defense}: {error}") from None
         _check_training(study.spec, cell)
 
 
@@ -309,6 +324,8 @@ def _check_figure(study: Study, name: str, cells: list[Cell]) -> None:
     """
     spec, figure, key = study.spec, study.spec["figures"][name], f"figures.{name}"
     _known(figure["kind"], FIGURES, f"{key}.kind")
+    if FIGURES[figure["kind"]].needs == TIMING:
+        _require("timing" in spec, f"key 'timing' is missing; figure {name} shows how long training takes")
     parts = figure.get("parts", [TRAINING, *spec["attacks"], *study.audited])
     for part in parts:
         _known(part, [TRAINING, *spec["attacks"], *study.audited], f"{key}.parts")

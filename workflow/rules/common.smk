@@ -110,7 +110,7 @@ def records_of(study, wildcards):
 def models_of(study, wildcards):
     """How many models a job holds side by side."""
     if "role" in wildcards.keys():
-        return study.spec[wildcards.role]["count"]
+        return study.auxiliary_spec(wildcards.dataset, wildcards.role)["count"]
     return cell_of(study, wildcards).training["repeats"]
 
 

@@ -67,6 +67,30 @@ rule train_auxiliary:
         TRAIN
 
 
+rule time_training:
+    input:
+        data="results/{study}/{dataset}/data.npz",
+    output:
+        "results/{study}/{dataset}/{model}/timed.parquet",
+    log:
+        "logs/{study}/{dataset}/{model}/time_training.log",
+    benchmark:
+        "results/{study}/benchmarks/time_training/{dataset}.{model}.tsv"
+    conda:
+        "../../envs/cpu.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda wildcards, attempt: 6000 * attempt,
+        runtime=lambda wildcards, attempt: 60 * attempt,
+    params:
+        settings=settings_of(lambda study, w: study.timing_settings(w.dataset, w.model)),
+    message:
+        "Time an epoch of every defense of {wildcards.model} on {wildcards.dataset}"
+    shell:
+        "python -m dp_leakage.steps.time_training --settings {params.settings:q} --data {input.data:q} --timed {output:q}"
+        " 2> {log:q}"
+
+
 use rule train_auxiliary as train_auxiliary_same with:
     output:
         models="results/{study}/{dataset}/{model}/{defense}/{role}/models.safetensors",

@@ -34,15 +34,17 @@ class FigureKind:
             each may hold.
         needs: what the first argument of ``draw`` holds: ``metrics`` (metrics.parquet of the cells), ``training``
             (training.parquet of the cells) or ``scores`` (score files of the membership attacks, with a column
-            ``attack``), each with the cell's columns beside; or ``images``: a list of (the cell's columns, attack,
+            ``attack``) or ``timing`` (how long epochs take), each with the cell's columns beside; or ``images``: a list of (the cell's columns, attack,
             name → array) in place of the frame, one for each attack on each cell.
     """
 
     module: str
     caption: str
     settings: Mapping[str, Any] = field(default_factory=dict)
-    needs: Literal["metrics", "training", "scores", "images"] = "metrics"
+    needs: Literal["metrics", "training", "scores", "images", "timing"] = "metrics"
 
+
+LAYERS = ("conv1", "maxpool1", "conv2", "maxpool2", "conv3", "maxpool3", "dense", "prediction")  # of the CNN
 
 # Every kind has these: which cells (None: all; a name or a list of names), a title, footnotes of the study's own.
 COMMON: Mapping[str, Any] = {"dataset": None, "model": None, "unit": None, "title": None, "notes": ()}
@@ -59,6 +61,7 @@ SETTINGS: dict[str, Kind] = {
     "exposed_by": either(NOTHING, TEXT),
     "fpr": listed(number(above=0, below=1)),
     "metric": choice("accuracy_loss", "test_accuracy", "train_accuracy", "leakage"),
+    "spent_axis.metric": either(TEXT, TEXTS),
     "model": _NAMES,
     "neighbours": either(NOTHING, choice("add_remove", "zero_out", "replace_one")),
     "normalised": FLAG,
@@ -163,8 +166,61 @@ FIGURES: dict[str, FigureKind] = {
         "dp_leakage.figures.training_curve",
         "Accuracy as the training goes on, on the records trained on (dashed) and on new ones (solid), and the ε "
         "spent so far.",
-        {"defense": None},
+        {"defense": None, "best": False},
         needs="training",
+    ),
+    "accountants": FigureKind(
+        "dp_leakage.figures.accountants",
+        "The ε of the same training as three accountants count it, epoch by epoch. The training does not change; what a "
+        "looser account claims to have spent was never spent.",
+    ),
+    "projection_noise": FigureKind(
+        "dp_leakage.figures.projection_noise",
+        "What it costs to find the principal components privately: accuracy over the noise of the private PCA, beside a "
+        "PCA without privacy and no PCA at all.",
+        {"metric": "test_accuracy"},
+    ),
+    "compared_table": FigureKind(
+        "dp_leakage.figures.compared_table",
+        "Every defence and budget in numbers, each beside the paper's where it prints one. A tick says that the printed "
+        "value lies inside our 95 % interval, a cross that it does not.",
+        {"metrics": ("test_accuracy",), "best_of": (), "compare": True},
+    ),
+    "difference_table": FigureKind(
+        "dp_leakage.figures.difference_table",
+        "What one mechanism has over another at the same nominal budget. Positive: the first has more of it.",
+        {"metrics": (), "of": "vmf", "against": "gaussian"},
+    ),
+    "pictures": FigureKind(
+        "dp_leakage.figures.pictures",
+        "Images and what an attacker rebuilt of them. Where a row shows what the first row shows, the defence of that "
+        "row has not hidden it.",
+        {"attack": None, "count": 8, "width": 0.62},
+        needs="images",
+    ),
+    "timing_table": FigureKind(
+        "dp_leakage.figures.timing_table",
+        "How long an epoch takes under every defence, measured in turns in one process, beside Opacus' per-example "
+        "gradients and plain PyTorch.",
+        needs="timing",
+    ),
+    "inversion_layers": FigureKind(
+        "dp_leakage.figures.inversion_layers",
+        "How well a decoder network rebuilds unseen images from what each layer of the undefended model makes of them. "
+        "The deeper the layer, the less is left of the image.",
+        {"attack": "decoder", "layers": LAYERS},
+    ),
+    "inversion_table": FigureKind(
+        "dp_leakage.figures.inversion_table",
+        "How much a defence changes the error with which images are rebuilt from each layer. A defence of the training "
+        "records does not promise to hide what the model is asked about.",
+        {"attack": "decoder", "layers": LAYERS},
+    ),
+    "tradeoff": FigureKind(
+        "dp_leakage.figures.tradeoff",
+        "What each defence costs in accuracy and what it changes for two attackers: one that rebuilds inputs from the "
+        "prediction, one that tells members.",
+        {"attack": "decoder", "layer": "prediction"},
     ),
 }
 

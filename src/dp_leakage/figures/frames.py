@@ -26,6 +26,7 @@ WORDS = {
     "accuracy_loss": "accuracy loss (fraction of\nthe non-private accuracy)",
     "test_accuracy": "test accuracy (fraction right)",
     "train_accuracy": "training accuracy (fraction right)",
+    "membership_auc": "area under the attack's ROC\n(0.5 is guessing)",
     "membership_advantage": "attack advantage\n(true − false positive rate)",
     "attribute_advantage": "attack advantage\n(difference of rates)",
 }
@@ -103,35 +104,43 @@ def attack_rows(frame: pd.DataFrame, attack: str | None, definition: str) -> pd.
     return rows if attack is None else rows[rows["attack"] == attack]
 
 
-def drawn_numbers(rows: pd.DataFrame, published: pd.DataFrame | None, extra: Sequence[str] = ()) -> pd.DataFrame:
+def drawn_numbers(
+    rows: pd.DataFrame, published: pd.DataFrame | None, extra: Sequence[str] = (), any_size: bool = False
+) -> pd.DataFrame:
     """Rows as a figure's csv has them: ``value`` named ``measured``, the print and ``inside`` joined, ordered.
 
     Args:
         rows: metrics rows.
         published: the paper's rows as printed, or None.
         extra: further columns to keep, put after the cell's.
+        any_size: as for `with_published`.
     """
-    frame = with_published(rows.rename(columns={"value": "measured"}), published)
+    frame = with_published(rows.rename(columns={"value": "measured"}), published, any_size)
     frame = frame[[*CELL, *(column for column in extra if column not in COLUMNS), *NUMBERS]]
     return in_order(frame)
 
 
-def with_published(frame: pd.DataFrame, published: pd.DataFrame | None) -> pd.DataFrame:
+def with_published(frame: pd.DataFrame, published: pd.DataFrame | None, any_size: bool = False) -> pd.DataFrame:
     """Adds ``published`` (NaN where nothing is printed) and ``inside``: does it lie in [low, high] (empty likewise).
 
     A print stands for every value that rounds to it, so it is inside where one of those is. It is joined only to cells
-    with as many members as the paper's: a reduced run is not compared.
+    with as many members as the paper's: a reduced run is not compared. With ``any_size`` it is joined to cells of any
+    size, and ``inside`` stays empty where the sizes differ.
     """
-    columns = [*KEYS, "n_members"]
-    prints: dict[tuple[str, ...], float] = {}
+    prints: dict[tuple[str, ...], tuple[float, str]] = {}
     if published is not None and len(published):
         found = comparable(published)
-        prints = {_key(key): value for key, value in zip(_rows(found[columns]), found["published"], strict=True)}
-    values = [prints.get(_key(key), np.nan) for key in _rows(frame[columns])] if prints else np.nan
-    printed = pd.Series(values, index=frame.index, dtype="float64")
+        values = zip(found["published"], map(_key, _rows(found[["n_members"]])), strict=True)
+        prints = dict(zip(map(_key, _rows(found[KEYS])), values, strict=True))
+    nothing = (np.nan, None)
+    joined = [prints.get(_key(key), nothing) for key in _rows(frame[KEYS])]
+    sizes = zip(joined, _rows(frame[["n_members"]]), strict=True)
+    same_size = pd.Series([size == _key(own) for (_, size), own in sizes], index=frame.index, dtype=bool)
+    printed = pd.Series([value for value, _ in joined], index=frame.index, dtype="float64")
+    printed = printed if any_size else printed.where(same_size)
     reach = printed.map(half_unit)
     inside = ((frame["low"] <= printed + reach) & (printed - reach <= frame["high"])).astype("boolean")
-    return frame.assign(published=printed, inside=inside.mask(printed.isna()))
+    return frame.assign(published=printed, inside=inside.where(same_size & printed.notna()))
 
 
 def half_unit(printed: float) -> float:

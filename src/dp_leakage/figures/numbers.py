@@ -3,6 +3,8 @@
 from math import isfinite
 from typing import Any
 
+import pandas as pd
+
 from dp_leakage.figures.style import Series, look, number
 
 PRINTED = "Print: the paper's number; ✓ if our interval holds a value that rounds to it, ✗ if not."
@@ -29,10 +31,15 @@ def interval(value: float, low: float, high: float, *, counts: bool = False) -> 
 
 
 def printed(value: float, inside: object, *, counts: bool = False) -> str:
-    """The paper's number, with ✓ if it lies inside our interval and ✗ if not; nothing where it prints none."""
+    """The paper's number, with ✓ if it lies inside our interval and ✗ if not; nothing where it prints none.
+
+    Without a mark where ``inside`` is empty: the two are not compared.
+    """
     if not isfinite(value):
         return ""
     text = count(value) if counts else fraction(value, 2 if round(value, 2) == value else 3)
+    if pd.isna(inside):
+        return text
     return f"{text} {'✓' if inside is True or inside == 1 else '✗'}"
 
 

@@ -10,7 +10,7 @@ from dp_leakage.errors import UserError, nearest
 from dp_leakage.figures.frames import CELL, NUMBERS, chosen, each_series, in_order, listed, panels
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.numbers import budget
-from dp_leakage.figures.style import canvas, finish, log_axis, look, styled
+from dp_leakage.figures.style import INK, canvas, finish, log_axis, look, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,7 +30,8 @@ def draw(
     Args:
         metrics: histories of all cells: repeat, epoch, loss, train_accuracy, test_accuracy, the cells' columns and,
             optionally, ``epsilon_spent``: the ε after that epoch.
-        settings: ``defense``: names of the cells to draw (None: all, if they are few enough to follow).
+        settings: ``defense``: names of the cells to draw (None: all, if they are few enough to follow); ``best``: ring
+            the epoch of each cell's highest test accuracy.
         published: not used; papers print no such numbers.
 
     Raises:
@@ -56,6 +57,8 @@ def draw(
     for column, (heading, part) in enumerate(parts):
         axes[0][column].set_title(heading, loc="left")
         _panel(axes[0][column], part, styles)
+        if settings["best"]:
+            _rings(axes[0][column], part)
         if has_budget:
             _budget_panel(axes[1][column], part, styles)
         axes[-1][column].set_xlabel("epoch")
@@ -66,6 +69,9 @@ def draw(
         "Solid: new records; dashed: records trained on. Lines: means over the repeats; bands: their 95 % intervals "
         "(Student's t)."
     ]
+    if settings["best"]:
+        found = ", ".join(f"{heading} {best_epoch(part)}" for heading, part in parts)
+        notes.append(f"Ring: the epoch of the highest accuracy on new records: {found}.")
     legend = [Line2D([], [], label=label, **line) for label, line in styles.values()]
     return finish(figure, legend, [*notes, *own_notes(settings)], settings.get("title")), rows
 
@@ -88,6 +94,21 @@ def _student(repeats: pd.Series) -> np.ndarray:
 
     degrees = repeats.to_numpy(dtype=float) - 1
     return np.where(degrees > 0, stdtrit(np.maximum(degrees, 1), 0.975), np.nan)
+
+
+def best_epoch(part: pd.DataFrame) -> str:
+    """The first epoch of the highest test accuracy, of each cell in turn."""
+    return ", ".join(str(row.epoch) for row in _best(part).itertuples())
+
+
+def _best(part: pd.DataFrame) -> pd.DataFrame:
+    on_new = part[part["metric"] == "test_accuracy"].sort_values("epoch")
+    return on_new.loc[on_new.groupby("defense", sort=False)["measured"].idxmax()]
+
+
+def _rings(ax: "Axes", part: pd.DataFrame) -> None:
+    for row in _best(part).itertuples():
+        ax.plot([row.epoch], [row.measured], "o", markersize=11, markerfacecolor="none", color=INK, zorder=4)
 
 
 def _panel(ax: "Axes", part: pd.DataFrame, styles: Styles) -> None:

@@ -45,6 +45,8 @@ def calibrated(
             **schedule,
             **_terms(accountant, step, blocks),
         }
+        if "projection_noise" in settings:  # what a private PCA of the same records spends is part of ε
+            terms["projection_noise"] = settings["projection_noise"]
         if step.noise == "vmf":
             amount = kappa_for(accountant, **terms)
         else:
@@ -58,12 +60,13 @@ def epsilon_after(
     delta: float,
     *,
     blocks: Sequence[int] | None = None,
-    **schedule: int,
+    **schedule: float | None,
 ) -> float:
     """The ε that ``accountant`` finds for a training with this mechanism and schedule (see ``calibrated``).
 
-    A batch that is bounded as a whole moves by up to 2C with one record, so accountants that claim a bound take
-    half of its noise; a printed formula stays as it is printed.
+    The schedule may also hold the ``projection_noise`` of a private PCA that is composed with it. A
+    batch that is bounded as a whole moves by up to 2C with one record, so accountants that claim a bound take half of
+    its noise; a printed formula stays as it is printed.
     """
     terms = {"delta": delta, **schedule, **_terms(accountant, mechanism, blocks)}
     if mechanism.noise == "vmf":

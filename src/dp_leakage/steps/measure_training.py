@@ -59,6 +59,7 @@ def _spent(mechanism: Mechanism, made: Json) -> list[Json]:
         accountant=nominal["accountant"],
         blocks=made["blocks"],
         n_groups=made["n_groups"],
+        projection_noise=nominal.get("projection_noise"),
         **_schedule(made),
     ):
         setting = {"accountant": spent.accountant, "neighbours": spent.neighbours, "valid": str(spent.valid).lower()}
@@ -71,13 +72,16 @@ def _spent(mechanism: Mechanism, made: Json) -> list[Json]:
 
 
 def _by_epoch(history: pd.DataFrame, mechanism: Mechanism | None, made: Json) -> "pd.Series[float]":
-    """The ε that the cell's own accountant finds after each epoch of the history; NaN where there is no noise."""
+    """The ε that the cell's own accountant finds after each epoch of the history; NaN where there is no noise.
+
+    What a private projection spent before the first epoch is part of it.
+    """
     from dp_leakage.privacy.calibration import epsilon_after
 
     nominal, epochs = made["settings"]["mechanism"], sorted(set(history["epoch"]))
     if mechanism is None or mechanism.noise == "none":
         return history["epoch"] * np.nan
-    terms = {"blocks": made["blocks"], **_schedule(made)}
+    terms = {"blocks": made["blocks"], "projection_noise": nominal.get("projection_noise"), **_schedule(made)}
     spent = {
         epoch: epsilon_after(mechanism, nominal["accountant"], nominal["delta"], **terms | {"epochs": int(epoch)})
         for epoch in epochs

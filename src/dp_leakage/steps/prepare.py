@@ -6,6 +6,7 @@ import numpy as np
 
 from dp_leakage.data import load
 from dp_leakage.data.profile import profile
+from dp_leakage.data.raw import Raw
 from dp_leakage.data.splits import split
 from dp_leakage.data.trees import content_of
 from dp_leakage.errors import UserError
@@ -18,7 +19,8 @@ def main(settings: Json, prepared: Path, data_dir: Path) -> None:
     raw = load(settings["source"], data_dir)
     if settings["content"] and content_of(own := Path(settings["source"]["path"]).expanduser()) != settings["content"]:
         raise UserError(f"{own} has changed since this run began; run the same command again")
-    roles = split(raw.y, settings["roles"], seed=settings["seed"], stratified=settings["stratified"])
+    given = official_rows(raw, settings["source"]["source"]) if settings["official_split"] else None
+    roles = split(raw.y, settings["roles"], seed=settings["seed"], stratified=settings["stratified"], given=given)
     remarks = profile(raw, roles)
     for remark in remarks:
         log.info("%s", remark)
@@ -30,6 +32,17 @@ def main(settings: Json, prepared: Path, data_dir: Path) -> None:
     }
     stamp = provenance(settings, sha256=raw.sha256, remarks=[*raw.notes, *remarks], n_records=len(raw.y))
     write_arrays(prepared, arrays, stamp)
+
+
+def official_rows(raw: Raw, source: str) -> dict[str, np.ndarray]:
+    """Members from the publisher's training records, non-members from its test records; other roles from what is left.
+
+    Raises:
+        UserError: the source has no such split.
+    """
+    if not {"train", "test"} <= set(raw.given):
+        raise UserError(f"official_split: the source {source} has no training and test records of its own; set false")
+    return {"target_members": raw.given["train"], "target_nonmembers": raw.given["test"]}
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ def train_module(
     if mechanism is not None:
         check_private(mechanism, settings, engine="opacus")
     workers = [
-        _start(factory, x.to(device), y.to(device), rows, seed, settings, mechanism)
+        start_module(factory, x.to(device), y.to(device), rows, seed, settings, mechanism)
         for rows, seed in zip(subsets, seeds, strict=True)
     ]
     training = OpacusTraining(factory, workers, subsets)
@@ -175,7 +175,7 @@ class OpacusTraining:
             worker.restore({n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)})
 
 
-def _start(
+def start_module(
     factory: Factory,
     x: Tensor,
     y: Tensor,
@@ -184,6 +184,7 @@ def _start(
     settings: TrainingSettings,
     mechanism: Mechanism | None,
 ) -> Worker:
+    """One module at epoch 0, plain PyTorch where there is no mechanism; the arguments are those of `train_module`."""
     with torch.random.fork_rng(devices=_cuda_devices(x)):
         torch.manual_seed(stream(seed, "init").initial_seed())
         module = factory().to(x.device, x.dtype).train()

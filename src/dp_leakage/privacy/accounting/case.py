@@ -7,6 +7,7 @@ from dp_leakage.errors import UserError, nearest
 from dp_leakage.privacy.accounting.rules import accountant_named, check_sampler
 
 CONVERSIONS = ("tight", "classic")
+COMPOSING = ("rdp", "pld")  # accountants that add what a private projection spent before the training
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,8 @@ class Case:
             per unit: one for the whole gradient, one per layer, or one per row.
         summed: von Mises–Fisher only: the vectors are blocks of the batch's summed gradient, not of each
             example's; a sum of zero, or of nothing, has some fixed direction.
+        projection_noise: the noise multiplier (under add_remove) of a private PCA that was fitted on the same records
+            before the training: one more Gaussian mechanism, in which every record takes part; None for none.
     """
 
     accountant: str
@@ -40,6 +43,7 @@ class Case:
     conversion: str = "tight"
     blocks: tuple[int, ...] = ()
     summed: bool = False
+    projection_noise: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "blocks", tuple(self.blocks or ()))
@@ -47,6 +51,8 @@ class Case:
         self._check_numbers()
         if accountant_named(self.accountant).noise == "vmf":
             self._check_blocks()
+        if self.projection_noise is not None:
+            check_projection(self.accountant, self.projection_noise)
 
     @property
     def rate(self) -> float:
@@ -103,6 +109,21 @@ class Case:
                 "neighbours: 'add_remove' does not hold for noise around each example's gradient, whose "
                 "presence adds a vector of length one and can show in the sum's support; valid: replace_one."
             )
+
+
+def check_projection(accountant: str, noise: float) -> None:
+    """Refuse an accountant that cannot compose a private projection with the training, and a projection without noise.
+
+    Raises:
+        UserError: the one or the other.
+    """
+    if accountant not in COMPOSING:
+        raise UserError(
+            f"accountant: {accountant!r} cannot add what a private PCA of the same records spent; "
+            f"valid: {' or '.join(COMPOSING)}."
+        )
+    if not noise > 0:
+        raise UserError(f"projection_noise: {noise:g} is no amount of noise; valid: above 0.")
 
 
 def steps_per_epoch(batch_size: int, dataset_size: int) -> int:

@@ -32,7 +32,7 @@ def gaussian_sigma(epsilon: float, delta: float, uses: int) -> float:
     return float(get_sigma_gaussian(epsilon, delta) * sqrt(uses))
 
 
-def pld_epsilon(rate: float, sigma: float, delta: float, steps: int, neighbours: str) -> float:
+def pld_epsilon(rate: float, sigma: float, delta: float, steps: int, neighbours: str, beside: float = 0.0) -> float:
     """ε of the Poisson-sampled Gaussian from its privacy loss distribution; a bound, tight to about 1e-3.
 
     The library rounds losses up to a grid, so every grid gives a bound. The grid starts at a thousandth of
@@ -45,6 +45,7 @@ def pld_epsilon(rate: float, sigma: float, delta: float, steps: int, neighbours:
         delta: in (0, 1).
         steps: T.
         neighbours: ``add_remove`` or ``replace_one``.
+        beside: ρ = Δ²/2σ² ≥ 0 of a Gaussian mechanism without sampling that is composed with the steps.
     """
     from dp_accounting import NeighboringRelation
     from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
@@ -55,7 +56,7 @@ def pld_epsilon(rate: float, sigma: float, delta: float, steps: int, neighbours:
     }[neighbours]
     replace = neighbours == "replace_one"
     apart = 2 if replace else 1
-    best = bound = renyi.sampled_gaussian_epsilon(rate, sigma / apart, replace, steps, delta, "tight")
+    best = bound = renyi.sampled_gaussian_epsilon(rate, sigma / apart, replace, steps, delta, "tight", beside)
     if bound == 0 or bound > HUGE or delta <= 2 * ROUNDING:
         return bound
     finest = max(FINEST, _largest_loss(rate, sigma / apart) / MOST_POINTS)
@@ -69,7 +70,10 @@ def pld_epsilon(rate: float, sigma: float, delta: float, steps: int, neighbours:
             neighboring_relation=relation,
         )
         with np.errstate(all="ignore"):  # infinite losses, of which the library takes care
-            epsilon = step.self_compose(steps).get_epsilon_for_delta(delta - ROUNDING)
+            total = step.self_compose(steps)
+            if beside:
+                total = total.compose(from_gaussian_mechanism(sqrt(0.5 / beside), value_discretization_interval=spacing))
+            epsilon = total.get_epsilon_for_delta(delta - ROUNDING)
         best = min(best, epsilon)
         if abs(previous - epsilon) <= AGREEMENT * epsilon or spacing == finest:
             break

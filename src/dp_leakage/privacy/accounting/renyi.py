@@ -41,9 +41,9 @@ def epsilon_at_orders(orders: np.ndarray, divergence: np.ndarray, delta: float, 
 
 
 def sampled_gaussian_epsilon(
-    rate: float, sigma: float, replace: bool, steps: int, delta: float, conversion: str
+    rate: float, sigma: float, replace: bool, steps: int, delta: float, conversion: str, beside: float = 0.0
 ) -> float:
-    """ε of T steps of the sampled Gaussian.
+    """ε of T steps of the sampled Gaussian, and of Gaussian mechanisms without sampling beside them.
 
     Args:
         rate: q in (0, 1].
@@ -53,10 +53,11 @@ def sampled_gaussian_epsilon(
             Poisson sampling, for which the divergence is exact.
         steps: T.
         delta, conversion: see ``epsilon_from_renyi``.
+        beside: ρ ≥ 0 of what is composed with the steps: its divergence at order α is ρα (Bun & Steinke 2016).
     """
     orders, divergence = _coarse(rate, sigma, replace)
     for _ in range(REFINEMENTS):
-        epsilon = epsilon_at_orders(orders, steps * divergence, delta, conversion)
+        epsilon = epsilon_at_orders(orders, steps * divergence + beside * orders, delta, conversion)
         best = int(np.argmin(epsilon))
         if epsilon[best] <= 0:
             return 0.0
@@ -64,7 +65,7 @@ def sampled_gaussian_epsilon(
         low, high = orders[max(best - 1, 0)], orders[min(best + 1, len(orders) - 1)]
         orders = 1 + np.geomspace(low - 1, high - 1, FINE_ORDERS)
         divergence = _divergence(rate, sigma, replace, orders)
-    return max(0.0, float(np.min(epsilon_at_orders(orders, steps * divergence, delta, conversion))))
+    return epsilon_from_renyi(orders, steps * divergence + beside * orders, delta, conversion)
 
 
 @lru_cache(maxsize=64)

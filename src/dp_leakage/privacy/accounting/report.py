@@ -49,6 +49,7 @@ def epsilon_report(
     n_groups: int | None = None,
     blocks: Sequence[int] | None = None,
     accountant: str | None = None,
+    projection_noise: float | None = None,
 ) -> list[Spent]:
     """ε under every accountant that supports the mechanism, the nominal accountant's first.
 
@@ -65,6 +66,7 @@ def epsilon_report(
         n_groups: number of (sub)classes, if those are the units: to flag a δ that is no protection.
         blocks: the dimension of each unit vector, for von Mises–Fisher noise.
         accountant: the nominal one; its rows come first.
+        projection_noise: of a private PCA of the same records, whose cost is then part of every ε; see ``case.Case``.
 
     Raises:
         UserError: a value is out of range, ``blocks`` is missing, or the nominal accountant is unknown or one of other
@@ -76,7 +78,7 @@ def epsilon_report(
     if mechanism.noise == "vmf":
         rows = list(_directional(mechanism, run, tuple(blocks or ())))
     elif mechanism.noise == "gaussian":
-        rows = list(_gaussian(mechanism, run))
+        rows = list(_gaussian(mechanism, run | {"projection_noise": projection_noise}))
     else:
         rows = list(_own(mechanism, run))
     if accountant is not None and accountant not in {row.accountant for row in rows}:

@@ -56,7 +56,14 @@ def noise_multiplier(accountant: str, *, epsilon: float, sigma_table: str = "com
         case "gdp":
             return _apart(case) * library.gaussian_sigma(epsilon, case.delta, case.epochs)
         case "pld":  # slow: start near the solution
-            rdp = Case("rdp", case.delta, case.epochs, case.batch_size, case.dataset_size)
+            rdp = Case(
+                "rdp",
+                case.delta,
+                case.epochs,
+                case.batch_size,
+                case.dataset_size,
+                projection_noise=case.projection_noise,
+            )
             guess = _least_noise(lambda sigma: sigma_epsilon(rdp, sigma), epsilon)
             return _least_noise(lambda sigma: sigma_epsilon(case, sigma), epsilon, guess, 0.1, PLD_TOLERANCE)
     return _least_noise(lambda sigma: sigma_epsilon(case, sigma), epsilon)
@@ -114,13 +121,15 @@ def sigma_epsilon(case: Case, sigma: float) -> float:
         case "gdp":
             return library.gaussian_epsilon(relative, case.delta, case.epochs)
         case "pld":
-            return library.pld_epsilon(case.rate, sigma, case.delta, case.steps, case.neighbours)
+            return library.pld_epsilon(case.rate, sigma, case.delta, case.steps, case.neighbours, _beside(case))
         case "theorem1":
             return printed.theorem1_epsilon(sigma, case.delta, case.rate, case.steps, case.neighbours)
     # class_moments accounts for the pair that zhang2020 does, N(0) against (1−q) N(0) + q N(2C). For the two
     # mixtures that replacing a class yields, it is larger wherever the tests compare the two by quadrature.
     replaced = case.accountant == "rdp" and case.neighbours == "replace_one"
-    return renyi.sampled_gaussian_epsilon(case.rate, relative, replaced, case.steps, case.delta, case.conversion)
+    return renyi.sampled_gaussian_epsilon(
+        case.rate, relative, replaced, case.steps, case.delta, case.conversion, _beside(case)
+    )
 
 
 def kappa_epsilon(case: Case, kappa: float) -> float:
@@ -131,6 +140,16 @@ def kappa_epsilon(case: Case, kappa: float) -> float:
         case "vmf_rdp":
             return vmf.renyi_epsilon(kappa, case)
     return vmf.printed_epsilon(kappa)
+
+
+def _beside(case: Case) -> float:
+    """ρ of the private projection: Δ²/2σ², where Δ² is 1 for add_remove and 2 for replace_one.
+
+    See ``data.projection.SENSITIVITY``.
+    """
+    if case.projection_noise is None:
+        return 0.0
+    return (2.0 if case.neighbours == "replace_one" else 1.0) / (2 * case.projection_noise**2)
 
 
 def _apart(case: Case) -> float:

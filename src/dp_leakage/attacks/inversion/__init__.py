@@ -1,0 +1,1 @@
+"""Attacks that rebuild inputs from what a model makes of them."""

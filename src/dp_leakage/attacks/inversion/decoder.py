@@ -1,0 +1,202 @@
+"""A decoder network per layer learns to rebuild images from that layer's activations (Lomurno & Matteucci 2022, §3)."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from dp_leakage.data.dataset import Dataset
+from dp_leakage.errors import UserError
+from dp_leakage.identity import derived_seed
+from dp_leakage.models.ensemble import Ensemble
+from dp_leakage.models.layers import (
+    AvgPool2d,
+    Conv2d,
+    Layers,
+    Linear,
+    MaxPool2d,
+    ReLU,
+    Sigmoid,
+    SiLU,
+    Tanh,
+    torch_layer,
+)
+
+ACTIVATIONS = (ReLU, Tanh, Sigmoid, SiLU)
+PREDICTION = "prediction"  # the vector of probabilities: all that a black box shows
+MATCHED, SCORES = "prediction_matched", "prediction_scores"  # controls, see `score`
+NOTHING = "mean_image"  # what is rebuilt by who sees no activation at all
+LEAST = -69.0  # of a log-probability, ln 1e-30
+AT_ONCE = 256  # images rebuilt at a time
+
+
+class Cut(NamedTuple):
+    """Where a model is cut: the first ``stop`` layers run, then the activation (if any) that pooling came before."""
+
+    name: str
+    stop: int
+    activation: nn.Module | None
+
+
+def score(
+    target: Ensemble, data: Dataset, fitted: dict[str, np.ndarray] | None, settings: dict, seed: int
+) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
+    """Trains a decoder for each layer of each target model on auxiliary images and scores it on unseen ones.
+
+    Besides the layers there are two controls, for whether a defence's prediction vector is harder to invert because it
+    knows less or because it is flatter: ``prediction_matched`` is the vector after the log-probabilities were scaled to
+    a standard deviation of ``spread`` over the auxiliary records, so that all models speak at one temperature, and
+    ``prediction_scores`` those scaled log-probabilities themselves, centred in each record. Neither changes when a model
+    changes its temperature alone. And ``mean_image`` is the auxiliary images' mean, rebuilt from nothing.
+
+    Args:
+        target: the R models under attack, of a built-in architecture.
+        data: images (n, channels, height, width) in [0, 1], and roles.
+        fitted: unused, the attack learns from the target itself.
+        settings: ``auxiliary``, the role whose records the decoders train on, and ``train_records``, the first so many
+            (None: all); ``test_records``, the first so many non-members, to score; ``epochs``, ``batch_size`` and
+            ``learning_rate`` of Adam on the mean squared error; ``width``, channels of the decoders; ``spread``;
+            ``shown``, how many images are kept as pictures.
+        seed: draws the decoders' starts and batches; the same in all cells.
+
+    Returns:
+        Frame: repeat, target (place among the scored records), restart (0), layer, mse (over all pixels of an image).
+        Pictures: ``truth`` and, of the first model, one array per layer: float32 (shown, channels, height, width).
+
+    Raises:
+        UserError: the records are no images in [0, 1], or the auxiliary role is not there.
+    """
+    known, unknown = _images(data, settings)
+    frames, pictures = [], {"truth": unknown[: settings["shown"]].numpy()}
+    for repeat in range(target.size):
+        for layer, train_on, test_on in _views(target, repeat, known, unknown, settings["spread"]):
+            rebuilt = _rebuilt(train_on, known, test_on, settings, derived_seed(seed, layer))
+            error = (rebuilt - unknown).double().square().flatten(1).mean(1)
+            frames.append(pd.DataFrame({"repeat": repeat, "target": range(len(error)), "layer": layer, "mse": error.numpy()}))
+            if repeat == 0:
+                pictures[layer] = rebuilt[: settings["shown"]].numpy()
+    frame = pd.concat(frames, ignore_index=True).assign(restart=0)
+    return frame[["repeat", "target", "restart", "layer", "mse"]], pictures
+
+
+def cuts(layers: Layers) -> list[Cut]:
+    """The places at which a model can be cut, from the input on; the last is the logits, called ``prediction``.
+
+    Layers are named and numbered as in the paper (conv1, maxpool1, …, dense, prediction). A layer's output is taken
+    after its activation; where the activation stands behind the pooling, a convolution's is applied by the attacker.
+
+    >>> [cut.name for cut in cuts((Conv2d(1, 2, 3), MaxPool2d(2), ReLU(), Linear(8, 2)))]
+    ['conv1', 'maxpool1', 'prediction']
+    """
+    hidden = sum(isinstance(layer, Linear) for layer in layers) - 1
+    counts: dict[str, int] = {}
+    result = []
+    for place, layer in enumerate(layers):
+        word = {Conv2d: "conv", MaxPool2d: "maxpool", AvgPool2d: "avgpool", Linear: "dense"}.get(type(layer))
+        if word is None:
+            continue
+        counts[word] = counts.get(word, 0) + 1
+        if word == "dense" and counts[word] > hidden:
+            result.append(Cut(PREDICTION, len(layers), None))
+            continue
+        number = "" if word == "dense" and hidden == 1 else str(counts[word])
+        after = _activation_after(layers, place)
+        if after is None:
+            result.append(Cut(word + number, place + 1, None))
+        elif any(isinstance(between, MaxPool2d | AvgPool2d) for between in layers[place + 1 : after]):
+            result.append(Cut(word + number, place + 1, torch_layer(layers[after])))
+        else:
+            result.append(Cut(word + number, after + 1, None))
+    return result
+
+
+def decoder(shape: tuple[int, ...], image: tuple[int, int, int], width: int) -> nn.Sequential:
+    """A network from activations of ``shape``, (c, h, w) or (d,), to images (channels, height, width) in [0, 1].
+
+    The paper draws its decoder and does not describe it. Ours: a vector becomes a quarter-size map; transposed
+    convolutions double a map until it is as large as the image; SiLU between, a convolution and a sigmoid at the end.
+    """
+    channels, *size = image
+    sizes = [size]
+    while min(sizes[-1]) >= 4:
+        sizes.append([side // 2 for side in sizes[-1]])
+    parts: list[nn.Module] = []
+    if len(shape) == 1:
+        now = sizes[min(2, len(sizes) - 1)]
+        parts += [nn.Linear(shape[0], width * now[0] * now[1]), nn.SiLU(), nn.Unflatten(1, (width, *now))]
+    else:
+        now = list(shape[1:])
+        parts += [nn.Conv2d(shape[0], width, 3, padding=1), nn.SiLU()]
+    while now[0] < size[0]:
+        larger = min((s for s in sizes if s[0] > now[0]), key=lambda s: s[0])
+        extra = tuple(b - 2 * a for a, b in zip(now, larger, strict=True))
+        parts += [nn.ConvTranspose2d(width, width, 4, stride=2, padding=1, output_padding=extra), nn.SiLU()]
+        now = larger
+    return nn.Sequential(*parts, nn.Conv2d(width, channels, 3, padding=1), nn.Sigmoid())
+
+
+def _activation_after(layers: Layers, place: int) -> int | None:
+    """Where the activation of the layer at ``place`` stands: before the next layer with weights."""
+    for later in range(place + 1, len(layers)):
+        if isinstance(layers[later], ACTIVATIONS):
+            return later
+        if isinstance(layers[later], Linear | Conv2d):
+            return None
+    return None
+
+
+def _images(data: Dataset, settings: dict) -> tuple[Tensor, Tensor]:
+    """Auxiliary and test images."""
+    role = settings["auxiliary"]
+    if role not in data.roles:
+        raise UserError(f"attack decoder: key 'auxiliary' names the role {role!r}, which the data set does not have")
+    rows = data.roles[role][: settings["train_records"]], data.roles["target_nonmembers"][: settings["test_records"]]
+    if data.x.ndim != 4 or not all(len(r) and data.x[r].min() >= 0 and data.x[r].max() <= 1 for r in rows):
+        raise UserError("attack decoder: the records are no images with values in [0, 1]; leave them unprojected")
+    known, unknown = (torch.from_numpy(np.ascontiguousarray(data.x[r])) for r in rows)
+    return known, unknown
+
+
+def _views(
+    target: Ensemble, model: int, known: Tensor, unknown: Tensor, spread: float
+) -> Iterator[tuple[str, Tensor, Tensor]]:
+    """(layer, what is seen of the known images, of the unknown ones), float32 (n, …)."""
+    module = target.module(model)
+    for name, stop, activation in cuts(target.layers):
+        part = module[:stop] if activation is None else nn.Sequential(*module[:stop], activation)
+        seen = [_outputs(part, x) for x in (known, unknown)]
+        if name != PREDICTION:
+            yield name, *seen
+            continue
+        yield name, *(z.softmax(1) for z in seen)
+        logs = [z.log_softmax(1).clamp(min=LEAST) for z in seen]
+        logs = [z - z.mean(1, keepdim=True) for z in logs]
+        scaled = [z / logs[0].std().clamp(min=1e-12) for z in logs]
+        yield MATCHED, *((spread * z).softmax(1) for z in scaled)
+        yield SCORES, *scaled
+    yield NOTHING, known[:, :0], unknown[:, :0]
+
+
+@torch.no_grad()
+def _outputs(module: nn.Module, x: Tensor) -> Tensor:
+    return torch.cat([module(part) for part in x.split(AT_ONCE)])
+
+
+def _rebuilt(train_on: Tensor, known: Tensor, test_on: Tensor, settings: dict, seed: int) -> Tensor:
+    """The images that a decoder trained on (activations, images) makes of other activations."""
+    if not train_on.shape[1]:
+        return known.mean(0).expand(len(test_on), *known.shape[1:])
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = decoder(tuple(train_on.shape[1:]), tuple(known.shape[1:]), settings["width"])
+        optimizer = torch.optim.Adam(network.parameters(), lr=settings["learning_rate"])
+        for _ in range(settings["epochs"]):
+            for rows in torch.randperm(len(known)).split(settings["batch_size"]):
+                optimizer.zero_grad()
+                F.mse_loss(network(train_on[rows]), known[rows]).backward()
+                optimizer.step()
+    return _outputs(network, test_on)

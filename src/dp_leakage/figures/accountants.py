@@ -1,0 +1,101 @@
+"""The ε of one and the same training as several accountants count it, epoch by epoch."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from dp_leakage.errors import UserError
+from dp_leakage.figures.frames import CELL, NUMBERS, chosen, in_order, is_private, panels
+from dp_leakage.figures.notes import own_notes
+from dp_leakage.figures.style import Look, canvas, finish, grid_shape, log_axis, number, sample, styled
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+POINTS = 14  # epochs that are counted: pld takes tenths of a second for each
+COUNTED = {
+    "advanced": Look("advanced composition of amplified steps", "#e69f00", "D", (5, 1.2, 1, 1.2)),
+    "rdp": Look("RDP (moments)", "#0072b2", "o"),
+    "pld": Look("PLD", "#56b4e9", "v", (7, 1)),
+}
+
+
+@styled
+def draw(
+    metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
+) -> "tuple[Figure, pd.DataFrame]":
+    """One panel per cell, one line per accountant; nothing here is measured but the noise that was trained with.
+
+    Args:
+        metrics: rows of the cells, with ``noise_multiplier``, ``batch_size``, ``n_members``, ``delta``, ``epochs`` and
+            ``projection_noise`` of a private PCA (NaN without one) beside.
+        settings: none of its own.
+        published: not used; the papers draw such curves and print no numbers.
+
+    Raises:
+        UserError: no cell has Gaussian noise on Poisson batches.
+    """
+    frame = chosen(metrics, settings)
+    cells = frame[is_private(frame) & frame["accountant"].isin(["rdp", "pld"]) & frame["noise_multiplier"].notna()]
+    cells = cells.drop_duplicates(["dataset", "model", "defense"])
+    if cells.empty:
+        raise UserError("figure of kind 'accountants': no cell trains on Poisson batches with Gaussian noise")
+    rows = in_order(pd.concat([_curves(cell) for _, cell in cells.iterrows()], ignore_index=True))
+    parts = panels(rows, ("dataset", "model", "defense"), ("dataset", "model"))
+    shape = grid_shape(len(parts), 3)
+    figure, axes = canvas(*shape, sharex=False, sharey=True)
+    flat = [ax for line in axes for ax in line]
+    for ax, (heading, part) in zip(flat, parts, strict=False):
+        claimed = part["epsilon"].iloc[0]
+        ax.set_title(heading + (f" · ε = {number(claimed)}" if np.isfinite(claimed) else ""), loc="left")
+        log_axis(ax, "y", rows["measured"], span=None)
+        for accountant, style in COUNTED.items():
+            line = part[part["setting"] == _setting(accountant)]
+            ax.plot(line["epoch"], line["measured"], markevery=3, **style.line)
+        ax.set_xlabel("epoch")
+    axes[0][0].set_ylabel("ε spent so far")
+    for ax in flat[len(parts) :]:
+        ax.remove()
+    delta = ", ".join(f"{value:g}" for value in sorted(set(rows["delta"])))
+    notes = [f"The same noise and batches in each panel; δ = {delta}; add/remove neighbours."]
+    if frame["projection_noise"].notna().any():
+        notes.append("Each curve begins with what the private PCA spent.")
+    legend = [sample(style) for style in COUNTED.values()]
+    return finish(figure, legend, [*notes, *own_notes(settings)], settings.get("title")), rows
+
+
+def _setting(accountant: str) -> str:
+    return f"accountant={accountant};neighbours=add_remove"
+
+
+def _curves(cell: pd.Series) -> pd.DataFrame:
+    """Rows of all accountants for one cell."""
+    epochs = np.unique(np.geomspace(1, cell["epochs"], POINTS).round().astype(int))
+    curves = {accountant: _counter(accountant, cell) for accountant in COUNTED}
+    found = [
+        {**cell[CELL].to_dict(), "epoch": int(epoch), "metric": "epsilon_spent", "setting": _setting(name), "measured": of(epoch)}
+        for name, of in curves.items()
+        for epoch in epochs
+    ]
+    empty = {"low": np.nan, "high": np.nan, "published": np.nan, "inside": pd.NA}
+    return pd.DataFrame(found).assign(**empty).astype({"inside": "boolean"})[[*CELL, "epoch", *NUMBERS]]
+
+
+def _counter(accountant: str, cell: pd.Series) -> Callable[[int], float]:
+    """ε after so many epochs of the cell's training."""
+    from dp_leakage.privacy.accounting import epsilon_spent, steps_per_epoch
+    from dp_leakage.privacy.accounting.amplified import advanced_epsilon
+
+    batch_size, records, sigma = int(cell["batch_size"]), int(cell["n_members"]), float(cell["noise_multiplier"])
+    projection = None if pd.isna(cell["projection_noise"]) else float(cell["projection_noise"])
+    if accountant == "advanced":
+        per_epoch = steps_per_epoch(batch_size, records)
+        return lambda epoch: advanced_epsilon(
+            batch_size / records, sigma, cell["delta"], int(epoch) * per_epoch, projection
+        )
+    terms = {"delta": cell["delta"], "batch_size": batch_size, "dataset_size": records, "sampler": "poisson"}
+    return lambda epoch: epsilon_spent(
+        accountant, noise_multiplier=sigma, epochs=int(epoch), projection_noise=projection, **terms
+    )

@@ -1,0 +1,92 @@
+"""Seconds per epoch of every defence, measured in turns in one process, beside Opacus and plain PyTorch."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from dp_leakage.figures.frames import CELL, NUMBERS, chosen, each_budget, each_series, in_order, panels, with_published
+from dp_leakage.figures.notes import own_notes
+from dp_leakage.figures.numbers import budget
+from dp_leakage.figures.style import look, styled
+from dp_leakage.figures.table import Table, blocks, draw_tables
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ENGINES = {"ours": "this package", "pytorch": "plain PyTorch", "opacus": "Opacus' hooks"}
+TURN = ["dataset", "model", "round"]
+
+
+@styled
+def draw(
+    metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
+) -> "tuple[Figure, pd.DataFrame]":
+    """One table per (data set, model), a row per defence, budget and engine.
+
+    Args:
+        metrics: rows timed (a defence), engine, round, seconds, records of the file of each cell's (data set, model),
+            with the cell's columns beside: of the file's rows the cell's own count.
+        settings: none of its own.
+        published: the paper's seconds for whole trainings, of which the ratio to the undefended one is shown.
+    """
+    frame = chosen(metrics, settings)
+    own = frame[frame["timed"] == frame["defense"]]
+    plain = own[(own["mechanism"] == "none") & (own["engine"] == "ours")].set_index(TURN)["seconds"]
+    own = own.assign(
+        seconds_per_epoch=own["seconds"] * own["n_members"] / own["records"],
+        slowdown=own["seconds"] / plain.loc[list(own[TURN].itertuples(index=False, name=None))].to_numpy(),
+    )
+    rows = pd.concat([_summary(own, metric) for metric in ("seconds_per_epoch", "slowdown")], ignore_index=True)
+    rows = in_order(_with_print(rows, published))
+    tables = [_table(heading, part) for heading, part in panels(rows)]
+    measured = ", ".join(f"{value:,.0f}" for value in sorted(set(own["records"])))
+    notes = [
+        f"One model, one core, {measured} records an epoch, scaled to all members; median over {own['round'].nunique()} "
+        "rounds [least, most]. Times as slow: against the undefended model of this package in the same round.",
+    ]
+    if rows["published"].notna().any():
+        notes.append("Print: the paper's time for a whole training over its time without a defence, on its hardware.")
+    return draw_tables(tables, [*notes, *own_notes(settings)], settings.get("title")), rows[[*CELL, *NUMBERS]]
+
+
+def _summary(own: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """Median, least and most over the rounds."""
+    groups = own.groupby([*CELL, "n_members", "engine"], dropna=False, sort=False)[metric]
+    found = groups.agg(measured="median", low="min", high="max").reset_index()
+    return found.assign(metric=metric, setting="engine=" + found["engine"])
+
+
+def _with_print(rows: pd.DataFrame, published: pd.DataFrame | None) -> pd.DataFrame:
+    """Adds the printed slowdown, to our engine's rows; other machines' times are not compared with ours."""
+    seconds = with_published(rows.assign(metric="training_seconds", setting=""), published, any_size=True)["published"]
+    plain = seconds[rows["mechanism"] == "none"].groupby(rows["dataset"]).first()
+    ratio = seconds / rows["dataset"].map(plain)
+    shown = (rows["metric"] == "slowdown") & (rows["engine"] == "ours")
+    return rows.assign(published=ratio.where(shown), inside=pd.array([pd.NA] * len(rows), dtype="boolean"))
+
+
+def _table(heading: str, part: pd.DataFrame) -> Table:
+    has_print = bool(part["published"].notna().any())
+    lines = []
+    for series, rows in each_series(part):
+        of_series = [
+            [budget(*key), words, *_numbers(cell[cell["engine"] == engine], has_print)]
+            for key, cell in each_budget(rows.assign(noise_multiplier=np.nan))
+            for engine, words in ENGINES.items()
+            if (cell["engine"] == engine).any()
+        ]
+        lines.append((look(series).label, of_series))
+    heads = ["defence", "ε", "engine", "seconds per epoch", "times as slow", *(["print"] if has_print else [])]
+    return Table(heading, heads, blocks(lines), left=3)
+
+
+def _numbers(cell: pd.DataFrame, has_print: bool) -> list[str]:
+    found = {row.metric: row for row in cell.itertuples()}
+    texts = [_range(found["seconds_per_epoch"]), _range(found["slowdown"])]
+    value = found["slowdown"].published
+    return [*texts, "" if np.isnan(value) else f"{value:.3g}"] if has_print else texts
+
+
+def _range(row: Any) -> str:
+    return f"{row.measured:.3g} [{row.low:.3g}, {row.high:.3g}]"

@@ -1,0 +1,30 @@
+"""What sampled Gaussian steps cost by advanced composition: how it was counted before moments were."""
+
+from math import exp, expm1, log, log1p, sqrt
+
+from dp_leakage.privacy.accounting.library import gaussian_epsilon
+
+
+def advanced_epsilon(
+    rate: float, sigma: float, delta: float, steps: int, projection_noise: float | None = None
+) -> float:
+    """ε of T Poisson-sampled Gaussian steps: each amplified by its sampling, then composed; a bound.
+
+    δ is cut into equal shares: one for the composition, one for all steps together, one for the projection if there is
+    any. A step is (ε₀, δ₀)-DP on its batch (exactly, Balle & Wang 2018), so (ln(1 + q(e^ε₀ − 1)), qδ₀)-DP on the data
+    (Balle, Barthe & Gaboardi 2018), and T of (ε', δ') are (ε'√(2T ln(1/δ'')) + Tε'(e^ε' − 1)/(e^ε' + 1), Tδ' + δ'')-DP
+    (Kairouz, Oh & Viswanath 2015, theorem 3.4), or (Tε', Tδ')-DP where that is less. The projection's ε is added.
+    Neighbours: add_remove.
+
+    Args:
+        rate: q in (0, 1].
+        sigma: > 0, relative to the clipping norm.
+        delta: in (0, 1), of everything together.
+        steps: T ≥ 1.
+        projection_noise: of a private PCA of the same records; None for none.
+    """
+    share = delta / (2 if projection_noise is None else 3)
+    each = log1p(rate * expm1(gaussian_epsilon(sigma, share / (steps * rate), 1)))
+    composed = each * sqrt(2 * steps * log(1 / share)) + steps * each * expm1(each) / (exp(each) + 1)
+    before = 0.0 if projection_noise is None else gaussian_epsilon(projection_noise, share, 1)
+    return before + min(composed, steps * each)

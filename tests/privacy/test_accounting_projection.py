@@ -1,0 +1,94 @@
+"""A private projection's cost, composed with the training's: against dp-accounting's own composition of events."""
+
+import numpy as np
+import pytest
+from dp_accounting import GaussianDpEvent, NeighboringRelation, PoissonSampledDpEvent, SelfComposedDpEvent
+from dp_accounting.pld import PLDAccountant
+from dp_accounting.rdp import RdpAccountant
+
+from dp_leakage.data.projection import SENSITIVITY
+from dp_leakage.errors import UserError
+from dp_leakage.privacy.accounting import epsilon_curve, epsilon_report, epsilon_spent, noise_multiplier
+from dp_leakage.privacy.calibration import calibrated, epsilon_after
+from dp_leakage.privacy.mechanism import Mechanism
+
+MNIST = {"delta": 1e-5, "batch_size": 600, "dataset_size": 60_000}
+ORDERS = np.concatenate([np.arange(2, 64), np.geomspace(64, 400, 40).round()])
+
+
+def library(accountant, sigma, projection, epochs):
+    """ε after so many epochs of 100 steps with q = 0.01, and the PCA before them."""
+    steps = SelfComposedDpEvent(PoissonSampledDpEvent(0.01, GaussianDpEvent(sigma)), 100 * epochs)
+    composed = accountant.compose(steps)
+    if projection is not None:
+        composed = composed.compose(GaussianDpEvent(projection))
+    return composed.get_epsilon(MNIST["delta"])
+
+
+@pytest.mark.parametrize("projection", [None, 4.0, 16.0])
+@pytest.mark.parametrize("sigma", [1.1, 2.0])
+def test_epsilon_by_epoch_is_dp_accountings(sigma, projection):
+    ours = epsilon_curve("rdp", noise_multiplier=sigma, epochs=60, at=[1, 10, 60], projection_noise=projection, **MNIST)
+    theirs = [library(RdpAccountant(ORDERS), sigma, projection, epochs) for epochs in (1, 10, 60)]
+    # Their orders are whole numbers, ours any: never more, and hardly less.
+    assert (ours <= np.multiply(theirs, 1 + 1e-4)).all()
+    np.testing.assert_allclose(ours, theirs, rtol=0.03)
+    ours = epsilon_curve("pld", noise_multiplier=sigma, epochs=60, at=[10, 60], projection_noise=projection, **MNIST)
+    theirs = [library(PLDAccountant(), sigma, projection, epochs) for epochs in (10, 60)]
+    np.testing.assert_allclose(ours, theirs, rtol=2e-3)
+
+
+def test_the_curve_of_a_cell_is_dp_accountings():
+    mechanism = Mechanism("poisson", noise_multiplier=1.5)
+    ours = [
+        epsilon_after(mechanism, "rdp", 1e-5, epochs=e, batch_size=600, dataset_size=60_000, projection_noise=4.0)
+        for e in (1, 5, 40)
+    ]
+    theirs = [library(RdpAccountant(ORDERS), 1.5, 4.0, epochs) for epochs in (1, 5, 40)]
+    np.testing.assert_allclose(ours, theirs, rtol=0.03)
+
+
+@pytest.mark.parametrize("accountant", ["rdp", "pld"])
+def test_a_budget_holds_the_projection_too(accountant):
+    run = {**MNIST, "epochs": 20}
+    plain = noise_multiplier(accountant, epsilon=2.0, **run)
+    composed = noise_multiplier(accountant, epsilon=2.0, projection_noise=4.0, **run)
+    assert composed > plain * 1.02
+    spent = epsilon_spent(accountant, noise_multiplier=composed, projection_noise=4.0, **run)
+    assert 2.0 * (1 - 1e-3) <= spent <= 2.0
+    settings = {
+        "sampler": "poisson", "unit": "example", "bound": "clip", "clip_norm": 1.0, "noise": "gaussian",
+        "block": "whole", "accountant": accountant, "epsilon": 2.0, "noise_multiplier": None, "delta": 1e-5,
+        "rdp_sigma": "calibrated_tight" if accountant == "rdp" else None, "projection_noise": 4.0,
+    }  # fmt: skip
+    schedule = {"epochs": 20, "batch_size": 600, "dataset_size": 60_000}
+    assert calibrated(settings, **schedule).noise_multiplier == pytest.approx(composed, rel=1e-6)
+
+
+def test_replacing_a_record_moves_the_second_moments_by_root_two():
+    run = {**MNIST, "epochs": 5, "neighbours": "replace_one"}
+    assert SENSITIVITY["replace_one"] ** 2 == pytest.approx(2)
+    theirs = PLDAccountant(NeighboringRelation.REPLACE_ONE)
+    theirs = theirs.compose(PoissonSampledDpEvent(0.01, GaussianDpEvent(2.0)), 500)
+    theirs = theirs.compose(GaussianDpEvent(4.0 / np.sqrt(2) * 2))  # the library takes a sum's terms to move by 2
+    ours = epsilon_spent("pld", noise_multiplier=2.0, projection_noise=4.0, **run)
+    assert ours == pytest.approx(theirs.get_epsilon(1e-5), rel=5e-3)
+    assert ours <= epsilon_spent("rdp", noise_multiplier=2.0, projection_noise=4.0, **run)
+
+
+def test_every_row_of_a_cells_report_holds_the_projection():
+    run = {**MNIST, "epochs": 5}
+    mechanism = Mechanism("poisson", noise_multiplier=2.0)
+    plain, composed = (epsilon_report(mechanism, projection_noise=p, **run) for p in (None, 4.0))
+    assert len(plain) == len(composed) == 4
+    for without, with_it in zip(plain, composed, strict=True):
+        assert with_it.epsilon > without.epsilon
+
+
+@pytest.mark.parametrize(
+    ("accountant", "noise", "words"),
+    [("zcdp", 4.0, "'zcdp' cannot add"), ("naive", 4.0, "valid: rdp or pld"), ("rdp", 0.0, "above 0")],
+)
+def test_what_cannot_be_composed_is_refused(accountant, noise, words):
+    with pytest.raises(UserError, match=words):
+        epsilon_spent(accountant, noise_multiplier=1.0, epochs=2, projection_noise=noise, **MNIST)
