@@ -6,7 +6,10 @@ export PATH := $(VENV)/bin:$(PATH)
 # One thread per process: the workflow runs one process per core.
 export OMP_NUM_THREADS := 1
 
-.PHONY: help install demo test test-long test-slurm lint format bench bench-all constraints clean
+# Their values go to the shell as they are, so that column names may hold spaces.
+export NAME DATA LABEL SENSITIVE DROP CATEGORICAL MISSING SIZE
+
+.PHONY: help install demo new-study test test-long test-slurm lint format bench bench-all reference constraints clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -22,6 +25,10 @@ $(INSTALLED): pyproject.toml envs/constraints.txt
 demo: $(INSTALLED)  ## run the study `quickstart` to its report
 	snakemake quickstart
 	@echo "Open results/quickstart/report.html"
+
+new-study: $(INSTALLED)  ## a study of your own data: NAME=mine DATA=path LABEL=column [SENSITIVE=columns DROP=… CATEGORICAL=… MISSING=impute SIZE=32x32]
+	@python -m dp_leakage.new_study --name "$$NAME" --data "$$DATA" --label "$$LABEL" --sensitive "$$SENSITIVE" \
+	  --drop "$$DROP" --categorical "$$CATEGORICAL" --missing "$$MISSING" --size "$$SIZE"
 
 test: $(INSTALLED)  ## the tests (minutes)
 	pytest -n 2 --dist loadfile
@@ -49,6 +56,9 @@ bench: $(INSTALLED)  ## the trainer against plain PyTorch and Opacus
 bench-all: bench  ## every benchmark
 	python benchmarks/vmf_noise.py
 	python benchmarks/dag.py
+
+reference: $(INSTALLED)  ## renew docs/reference.md from the schemas and registries
+	python -m dp_leakage.reference > docs/reference.md
 
 constraints:  ## renew envs/constraints.txt from a fresh environment
 	rm -rf build/constraints && $(PYTHON) -m venv build/constraints

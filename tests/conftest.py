@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 REPO = Path(__file__).parents[1]
+SHARED = REPO.parent / "shared" / "data"
 PROMISED = (".safetensors", ".parquet", ".csv", ".npz", ".pdf", ".png")
 PARTS = ("Snakefile", "config.yaml", "workflow", "profiles", "src", "envs")
 # The quickstart at smoke scale, smaller still: one model, two accountants, two budgets.
@@ -138,6 +139,14 @@ def finished(tmp_path_factory) -> Workflow:
     return workflow
 
 
+@pytest.fixture(scope="session")
+def quickstart(tmp_path_factory) -> Workflow:
+    """The quickstart as its file says, run to its end once. Do not edit."""
+    workflow = copied(tmp_path_factory.mktemp("quickstart"))
+    workflow.snakemake("quickstart", "--cores", "2", timeout=3000)
+    return workflow
+
+
 @pytest.fixture
 def workflow(finished, tmp_path) -> Workflow:
     """A copy of the finished study, times and Snakemake's records included."""
@@ -156,3 +165,31 @@ def unrun(tmp_path) -> Workflow:
 def whole(tmp_path) -> Workflow:
     """The repository's workflow as it is, in a folder of its own."""
     return copied(tmp_path)
+
+
+# ------------------------------------------------------------------ real data sets beside the repository
+@pytest.fixture(scope="session")
+def unpacked(tmp_path_factory):
+    """A function that writes a real data set of ../shared/data in its official layout and returns the data_dir."""
+
+    def unpack(name: str) -> Path:
+        if not (SHARED / "unpack.py").exists():
+            pytest.skip(f"no real data sets at {SHARED}")
+        data_dir = tmp_path_factory.mktemp(name)
+        sys.path.insert(0, str(SHARED))
+        try:
+            import unpack
+
+            unpack.main(data_dir, [name])
+        finally:
+            sys.path.remove(str(SHARED))
+        return data_dir
+
+    return unpack
+
+
+@pytest.fixture
+def shared():
+    if not SHARED.exists():
+        pytest.skip(f"no real data sets at {SHARED}")
+    return SHARED

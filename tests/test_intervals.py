@@ -7,7 +7,6 @@ from scipy import stats
 from dp_leakage.intervals import (
     Estimate,
     Z,
-    clopper_pearson,
     difference,
     mean_in_unit_range,
     mean_of_fractions,
@@ -21,10 +20,9 @@ COUNTS = [(0, 1), (1, 1), (0, 50), (3, 50), (25, 50), (50, 50), (9_999, 10_000)]
 
 
 @pytest.mark.parametrize(("k", "n"), COUNTS)
-def test_wilson_and_clopper_pearson_equal_scipys(k, n):
-    for ours, method in ((wilson(k / n, n)[1:], "wilson"), (clopper_pearson(k, n), "exact")):
-        oracle = stats.binomtest(k, n).proportion_ci(method=method)
-        assert ours == pytest.approx((oracle.low, oracle.high), abs=1e-12)
+def test_wilson_equals_scipys(k, n):
+    oracle = stats.binomtest(k, n).proportion_ci(method="wilson")
+    assert wilson(k / n, n)[1:] == pytest.approx((oracle.low, oracle.high), abs=1e-12)
 
 
 @pytest.mark.parametrize(

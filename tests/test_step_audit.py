@@ -13,6 +13,7 @@ TRAINING = {"optimizer": "adam", "learning_rate": 0.01, "momentum": 0.0, "l2": 0
 GROUPED = {"sampler": "class_poisson", "bound": "clip", "noise": "gaussian", "block": "whole", "rdp_sigma": None}
 GROUPED |= {"accountant": "class_moments", "noise_multiplier": 2.0, "epsilon": None, "clip_norm": 1.0, "delta": 1e-3}
 VMF = GROUPED | {"unit": "example", "sampler": "poisson", "bound": "normalise", "noise": "vmf", "kappa": 50.0}
+VMF |= {"accountant": "vmf_rdp"}
 MECHANISMS = {
     "none": (None, {"natural", "mislabelled", "gradient"}),
     "class": (GROUPED | {"unit": "class"}, {"natural", "mislabelled", "gradient"}),

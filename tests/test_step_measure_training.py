@@ -8,6 +8,7 @@ import yaml
 
 from dp_leakage.config import merged, read_yaml
 from dp_leakage.figures.frames import parse_setting
+from dp_leakage.figures.notes import remarks
 from dp_leakage.steps import measure_training, prepare, project, train
 from dp_leakage.study_file import load_studies
 
@@ -57,6 +58,16 @@ def measured(tmp_path, monkeypatch):
         return pd.read_parquet(rows), pd.read_parquet(curve)
 
     return of
+
+
+def test_a_delta_that_is_no_protection_for_classes_is_said_with_the_numbers(measured):
+    entry = {"defense": "class", "accountant": "class_moments", "epsilon": [10], "delta": 0.2}  # of ten classes
+    rows, _ = measured(entry)
+    spent = rows[rows["metric"] == "epsilon_spent"].assign(accountant="class_moments")
+    assert all("delta" in parse_setting(setting)["note"] for setting in spent["setting"])
+    assert [note.split(":")[1] for note in remarks(spent)] == [
+        " delta is not below one over the number of (sub)classes."
+    ]
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from dp_leakage import attacks, figures
+from dp_leakage.attacks import ATTACKS
 from dp_leakage.config import merged, read_yaml
 from dp_leakage.defenses import spell
 from dp_leakage.errors import UserError
+from dp_leakage.figures import FIGURES
 from dp_leakage.fingerprint import code_fingerprint
 from dp_leakage.identity import identity
 from dp_leakage.study import ACCOUNTING, REGISTRIES
@@ -77,6 +80,11 @@ def test_cells_are_called_as_the_file_contract_says(quickstart):
         ),
         ({"defense": "class", "accountant": "theorem1", "epsilon": [1]}, "class-theorem1-eps=1"),
         ({"defense": "normalise"}, "normalise"),
+        ({"defense": "normalise", "learning_rate": [0.5]}, "normalise-learning_rate=0.5"),
+        (
+            {"defense": "gaussian", "accountant": "rdp", "l2": 0.1, "learning_rate": [0.5], "epsilon": [1]},
+            "gaussian-l2=0.1-learning_rate=0.5-rdp-eps=1",
+        ),
         (
             {"defense": "gaussian", "accountant": "rdp", "clip_norm": 0.5, "sampler": "wor", "epsilon": [1]},
             "gaussian-clip_norm=0.5-sampler=wor-rdp-eps=1",
@@ -230,6 +238,36 @@ def test_a_study_with_times_times_all_defenses_of_a_model_in_one_job():
         f"results/quickstart/digits/{model}/timed.parquet" for model in ("mlp", "softmax_regression")
     }
     assert len(files) == len(study.cells)
+
+
+def test_a_learning_rate_of_a_defense_trains_its_cells_and_no_other():
+    entries = [{"defense": "none"}, {"defense": "none", "learning_rate": [0.5, 0.1]}]
+    study = load({"defenses": entries})["quickstart"]
+    rates = {cell.defense: cell.training["training"]["learning_rate"] for cell in study.cells.values()}
+    assert rates == {"none": 0.01, "none-learning_rate=0.5": 0.5, "none-learning_rate=0.1": 0.1}
+    assert all(cell.columns["learning_rate"] == rates[cell.defense] for cell in study.cells.values())
+
+
+def test_a_data_set_may_name_its_attacks_and_change_its_auxiliary_models():
+    other = {"source": "digits", "roles": {"target_members": 200, "target_nonmembers": 200, "reference_pool": 300}}
+    changes = {
+        "datasets": {
+            "digits": {"attacks": ["yeom", "shokri"], "shadow": {"size": 100}},
+            "other": other | {"attacks": ["attack_r", "yeom"]},
+        },
+        "attacks": {"attack_r": {}},
+        "reference": {"count": 3, "size": 200},
+        "figures": {"fig_leakage_attribute": None},
+    }
+    study = load(changes)["quickstart"]
+    assert study.cells["digits/mlp/none"].parts == ["training", "yeom", "shokri"]
+    assert study.cells["other/mlp/none"].parts == ["training", "yeom", "attack_r"]
+    assert study.auxiliary_settings("digits", "mlp", "shadow")["subset"]["size"] == 100
+    assert study.auxiliary_settings("other", "mlp", "reference")["subset"]["size"] == 200
+    with pytest.raises(UserError, match=r"'datasets\.other\.roles' lacks the role 'shadow_pool'; attack shokri"):
+        load(merged(changes, {"datasets": {"other": {"attacks": ["shokri"]}}}))
+    with pytest.raises(UserError, match=r"key 'datasets\.digits\.attacks' is 'jeom'"):
+        load(merged(changes, {"datasets": {"digits": {"attacks": ["jeom"]}}}))
 
 
 AUDITED = {"audit": {"models": 8, "canaries": {"natural": 10, "mislabelled": 10}}}
@@ -684,6 +722,19 @@ def test_numbers_that_snakemake_reads_as_text_are_numbers_again():
     assert typed(text) == read
 
 
+def test_every_setting_of_our_own_attacks_figures_and_architectures_says_what_it_may_hold():
+    ours = [entry for entry in (*ATTACKS.values(), *FIGURES.values()) if entry.module.startswith("dp_leakage.")]
+    kinds = attacks.SETTINGS | figures.SETTINGS
+    assert {setting for entry in ours for setting in entry.settings} | set(figures.COMMON) <= set(kinds)
+    for entry in ATTACKS.values():
+        for setting, default in entry.settings.items():
+            assert attacks.SETTINGS[setting].holds(default), setting
+    for name, entry in FIGURES.items():
+        for setting, default in (figures.COMMON | dict(entry.settings)).items():
+            kind = figures.SETTINGS.get(f"{name}.{setting}", figures.SETTINGS[setting])
+            assert kind.holds(default), setting
+
+
 def test_on_fewer_data_sets_a_study_keeps_their_cells_and_the_figures_that_draw_one():
     files = [REPO / "workflow" / "studies" / "jayaraman2019.yaml"]
     config = merged(CONFIG, {"only_datasets": ["purchase100"]})
@@ -729,3 +780,37 @@ def test_a_figure_of_scores_asks_for_the_membership_scores_of_its_cells_and_noth
     cells = study.figure_settings("fig_roc")["cells"]
     assert {tuple(part[::2]) for _, parts in cells for part in parts} == {("yeom", "scores"), ("shokri", "scores")}
     assert all(path.parent.name == "attack" for path in study.figure_inputs("fig_roc"))
+
+
+@pytest.mark.parametrize(
+    ("studies", "sentence"),
+    [
+        ({"attack": {}}, "target 'attack' is also a rule of the workflow"),
+        ({"a": {"figures": {"b": {"kind": "pareto"}}}, "a_b": {}}, "target 'a_b' is also a target of study a"),
+        ({"a": {"figures": {"report": {"kind": "pareto"}}}}, "target 'a_report' is also a target of study a"),
+    ],
+)
+def test_two_targets_of_one_name_are_refused(tmp_path, studies, sentence):
+    files = []
+    for name, changes in studies.items():
+        files.append(tmp_path / f"{name}.yaml")
+        files[-1].write_text(yaml.safe_dump(merged(read_yaml(QUICKSTART), {"study": name, "figures": {}} | changes)))
+    with pytest.raises(UserError, match=sentence):
+        load_studies(CONFIG, files, SCHEMAS)
+
+
+def test_the_names_of_the_workflows_rules_are_known():
+    import re
+
+    from dp_leakage.study_file import RULES
+
+    text = "\n".join(path.read_text() for path in (REPO / "workflow" / "rules").glob("*.smk"))
+    assert set(RULES) == set(re.findall(r"^(?:use rule \w+ as|rule) (\w+)(?: with)?:$", text, re.MULTILINE))
+
+
+def test_every_rule_says_what_it_is():
+    import re
+
+    for path in (REPO / "workflow" / "rules").glob("*.smk"):
+        for name, after in re.findall(r"^rule (\w+):\n(.*)$", path.read_text(), re.MULTILINE):
+            assert after.startswith('    """'), name

@@ -1,6 +1,7 @@
 """A study's defense entries, one by one: their folder names and the mechanism that each trains with."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import product
 
 from dp_leakage.config import Json
@@ -9,7 +10,7 @@ from dp_leakage.privacy.accounting.rules import ACCOUNTANTS
 from dp_leakage.privacy.mechanism import GROUPS
 
 NON_PRIVATE = ("none", "l2", "dropout", "l2_dropout", "normalise")
-_ANY = {"defense", "datasets", "models", "repeats", "attacks"}
+_ANY = {"defense", "datasets", "models", "learning_rate", "repeats", "attacks"}
 _PRIVATE = _ANY | {
     "accountant", "sampler", "bound", "clip_norm", "epsilon", "delta", "rdp_sigma", "l2", "accounting_note",
 }  # fmt: skip
@@ -35,6 +36,9 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "class": ("accountant",),
     "subclass": ("k_sub", "accountant"),
 }
+# Of a mechanism of the user's own (``plugins`` adds them above): with Gaussian noise, and with noise of its own.
+OWN_BOUND = (_PRIVATE - {"bound"}) | {"unit", "noise_multiplier"}
+OWN_NOISE = (_PRIVATE - {"rdp_sigma"}) | {"noise_multiplier"}
 UNITS = ("example", "batch")  # that an entry may choose; (sub)classes are defenses of their own
 # Gradients of length one without noise: what directional noise costs beyond its normalisation is told by this.
 NORMALISED = {
@@ -50,6 +54,26 @@ NORMALISED = {
     "delta": None,
     "rdp_sigma": None,
 }
+
+
+@dataclass(frozen=True)
+class Own:
+    """A user's mechanism, a file in a folder of ``plugins``: what of a private training step it does itself.
+
+    Attributes:
+        bound: it defines ``bound(norms, clip_norm)`` → the factor of each unit's gradient, given its ℓ2 norm (a tensor
+            ≥ 0 of any shape); |factor · norm| ≤ clip_norm is checked. Otherwise gradients are clipped.
+        noise: it defines ``noise(row, scale, generator)``, which fills ``row``, float32 (parameters,), in place with
+            noise of scale noise_multiplier · clip_norm (already divided as the sum is), and ``epsilon(noise_multiplier,
+            case)`` → the ε that the training spends, decreasing in noise_multiplier; ``case`` is an
+            ``accounting.case.Case``. Otherwise the noise is Gaussian, and every accountant of that applies.
+    """
+
+    bound: bool
+    noise: bool
+
+
+OWN: dict[str, Own] = {}  # filled by ``plugins``
 
 
 def spell(value: float) -> str:
@@ -68,14 +92,23 @@ def spell(value: float) -> str:
 
 def expanded(entry: Json, spec: Json) -> Iterator[tuple[str, Json | None, Json]]:
     """(folder name, mechanism settings, changes to training) for every accountant and budget of a defense entry."""
+    for rate in entry.get("learning_rate", [None]):
+        changes = {} if rate is None else {"learning_rate": float(rate)}
+        variant = [] if rate is None else [f"learning_rate={spell(float(rate))}"]
+        for name, mechanism, own in _budgeted(entry, spec, variant):
+            yield name, mechanism, changes | own
+
+
+def _budgeted(entry: Json, spec: Json, variant: list[str]) -> Iterator[tuple[str, Json | None, Json]]:
+    """`expanded` for one learning rate, which ``variant`` spells."""
     if entry["defense"] == "normalise":
-        yield "normalise", NORMALISED, {}
+        yield "-".join(["normalise", *variant]), NORMALISED, {}
         return
     if entry["defense"] in NON_PRIVATE:
         given = entry.get("l2")
         for l2 in given if isinstance(given, list) else [given]:
             name = f"{entry['defense']}-lambda={spell(l2)}" if isinstance(given, list) else entry["defense"]
-            yield name, None, {} if l2 is None else {"l2": float(l2)}
+            yield "-".join([name, *variant]), None, {} if l2 is None else {"l2": float(l2)}
         return
     changes = {"l2": float(entry["l2"])} if "l2" in entry else {}
     by_sigma = "noise_multiplier" in entry
@@ -88,6 +121,7 @@ def expanded(entry: Json, spec: Json) -> Iterator[tuple[str, Json | None, Json]]
         variants += [f"k_sub={entry['k_sub']}"] if "k_sub" in entry else []
         variants += ["partition=random"] if entry.get("partition") == "random" else []
         variants += [f"l2={spell(entry['l2'])}"] if "l2" in entry else []
+        variants += variant
         variants += _unusual(mechanism, accountant, spec)
         end = f"{'sigma' if by_sigma else 'eps'}={spell(float(budget))}"
         yield "-".join([entry["defense"], *variants, accountant, end]), mechanism, changes
@@ -131,14 +165,15 @@ def _rdp_sigma(entry: Json, spec: Json) -> str:
 def _mechanism(entry: Json, accountant: str, spec: Json) -> Json:
     vmf = entry["defense"] == "vmf"
     unit = entry.get("unit", entry["defense"] if entry["defense"] in GROUPS else "example")
+    plugin = OWN.get(entry["defense"], Own(bound=False, noise=False))
     own = {"kappa": None} if vmf else {}
     own |= {"k_sub": entry["k_sub"], "partition": entry.get("partition", "kmeans")} if "k_sub" in entry else {}
     return {
         "sampler": entry.get("sampler") or _own_sampler(accountant, unit),
         "unit": unit,
-        "bound": entry.get("bound", "normalise" if vmf else "clip"),
+        "bound": entry["defense"] if plugin.bound else entry.get("bound", "normalise" if vmf else "clip"),
         "clip_norm": float(entry.get("clip_norm", 1.0)),
-        "noise": "vmf" if vmf else "gaussian",
+        "noise": "vmf" if vmf else entry["defense"] if plugin.noise else "gaussian",
         "block": entry.get("block", "whole"),
         "accountant": accountant,
         "epsilon": None,

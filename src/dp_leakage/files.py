@@ -1,8 +1,8 @@
 """Reading and writing of every cached file: atomic, without pickle, and each file says what made it.
 
 A file carries its ``identity`` (a hash of the step's resolved settings, its code and the identities of what it was made
-from), the settings themselves, and a digest of its content. A reader that expects another identity, or finds another
-digest, refuses the file by name.
+from), the settings themselves, and a digest of its content and of these. A reader that expects another identity, or
+finds another digest, refuses the file by name.
 """
 
 import glob
@@ -59,12 +59,6 @@ def write_json(path: Path, value: object) -> None:
     write_text(path, json.dumps(value, sort_keys=True, indent=1) + "\n")
 
 
-def read_json(path: Path) -> Any:
-    """Reads JSON. Raises UserError where the file is not JSON."""
-    with _refusing(path):
-        return json.loads(path.read_text(encoding="utf-8"))
-
-
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray], provenance: Json) -> None:
     """Writes named arrays as ``.npz`` (uncompressed, no pickle) with their provenance."""
     stamp = np.array(json.dumps(provenance, sort_keys=True))
@@ -92,7 +86,7 @@ def write_tensors(path: Path, tensors: Mapping[str, np.ndarray], provenance: Jso
 
     contiguous = {name: np.ascontiguousarray(array) for name, array in sorted(tensors.items())}
     # One key: the library writes several in an order that changes from run to run.
-    stamp = json.dumps({"provenance": provenance, "digest": _digest(contiguous)}, sort_keys=True)
+    stamp = json.dumps({"provenance": provenance, "digest": _digest(contiguous, provenance)}, sort_keys=True)
     with replacing(path) as temporary:
         try:
             save_file(contiguous, temporary, {"dp_leakage": stamp})
@@ -107,7 +101,7 @@ def read_tensors(path: Path, identity: str | None = None) -> tuple[dict[str, np.
     with _refusing(path), safe_open(path, framework="numpy") as file:
         stamp = json.loads((file.metadata() or {})["dp_leakage"])
         tensors = {name: file.get_tensor(name) for name in sorted(file.keys())}
-        if _digest(tensors) != stamp["digest"]:
+        if _digest(tensors, stamp["provenance"]) != stamp["digest"]:
             raise ValueError("its content does not match its own digest")
     _check_identity(path, stamp["provenance"], identity)
     return tensors, stamp["provenance"]
@@ -120,7 +114,7 @@ def write_table(path: Path, frame: Any, provenance: Json) -> None:
 
     columns = {name: frame[name] for name in frame}
     table = pa.table({name: pa.array(values) for name, values in columns.items()})
-    stamp = {"provenance": json.dumps(provenance, sort_keys=True), "digest": _table_digest(table)}
+    stamp = {"provenance": json.dumps(provenance, sort_keys=True), "digest": _table_digest(table, provenance)}
     with replacing(path) as temporary:
         pq.write_table(table.replace_schema_metadata(stamp), temporary)
 
@@ -129,12 +123,14 @@ def read_table(path: Path, identity: str | None = None) -> tuple[Any, Json]:
     """Reads what ``write_table`` wrote: (pandas DataFrame, provenance). Raises UserError as ``read_arrays`` does."""
     import pyarrow.parquet as pq
 
-    with _refusing(path):
-        # One thread, no memory map: a job owns one core, and a file may be replaced while it is read.
-        table = pq.read_table(path, use_threads=False, memory_map=False)
+    # One thread, no memory map: a job owns one core, and a file may be replaced while it is read.
+    with _refusing(path), pq.ParquetFile(path, memory_map=False) as file:
+        table = file.read(use_threads=False)
         metadata = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
         provenance = json.loads(metadata["provenance"])
-        if _table_digest(table) != metadata["digest"]:
+        if file.metadata.metadata[b"provenance"].decode() != metadata["provenance"]:  # Parquet holds it twice
+            raise ValueError("what it says of its making differs from itself")
+        if _table_digest(table, provenance) != metadata["digest"]:
             raise ValueError("its content does not match its own digest")
     _check_identity(path, provenance, identity)
     return table.to_pandas(ignore_metadata=True), provenance
@@ -168,16 +164,16 @@ def _check_identity(path: Path, provenance: Json, identity: str | None) -> None:
         )
 
 
-def _digest(arrays: Mapping[str, np.ndarray]) -> str:
-    digest = sha256()
+def _digest(arrays: Mapping[str, np.ndarray], provenance: Json) -> str:
+    digest = sha256(json.dumps(provenance, sort_keys=True).encode())
     for name, array in sorted(arrays.items()):
         digest.update(f"{name}\0{array.dtype.str}\0{array.shape}\0".encode())
         digest.update(np.ascontiguousarray(array).view(np.uint8) if array.size else b"")
     return digest.hexdigest()
 
 
-def _table_digest(table: Any) -> str:
-    digest = sha256()
+def _table_digest(table: Any, provenance: Json) -> str:
+    digest = sha256(json.dumps(provenance, sort_keys=True).encode())
     for name in table.column_names:
         column = table.column(name).combine_chunks()
         digest.update(f"{name}\0{column.type}\0{len(column)}\0".encode())

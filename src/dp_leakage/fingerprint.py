@@ -22,7 +22,8 @@ def code_fingerprint(*modules: str, exclude: Iterable[str] = (), extra_files: It
         modules: dotted names within ``dp_leakage``, e.g. ``"dp_leakage.steps.train"``.
         exclude: modules whose code must not count, with what only they import. Registries are excluded
             (a new line in one must not rerun its neighbours: the step's module is named in ``modules``).
-        extra_files: files outside the package that count too, such as a user's plugin.
+        extra_files: files outside the package that count too, such as a user's plugin, with what they import of this
+            package and of the files beside them.
 
     Returns:
         16 hexadecimal digits.
@@ -33,6 +34,9 @@ def code_fingerprint(*modules: str, exclude: Iterable[str] = (), extra_files: It
     skipped = frozenset(exclude)
     seen: set[str] = set()
     todo = list(modules)
+    files = _with_siblings(extra_files)
+    for path in files:
+        todo += _imports_of(path)
     while todo:
         name = todo.pop()
         if name not in seen and name not in skipped:
@@ -41,9 +45,32 @@ def code_fingerprint(*modules: str, exclude: Iterable[str] = (), extra_files: It
     digest = blake2b(digest_size=8)
     for name in sorted(seen):
         digest.update(f"{name}\0{_normalised(_path(name))}\0".encode())
-    for path in sorted(extra_files):
+    for path in sorted(files, key=lambda path: (path.name, path)):
         digest.update(f"{path.name}\0{_normalised(path)}\0".encode())
     return digest.hexdigest()
+
+
+def _with_siblings(files: Iterable[Path]) -> set[Path]:
+    """The files, and those in the same folders that they import, directly or not."""
+    seen: set[Path] = set()
+    todo = list(files)
+    while todo:
+        path = todo.pop()
+        if path not in seen:
+            seen.add(path)
+            todo += [beside for name in _imported(path) if (beside := path.with_name(f"{name}.py")).is_file()]
+    return seen
+
+
+def _imported(path: Path) -> set[str]:
+    """First parts of the names of the modules that a file imports."""
+    names: set[str] = set()
+    for node in ast.walk(_tree(path)):
+        if isinstance(node, ast.Import):
+            names.update(alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            names.add((node.module or "").partition(".")[0])
+    return names
 
 
 @cache
@@ -61,15 +88,19 @@ def _tree(path: Path) -> ast.Module:
 @cache
 def _imports(module: str) -> tuple[str, ...]:
     """Modules of this package that ``module`` names in an import statement, wherever it stands."""
+    return _imports_of(_path(module), module)
+
+
+def _imports_of(path: Path, module: str = "") -> tuple[str, ...]:
     found: set[str] = set()
-    for node in ast.walk(_tree(_path(module))):
+    for node in ast.walk(_tree(path)):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = node.module or ""
             if node.level:
                 parts = module.split(".")
-                inside = parts if _path(module).name == "__init__.py" else parts[:-1]
+                inside = parts if path.name == "__init__.py" else parts[:-1]
                 base = ".".join(inside[: len(inside) - node.level + 1] + ([base] if base else []))
             found.add(base)
             found.update(f"{base}.{alias.name}" for alias in node.names)

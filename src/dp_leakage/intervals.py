@@ -9,7 +9,7 @@ quadrature, side by side. With score intervals inside, the results stay in range
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import betaincinv, ndtri, stdtrit
+from scipy.special import ndtri, stdtrit
 
 CONFIDENCE = 0.95
 Z = float(ndtri((1 + CONFIDENCE) / 2))
@@ -38,14 +38,6 @@ def wilson(fraction: float, n: float) -> Estimate:
     reach = Z * np.sqrt(fraction * (1 - fraction) / n + shrink / (4 * n)) / (1 + shrink)
     low, high = max(centre - reach, 0.0), min(centre + reach, 1.0)
     return Estimate(float(fraction), float(min(low, fraction)), float(max(high, fraction)))
-
-
-def clopper_pearson(successes: int, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """Exact two-sided interval of a binomial probability: coverage is never below ``confidence``."""
-    tail = (1 - confidence) / 2
-    low = betaincinv(successes, n - successes + 1, tail) if successes > 0 else 0.0
-    high = betaincinv(successes + 1, n - successes, 1 - tail) if successes < n else 1.0
-    return float(low), float(high)
 
 
 def mean_in_unit_range(value: float, variance: float, n: float) -> Estimate:

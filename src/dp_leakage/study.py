@@ -20,6 +20,7 @@ from dp_leakage.errors import UserError, nearest
 from dp_leakage.figures import COMMON, FIGURES, FigureKind
 from dp_leakage.fingerprint import code_fingerprint
 from dp_leakage.identity import canonical, derived_seed, identity
+from dp_leakage.user_code import FILES, module_files
 
 RESULTS = Path("results")
 # Parts of a cell's metrics that need no attack: its accuracies and spent ε, at the end and by epoch.
@@ -29,7 +30,7 @@ IMAGES = "images"  # what a figure asks for that shows pictures
 TIMING = "timing"  # what a figure asks for that shows how long training takes
 AUDIT = "audit"  # the part that trains models of its own
 # A registry must not count as code of the steps that look things up in it: a new line would rerun its neighbours.
-REGISTRIES = ("dp_leakage.attacks", "dp_leakage.data", "dp_leakage.figures")
+REGISTRIES = ("dp_leakage.attacks", "dp_leakage.data", "dp_leakage.figures", "dp_leakage.plugins")
 # σ is solved in the training job, but an accountant's edit must not retrain what keeps its σ: `measure` checks that.
 ACCOUNTING = ("dp_leakage.privacy.calibration",)
 DESIGNS = 2  # in which an audit states a bound: one run, and trials
@@ -80,6 +81,11 @@ class Study:
         return self.spec["study"]
 
     @property
+    def targets(self) -> list[str]:
+        """Names of all its Snakemake targets: the study, its report, its figures, and its audit where it has one."""
+        return [self.target, *(f"{self.target}_{part}" for part in ["report", *self.audited, *self.spec["figures"]])]
+
+    @property
     def root(self) -> Path:
         """Folder of the study's results."""
         return RESULTS / self.name
@@ -110,6 +116,15 @@ class Study:
         given = self.spec["datasets"][dataset]["source"]
         return resolve({"source": given} if isinstance(given, str) else given)
 
+    def attacks_on(self, dataset: str) -> list[str]:
+        """The attacks that are run on a data set, in the study's order."""
+        own = self.spec["datasets"][dataset].get("attacks", self.spec["attacks"])
+        return [attack for attack in self.spec["attacks"] if attack in own]
+
+    def auxiliary_spec(self, dataset: str, role: str) -> Json:
+        """The study's words on shadow or reference models, with the data set's own over them; empty if none."""
+        return merged(self.spec.get(role, {}), self.spec["datasets"][dataset].get(role, {}))
+
     @property
     def audited(self) -> list[str]:
         """The part ``audit``, where the study has one."""
@@ -124,7 +139,7 @@ class Study:
         training = merged(training, model_spec.get("training", {}))
         if not training.pop("l2_applied", True):
             training["l2"] = 0.0
-        roles = spec["datasets"][dataset]["roles"]
+        roles, own_attacks = spec["datasets"][dataset]["roles"], self.attacks_on(dataset)
         projection = spec["datasets"][dataset].get("projection") or {}
         released = {} if (noise := released_noise(projection)) is None else {"projection_noise": noise}
         for entry in spec["defenses"]:
@@ -142,6 +157,7 @@ class Study:
                     "unit": "",
                     "block": "",
                     "l2": changes.get("l2", 0.0),  # the defense's own λ
+                    "learning_rate": changes.get("learning_rate", training["learning_rate"]),
                     "epsilon": None,
                     "delta": None,
                     "rdp_sigma": (mechanism or {}).get("rdp_sigma") or "",
@@ -174,7 +190,11 @@ class Study:
                         "repeats": entry.get("repeats", spec["repeats"]),
                         "seed": derived_seed(spec["seed"], dataset, model, name, "target"),
                     },
-                    [TRAINING, *entry.get("attacks", spec["attacks"]), *self.audited],
+                    [
+                        TRAINING,
+                        *(attack for attack in entry.get("attacks", own_attacks) if attack in own_attacks),
+                        *self.audited,
+                    ],
                 )
 
     # ------------------------------------------------------------------ paths
@@ -244,7 +264,8 @@ class Study:
     # ------------------------------------------------------------------ what a cell needs
     def auxiliary_defense(self, cell: Cell, role: str) -> str | None:
         """The defense under which the cell's own auxiliary models train; None where they are shared."""
-        return cell.defense if self.spec.get(role, {}).get("defense") == "same" and cell.defense != "none" else None
+        same = self.auxiliary_spec(cell.dataset, role).get("defense") == "same"
+        return cell.defense if same and cell.defense != "none" else None
 
     def figure_cells(self, figure: str) -> list[Cell]:
         """The cells that a figure draws. Raises UserError where it selects none."""
@@ -318,13 +339,13 @@ class Study:
         return cell.training | {
             "subset": {"pool": ["target_members"], "size": cell.columns["n_members"]},
             "data": self.data_identity(cell.dataset),
-            "code": _code("train", exclude=ACCOUNTING, own=_own_module(cell.training)),
+            "code": _code("train", exclude=ACCOUNTING, own=_own_files(cell.training)),
         }
 
     def auxiliary_settings(self, dataset: str, model: str, role: str, defense: str | None = None) -> Json:
         """Of step ``train`` for shadow or reference models."""
         cell = self.cell(dataset, model, defense or "none")
-        spec = self.spec[role]
+        spec = self.auxiliary_spec(dataset, role)
         return self.train_settings(cell) | {
             "role": role,
             "repeats": spec["count"],
@@ -382,7 +403,7 @@ class Study:
             "delta": self.spec["delta"] if cell.columns["delta"] is None else cell.columns["delta"],
             "seed": derived_seed(self.spec["seed"], cell.dataset, cell.model, cell.defense, AUDIT),
             "data": self.data_identity(cell.dataset),
-            "code": _code("audit", exclude=ACCOUNTING, own=_own_module(cell.training)),
+            "code": _code("audit", exclude=ACCOUNTING, own=_own_files(cell.training)),
         }
 
     def timing_settings(self, dataset: str, model: str) -> Json:
@@ -407,7 +428,7 @@ class Study:
             "columns": cell.columns,
             "training": identity(self.train_settings(cell)),
             "baseline": identity(self.train_settings(baseline)),
-            "code": _code("measure_training"),
+            "code": _code("measure_training", own=_own_files(cell.training)),
         }
 
     def measure_settings(self, cell: Cell) -> Json:
@@ -473,6 +494,7 @@ class Study:
 
     def report_settings(self) -> Json:
         """Of step ``report``."""
+        captions = {figure: self.caption(figure) for figure in self.spec["figures"]}
         return _short_enough(
             {
                 "study": self.name,
@@ -481,14 +503,15 @@ class Study:
                 "cells": [[key, identity(self.measure_settings(cell))] for key, cell in self.cells.items()],
                 "data": [[dataset, self.data_identity(dataset)] for dataset in self.spec["datasets"]],
                 "scores": [self._part(cell, attack)[1] for cell, attack in self._exposed()],
-                "words": identity({"template": TEMPLATE.read_text(encoding="utf-8"), "captions": self._captions()}),
+                "words": identity({"template": TEMPLATE.read_text(encoding="utf-8"), "captions": captions}),
                 "code": _code("report"),
             },
             "defenses",
         )
 
-    def _captions(self) -> Json:
-        return {figure: self._figure_kind(figure).caption for figure in self.spec["figures"]}
+    def caption(self, figure: str) -> str:
+        """How to read a figure: the study's words, else its kind's."""
+        return self.spec["figures"][figure].get("caption") or self._figure_kind(figure).caption
 
     def figure_inputs(self, figure: str) -> list[Path]:
         """Inputs of a figure, in the order of its settings."""
@@ -536,15 +559,19 @@ def pictures(part: str) -> bool:
 
 @cache
 def _code(step: str, *modules: str, exclude: tuple[str, ...] = (), own: tuple[Path, ...] = ()) -> str:
-    return code_fingerprint(f"dp_leakage.steps.{step}", *modules, exclude=(*REGISTRIES, *exclude), extra_files=own)
+    ours = [name for name in modules if name not in FILES]
+    own = (*own, *(FILES[name] for name in modules if name in FILES))
+    return code_fingerprint(f"dp_leakage.steps.{step}", *ours, exclude=(*REGISTRIES, *exclude), extra_files=own)
 
 
-def _own_module(training: Json) -> tuple[Path, ...]:
-    """The file of a user's own torch module, so that an edit to it retrains."""
-    if training["engine"] != "opacus":
-        return ()
-    path = Path(training["architecture"]["name"].partition(":")[0].replace(".", "/") + ".py")
-    return (path,) if path.is_file() else ()
+def _own_files(training: Json) -> tuple[Path, ...]:
+    """The files of a user's own torch module and mechanism, so that an edit to them retrains."""
+    mechanism = training["mechanism"] or {}
+    names = dict.fromkeys(mechanism.get(part) for part in ("bound", "noise"))
+    files = [FILES[name] for name in names if name in FILES]
+    if training["engine"] == "opacus":
+        files += module_files(training["architecture"]["name"].partition(":")[0])
+    return tuple(files)
 
 
 def _short_enough(settings: Json, key: str) -> Json:

@@ -1,17 +1,17 @@
 """Every name and combination in a study that its schema cannot judge, before anything runs. Complaints name the key."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import product
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from dp_leakage.attacks import ATTACKS
+from dp_leakage.attacks import ATTACKS, Attack
 from dp_leakage.attacks import SETTINGS as ATTACK_SETTINGS
 from dp_leakage.config import Json, merged
 from dp_leakage.defenses import KEYS, NEEDED, UNITS, accountants, expanded
 from dp_leakage.errors import UserError, nearest
-from dp_leakage.figures import COMMON, FIGURES
+from dp_leakage.figures import COMMON, FIGURES, FigureKind
 from dp_leakage.figures import SETTINGS as FIGURE_SETTINGS
 from dp_leakage.kinds import Kind, like
 from dp_leakage.models.architectures import ARCHITECTURES, check_settings
@@ -61,6 +61,12 @@ def _check_kind(value: object, kind: Kind, key: str) -> None:
     _require(kind.holds(value), f"key '{key}' is {value!r}; {kind.valid(value)}")
 
 
+def _kind_of(entry: Attack | FigureKind, kinds: Mapping[str, Kind], setting: str) -> Kind:
+    """What a setting may hold; of a user's own attack or figure only its default is known."""
+    ours = entry.module.startswith("dp_leakage.")
+    return kinds[setting] if setting in kinds and (ours or setting in COMMON) else like(entry.settings[setting])
+
+
 def _check_numbers(value: Any, key: str = "") -> None:
     """Refuse .inf and .nan, which YAML knows as numbers and every bound on ε or σ lets through."""
     children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
@@ -80,6 +86,8 @@ def _check_datasets(study: Study) -> None:
             raise UserError(f"key '{key}.source': {error}") from None
         for model in dataset.get("models", {}):
             _known(model, spec["models"], f"{key}.models")
+        for attack in dataset.get("attacks", []):
+            _known(attack, spec["attacks"], f"{key}.attacks")
         projection = dataset.get("projection") or {}
         fit_on = projection.get("fit_on", "all")
         for role in fit_on if isinstance(fit_on, list) else []:
@@ -120,6 +128,7 @@ def _check_defenses(spec: Json) -> None:
     _require(any(entry["defense"] == "none" for entry in spec["defenses"]), complaint)
     for position, entry in enumerate(spec["defenses"]):
         key = f"defenses.{position}"
+        _known(entry["defense"], KEYS, f"{key}.defense")
         for field in ("datasets", "models", "attacks"):
             for name in entry.get(field, []):
                 _known(name, spec[field], f"{key}.{field}")
@@ -200,22 +209,27 @@ def _check_attacks(study: Study) -> None:
         entry = ATTACKS[name]
         for key, value in settings.items():
             _known(key, entry.settings, f"attacks.{name}.{key}")
-            kind = ATTACK_SETTINGS.get(key, like(entry.settings[key]))
-            _check_kind(value, kind, f"attacks.{name}.{key}")
+            _check_kind(value, _kind_of(entry, ATTACK_SETTINGS, key), f"attacks.{name}.{key}")
         if entry.needs:
             _require(entry.needs in spec, f"key '{entry.needs}' is missing; attack {name} needs {entry.needs} models")
         for dataset, role in product(spec["datasets"], entry.roles):
+            if name not in study.attacks_on(dataset):
+                continue
             complaint = f"key 'datasets.{dataset}.roles' lacks the role '{role}'; attack {name} needs its records"
             _require(role in spec["datasets"][dataset]["roles"], complaint)
-    for role in AUXILIARY:
-        if role in spec:
-            for dataset in spec["datasets"]:
-                _check_auxiliary(spec, role, dataset)
+    for role, dataset in product(AUXILIARY, spec["datasets"]):
+        if role in spec and ("attacks" not in spec["datasets"][dataset] or _needed(study, role, dataset)):
+            _check_auxiliary(study, role, dataset)
 
 
-def _check_auxiliary(spec: Json, role: str, dataset: str) -> None:
+def _needed(study: Study, role: str, dataset: str) -> bool:
+    return any(ATTACKS[attack].needs == role for attack in study.attacks_on(dataset))
+
+
+def _check_auxiliary(study: Study, role: str, dataset: str) -> None:
     """Shadow or reference models can draw their records, and leave some for the attacks that learn from them."""
-    auxiliary, roles = spec[role], spec["datasets"][dataset]["roles"]
+    spec, auxiliary = study.spec, study.auxiliary_spec(dataset, role)
+    roles = spec["datasets"][dataset]["roles"]
     pool = auxiliary.get("pool", [f"{role}_pool"])
     for part in pool:
         words = f"which data set {dataset} does not have; {nearest(part, roles)}"
@@ -225,7 +239,7 @@ def _check_auxiliary(spec: Json, role: str, dataset: str) -> None:
     records, size = sum(roles[part] for part in pool), auxiliary["size"]
     words = f"the {records} records of {' and '.join(pool)} in data set {dataset}"
     _require(size <= records, f"key '{role}.size' is {size}; valid is at most {words}")
-    attacks = {name: ATTACKS[name].settings | given for name, given in spec["attacks"].items()}
+    attacks = {name: ATTACKS[name].settings | spec["attacks"][name] for name in study.attacks_on(dataset)}
     using = {name: settings for name, settings in attacks.items() if ATTACKS[name].needs == role}
     compared = TARGETS if role == "reference" else {"shadow_pool"}  # whose records some models must not have seen
     for name, settings in using.items():
@@ -324,8 +338,9 @@ def _check_figure(study: Study, name: str, cells: list[Cell]) -> None:
     defaults = COMMON | dict(FIGURES[figure["kind"]].settings)
     for setting, value in figure.get("settings", {}).items():
         _known(setting, defaults, f"{key}.settings")
-        said = FIGURE_SETTINGS.get(f"{figure['kind']}.{setting}", FIGURE_SETTINGS.get(setting))
-        _check_kind(value, said or like(defaults[setting]), f"{key}.settings.{setting}")
+        own = f"{figure['kind']}.{setting}"
+        known = _kind_of(FIGURES[figure["kind"]], FIGURE_SETTINGS, own if own in FIGURE_SETTINGS else setting)
+        _check_kind(value, known, f"{key}.settings.{setting}")
         for word in [value] if isinstance(value, str) else value or [] if isinstance(value, list) else []:
             if setting in ("attack", "attacks", "exposed_by"):
                 _known(word, [part for part in parts if part in spec["attacks"]], f"{key}.settings.{setting}")

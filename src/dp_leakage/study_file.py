@@ -5,12 +5,18 @@ from pathlib import Path
 
 import yaml
 
+from dp_leakage import plugins
 from dp_leakage.config import Json, check, merged, read_yaml
 from dp_leakage.errors import UserError, nearest
 from dp_leakage.study import Study
 from dp_leakage.study_checks import check_study
 
 PUBLISHED = Path("workflow/published")
+# The workflow's own rules, whose names no target may have.
+RULES = (
+    "all", "prepare_dataset", "project_pca", "train_target", "train_auxiliary", "train_auxiliary_same", "fit_attack",
+    "fit_attack_same", "attack", "reconstruct", "audit", "measure_training", "measure",
+)  # fmt: skip
 QUOTING = {
     "overrides": "'overrides={quickstart: {repeats: 5}}'",
     "only_datasets": "'only_datasets=[digits]'",
@@ -71,6 +77,7 @@ def load_studies(
     """Checks the config, then every study file: folder name → study. Raises UserError."""
     config = config | {key: _unquoted(key, config[key]) for key in QUOTING if key in config}
     check(config, schemas["config"], "config.yaml")
+    plugins.load(config.get("plugins") or [])
     overrides, only = config.get("overrides") or {}, config.get("only_datasets") or []
     studies: dict[str, Study] = {}
     names: dict[str, Path] = {}
@@ -93,7 +100,21 @@ def load_studies(
             raise UserError(
                 f"config.yaml: key 'only_datasets' has {name!r}, a data set of no study; {nearest(name, datasets)}"
             )
+    _check_targets(studies, names)
     return studies
+
+
+def _check_targets(studies: Mapping[str, Study], files: Mapping[str, Path]) -> None:
+    """Refuse two targets of one name, and one that is called as a rule is."""
+    taken = dict.fromkeys(RULES, "a rule of the workflow")
+    for study in studies.values():
+        for target in study.targets:
+            if target in taken:
+                raise UserError(
+                    f"study file {files[study.target]}: its target '{target}' is also {taken[target]}; rename the "
+                    "study or the figure"
+                )
+            taken[target] = f"a target of study {study.target}"
 
 
 def typed(value: object) -> object:

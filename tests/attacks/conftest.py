@@ -50,6 +50,38 @@ def numbered():
     return make
 
 
+def sharp_inside(data, sizes, seed=0):
+    """A function f(k, x): outputs that are sharper for what model k trained on, and which rows those are."""
+    rng = np.random.default_rng(seed)
+    inside = np.zeros((len(sizes), len(data.x)), dtype=bool)
+    for row, chosen in zip(inside, sizes, strict=True):
+        row[chosen] = True
+    noise = rng.normal(size=(len(sizes), len(data.x)))
+
+    def logits(k, x):
+        rows = x[:, 0].astype(int)
+        strength = 2 + 1.5 * inside[k, rows] + noise[k, rows]
+        return strength[:, None] * np.eye(data.n_classes)[data.y[rows]]
+
+    return logits
+
+
+@pytest.fixture(name="sharp_inside")
+def sharp_inside_fixture():
+    return sharp_inside
+
+
+@pytest.fixture
+def planted(known, numbered):
+    """Shadow and target models whose outputs differ between members and non-members by 1.5 standard deviations."""
+    data = numbered(target_members=500, target_nonmembers=500, shadow_pool=1600)
+    pool = data.roles["shadow_pool"]
+    subsets = np.stack([pool[:800], pool[400:1200]])
+    shadow = known(sharp_inside(data, subsets), 2, subsets)
+    target = known(sharp_inside(data, [data.roles["target_members"]] * 2, seed=1), 2)
+    return data, shadow, target
+
+
 def blobs(seed=0):
     """Overlapping classes that a network can only fit by heart."""
     rng = np.random.default_rng(seed)

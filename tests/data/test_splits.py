@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
-from dp_leakage.data.splits import automatic_roles, balanced, duplicates, split, subsets
+from dp_leakage.data.splits import automatic_roles, balanced, duplicates, split
 from dp_leakage.errors import UserError
 
 Y = load_digits().target.astype(np.int64)
@@ -117,29 +117,6 @@ def test_automatic_roles_fit_any_number_of_records():
         "target_members": 50,
         "target_nonmembers": 50,
     }
-
-
-class TestSubsets:
-    pool = np.arange(100, 300)
-
-    def test_each_is_drawn_from_the_pool_without_replacement(self):
-        rows = subsets(self.pool, 7, 120, seed=5)
-        assert rows.shape == (7, 120)
-        assert rows.dtype == np.int64
-        assert all(len(set(row)) == 120 and set(row) <= set(self.pool) for row in rows)
-
-    def test_they_overlap_as_independent_draws_do(self):
-        # Two draws of 100 of 200 share 50 on average, with standard deviation 3.5: 200 pairs, z of their mean below 4.
-        rows = subsets(self.pool, 400, 100, seed=6)
-        shared = [len(set(a) & set(b)) for a, b in zip(rows[::2], rows[1::2], strict=True)]
-        assert abs(np.mean(shared) - 50) < 4 * 3.54 / np.sqrt(200)
-
-    def test_more_shadows_leave_the_earlier_as_they_are(self):
-        np.testing.assert_array_equal(subsets(self.pool, 3, 50, 1), subsets(self.pool, 9, 50, 1)[:3])
-
-    def test_too_small_a_pool_is_refused(self):
-        with pytest.raises(UserError, match="201 records each, but the pool holds 200"):
-            subsets(self.pool, 2, 201, 0)
 
 
 def test_balanced_keeps_large_classes_and_draws_equally():

@@ -6,7 +6,23 @@ import pytest
 
 from dp_leakage.errors import UserError
 from dp_leakage.figures.frames import attack_rows, chosen, drawn_numbers, metric_rows, panels, spent
+from dp_leakage.figures.notes import remarks
 from dp_leakage.figures.published import KEYS
+
+
+def test_what_an_accountant_adds_to_a_valid_epsilon_is_a_footnote():
+    rows = pd.DataFrame(
+        [
+            ("epsilon_spent", "class_moments", "accountant=class_moments;note=mind the groups;valid=true"),
+            ("epsilon_spent", "pld", "accountant=pld;note=mind the groups;valid=true"),
+            ("epsilon_spent", "naive", "accountant=naive;note=does not hold;valid=false"),
+            ("epsilon_spent", "rdp", "accountant=rdp;valid=true"),
+            ("accuracy_loss", "rdp", ""),
+        ],
+        columns=["metric", "accountant", "setting"],
+    )
+    assert remarks(rows) == ["class moments, PLD: mind the groups."]
+    assert remarks(rows.drop(columns="metric")) == []
 
 
 def test_only_rows_over_all_repeats_are_drawn(quick: pd.DataFrame) -> None:

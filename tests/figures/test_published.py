@@ -1,5 +1,7 @@
 """The papers' prints in our words."""
 
+from pathlib import Path
+
 import pandas as pd
 import pytest
 
@@ -47,8 +49,8 @@ def test_every_row_of_tables_5_to_7_can_be_compared(table: str, mapped: pd.DataF
 def test_values_read_by_eye_in_the_paper_arrive_where_they_belong(printed: pd.DataFrame) -> None:
     found = comparable(printed).set_index([*KEYS])["published"]
 
-    def value(*key: object) -> float:
-        return found.loc[key]
+    def value(dataset: str, model: str, mechanism: str, accountant: str, unit: str, *rest: object) -> float:
+        return found.loc[(dataset, model, mechanism, accountant, unit, "whole", *rest)]
 
     lr = ("cifar100", "softmax_regression")
     assert value(*lr, "gaussian", "naive", "example", 100.0, "accuracy_loss", "") == 0.48
@@ -76,3 +78,32 @@ def test_rows_of_other_papers_are_not_taken_for_ours(printed: pd.DataFrame) -> N
     foreign = printed.head(1).assign(paper="other2020", dataset="Adult")
     assert map_published(foreign)["reason"].tolist() == ["dataset 'Adult' is not part of this workflow"]
     assert comparable(foreign).empty
+
+
+@pytest.fixture(scope="module")
+def directional() -> pd.DataFrame:
+    return pd.read_csv(Path(__file__).parents[2] / "workflow/published/directional2023.csv")
+
+
+def test_every_table_of_directional2023_can_be_compared_and_the_rest_says_why_not(directional: pd.DataFrame) -> None:
+    mapped = map_published(directional)
+    assert set(mapped["row"]) == set(directional.index)
+    assert (mapped.loc[mapped["artefact"].str.startswith("table"), "reason"] == "").all()
+    assert (mapped.loc[mapped["artefact"] == "text", "reason"] != "").all()
+    assert not comparable(directional).duplicated(KEYS).any()
+
+
+def test_values_of_directional2023_read_by_eye_arrive_where_they_belong(directional: pd.DataFrame) -> None:
+    found = comparable(directional).set_index([*KEYS]).sort_index()["published"]
+    vmf, gauss = ("vmf", "per_step", "example", "row"), ("gaussian", "rdp", "example", "whole")
+    none = ("none", "", "", "")
+    auc, iga = "attack=attack_r", "attack=iga;statistic={};weights=initial"
+    assert found.loc[("cifar10_r", "mlp", *none)].loc[:, "membership_auc", auc].item() == 0.82
+    assert found.loc[("cifar10_r", "lenet", *vmf, 500.0, "membership_auc", auc)] == pytest.approx(0.571)
+    assert found.loc[("cifar10", "mlp", *gauss, 8.0, "test_accuracy", "")] == pytest.approx(0.369)
+    assert found.loc[("lfw", "lenet", *vmf, 5.0, "mse_standardised", iga.format("median"))] == 1.56
+    assert found.loc[("fashion_mnist", "lenet", *gauss, 200.0, "ssim", iga.format("mean"))] == 0.23
+    against = f"against=gaussian;{auc}"
+    assert found.loc[("cifar10_r", "mlp", *vmf, 50.0, "membership_auc_difference", against)] == pytest.approx(-0.02)
+    shokri = found.loc[("cifar10_shokri", "mlp", *none)].loc[:, "balanced_accuracy", "attack=shokri_trees"]
+    assert shokri.item() == pytest.approx(0.535)

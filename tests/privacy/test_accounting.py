@@ -13,7 +13,6 @@ from dp_leakage.privacy.accounting import (
     ACCOUNTANTS,
     check_mechanism,
     check_sampler,
-    epsilon_curve,
     epsilon_spent,
     kappa_for,
     noise_multiplier,
@@ -143,25 +142,6 @@ def test_what_the_noise_at_nominal_1000_really_spends(name, unamplified, poisson
     sigma = noise_multiplier(name, epsilon=1000, **JAYARAMAN)
     assert epsilon_spent("gdp", noise_multiplier=sigma, **JAYARAMAN) == pytest.approx(unamplified, rel=1e-2)
     assert epsilon_spent("rdp", noise_multiplier=sigma, **JAYARAMAN) == pytest.approx(poisson, rel=1e-2)
-
-
-@pytest.mark.parametrize(
-    ("name", "terms"),
-    [
-        ("rdp", {"noise_multiplier": 1.3}),
-        ("naive", {"noise_multiplier": 50.0}),
-        ("gdp", {"noise_multiplier": 50.0}),
-        ("vmf_rdp", {"kappa": 0.1, "blocks": [100, 200]}),
-    ],
-)
-def test_the_curve_ends_in_what_was_spent_and_never_falls(name, terms):
-    curve = epsilon_curve(name, **terms, **JAYARAMAN | {"epochs": 12})
-    assert curve.shape == (12,)
-    assert np.all(np.diff(curve) >= 0)
-    assert curve[-1] == epsilon_spent(name, **terms, **JAYARAMAN | {"epochs": 12})
-    assert curve[0] == epsilon_spent(name, **terms, **JAYARAMAN | {"epochs": 1})
-    some = epsilon_curve(name, **terms, at=[3, 12], **JAYARAMAN | {"epochs": 12})
-    assert list(some) == [curve[2], curve[11]]
 
 
 @pytest.mark.parametrize("name", ACCOUNTANTS)

@@ -42,6 +42,15 @@ def train_and_save(settings, mechanism, folder):
     (folder / "models.part").rename(folder / "models")
 
 
+def test_what_a_killed_process_left_half_saved_is_removed(tmp_path):
+    path = tmp_path / ".target.checkpoint"
+    other = tmp_path / "..shadow.checkpoint.17.tmp"
+    for left in (tmp_path / "..target.checkpoint.17.tmp", tmp_path / "..target.checkpoint.23.tmp", other):
+        left.write_bytes(b"half")
+    assert Checkpoint(path, "cell").load() is None
+    assert list(tmp_path.iterdir()) == [other]
+
+
 def kill_at_random_moments(settings, mechanism, folder, kills):
     """Starts the training again and again, each time killed (-9) at some moment, then lets it finish."""
     fork = multiprocessing.get_context("fork")

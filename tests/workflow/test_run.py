@@ -1,6 +1,7 @@
 """The small study for real: its files, its bytes, and what happens to damaged ones."""
 
 import json
+from collections import Counter
 
 import numpy as np
 import pandas as pd
@@ -89,12 +90,16 @@ def test_a_file_of_other_code_is_refused_where_snakemakes_records_are_lost(workf
     assert "none/target.safetensors was made by other settings or other code" in text
 
 
-def test_a_bad_config_stops_before_anything_with_one_sentence(workflow):
+def test_a_bad_config_stops_before_anything_with_one_sentence_and_loses_nothing(workflow):
+    before = workflow.hashes()
     workflow.edit("config.yaml", "device: auto", "device: gpu")
     text = workflow.snakemake("quickstart", check=False)
     assert "error: config.yaml: key 'device' is 'gpu'" in text
     assert "Traceback" not in text
     assert "Building DAG" not in text
+    assert workflow.hashes() == before
+    workflow.edit("config.yaml", "device: gpu", "device: auto")
+    assert workflow.planned("quickstart") == Counter()
 
 
 def test_every_target_is_listed_with_what_it_is(finished):

@@ -7,6 +7,7 @@ from pathlib import Path
 import yaml
 from snakemake.utils import update_config
 
+from dp_leakage import plugins
 from dp_leakage.attacks import ATTACKS, PICTURING
 from dp_leakage.errors import UserError
 from dp_leakage.identity import canonical
@@ -14,6 +15,7 @@ from dp_leakage.resources import attack_minutes, has_gpu, memory_mb, training_mi
 from dp_leakage.study import pictures
 from dp_leakage.study_file import QUOTING, load_studies, typed
 from dp_leakage.training.launcher import ENVIRONMENT
+from dp_leakage.user_code import FOLDERS
 
 WORKFLOW = Path(workflow.basedir) / "workflow"
 # One thread per job, one job per core; and an allocator that keeps its pages between training steps.
@@ -46,10 +48,19 @@ def _studies():
         name: yaml.safe_load((WORKFLOW / "schemas" / f"{name}.schema.yaml").read_text())
         for name in ("config", "study")
     }
-    return load_studies(config, sorted((WORKFLOW / "studies").glob("*.yaml")), schemas)
+    files = [*(WORKFLOW / "studies").glob("*.yaml"), *Path("studies").glob("*.yaml")]
+    return load_studies(config, sorted(files), schemas)
 
 
 STUDIES = or_stop(_studies)
+# For `snakemake --report`, whose texts see the config and the rule's name.
+config["captions"] = {
+    f"{study.target}_{name}": study.caption(name)
+    for study in STUDIES.values()
+    for name in study.spec["figures"]
+}
+# Where jobs find plugins; what the code of these does is in the settings of the steps that run it.
+os.environ[plugins.ENVIRONMENT] = os.pathsep.join(map(str, FOLDERS))
 
 
 wildcard_constraints:
@@ -99,7 +110,7 @@ def records_of(study, wildcards):
 def models_of(study, wildcards):
     """How many models a job holds side by side."""
     if "role" in wildcards.keys():
-        return study.spec[wildcards.role]["count"]
+        return study.auxiliary_spec(wildcards.dataset, wildcards.role)["count"]
     return cell_of(study, wildcards).training["repeats"]
 
 
@@ -177,6 +188,23 @@ def published_file(study):
     return [Path("workflow", "published", name)] if name else []
 
 
+def title_of(study, figure):
+    spec = study.spec["figures"][figure]
+    return spec.get("title", spec["kind"])
+
+
+def figure_outputs(study, figure):
+    """A figure's files; the picture is in `snakemake --report` too."""
+    files = study.figure_files(figure)
+    picture = report(
+        files["png"],
+        caption="../report/figure.rst",
+        category=study.spec["title"],
+        labels={"figure": title_of(study, figure)},
+    )
+    return files | {"png": picture}
+
+
 def everything_of(study):
     """What a study's target asks for: its report, its figures, and every file of every cell.
 
@@ -196,8 +224,8 @@ def everything_of(study):
 def target_descriptions(study):
     """Target → one line for `snakemake --list-target-rules`."""
     figures = {
-        f"{study.target}_{name}": figure.get("title", figure["kind"])
-        for name, figure in study.spec["figures"].items()
+        f"{study.target}_{name}": title_of(study, name)
+        for name in study.spec["figures"]
     }
     audit = {f"{study.target}_audit": "canaries of every cell, trained and scored"}
     return {

@@ -25,7 +25,7 @@ for _study in STUDIES.values():
                 ),
                 published=published_file(_study),
             output:
-                **_study.figure_files(_figure),
+                **figure_outputs(_study, _figure),
             log:
                 f"logs/{_study.name}/figures/{_figure}.log",
             benchmark:
@@ -67,7 +67,12 @@ for _study in STUDIES.values():
             data=[_study.data(dataset) for dataset in _study.spec["datasets"]],
             scores=lambda wildcards, study=_study: study.exposed_scores(),
         output:
-            _study.report,
+            report(
+                _study.report,
+                caption="../report/page.rst",
+                category=_study.spec["title"],
+                labels={"figure": "the study's page"},
+            ),
         log:
             f"logs/{_study.name}/report.log",
         group:

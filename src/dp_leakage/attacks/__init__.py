@@ -8,10 +8,12 @@ for all cells that share the models. ``settings`` are the entry's defaults with 
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from dp_leakage.kinds import COUNT, FLAG, NOTHING, Kind, choice, either, listed, number, whole
 
+Family = Literal["membership", "attribute", "inversion", "reconstruction", "utility"]
+FAMILIES: tuple[str, ...] = get_args(Family)
 PICTURING = ("inversion", "reconstruction")  # families whose scores come with pictures
 
 
@@ -21,14 +23,14 @@ class Attack:
 
     Attributes:
         module: dotted name of the module that defines ``score`` (and ``fit``).
-        family: what the attack finds out.
+        family: what the attack finds out; ``utility`` attacks nothing: it says how well the model serves its users.
         needs: the auxiliary models that ``fit`` learns from; None where there is no ``fit``.
         settings: every setting that the attack knows, with its default; `SETTINGS` says what each may hold.
         roles: the data set's roles whose records it uses beside the target's.
     """
 
     module: str
-    family: Literal["membership", "attribute", "inversion", "reconstruction"]
+    family: Family
     needs: Literal["shadow", "reference"] | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     roles: tuple[str, ...] = ()
@@ -43,6 +45,11 @@ SHOKRI = {
 LIRA = {"online": False, "variance": "fixed", "queries": 1, "alpha": 0.25}
 RMIA = {"online": False, "a": "auto", "gamma": 1.0, "queries": 1, "alpha": 0.25}
 TREES = {"rounds": 100, "leaves": 15, "learning_rate": 0.1, "alpha": 0.25}
+SHOKRI_TREES = {"only_correct": True, "rounds": 100, "leaves": 31, "learning_rate": 0.1}
+RECONSTRUCTION = "dp_leakage.attacks.reconstruction"
+# ``weights``: whose gradient is seen, of a model at its start or of the trained target; each is measured apart.
+DLG = {"images": 100, "weights": ["initial"], "steps": 1200, "memory": 20}
+IGA = {"images": 100, "weights": ["initial"], "steps": 24_000, "step_size": 0.1, "total_variation": 0.2}
 DECODER = {
     "train_records": None, "test_records": 1000, "epochs": 20, "batch_size": 100,
     "learning_rate": 1e-3, "width": 32, "spread": 1.0, "shown": 8,
@@ -60,25 +67,33 @@ SETTINGS: dict[str, Kind] = {
     "features": COUNT,
     "gamma": number(above=0),
     "hidden": listed(COUNT),
+    "images": COUNT,
     "initialisation": choice("torch", "glorot"),
     "learning_rate": number(above=0),
     "leaves": whole(2),
+    "memory": COUNT,
     "online": FLAG,
+    "only_correct": FLAG,
     "per_class": FLAG,
     "probability_floor": number(least=0, below=1),
     "queries": whole(1, 18),
     "rounds": COUNT,
     "shown": COUNT,
     "spread": number(above=0),
+    "step_size": number(above=0),
+    "steps": COUNT,
     "test_records": COUNT,
+    "total_variation": number(least=0),
     "train_records": either(NOTHING, COUNT),
     "variance": choice("fixed", "per_record"),
+    "weights": listed(choice("initial", "trained")),
     "width": COUNT,
 }
 
 ATTACKS = {
     "yeom": Attack(f"{MEMBERSHIP}.yeom", "membership", None, {"probability_floor": 0.0}),
     "shokri": Attack(f"{MEMBERSHIP}.shokri", "membership", "shadow", SHOKRI, ("shadow_pool",)),
+    "shokri_trees": Attack(f"{MEMBERSHIP}.shokri_trees", "membership", "shadow", SHOKRI_TREES, ("shadow_pool",)),
     "lira": Attack(f"{MEMBERSHIP}.lira", "membership", "reference", LIRA),
     "lira_online": Attack(f"{MEMBERSHIP}.lira", "membership", "reference", LIRA | {"online": True}),
     "rmia": Attack(f"{MEMBERSHIP}.rmia", "membership", "reference", RMIA, POPULATION),
@@ -89,5 +104,8 @@ ATTACKS = {
     "yeom_attribute": Attack(
         "dp_leakage.attacks.attribute", "attribute", None, {"features": 5, "candidates": "quartiles"}
     ),
+    "ranks": Attack("dp_leakage.attacks.ranks", "utility"),
+    "dlg": Attack(f"{RECONSTRUCTION}.dlg", "reconstruction", None, DLG),
+    "iga": Attack(f"{RECONSTRUCTION}.iga", "reconstruction", None, IGA),
     "decoder": Attack("dp_leakage.attacks.inversion.decoder", "inversion", None, DECODER, ("shadow_pool",)),
 }

@@ -69,23 +69,6 @@ def automatic_roles(n: int, names: Sequence[str] = tuple(AUTOMATIC_SHARES)) -> d
     return {name: n * AUTOMATIC_SHARES[name] // total for name in names}
 
 
-def subsets(pool: np.ndarray, count: int, size: int, seed: int) -> np.ndarray:
-    """The records that each of ``count`` shadow models trains on: int64, (count, size).
-
-    Each row is drawn from ``pool`` (int64 rows) without replacement, independently of the others, so subsets
-    overlap. A larger ``count`` leaves the earlier subsets as they are.
-
-    Raises:
-        UserError: the pool holds fewer than ``size`` records.
-    """
-    if size > len(pool):
-        raise UserError(
-            f"subsets: {size:,} records each, but the pool holds {len(pool):,}; enlarge the pool or make them smaller"
-        )
-    draws = [np.random.default_rng([seed, k]).permutation(pool)[:size] for k in range(count)]
-    return np.array(draws, np.int64).reshape(count, size)
-
-
 def balanced(y: np.ndarray, min_per_class: int = 1, per_class: int | None = None, seed: int = 0) -> np.ndarray:
     """Rows of the classes with at least ``min_per_class`` records, ``per_class`` random ones of each.
 

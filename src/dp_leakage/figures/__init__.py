@@ -67,6 +67,7 @@ SETTINGS: dict[str, Kind] = {
     "layers": TEXTS,
     "metric": choice("accuracy_loss", "test_accuracy", "train_accuracy", "leakage"),
     "metrics": TEXTS,
+    "spent_axis.metric": either(TEXT, TEXTS),
     "model": _NAMES,
     "neighbours": either(NOTHING, choice("add_remove", "zero_out", "replace_one")),
     "normalised": FLAG,
@@ -189,7 +190,19 @@ FIGURES: dict[str, FigureKind] = {
         "dp_leakage.figures.compared_table",
         "Every defence and budget in numbers, each beside the paper's where it prints one. A tick says that the "
         "printed value lies inside our 95 % interval, a cross that it does not.",
-        {"metrics": ("test_accuracy",), "best_of": ()},
+        {"metrics": ("test_accuracy",), "best_of": (), "compare": True},
+    ),
+    "difference_table": FigureKind(
+        "dp_leakage.figures.difference_table",
+        "What one mechanism has over another at the same nominal budget. Positive: the first has more of it.",
+        {"metrics": (), "of": "vmf", "against": "gaussian"},
+    ),
+    "pictures": FigureKind(
+        "dp_leakage.figures.pictures",
+        "Images and what an attacker rebuilt of them. Where a row shows what the first row shows, the defence of that "
+        "row has not hidden it.",
+        {"attack": None, "count": 8, "width": 0.62},
+        needs="images",
     ),
     "timing_table": FigureKind(
         "dp_leakage.figures.timing_table",

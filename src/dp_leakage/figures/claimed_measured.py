@@ -7,7 +7,7 @@ import pandas as pd
 
 from dp_leakage.errors import UserError
 from dp_leakage.figures.frames import chosen, drawn_numbers, each_budget, each_series, panels, parse_setting, spent
-from dp_leakage.figures.notes import own_notes
+from dp_leakage.figures.notes import own_notes, remarks
 from dp_leakage.figures.numbers import cell_label
 from dp_leakage.figures.style import GREY, INK, canvas, finish, log_axis, styled
 
@@ -58,6 +58,7 @@ def draw(
     notes = [
         f"Measured: lower bounds of audits; all in the study hold together with 95 % confidence. {verdict}",
         "No orange line: nothing was proved. No blue mark: not differentially private, or no valid accountant for it.",
+        *remarks(frame),
         *own_notes(settings),
     ]
     return finish(figure, handles, notes, settings.get("title")), rows

@@ -17,13 +17,22 @@ from dp_leakage.figures.frames import (
 )
 from dp_leakage.figures.notes import accounting_notes
 from dp_leakage.figures.numbers import budget, interval, printed
-from dp_leakage.figures.style import look, name, styled
+from dp_leakage.figures.style import look, name, number, styled
 from dp_leakage.figures.table import Table, blocks, draw_tables
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-HEADS = {"train_accuracy": "training accuracy", "test_accuracy": "test accuracy", "membership_auc": "AUC"}
+HEADS = {
+    "train_accuracy": "training accuracy",
+    "test_accuracy": "test accuracy",
+    "train_test_gap": "gap",
+    "membership_auc": "AUC",
+    "balanced_accuracy": "attack accuracy",
+    "ssim": "SSIM",
+    "mse": "MSE",
+    "mse_standardised": "MSE, standardised",
+}
 
 
 @styled
@@ -33,17 +42,19 @@ def draw(
     """One table per (data set, model), a row per defence and budget.
 
     Settings:
-        metrics: what the columns are, each ``METRIC`` or ``METRIC/ATTACK``.
+        metrics: what the columns are, each ``METRIC``, ``METRIC/ATTACK`` or, where an attack has several numbers of a
+            kind, ``METRIC/ATTACK/key=value;…`` with what is wanted of their setting.
+        compare: whether prints stand beside; controls that share a name with a printed cell have none.
         best_of: metrics of which the last column has the best of all their attacks, which is biased upward.
     """
     frame = chosen(metrics, settings)
-    columns = {
-        _head(asked): metric_rows(frame, *_asked(asked)[:1], attack=_asked(asked)[1]) for asked in settings["metrics"]
-    }
+    columns = {column_head(asked): column_rows(frame, asked) for asked in settings["metrics"]}
     for metric in settings["best_of"]:
         columns[f"best of both, {HEADS.get(metric, name(metric))}"] = best(pd.concat(list(columns.values())), metric)
     shown = pd.concat([part.assign(column=column) for column, part in columns.items()])
-    rows = drawn_numbers(shown, published, extra=["column", "n_members"], any_size=True)
+    rows = drawn_numbers(
+        shown, published if settings["compare"] else None, extra=["column", "n_members", *_own(frame)], any_size=True
+    )
     tables = [_table(heading, part, list(columns)) for heading, part in panels(rows)]
     notes = [*_notes(rows), *accounting_notes(frame, settings)]
     return draw_tables(tables, notes, settings.get("title")), rows.drop(columns="column")
@@ -60,33 +71,48 @@ def _renamed(setting: str) -> str:
     return ";".join(f"{key}={value}" for key, value in {**parse_setting(setting), "attack": "best_of_two"}.items())
 
 
-def _asked(text: str) -> tuple[str, str | None]:
-    metric, _, attack = text.partition("/")
-    return metric, attack or None
+def column_rows(frame: pd.DataFrame, asked: str) -> pd.DataFrame:
+    """The rows of a column that is asked for as ``METRIC[/ATTACK[/key=value;…]]``. Raises as `metric_rows` does."""
+    metric, attack, conditions = _asked(asked)
+    return metric_rows(frame, metric, attack=attack, **conditions)
 
 
-def _head(text: str) -> str:
-    metric, attack = _asked(text)
-    words = HEADS.get(metric, name(metric))
+def column_head(asked: str) -> str:
+    """The head of such a column: what is asked for, as people write it."""
+    metric, attack, conditions = _asked(asked)
+    words = f"{conditions.get('statistic', '')} {HEADS.get(metric, name(metric))}".strip()
     return f"{words}, {name(attack)}" if attack else words
+
+
+def _asked(text: str) -> tuple[str, str | None, dict[str, str]]:
+    metric, attack, conditions = [*text.split("/", 2), "", ""][:3]
+    return metric, attack or None, parse_setting(conditions)
+
+
+def _own(frame: pd.DataFrame) -> list[str]:
+    """The learning rate, where it tells cells apart."""
+    return ["learning_rate"] if "learning_rate" in frame and frame["learning_rate"].nunique() > 1 else []
 
 
 def _table(heading: str, part: pd.DataFrame, columns: list[str]) -> Table:
     has_print = {column: part.loc[part["column"] == column, "published"].notna().any() for column in columns}
-    heads = ["defence", "ε"]
+    rated = "learning_rate" in part
+    heads = ["defence", "ε", *(["learning rate"] if rated else [])]
     for column in columns:
         heads += [column, "print"] if has_print[column] else [column]
     parts = [
-        (look(series).label, [[budget(*key), *_line(cell, has_print)] for key, cell in _cells(rows)])
+        (look(series).label, [[*words, *_line(cell, has_print)] for words, cell in _cells(rows, rated)])
         for series, rows in each_series(part)
     ]
     return Table(heading, heads, blocks(parts))
 
 
-def _cells(rows: pd.DataFrame) -> Iterator[tuple[tuple[float, float], pd.DataFrame]]:
-    """Budgets by ε; cells that were given by their noise by σ."""
+def _cells(rows: pd.DataFrame, rated: bool) -> Iterator[tuple[list[str], pd.DataFrame]]:
+    """Budgets by ε, cells that were given by their noise by σ; then by learning rate."""
     noise = rows["noise_multiplier"].where(rows["epsilon"].isna(), np.nan)
-    yield from each_budget(rows.assign(noise_multiplier=noise))
+    for key, cells in each_budget(rows.assign(noise_multiplier=noise)):
+        for rate, cell in cells.groupby("learning_rate") if rated else [(None, cells)]:
+            yield [budget(*key), *([number(rate)] if rated else [])], cell
 
 
 def _line(cell: pd.DataFrame, has_print: dict[str, bool]) -> list[str]:

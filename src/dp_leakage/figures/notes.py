@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from dp_leakage.figures.frames import listed
+from dp_leakage.figures.frames import listed, parse_setting
 from dp_leakage.figures.style import name
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS
 
@@ -44,7 +44,17 @@ def accounting_notes(frame: pd.DataFrame, settings: Mapping[str, Any]) -> list[s
                 groups.setdefault((_neighbours(accountant), meaning.rstrip(".")), []).append(_short(accountant))
     meanings = [f"{', '.join(names)}{neighbours}: {meaning}." for (neighbours, meaning), names in groups.items()]
     conditions = [text for accountant, text in CONDITIONS.items() if accountant in set(frame["accountant"])]
-    return [*meanings, *conditions, *own_notes(settings)]
+    return [*meanings, *conditions, *remarks(frame), *own_notes(settings)]
+
+
+def remarks(frame: pd.DataFrame) -> list[str]:
+    """What one should know of an ε that holds, as its accountant says it; the same of several series in one note."""
+    groups: dict[str, dict[str, None]] = {}
+    rows = frame[frame["metric"] == "epsilon_spent"] if "metric" in frame else frame[:0]
+    for accountant, setting in zip(rows["accountant"], map(parse_setting, rows["setting"]), strict=True):
+        if setting.get("valid") == "true" and "note" in setting:
+            groups.setdefault(setting["note"], {})[_short(accountant)] = None
+    return [f"{', '.join(names)}: {note}." for note, names in groups.items()]
 
 
 def _column(frame: pd.DataFrame, column: str) -> "pd.Series[str]":

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dp_leakage.figures import published_directional
+
 DATASETS = {
     "CIFAR-10": "cifar10",
     "CIFAR-100": "cifar100",
@@ -48,7 +50,9 @@ N_MEMBERS: dict[str, int | dict[str, int]] = {
     "lomurno2022": {"cifar10": 50_000, "mnist": 60_000, "fashion_mnist": 60_000, "mean": 50_000},
 }
 KEPT = ("attack", "fpr", "layer")  # the keys of a printed setting that are part of ours
-KEYS = ["dataset", "model", "mechanism", "accountant", "unit", "epsilon", "metric", "setting"]
+KEYS = ["dataset", "model", "mechanism", "accountant", "unit", "block", "epsilon", "metric", "setting"]
+# Papers whose attacks have data sets of their own here.
+PLACED = {"directional2023": published_directional.placed}
 DERIVED = {
     "train_test_gap": "the difference of the two accuracies, which are compared themselves",
     "max_resistant_epsilon": "read off the counts of members exposed, which are compared themselves",
@@ -99,6 +103,7 @@ def _map_row(label: Any, row: pd.Series) -> list[dict[str, Any]]:
         "mechanism": mechanism,
         "accountant": accountant,
         "unit": "example" if accountant else "",
+        "block": "whole" if accountant else "",
         "epsilon": _budget(row["epsilon"]) if accountant else np.nan,
         "metric": metric,
         "published": float(row["value"]) / (100 if percent else 1),
@@ -108,6 +113,9 @@ def _map_row(label: Any, row: pd.Series) -> list[dict[str, Any]]:
         "row": label,
         "reason": _reason(row, printed),
     }
+    if row["paper"] in PLACED:
+        found = entry | PLACED[row["paper"]](row, printed)
+        return [found | {"epsilon": _budget(row["epsilon"]) if found["accountant"] else np.nan}]
     ours = {key: ATTACKS.get(printed[key], printed[key]) for key in KEPT if key in printed}
     key, readings = READINGS.get(row["metric"], ("", ("",)))
     if (row["metric"], mechanism) == ("members_exposed", "none"):

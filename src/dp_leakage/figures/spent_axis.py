@@ -12,10 +12,11 @@ from dp_leakage.figures.frames import (
     chosen,
     drawn_numbers,
     is_private,
+    listed,
     metric_rows,
     spent,
 )
-from dp_leakage.figures.notes import spent_notes
+from dp_leakage.figures.notes import remarks, spent_notes
 from dp_leakage.figures.style import name, styled
 
 if TYPE_CHECKING:
@@ -29,8 +30,9 @@ def draw(
     """One panel per (data set, model), and per attack where the metric is a leakage.
 
     Settings:
-        metric: ``accuracy_loss``, ``test_accuracy``, … or ``leakage``: the advantage of ``attack``.
-        attack: for ``leakage``; None: every attack.
+        metric: ``accuracy_loss``, ``test_accuracy``, … or ``leakage``: the advantage of ``attack``; or a list of
+            metrics (not ``leakage``), a panel each.
+        attack: for ``leakage``, None: every attack; of other metrics, those that belong to an attack.
         definition: which attribute advantage: ``gap`` or ``released``.
         neighbours: count only ε for this neighbouring relation; None: the accountant's own.
         y_max: end of the axis upward.
@@ -40,7 +42,9 @@ def draw(
     measured = (
         attack_rows(frame, settings["attack"], settings["definition"])
         if leaks
-        else metric_rows(frame, settings["metric"]).assign(attack="")
+        else pd.concat(
+            [metric_rows(frame, metric, attack=settings["attack"]) for metric in listed(settings["metric"])]
+        ).assign(attack="")
     )
     budgets = spent(frame, settings["neighbours"])
     if budgets.empty:
@@ -57,10 +61,12 @@ def draw(
         rows,
         x="epsilon_spent",
         x_label=f"ε really spent  (→ weaker protection)\n{relations} neighbours",
-        by=("attack", "dataset", "model") if leaks else ("dataset", "model"),
+        by=("attack", "dataset", "model") if leaks else ("dataset", "model", "metric"),
+        named=None if leaks else ("dataset", "model"),
+        sharey=leaks or len(listed(settings["metric"])) == 1,
         y_max=settings["y_max"],
         behind=bound_lines if leaks else None,
-        notes=[*(bound_notes(rows) if leaks else []), *spent_notes(rows, settings)],
+        notes=[*(bound_notes(rows) if leaks else []), *remarks(frame), *spent_notes(rows, settings)],
         title=settings.get("title"),
     )
     return figure, rows

@@ -17,7 +17,7 @@ from dp_leakage.figures.frames import (
     parse_setting,
     series_of,
 )
-from dp_leakage.figures.notes import claimed_relation, own_notes
+from dp_leakage.figures.notes import claimed_relation, own_notes, remarks
 from dp_leakage.figures.style import (
     EPSILON_RANGE,
     GREY,
@@ -109,7 +109,7 @@ def _draw(rows: pd.DataFrame, settings: dict[str, Any]) -> "Figure":
             ax.set_ylabel("ε found by the accountant")
     reasons = {HYPOTHETICAL_NOTE: shown["hypothetical"], INVALID_NOTE: ~shown["valid"] & ~shown["hypothetical"]}
     notes = [note for note, applies in reasons.items() if applies.any()]
-    return finish(figure, _legend(shown), [*notes, *own_notes(settings)], settings.get("title"))
+    return finish(figure, _legend(shown), [*notes, *remarks(shown), *own_notes(settings)], settings.get("title"))
 
 
 def _line(ax: "Axes", line: pd.DataFrame, style: Look, beyond: float, *, hypothetical: bool) -> None:

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pandas as pd
 
-from dp_leakage.intervals import Estimate, over_repeats, ratio, wilson
+from dp_leakage.intervals import Estimate, difference, over_repeats, ratio, wilson
 from dp_leakage.metrics import attribute, roc
 
 FPR_OF_EXPOSED = (0.01, 0.02, 0.05)
+TOP = 10
 FPR_OF_TPR = (0.01, 0.001)
 
 
@@ -84,15 +85,22 @@ def measure_training(
         n_train, n_test: how many records the accuracies are over.
 
     Returns:
-        train_accuracy, test_accuracy (Wilson; all repeats on the same records, so the records count once) and
-        accuracy_loss = 1 − accuracy / mean baseline accuracy on test records, its interval by MOVER-R from
-        both. The two accuracies are taken as independent, which is on the safe side for models tested on the
-        same records.
+        train_accuracy, test_accuracy (Wilson; all repeats on the same records, so the records count once),
+        train_test_gap, the first less the second, and accuracy_loss = 1 − accuracy / mean baseline accuracy on
+        test records, its interval by MOVER-R from both. Two accuracies are taken as independent, which is on the
+        safe side for models tested on the same records.
     """
     rows = []
     for metric, n in (("train_accuracy", n_train), ("test_accuracy", n_test)):
         accuracies = _final(history, metric)[:, None]
         rows += _each_and_all(metric, "", lambda a, n=n: _accuracy(a[:, 0], n), accuracies)
+    both = [_final(history, metric)[:, None] for metric in ("train_accuracy", "test_accuracy")]
+    rows += _each_and_all(
+        "train_test_gap",
+        "",
+        lambda train, test: difference(_accuracy(train[:, 0], n_train), _accuracy(test[:, 0], n_test)),
+        *both,
+    )
     if baseline is not None:
         reference = _accuracy(_final(baseline, "test_accuracy"), n_test)
         accuracies = _final(history, "test_accuracy")[:, None]
@@ -100,6 +108,18 @@ def measure_training(
             "accuracy_loss", "", lambda a: _relative_loss(_accuracy(a[:, 0], n_test), reference), accuracies
         )
     return rows
+
+
+def measure_ranks(frame: pd.DataFrame, attack: str) -> list[dict]:
+    """Rows top10_accuracy: how many non-members have their class among the model's first `TOP` answers.
+
+    Args:
+        frame: repeat, record, member, rank (from 1): one row per repeat and record.
+        attack: not written, as this is none.
+    """
+    (rank,), member = _by_repeat(frame, ["rank"], ["record"])
+    within = (rank[:, ~member] <= TOP).mean(axis=1)[:, None]
+    return _each_and_all("top10_accuracy", "", lambda a: _accuracy(a[:, 0], int((~member).sum())), within)
 
 
 def _accuracy(values: np.ndarray, n: int) -> Estimate:

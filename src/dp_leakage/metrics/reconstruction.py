@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pandas as pd
 
-MEASURED = {"mse": "mse", "ssim": "ssim", "distance": "mia_distance"}  # column → metric
+# column → metric
+MEASURED = {"mse": "mse", "mse_standardised": "mse_standardised", "ssim": "ssim", "distance": "mia_distance"}
 WHICH = ("repeat", "target", "restart")
 RESAMPLES = 2000
 NUMBERS_AT_ONCE = 1 << 22  # of resampled values: 32 MB
@@ -14,11 +15,11 @@ STATISTICS_WITH_GAPS = {"mean": np.nanmean, "median": np.nanmedian}  # much slow
 
 
 def measure_reconstruction(frame: pd.DataFrame, attack: str) -> list[dict]:
-    """Rows mse, ssim and mia_distance (those of them that the frame has) of one attack on one cell.
+    """Rows mse, mse_standardised, ssim and mia_distance (those that the frame has) of one attack on one cell.
 
     Args:
-        frame: repeat, target, restart, some of ``mse``, ``ssim`` and ``distance``, and the attack's own columns (which
-            layer, which variant): numbers are judged apart for each of their values.
+        frame: repeat, target, restart, some of ``mse``, ``mse_standardised``, ``ssim`` and ``distance``, and the
+            attack's own columns (which layer, which variant): numbers are judged apart for each of their values.
         attack: its name, written into ``setting``.
 
     Returns:

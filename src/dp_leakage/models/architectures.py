@@ -92,6 +92,29 @@ def lenet(
     return _finish((*block1, *block2), shape, dense, n_classes, dropout, activation)
 
 
+def lenet_strided(
+    shape: Shape,
+    n_classes: int,
+    dropout: float,
+    channels: Sequence[int] = (12, 12, 12),
+    strides: Sequence[int] = (2, 2, 1),
+    activation: str = "sigmoid",
+) -> Layers:
+    """The LeNet of gradient attacks (Zhu et al. 2019): 5×5 convolutions that stride and never pool, one dense layer.
+
+    With a smooth activation it is twice differentiable, which DLG asks for.
+    """
+    if len(strides) != len(channels):
+        raise UserError(f"{len(strides)} strides for {len(channels)} convolutions; valid is one for each")
+    layers: Layers = ()
+    for width, stride in zip(channels, strides, strict=True):
+        sides = output_shape(layers, shape)
+        if len(sides) != 3:
+            raise UserError(f"a convolution needs images (channels, height, width), not records of shape {shape}")
+        layers += (Conv2d(sides[0], width, 5, stride, padding=2), Dropout(dropout), ACTIVATIONS[activation]())
+    return _finish(layers, shape, (), n_classes, dropout, activation)
+
+
 def cnn(
     shape: Shape,
     n_classes: int,
@@ -126,6 +149,7 @@ ARCHITECTURES: dict[str, Callable[..., Layers]] = {
     "softmax_regression": softmax_regression,
     "mlp": mlp,
     "lenet": lenet,
+    "lenet_strided": lenet_strided,
     "cnn": cnn,
     "cnn_small": cnn_small,
 }

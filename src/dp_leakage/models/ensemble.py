@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from dp_leakage.models.functional import activation_floats, forward
 from dp_leakage.models.layers import Layers, parameter_shapes, torch_layer
+from dp_leakage.privacy.mechanism import Mechanism
 
 
 class Models(Protocol):
@@ -42,11 +43,13 @@ class Ensemble:
         layers: the architecture.
         parameters: name → (K, …); the names are the exported `nn.Sequential`'s (``0.weight``).
         train_indices: int64 (K, n): the rows of the data set that each model was trained on.
+        mechanism: what protected each of their steps; None for plain training.
     """
 
     layers: Layers
     parameters: dict[str, Tensor]
     train_indices: Tensor
+    mechanism: Mechanism | None = None
 
     @property
     def size(self) -> int:

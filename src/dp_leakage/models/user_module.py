@@ -32,7 +32,9 @@ def module_factory(path: str, input_shape: tuple[int, ...], n_classes: int, **se
     try:
         found = importlib.import_module(package)
     except ImportError as error:
-        raise UserError(f"module {path!r} cannot be imported: {error}; is its folder on PYTHONPATH?") from error
+        raise UserError(
+            f"module {path!r} cannot be imported: {error}; is its folder among plugins or on PYTHONPATH?"
+        ) from error
     if not hasattr(found, name):
         raise UserError(f"module {path!r}: {package} has no {name!r}; {nearest(name, vars(found))}")
     make = getattr(found, name)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dp_leakage.privacy.accounting import ACCOUNTANTS, epsilon_spent, kappa_for, noise_multiplier
+from dp_leakage.privacy.accounting.rules import check_noise
 from dp_leakage.privacy.mechanism import Mechanism
 
 STEP = ("sampler", "unit", "bound", "clip_norm", "noise", "block")
@@ -33,6 +34,7 @@ def calibrated(
     step = Mechanism(**{key: settings[key] for key in STEP})
     if step.noise == "none":
         return step
+    check_noise(settings["accountant"], step)
     name = "kappa" if step.noise == "vmf" else "noise_multiplier"
     amount = settings[name]
     if amount is None:

@@ -8,28 +8,41 @@ floating point of ``norms``, whose rounding they allow for. A unit with gradient
 import torch
 from torch import Tensor
 
+from dp_leakage.errors import UserError
 from dp_leakage.privacy.mechanism import Bound
+from dp_leakage.user_code import function
 
 OPACUS_EPSILON = 1e-6  # Opacus divides by norm + this; so do we, that both can be compared to the last digits
 LEAST_LENGTH = 1e-12  # squares of much less vanish in float32: what is shorter is not stretched to C
 ROUNDING = 32  # norms are right to this many units of floating-point precision
 
 
-def bound_scales(norms: Tensor, clip_norm: float, bound: Bound) -> Tensor:
+def bound_scales(norms: Tensor, clip_norm: float, bound: Bound | str) -> Tensor:
     """The factor for each unit's gradient, given its ℓ2 norm.
 
     ``clip``: min(1, C/‖g‖) (Abadi et al. 2016, algorithm 1); ``normalise``: C/‖g‖ whatever the norm, down to some
-    1e-12, from where on the result is shorter than C.
+    1e-12, from where on the result is shorter than C; any other bound is a plugin's function ``bound(norms, C)``.
 
     Args:
         norms: ≥ 0, any shape, float32 or float64.
         clip_norm: C > 0.
-        bound: ``clip`` or ``normalise``.
+        bound: ``clip``, ``normalise`` or the name of a plugin.
 
     Returns:
         A tensor like ``norms``: scale·norm ≤ C.
+
+    Raises:
+        UserError: the plugin's scales do not keep to the bound.
     """
     length = clip_norm * (1 - ROUNDING * torch.finfo(norms.dtype).eps)
     if bound == "normalise":
         return (norms + LEAST_LENGTH).reciprocal_().mul_(length)
-    return (norms + OPACUS_EPSILON).reciprocal_().mul_(length).clamp_(max=1.0)
+    if bound == "clip":
+        return (norms + OPACUS_EPSILON).reciprocal_().mul_(length).clamp_(max=1.0)
+    scales = function(bound, "bound")(norms.clone(), length)
+    if not bool(((scales * norms).abs() <= clip_norm).all()):  # NaN is no scale either
+        raise UserError(
+            f"plugin {bound}: its function bound leaves a gradient longer than clip_norm {clip_norm:g}; every "
+            "|scale · norm| must be at most that"
+        )
+    return scales

@@ -25,10 +25,10 @@ class Mechanism:
             (sub)class with rate q.
         unit: whose gradient is bounded: every example's, the whole batch's mean, or the mean gradient
             of each (sub)class in the batch.
-        bound: ``clip`` to ``clip_norm``, or ``normalise`` to exactly that length.
+        bound: ``clip`` to ``clip_norm``, or ``normalise`` to exactly that length; or a plugin's name.
         clip_norm: C > 0, the bound's ℓ2 length.
         noise: ``gaussian`` with standard deviation ``noise_multiplier``·C on the sum; ``vmf`` around the
-            unit's direction with concentration ``kappa``; ``none``.
+            unit's direction with concentration ``kappa``; ``none``; or a plugin's name.
         block: for ``vmf``: what is one unit vector: an example's whole gradient, each layer, each row of
             each layer, or the batch's summed gradient.
         noise_multiplier: σ relative to C, ≥ 0; None for vmf.
@@ -37,9 +37,9 @@ class Mechanism:
 
     sampler: Sampler = "shuffle"
     unit: Unit = "example"
-    bound: Bound = "clip"
+    bound: Bound | str = "clip"
     clip_norm: float = 1.0
-    noise: Noise = "gaussian"
+    noise: Noise | str = "gaussian"
     block: Block = "whole"
     noise_multiplier: float | None = None
     kappa: float | None = None

@@ -1,5 +1,6 @@
 """From a context to HTML."""
 
+import re
 from base64 import b64encode
 from collections.abc import Iterable
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from dp_leakage import figures
+from dp_leakage.figures.notes import remarks
 from dp_leakage.figures.numbers import fraction, interval
 from dp_leakage.figures.style import Series, look, name, number
 from dp_leakage.intervals import Estimate
@@ -26,7 +28,7 @@ def render(context: ReportContext) -> str:
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"words": name, "thousands": lambda value: f"{value:,}"}
+    environment.filters |= {"words": name, "thousands": lambda value: f"{value:,}", "unbroken": unbroken}
     found = answers(context.metrics, context.tolerance)
     pictures = [figure for figure in context.figures if figure.kind != SHOWN_AS_TABLE]
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
@@ -39,6 +41,8 @@ def render(context: ReportContext) -> str:
         others=[_picture(figure) for figure in pictures if figure.kind != "pareto"],
         most_exposed=tables.most_exposed(context.exposed),
         spent=tables.claimed_and_spent(context.metrics),
+        remarks=remarks(context.metrics.fillna({"accountant": "", "setting": ""})),
+        audited=(context.metrics["metric"] == "epsilon_lower_bound").any(),
         any_hypothetical=context.metrics["setting"].str.contains("hypothetical_poisson").any(),
         exposed=tables.members_exposed(context.metrics),
         verdicts=tables.verdicts(context.metrics),
@@ -63,6 +67,12 @@ def sentences(answer: Answer, tolerance: float) -> tuple[str, str]:
         "missed": f"no private model {limit}; the most accurate, {cell}, costs {lost}",
     }[answer.verdict]
     return f"On {name(answer.dataset)}, {first}{_spent_words(answer)}.", _leak_words(answer)
+
+
+def unbroken(text: str) -> str:
+    """The text with spaces that do not break within a formula, an interval or before a percent sign."""
+    text = text.replace(" = ", "\u00a0=\u00a0").replace(" %", "\u00a0%")
+    return re.sub(r"\[[^]]*\]", lambda found: found[0].replace(" ", "\u00a0"), text)
 
 
 def look_of(answer: Answer) -> str:

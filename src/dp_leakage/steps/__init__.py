@@ -6,11 +6,13 @@ Each takes ``--settings`` (the JSON that the rule prints), named input and outpu
 import argparse
 import json
 import logging
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from dp_leakage import plugins
 from dp_leakage.errors import UserError
 from dp_leakage.identity import identity
 
@@ -42,6 +44,7 @@ def run(
     arguments = vars(parser.parse_args())
     settings = arguments.pop("settings")
     try:
+        plugins.load(filter(None, os.environ.get(plugins.ENVIRONMENT, "").split(os.pathsep)))
         step(settings, **arguments)
     except UserError as error:
         log.error("error: %s", error)

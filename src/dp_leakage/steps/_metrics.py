@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.files import read_table
-from dp_leakage.metrics import measure_attribute, measure_membership, measure_reconstruction
+from dp_leakage.metrics import measure_attribute, measure_membership, measure_ranks, measure_reconstruction
 from dp_leakage.metrics.audit import measure_audit
 from dp_leakage.steps import Json
 
@@ -16,6 +16,7 @@ MEASURES = {
     "attribute": measure_attribute,
     "inversion": measure_reconstruction,
     "reconstruction": measure_reconstruction,
+    "utility": measure_ranks,
 }
 
 

@@ -1,5 +1,6 @@
 """The two engines behind one face: built-in architectures as ensembles, and a user's own modules by Opacus."""
 
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from dp_leakage.files import read_tensors
 from dp_leakage.models.architectures import build
 from dp_leakage.models.ensemble import Ensemble, Models
 from dp_leakage.models.user_module import ModuleEnsemble, module_factory
+from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.steps import Json
 from dp_leakage.training.trainer import train
 
@@ -37,5 +39,16 @@ def read_models(path: Path, identity: str, data: Dataset) -> Models:
     tensors, made = read_tensors(path, identity)
     settings: Json = made["settings"]
     architecture = architecture_of(settings, data.x.shape[1:], data.n_classes)
-    engine = ModuleEnsemble if settings["engine"] == "opacus" else Ensemble
-    return engine.from_tensors(architecture, {name: torch.from_numpy(array) for name, array in tensors.items()})
+    found = {name: torch.from_numpy(array) for name, array in tensors.items()}
+    if settings["engine"] == "opacus":
+        return ModuleEnsemble.from_tensors(architecture, found)
+    return replace(Ensemble.from_tensors(architecture, found), mechanism=mechanism_of(made))
+
+
+def mechanism_of(made: Json) -> Mechanism | None:
+    """What protected a training, with the noise that it had, from what its file says of its making."""
+    given = made["settings"]["mechanism"]
+    if given is None:
+        return None
+    noise = {key: made[key] for key in ("noise_multiplier", "kappa")}
+    return Mechanism(**{field.name: given[field.name] for field in fields(Mechanism) if field.name in given} | noise)

@@ -65,6 +65,8 @@ def _spent(mechanism: Mechanism, made: Json) -> list[Json]:
         setting = {"accountant": spent.accountant, "neighbours": spent.neighbours, "valid": str(spent.valid).lower()}
         if spent.sampling != "as_trained":
             setting["sampling"] = spent.sampling
+        if spent.note:
+            setting["note"] = spent.note
         rows.append(_row("epsilon_spent", spent.epsilon, **setting))
     return rows
 

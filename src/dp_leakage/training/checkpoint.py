@@ -3,6 +3,7 @@
 This is the one module of the trainer that touches a file.
 """
 
+import glob
 import json
 import os
 import time
@@ -48,12 +49,14 @@ class Checkpoint:
         self._saved_at = time.monotonic()
 
     def load(self) -> tuple[dict[str, Tensor], dict] | None:
-        """What was saved, or None where nothing was.
+        """What was saved, or None where nothing was. What a killed process left half saved is removed.
 
         Raises:
             UserError: the file is damaged, or belongs to another cell or another version of the code.
         """
         path = Path(self.path)
+        for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):  # by a process that was killed as it saved
+            left.unlink(missing_ok=True)
         if not path.exists():
             return None
         try:

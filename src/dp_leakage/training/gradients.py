@@ -18,6 +18,7 @@ from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training.directional import add_directed, add_directed_examples
 from dp_leakage.training.record import Record, backpropagate
 from dp_leakage.training.samplers import Batch
+from dp_leakage.user_code import function
 
 
 @dataclass(frozen=True)
@@ -74,14 +75,18 @@ def bounds_examples(mechanism: Mechanism | None) -> bool:
 
 
 def _draw_noise(program: Program) -> None:
-    """The divided noise N(0, (σC/divisor)²), each model's from its own stream, or zeros."""
+    """The divided noise N(0, (σC/divisor)²) or a plugin's, each model's from its own stream, or zeros."""
     mechanism, gradient = program.mechanism, program.gradient
-    if mechanism is None or mechanism.noise != "gaussian" or not mechanism.noise_multiplier:
+    if mechanism is None or not mechanism.noise_multiplier:  # without, or of directions: that comes with the gradients
         gradient.zero_()
         return
     deviation = mechanism.noise_multiplier * mechanism.clip_norm / program.divisor
+    own = None if mechanism.noise == "gaussian" else function(mechanism.noise, "noise")
     for row, generator in program.noise:
-        row.normal_(0.0, deviation, generator=generator)
+        if own is None:
+            row.normal_(0.0, deviation, generator=generator)
+        else:
+            own(row, deviation, generator)
 
 
 def _add_examples(program: Program, lane: Lane, batches: list[Tensor]) -> None:

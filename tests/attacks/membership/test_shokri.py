@@ -6,6 +6,7 @@ import torch
 
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.attacks.membership import shokri
+from dp_leakage.attacks.membership.shadows import shadow_examples
 from dp_leakage.errors import UserError
 from dp_leakage.metrics import measure_membership
 
@@ -16,33 +17,6 @@ MODES = pytest.mark.parametrize("settings", [PER_CLASS, POOLED], ids=["per_class
 
 def overall(frame, metric):
     return next(r for r in measure_membership(frame, "a") if r["repeat"] == "all" and r["metric"] == metric)
-
-
-def sharp_inside(data, sizes, seed=0):
-    """A function f(k, x): outputs that are sharper for what model k trained on, and which rows those are."""
-    rng = np.random.default_rng(seed)
-    inside = np.zeros((len(sizes), len(data.x)), dtype=bool)
-    for row, chosen in zip(inside, sizes, strict=True):
-        row[chosen] = True
-    noise = rng.normal(size=(len(sizes), len(data.x)))
-
-    def logits(k, x):
-        rows = x[:, 0].astype(int)
-        strength = 2 + 1.5 * inside[k, rows] + noise[k, rows]
-        return strength[:, None] * np.eye(data.n_classes)[data.y[rows]]
-
-    return logits
-
-
-@pytest.fixture
-def planted(known, numbered):
-    """Shadow and target models whose outputs differ between members and non-members by 1.5 standard deviations."""
-    data = numbered(target_members=500, target_nonmembers=500, shadow_pool=1600)
-    pool = data.roles["shadow_pool"]
-    subsets = np.stack([pool[:800], pool[400:1200]])
-    shadow = known(sharp_inside(data, subsets), 2, subsets)
-    target = known(sharp_inside(data, [data.roles["target_members"]] * 2, seed=1), 2)
-    return data, shadow, target
 
 
 @MODES
@@ -56,7 +30,7 @@ def test_a_planted_leak_is_found_nearly_as_well_as_by_the_likelihood_ratio(plant
 
 
 @MODES
-def test_shadows_that_leak_nothing_teach_nothing(planted, known, settings):
+def test_shadows_that_leak_nothing_teach_nothing(planted, known, sharp_inside, settings):
     """The intervals hold 0 and 1/2 for 19 of 20 seeds; this one is fixed."""
     data, shadow, _ = planted
     blind = known(sharp_inside(data, [[], []], seed=2), 2, shadow.train_indices)
@@ -91,30 +65,30 @@ def test_the_same_seed_gives_the_same_bytes(overfitted):
 
 def test_out_records_are_as_many_as_in_records_and_none_of_them(planted):
     data, shadow, _ = planted
-    for k, (_, record, inside) in enumerate(shokri._shadow_examples(shadow, data, np.random.default_rng(0))):
+    for k, (_, record, inside) in enumerate(shadow_examples(shadow, data, np.random.default_rng(0))):
         assert set(record[inside == 1]) == set(shadow.train_indices[k].tolist())
         out = record[inside == 0]
         assert len(out) == len(set(out)) == 800
         assert set(out) <= set(data.roles["shadow_pool"]) - set(record[inside == 1])
 
 
-def test_where_the_rest_of_the_pool_is_small_in_and_out_stay_balanced(planted, known):
+def test_where_the_rest_of_the_pool_is_small_in_and_out_stay_balanced(planted, known, sharp_inside):
     data, _, _ = planted
     subsets = data.roles["shadow_pool"][None, :1500]
     shadow = known(sharp_inside(data, subsets), 1, subsets)
-    ((_, record, inside),) = shokri._shadow_examples(shadow, data, np.random.default_rng(0))
+    ((_, record, inside),) = shadow_examples(shadow, data, np.random.default_rng(0))
     assert inside.sum() == (1 - inside).sum() == 100
     assert set(record[inside == 1]) <= set(subsets[0])
 
 
-def test_a_shadow_that_trained_on_the_whole_pool_is_refused(planted, known):
+def test_a_shadow_that_trained_on_the_whole_pool_is_refused(planted, known, sharp_inside):
     data, _, _ = planted
     subsets = data.roles["shadow_pool"][None]
     with pytest.raises(UserError, match="key 'shadow"):
         shokri.fit(known(sharp_inside(data, subsets), 1, subsets), data, PER_CLASS, 0)
 
 
-def test_a_class_that_no_shadow_saw_is_judged_by_a_network_of_all_classes(planted, known):
+def test_a_class_that_no_shadow_saw_is_judged_by_a_network_of_all_classes(planted, known, sharp_inside):
     data, shadow, target = planted
     rare = data.roles["target_members"][0]
     labels = data.y.copy()

@@ -1,14 +1,12 @@
 """Shadow models (Shokri et al. 2017): networks learn from their outputs what a member's output looks like."""
 
-from collections.abc import Iterator
-
 import numpy as np
 import pandas as pd
 import torch
 
+from dp_leakage.attacks.membership.shadows import shadow_examples
 from dp_leakage.attacks.signals import logits, membership_frame, target_records
 from dp_leakage.data.dataset import Dataset
-from dp_leakage.errors import UserError
 from dp_leakage.models.architectures import build
 from dp_leakage.models.ensemble import Ensemble
 from dp_leakage.models.layers import Layers
@@ -39,7 +37,7 @@ def fit(models: Ensemble, data: Dataset, settings: dict, seed: int) -> dict[str,
         UserError: a shadow model was trained on the whole pool.
     """
     rng = np.random.default_rng(seed)
-    parts = list(_shadow_examples(models, data, rng))
+    parts = list(shadow_examples(models, data, rng))
     probabilities, record, inside = (np.concatenate(column) for column in zip(*parts, strict=True))
     label = data.y[record]
     if settings["per_class"]:
@@ -99,27 +97,6 @@ def score(
             out_in = networks.logits(torch.from_numpy(x), models=[network])[0].double().numpy()
             member_logit[:, part.start + rows] = (out_in[:, 1] - out_in[:, 0]).reshape(target.size, -1)
     return membership_frame(data, member_logit, member_logit > 0)
-
-
-def _shadow_examples(
-    models: Ensemble, data: Dataset, rng: np.random.Generator
-) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Of each shadow: probabilities float32 (n, C), their records (n,), and whether it saw them (n,)."""
-    for model, trained_on in enumerate(models.train_indices.cpu().numpy()):
-        rest = np.setdiff1d(data.roles["shadow_pool"], trained_on)
-        if not len(rest):
-            raise UserError(
-                f"attack shokri: shadow model {model} was trained on all {len(trained_on)} records of "
-                "'shadow_pool'; valid is a key 'shadow.size' below the pool's size"
-            )
-        size = min(len(trained_on), len(rest))
-        record = np.concatenate([_drawn(trained_on, size, rng), _drawn(rest, size, rng)])
-        outputs = [z[0].softmax(1).numpy() for _, z in logits(models, data.x[record], data.n_classes, [model])]
-        yield np.concatenate(outputs), record, np.repeat([1, 0], size)
-
-
-def _drawn(rows: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
-    return rows if size == len(rows) else rng.choice(rows, size, replace=False)
 
 
 def _rows_of_networks(label: np.ndarray, per_class: bool) -> list[tuple[int, np.ndarray]]:

@@ -6,7 +6,7 @@
 from dp_leakage.privacy.accounting.case import steps_per_epoch
 from dp_leakage.privacy.accounting.report import Spent, epsilon_report
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, check_mechanism, check_noise, check_sampler
-from dp_leakage.privacy.accounting.spend import epsilon_curve, epsilon_spent, kappa_for, noise_multiplier
+from dp_leakage.privacy.accounting.spend import epsilon_spent, kappa_for, noise_multiplier
 
 __all__ = [
     "ACCOUNTANTS",
@@ -14,7 +14,6 @@ __all__ = [
     "check_mechanism",
     "check_noise",
     "check_sampler",
-    "epsilon_curve",
     "epsilon_report",
     "epsilon_spent",
     "kappa_for",

@@ -77,9 +77,11 @@ def epsilon_report(
     run = {"delta": delta, "epochs": epochs, "batch_size": batch_size, "dataset_size": dataset_size}
     if mechanism.noise == "vmf":
         rows = list(_directional(mechanism, run, tuple(blocks or ())))
-    else:
+    elif mechanism.noise == "gaussian":
         run |= {"projection_noise": projection_noise}
         rows = list(_gaussian(mechanism, run))
+    else:
+        rows = list(_own(mechanism, run))
     if accountant is not None and accountant not in {row.accountant for row in rows}:
         rows.append(_as_claimed(accountant, mechanism, run, tuple(blocks or ())))
     if n_groups is not None and delta >= 1 / n_groups:
@@ -124,6 +126,14 @@ def _gaussian(mechanism: Mechanism, run: dict[str, Any]) -> Iterator[Spent]:
         for name in ("rdp", "pld"):
             epsilon = epsilon_spent(name, noise_multiplier=relative, **run)
             yield Spent(name, epsilon, "add_remove", False, "hypothetical_poisson", HYPOTHETICAL)
+
+
+def _own(mechanism: Mechanism, run: dict[str, Any]) -> Iterator[Spent]:
+    """Of a plugin's noise, about which only the plugin itself knows anything."""
+    for name, neighbours in _supported(mechanism):
+        terms = run | {"neighbours": neighbours, "sampler": mechanism.sampler}
+        epsilon = epsilon_spent(name, noise_multiplier=mechanism.noise_multiplier, **terms)
+        yield Spent(name, epsilon, neighbours, ACCOUNTANTS[name].claim != "as_printed", "as_trained", "")
 
 
 def printed_validity(name: str, sigma: float, case: Case) -> tuple[bool, str]:

@@ -26,11 +26,13 @@ class Accountant:
             it; the first of each is its default.
         claim: ``exact``; ``bound`` (never below the true ε); or ``as_printed``: a paper's formula, which may
             be wrong outside its conditions.
+        module: the user's plugin that computes it, in a function ``epsilon(noise_multiplier, case)``; None for ours.
     """
 
-    noise: Noise
+    noise: Noise | str
     relations: dict[Sampler, tuple[Neighbours, ...]]
     claim: Literal["exact", "bound", "as_printed"]
+    module: str | None = None
 
     @property
     def samplers(self) -> tuple[Sampler, ...]:

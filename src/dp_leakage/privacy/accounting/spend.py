@@ -1,16 +1,14 @@
 """ε ↔ noise, under every accountant."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from math import exp, inf, log
 from typing import Any
-
-import numpy as np
 
 from dp_leakage.errors import UserError, nearest
 from dp_leakage.privacy.accounting import library, printed, renyi, vmf
 from dp_leakage.privacy.accounting.case import Case
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, accountant_named
+from dp_leakage.user_code import function
 
 TOLERANCE = 1e-6
 """A calibrated noise spends at most the target ε, and at most this much less (relative)."""
@@ -39,7 +37,7 @@ def noise_multiplier(accountant: str, *, epsilon: float, sigma_table: str = "com
         UserError: a value is out of range, the sampler does not match the accountant, no noise reaches the
             budget, or the accountant is one of directional noise (see ``kappa_for``).
     """
-    _check_noise_kind(accountant, "gaussian")
+    _check_noise_kind(accountant, directional=False)
     case = Case(accountant=accountant, **training)
     _check_budget(epsilon)
     if sigma_table not in SIGMA_TABLES:
@@ -82,7 +80,7 @@ def kappa_for(accountant: str, *, epsilon: float, **training: Any) -> float:
     Raises:
         UserError: as ``noise_multiplier``.
     """
-    _check_noise_kind(accountant, "vmf")
+    _check_noise_kind(accountant, directional=True)
     case = Case(accountant=accountant, **training)
     _check_budget(epsilon)
     pure = epsilon / (2 * len(case.blocks) * case.uses)  # affordable without any amplification
@@ -107,26 +105,11 @@ def epsilon_spent(
     return _spender(case, noise_multiplier, kappa)(case)
 
 
-def epsilon_curve(
-    accountant: str,
-    *,
-    noise_multiplier: float | None = None,
-    kappa: float | None = None,
-    at: Sequence[int] | None = None,
-    **training: Any,
-) -> np.ndarray:
-    """The ε spent after each epoch, float64 (epochs,); the last is ``epsilon_spent``. Arguments as there.
-
-    With ``at``, only after those epochs, float64 (len(at),): ``pld`` takes tenths of a second for each.
-    """
-    case = Case(accountant=accountant, **training)
-    spent = _spender(case, noise_multiplier, kappa)
-    epochs = range(1, case.epochs + 1) if at is None else at
-    return np.array([spent(replace(case, epochs=epoch)) for epoch in epochs])
-
-
 def sigma_epsilon(case: Case, sigma: float) -> float:
-    """ε of Gaussian noise; the functions called here state formula, validity, neighbours and source."""
+    """ε of noise on the sum; the functions called here state formula, validity, neighbours and source."""
+    own = accountant_named(case.accountant).module
+    if own is not None:
+        return float(function(own, "epsilon")(sigma, case))
     relative = sigma / _apart(case)
     match case.accountant:
         case "naive":
@@ -186,9 +169,10 @@ def _spender(case: Case, sigma: float | None, kappa: float | None) -> Callable[[
     return lambda case: sigma_epsilon(case, sigma)
 
 
-def _check_noise_kind(accountant: str, noise: str) -> None:
-    if accountant_named(accountant).noise != noise:
-        known = [name for name, rules in ACCOUNTANTS.items() if rules.noise == noise]
+def _check_noise_kind(accountant: str, *, directional: bool) -> None:
+    if (accountant_named(accountant).noise == "vmf") != directional:
+        known = [name for name, rules in ACCOUNTANTS.items() if (rules.noise == "vmf") == directional]
+        noise = "vmf" if directional else "gaussian"
         raise UserError(f"accountant: {accountant!r} does not account for {noise} noise; {nearest('', known)}.")
 
 

@@ -1,0 +1,67 @@
+"""Deep leakage from gradients (Zhu et al. 2019): the image and label whose gradient is the seen one."""
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from dp_leakage.attacks.reconstruction.lbfgs import minimise
+from dp_leakage.attacks.reconstruction.matching import overlap, squared_norms
+from dp_leakage.attacks.reconstruction.outcome import outcome
+from dp_leakage.attacks.reconstruction.released import Released, released, victims
+from dp_leakage.data.dataset import Dataset
+from dp_leakage.models.ensemble import Ensemble
+
+MATCHED = 1e-12  # ‖g − G‖²/‖G‖² below which rounding of the seen gradient, float32, is all that is left
+
+
+def score(
+    target: Ensemble, data: Dataset, fitted: None, settings: dict, seed: int
+) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
+    """Rebuilds images from their gradients; see `released.released` for what the attacker sees.
+
+    Minimises ‖g − G‖² (directional2023, equation 4) over the image and the label's probabilities together, from
+    Gaussian noise, by L-BFGS.
+
+    Args:
+        target: the R models under attack.
+        data: images in [0, 1].
+        fitted: unused, the attack learns nothing.
+        settings: ``images``, how many; ``weights``, see `released.released`; ``steps`` and ``memory`` of L-BFGS.
+        seed: of everything random; the same in all cells.
+
+    Returns:
+        See `outcome.outcome`.
+
+    Raises:
+        UserError: the data are no images in [0, 1], or a setting is not valid.
+    """
+    x, y = victims(data, settings["images"], "dlg")
+    rebuilt = [
+        (seen, leak(seen, x.shape, data.n_classes, settings)[0])
+        for seen in released(target, x, y, settings, seed, "dlg")
+    ]
+    return outcome(data, x, rebuilt)
+
+
+def leak(seen: Released, shape: tuple[int, ...], n_classes: int, settings: dict) -> tuple[Tensor, Tensor]:
+    """The images float32 ``shape`` (n, …) and labels (n, C), all at once.
+
+    In float64: ‖g‖² − 2⟨g, G⟩ + ‖G‖² of nearly equal gradients would lose all digits in float32.
+    """
+    parameters = {name: value.double() for name, value in seen.parameters.items()}
+    gradients = {name: value.double() for name, value in seen.gradients.items()}
+    # Distances relative to ‖G‖², so that gradients of all lengths are matched to the same precision.
+    length = squared_norms(gradients).clamp_min(torch.finfo(torch.float64).tiny)
+
+    def unpacked(point: Tensor) -> tuple[Tensor, Tensor]:
+        return point[:, :-n_classes].unflatten(1, shape[1:]), point[:, -n_classes:].softmax(1)
+
+    def distance(point: Tensor) -> Tensor:
+        inner, squared = overlap(seen.layers, parameters, gradients, *unpacked(point))
+        return (squared - 2 * inner) / length + 1
+
+    start = torch.empty(shape[0], int(np.prod(shape[1:])) + n_classes, dtype=torch.float64)
+    start.normal_(generator=seen.generator)
+    x, label = unpacked(minimise(distance, start, settings["steps"], settings["memory"], MATCHED))
+    return x.float(), label.float()

@@ -1,0 +1,88 @@
+"""Inverting gradients (Geiping et al. 2020): the image whose gradient points where the seen one does."""
+
+from math import ceil
+
+import numpy as np
+import pandas as pd
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from dp_leakage.attacks.reconstruction.matching import overlap, squared_norms
+from dp_leakage.attacks.reconstruction.outcome import outcome
+from dp_leakage.attacks.reconstruction.released import Released, released, victims
+from dp_leakage.data.dataset import Dataset
+from dp_leakage.models.ensemble import Ensemble
+
+BETAS, ADAM_EPSILON = (0.9, 0.999), 1e-8
+MILESTONES = (3 / 8, 5 / 8, 7 / 8)  # of all steps, at each of which the step size falls to a tenth
+LEAST = 1e-30  # squared norms below are those of no gradient at all
+
+
+def score(
+    target: Ensemble, data: Dataset, fitted: None, settings: dict, seed: int
+) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
+    """Rebuilds images from their gradients; see `released.released` for what the attacker sees.
+
+    Minimises 1 − cos(g, G) + α·TV(x) over x in [0, 1] (directional2023, equation 6) by Adam on the signs of the
+    gradient, from Gaussian noise. The class is known to the attacker: a gradient gives it away anyway (Zhao et al.
+    2020).
+
+    Args:
+        target: the R models under attack.
+        data: images in [0, 1].
+        fitted: unused, the attack learns nothing.
+        settings: ``images``, how many; ``weights``, see `released.released`; ``steps``; ``step_size`` of Adam, in
+            pixels' units; ``total_variation``, α.
+        seed: of everything random; the same in all cells.
+
+    Returns:
+        See `outcome.outcome`.
+
+    Raises:
+        UserError: the data are no images in [0, 1], or a setting is not valid.
+    """
+    x, y = victims(data, settings["images"], "iga")
+    label = F.one_hot(y, data.n_classes).double()
+    rebuilt = [
+        (seen, invert(seen, label, x.shape[1:], settings)) for seen in released(target, x, y, settings, seed, "iga")
+    ]
+    return outcome(data, x, rebuilt)
+
+
+def invert(seen: Released, label: Tensor, shape: tuple[int, ...], settings: dict) -> Tensor:
+    """The images float32 (n, …) in [0, 1], all at once; label (n, C) probabilities, shape of one image.
+
+    In float64: under a LeNet of sigmoids that has not begun to train, the cosines of an image's and of white noise's
+    gradient differ in the sixth digit.
+    """
+    parameters = {name: value.double() for name, value in seen.parameters.items()}
+    gradients = {name: value.double() for name, value in seen.gradients.items()}
+    length = squared_norms(gradients).clamp_min(LEAST).sqrt()
+    x = torch.empty(len(label), *shape, dtype=torch.float64).normal_(generator=seen.generator)
+    mean, square = torch.zeros_like(x), torch.zeros_like(x)
+    for step in range(1, settings["steps"] + 1):
+        x.requires_grad_()
+        inner, squared = overlap(seen.layers, parameters, gradients, x, label)
+        cosine = inner / (squared.clamp_min(LEAST).sqrt() * length)
+        objective = (1 - cosine + settings["total_variation"] * total_variation(x)).sum()
+        (gradient,) = torch.autograd.grad(objective, x)
+        x = x.detach()
+        sign = gradient.sign()
+        mean.lerp_(sign, 1 - BETAS[0])
+        square.lerp_(sign.square(), 1 - BETAS[1])
+        size = step_size(step, settings) / (1 - BETAS[0] ** step)
+        spread = (square / (1 - BETAS[1] ** step)).sqrt_().add_(ADAM_EPSILON)
+        x = (x - size * mean / spread).clamp_(0, 1)
+    return x.float()
+
+
+def step_size(step: int, settings: dict) -> float:
+    """Of step number ``step`` from 1."""
+    passed = sum(step > ceil(milestone * settings["steps"]) for milestone in MILESTONES)
+    return settings["step_size"] / 10**passed
+
+
+def total_variation(x: Tensor) -> Tensor:
+    """Mean absolute difference of neighbours along the height plus that along the width, (n,), of x (n, c, h, w)."""
+    return x.diff(dim=2).abs().mean((1, 2, 3)) + x.diff(dim=3).abs().mean((1, 2, 3))

@@ -1,0 +1,85 @@
+"""How well images explain gradients: one differentiable program for all images at once.
+
+The gradient of an image is never formed in a linear layer: with its input a and the output's gradient δ, the inner
+product with the seen gradient G is δᵀGa, and the squared norm ‖δ‖²(‖a‖²+1). So a hundred images cost little more
+than reading their hundred seen gradients.
+"""
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from dp_leakage.models.functional import Parameters
+from dp_leakage.models.layers import Conv2d, Layers, Linear, torch_layer
+
+
+class Overlap(NamedTuple):
+    """Of each image's gradient g and the seen gradient G: ⟨g, G⟩ and ‖g‖², both (n,)."""
+
+    inner: Tensor
+    squared: Tensor
+
+
+class Traced(NamedTuple):
+    """Input and output of one layer with parameters."""
+
+    name: str
+    layer: Linear | Conv2d
+    input: Tensor
+    output: Tensor
+
+
+def overlap(layers: Layers, parameters: Parameters, gradients: Parameters, x: Tensor, label: Tensor) -> Overlap:
+    """Compares the cross-entropy gradients of n images with n seen gradients, image by image.
+
+    Args:
+        layers: the architecture; dropout does nothing.
+        parameters: name → (…) of the one model.
+        gradients: name → (n, …) seen.
+        x: (n, c, h, w) images, or whatever records the model takes.
+        label: (n, C) weights of the classes, such as probabilities.
+
+    Returns:
+        Differentiable in ``x`` and ``label``.
+    """
+    logits, traced = _forward(layers, parameters, x)
+    delta = logits.softmax(1) * label.sum(1, keepdim=True) - label
+    deltas = torch.autograd.grad(logits, [part.output for part in traced], delta, create_graph=True)
+    parts = [_of_layer(part, delta, gradients) for part, delta in zip(traced, deltas, strict=True)]
+    return Overlap(sum(part.inner for part in parts), sum(part.squared for part in parts))
+
+
+def squared_norms(gradients: Parameters) -> Tensor:
+    """‖G‖² of each seen gradient, (n,)."""
+    return sum(value.flatten(1).square().sum(1) for value in gradients.values())
+
+
+def _forward(layers: Layers, parameters: Parameters, x: Tensor) -> tuple[Tensor, list[Traced]]:
+    traced = []
+    x = x if x.requires_grad else x.requires_grad_()
+    for index, layer in enumerate(layers):
+        before = x
+        match layer:
+            case Linear():
+                x = F.linear(x, parameters[f"{index}.weight"], parameters[f"{index}.bias"])
+            case Conv2d(stride=stride, padding=padding):
+                x = F.conv2d(x, parameters[f"{index}.weight"], parameters[f"{index}.bias"], stride, padding)
+            case _:
+                x = torch_layer(layer).eval()(x)
+        if isinstance(layer, Linear | Conv2d):
+            traced.append(Traced(str(index), layer, before, x))
+    return x, traced
+
+
+def _of_layer(part: Traced, delta: Tensor, gradients: Parameters) -> Overlap:
+    weight, bias = gradients[f"{part.name}.weight"], gradients[f"{part.name}.bias"]
+    if isinstance(part.layer, Linear):
+        along = torch.bmm(weight, part.input[..., None])[..., 0] + bias
+        return Overlap((along * delta).sum(1), delta.square().sum(1) * (part.input.square().sum(1) + 1))
+    layer = part.layer
+    patches = F.unfold(part.input, layer.kernel, padding=layer.padding, stride=layer.stride)
+    kernels, biases = torch.bmm(delta.flatten(2), patches.mT), delta.flatten(2).sum(2)
+    inner = (kernels * weight.flatten(2)).sum((1, 2)) + (biases * bias).sum(1)
+    return Overlap(inner, kernels.square().sum((1, 2)) + biases.square().sum(1))

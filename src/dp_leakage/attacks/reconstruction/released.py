@@ -1,0 +1,115 @@
+"""What a training step gives away: the gradient of one record, protected as the target's own training protects it.
+
+The victim takes one step on a batch of one record: the case in which nothing but the mechanism stands between the
+record and the attacker. Larger batches hide their records among each other.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+from torch import Generator, Tensor
+
+from dp_leakage.data.dataset import Dataset
+from dp_leakage.errors import UserError, nearest
+from dp_leakage.identity import derived_seed
+from dp_leakage.models.ensemble import Ensemble
+from dp_leakage.models.functional import Parameters
+from dp_leakage.models.layers import Layers, initial_parameters, parameter_shapes
+from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.training import flat
+from dp_leakage.training.gradients import Lane, Program, fill_gradient
+
+WEIGHTS = ("initial", "trained")
+
+
+class Released(NamedTuple):
+    """The gradients of n records under one model.
+
+    Attributes:
+        repeat: number of the target model.
+        weights: ``initial`` or ``trained``, see `released`.
+        layers: the architecture.
+        parameters: name → (…) of the model; the attacker knows them.
+        gradients: name → (n, …), what the attacker sees.
+        generator: the attacker's own random stream.
+    """
+
+    repeat: int
+    weights: str
+    layers: Layers
+    parameters: Parameters
+    gradients: Parameters
+    generator: Generator
+
+
+def victims(data: Dataset, count: int, attack: str) -> tuple[Tensor, Tensor]:
+    """The first ``count`` members, which are a random sample: images float32 (n, c, h, w) in [0, 1], classes (n,).
+
+    Raises:
+        UserError: the records are no images in [0, 1], or there are not so many members.
+    """
+    members = data.roles["target_members"]
+    if not 1 <= count <= len(members):
+        raise UserError(f"attack {attack}: key 'images' is {count}; valid is 1 to the {len(members)} members")
+    x = data.x[members[:count]]
+    if x.ndim != 4 or x.min() < 0 or x.max() > 1:
+        raise UserError(f"attack {attack} rebuilds images; valid are records of pixels in [0, 1], without projection")
+    return torch.from_numpy(x), torch.from_numpy(data.y[members[:count]])
+
+
+def released(target: Ensemble, x: Tensor, y: Tensor, settings: dict, seed: int, attack: str) -> Iterator[Released]:
+    """The gradients of each record, under each target model and each of the weights of ``settings``.
+
+    Args:
+        target: the R models under attack, with the mechanism that they were trained with.
+        x: (n, …) records; y: (n,) classes.
+        settings: ``weights``, a list: ``initial``, a model that has not begun to train; ``trained``, the target.
+        seed: of the initial models, the noise and the attacker's draws, which all cells so have in common.
+        attack: its name, for complaints.
+
+    Raises:
+        UserError: a key 'weights' that is not valid.
+    """
+    for weights in settings["weights"]:
+        if weights not in WEIGHTS:
+            raise UserError(f"attack {attack}: key 'weights' holds {weights!r}; {nearest(weights, WEIGHTS)}")
+        for repeat in range(target.size):
+            own = derived_seed(seed, repeat)
+            if weights == "initial":
+                parameters = initial_parameters(target.layers, _stream(own, "start"))
+            else:
+                parameters = {name: value[repeat] for name, value in target.parameters.items()}
+            gradients = released_gradients(target.layers, parameters, x, y, target.mechanism, _stream(own, "noise"))
+            yield Released(repeat, weights, target.layers, parameters, gradients, _stream(own, attack))
+
+
+def released_gradients(
+    layers: Layers, parameters: Parameters, x: Tensor, y: Tensor, mechanism: Mechanism | None, noise: Generator
+) -> Parameters:
+    """The gradient of a step on each record alone, bounded and noised by the trainer itself.
+
+    Args:
+        layers: the architecture.
+        parameters: name → (…) of one model.
+        x: (n, …) records; y: int64 (n,) classes.
+        mechanism: what protects the step; None for the plain gradient.
+        noise: random stream of the mechanism.
+
+    Returns:
+        name → (n, …).
+    """
+    step = x.new_zeros(1, flat.size(layers))
+    lane = Lane(range(1), {name: value[None] for name, value in parameters.items()}, flat.views(layers, step), [noise])
+    program = Program(layers, x, y, mechanism, 1.0, step, [(step[0], noise)], [lane], width=1)
+    rows = []
+    with torch.no_grad():
+        for row in torch.arange(len(x)):
+            fill_gradient(program, [[row[None]]])
+            rows.append(step[0].clone())
+    views = flat.views(layers, torch.stack(rows))
+    return {name: views[name] for name in parameter_shapes(layers)}
+
+
+def _stream(seed: int, role: str) -> Generator:
+    return Generator().manual_seed(derived_seed(seed, role) >> 1)

@@ -1,0 +1,89 @@
+"""What one mechanism has over another at the same nominal budget (directional2023, table 7)."""
+
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from dp_leakage.errors import UserError
+from dp_leakage.figures.compared_table import column_head, column_rows
+from dp_leakage.figures.frames import chosen, drawn_numbers, panels
+from dp_leakage.figures.notes import accounting_notes
+from dp_leakage.figures.numbers import PRINTED, interval, printed
+from dp_leakage.figures.style import name, number, styled
+from dp_leakage.figures.table import Table, draw_tables
+from dp_leakage.intervals import Estimate, difference
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@styled
+def draw(
+    metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
+) -> "tuple[Figure, pd.DataFrame]":
+    """One table per (data set, model), a row per budget that both mechanisms have.
+
+    Settings:
+        metrics: as of the kind ``compared_table``.
+        of, against: mechanisms; the numbers are those of the first less those of the second.
+    """
+    frame = chosen(metrics, settings)
+    of, against = settings["of"], settings["against"]
+    parts = [
+        _less(column_rows(frame, asked), of, against).assign(column=column_head(asked)) for asked in settings["metrics"]
+    ]
+    shown = pd.concat(parts)
+    if shown.empty:
+        raise UserError(f"figure of kind 'difference_table': {of} and {against} have no budget in common")
+    rows = drawn_numbers(shown, published, extra=["column", "n_members"], any_size=True)
+    columns = list(dict.fromkeys(shown["column"]))
+    tables = [_table(heading, part, columns) for heading, part in panels(rows)]
+    notes = [
+        f"{name(of)} less {name(against)} at the same nominal ε, which does not mean the same for both "
+        "[95 % interval; the two are trained independently].",
+        *([PRINTED] if rows["published"].notna().any() else []),
+        *accounting_notes(frame, settings),
+    ]
+    return draw_tables(tables, notes, settings.get("title")), rows.drop(columns="column")
+
+
+def _less(rows: pd.DataFrame, of: str, against: str) -> pd.DataFrame:
+    """The rows of ``of`` with the differences in place of their numbers; ``_difference`` is added to the metric."""
+    other = {_place(row): row for row in rows[rows["mechanism"] == against].itertuples()}
+    own = rows[rows["mechanism"] == of]
+    own = own.loc[[row.Index for row in own.itertuples() if _place(row) in other]]
+    found = [difference(_estimate(row), _estimate(other[_place(row)])) for row in own.itertuples()]
+    return own.assign(
+        value=[estimate.value for estimate in found],
+        low=[estimate.low for estimate in found],
+        high=[estimate.high for estimate in found],
+        metric=own["metric"] + "_difference",
+        setting=own["setting"].map(lambda setting: ";".join(sorted([f"against={against}", *setting.split(";")]))),
+    )
+
+
+def _place(row: Any) -> tuple[Any, ...]:
+    return row.dataset, row.model, row.epsilon
+
+
+def _estimate(row: Any) -> Estimate:
+    return Estimate(row.value, row.low, row.high)
+
+
+def _table(heading: str, part: pd.DataFrame, asked: list[str]) -> Table:
+    columns = [column for column in asked if column in set(part["column"])]
+    has_print = {column: part.loc[part["column"] == column, "published"].notna().any() for column in columns}
+    heads = ["ε", *(head for column in columns for head in ([column, "print"] if has_print[column] else [column]))]
+    lines = []
+    for epsilon, cell in part.groupby("epsilon"):
+        found = {row.column: row for row in cell.itertuples()}
+        texts = [text for column in columns for text in _cell(found.get(column), has_print[column])]
+        lines.append([number(epsilon), *texts])
+    return Table(heading, heads, lines)
+
+
+def _cell(row: Any, has_print: bool) -> list[str]:
+    if row is None:
+        return ["–", ""] if has_print else ["–"]
+    text = interval(row.measured, row.low, row.high)
+    return [text, printed(row.published, row.inside)] if has_print else [text]

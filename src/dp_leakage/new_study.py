@@ -1,0 +1,289 @@
+"""A study of your own data: ``python -m dp_leakage.new_study --name mine --data my.csv --label diagnosis``.
+
+Reads the data once, says what is in it and what makes it hard to judge by, and writes a study file with the standard
+grid, which ``snakemake mine`` runs to a report.
+"""
+
+import argparse
+import json
+import os
+import re
+import sys
+from collections.abc import Sequence
+from math import ceil, log10
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from dp_leakage.data import load, resolve
+from dp_leakage.data.profile import profile
+from dp_leakage.data.raw import Raw
+from dp_leakage.data.splits import automatic_roles, split
+from dp_leakage.errors import UserError
+from dp_leakage.study import Study
+from dp_leakage.study_file import RULES
+
+LEAST_MEMBERS = 25  # with fewer, intervals are as wide as the whole range
+ROLES = {
+    "target_members": "the models under attack train on these",
+    "target_nonmembers": "new records: accuracy is measured on them, and attacks must tell them from members",
+    "shadow_pool": "what the attacker has: shadow models train on these, and scaling is fitted on them",
+}
+SPLIT_SEED = 1
+MOST_FEATURES = 5  # that attribute inference asks for
+NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+TEMPLATE = """\
+# {summary}
+# Made by python -m dp_leakage.new_study; change what you like, then run: snakemake {name}
+{remarks}
+study: {name}
+title: What a privacy budget buys on {name}
+question: >-
+  Which ε keeps a model of these data useful, what does an attacker still learn about the training records there, and
+  which ε was really spent?
+seed: {seed}
+repeats: 5   # models per cell; more make the intervals narrower
+delta: {delta}
+epsilon: [0.1, 1, 2, 5, 10, 50, 100, 1000]
+
+datasets:
+  {name}:
+    source: {source}
+    roles: {roles}
+    stratified: true
+    projection: {projection}
+
+models:
+{models}
+training:
+  optimizer: adam
+  learning_rate: 0.01
+  epochs: {epochs}
+  batch_size: {batch_size}
+  evaluate_every: {evaluate_every}
+
+defenses:
+  - {{defense: none}}
+  - {{defense: l2, l2: 0.01}}
+  - {{defense: dropout, dropout: 0.5, models: [{network}]}}
+  # Poisson batches, accounted for with Rényi divergences: the usual way. Each ε above makes one cell.
+  - {{defense: gaussian, accountant: rdp, sampler: poisson}}
+
+# The attacker's own models, never private.
+shadow: {{count: 5, size: {shadow_size}}}
+# Each trains on a random half of the target's records: the strongest attacker, who knows them all but not which half.
+reference: {{count: 16, size: {n_members}, pool: [target_members, target_nonmembers]}}
+
+attacks:
+  yeom: {{}}
+  shokri: {{}}
+  lira_online: {{}}
+{attribute}
+figures:
+  fig_pareto:
+    kind: pareto
+    title: Accuracy against leakage
+    parts: [training, yeom, shokri, lira_online]
+  fig_accuracy_loss:
+    kind: accuracy_loss
+    title: Accuracy lost to each privacy budget
+    parts: [training]
+  fig_leakage_yeom:
+    kind: leakage
+    title: Membership, loss threshold (Yeom)
+    parts: [yeom]
+    settings: {{attack: yeom}}
+  fig_leakage_shokri:
+    kind: leakage
+    title: Membership, shadow models (Shokri)
+    parts: [shokri]
+    settings: {{attack: shokri}}
+  fig_leakage_lira:
+    kind: leakage
+    title: Membership, likelihood ratio (LiRA, online)
+    parts: [lira_online]
+    settings: {{attack: lira_online, definition: gap}}
+{attribute_figure}  fig_spent_epsilon:
+    kind: spent_epsilon
+    title: The ε that was really spent
+    parts: [training]
+  table_members_exposed:
+    kind: members_exposed
+    title: Members exposed by the likelihood ratio
+    parts: [lira_online]
+    settings: {{attack: lira_online}}
+
+choices:
+  - {choice}
+
+# A first look: snakemake {name} --config scale=smoke
+scales:
+  smoke:
+    repeats: 2
+    epsilon: [1, 100]
+    training: {{epochs: 4, evaluate_every: 4}}
+    shadow: {{count: 2}}
+    reference: {{count: 4}}
+    attacks: {{shokri: {{epochs: 10}}}}
+"""
+ATTRIBUTE = "  yeom_attribute: {{features: {features}, candidates: distinct_quartiles}}\n"
+ATTRIBUTE_FIGURE = """\
+  fig_leakage_attribute:
+    kind: leakage
+    title: Attribute inference (Yeom)
+    parts: [yeom_attribute]
+    settings: {attack: yeom_attribute, definition: gap}
+"""
+TABLE_MODELS = """\
+  softmax_regression:
+    architecture: {name: softmax_regression}
+  mlp:
+    architecture: {name: mlp, hidden: [64, 64]}
+"""
+IMAGE_MODELS = """\
+  softmax_regression:
+    architecture: {name: softmax_regression}
+  cnn_small:
+    architecture: {name: cnn_small}
+    training: {learning_rate: 0.003}
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line; returns the exit status, 1 where the data or a name will not do."""
+    options = _parser().parse_args(arguments)
+    file = options.folder / f"{options.name}.yaml"
+    try:
+        _check_name(options.name, file)
+        source = source_of(options)
+        raw = load(source, Path("data"))
+        text, said = study_text(options.name, source, raw)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    print("\n".join([*said, f"Wrote {file}. Now run: snakemake {options.name}"]))
+    return 0
+
+
+def source_of(options: argparse.Namespace) -> dict[str, Any]:
+    """The data set's ``source`` as a study file has it. Raises UserError for keys that its kind does not have."""
+    path = Path(options.data).expanduser().resolve()
+    if not options.data or not path.exists():
+        raise UserError(f"data: {options.data} does not exist; valid is a table, an .npz, a folder of images or a zip")
+    inside = path.is_relative_to(Path.cwd())
+    source: dict[str, Any] = {"path": os.path.relpath(path) if inside else str(path)}
+    for key in ("label", "missing"):
+        if getattr(options, key):
+            source[key] = getattr(options, key)
+    for key in ("sensitive", "categorical", "drop"):
+        names = [name.strip() for name in getattr(options, key).split(",") if name.strip()]
+        if names:
+            source[key] = [int(name) if name.isdigit() and path.suffix == ".npz" else name for name in names]
+    if options.size:
+        source["size"] = options.size
+    resolve(source)
+    return source
+
+
+def study_text(name: str, source: dict[str, Any], raw: Raw) -> tuple[str, list[str]]:
+    """The study file for these records, and sentences on them for the screen.
+
+    Raises:
+        UserError: there are too few records to judge by.
+    """
+    roles = automatic_roles(len(raw.y), tuple(ROLES))
+    classes = len(raw.class_names)
+    if roles["target_members"] < max(LEAST_MEMBERS, classes):
+        share = len(raw.y) / max(roles["target_members"], 1)
+        raise UserError(
+            f"{source['path']}: only {len(raw.y):,} records of {classes} classes; at least "
+            f"{ceil(share * max(LEAST_MEMBERS, classes)):,} are needed, since models train on a quarter of them"
+        )
+    rows = split(raw.y, roles, seed=_split_seed(name, source), stratified=True)
+    remarks = profile(raw, rows)
+    shape = f"{raw.x.shape[1]} features" if raw.x.ndim == 2 else f"images of {' × '.join(map(str, raw.x.shape[1:]))}"
+    summary = f"{Path(source['path']).name}: {len(raw.y):,} records, {shape}, {classes} classes."
+    table = raw.x.ndim == 2
+    features = _askable(raw, rows)
+    members = roles["target_members"]
+    epochs = 60 if members <= 1000 else 30 if members <= 10_000 else 15
+    text = TEMPLATE.format(
+        name=name,
+        summary=summary,
+        remarks="".join(f"# Beware: {remark}\n" for remark in remarks),
+        seed=SPLIT_SEED,
+        delta=f"{min(1e-5, 10.0 ** -ceil(log10(members) + 1)):.1e}",
+        source=json.dumps(source, ensure_ascii=False),
+        roles=json.dumps(roles).replace('"', ""),
+        projection="{scale: standard, fit_on: [shadow_pool]}" if table else "null",
+        models=TABLE_MODELS if table else IMAGE_MODELS,
+        network="mlp" if table else "cnn_small",
+        epochs=epochs,
+        batch_size=max(1, min(256, members // 4)),
+        evaluate_every=epochs // 5,
+        shadow_size=roles["shadow_pool"] // 2,
+        n_members=members,
+        attribute=ATTRIBUTE.format(features=features) if features else "",
+        attribute_figure=ATTRIBUTE_FIGURE if features else "",
+        choice="Features are scaled by what the attacker's own records say, so that costs no privacy."
+        if table
+        else "Pixels are used as they are, in [0, 1].",
+    )
+    sizes = [f"  {role:<18}{count:>7,}   {ROLES[role]}" for role, count in roles.items()]
+    return text, [summary, *raw.notes, *sizes, *(f"Beware: {remark}" for remark in remarks)]
+
+
+def _askable(raw: Raw, rows: dict[str, np.ndarray]) -> int:
+    """How many features attribute inference can ask for; 0 for images."""
+    if raw.x.ndim != 2:
+        return 0
+    columns = raw.sensitive if len(raw.sensitive) else np.arange(raw.x.shape[1])
+    targets = np.concatenate([rows["target_members"], rows["target_nonmembers"]])
+    return int(min(MOST_FEATURES, (np.ptp(raw.x[targets][:, columns], axis=0) > 0).sum()))
+
+
+def _split_seed(name: str, source: dict[str, Any]) -> int:
+    """The seed with which step ``prepare`` will draw the roles, so that what is said here is true of that split."""
+    spec = {"study": name, "seed": SPLIT_SEED, "datasets": {name: {"source": source, "roles": {}, "stratified": True}}}
+    return int(Study(name, spec).prepare_settings(name)["seed"])
+
+
+def _check_name(name: str, file: Path) -> None:
+    if not NAME.fullmatch(name):
+        raise UserError(f"name: {name!r} is no name for a study; valid are small letters, digits and _, a letter first")
+    if name in RULES:
+        raise UserError(f"name: {name!r} is a rule of the workflow; choose another name")
+    if file.exists():
+        raise UserError(f"name: {file} is there already; choose another name, or remove it")
+    for other in [*Path("workflow/studies").glob("*.yaml"), *file.parent.glob("*.yaml")]:
+        found = yaml.safe_load(other.read_text(encoding="utf-8"))
+        if isinstance(found, dict) and found.get("study") == name:
+            raise UserError(f"name: {other} is a study called '{name}'; choose another name")
+
+
+def _size(text: str) -> list[int]:
+    height, _, width = text.partition("x")
+    return [int(height), int(width or height)] if text else []
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m dp_leakage.new_study", description=__doc__.splitlines()[0])
+    parser.add_argument("--name", required=True, help="of the study: small letters, digits and _")
+    parser.add_argument("--data", required=True, help=".csv, .tsv, .parquet, .npz, a folder of images or a zip of one")
+    parser.add_argument("--label", default="", help="column of a table that holds the class")
+    parser.add_argument("--sensitive", default="", help="columns that attribute inference asks for: a,b")
+    parser.add_argument("--categorical", default="", help="columns of numbers that are categories")
+    parser.add_argument("--drop", default="", help="columns to leave out")
+    parser.add_argument("--missing", default="", help="impute fills missing values; otherwise they are refused")
+    parser.add_argument("--size", type=_size, default=[], help="height x width to which images are resized: 32x32")
+    parser.add_argument("--folder", type=Path, default=Path("studies"), help="where to write (default: studies)")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

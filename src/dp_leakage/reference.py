@@ -1,0 +1,163 @@
+"""The page of every key, from schemas and registries: ``python -m dp_leakage.reference > docs/reference.md``."""
+
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dp_leakage.attacks import ATTACKS
+from dp_leakage.config import merged
+from dp_leakage.data import SOURCES
+from dp_leakage.figures import COMMON, FIGURES
+from dp_leakage.models.architectures import ARCHITECTURES
+from dp_leakage.privacy.accounting.rules import ACCOUNTANTS
+
+HEAD = """\
+# Reference
+
+Every key of `config.yaml` and of a study file, and every name that they can hold. Made from the schemas and registries
+by `make reference`; do not edit it by hand.
+"""
+CHANGES = "_changes"  # ending of definitions whose keys are those of another one, none required
+Json = dict[str, Any]
+
+
+def reference(config: Json, study: Json) -> str:
+    """The page, from the two schemas as they lie in ``workflow/schemas``."""
+    definitions = _definitions(study)
+    study = _resolved({**study, "$defs": definitions}, definitions)
+    parts = [HEAD, "## config.yaml", _table(config["properties"], config.get("required", []))]
+    parts += ["## A study file", _table(study["properties"], study["required"])]
+    for name, schema in study["$defs"].items():
+        if "properties" in schema and not name.endswith(CHANGES):
+            table = _table(schema["properties"], schema.get("required", []))
+            parts += [f"### {name}", schema.get("description", ""), table]
+    parts += ["## Names", "### attacks"]
+    parts += [_rows(("name", "finds out", "needs", "settings and their defaults"), _attacks())]
+    parts += ["### kinds of figures", f"All have the settings {_words(COMMON)}."]
+    parts += [_rows(("kind", "draws from", "own settings and their defaults"), _figures())]
+    parts += ["### accountants", _rows(("name", "noise", "samplers", "neighbours", "its number is"), _accountants())]
+    parts += ["### sources of data", _rows(("name", "what it is", "keys"), _sources())]
+    parts += ["### architectures", _rows(("name", "what it is"), _architectures())]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def undocumented(schema: Json, where: str = "") -> list[str]:
+    """The keys of a schema that have no description."""
+    found = []
+    for key, value in schema.get("properties", {}).items():
+        name = f"{where}{key}"
+        described = "description" in value or "$ref" in value
+        found += [] if described else [name]
+        found += undocumented(value, f"{name}.")
+    for key, value in _definitions(schema).items():
+        found += undocumented(value, f"{key}.")
+    return found
+
+
+def _definitions(schema: Json) -> dict[str, Json]:
+    """The schema's definitions, those that build on another one with its keys among theirs."""
+    raw = schema.get("$defs", {})
+    found = {}
+    for name, value in raw.items():
+        base = raw.get(value.get("$ref", "").rsplit("/", 1)[-1], {})
+        found[name] = merged(base, {key: part for key, part in value.items() if key != "$ref"})
+    return found
+
+
+def _resolved(schema: Any, definitions: Mapping[str, Json]) -> Any:
+    """The schema with short definitions in place of references to them, and the others' descriptions beside theirs."""
+    if isinstance(schema, list):
+        return [_resolved(part, definitions) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    schema = {key: _resolved(part, definitions) for key, part in schema.items()}
+    if not isinstance(schema.get("$ref"), str):
+        return schema
+    found = definitions[schema["$ref"].rsplit("/", 1)[1]]
+    if "properties" not in found:
+        return {**found, **{key: part for key, part in schema.items() if key != "$ref"}}
+    return {"description": found.get("description", ""), **schema}
+
+
+def _table(properties: Mapping[str, Json], required: list[str]) -> str:
+    return _rows(("key", "value", "what it is"), _keys(properties, required))
+
+
+def _keys(properties: Mapping[str, Json], required: list[str], prefix: str = "") -> Iterator[tuple[str, ...]]:
+    for key, schema in properties.items():
+        mark = " (required)" if key in required else ""
+        yield f"`{prefix}{key}`{mark}", _kind(schema), " ".join(schema.get("description", "").split())
+        yield from _keys(schema.get("properties", {}), schema.get("required", []), f"{prefix}{key}.")
+
+
+def _kind(schema: Json) -> str:
+    """What a value may be, in a few words."""
+    if "$ref" in schema:
+        name = schema["$ref"].rsplit("/", 1)[1]
+        whole = name.removesuffix(CHANGES)
+        return f"[{name}](#{name})" if name == whole else f"some keys of [{whole}](#{whole})"
+    if "enum" in schema:
+        return " · ".join(f"`{value}`" for value in schema["enum"])
+    if "anyOf" in schema:
+        return " or ".join(dict.fromkeys(_kind(choice) for choice in schema["anyOf"]))
+    if "const" in schema:
+        return f"`{schema['const']}`"
+    kind = schema.get("type", "any")
+    words = " or ".join(kind) if isinstance(kind, list) else kind
+    inner = schema.get("additionalProperties")
+    if isinstance(inner, dict) and "$ref" in inner:
+        words = f"name → {_kind(inner)}"
+    if isinstance(schema.get("items"), dict):
+        words = f"list of {_kind(schema['items'])}"
+    limits = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
+    said = [f"{sign} {schema[key]:g}" for key, sign in limits.items() if key in schema]
+    return " ".join([words, *([f"({', '.join(said)})"] if said else [])])
+
+
+def _attacks() -> Iterator[tuple[str, ...]]:
+    for name, entry in ATTACKS.items():
+        yield f"`{name}`", entry.family, f"{entry.needs} models" if entry.needs else "–", _words(entry.settings)
+
+
+def _figures() -> Iterator[tuple[str, ...]]:
+    for name, kind in FIGURES.items():
+        yield f"`{name}`", kind.needs, _words(kind.settings)
+
+
+def _accountants() -> Iterator[tuple[str, ...]]:
+    for name, rules in ACCOUNTANTS.items():
+        relations = dict.fromkeys(relation for known in rules.relations.values() for relation in known)
+        yield f"`{name}`", str(rules.noise), ", ".join(rules.samplers), ", ".join(relations), rules.claim
+
+
+def _sources() -> Iterator[tuple[str, ...]]:
+    for name, source in SOURCES.items():
+        keys = "; ".join(f"`{key}`: {kind.words}" for key, kind in source.keys.items())
+        yield f"`{name}`", source.summary, keys or "–"
+
+
+def _architectures() -> Iterator[tuple[str, ...]]:
+    for name, builder in ARCHITECTURES.items():
+        yield f"`{name}`", (builder.__doc__ or "").split("\n")[0]
+
+
+def _words(settings: Mapping[str, Any]) -> str:
+    return ", ".join(f"`{key}: {_value(value)}`" for key, value in settings.items()) or "–"
+
+
+def _value(value: object) -> str:
+    text = yaml.safe_dump(list(value) if isinstance(value, tuple) else value, default_flow_style=True, width=1000)
+    return text.removesuffix("...\n").strip()
+
+
+def _rows(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
+    lines = [head, ("---",) * len(head), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+if __name__ == "__main__":
+    files = (Path("workflow/schemas") / f"{name}.schema.yaml" for name in ("config", "study"))
+    sys.stdout.write(reference(*(yaml.safe_load(file.read_text(encoding="utf-8")) for file in files)))

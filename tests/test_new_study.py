@@ -1,0 +1,144 @@
+"""A study file from a user's data: what it says, what it asks for, what is refused."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+
+from dp_leakage.config import merged, read_yaml
+from dp_leakage.data.splits import split
+from dp_leakage.new_study import main
+from dp_leakage.study_file import load_studies
+
+REPO = Path(__file__).parents[1]
+SCHEMAS = {
+    name: yaml.safe_load((REPO / "workflow" / "schemas" / f"{name}.schema.yaml").read_text())
+    for name in ("config", "study")
+}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def wine() -> pd.DataFrame:
+    return load_wine(as_frame=True).frame
+
+
+def new_study(data: str, *more: str, name: str = "mine", status: int = 0) -> Path:
+    assert main(["--name", name, "--data", data, *more]) == status
+    return Path("studies") / f"{name}.yaml"
+
+
+def loaded(file: Path, scale: str = "paper"):
+    config = merged(read_yaml(REPO / "config.yaml"), {"scale": scale})
+    (study,) = load_studies(config, [file], SCHEMAS).values()
+    return study
+
+
+def test_a_table_gets_a_study_that_passes_every_check_at_both_scales(capsys):
+    wine().to_csv("wine.csv", index=False)
+    file = new_study("wine.csv", "--label", "target", "--sensitive", "alcohol, hue")
+    study = loaded(file)
+    dataset = study.spec["datasets"]["mine"]
+    assert dataset["source"] == {"path": "wine.csv", "label": "target", "sensitive": ["alcohol", "hue"]}
+    assert dataset["roles"] == {"target_members": 44, "target_nonmembers": 44, "shadow_pool": 89}
+    assert study.spec["attacks"]["yeom_attribute"]["features"] == 2
+    assert len(study.cells) == 2 * (1 + 1 + 8) + 1
+    assert len(loaded(file, "smoke").cells) == 2 * (1 + 1 + 2) + 1
+    said = capsys.readouterr().out
+    assert "178 records, 13 features, 3 classes" in said
+    assert "Now run: snakemake mine" in said
+    assert "target_members has only 44 records" in said
+    assert "target_members has only 44 records" in file.read_text()
+
+
+def test_images_get_a_convolutional_network_and_no_attribute_inference():
+    bundle = load_digits()
+    np.savez("digits.npz", x=(bundle.images * 15).astype(np.uint8), y=bundle.target)
+    study = loaded(new_study("digits.npz"))
+    assert set(study.spec["models"]) == {"softmax_regression", "cnn_small"}
+    assert "yeom_attribute" not in study.spec["attacks"]
+    assert sum(study.spec["datasets"]["mine"]["roles"].values()) == 449 + 449 + 898
+
+
+def test_what_is_said_holds_for_the_split_that_the_workflow_will_draw(capsys):
+    frame = load_breast_cancer(as_frame=True).frame
+    pd.concat([frame, frame.iloc[:200]]).to_parquet("cancer.parquet")
+    study = loaded(new_study("cancer.parquet", "--label", "target"))
+    settings = study.prepare_settings("mine")
+    y = np.concatenate([frame["target"], frame["target"].iloc[:200]])
+    rows = split(y, settings["roles"], seed=settings["seed"], stratified=settings["stratified"])
+    records = np.concatenate([np.arange(len(frame)), np.arange(200)])
+    shared = np.isin(records[rows["target_members"]], records[rows["target_nonmembers"]]).sum()
+    assert shared > 0
+    assert f"{shared} records of target_members also occur in target_nonmembers" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"constant": 1.0}, "1 feature with one value in all target_members: constant"),
+        ({"target": [0] * 170 + [1] * 8}, "classes with fewer than 10 target_members|class with fewer than 10"),
+    ],
+)
+def test_what_makes_data_hard_to_judge_by_is_said_before_anything_is_trained(capsys, change, sentence):
+    import re
+
+    wine().assign(**change).to_csv("wine.csv", index=False)
+    new_study("wine.csv", "--label", "target")
+    assert re.search(sentence, capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("change", "arguments", "sentence"),
+    [
+        (lambda f: f.iloc[:60], ["--label", "target"], "only 60 records of"),
+        (lambda f: f[f["target"] == 0], ["--label", "target"], "only one class (0)"),
+        (lambda f: f, ["--label", "tarjet"], "did you mean 'target'"),
+        (lambda f: f, [], "label: missing"),
+        (lambda f: f.assign(hue=f["hue"].mask(f.index == 3)), ["--label", "target"], "column 'hue' lacks 1 of 178"),
+        (lambda f: f, ["--label", "target", "--sensitive", "colour"], "sensitive: "),
+        (lambda f: f, ["--label", "target", "--missing", "guess"], "it must be refuse or impute"),
+    ],
+)
+def test_data_that_will_not_do_are_refused_in_a_sentence_and_nothing_is_written(capsys, change, arguments, sentence):
+    change(wine()).to_csv("wine.csv", index=False)
+    file = new_study("wine.csv", *arguments, status=1)
+    error = capsys.readouterr().err
+    assert sentence in error
+    assert error.count("\n") == 1
+    assert not file.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "sentence"),
+    [
+        ("My Study", "wine.csv", "is no name for a study"),
+        ("taken", "wine.csv", "is there already"),
+        ("attack", "wine.csv", "is a rule of the workflow"),
+        ("mine", "nowhere.csv", "does not exist"),
+        ("mine", "", "does not exist"),
+    ],
+)
+def test_a_wrong_name_or_path_is_refused(capsys, name, data, sentence):
+    wine().to_csv("wine.csv", index=False)
+    Path("studies").mkdir()
+    Path("studies/taken.yaml").write_text("study: taken\n")
+    new_study(data, "--label", "target", name=name, status=1)
+    assert sentence in capsys.readouterr().err
+
+
+def test_missing_values_can_be_filled_and_categories_are_told_from_numbers():
+    frame = wine()
+    frame["colour"] = np.where(frame["hue"] > 1, "red", "white")
+    frame.loc[3, "hue"] = np.nan
+    frame.to_csv("wine.tsv", index=False, sep="\t")
+    study = loaded(new_study("wine.tsv", "--label", "target", "--missing", "impute", "--sensitive", "colour"))
+    assert study.spec["datasets"]["mine"]["source"]["missing"] == "impute"
+    assert study.spec["attacks"]["yeom_attribute"]["features"] == 1

@@ -1,0 +1,315 @@
+"""A user's own files: the documented examples work, edits to them reach what they should, mistakes get a sentence."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import yaml
+
+from dp_leakage import defenses, plugins, user_code
+from dp_leakage.attacks import ATTACKS
+from dp_leakage.config import merged, read_yaml
+from dp_leakage.errors import UserError
+from dp_leakage.figures import FIGURES, draw
+from dp_leakage.fingerprint import code_fingerprint
+from dp_leakage.models.architectures import build
+from dp_leakage.privacy.accounting import ACCOUNTANTS, epsilon_report, noise_multiplier
+from dp_leakage.privacy.clipping import bound_scales
+from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.study_file import load_studies
+from dp_leakage.training.settings import TrainingSettings
+from dp_leakage.training.trainer import train
+
+REPO = Path(__file__).parents[1]
+EXAMPLES = REPO / "docs" / "examples" / "plugins"
+SCHEMAS = {
+    name: yaml.safe_load((REPO / "workflow" / "schemas" / f"{name}.schema.yaml").read_text())
+    for name in ("config", "study")
+}
+REGISTRIES = (
+    ATTACKS, FIGURES, ACCOUNTANTS, defenses.OWN, defenses.KEYS, defenses.NEEDED, user_code.FILES,
+)  # fmt: skip
+STUDY = {
+    "epsilon": [1],
+    "attacks": {"confidence": {"threshold": 0.5}},
+    "figures": {"fig_bars": {"kind": "accuracy_bars", "settings": {"colour": "#009e73"}}},
+    "defenses": [
+        {"defense": "none"},
+        {"defense": "automatic_clipping", "accountant": "rdp", "sampler": "poisson"},
+        {"defense": "gamma_noise", "accountant": "pure", "sampler": "shuffle"},
+    ],
+}
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch):
+    """The registries, Python's path and its modules as before."""
+    before, path, folders = [dict(registry) for registry in REGISTRIES], list(sys.path), list(user_code.FOLDERS)
+    yield
+    for name in user_code.FILES:
+        sys.modules.pop(name, None)
+    for registry, old in zip(REGISTRIES, before, strict=True):
+        registry.clear()
+        registry.update(old)
+    user_code.FOLDERS[:], sys.path[:] = folders, path
+
+
+@pytest.fixture
+def examples():
+    plugins.load([EXAMPLES])
+
+
+def quickstart(folder, **changes):
+    spec = read_yaml(REPO / "workflow" / "studies" / "quickstart.yaml")
+    study = folder / "own.yaml"
+    study.write_text(yaml.safe_dump({**spec, "scales": {}, **STUDY, "study": "own", **changes}))
+    config = merged(read_yaml(REPO / "config.yaml"), {"plugins": [str(EXAMPLES)]})
+    return load_studies(config, [study], SCHEMAS)["own"]
+
+
+def digits(n=120):
+    from sklearn.datasets import load_digits
+
+    data = load_digits()
+    return torch.tensor(data.data[:n] / 16, dtype=torch.float32), torch.tensor(data.target[:n])
+
+
+def trained(mechanism, seeds=(1,), epochs=2):
+    x, y = digits()
+    layers = build("softmax_regression", (64,), 10)
+    settings = TrainingSettings(optimizer="sgd", learning_rate=0.5, epochs=epochs, batch_size=40)
+    subsets = torch.arange(len(x)).repeat(len(seeds), 1)
+    return train(layers, x, y, subsets, list(seeds), settings, mechanism)[0]
+
+
+def test_each_documented_example_is_at_most_twenty_lines_of_code():
+    for path in EXAMPLES.glob("*.py"):
+        lines = [line for line in path.read_text().splitlines() if line.strip() and not line.strip().startswith("#")]
+        assert len(lines) <= 20, path.name
+
+
+def test_a_study_names_them_and_its_cells_steps_and_figures_follow(tmp_path):
+    study = quickstart(tmp_path)
+    assert {cell.defense for cell in study.cells.values()} == {
+        "none",
+        "automatic_clipping-rdp-eps=1",
+        "gamma_noise-pure-eps=1",
+    }
+    cell = study.cell("digits", "mlp", "automatic_clipping-rdp-eps=1")
+    assert (cell.training["mechanism"]["bound"], cell.training["mechanism"]["noise"]) == (
+        "automatic_clipping",
+        "gaussian",
+    )
+    assert study.attack_settings(cell, "confidence")["settings"] == {"threshold": 0.5}
+    assert study.figure_settings("fig_bars")["module"] == "accuracy_bars"
+
+
+def test_an_edit_to_a_plugin_changes_the_settings_of_the_steps_that_run_it_and_of_no_others(tmp_path, monkeypatch):
+    import dp_leakage.study
+
+    copies = tmp_path / "plugins"
+    copies.mkdir()
+    for path in EXAMPLES.glob("*.py"):
+        (copies / path.name).write_text(path.read_text())
+    monkeypatch.setattr(sys.modules[__name__], "EXAMPLES", copies)
+    study = quickstart(tmp_path)
+    clipped, noised = (
+        study.cell("digits", "mlp", name) for name in ("automatic_clipping-rdp-eps=1", "gamma_noise-pure-eps=1")
+    )
+
+    def codes():
+        from dp_leakage import fingerprint
+
+        dp_leakage.study._code.cache_clear()
+        fingerprint._tree.cache_clear()
+        fingerprint._normalised.cache_clear()
+        return [
+            study.train_settings(clipped)["code"],
+            study.train_settings(noised)["code"],
+            study.attack_settings(noised, "confidence")["code"],
+        ]
+
+    before = codes()
+    edited = copies / "automatic_clipping.py"
+    edited.write_text(edited.read_text().replace("0.01", "0.02"))
+    assert [old == new for old, new in zip(before, codes(), strict=True)] == [False, True, True]
+    edited.write_text(edited.read_text().replace("0.02", "0.01").replace("almost one length", "one length or so"))
+    assert codes() == before  # a docstring
+
+
+def test_what_a_plugin_imports_counts_as_its_code(tmp_path):
+    (tmp_path / "mine.py").write_text("import helper\nfrom dp_leakage.attacks import signals\n")
+    (tmp_path / "helper.py").write_text("VALUE = 1\n")
+    before = code_fingerprint(extra_files=[tmp_path / "mine.py"])
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "mine.py").write_text((tmp_path / "mine.py").read_text())
+    (other / "helper.py").write_text("VALUE = 2\n")
+    assert code_fingerprint(extra_files=[other / "mine.py"]) != before
+    (other / "apart").mkdir()
+    (other / "apart" / "mine.py").write_text("import helper\n")
+    assert code_fingerprint(extra_files=[other / "apart" / "mine.py"]) != before
+
+
+def test_an_own_bound_trains_and_spends_what_the_gaussian_accountants_say(examples):
+    own = Mechanism(sampler="poisson", bound="automatic_clipping", noise_multiplier=1.0)
+    clip = Mechanism(sampler="poisson", noise_multiplier=1.0)
+    a, b = trained(own), trained(clip)
+    assert not torch.equal(a.parameters["0.weight"], b.parameters["0.weight"])
+    terms = {"delta": 1e-5, "epochs": 2, "batch_size": 40, "dataset_size": 120}
+    assert epsilon_report(own, **terms) == epsilon_report(clip, **terms)
+
+
+def test_an_own_bound_that_leaves_a_gradient_too_long_is_refused(examples, monkeypatch):
+    import automatic_clipping
+
+    norms = torch.tensor([0.0, 0.5, 3.0])
+    np.testing.assert_allclose(
+        bound_scales(norms, 2.0, "automatic_clipping"), 2 / (np.array([0, 0.5, 3]) + 0.01), rtol=1e-5
+    )
+    monkeypatch.setattr(automatic_clipping, "bound", lambda norms, clip_norm: 1.5 * clip_norm / norms)
+    with pytest.raises(UserError, match="leaves a gradient longer than clip_norm 2"):
+        bound_scales(norms[1:], 2.0, "automatic_clipping")
+
+
+def test_own_noise_has_the_length_that_its_density_says(examples):
+    import gamma_noise
+
+    d, scale, draws = 40, 0.5, 2000
+    generator = torch.Generator().manual_seed(0)
+    rows = torch.empty(draws, d)
+    for row in rows:
+        gamma_noise.noise(row, scale, generator)
+    length = torch.linalg.vector_norm(rows, dim=1).double()
+    # Gamma(d, scale): mean d·scale, variance d·scale². False alarm below 1e-6 (five standard errors).
+    assert abs(length.mean() - d * scale) < 5 * scale * (d / draws) ** 0.5
+    assert abs(length.std() / (scale * d**0.5) - 1) < 5 / (2 * draws) ** 0.5 * 1.2
+    assert torch.linalg.vector_norm((rows / length[:, None]).mean(0)) < 5 / draws**0.5
+
+
+def test_own_noise_trains_and_is_solved_for_and_spent_by_its_own_accountant(examples):
+    terms = {"delta": 1e-5, "epochs": 2, "batch_size": 40, "dataset_size": 120}
+    sigma = noise_multiplier("pure", epsilon=4.0, **terms)
+    assert sigma == pytest.approx(0.5, rel=1e-5)
+    own = Mechanism(sampler="shuffle", noise="gamma_noise", noise_multiplier=sigma)
+    (spent,) = epsilon_report(own, **terms)
+    assert (spent.accountant, spent.neighbours, spent.valid) == ("pure", "zero_out", True)
+    assert spent.epsilon == pytest.approx(4.0, rel=1e-5)
+    alone, pair = trained(own, seeds=(7,)), trained(own, seeds=(3, 7))
+    assert torch.equal(alone.parameters["0.weight"][0], pair.parameters["0.weight"][1])
+    far, near = (trained(Mechanism(noise="gamma_noise", noise_multiplier=s)) for s in (50.0, 1e-6))
+    plain = trained(Mechanism(noise="none"))
+    distance = [float((m.parameters["0.weight"] - plain.parameters["0.weight"]).norm()) for m in (far, near)]
+    assert distance[0] > 1 > 1e-2 > distance[1]
+
+
+def test_an_own_attack_scores_as_the_built_in_ones_do(examples):
+    import confidence
+
+    from dp_leakage.data.dataset import Dataset
+
+    x, y = digits()
+    roles = {"target_members": np.arange(60), "target_nonmembers": np.arange(60, 120)}
+    data = Dataset(x.numpy(), y.numpy(), roles, np.empty(0, np.int64))
+    model = trained(None)
+    frame = confidence.score(model, data, None, {"threshold": 0.9}, 0)
+    probability = model.logits(x).softmax(2).amax(2)[0].numpy()
+    np.testing.assert_allclose(frame["score"], probability, rtol=1e-5)
+    assert frame["member"].sum() == 60
+    assert (frame["flagged"] == (frame["score"] > 0.9)).all()
+
+
+def test_an_own_figure_draws(examples):
+    sys.path.append(str(Path(__file__).parent / "figures"))
+    import synthetic
+
+    picture, drawn = draw("accuracy_bars", synthetic.quick_frame(), {})
+    assert picture.axes
+    assert {"metric", "measured", "low", "high", "published", "inside"} <= set(drawn.columns)
+    assert set(drawn["metric"]) == {"test_accuracy"}
+
+
+SCORE = "def score(target, data, fitted, settings, seed):\n    return None\n"
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "sentence"),
+    [
+        ("mine.py", "ATTACK = {\n", "line 1 is not valid Python"),
+        ("mine.py", "ATTACK = dict(family='membership')\n" + SCORE, "must be written out"),
+        ("mine.py", "ATTACK = ['membership']\n" + SCORE, "must be a mapping"),
+        ("mine.py", "ATTACK = {}\n" + SCORE, "lacks the key 'family'"),
+        ("mine.py", "ATTACK = {'family': 'memberships'}\n" + SCORE, "did you mean 'membership'"),
+        ("mine.py", "ATTACK = {'famly': 'membership'}\n" + SCORE, "did you mean 'family'"),
+        ("mine.py", "ATTACK = {'family': 'membership'}\n", "defines no function 'score'"),
+        ("mine.py", "ATTACK = {'family': 'membership', 'needs': 'shadow'}\n" + SCORE, "no function 'fit'"),
+        ("mine.py", "ATTACK = {'family': 'membership', 'needs': 'shadows'}\n" + SCORE, "valid: shadow, reference"),
+        ("mine.py", "FIGURE = {}\ndef draw(a, b, c): ...\n", "lacks the key 'caption'"),
+        ("mine.py", "FIGURE = {'caption': 'x', 'needs': 'all'}\ndef draw(a, b, c): ...\n", "needs is 'all'"),
+        ("mine.py", "MECHANISM = {}\n", "defines a function bound, or noise and epsilon"),
+        ("mine.py", "MECHANISM = {}\ndef noise(row, scale, generator): ...\n", "lacks the key 'relations'"),
+        ("mine.py", "MECHANISM = {'claim': 'bound'}\ndef bound(norms, clip_norm): ...\n", "must be {}"),
+        ("yeom.py", "ATTACK = {'family': 'membership'}\n" + SCORE, "'yeom' is already an attack"),
+        ("vmf.py", "MECHANISM = {}\ndef bound(norms, clip_norm): ...\n", "'vmf' is already a defense"),
+        ("random.py", "ATTACK = {'family': 'membership'}\n" + SCORE, "another Python module is called 'random'"),
+        ("My Attack.py", "ATTACK = {'family': 'membership'}\n" + SCORE, "valid is a name of small letters"),
+    ],
+)
+def test_a_mistaken_plugin_gets_one_sentence_with_its_file(tmp_path, file, text, sentence):
+    (tmp_path / file).write_text(text)
+    with pytest.raises(UserError) as error:
+        plugins.load([tmp_path])
+    assert sentence in str(error.value)
+    assert file in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_torch_module_beside_the_plugins_is_found_and_its_edits_count(examples):
+    from dp_leakage.models.user_module import module_factory
+
+    module = module_factory("small_net:SmallNet", (64,), 10, width=8)()
+    assert module(torch.zeros(2, 64)).shape == (2, 10)
+    assert user_code.module_files("small_net") == [EXAMPLES / "small_net.py"]
+
+
+def test_a_missing_folder_is_refused_and_a_file_without_a_declaration_is_left_alone(tmp_path):
+    (tmp_path / "notes_of_mine.py").write_text("raise RuntimeError\n")
+    plugins.load([tmp_path])
+    with pytest.raises(UserError, match="is no folder"):
+        plugins.load([tmp_path / "nowhere"])
+
+
+@pytest.mark.parametrize(
+    ("entry", "sentence"),
+    [
+        ({"defense": "automatic_cliping", "accountant": "rdp"}, "did you mean 'automatic_clipping'"),
+        ({"defense": "automatic_clipping", "accountant": "rdp", "bound": "clip"}, "'defenses.1.bound' does not apply"),
+        ({"defense": "automatic_clipping", "accountant": "pure"}, "accounts for gamma_noise noise"),
+        ({"defense": "gamma_noise", "accountant": "rdp"}, "accounts for gaussian noise"),
+        ({"defense": "gamma_noise", "accountant": "pure", "sampler": "poisson"}, "it accounts for 'shuffle'"),
+        ({"defense": "gamma_noise", "accountant": "pure", "unit": "batch"}, "'defenses.1.unit' does not apply"),
+    ],
+)
+def test_a_study_that_asks_wrongly_for_an_own_mechanism_gets_one_sentence(tmp_path, entry, sentence):
+    with pytest.raises(UserError) as error:
+        quickstart(tmp_path, defenses=[{"defense": "none"}, entry])
+    assert sentence in str(error.value)
+
+
+def test_the_code_in_the_documentation_is_the_code_that_is_tested():
+    import ast
+    import re
+
+    def plain(node: ast.AST) -> str:
+        for part in ast.walk(node):
+            if isinstance(part, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(part):
+                part.body = part.body[1:]
+        return ast.dump(node)
+
+    shown = "\n".join(re.findall(r"```python\n(.*?)```", (EXAMPLES.parents[1] / "extend.md").read_text(), re.DOTALL))
+    shown = {plain(node) for node in ast.parse(shown).body}
+    for path in EXAMPLES.glob("*.py"):
+        nodes = [node for node in ast.parse(path.read_text()).body if not isinstance(node, ast.Expr | ast.Import)]
+        assert {plain(node) for node in nodes} <= shown, path.name

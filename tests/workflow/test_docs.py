@@ -1,0 +1,66 @@
+"""What the documentation says can be done is done: its commands run, its links and pictures are there."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sklearn.datasets import load_breast_cancer
+
+REPO = Path(__file__).parents[2]
+PAGES = [REPO / "README.md", *sorted((REPO / "docs").rglob("*.md"))]
+RUNNABLE = re.compile(r"<!-- runnable -->\n```bash\n(.*?)```", re.DOTALL)
+
+
+def commands(page: Path) -> list[str]:
+    """The commands of the page's blocks that are tagged runnable, without comments."""
+    lines = [line for block in RUNNABLE.findall(page.read_text(encoding="utf-8")) for line in block.splitlines()]
+    return [command for line in lines if (command := re.sub(r"(^|\s)#.*", "", line).strip())]
+
+
+TAGGED = [command for page in PAGES for command in commands(page)]
+
+
+def test_links_and_pictures_of_the_documentation_exist():
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
+            if "://" not in target:
+                assert (page.parent / target).exists(), f"{page.relative_to(REPO)}: {target}"
+
+
+def test_some_commands_are_tagged_and_are_of_each_kind():
+    for start in ("snakemake ", "make new-study", "python -m dp_leakage.privacy sigma"):
+        assert any(command.startswith(start) for command in TAGGED), start
+
+
+@pytest.mark.study
+@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.name)
+def test_commands_tagged_runnable_run_at_smoke_scale(whole, page):
+    whole.edit("config.yaml", "scale: paper", "scale: smoke")
+    for name in ("Makefile", "pyproject.toml"):
+        shutil.copy2(REPO / name, whole.folder / name)
+    environment = whole.folder / ".venv"  # what `make install` would set up
+    environment.mkdir()
+    for part in ("bin", "lib", "pyvenv.cfg"):
+        (environment / part).symlink_to(Path(sys.executable).parent.parent / part)
+    (environment / ".installed").touch()
+    table = load_breast_cancer(as_frame=True).frame
+    renamed = {"target": "diagnosis", "mean radius": "radius", "mean texture": "texture"}
+    table.rename(columns=renamed).to_csv(whole.folder / "my.csv", index=False)
+    path = f"{environment / 'bin'}:{os.environ['PATH']}"
+    variables = os.environ | {"PATH": path, "PYTHONPATH": str(whole.folder / "src")}
+    for command in commands(page):
+        done = subprocess.run(
+            command, shell=True, cwd=whole.folder, env=variables, text=True, capture_output=True, timeout=1500
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+
+
+def test_every_study_of_ours_with_results_is_on_the_results_page():
+    page = (REPO / "docs" / "results" / "README.md").read_text(encoding="utf-8")
+    for folder in (REPO / "docs" / "results").iterdir():
+        assert not folder.is_dir() or f"({folder.name}/README.md)" in page, folder.name

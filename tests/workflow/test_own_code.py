@@ -1,0 +1,58 @@
+"""The documented plugins and the documented model in the real workflow."""
+
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+OWN = {
+    "epsilon": [10],
+    "models": {
+        "mlp": None,
+        "softmax_regression": None,
+        "linear": {"architecture": {"name": "softmax_regression"}},
+        "small_net": {"engine": "opacus", "architecture": {"name": "small_net:SmallNet", "width": 16}},
+    },
+    "attacks": {"shokri": None, "yeom_attribute": None, "confidence": {"threshold": 0.8}},
+    "defenses": [
+        {"defense": "none"},
+        {"defense": "gaussian", "accountant": "rdp", "sampler": "poisson", "models": ["small_net"]},
+        {"defense": "automatic_clipping", "accountant": "rdp", "sampler": "poisson", "models": ["linear"]},
+        {"defense": "gamma_noise", "accountant": "pure", "sampler": "shuffle", "models": ["linear"]},
+    ],
+}
+
+
+@pytest.mark.study
+def test_a_folder_of_plugins_is_one_line_of_config_and_runs_to_the_report(whole):
+    shutil.copytree(EXAMPLES / "plugins", whole.folder / "plugins")
+    whole.edit("config.yaml", "plugins: []", "plugins: [plugins]")
+    spec = yaml.safe_load((whole.folder / "workflow" / "studies" / "quickstart.yaml").read_text())
+    figures = dict.fromkeys(spec["figures"]) | {"fig_bars": {"kind": "accuracy_bars"}}
+    whole.edit(
+        "config.yaml", "overrides: {}", yaml.safe_dump({"overrides": {"quickstart": OWN | {"figures": figures}}})
+    )
+    run = ("quickstart", "--cores", "1", "--config", "scale=smoke")
+    whole.snakemake(*run)
+    results = whole.folder / "results" / "quickstart-smoke"
+    bars = pd.read_csv(results / "figures" / "fig_bars.csv")
+    assert set(bars["defense"]) == {
+        "none",
+        "gaussian-rdp-eps=10",
+        "automatic_clipping-rdp-eps=10",
+        "gamma_noise-pure-eps=10",
+    }
+    spent = pd.read_parquet(results / "digits" / "linear" / "gamma_noise-pure-eps=10" / "metrics.parquet")
+    spent = spent[spent["metric"] == "epsilon_spent"]
+    assert spent["setting"].tolist() == ["accountant=pure;neighbours=zero_out;valid=true"]
+    assert spent["value"].item() == pytest.approx(10, rel=1e-5)
+    page = (results / "report.html").read_text()
+    assert "Accuracy on new records; the line on each bar" in page
+    assert "Nothing to be done" in whole.snakemake("-n", *run)
+    whole.edit("plugins/confidence.py", "amax(dim=2)", "amax(dim=2).clone()")
+    planned = whole.planned(*run[:1], *run[3:])
+    assert planned["attack"] == 5  # the plugin's, one for each cell
+    assert planned["train_target"] == 0

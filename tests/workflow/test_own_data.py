@@ -1,0 +1,109 @@
+"""Real data in every format that the README names, from `new_study` to the report."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+
+sys.path.append(str(Path(__file__).parents[1] / "data"))
+from data_files import image_bytes, write_files, write_zip
+
+# The smallest run that goes the whole way: one model, two cells, one attack.
+SMALLEST = {
+    "models": {"softmax_regression": None},
+    "epsilon": [10],
+    "defenses": [{"defense": "none"}, {"defense": "gaussian", "accountant": "rdp", "sampler": "poisson"}],
+    "repeats": 2,
+    "attacks": {"shokri": None, "lira_online": None},
+    "figures": {
+        "fig_pareto": {"parts": ["training", "yeom"]},
+        "fig_leakage_shokri": None,
+        "fig_leakage_lira": None,
+        "fig_spent_epsilon": None,
+        "table_members_exposed": None,
+    },
+}
+
+
+def digit_files(n: int = 600) -> dict[str, bytes]:
+    bundle = load_digits()
+    images = (bundle.images[:n] * 15).astype(np.uint8)
+    return {f"{c}/{i}.png": image_bytes(image) for i, (image, c) in enumerate(zip(images, bundle.target, strict=False))}
+
+
+def csv(folder: Path) -> list[str]:
+    load_wine(as_frame=True).frame.to_csv(folder / "wine.csv", index=False)
+    return ["--data", "wine.csv", "--label", "target", "--sensitive", "alcohol"]
+
+
+def tsv(folder: Path) -> list[str]:
+    frame = load_wine(as_frame=True).frame
+    frame["colour"] = np.where(frame["hue"] > 1, "red", "white")
+    frame.loc[5, "hue"] = np.nan
+    frame.to_csv(folder / "wine.tsv", index=False, sep="\t")
+    return ["--data", "wine.tsv", "--label", "target", "--missing", "impute", "--sensitive", "colour"]
+
+
+def parquet(folder: Path) -> list[str]:
+    load_breast_cancer(as_frame=True).frame.to_parquet(folder / "cancer.parquet")
+    return ["--data", "cancer.parquet", "--label", "target"]
+
+
+def npz(folder: Path) -> list[str]:
+    bundle = load_digits()
+    np.savez(folder / "digits.npz", x=bundle.data[:600], y=bundle.target[:600])
+    return ["--data", "digits.npz"]
+
+
+def images(folder: Path) -> list[str]:
+    write_files(folder / "digits", digit_files())
+    return ["--data", "digits"]
+
+
+def zipped(folder: Path) -> list[str]:
+    write_zip(folder / "digits.zip", digit_files())
+    return ["--data", "digits.zip"]
+
+
+def new_study(workflow, arguments: list[str]) -> str:
+    command = [sys.executable, "-m", "dp_leakage.new_study", "--name", "mine", *arguments]
+    return subprocess.run(command, cwd=workflow.folder, text=True, capture_output=True, check=True).stdout
+
+
+def report(workflow, **overrides: object) -> str:
+    workflow.edit("config.yaml", "overrides: {}", yaml.safe_dump({"overrides": {"mine": overrides}}))
+    workflow.snakemake("mine", "--cores", "1", "--config", "scale=smoke")
+    assert "Nothing to be done" in workflow.snakemake("-n", "mine", "--config", "scale=smoke")
+    return (workflow.folder / "results" / "mine-smoke" / "report.html").read_text()
+
+
+def test_a_csv_becomes_a_study_and_a_report(whole):
+    said = new_study(whole, csv(whole.folder))
+    assert "target_members         44" in said
+    page = report(whole, **SMALLEST)
+    assert re.search("the smallest budget that|no budget surely|no private model", page)
+    assert "wine.csv" in page
+    assert "target_members has only 44 records" in page
+
+
+@pytest.mark.study
+@pytest.mark.parametrize("write", [tsv, parquet, npz, images, zipped])
+def test_every_other_format_becomes_a_report_too(whole, write):
+    new_study(whole, write(whole.folder))
+    page = report(whole, **SMALLEST)
+    assert re.search("the smallest budget that|no budget surely|no private model", page)
+    assert "SHA-256" in page
+
+
+@pytest.mark.study
+@pytest.mark.parametrize("write", [csv, images])
+def test_the_whole_study_runs_at_smoke_scale_to_a_report(whole, write):
+    new_study(whole, write(whole.folder))
+    page = report(whole)
+    for part in ("The answer", "The most exposed records", "ε claimed and spent", "LiRA"):
+        assert part in page
