@@ -33,9 +33,9 @@ class FigureKind:
         settings: the kind's own settings with their defaults; ``COMMON`` settings come on top. `SETTINGS` says what
             each may hold.
         needs: what the first argument of ``draw`` holds: ``metrics`` (metrics.parquet of the cells), ``training``
-            (training.parquet of the cells) or ``scores`` (score files of the membership attacks, with a column
-            ``attack``) or ``timing`` (how long epochs take), each with the cell's columns beside; or ``images``: a list of (the cell's columns, attack,
-            name → array) in place of the frame, one for each attack on each cell.
+            (training.parquet of the cells), ``scores`` (score files of the membership attacks, with a column
+            ``attack``) or ``timing`` (how long epochs take), each with the cell's columns beside; or ``images``: a list
+            of (the cell's columns, attack, name → array) in place of the frame, one for each attack on each cell.
     """
 
     module: str
@@ -68,8 +68,8 @@ SETTINGS: dict[str, Kind] = {
     "layer": TEXT,
     "layers": TEXTS,
     "metric": choice("accuracy_loss", "test_accuracy", "train_accuracy", "leakage"),
-    "spent_axis.metric": either(TEXT, TEXTS),
     "metrics": TEXTS,
+    "spent_axis.metric": either(TEXT, TEXTS),
     "model": _NAMES,
     "neighbours": either(NOTHING, choice("add_remove", "zero_out", "replace_one")),
     "normalised": FLAG,
@@ -181,19 +181,19 @@ FIGURES: dict[str, FigureKind] = {
     ),
     "accountants": FigureKind(
         "dp_leakage.figures.accountants",
-        "The ε of the same training as three accountants count it, epoch by epoch. The training does not change; what a "
-        "looser account claims to have spent was never spent.",
+        "The ε of the same training as three accountants count it, epoch by epoch. The training does not change; what "
+        "a looser account claims to have spent was never spent.",
     ),
     "projection_noise": FigureKind(
         "dp_leakage.figures.projection_noise",
-        "What it costs to find the principal components privately: accuracy over the noise of the private PCA, beside a "
-        "PCA without privacy and no PCA at all.",
+        "What it costs to find the principal components privately: accuracy over the noise of the private PCA, beside "
+        "a PCA without privacy and no PCA at all.",
         {"metric": "test_accuracy"},
     ),
     "compared_table": FigureKind(
         "dp_leakage.figures.compared_table",
-        "Every defence and budget in numbers, each beside the paper's where it prints one. A tick says that the printed "
-        "value lies inside our 95 % interval, a cross that it does not.",
+        "Every defence and budget in numbers, each beside the paper's where it prints one. A tick says that the "
+        "printed value lies inside our 95 % interval, a cross that it does not.",
         {"metrics": ("test_accuracy",), "best_of": (), "compare": True},
     ),
     "difference_table": FigureKind(
