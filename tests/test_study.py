@@ -235,6 +235,41 @@ def test_a_data_set_may_name_its_attacks_and_change_its_auxiliary_models():
         load(merged(changes, {"datasets": {"digits": {"attacks": ["jeom"]}}}))
 
 
+def _defenses(**entry):
+    return {"defenses": [{"defense": "none"}, {"defense": "gaussian", **entry}]}
+
+
+PRIVATE_PCA = {"method": "private_pca", "components": 20, "noise": 4}
+
+
+def _projected(**changes):
+    return {"datasets": {"digits": {"projection": PRIVATE_PCA | changes}}, **_defenses(accountant="rdp", epsilon=[8])}
+
+
+def test_a_private_projection_of_the_members_is_part_of_a_cells_mechanism():
+    cell = load(_projected())["quickstart"].cells["digits/mlp/gaussian-rdp-eps=8"]
+    assert cell.training["mechanism"]["projection_noise"] == 4.0
+    assert (cell.columns["projection"], cell.columns["projection_noise"]) == ("private_pca", 4)
+    outside = load(_projected(fit_on=["shadow_pool"]))["quickstart"].cells["digits/mlp/gaussian-rdp-eps=8"]
+    assert "projection_noise" not in outside.training["mechanism"]
+    plain = load()["quickstart"].cells["digits/mlp/gaussian-rdp-eps=1"]
+    assert "projection_noise" not in plain.training["mechanism"]
+
+
+def test_a_study_with_times_times_all_defenses_of_a_model_in_one_job():
+    changes = {"timing": {"rounds": 2, "records": 50}, "figures": {"table": {"kind": "timing_table"}}}
+    study = load(changes)["quickstart"]
+    settings = study.timing_settings("digits", "mlp")
+    own = [cell.defense for cell in study.cells.values() if cell.model == "mlp"]
+    assert [cell["defense"] for cell in settings["cells"]] == own
+    assert (settings["rounds"], settings["records"], settings["n_members"]) == (2, 50, 200)
+    files = study.figure_inputs("table")
+    assert {str(file) for file in files} == {
+        f"results/quickstart/digits/{model}/timed.parquet" for model in ("mlp", "softmax_regression")
+    }
+    assert len(files) == len(study.cells)
+
+
 AUDITED = {"audit": {"models": 8, "canaries": {"natural": 10, "mislabelled": 10}}}
 
 
@@ -254,10 +289,6 @@ def test_a_scale_has_its_own_folder_and_the_same_targets():
     smoke = load(config={"scale": "smoke"})
     assert list(smoke) == ["quickstart-smoke"]
     assert smoke["quickstart-smoke"].target == "quickstart"
-
-
-def _defenses(**entry):
-    return {"defenses": [{"defense": "none"}, {"defense": "gaussian", **entry}]}
 
 
 def _entry(defense, **entry):
@@ -385,6 +416,14 @@ BAD = {
         r"'attacks.shokri.epochs' is 'x'; valid",
     ),
     "no models for an attack": ({"shadow": None}, r"key 'shadow' is missing; attack shokri needs shadow models"),
+    "times without their settings": (
+        {"figures": {"table": {"kind": "timing_table"}}},
+        r"key 'timing' is missing; figure table shows how long training takes",
+    ),
+    "private projection with an accountant that cannot compose it": (
+        {"datasets": {"digits": {"projection": PRIVATE_PCA}}, **_defenses(accountant="zcdp", epsilon=[8])},
+        r"key 'datasets.digits.projection' \(of .*gaussian-zcdp-eps=8\): accountant: 'zcdp' cannot add what a private",
+    ),
     "unknown accountant": (_defenses(accountant="rpd"), r"'defenses.1.accountant' is 'rpd'; did you mean 'rdp'"),
     "no accountant": (_defenses(), r"'defenses.1' lacks the key 'accountant'"),
     "sampler against accountant": (_defenses(accountant="rdp", sampler="shuffle"), r"'defenses.1': .*'shuffle'.*'rdp'"),

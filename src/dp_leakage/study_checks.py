@@ -19,7 +19,7 @@ from dp_leakage.privacy.accounting.case import check_projection
 from dp_leakage.privacy.accounting.printed import authors_sigma
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, check_mechanism, check_noise
 from dp_leakage.privacy.mechanism import Mechanism, check_step
-from dp_leakage.study import TIMING, TRAINING, Cell, Study, released_noise
+from dp_leakage.study import TIMING, TRAINING, Cell, Study
 from dp_leakage.training.settings import TrainingSettings
 
 AUXILIARY = ("shadow", "reference")
@@ -261,12 +261,6 @@ def _check_cells(study: Study) -> None:
         place = f"{cell.dataset}/{cell.model}"
         complaint = f"key 'defenses': 'none' does not cover {place}, so that the loss of {cell.key} has no baseline"
         _require(f"{place}/none" in study.cells, complaint)
-        noise = released_noise(study.spec["datasets"][cell.dataset].get("projection") or {})
-        if noise is not None and cell.columns["accountant"]:
-            try:
-                check_projection(cell.columns["accountant"], noise)
-            except UserError as error:
-                raise UserError(f"data set {cell.dataset}, defense {cell.defense}: {error}") from None
         _check_training(study.spec, cell)
 
 
@@ -277,6 +271,11 @@ def _check_training(spec: Json, cell: Cell) -> None:
         TrainingSettings(**training)
     except UserError as error:
         raise UserError(f"key 'training' (of {cell.key}): {error}") from None
+    if "projection_noise" in mechanism and mechanism["accountant"]:
+        try:
+            check_projection(mechanism["accountant"], mechanism["projection_noise"])
+        except UserError as error:
+            raise UserError(f"key 'datasets.{cell.dataset}.projection' (of {cell.key}): {error}") from None
     words = f"valid is at most the {members} members of data set {cell.dataset}"
     _require(size <= members, f"key '{_origin(spec, cell, 'batch_size')}' is {size}; {words}")
     if mechanism.get("rdp_sigma") == "authors_table" and mechanism["epsilon"] is not None:

@@ -107,6 +107,15 @@ class TestPrivatePCA:
         np.testing.assert_allclose(np.abs(fitted.components @ directions[:10].T), np.eye(10), atol=1e-8)
         np.testing.assert_array_equal(fitted.mean, 0)
 
+    def test_without_noise_it_is_scikit_learns_pca_of_records_and_their_opposites(self):
+        unit = normalize(X.astype(np.float64))
+        oracle = PCA(10, svd_solver="full").fit(np.vstack([unit, -unit]))  # whose mean is zero, so nothing is centred
+        fitted = fit_private_pca(X, ALL, 10, 0.0, 0)
+        np.testing.assert_allclose(np.abs(fitted.components @ oracle.components_.T), np.eye(10), atol=1e-8)
+        np.testing.assert_allclose(fitted.variance, oracle.explained_variance_ * (2 * len(X) - 1) / (2 * len(X)))
+        projected = apply(X, fitted)
+        np.testing.assert_allclose(np.abs(projected), np.abs(X @ oracle.components_.T), atol=2e-5)
+
     def test_the_noise_is_symmetric_gaussian_of_the_given_deviation(self):
         # Three chi-square and KS checks at 1e-4 each on a fixed seed: false alarm rate 3e-4.
         noise = 3.5

@@ -41,6 +41,32 @@ def lambdas() -> pd.DataFrame:
 
 
 @pytest.fixture(scope="session")
+def images() -> pd.DataFrame:
+    return synthetic.image_frame()
+
+
+@pytest.fixture(scope="session")
+def projected() -> pd.DataFrame:
+    return synthetic.projected_frame()
+
+
+@pytest.fixture(scope="session")
+def pictures() -> list:
+    return synthetic.picture_list()
+
+
+@pytest.fixture(scope="session")
+def times() -> pd.DataFrame:
+    return synthetic.timing_frame()
+
+
+@pytest.fixture(scope="session")
+def printed_images() -> pd.DataFrame:
+    """The printed numbers of lomurno2022."""
+    return pd.read_csv(Path(__file__).parents[2] / "workflow/published/lomurno2022.csv")
+
+
+@pytest.fixture(scope="session")
 def printed() -> pd.DataFrame:
     """The paper's printed numbers, as the repository has them."""
     return pd.read_csv(Path(__file__).parents[2] / "workflow/published/jayaraman2019.csv")

@@ -248,3 +248,99 @@ def score_frame() -> pd.DataFrame:
 def paper_frame() -> pd.DataFrame:
     """Like jayaraman2019's CIFAR-100 half: eleven budgets, five repeats, 10,000 members."""
     return study_frame("jayaraman2019", "cifar100", PAPER_GRID, 5, 10_000)
+
+
+LAYERS = ("conv1", "maxpool1", "conv2", "maxpool2", "conv3", "maxpool3", "dense", "prediction")
+# mechanism: (accountant, ε, how much worse inputs are rebuilt, AUC less ½, accuracy)
+DEFENDED = (
+    ("none", "", float("nan"), 1.0, 0.19, 0.80),
+    ("l2", "", float("nan"), 1.5, 0.12, 0.77),
+    ("dropout", "", float("nan"), 1.2, 0.08, 0.83),
+    ("gaussian", "rdp", 2.0, 0.8, 0.03, 0.60),
+    ("gaussian", "rdp", 8.0, 0.9, 0.05, 0.68),
+)
+
+
+def image_cells(datasets: tuple[str, ...], n: int = 50_000) -> Iterator[tuple[dict, float, float, float]]:
+    """Cells like lomurno2022's: columns, how much worse inputs are rebuilt, AUC less one half, accuracy."""
+    for dataset, (mechanism, accountant, epsilon, worse, auc, accuracy) in product(datasets, DEFENDED):
+        private = bool(accountant)
+        columns = {
+            "study": "lomurno2022",
+            "dataset": dataset,
+            "model": "cnn",
+            "defense": f"gaussian-rdp-eps={epsilon:g}" if private else mechanism,
+            "mechanism": mechanism,
+            "accountant": accountant,
+            "unit": "example" if private else "",
+            "block": "whole" if private else "",
+            "epsilon": epsilon,
+            "delta": DELTA if private else float("nan"),
+            "noise_multiplier": 2 / epsilon**0.5,
+            "epochs": 20,
+            "batch_size": 600,
+            "projection": "none",
+            "projection_noise": float("nan"),
+            "n_members": n,
+            "n_nonmembers": 5000,
+        }
+        yield columns, worse, auc, accuracy
+
+
+def image_frame() -> pd.DataFrame:
+    """Like lomurno2022: two data sets, five defences, errors by layer, two attacks on membership."""
+    rows = []
+    for columns, worse, auc, accuracy in image_cells(("cifar10", "mnist")):
+        numbers = [("test_accuracy", "", accuracy, 0.01), ("train_accuracy", "", accuracy + 0.1, 0.01)]
+        numbers += [("membership_auc", "attack=yeom", 0.5 + auc, 0.01)]
+        numbers += [("membership_auc", "attack=shokri", 0.49 + 1.2 * auc, 0.01)]
+        for place, layer in enumerate((*LAYERS, "mean_image")):
+            setting = f"attack=decoder;layer={layer};statistic=mean"
+            factor = 1.0 if layer == "mean_image" else worse
+            numbers.append(("mse", setting, 0.01 * (1 + place) * factor, 0.001))
+        for metric, setting, value, reach in numbers:
+            ends = {"value": value, "low": value - reach, "high": value + reach}
+            rows.append({**columns, "metric": metric, "repeat": "all", "setting": setting, **ends})
+    return pd.DataFrame(rows)
+
+
+def projected_frame() -> pd.DataFrame:
+    """Like abadi2016's MNIST: private PCA of several noises, plain PCA, none."""
+    kinds = [("pca", float("nan"), 0.0), ("none", float("nan"), 0.01)]
+    kinds += [("private_pca", noise, -0.001 * noise) for noise in (1.0, 4.0, 16.0)]
+    parts = []
+    frame = image_frame()
+    kept = frame[(frame["dataset"] == "mnist") & frame["defense"].isin(["none", "gaussian-rdp-eps=8"])]
+    for place, (method, noise, change) in enumerate(kinds):
+        columns = {"dataset": f"mnist_{place}", "projection": method, "projection_noise": noise}
+        parts.append(kept.assign(**columns, **{end: kept[end] + change for end in ("value", "low", "high")}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def timing_frame() -> pd.DataFrame:
+    """Like lomurno2022's times: each cell has the rows of all cells of its data set and model."""
+    rng = np.random.default_rng(3)
+    cells = [columns for columns, *_ in image_cells(("cifar10",))]
+    seconds = {"none": 1.0, "l2": 1.1, "dropout": 1.3}
+    timed = [(cell["defense"], "ours", seconds.get(cell["mechanism"], 2.0)) for cell in cells]
+    timed += [("none", "pytorch", 1.5), ("gaussian-rdp-eps=2", "opacus", 6.0)]
+    rows = [
+        {"timed": defense, "engine": engine, "round": turn, "seconds": value * rng.uniform(0.9, 1.1), "records": 1000}
+        for turn, (defense, engine, value) in product(range(3), timed)
+    ]
+    return pd.concat([pd.DataFrame(rows).assign(**cell) for cell in cells], ignore_index=True)
+
+
+def picture_list() -> list[tuple[dict, str, dict[str, np.ndarray]]]:
+    """Like lomurno2022's pictures: per cell two originals and what was rebuilt of them from each layer."""
+    rng = np.random.default_rng(4)
+    shown = []
+    for columns, worse, *_ in image_cells(("cifar10", "mnist")):
+        shape = (2, 3, 8, 8) if columns["dataset"] == "cifar10" else (2, 1, 8, 8)
+        original = rng.uniform(size=shape).astype(np.float32)
+        rebuilt = {
+            layer: (original + 0.02 * worse * place * rng.normal(size=shape)).clip(0, 1).astype(np.float32)
+            for place, layer in enumerate(LAYERS)
+        }
+        shown.append((columns, "decoder", {"original": original, **rebuilt}))
+    return shown

@@ -9,6 +9,8 @@ from dp_accounting.rdp import RdpAccountant
 from dp_leakage.data.projection import SENSITIVITY
 from dp_leakage.errors import UserError
 from dp_leakage.privacy.accounting import epsilon_curve, epsilon_report, epsilon_spent, noise_multiplier
+from dp_leakage.privacy.accounting.amplified import advanced_epsilon
+from dp_leakage.privacy.accounting.library import gaussian_epsilon
 from dp_leakage.privacy.calibration import calibrated, epsilon_after
 from dp_leakage.privacy.mechanism import Mechanism
 
@@ -92,3 +94,27 @@ def test_every_row_of_a_cells_report_holds_the_projection():
 def test_what_cannot_be_composed_is_refused(accountant, noise, words):
     with pytest.raises(UserError, match=words):
         epsilon_spent(accountant, noise_multiplier=1.0, epochs=2, projection_noise=noise, **MNIST)
+
+
+@pytest.mark.parametrize("projection", [None, 4.0])
+@pytest.mark.parametrize(("rate", "sigma", "steps"), [(0.01, 2.0, 2000), (0.04, 6.0, 500), (0.2, 8.0, 50)])
+def test_advanced_composition_is_a_bound_and_a_loose_one(rate, sigma, steps, projection):
+    events = PLDAccountant().compose(PoissonSampledDpEvent(rate, GaussianDpEvent(sigma)), steps)
+    if projection is not None:
+        events = events.compose(GaussianDpEvent(projection))
+    assert advanced_epsilon(rate, sigma, 1e-5, steps, projection) > 1.2 * events.get_epsilon(1e-5)
+
+
+def test_advanced_composition_of_one_whole_step_is_that_step():
+    assert advanced_epsilon(1.0, 3.0, 1e-5, 1) == pytest.approx(gaussian_epsilon(3.0, 0.5e-5, 1))
+    alone = gaussian_epsilon(3.0, 1e-5 / 3, 1) + gaussian_epsilon(5.0, 1e-5 / 3, 1)
+    assert advanced_epsilon(1.0, 3.0, 1e-5, 1, 5.0) == pytest.approx(alone)
+
+
+def test_advanced_composition_is_the_formula_of_kairouz_oh_and_viswanath():
+    rate, sigma, steps, delta = 0.01, 4.0, 10_000, 1e-5
+    each = np.log(1 + rate * (np.exp(gaussian_epsilon(sigma, delta / 2 / (steps * rate), 1)) - 1))
+    mean_loss = steps * each * (np.exp(each) - 1) / (np.exp(each) + 1)
+    expected = mean_loss + each * np.sqrt(2 * steps * np.log(2 / delta))
+    assert expected < steps * each
+    assert advanced_epsilon(rate, sigma, delta, steps) == pytest.approx(expected, rel=1e-9)

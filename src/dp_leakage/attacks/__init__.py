@@ -10,7 +10,7 @@ for all cells that share the models. ``settings`` are the entry's defaults with 
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from dp_leakage.kinds import COUNT, FLAG, Kind, choice, either, listed, number, whole
+from dp_leakage.kinds import COUNT, FLAG, NOTHING, Kind, choice, either, listed, number, whole
 
 Family = Literal["membership", "attribute", "inversion", "reconstruction", "utility"]
 FAMILIES: tuple[str, ...] = get_args(Family)
@@ -51,7 +51,7 @@ RECONSTRUCTION = "dp_leakage.attacks.reconstruction"
 DLG = {"images": 100, "weights": ["initial"], "steps": 1200, "memory": 20}
 IGA = {"images": 100, "weights": ["initial"], "steps": 24_000, "step_size": 0.1, "total_variation": 0.2}
 DECODER = {
-    "auxiliary": "shadow_pool", "train_records": None, "test_records": 1000, "epochs": 20, "batch_size": 100,
+    "train_records": None, "test_records": 1000, "epochs": 20, "batch_size": 100,
     "learning_rate": 1e-3, "width": 32, "spread": 1.0, "shown": 8,
 }  # fmt: skip
 
@@ -78,11 +78,16 @@ SETTINGS: dict[str, Kind] = {
     "probability_floor": number(least=0, below=1),
     "queries": whole(1, 18),
     "rounds": COUNT,
+    "shown": COUNT,
+    "spread": number(above=0),
     "step_size": number(above=0),
     "steps": COUNT,
+    "test_records": COUNT,
     "total_variation": number(least=0),
+    "train_records": either(NOTHING, COUNT),
     "variance": choice("fixed", "per_record"),
     "weights": listed(choice("initial", "trained")),
+    "width": COUNT,
 }
 
 ATTACKS = {
@@ -102,5 +107,5 @@ ATTACKS = {
     "ranks": Attack("dp_leakage.attacks.ranks", "utility"),
     "dlg": Attack(f"{RECONSTRUCTION}.dlg", "reconstruction", None, DLG),
     "iga": Attack(f"{RECONSTRUCTION}.iga", "reconstruction", None, IGA),
-    "decoder": Attack("dp_leakage.attacks.inversion.decoder", "inversion", None, DECODER),
+    "decoder": Attack("dp_leakage.attacks.inversion.decoder", "inversion", None, DECODER, ("shadow_pool",)),
 }

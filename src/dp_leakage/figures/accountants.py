@@ -54,6 +54,7 @@ def draw(
         for accountant, style in COUNTED.items():
             line = part[part["setting"] == _setting(accountant)]
             ax.plot(line["epoch"], line["measured"], markevery=3, **style.line)
+        ax.xaxis.get_major_locator().set_params(integer=True)
         ax.set_xlabel("epoch")
     axes[0][0].set_ylabel("ε spent so far")
     for ax in flat[len(parts) :]:
@@ -75,7 +76,13 @@ def _curves(cell: pd.Series) -> pd.DataFrame:
     epochs = np.unique(np.geomspace(1, cell["epochs"], POINTS).round().astype(int))
     curves = {accountant: _counter(accountant, cell) for accountant in COUNTED}
     found = [
-        {**cell[CELL].to_dict(), "epoch": int(epoch), "metric": "epsilon_spent", "setting": _setting(name), "measured": of(epoch)}
+        {
+            **cell[CELL].to_dict(),
+            "epoch": int(epoch),
+            "metric": "epsilon_spent",
+            "setting": _setting(name),
+            "measured": of(epoch),
+        }
         for name, of in curves.items()
         for epoch in epochs
     ]

@@ -40,10 +40,11 @@ def draw(
     rows = pd.concat([_summary(own, metric) for metric in ("seconds_per_epoch", "slowdown")], ignore_index=True)
     rows = in_order(_with_print(rows, published))
     tables = [_table(heading, part) for heading, part in panels(rows)]
-    measured = ", ".join(f"{value:,.0f}" for value in sorted(set(own["records"])))
+    timed = ", ".join(f"{value:,.0f}" for value in sorted(set(own["records"])))
+    rounds = own["round"].nunique()
     notes = [
-        f"One model, one core, {measured} records an epoch, scaled to all members; median over {own['round'].nunique()} "
-        "rounds [least, most]. Times as slow: against the undefended model of this package in the same round.",
+        f"One model, one core, {timed} records an epoch, scaled to all members; median over {rounds} rounds "
+        "[least, most]. Times as slow: against the undefended model of this package in the same round.",
     ]
     if rows["published"].notna().any():
         notes.append("Print: the paper's time for a whole training over its time without a defence, on its hardware.")

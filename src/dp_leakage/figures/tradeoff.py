@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.figures.compared_table import best
+from dp_leakage.figures.decoded import change_percent, layer_rows, mean_over_datasets
 from dp_leakage.figures.frames import chosen, drawn_numbers, each_budget, each_series, metric_rows
-from dp_leakage.figures.inversion import change_percent, layer_rows, mean_over_datasets
 from dp_leakage.figures.notes import accounting_notes
 from dp_leakage.figures.style import GREY, canvas, finish, look, number, order, sample, styled
 
@@ -63,7 +63,9 @@ def _panel(ax: "Axes", high: pd.DataFrame, across: pd.DataFrame) -> None:
     for series, of_series in each_series(high):
         for (epsilon, _), cell in each_budget(of_series.assign(noise_multiplier=np.nan)):
             up = cell.iloc[0]
-            x, x_low, x_high = across.loc[up.name, ["measured", "low", "high"]] if up.name in across.index else (0, 0, 0)
+            x, x_low, x_high = (
+                across.loc[up.name, ["measured", "low", "high"]] if up.name in across.index else (0, 0, 0)
+            )
             y = up["measured"]
             reach = {"xerr": [[x - x_low], [x_high - x]], "yerr": [[y - up["low"]], [up["high"] - y]]}
             style = {"linestyle": "none", "elinewidth": 0.8, "zorder": 3, **look(series).mark}

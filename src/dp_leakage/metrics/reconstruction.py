@@ -1,6 +1,6 @@
 """How close the pictures of an inversion or reconstruction attack come: from score files to metric rows."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pandas as pd
@@ -9,6 +9,9 @@ import pandas as pd
 MEASURED = {"mse": "mse", "mse_standardised": "mse_standardised", "ssim": "ssim", "distance": "mia_distance"}
 WHICH = ("repeat", "target", "restart")
 RESAMPLES = 2000
+NUMBERS_AT_ONCE = 1 << 22  # of resampled values: 32 MB
+STATISTICS = {"mean": np.mean, "median": np.median}
+STATISTICS_WITH_GAPS = {"mean": np.nanmean, "median": np.nanmedian}  # much slower, so only where values are missing
 
 
 def measure_reconstruction(frame: pd.DataFrame, attack: str) -> list[dict]:
@@ -34,7 +37,7 @@ def _rows(part: pd.DataFrame, attack: str, own: dict) -> Iterator[dict]:
             continue
         values = part.pivot_table(index="repeat", columns="target", values=column, aggfunc="mean").to_numpy()
         for name, block in [*((str(r), values[r : r + 1]) for r in range(len(values))), ("all", values)]:
-            for statistic, of in (("mean", np.nanmean), ("median", np.nanmedian)):
+            for statistic, of in (STATISTICS_WITH_GAPS if np.isnan(block).any() else STATISTICS).items():
                 low, high = _interval(block, of)
                 setting = ";".join(
                     f"{k}={v}" for k, v in sorted({"attack": attack, "statistic": statistic, **own}.items())
@@ -49,14 +52,17 @@ def _rows(part: pd.DataFrame, attack: str, own: dict) -> Iterator[dict]:
                 }
 
 
-def _interval(values: np.ndarray, statistic: object) -> tuple[float, float]:
+def _interval(values: np.ndarray, statistic: Callable[..., np.ndarray]) -> tuple[float, float]:
     """Percentile bootstrap of a statistic of (R, n) values that resamples rows and columns, as they are crossed."""
     rng = np.random.default_rng(0)
     repeats, targets = values.shape
+    at_once = max(1, NUMBERS_AT_ONCE // values.size)
     drawn = []
-    for _ in range(RESAMPLES):
-        rows, columns = rng.integers(repeats, size=repeats), rng.integers(targets, size=targets)
-        drawn.append(statistic(values[np.ix_(rows, columns)]))
-    low, high = np.nanpercentile(drawn, [2.5, 97.5])
+    for start in range(0, RESAMPLES, at_once):
+        size = min(at_once, RESAMPLES - start)
+        rows = rng.integers(repeats, size=(size, repeats, 1))
+        columns = rng.integers(targets, size=(size, 1, targets))
+        drawn.append(statistic(values[rows, columns], axis=(1, 2)))
+    low, high = np.nanpercentile(np.concatenate(drawn), [2.5, 97.5])
     middle = float(statistic(values))
     return min(float(low), middle), max(float(high), middle)

@@ -74,8 +74,10 @@ class Worker:
     settings: TrainingSettings
     sampler: str
 
-    def run_epoch(self) -> None:
-        """Every step of one epoch."""
+    def run_epoch(self, epoch: int = 0) -> None:
+        """Every step of this epoch, counted from 0: it decides the learning rate."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.settings.rate(epoch)
         batch_size = min(self.settings.batch_size, len(self.rows))
         drawn = draw_epoch(self.sampler, "example", self.rows, batch_size, self.rows, self.batches)
         # Dropout layers draw from PyTorch's global stream, which is lent to this model meanwhile.
@@ -152,7 +154,7 @@ class OpacusTraining:
     def run_epoch(self) -> None:
         """Every step of one epoch, model after model."""
         for worker in self.workers:
-            worker.run_epoch()
+            worker.run_epoch(self.epoch)
 
     def models(self) -> ModuleEnsemble:
         """The models as they are now, copied."""

@@ -25,25 +25,27 @@ def slots(settings: TrainingSettings, flat: Tensor) -> Slots:
     return {"velocity": torch.zeros_like(flat)} if settings.momentum else {}
 
 
-def updater(settings: TrainingSettings, flat: Tensor, gradient: Tensor, memory: Slots) -> Callable[[], None]:
-    """A function that moves ``flat`` one step against ``gradient``, both (K, P), and brings ``memory`` up to date."""
-    rate = settings.learning_rate
+def updater(settings: TrainingSettings, flat: Tensor, gradient: Tensor, memory: Slots) -> Callable[[float], None]:
+    """A function of the learning rate that moves ``flat`` one step against ``gradient``, both (K, P).
+
+    It brings ``memory`` up to date.
+    """
     if settings.optimizer == "adam":
-        constants = {"lr": rate, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 0.0}
+        constants = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 0.0}
         flags = {"amsgrad": False, "maximize": False}
         count = memory["step"]
         lists = ([flat], [gradient], [memory["mean"]], [memory["square"]], [], [count])
 
-        def adam() -> None:
+        def adam(rate: float) -> None:
             count.add_(1)
-            torch._fused_adam_(*lists, **constants, **flags)
+            torch._fused_adam_(*lists, lr=rate, **constants, **flags)
 
         return adam
 
-    def plain() -> None:
+    def plain(rate: float) -> None:
         flat.add_(gradient, alpha=-rate)
 
-    def heavy_ball() -> None:
+    def heavy_ball(rate: float) -> None:
         flat.add_(memory["velocity"].mul_(settings.momentum).add_(gradient), alpha=-rate)
 
     return heavy_ball if settings.momentum else plain

@@ -17,6 +17,8 @@ class TrainingSettings:
     Attributes:
         optimizer: ``adam`` (β 0.9, 0.999; ε 1e-8) or ``sgd``.
         learning_rate: > 0.
+        final_learning_rate: > 0: from ``learning_rate`` in the first epoch the rate falls linearly, epoch by epoch, to
+            this in the last; None keeps it. It depends on no data and costs no privacy.
         momentum: of ``sgd``, in [0, 1); Adam must leave it at 0.
         l2: λ ≥ 0 of a penalty λ·Σw² (Keras' convention: its gradient is 2λw) on weights, not on biases. It does not
             depend on the data, so it is added after noising and costs no privacy.
@@ -38,6 +40,7 @@ class TrainingSettings:
     batch_size: float = 200
     evaluate_every: int = 1
     initialisation: Literal["torch", "glorot"] = "torch"
+    final_learning_rate: float | None = None
 
     def __post_init__(self) -> None:
         if self.optimizer not in OPTIMIZERS:
@@ -50,6 +53,7 @@ class TrainingSettings:
             )
         valid = {
             "learning_rate": (self.learning_rate > 0, "above 0"),
+            "final_learning_rate": (self.final_learning_rate is None or self.final_learning_rate > 0, "above 0"),
             "momentum": (0 <= self.momentum < 1, "in [0, 1)"),
             "l2": (self.l2 >= 0, "0 or more"),
             "epochs": (self.epochs >= 1, "at least 1"),
@@ -61,6 +65,16 @@ class TrainingSettings:
                 raise UserError(f"{key} is {getattr(self, key)} but must be {rule}")
         if self.momentum and self.optimizer != "sgd":
             raise UserError(f"momentum {self.momentum} is for optimizer 'sgd', not {self.optimizer!r}")
+
+    def rate(self, epoch: int) -> float:
+        """The learning rate in an epoch, counted from 0.
+
+        >>> [TrainingSettings(learning_rate=1.0, final_learning_rate=0.5, epochs=3).rate(epoch) for epoch in range(3)]
+        [1.0, 0.75, 0.5]
+        """
+        if self.final_learning_rate is None or self.epochs == 1:
+            return self.learning_rate
+        return self.learning_rate + (self.final_learning_rate - self.learning_rate) * epoch / (self.epochs - 1)
 
     def steps_per_epoch(self, n: int) -> int:
         """Steps in one pass over ``n`` records: ⌈n / batch_size⌉."""

@@ -79,7 +79,8 @@ class EnsembleTraining:
     parameters: Tensor
     subsets: Tensor
     memory: Slots
-    update: Callable[[], None]
+    update: Callable[[float], None]
+    rate: Callable[[int], float]
     penalty: Tensor | None
     generators: dict[str, list[Generator]]
     draw: Callable[[], list[list[Batch]]]
@@ -115,11 +116,12 @@ class EnsembleTraining:
 def steps(training: EnsembleTraining) -> Iterator[None]:
     """Takes every step of an epoch, of all models, and yields after each."""
     program, penalty = training.program, training.penalty
+    rate = training.rate(training.epoch)
     for batches in zip(*training.draw(), strict=True):
         fill_gradient(program, batches)
         if penalty is not None:
             program.gradient.addcmul_(training.parameters, penalty)
-        training.update()
+        training.update(rate)
         yield
 
 
@@ -175,6 +177,7 @@ def start(
         subsets.to(device),
         memory,
         updater(settings, parameters, gradient, memory),
+        settings.rate,
         flat.penalty(layers, settings.l2, settings.l2_on, parameters) if settings.l2 else None,
         generators,
         draw,

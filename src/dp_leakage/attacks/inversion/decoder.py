@@ -50,33 +50,35 @@ def score(
     Besides the layers there are two controls, for whether a defence's prediction vector is harder to invert because it
     knows less or because it is flatter: ``prediction_matched`` is the vector after the log-probabilities were scaled to
     a standard deviation of ``spread`` over the auxiliary records, so that all models speak at one temperature, and
-    ``prediction_scores`` those scaled log-probabilities themselves, centred in each record. Neither changes when a model
-    changes its temperature alone. And ``mean_image`` is the auxiliary images' mean, rebuilt from nothing.
+    ``prediction_scores`` those scaled log-probabilities themselves, centred in each record. A model that changes its
+    temperature alone changes neither. And ``mean_image`` is the auxiliary images' mean, rebuilt from nothing.
 
     Args:
         target: the R models under attack, of a built-in architecture.
         data: images (n, channels, height, width) in [0, 1], and roles.
         fitted: unused, the attack learns from the target itself.
-        settings: ``auxiliary``, the role whose records the decoders train on, and ``train_records``, the first so many
-            (None: all); ``test_records``, the first so many non-members, to score; ``epochs``, ``batch_size`` and
+        settings: ``train_records``, the first so many of ``shadow_pool``, which the decoders train on (None: all);
+            ``test_records``, the first so many non-members, to score; ``epochs``, ``batch_size`` and
             ``learning_rate`` of Adam on the mean squared error; ``width``, channels of the decoders; ``spread``;
             ``shown``, how many images are kept as pictures.
         seed: draws the decoders' starts and batches; the same in all cells.
 
     Returns:
         Frame: repeat, target (place among the scored records), restart (0), layer, mse (over all pixels of an image).
-        Pictures: ``truth`` and, of the first model, one array per layer: float32 (shown, channels, height, width).
+        Pictures: ``original`` and, of the first model, one array per layer: float32 (shown, channels, height, width).
 
     Raises:
-        UserError: the records are no images in [0, 1], or the auxiliary role is not there.
+        UserError: the records are no images in [0, 1].
     """
     known, unknown = _images(data, settings)
-    frames, pictures = [], {"truth": unknown[: settings["shown"]].numpy()}
+    frames, pictures = [], {"original": unknown[: settings["shown"]].numpy()}
     for repeat in range(target.size):
         for layer, train_on, test_on in _views(target, repeat, known, unknown, settings["spread"]):
             rebuilt = _rebuilt(train_on, known, test_on, settings, derived_seed(seed, layer))
             error = (rebuilt - unknown).double().square().flatten(1).mean(1)
-            frames.append(pd.DataFrame({"repeat": repeat, "target": range(len(error)), "layer": layer, "mse": error.numpy()}))
+            frames.append(
+                pd.DataFrame({"repeat": repeat, "target": range(len(error)), "layer": layer, "mse": error.numpy()})
+            )
             if repeat == 0:
                 pictures[layer] = rebuilt[: settings["shown"]].numpy()
     frame = pd.concat(frames, ignore_index=True).assign(restart=0)
@@ -151,10 +153,8 @@ def _activation_after(layers: Layers, place: int) -> int | None:
 
 def _images(data: Dataset, settings: dict) -> tuple[Tensor, Tensor]:
     """Auxiliary and test images."""
-    role = settings["auxiliary"]
-    if role not in data.roles:
-        raise UserError(f"attack decoder: key 'auxiliary' names the role {role!r}, which the data set does not have")
-    rows = data.roles[role][: settings["train_records"]], data.roles["target_nonmembers"][: settings["test_records"]]
+    auxiliary, others = data.roles["shadow_pool"], data.roles["target_nonmembers"]
+    rows = auxiliary[: settings["train_records"]], others[: settings["test_records"]]
     if data.x.ndim != 4 or not all(len(r) and data.x[r].min() >= 0 and data.x[r].max() <= 1 for r in rows):
         raise UserError("attack decoder: the records are no images with values in [0, 1]; leave them unprojected")
     known, unknown = (torch.from_numpy(np.ascontiguousarray(data.x[r])) for r in rows)

@@ -72,7 +72,9 @@ def pld_epsilon(rate: float, sigma: float, delta: float, steps: int, neighbours:
         with np.errstate(all="ignore"):  # infinite losses, of which the library takes care
             total = step.self_compose(steps)
             if beside:
-                total = total.compose(from_gaussian_mechanism(sqrt(0.5 / beside), value_discretization_interval=spacing))
+                total = total.compose(
+                    from_gaussian_mechanism(sqrt(0.5 / beside), value_discretization_interval=spacing)
+                )
             epsilon = total.get_epsilon_for_delta(delta - ROUNDING)
         best = min(best, epsilon)
         if abs(previous - epsilon) <= AGREEMENT * epsilon or spacing == finest:

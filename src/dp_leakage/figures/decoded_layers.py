@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from dp_leakage.figures.decoded import MEAN, layer_rows, mean_over_datasets
 from dp_leakage.figures.frames import chosen, drawn_numbers
-from dp_leakage.figures.inversion import MEAN, layer_rows, mean_over_datasets
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.style import FAINT, GREY, INK, canvas, finish, name, styled
 
@@ -50,8 +50,8 @@ def draw(
     ax.set_ylim(0, None)
     ax.grid(False, axis="x")
     notes = [
-        "Mean over unseen images; bars on points: 95 % intervals. Lower is better for the attacker. Mean image: what is "
-        "rebuilt by who sees no activation at all.",
+        "Mean over unseen images; bars on points: 95 % intervals. Lower is better for the attacker. Mean image: what "
+        "is rebuilt by who sees no activation at all.",
     ]
     return finish(figure, legend, [*notes, *own_notes(settings)], settings.get("title")), rows
 
@@ -60,7 +60,13 @@ def _points(ax: "Axes", rows: pd.DataFrame, color: str, marker: str, place: int)
     x = [position + 0.14 * (place - 1) for position in range(len(rows))]
     reach = [rows["measured"] - rows["low"], rows["high"] - rows["measured"]]
     ax.errorbar(
-        x, rows["measured"], yerr=reach, color=color, marker=marker, linestyle="none", markersize=4.5, capsize=2, zorder=3
+        x,
+        rows["measured"],
+        yerr=reach,
+        color=color,
+        marker=marker,
+        linestyle="none",
+        markersize=4.5,
+        capsize=2,
+        zorder=3,
     )
-
-

@@ -34,7 +34,7 @@ def mean_over_datasets(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     set's stand, but ``dataset`` is ``MEAN`` and ``n_members`` the fewest.
     """
     found = [_mean(part) for _, part in rows.groupby([*by], sort=False, dropna=False)]
-    return pd.DataFrame(found).reset_index(drop=True)
+    return pd.DataFrame(found).infer_objects().reset_index(drop=True)
 
 
 def _mean(part: pd.DataFrame) -> pd.Series:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from dp_leakage.figures.decoded import change_percent, layer_rows, mean_over_datasets
 from dp_leakage.figures.frames import chosen, drawn_numbers, each_budget, each_series
-from dp_leakage.figures.inversion import change_percent, layer_rows, mean_over_datasets
 from dp_leakage.figures.notes import accounting_notes
 from dp_leakage.figures.numbers import cell_label
 from dp_leakage.figures.style import name, styled
@@ -47,8 +47,11 @@ def draw(
         [name(layer), *(text for cell in columns.values() for text in _cell(cell.loc[layer], has_print))]
         for layer in settings["layers"]
     ]
-    words = "Change of the reconstruction error in percent, mean over the data sets (more is better for privacy)"
-    notes = ["± half of the 95 % interval; both errors are taken as independent, which makes it too wide."]
+    words = "Change of the reconstruction error (%)"
+    notes = [
+        "Mean over the data sets of the change against no defence; more is better for privacy.",
+        "± half of the 95 % interval; both errors are taken as independent, which makes it too wide.",
+    ]
     if has_print:
         notes.append("Print: the paper's number, from one run.")
     table = Table(words, heads, lines)
