@@ -55,15 +55,17 @@ CASES: dict[str, tuple[str, str, dict[str, Any], bool]] = {
     "inversion by defence": ("decoded_table", "images", {}, False),
     "tradeoff": ("tradeoff", "images", {}, False),
     "decoded pictures": ("decoded_pictures", "pictures", {"title": "Rebuilt"}, False),
+    "differences": ("difference_table", "directional", {"metrics": ["membership_auc/attack_r"]}, False),
+    "pictures": ("pictures", "pictures", {"title": "Rebuilt"}, False),
 }
 # What they show is computed from metrics and not one of them.
 DERIVED = ("training curve", "roc", "accountants", "compared", "training times", "tradeoff")
-DERIVED += ("inversion by layer", "inversion by defence", "decoded pictures")
+DERIVED += ("inversion by layer", "inversion by defence", "decoded pictures", "differences", "pictures")
 
 
 OF_OTHER_FRAMES = (
     "lambda_search", "training_curve", "claimed_measured", "roc", "accountants", "projection_noise", "timing_table",
-    "decoded_layers", "decoded_table", "tradeoff", "decoded_pictures",
+    "decoded_layers", "decoded_table", "tradeoff", "decoded_pictures", "difference_table", "pictures",
 )  # fmt: skip
 
 
@@ -305,7 +307,7 @@ def boxes(figure: Any) -> list[tuple[str, np.ndarray]]:
     canvas = FigureCanvasAgg(figure)
     figure.draw_without_rendering()
     renderer = canvas.get_renderer()
-    texts = [*figure.texts, *(t for t in (figure._suptitle, figure._supxlabel) if t is not None)]
+    texts = list(figure.texts)  # title and footnotes among them
     found = [("legend", legend.get_window_extent(renderer)) for legend in figure.legends]
     for ax in figure.axes:
         if ax.axison:

@@ -52,10 +52,13 @@ COMMON: Mapping[str, Any] = {"dataset": None, "model": None, "unit": None, "titl
 _NAMES = either(NOTHING, TEXT, TEXTS)
 # Setting → what it may hold, in every kind that has a setting of that name; KIND.SETTING where one kind differs.
 SETTINGS: dict[str, Kind] = {
+    "against": TEXT,
     "attack": either(NOTHING, TEXT),
     "attacks": TEXTS,
     "best": FLAG,
     "best_of": TEXTS,
+    "compare": FLAG,
+    "count": whole(1),
     "counting": choice("mean", "all_runs"),
     "dataset": _NAMES,
     "defense": _NAMES,
@@ -72,9 +75,12 @@ SETTINGS: dict[str, Kind] = {
     "neighbours": either(NOTHING, choice("add_remove", "zero_out", "replace_one")),
     "normalised": FLAG,
     "notes": either(TEXT, TEXTS),
+    "of": TEXT,
+    "pictures.attack": _NAMES,
     "roc.attack": _NAMES,
     "title": either(NOTHING, TEXT),
     "unit": _NAMES,
+    "width": number(above=0),
     "y_max": either(NOTHING, number(above=0)),
 }
 
