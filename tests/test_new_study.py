@@ -121,6 +121,7 @@ def test_data_that_will_not_do_are_refused_in_a_sentence_and_nothing_is_written(
     [
         ("My Study", "wine.csv", "is no name for a study"),
         ("taken", "wine.csv", "is there already"),
+        ("attack", "wine.csv", "is a rule of the workflow"),
         ("mine", "nowhere.csv", "does not exist"),
         ("mine", "", "does not exist"),
     ],

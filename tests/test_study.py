@@ -780,3 +780,37 @@ def test_a_figure_of_scores_asks_for_the_membership_scores_of_its_cells_and_noth
     cells = study.figure_settings("fig_roc")["cells"]
     assert {tuple(part[::2]) for _, parts in cells for part in parts} == {("yeom", "scores"), ("shokri", "scores")}
     assert all(path.parent.name == "attack" for path in study.figure_inputs("fig_roc"))
+
+
+@pytest.mark.parametrize(
+    ("studies", "sentence"),
+    [
+        ({"attack": {}}, "target 'attack' is also a rule of the workflow"),
+        ({"a": {"figures": {"b": {"kind": "pareto"}}}, "a_b": {}}, "target 'a_b' is also a target of study a"),
+        ({"a": {"figures": {"report": {"kind": "pareto"}}}}, "target 'a_report' is also a target of study a"),
+    ],
+)
+def test_two_targets_of_one_name_are_refused(tmp_path, studies, sentence):
+    files = []
+    for name, changes in studies.items():
+        files.append(tmp_path / f"{name}.yaml")
+        files[-1].write_text(yaml.safe_dump(merged(read_yaml(QUICKSTART), {"study": name, "figures": {}} | changes)))
+    with pytest.raises(UserError, match=sentence):
+        load_studies(CONFIG, files, SCHEMAS)
+
+
+def test_the_names_of_the_workflows_rules_are_known():
+    import re
+
+    from dp_leakage.study_file import RULES
+
+    text = "\n".join(path.read_text() for path in (REPO / "workflow" / "rules").glob("*.smk"))
+    assert set(RULES) == set(re.findall(r"^(?:use rule \w+ as|rule) (\w+)(?: with)?:$", text, re.MULTILINE))
+
+
+def test_every_rule_says_what_it_is():
+    import re
+
+    for path in (REPO / "workflow" / "rules").glob("*.smk"):
+        for name, after in re.findall(r"^rule (\w+):\n(.*)$", path.read_text(), re.MULTILINE):
+            assert after.startswith('    """'), name

@@ -23,6 +23,7 @@ from dp_leakage.data.raw import Raw
 from dp_leakage.data.splits import automatic_roles, split
 from dp_leakage.errors import UserError
 from dp_leakage.study import Study
+from dp_leakage.study_file import RULES
 
 LEAST_MEMBERS = 25  # with fewer, intervals are as wide as the whole range
 ROLES = {
@@ -255,6 +256,8 @@ def _split_seed(name: str, source: dict[str, Any]) -> int:
 def _check_name(name: str, file: Path) -> None:
     if not NAME.fullmatch(name):
         raise UserError(f"name: {name!r} is no name for a study; valid are small letters, digits and _, a letter first")
+    if name in RULES:
+        raise UserError(f"name: {name!r} is a rule of the workflow; choose another name")
     if file.exists():
         raise UserError(f"name: {file} is there already; choose another name, or remove it")
     for other in [*Path("workflow/studies").glob("*.yaml"), *file.parent.glob("*.yaml")]:

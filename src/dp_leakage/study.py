@@ -81,6 +81,11 @@ class Study:
         return self.spec["study"]
 
     @property
+    def targets(self) -> list[str]:
+        """Names of all its Snakemake targets: the study, its report, its figures, and its audit where it has one."""
+        return [self.target, *(f"{self.target}_{part}" for part in ["report", *self.audited, *self.spec["figures"]])]
+
+    @property
     def root(self) -> Path:
         """Folder of the study's results."""
         return RESULTS / self.name

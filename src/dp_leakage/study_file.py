@@ -12,6 +12,11 @@ from dp_leakage.study import Study
 from dp_leakage.study_checks import check_study
 
 PUBLISHED = Path("workflow/published")
+# The workflow's own rules, whose names no target may have.
+RULES = (
+    "all", "prepare_dataset", "project_pca", "train_target", "train_auxiliary", "train_auxiliary_same", "fit_attack",
+    "fit_attack_same", "attack", "reconstruct", "audit", "measure_training", "measure",
+)  # fmt: skip
 QUOTING = {
     "overrides": "'overrides={quickstart: {repeats: 5}}'",
     "only_datasets": "'only_datasets=[digits]'",
@@ -95,7 +100,21 @@ def load_studies(
             raise UserError(
                 f"config.yaml: key 'only_datasets' has {name!r}, a data set of no study; {nearest(name, datasets)}"
             )
+    _check_targets(studies, names)
     return studies
+
+
+def _check_targets(studies: Mapping[str, Study], files: Mapping[str, Path]) -> None:
+    """Refuse two targets of one name, and one that is called as a rule is."""
+    taken = dict.fromkeys(RULES, "a rule of the workflow")
+    for study in studies.values():
+        for target in study.targets:
+            if target in taken:
+                raise UserError(
+                    f"study file {files[study.target]}: its target '{target}' is also {taken[target]}; rename the "
+                    "study or the figure"
+                )
+            taken[target] = f"a target of study {study.target}"
 
 
 def typed(value: object) -> object:

@@ -45,7 +45,8 @@ def test_commands_tagged_runnable_run_at_smoke_scale(whole, page):
         shutil.copy2(REPO / name, whole.folder / name)
     environment = whole.folder / ".venv"  # what `make install` would set up
     environment.mkdir()
-    (environment / "bin").symlink_to(Path(sys.executable).parent)
+    for part in ("bin", "lib", "pyvenv.cfg"):
+        (environment / part).symlink_to(Path(sys.executable).parent.parent / part)
     (environment / ".installed").touch()
     table = load_breast_cancer(as_frame=True).frame
     renamed = {"target": "diagnosis", "mean radius": "radius", "mean texture": "texture"}
@@ -57,3 +58,9 @@ def test_commands_tagged_runnable_run_at_smoke_scale(whole, page):
             command, shell=True, cwd=whole.folder, env=variables, text=True, capture_output=True, timeout=1500
         )
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+
+
+def test_every_study_of_ours_with_results_is_on_the_results_page():
+    page = (REPO / "docs" / "results" / "README.md").read_text(encoding="utf-8")
+    for folder in (REPO / "docs" / "results").iterdir():
+        assert not folder.is_dir() or f"({folder.name}/README.md)" in page, folder.name

@@ -2,6 +2,7 @@
 
 
 rule fit_attack:
+    """What an attack learns from shadow or reference models, once for all cells that share them."""
     input:
         unpack(fit_inputs),
     output:
@@ -47,6 +48,7 @@ use rule fit_attack as fit_attack_same with:
 
 
 rule attack:
+    """One attack on the target models of one cell: scores, nothing else."""
     input:
         unpack(attack_inputs),
     output:
@@ -91,6 +93,7 @@ use rule attack as reconstruct with:
 
 
 rule audit:
+    """Models of a cell's own with canaries, and how well they are told apart."""
     input:
         data="results/{study}/{dataset}/data.npz",
     output:
@@ -116,6 +119,7 @@ rule audit:
 
 
 rule measure_training:
+    """Accuracy, what the defense costs of it, and the ε spent under every accountant."""
     input:
         training="results/{study}/{dataset}/{model}/{defense}/training.parquet",
         baseline="results/{study}/{dataset}/{model}/none/training.parquet",
@@ -146,6 +150,7 @@ rule measure_training:
 
 
 rule measure:
+    """All metrics of a cell with their intervals."""
     input:
         cell_parts,
     output:

@@ -2,6 +2,7 @@
 
 
 rule prepare_dataset:
+    """Records from their source, split into roles."""
     input:
         own_files,
     output:
@@ -28,6 +29,7 @@ rule prepare_dataset:
 
 
 rule project_pca:
+    """Features scaled or projected: the data that every model trains on."""
     input:
         "results/{study}/{dataset}/prepared.npz",
     output:

@@ -8,6 +8,7 @@ TRAIN = (
 
 
 rule train_target:
+    """The models under attack: all repeats of one cell."""
     input:
         data="results/{study}/{dataset}/data.npz",
     output:
@@ -36,6 +37,7 @@ rule train_target:
 
 
 rule train_auxiliary:
+    """The attacker's own models, trained once for all cells."""
     input:
         data="results/{study}/{dataset}/data.npz",
     output:
