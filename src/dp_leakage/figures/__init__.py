@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from dp_leakage.errors import UserError, nearest
-from dp_leakage.kinds import COUNT, FLAG, NOTHING, TEXT, TEXTS, Kind, choice, either, listed, number
+from dp_leakage.kinds import FLAG, NOTHING, TEXT, TEXTS, Kind, choice, either, listed, number, whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -58,13 +58,14 @@ SETTINGS: dict[str, Kind] = {
     "best": FLAG,
     "best_of": TEXTS,
     "compare": FLAG,
-    "count": COUNT,
+    "count": whole(1),
     "counting": choice("mean", "all_runs"),
     "dataset": _NAMES,
     "defense": _NAMES,
     "definition": choice("gap", "released"),
     "exposed_by": either(NOTHING, TEXT),
     "fpr": listed(number(above=0, below=1)),
+    "image": whole(0),
     "layer": TEXT,
     "layers": TEXTS,
     "metric": choice("accuracy_loss", "test_accuracy", "train_accuracy", "leakage"),
@@ -73,12 +74,13 @@ SETTINGS: dict[str, Kind] = {
     "model": _NAMES,
     "neighbours": either(NOTHING, choice("add_remove", "zero_out", "replace_one")),
     "normalised": FLAG,
-    "of": TEXT,
     "notes": either(TEXT, TEXTS),
+    "of": TEXT,
+    "pictures.attack": _NAMES,
     "roc.attack": _NAMES,
     "title": either(NOTHING, TEXT),
     "unit": _NAMES,
-    "width": number(above=0),  # inches
+    "width": number(above=0),
     "y_max": either(NOTHING, number(above=0)),
 }
 
@@ -214,17 +216,23 @@ FIGURES: dict[str, FigureKind] = {
         "gradients and plain PyTorch.",
         needs="timing",
     ),
-    "inversion_layers": FigureKind(
-        "dp_leakage.figures.inversion_layers",
+    "decoded_layers": FigureKind(
+        "dp_leakage.figures.decoded_layers",
         "How well a decoder network rebuilds unseen images from what each layer of the undefended model makes of them. "
         "The deeper the layer, the less is left of the image.",
         {"attack": "decoder", "layers": LAYERS},
     ),
-    "inversion_table": FigureKind(
-        "dp_leakage.figures.inversion_table",
+    "decoded_table": FigureKind(
+        "dp_leakage.figures.decoded_table",
         "How much a defence changes the error with which images are rebuilt from each layer. A defence of the training "
         "records does not promise to hide what the model is asked about.",
         {"attack": "decoder", "layers": LAYERS},
+    ),
+    "decoded_pictures": FigureKind(
+        "dp_leakage.figures.decoded_pictures",
+        "One image as a decoder rebuilds it from each layer of each model; further right less is left of it.",
+        {"attack": "decoder", "layers": LAYERS, "image": 0},
+        needs="images",
     ),
     "tradeoff": FigureKind(
         "dp_leakage.figures.tradeoff",
