@@ -813,7 +813,8 @@ def test_the_names_of_the_workflows_rules_are_known():
 
     from dp_leakage.study_file import RULES
 
-    text = "\n".join(path.read_text() for path in (REPO / "workflow" / "rules").glob("*.smk"))
+    files = [REPO / "Snakefile", *(REPO / "workflow" / "rules").glob("*.smk")]
+    text = "\n".join(path.read_text() for path in files)
     assert set(RULES) == set(re.findall(r"^(?:use rule \w+ as|rule) (\w+)(?: with)?:$", text, re.MULTILINE))
 
 
