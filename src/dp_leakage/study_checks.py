@@ -300,7 +300,8 @@ def _origin(spec: Json, cell: Cell, name: str) -> str:
         f"models.{cell.model}.training": model.get("training", {}),
         "training": spec["training"],
     }
-    return next((f"{key}.{name}" for key, place in places.items() if name in place), f"training.{name}")
+    value, own = cell.training["training"][name], f"defenses.training.{name} (of {cell.defense})"
+    return next((f"{key}.{name}" for key, place in places.items() if place.get(name) == value), own)
 
 
 def _check_audit(study: Study) -> None:
