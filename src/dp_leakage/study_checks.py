@@ -54,7 +54,8 @@ def _require(holds: bool, complaint: str) -> None:
 
 def _known(value: object, valid: Iterable[object], key: str) -> None:
     names = list(valid)
-    _require(value in names, f"key '{key}' is {value!r}; {nearest(value, names)}")
+    if value not in names:
+        raise UserError(f"key '{key}' is {value!r}; {nearest(value, names)}")
 
 
 def _check_kind(value: object, kind: Kind, key: str) -> None:
