@@ -102,6 +102,33 @@ def test_variants_stand_in_the_name_in_a_fixed_order(entry, name):
     assert f"digits/mlp/{name}" in study.cells
 
 
+def test_a_defense_may_train_in_its_own_way_at_a_rate_of_its_own():
+    own = {"optimizer": "sgd", "learning_rate": 0.2, "sampling_rate": 0.33, "epochs": 7}
+    entry = {"defense": "class", "accountant": "class_moments", "noise_multiplier": [2], "training": own}
+    cells = load({"defenses": [{"defense": "none"}, entry]})["quickstart"].cells
+    cell, base = cells["digits/mlp/class-class_moments-sigma=2"], cells["digits/mlp/none"]
+    expected = {"optimizer": "sgd", "learning_rate": 0.2, "batch_size": 66, "epochs": 7}  # 0.33 of 200 members
+    assert expected.items() <= cell.training["training"].items()
+    assert "sampling_rate" not in cell.training["training"]
+    assert (cell.columns["epochs"], base.columns["epochs"]) == (7, 60)
+    assert base.training["training"]["optimizer"] == "adam"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"batch_size": 201},
+        {"batch_size": 10, "sampling_rate": 0.1},
+        {"sampling_rate": 1.5},
+        {"l2": 0.1},
+    ],
+)
+def test_a_defense_that_cannot_train_so_is_refused(wrong):
+    entry = {"defense": "class", "accountant": "class_moments", "noise_multiplier": [2], "training": wrong}
+    with pytest.raises(UserError, match="training"):
+        load({"defenses": [{"defense": "none"}, entry]})
+
+
 def test_entries_that_train_differently_never_share_a_name():
     differences = [{}, {"clip_norm": 2}, {"delta": 1.0e-6}, {"sampler": "wor"}, {"rdp_sigma": "calibrated_classic"}]
     entries = [{"defense": "gaussian", "accountant": "rdp", "epsilon": [1]} | change for change in differences]
