@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from dp_leakage.errors import UserError, nearest
-from dp_leakage.kinds import COUNT, FLAG, NOTHING, TEXT, TEXTS, Kind, choice, either, listed, number
+from dp_leakage.kinds import COUNT, FLAG, NOTHING, TEXT, TEXTS, Kind, choice, either, listed, number, whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,9 +33,9 @@ class FigureKind:
         settings: the kind's own settings with their defaults; ``COMMON`` settings come on top. `SETTINGS` says what
             each may hold.
         needs: what the first argument of ``draw`` holds: ``metrics`` (metrics.parquet of the cells), ``training``
-            (training.parquet of the cells) or ``scores`` (score files of the membership attacks, with a column
-            ``attack``) or ``timing`` (how long epochs take), each with the cell's columns beside; or ``images``: a list of (the cell's columns, attack,
-            name → array) in place of the frame, one for each attack on each cell.
+            (training.parquet of the cells), ``scores`` (score files of the membership attacks, with a column
+            ``attack``) or ``timing`` (how long epochs take), each with the cell's columns beside; or ``images``: a list
+            of (the cell's columns, attack, name → array) in place of the frame, one for each attack on each cell.
     """
 
     module: str
@@ -65,11 +65,12 @@ SETTINGS: dict[str, Kind] = {
     "definition": choice("gap", "released"),
     "exposed_by": either(NOTHING, TEXT),
     "fpr": listed(number(above=0, below=1)),
+    "image": whole(0),
     "layer": TEXT,
     "layers": TEXTS,
     "metric": choice("accuracy_loss", "test_accuracy", "train_accuracy", "leakage"),
-    "spent_axis.metric": either(TEXT, TEXTS),
     "metrics": TEXTS,
+    "spent_axis.metric": either(TEXT, TEXTS),
     "model": _NAMES,
     "neighbours": either(NOTHING, choice("add_remove", "zero_out", "replace_one")),
     "normalised": FLAG,
@@ -181,13 +182,13 @@ FIGURES: dict[str, FigureKind] = {
     ),
     "accountants": FigureKind(
         "dp_leakage.figures.accountants",
-        "The ε of the same training as three accountants count it, epoch by epoch. The training does not change; what a "
-        "looser account claims to have spent was never spent.",
+        "The ε of the same training as three accountants count it, epoch by epoch. The training does not change; what "
+        "a looser account claims to have spent was never spent.",
     ),
     "projection_noise": FigureKind(
         "dp_leakage.figures.projection_noise",
-        "What it costs to find the principal components privately: accuracy over the noise of the private PCA, beside a "
-        "PCA without privacy and no PCA at all.",
+        "What it costs to find the principal components privately: accuracy over the noise of the private PCA, beside "
+        "a PCA without privacy and no PCA at all.",
         {"metric": "test_accuracy"},
     ),
     "compared_table": FigureKind(
@@ -214,17 +215,23 @@ FIGURES: dict[str, FigureKind] = {
         "gradients and plain PyTorch.",
         needs="timing",
     ),
-    "inversion_layers": FigureKind(
-        "dp_leakage.figures.inversion_layers",
+    "decoded_layers": FigureKind(
+        "dp_leakage.figures.decoded_layers",
         "How well a decoder network rebuilds unseen images from what each layer of the undefended model makes of them. "
         "The deeper the layer, the less is left of the image.",
         {"attack": "decoder", "layers": LAYERS},
     ),
-    "inversion_table": FigureKind(
-        "dp_leakage.figures.inversion_table",
+    "decoded_table": FigureKind(
+        "dp_leakage.figures.decoded_table",
         "How much a defence changes the error with which images are rebuilt from each layer. A defence of the training "
         "records does not promise to hide what the model is asked about.",
         {"attack": "decoder", "layers": LAYERS},
+    ),
+    "decoded_pictures": FigureKind(
+        "dp_leakage.figures.decoded_pictures",
+        "One image as a decoder rebuilds it from each layer of each model; further right less is left of it.",
+        {"attack": "decoder", "layers": LAYERS, "image": 0},
+        needs="images",
     ),
     "tradeoff": FigureKind(
         "dp_leakage.figures.tradeoff",
