@@ -56,6 +56,11 @@ def images() -> pd.DataFrame:
 
 
 @pytest.fixture(scope="session")
+def directional() -> pd.DataFrame:
+    return synthetic.directional_frame()
+
+
+@pytest.fixture(scope="session")
 def projected() -> pd.DataFrame:
     return synthetic.projected_frame()
 

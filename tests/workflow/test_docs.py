@@ -64,3 +64,9 @@ def test_every_study_of_ours_with_results_is_on_the_results_page():
     page = (REPO / "docs" / "results" / "README.md").read_text(encoding="utf-8")
     for folder in (REPO / "docs" / "results").iterdir():
         assert not folder.is_dir() or f"({folder.name}/README.md)" in page, folder.name
+
+
+def test_every_study_is_in_the_readme():
+    text = (REPO / "README.md").read_text(encoding="utf-8")
+    for path in (REPO / "workflow" / "studies").glob("*.yaml"):
+        assert f"| `{path.stem}` |" in text, path.stem

@@ -68,7 +68,7 @@ rule train_auxiliary:
 
 
 rule time_training:
-    """Seconds per epoch of every defense of a model, in turns in one process."""
+    """How long an epoch takes under every defense, beside Opacus and plain PyTorch, in turns in one process."""
     input:
         data="results/{study}/{dataset}/data.npz",
     output:
