@@ -78,7 +78,7 @@ def _resolved(schema: Any, definitions: Mapping[str, Json]) -> Any:
     schema = {key: _resolved(part, definitions) for key, part in schema.items()}
     if not isinstance(schema.get("$ref"), str):
         return schema
-    found = reduce(getitem, schema["$ref"].removeprefix("#/$defs/").split("/"), definitions)
+    found = reduce(getitem, schema["$ref"].split("/")[2:], definitions)  # "#/$defs/NAME", or further into it
     if "properties" not in found:
         return {**found, **{key: part for key, part in schema.items() if key != "$ref"}}
     return {"description": found.get("description", ""), **schema}

@@ -148,6 +148,7 @@ class Study:
             for name, alone, given in expanded(entry, spec):
                 mechanism = None if alone is None else alone | released
                 changes = _in_records(given, roles["target_members"])
+                by_noise = (mechanism or {}).get("noise_multiplier")  # where the cell is given by its noise, not by ε
                 columns = {
                     "study": self.name,
                     "dataset": dataset,
@@ -157,14 +158,15 @@ class Study:
                     "accountant": "",
                     "unit": "",
                     "block": "",
-                    "sigma": (mechanism or {}).get("noise_multiplier"),  # where a cell is given by its noise
+                    "sigma": by_noise,
                     "k_sub": (mechanism or {}).get("k_sub", 0),
                     "partition": (mechanism or {}).get("partition", ""),
                     "l2": changes.get("l2", 0.0),  # the defense's own λ
                     "learning_rate": changes.get("learning_rate", training["learning_rate"]),
                     "epsilon": None,
                     "delta": None,
-                    "rdp_sigma": (mechanism or {}).get("rdp_sigma") or "",
+                    # How σ was solved for, where it was.
+                    "rdp_sigma": (mechanism or {}).get("rdp_sigma") or "" if not by_noise else "",
                     "accounting_note": entry.get("accounting_note", ""),
                     "epochs": (training | changes)["epochs"],
                     "batch_size": (training | changes)["batch_size"],

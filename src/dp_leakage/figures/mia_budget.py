@@ -68,10 +68,12 @@ def draw(
         if not (prints := printed_accuracies(published, cell["dataset"], mechanism)).empty
     ]
 
+    prints = pd.concat(printed) if printed and across == "epsilon_spent" else None
+
     def behind(ax: "Axes", part: pd.DataFrame) -> "list[Artist]":
-        if part["metric"].iloc[0] == "mia_distance":
-            return _lines(ax, controls)
-        return _prints(ax, pd.concat(printed)) if printed and across == "epsilon_spent" else []
+        distances = part["metric"].iloc[0] == "mia_distance"
+        entries = _lines(ax if distances else None, controls)
+        return entries if prints is None else [*entries, *_prints(None if distances else ax, prints)]
 
     numbers = drawn(rows, ["epsilon_spent", "k_sub"])
     figure = draw_series(
@@ -80,7 +82,7 @@ def draw(
         x_label=ACROSS[across],
         by=["dataset", "model", "order"],
         named=[],
-        span=None,
+        span=None if prints is None else (prints["epsilon"].min(), prints["epsilon"].max()),
         sharey=False,
         behind=behind,
         notes=[_note(rows, settings, measure, across), *accounting_notes(frame, settings)],
@@ -89,27 +91,29 @@ def draw(
     return figure, numbers
 
 
-def _lines(ax: "Axes", controls: dict[str, pd.DataFrame]) -> "list[Artist]":
+def _lines(ax: "Axes | None", controls: dict[str, pd.DataFrame]) -> "list[Artist]":
+    """Legend entries of the controls, which are drawn where there is a panel for them."""
     from matplotlib.lines import Line2D
 
     found = []
     for variant, rows in controls.items():
         style = {"color": GREY, "linewidth": 1, "linestyle": DASHES[variant]}
-        ax.axhline(rows["value"].iloc[0], **style)
         found.append(Line2D([], [], label=CONTROLS[variant], **style))
-    bottom, top = ax.get_ylim()
-    highest = max((rows["value"].iloc[0] for rows in controls.values()), default=top)
-    ax.set_ylim(bottom, max(top, 1.05 * highest))
+        if ax is not None:
+            value = rows["value"].iloc[0]
+            ax.axhline(value, **style)
+            bottom, top = ax.get_ylim()
+            ax.set_ylim(bottom, max(top, 1.05 * value))
     return found
 
 
-def _prints(ax: "Axes", printed: pd.DataFrame) -> "list[Artist]":
+def _prints(ax: "Axes | None", printed: pd.DataFrame) -> "list[Artist]":
+    """The legend entry of the prints, which are drawn where there is a panel for them."""
     from matplotlib.lines import Line2D
 
     hollow = {"marker": "o", "markersize": 7.5, "markerfacecolor": "none", "linestyle": "none", "color": INK}
-    ax.plot(printed["epsilon"], printed["published"], **hollow)
-    low, high = ax.get_xlim()
-    ax.set_xlim(min(low, 0.8 * printed["epsilon"].min()), max(high, 1.25 * printed["epsilon"].max()))
+    if ax is not None:
+        ax.plot(printed["epsilon"], printed["published"], **hollow)
     return [Line2D([], [], label="printed, at the printed ε", **hollow)]
 
 

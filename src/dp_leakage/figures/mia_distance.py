@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 OFFSET = 0.16  # between the series of one class, in classes
 MOST_TICKS = 20
+ROOM = 1.35  # of the axis upward beyond the largest distance: intervals of two repeats reach much farther
 
 
 @styled
@@ -68,7 +69,7 @@ def draw(
         words = [f"{cell_words(*_of(rows, d))}: {100 * accuracy[d]:.1f} %" for d in cells[1:]]
         ax.set_title("\n".join(words), loc="left")
         ax.set_xlabel("class")
-        ax.set_ylim(0, None)
+        ax.set_ylim(0, ROOM * rows["value"].max())
     axes[0][0].set_ylabel(f"MIA distance ({MEASURES[measure]})\n→ more robust")
     handles = [sample(style, linestyle="none", label=_words(series)) for series, style in looks.items()]
     if black is not None:
@@ -78,7 +79,8 @@ def draw(
     base = accuracy[levels[0][0]]
     notes = [
         f"{ATTACKS.get(settings['attack'], settings['attack'])} attack; distance to the nearest training image of the "
-        f"class. No defence: accuracy {100 * base:.1f} %. Bars: 95 % intervals over repeats (none with one repeat).",
+        f"class. No defence: accuracy {100 * base:.1f} %. Bars: 95 % intervals over repeats (none "
+        "with one repeat), cut at the axis.",
         *accounting_notes(frame, settings),
     ]
     shown = [rows, black] if black is not None else [rows]

@@ -132,6 +132,8 @@ NAMES = {
     "rdp": "RDP",
     "pld": "PLD",
     "gdp": "GDP",
+    "vmf_pure": "VMF pure",
+    "vmf_rdp": "VMF RDP",
     "add_remove": "add/remove",
     "replace_one": "replace-one",
     "zero_out": "zero-out",
