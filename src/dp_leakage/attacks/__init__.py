@@ -95,7 +95,6 @@ POPULATION = ("reference_pool",)
 SETTINGS: dict[str, Kind] = {
     "a": either(choice("auto"), number(least=0, most=1)),
     "alpha": number(above=0, below=1),
-    "auxiliary": choice("shadow_pool", "reference_pool", "target_members"),
     "batch_size": COUNT,
     "box": choice("tanh", "none"),
     "candidates": choice("quartiles", "distinct_quartiles"),
