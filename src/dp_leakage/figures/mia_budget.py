@@ -82,13 +82,19 @@ def draw(
         x_label=ACROSS[across],
         by=["dataset", "model", "order"],
         named=[],
-        span=None if prints is None else (prints["epsilon"].min(), prints["epsilon"].max()),
+        span=_decades([*rows.loc[is_private(rows), across], *([] if prints is None else prints["epsilon"])]),
         sharey=False,
         behind=behind,
         notes=[_note(rows, settings, measure, across), *accounting_notes(frame, settings)],
         title=settings.get("title"),
     )
     return figure, numbers
+
+
+def _decades(values: list[float]) -> tuple[float, float]:
+    """The whole decades that hold these values, so that the axis ends on a tick."""
+    shown = [value for value in values if np.isfinite(value) and value > 0]
+    return 10.0 ** np.floor(np.log10(min(shown))), 10.0 ** np.ceil(np.log10(max(shown)))
 
 
 def _lines(ax: "Axes | None", controls: dict[str, pd.DataFrame]) -> "list[Artist]":
