@@ -54,7 +54,8 @@ def _require(holds: bool, complaint: str) -> None:
 
 def _known(value: object, valid: Iterable[object], key: str) -> None:
     names = list(valid)
-    _require(value in names, f"key '{key}' is {value!r}; {nearest(value, names)}")
+    if value not in names:
+        raise UserError(f"key '{key}' is {value!r}; {nearest(value, names)}")
 
 
 def _check_kind(value: object, kind: Kind, key: str) -> None:
@@ -212,7 +213,9 @@ def _check_attacks(study: Study) -> None:
             _check_kind(value, _kind_of(entry, ATTACK_SETTINGS, key), f"attacks.{name}.{key}")
         if entry.needs:
             _require(entry.needs in spec, f"key '{entry.needs}' is missing; attack {name} needs {entry.needs} models")
-        for dataset, role in product(spec["datasets"], entry.roles):
+        resolved = entry.settings | settings
+        roles = (*entry.roles, *([resolved["auxiliary"]] if "auxiliary" in resolved else []))
+        for dataset, role in product(spec["datasets"], roles):
             if name not in study.attacks_on(dataset):
                 continue
             complaint = f"key 'datasets.{dataset}.roles' lacks the role '{role}'; attack {name} needs its records"
@@ -298,7 +301,8 @@ def _origin(spec: Json, cell: Cell, name: str) -> str:
         f"models.{cell.model}.training": model.get("training", {}),
         "training": spec["training"],
     }
-    return next((f"{key}.{name}" for key, place in places.items() if name in place), f"training.{name}")
+    value, own = cell.training["training"][name], f"defenses.training.{name} (of {cell.defense})"
+    return next((f"{key}.{name}" for key, place in places.items() if place.get(name) == value), own)
 
 
 def _check_audit(study: Study) -> None:

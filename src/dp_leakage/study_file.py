@@ -14,8 +14,8 @@ from dp_leakage.study_checks import check_study
 PUBLISHED = Path("workflow/published")
 # The workflow's own rules, whose names no target may have.
 RULES = (
-    "all", "prepare_dataset", "project_pca", "train_target", "train_auxiliary", "train_auxiliary_same", "fit_attack",
-    "fit_attack_same", "attack", "reconstruct", "audit", "measure_training", "measure",
+    "all", "prepare_dataset", "project_pca", "train_target", "train_auxiliary", "train_auxiliary_same", "time_training",
+    "fit_attack", "fit_attack_same", "attack", "reconstruct", "audit", "measure_training", "measure",
 )  # fmt: skip
 QUOTING = {
     "overrides": "'overrides={quickstart: {repeats: 5}}'",

@@ -68,6 +68,7 @@ rule train_auxiliary:
 
 
 rule time_training:
+    """How long an epoch takes under every defense, beside Opacus and plain PyTorch, in turns in one process."""
     input:
         data="results/{study}/{dataset}/data.npz",
     output:

@@ -62,7 +62,7 @@ def draw(
     delta = ", ".join(f"{value:g}" for value in sorted(set(rows["delta"])))
     notes = [f"The same noise and batches in each panel; δ = {delta}; add/remove neighbours."]
     if frame["projection_noise"].notna().any():
-        notes.append("Each curve begins with what the private PCA spent.")
+        notes.append("Where a private PCA came first, the curve begins with what it spent.")
     legend = [sample(style) for style in COUNTED.values()]
     return finish(figure, legend, [*notes, *own_notes(settings)], settings.get("title")), rows
 

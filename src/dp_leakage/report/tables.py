@@ -42,8 +42,9 @@ def claimed_and_spent(metrics: pd.DataFrame) -> list[HtmlTable]:
     cells = private.drop_duplicates(CELL).merge(spent(frame), how="left", on=CELL)
     cells = cells.merge(_hypothetical(private), how="left", on=CELL)
     cells = in_order(cells.merge(_proved(frame), how="left", on=CELL))
-    audited = bool(cells["proved"].notna().any())
-    tables = [(heading, _spent_rows(part, audited)) for heading, part in panels(cells)]
+    columns = {"if batches were Poisson": "if_poisson", "an audit proves at least": "proved"}
+    shown = {head: column for head, column in columns.items() if cells[column].notna().any()}
+    tables = [(heading, _spent_rows(part, list(shown.values()))) for heading, part in panels(cells)]
     if len({str(rows) for _, rows in tables}) == 1:
         tables = [("", tables[0][1])]
     heads = [
@@ -53,8 +54,7 @@ def claimed_and_spent(metrics: pd.DataFrame) -> list[HtmlTable]:
         "spent ε",
         "by accountant",
         "neighbours",
-        "if batches were Poisson",
-        *(["an audit proves at least"] if audited else []),
+        *shown,
     ]
     return [HtmlTable(heading, heads, rows) for heading, rows in tables]
 
@@ -72,7 +72,7 @@ def _proved(frame: pd.DataFrame) -> pd.DataFrame:
     return bounds.groupby(CELL)["value"].max().rename("proved").reset_index()
 
 
-def _spent_rows(part: pd.DataFrame, audited: bool) -> list[list[str]]:
+def _spent_rows(part: pd.DataFrame, more: list[str]) -> list[list[str]]:
     return [
         [
             look(series).label,
@@ -81,8 +81,7 @@ def _spent_rows(part: pd.DataFrame, audited: bool) -> list[list[str]]:
             number(row.epsilon_spent),
             name(row.spent_accountant) if isinstance(row.spent_accountant, str) else "–",
             name(row.spent_neighbours) if isinstance(row.spent_neighbours, str) else "–",
-            number(row.if_poisson) if np.isfinite(row.if_poisson) else "",
-            *([number(row.proved)] if audited else []),
+            *(number(value) if np.isfinite(value) else "" for value in (getattr(row, column) for column in more)),
         ]
         for series, rows in each_series(part)
         for row in rows.itertuples()

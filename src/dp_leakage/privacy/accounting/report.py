@@ -78,7 +78,8 @@ def epsilon_report(
     if mechanism.noise == "vmf":
         rows = list(_directional(mechanism, run, tuple(blocks or ())))
     elif mechanism.noise == "gaussian":
-        rows = list(_gaussian(mechanism, run | {"projection_noise": projection_noise}))
+        run |= {"projection_noise": projection_noise}
+        rows = list(_gaussian(mechanism, run))
     else:
         rows = list(_own(mechanism, run))
     if accountant is not None and accountant not in {row.accountant for row in rows}:
