@@ -193,6 +193,8 @@ def _rebuilt(train_on: Tensor, known: Tensor, test_on: Tensor, settings: dict, s
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = decoder(tuple(train_on.shape[1:]), tuple(known.shape[1:]), settings["width"])
+        with torch.no_grad():  # begin at the images' mean colour: the first hundreds of steps would only find it
+            network[-2].bias.copy_(known.mean((0, 2, 3)).clamp(0.01, 0.99).logit())
         optimizer = torch.optim.Adam(network.parameters(), lr=settings["learning_rate"])
         for _ in range(settings["epochs"]):
             for rows in torch.randperm(len(known)).split(settings["batch_size"]):
