@@ -18,6 +18,19 @@ include: "workflow/rules/attack.smk"
 include: "workflow/rules/figure.smk"
 
 
+# Here, since an included file cannot say what a bare `snakemake` runs (9.27).
+rule all:
+    """The study `quickstart`: what a bare `snakemake` runs."""
+    default_target: True
+    input:
+        lambda wildcards: [
+            path
+            for study in STUDIES.values()
+            if study.target == "quickstart"
+            for path in everything_of(study)
+        ],
+
+
 onstart:
     # Snakemake's default, at most 100 starts a second, sets a timer at each of them that wakes the scheduler every second
     # for the rest of the run: after 200 jobs a fifth of a core (measured, 9.27.1). No limit sets none.

@@ -18,6 +18,11 @@ def test_a_second_attempt_asks_for_twice_as_much():
     assert attack_minutes(58_000, 5, attempt=2) == 2 * attack_minutes(58_000, 5)
 
 
+def test_images_that_are_rebuilt_take_time_by_their_steps():
+    assert attack_minutes(0, 1, settings={"images": 100, "steps": 6000, "weights": ["initial"]}) == 5 + 100
+    assert attack_minutes(600, 1, settings={"steps": 3}) == attack_minutes(600, 1)
+
+
 def test_memory_grows_with_records_and_models():
     assert memory_mb(0, 0) == 2000
     assert memory_mb(58_000, 5) == 2000 + 2320 + 100

@@ -102,6 +102,33 @@ def test_variants_stand_in_the_name_in_a_fixed_order(entry, name):
     assert f"digits/mlp/{name}" in study.cells
 
 
+def test_a_defense_may_train_in_its_own_way_at_a_rate_of_its_own():
+    own = {"optimizer": "sgd", "learning_rate": 0.2, "sampling_rate": 0.33, "epochs": 7}
+    entry = {"defense": "class", "accountant": "class_moments", "noise_multiplier": [2], "training": own}
+    cells = load({"defenses": [{"defense": "none"}, entry]})["quickstart"].cells
+    cell, base = cells["digits/mlp/class-class_moments-sigma=2"], cells["digits/mlp/none"]
+    expected = {"optimizer": "sgd", "learning_rate": 0.2, "batch_size": 66, "epochs": 7}  # 0.33 of 200 members
+    assert expected.items() <= cell.training["training"].items()
+    assert "sampling_rate" not in cell.training["training"]
+    assert (cell.columns["epochs"], base.columns["epochs"]) == (7, 60)
+    assert base.training["training"]["optimizer"] == "adam"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"batch_size": 201},
+        {"batch_size": 10, "sampling_rate": 0.1},
+        {"sampling_rate": 1.5},
+        {"l2": 0.1},
+    ],
+)
+def test_a_defense_that_cannot_train_so_is_refused(wrong):
+    entry = {"defense": "class", "accountant": "class_moments", "noise_multiplier": [2], "training": wrong}
+    with pytest.raises(UserError, match="training"):
+        load({"defenses": [{"defense": "none"}, entry]})
+
+
 def test_entries_that_train_differently_never_share_a_name():
     differences = [{}, {"clip_norm": 2}, {"delta": 1.0e-6}, {"sampler": "wor"}, {"rdp_sigma": "calibrated_classic"}]
     entries = [{"defense": "gaussian", "accountant": "rdp", "epsilon": [1]} | change for change in differences]
@@ -205,36 +232,6 @@ def test_shadow_models_are_shared_unless_the_study_says_same(quickstart):
     assert own.auxiliary_settings("digits", "mlp", "shadow", "gaussian-rdp-eps=1")["mechanism"]["epsilon"] == 1.0
 
 
-def test_a_learning_rate_of_a_defense_trains_its_cells_and_no_other():
-    entries = [{"defense": "none"}, {"defense": "none", "learning_rate": [0.5, 0.1]}]
-    study = load({"defenses": entries})["quickstart"]
-    rates = {cell.defense: cell.training["training"]["learning_rate"] for cell in study.cells.values()}
-    assert rates == {"none": 0.01, "none-learning_rate=0.5": 0.5, "none-learning_rate=0.1": 0.1}
-    assert all(cell.columns["learning_rate"] == rates[cell.defense] for cell in study.cells.values())
-
-
-def test_a_data_set_may_name_its_attacks_and_change_its_auxiliary_models():
-    other = {"source": "digits", "roles": {"target_members": 200, "target_nonmembers": 200, "reference_pool": 300}}
-    changes = {
-        "datasets": {
-            "digits": {"attacks": ["yeom", "shokri"], "shadow": {"size": 100}},
-            "other": other | {"attacks": ["attack_r", "yeom"]},
-        },
-        "attacks": {"attack_r": {}},
-        "reference": {"count": 3, "size": 200},
-        "figures": {"fig_leakage_attribute": None},
-    }
-    study = load(changes)["quickstart"]
-    assert study.cells["digits/mlp/none"].parts == ["training", "yeom", "shokri"]
-    assert study.cells["other/mlp/none"].parts == ["training", "yeom", "attack_r"]
-    assert study.auxiliary_settings("digits", "mlp", "shadow")["subset"]["size"] == 100
-    assert study.auxiliary_settings("other", "mlp", "reference")["subset"]["size"] == 200
-    with pytest.raises(UserError, match=r"'datasets\.other\.roles' lacks the role 'shadow_pool'; attack shokri"):
-        load(merged(changes, {"datasets": {"other": {"attacks": ["shokri"]}}}))
-    with pytest.raises(UserError, match=r"key 'datasets\.digits\.attacks' is 'jeom'"):
-        load(merged(changes, {"datasets": {"digits": {"attacks": ["jeom"]}}}))
-
-
 def _defenses(**entry):
     return {"defenses": [{"defense": "none"}, {"defense": "gaussian", **entry}]}
 
@@ -268,6 +265,36 @@ def test_a_study_with_times_times_all_defenses_of_a_model_in_one_job():
         f"results/quickstart/digits/{model}/timed.parquet" for model in ("mlp", "softmax_regression")
     }
     assert len(files) == len(study.cells)
+
+
+def test_a_learning_rate_of_a_defense_trains_its_cells_and_no_other():
+    entries = [{"defense": "none"}, {"defense": "none", "learning_rate": [0.5, 0.1]}]
+    study = load({"defenses": entries})["quickstart"]
+    rates = {cell.defense: cell.training["training"]["learning_rate"] for cell in study.cells.values()}
+    assert rates == {"none": 0.01, "none-learning_rate=0.5": 0.5, "none-learning_rate=0.1": 0.1}
+    assert all(cell.columns["learning_rate"] == rates[cell.defense] for cell in study.cells.values())
+
+
+def test_a_data_set_may_name_its_attacks_and_change_its_auxiliary_models():
+    other = {"source": "digits", "roles": {"target_members": 200, "target_nonmembers": 200, "reference_pool": 300}}
+    changes = {
+        "datasets": {
+            "digits": {"attacks": ["yeom", "shokri"], "shadow": {"size": 100}},
+            "other": other | {"attacks": ["attack_r", "yeom"]},
+        },
+        "attacks": {"attack_r": {}},
+        "reference": {"count": 3, "size": 200},
+        "figures": {"fig_leakage_attribute": None},
+    }
+    study = load(changes)["quickstart"]
+    assert study.cells["digits/mlp/none"].parts == ["training", "yeom", "shokri"]
+    assert study.cells["other/mlp/none"].parts == ["training", "yeom", "attack_r"]
+    assert study.auxiliary_settings("digits", "mlp", "shadow")["subset"]["size"] == 100
+    assert study.auxiliary_settings("other", "mlp", "reference")["subset"]["size"] == 200
+    with pytest.raises(UserError, match=r"'datasets\.other\.roles' lacks the role 'shadow_pool'; attack shokri"):
+        load(merged(changes, {"datasets": {"other": {"attacks": ["shokri"]}}}))
+    with pytest.raises(UserError, match=r"key 'datasets\.digits\.attacks' is 'jeom'"):
+        load(merged(changes, {"datasets": {"digits": {"attacks": ["jeom"]}}}))
 
 
 AUDITED = {"audit": {"models": 8, "canaries": {"natural": 10, "mislabelled": 10}}}
@@ -813,7 +840,8 @@ def test_the_names_of_the_workflows_rules_are_known():
 
     from dp_leakage.study_file import RULES
 
-    text = "\n".join(path.read_text() for path in (REPO / "workflow" / "rules").glob("*.smk"))
+    files = [REPO / "Snakefile", *(REPO / "workflow" / "rules").glob("*.smk")]
+    text = "\n".join(path.read_text() for path in files)
     assert set(RULES) == set(re.findall(r"^(?:use rule \w+ as|rule) (\w+)(?: with)?:$", text, re.MULTILINE))
 
 

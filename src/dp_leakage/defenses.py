@@ -12,7 +12,7 @@ from dp_leakage.privacy.mechanism import GROUPS
 NON_PRIVATE = ("none", "l2", "dropout", "l2_dropout", "normalise")
 _ANY = {"defense", "datasets", "models", "learning_rate", "repeats", "attacks"}
 _PRIVATE = _ANY | {
-    "accountant", "sampler", "bound", "clip_norm", "epsilon", "delta", "rdp_sigma", "l2", "accounting_note",
+    "accountant", "sampler", "bound", "clip_norm", "epsilon", "delta", "rdp_sigma", "l2", "accounting_note", "training",
 }  # fmt: skip
 # Defense → the keys that an entry of it may have; every other key would be dropped without a word.
 KEYS: dict[str, set[str]] = {
@@ -110,7 +110,7 @@ def _budgeted(entry: Json, spec: Json, variant: list[str]) -> Iterator[tuple[str
             name = f"{entry['defense']}-lambda={spell(l2)}" if isinstance(given, list) else entry["defense"]
             yield "-".join([name, *variant]), None, {} if l2 is None else {"l2": float(l2)}
         return
-    changes = {"l2": float(entry["l2"])} if "l2" in entry else {}
+    changes = entry.get("training", {}) | ({"l2": float(entry["l2"])} if "l2" in entry else {})
     by_sigma = "noise_multiplier" in entry
     budgets = entry["noise_multiplier"] if by_sigma else entry.get("epsilon") or spec["epsilon"]
     for accountant, budget in product(accountants(entry), budgets):

@@ -2,6 +2,8 @@
 
 import sys
 from collections.abc import Iterator, Mapping
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +78,7 @@ def _resolved(schema: Any, definitions: Mapping[str, Json]) -> Any:
     schema = {key: _resolved(part, definitions) for key, part in schema.items()}
     if not isinstance(schema.get("$ref"), str):
         return schema
-    found = definitions[schema["$ref"].rsplit("/", 1)[1]]
+    found = reduce(getitem, schema["$ref"].split("/")[2:], definitions)  # "#/$defs/NAME", or further into it
     if "properties" not in found:
         return {**found, **{key: part for key, part in schema.items() if key != "$ref"}}
     return {"description": found.get("description", ""), **schema}

@@ -23,9 +23,14 @@ def training_minutes(settings: Json, attempt: int = 1) -> int:
     return attempt * (START + ceil(passes * SECONDS[settings["engine"]] / 60))
 
 
-def attack_minutes(records: int, models: int, attempt: int = 1) -> int:
-    """Minutes that an attack may take on so many records and models, 10 ms for each pair of them."""
-    return attempt * (START + ceil(records * models * 0.01 / 60))
+def attack_minutes(records: int, models: int, attempt: int = 1, settings: Json | None = None) -> int:
+    """Minutes that an attack may take on so many records and models, 10 ms for each pair of them.
+
+    An attack that rebuilds ``images`` in ``steps``, as its ``settings`` say, gets 10 ms for each of these too.
+    """
+    given = settings or {}
+    rebuilt = given.get("images", 0) * given.get("steps", 0) * len(given.get("weights", [0]))
+    return attempt * (START + ceil((records + rebuilt) * models * 0.01 / 60))
 
 
 def memory_mb(records: int, models: int, attempt: int = 1) -> int:

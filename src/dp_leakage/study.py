@@ -145,8 +145,10 @@ class Study:
         for entry in spec["defenses"]:
             if dataset not in entry.get("datasets", [dataset]) or model not in entry.get("models", [model]):
                 continue
-            for name, alone, changes in expanded(entry, spec):
+            for name, alone, given in expanded(entry, spec):
                 mechanism = None if alone is None else alone | released
+                changes = _in_records(given, roles["target_members"])
+                by_noise = (mechanism or {}).get("noise_multiplier")  # where the cell is given by its noise, not by ε
                 columns = {
                     "study": self.name,
                     "dataset": dataset,
@@ -156,14 +158,18 @@ class Study:
                     "accountant": "",
                     "unit": "",
                     "block": "",
+                    "sigma": by_noise,
+                    "k_sub": (mechanism or {}).get("k_sub", 0),
+                    "partition": (mechanism or {}).get("partition", ""),
                     "l2": changes.get("l2", 0.0),  # the defense's own λ
                     "learning_rate": changes.get("learning_rate", training["learning_rate"]),
                     "epsilon": None,
                     "delta": None,
-                    "rdp_sigma": (mechanism or {}).get("rdp_sigma") or "",
+                    # How σ was solved for, where it was.
+                    "rdp_sigma": (mechanism or {}).get("rdp_sigma") or "" if not by_noise else "",
                     "accounting_note": entry.get("accounting_note", ""),
-                    "epochs": training["epochs"],
-                    "batch_size": training["batch_size"],
+                    "epochs": (training | changes)["epochs"],
+                    "batch_size": (training | changes)["batch_size"],
                     "projection": projection.get("method", "none"),
                     "projection_noise": projection.get("noise"),
                     "n_members": roles["target_members"],
@@ -302,6 +308,7 @@ class Study:
             "roles": spec["roles"],
             "stratified": spec.get("stratified", False),
             "official_split": spec.get("official_split", False),
+            "augment": spec.get("augment"),
             "seed": derived_seed(self.spec["seed"], dataset, "split"),
             "code": _code("prepare", f"dp_leakage.data.sources.{SOURCES[source['source']].module}"),
         }
@@ -555,6 +562,14 @@ def released_noise(projection: Json) -> float | None:
 def pictures(part: str) -> bool:
     """Does this part of a cell come with pictures?"""
     return part in ATTACKS and ATTACKS[part].family in PICTURING
+
+
+def _in_records(changes: Json, n_members: int) -> Json:
+    """Changes to training with the rate at which a unit is in a batch as a number of records, to the nearest one."""
+    if "sampling_rate" not in changes:
+        return changes
+    kept = {key: value for key, value in changes.items() if key != "sampling_rate"}
+    return kept | {"batch_size": max(1, round(changes["sampling_rate"] * n_members))}
 
 
 @cache

@@ -54,7 +54,8 @@ def _require(holds: bool, complaint: str) -> None:
 
 def _known(value: object, valid: Iterable[object], key: str) -> None:
     names = list(valid)
-    _require(value in names, f"key '{key}' is {value!r}; {nearest(value, names)}")
+    if value not in names:
+        raise UserError(f"key '{key}' is {value!r}; {nearest(value, names)}")
 
 
 def _check_kind(value: object, kind: Kind, key: str) -> None:
@@ -300,7 +301,8 @@ def _origin(spec: Json, cell: Cell, name: str) -> str:
         f"models.{cell.model}.training": model.get("training", {}),
         "training": spec["training"],
     }
-    return next((f"{key}.{name}" for key, place in places.items() if name in place), f"training.{name}")
+    value, own = cell.training["training"][name], f"defenses.training.{name} (of {cell.defense})"
+    return next((f"{key}.{name}" for key, place in places.items() if place.get(name) == value), own)
 
 
 def _check_audit(study: Study) -> None:

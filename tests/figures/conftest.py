@@ -41,8 +41,23 @@ def lambdas() -> pd.DataFrame:
 
 
 @pytest.fixture(scope="session")
+def inversions() -> pd.DataFrame:
+    return synthetic.inversion_frame()
+
+
+@pytest.fixture(scope="session")
+def inverted() -> list:
+    return synthetic.inversion_images()
+
+
+@pytest.fixture(scope="session")
 def images() -> pd.DataFrame:
     return synthetic.image_frame()
+
+
+@pytest.fixture(scope="session")
+def directional() -> pd.DataFrame:
+    return synthetic.directional_frame()
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,8 @@ from math import log, sqrt
 import numpy as np
 import pandas as pd
 
+from dp_leakage.metrics import measure_inversion
+
 DELTA = 1e-5
 PAPER_GRID = (0.01, 0.05, 0.1, 0.5, 1, 5, 10, 50, 100, 500, 1000)
 QUICK_GRID = (0.1, 1, 10, 50, 100, 1000)
@@ -250,6 +252,80 @@ def paper_frame() -> pd.DataFrame:
     return study_frame("jayaraman2019", "cifar100", PAPER_GRID, 5, 10_000)
 
 
+def _inversion_cells() -> Iterator[dict]:
+    """The undefended cell, and private ones by their noise."""
+    cell = {"study": "zhang2020", "dataset": "mnist", "model": "cnn", "block": "", "epsilon": float("nan")}
+    cell |= {"epochs": 10, "n_members": 60_000, "n_nonmembers": 10_000, "k_sub": 0, "partition": "", "delta": 1e-3}
+    plain = {"mechanism": "none", "accountant": "", "unit": "", "noise_multiplier": float("nan")}
+    yield {**cell, **plain, "defense": "none"}
+    for noise in (0.65, 1.0, 1.8):
+        own = {"mechanism": "gaussian", "accountant": "rdp", "unit": "example", "block": "whole"}
+        yield {**cell, **own, "noise_multiplier": noise, "defense": f"gaussian-rdp-sigma={noise:g}"}
+    for noise in (1.6, 3.0, 3.65):
+        own = {
+            "mechanism": "subclass",
+            "accountant": "class_moments",
+            "unit": "subclass",
+            "block": "whole",
+            "k_sub": 50,
+        }
+        defense = f"subclass-k_sub=50-class_moments-sigma={noise:g}"
+        yield {**cell, **own, "noise_multiplier": noise, "defense": defense, "accounting_note": "of a fixed partition"}
+
+
+def inversion_frame() -> pd.DataFrame:
+    """Like zhang2020 on MNIST: seven cells, three repeats, two attacks, and the controls on the undefended one."""
+    rng = np.random.default_rng(4)
+    parts = []
+    for cell in _inversion_cells():
+        noise = 0.0 if np.isnan(cell["noise_multiplier"]) else cell["noise_multiplier"]
+        values = [("test_accuracy", "", 0.98 - 0.03 * noise)]
+        if noise:
+            for name, neighbours in (("rdp", "add_remove"),) if cell["accountant"] == "rdp" else (
+                ("class_moments", "replace_one"),
+                ("class_moments", "add_remove"),
+                ("theorem1", "replace_one"),
+            ):  # fmt: skip
+                setting = f"accountant={name};neighbours={neighbours};valid={str(name != 'theorem1').lower()}"
+                values.append(("epsilon_spent", setting, (10 if neighbours == "replace_one" else 4) / noise))
+            values.append(("noise_multiplier", "", noise))
+        rows = [
+            {"metric": metric, "repeat": "all", "value": value, "low": value - 0.01, "high": value + 0.01, "setting": s}
+            for metric, s, value in values
+        ]
+        index = pd.MultiIndex.from_product([range(3), range(10)], names=["repeat", "target"]).to_frame(index=False)
+        attacks = {"inversion_l1": 6 + noise, "inversion_original": 7.5 + noise, "inversion_tuned_euclidean": 5.5}
+        for attack, distance in attacks.items():
+            found = {"distance": distance + rng.random(30), "ssim": 0.2 * rng.random(30), "confidence": rng.random(30)}
+            rows += measure_inversion(index.assign(restart=0, **found), attack)
+        if cell["mechanism"] == "none":
+            for number, variant in enumerate(("black", "grey", "mean", "class_mean")):
+                found = {"distance": 6.0 + number + rng.random(30), "ssim": 0.1 * rng.random(30), "confidence": 0.1}
+                rows += measure_inversion(index.assign(restart=0, variant=variant, **found), "inversion_controls")
+        parts.append(pd.DataFrame(rows).assign(**cell))
+    return pd.concat(parts, ignore_index=True)
+
+
+def inversion_images() -> list[tuple[dict, str, dict[str, np.ndarray]]]:
+    """What attacks on those cells wrote beside their scores, and the controls with subclasses."""
+    rng = np.random.default_rng(5)
+    shown = []
+    for cell in _inversion_cells():
+        made = {
+            "reconstruction": rng.random((3, 10, 1, 28, 28)),
+            "original": rng.random((3, 10, 1, 28, 28)),
+            "target": np.tile(np.arange(10), (3, 1)),
+            "distance": 6 + rng.random((3, 10)),
+            "ssim": rng.random((3, 10)),
+            "confidence": rng.random((3, 10)),
+        }
+        shown.append((cell, "inversion_l1", {name: array.astype(np.float32) for name, array in made.items()}))
+        if cell["mechanism"] == "none":
+            subclasses = rng.random((10, 2, 9, 1, 28, 28)).astype(np.float32)
+            shown.append((cell, "inversion_controls", {"subclasses": subclasses}))
+    return shown
+
+
 LAYERS = ("conv1", "maxpool1", "conv2", "maxpool2", "conv3", "maxpool3", "dense", "prediction")
 # mechanism: (accountant, ε, how much worse inputs are rebuilt, AUC less ½, accuracy)
 DEFENDED = (
@@ -344,3 +420,39 @@ def picture_list() -> list[tuple[dict, str, dict[str, np.ndarray]]]:
         }
         shown.append((columns, "decoder", {"original": original, **rebuilt}))
     return shown
+
+
+DIRECTIONAL = {"none": ("", "", ""), "gaussian": ("rdp", "example", "whole"), "vmf": ("per_step", "example", "row")}
+
+
+def directional_cell(mechanism, epsilon=None, learning_rate=0.001, n_members=4500, dataset="cifar10_r"):
+    accountant, unit, block = DIRECTIONAL[mechanism]
+    rate = "" if learning_rate == 0.001 else f"-lr={learning_rate:g}"
+    return {
+        "study": "directional2023",
+        "dataset": dataset,
+        "model": "lenet",
+        "defense": f"{mechanism}{rate}-{epsilon}" if accountant else f"none{rate}",
+        "mechanism": mechanism,
+        "accountant": accountant,
+        "unit": unit,
+        "block": block,
+        "epsilon": np.nan if epsilon is None else float(epsilon),
+        "delta": 1e-5 if accountant else np.nan,
+        "noise_multiplier": np.nan,
+        "learning_rate": learning_rate,
+        "epochs": 100,
+        "n_members": n_members,
+        "n_nonmembers": 900,
+    }
+
+
+def directional_row(columns, value, metric="membership_auc", setting="attack=attack_r", reach=0.01):
+    ends = {"value": value, "low": value - reach, "high": value + reach}
+    return {**columns, "metric": metric, "setting": setting, "repeat": "all", **ends}
+
+
+def directional_frame():
+    """AUC of LeNet at two budgets under both mechanisms: printed are 0.511 and 0.517, 0.508 and 0.508."""
+    values = {("none", None): 0.78, ("gaussian", 1): 0.52, ("gaussian", 50): 0.55, ("vmf", 1): 0.51, ("vmf", 50): 0.50}
+    return pd.DataFrame([directional_row(directional_cell(*key), value) for key, value in values.items()])

@@ -23,6 +23,9 @@ def test_the_papers_networks_have_their_layers():
     ]
     assert sum(isinstance(layer, Conv2d) for layer in build("cnn", (3, 32, 32), 10)) == 3
     assert sum(isinstance(layer, Conv2d | Linear) for layer in build("cnn_small", (1, 28, 28), 10)) == 4
+    strided = build("cnn_strided", (1, 28, 28), 10)
+    assert [layer for layer in strided if isinstance(layer, Conv2d)] == [Conv2d(1, 16, 8, 2, 3), Conv2d(16, 32, 4, 2)]
+    assert [layer for layer in strided if isinstance(layer, Linear)] == [Linear(32 * 6 * 6, 32), Linear(32, 10)]
 
 
 def test_settings_reach_the_layers():
@@ -46,6 +49,7 @@ def test_without_dropout_no_dropout_layer_remains(name):
         (("mlp", (8,), 3), {"dropout": 1.0}, r"\[0, 1\)"),
         (("lenet", (50,), 3), {}, "needs images"),
         (("cnn", (1, 4, 4), 3), {}, "too small"),
+        (("cnn_strided", (1, 8, 8), 3), {}, "at least 12×12"),
     ],
 )
 def test_what_cannot_be_built_is_refused_in_a_sentence(arguments, settings, message):

@@ -104,6 +104,8 @@ def test_dropout_scales_what_it_keeps_and_draws_from_each_models_own_stream():
         ("lenet", (3, 32, 32)),
         ("cnn", (3, 32, 32)),
         ("cnn_small", (1, 28, 28)),
+        ("cnn_strided", (1, 28, 28)),
+        ("cnn_strided", (3, 13, 15)),
     ],
 )
 def test_parameters_are_named_and_shaped_as_those_of_the_exported_module(name, shape):

@@ -224,6 +224,38 @@ def test_class_moments_pair_exceeds_the_two_mixtures_that_replacing_a_class_yiel
     assert np.all(pair <= renyi.replaced_gaussian(rate, sigma / 2, orders) * (1 + 1e-6))
 
 
+@pytest.mark.parametrize("rate", [0.01, 0.2, 0.33])
+@pytest.mark.parametrize("sigma", [0.8, 1.2, 1.6, 3.0, 3.65, 8.0])
+def test_class_moments_are_those_of_the_papers_mixture(rate, sigma):
+    # zhang2020, lemma 3: α(κ) = ln max(E_{μ0}[(μ0/μ)^κ], E_μ[(μ/μ0)^κ]) with μ = (1−q) N(0,σ²) + q N(2,σ²).
+    kappa = np.array([0.5, 1, 2, 4, 8, 16, 32])
+    z = np.arange(-14 - 3 / sigma, 14 + 80 / sigma, 0.01 * min(1, sigma)) * sigma
+
+    def log_normal(centre):
+        return -0.5 * ((z - centre) / sigma) ** 2 - log(sigma * sqrt(2 * np.pi))
+
+    mu_0 = log_normal(0)
+    mu = np.logaddexp(log(1 - rate) + mu_0, log(rate) + log_normal(2))
+    first = np.array([_log_integral(mu_0 + k * (mu_0 - mu), z) for k in kappa])
+    second = np.array([_log_integral(mu + k * (mu - mu_0), z) for k in kappa])
+    ours = kappa * renyi.poisson_gaussian(rate, sigma / 2, kappa + 1)
+    np.testing.assert_allclose(ours, np.maximum(first, second), rtol=1e-3)
+    # What an accountant makes of them is the tail bound of lemma 2, tightened: never above it.
+    steps, delta = 100, 1e-3
+    spent = epsilon_spent(
+        "class_moments",
+        noise_multiplier=sigma,
+        delta=delta,
+        epochs=steps,
+        batch_size=round(1000 * rate),
+        dataset_size=1000,
+        neighbours="replace_one",
+    )
+    steps *= steps_per_epoch(round(1000 * rate), 1000)
+    tail = np.min((steps * np.maximum(first, second) + log(1 / delta)) / kappa)
+    assert spent <= tail * (1 + 1e-3)
+
+
 def _log_integral(log_integrand, z):
     top = log_integrand.max()
     return top + np.log(np.exp(log_integrand - top).sum() * (z[1] - z[0]))

@@ -1,5 +1,6 @@
 """What the documentation says can be done is done: its commands run, its links and pictures are there."""
 
+import ast
 import os
 import re
 import shutil
@@ -64,3 +65,38 @@ def test_every_study_of_ours_with_results_is_on_the_results_page():
     page = (REPO / "docs" / "results" / "README.md").read_text(encoding="utf-8")
     for folder in (REPO / "docs" / "results").iterdir():
         assert not folder.is_dir() or f"({folder.name}/README.md)" in page, folder.name
+
+
+def test_every_study_is_in_the_readme():
+    text = (REPO / "README.md").read_text(encoding="utf-8")
+    for path in (REPO / "workflow" / "studies").glob("*.yaml"):
+        assert f"| `{path.stem}` |" in text, path.stem
+
+
+def said_in_the_source() -> str:
+    """Every text of the package, with a gap where a value is put in."""
+    texts = []
+    for path in (REPO / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.JoinedStr):
+                texts.append(
+                    "".join(str(part.value) if isinstance(part, ast.Constant) else "\0" for part in node.values)
+                )
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                texts.append(node.value)
+    return "\n".join(texts)
+
+
+def test_the_messages_that_are_explained_are_messages_of_the_source():
+    source = said_in_the_source() + (REPO / "src/dp_leakage/report/template.html").read_text(encoding="utf-8")
+    page = (REPO / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+    messages = [
+        m
+        for line in page.splitlines()
+        if line.startswith("| `")
+        for m in re.findall(r"`([^`]+)`", line.split(" | ")[0])
+    ]
+    pieces = [piece.strip(" ;:(") for m in messages for piece in re.split(r"…|'[^']*'|[\d.,]*\d\S*|\b[xk]\b", m)]
+    checked = [piece for piece in pieces if len(piece) >= 15 and "Directory cannot be locked" not in piece]
+    assert len(checked) > 25
+    assert [piece for piece in checked if piece not in source] == []

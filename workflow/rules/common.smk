@@ -133,8 +133,10 @@ def training_time(wildcards, attempt):
 
 def attack_time(wildcards, attempt):
     study = STUDIES[wildcards.study]
+    attack = wildcards.attack
+    settings = ATTACKS[attack].settings | study.spec["attacks"][attack]
     return attack_minutes(
-        records_of(study, wildcards), models_of(study, wildcards), attempt
+        records_of(study, wildcards), models_of(study, wildcards), attempt, settings
     )
 
 

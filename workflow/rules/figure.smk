@@ -1,17 +1,4 @@
-"""One target per figure, one report and one target per study; a bare `snakemake` runs the quickstart."""
-
-
-rule all:
-    """The study `quickstart`: what a bare `snakemake` runs."""
-    default_target: True
-    input:
-        lambda wildcards: [
-            path
-            for study in STUDIES.values()
-            if study.target == "quickstart"
-            for path in everything_of(study)
-        ],
-
+"""One target per figure, one report and one target per study."""
 
 for _study in STUDIES.values():
     for _figure in _study.spec["figures"]:

@@ -10,11 +10,11 @@ for all cells that share the models. ``settings`` are the entry's defaults with 
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from dp_leakage.kinds import COUNT, FLAG, NOTHING, Kind, choice, either, listed, number, whole
+from dp_leakage.kinds import COUNT, FLAG, NOTHING, TEXT, Kind, choice, either, listed, number, whole
 
-Family = Literal["membership", "attribute", "inversion", "reconstruction", "utility"]
+Family = Literal["membership", "attribute", "model_inversion", "inversion", "reconstruction", "utility"]
 FAMILIES: tuple[str, ...] = get_args(Family)
-PICTURING = ("inversion", "reconstruction")  # families whose scores come with pictures
+PICTURING = ("model_inversion", "inversion", "reconstruction")  # families whose scores come with pictures
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,7 @@ class Attack:
 
 
 MEMBERSHIP = "dp_leakage.attacks.membership"
+MIA = "dp_leakage.attacks.inversion.model_inversion"
 SHOKRI = {
     "per_class": True, "hidden": [64, 64], "initialisation": "torch", "learning_rate": 0.01, "epochs": 100,
     "batch_size": 100,
@@ -45,6 +46,39 @@ SHOKRI = {
 LIRA = {"online": False, "variance": "fixed", "queries": 1, "alpha": 0.25}
 RMIA = {"online": False, "a": "auto", "gamma": 1.0, "queries": 1, "alpha": 0.25}
 TREES = {"rounds": 100, "leaves": 15, "learning_rate": 0.1, "alpha": 0.25}
+# Model inversion: what is minimised over an image, and how (see the module).
+INVERSION = {
+    "loss": "probability",
+    "box": "tanh",
+    "gradient": "image",
+    "penalties": [[["none", 0.0]]],
+    "optimizer": "adam",
+    "learning_rate": 0.1,
+    "steps": 5000,
+    "start": 0.0,
+    "start_deviation": 0.0,
+    "noise": 0.0,
+    "shift": 0,
+    "restarts": 1,
+    "told": "none",
+}
+TUNED = INVERSION | {
+    "loss": "cross_entropy",
+    "penalties": [
+        [["l1", 0.005], ["btv", 0.0002]],
+        [["l1", 0.01], ["btv", 0.001]],
+        [["l1", 0.05]],
+        [["btv", 0.001]],
+        [["btv", 0.01]],
+    ],
+    "learning_rate": 0.05,
+    "steps": 500,
+    "start": -1.0,
+    "start_deviation": 0.3,
+    "noise": 0.5,
+    "shift": 1,
+    "restarts": 3,
+}
 SHOKRI_TREES = {"only_correct": True, "rounds": 100, "leaves": 31, "learning_rate": 0.1}
 RECONSTRUCTION = "dp_leakage.attacks.reconstruction"
 # ``weights``: whose gradient is seen, of a model at its start or of the trained target; each is measured apart.
@@ -62,27 +96,39 @@ SETTINGS: dict[str, Kind] = {
     "a": either(choice("auto"), number(least=0, most=1)),
     "alpha": number(above=0, below=1),
     "batch_size": COUNT,
+    "box": choice("tanh", "none"),
     "candidates": choice("quartiles", "distinct_quartiles"),
     "epochs": COUNT,
     "features": COUNT,
     "gamma": number(above=0),
+    "gradient": choice("image", "variable"),
     "hidden": listed(COUNT),
     "images": COUNT,
     "initialisation": choice("torch", "glorot"),
+    "k_sub": whole(0),
     "learning_rate": number(above=0),
     "leaves": whole(2),
+    "loss": choice("probability", "cross_entropy"),
     "memory": COUNT,
+    "noise": number(least=0),
     "online": FLAG,
     "only_correct": FLAG,
+    "optimizer": choice("adam", "sgd"),
+    "penalties": listed(listed(listed(either(TEXT, number(least=0)), 2))),
     "per_class": FLAG,
     "probability_floor": number(least=0, below=1),
     "queries": whole(1, 18),
+    "restarts": COUNT,
     "rounds": COUNT,
+    "shift": whole(0),
     "shown": COUNT,
     "spread": number(above=0),
+    "start": number(),
+    "start_deviation": number(least=0),
     "step_size": number(above=0),
     "steps": COUNT,
     "test_records": COUNT,
+    "told": choice("none", "euclidean", "ssim"),
     "total_variation": number(least=0),
     "train_records": either(NOTHING, COUNT),
     "variance": choice("fixed", "per_record"),
@@ -104,6 +150,21 @@ ATTACKS = {
     "yeom_attribute": Attack(
         "dp_leakage.attacks.attribute", "attribute", None, {"features": 5, "candidates": "quartiles"}
     ),
+    # As Fredrikson et al. (2015) have it; zhang2020's algorithm without a penalty; and its two enhanced attacks with
+    # the printed settings, the ℓ1 norm as a mean over pixels or, as its formula says, a sum.
+    "inversion_original": Attack(MIA, "model_inversion", None, INVERSION | {"box": "none", "optimizer": "sgd"}),
+    "inversion_unpenalised": Attack(MIA, "model_inversion", None, INVERSION),
+    "inversion_l1": Attack(MIA, "model_inversion", None, INVERSION | {"penalties": [[["l1_mean", 0.05]]]}),
+    "inversion_l1_sum": Attack(MIA, "model_inversion", None, INVERSION | {"penalties": [[["l1", 0.05]]]}),
+    "inversion_btv": Attack(
+        MIA, "model_inversion", None, INVERSION | {"penalties": [[["btv", 0.001]]], "learning_rate": 0.05, "steps": 100}
+    ),
+    # Stronger: restarts, a loss that does not vanish, pictures that must stand noise and shifts, and the penalty that
+    # does best by a distance of the paper.
+    "inversion_tuned_euclidean": Attack(MIA, "model_inversion", None, TUNED | {"told": "euclidean"}),
+    "inversion_tuned_ssim": Attack(MIA, "model_inversion", None, TUNED | {"told": "ssim"}),
+    # No attack: how far from the training images are pictures that nobody needs a model for.
+    "inversion_controls": Attack("dp_leakage.attacks.inversion.controls", "model_inversion", None, {"k_sub": 0}),
     "ranks": Attack("dp_leakage.attacks.ranks", "utility"),
     "dlg": Attack(f"{RECONSTRUCTION}.dlg", "reconstruction", None, DLG),
     "iga": Attack(f"{RECONSTRUCTION}.iga", "reconstruction", None, IGA),

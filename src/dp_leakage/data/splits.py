@@ -84,6 +84,14 @@ def balanced(y: np.ndarray, min_per_class: int = 1, per_class: int | None = None
     return np.sort(np.concatenate(kept)).astype(np.int64)
 
 
+def shares(counts: np.ndarray, size: int) -> np.ndarray:
+    """``size`` dealt out in proportion to ``counts``, int64 (n,), in whole numbers; ties go to the first."""
+    exact = counts * size / counts.sum()
+    wanted = np.floor(exact).astype(np.int64)
+    wanted[np.argsort(wanted - exact, kind="stable")[: size - wanted.sum()]] += 1
+    return wanted
+
+
 def duplicates(x: np.ndarray, roles: Mapping[str, np.ndarray]) -> dict[tuple[str, str], int]:
     """For each pair of roles, how many records of the first have the features of a record of the second.
 
@@ -104,12 +112,7 @@ def _row_hash(record: np.ndarray) -> bytes:
 def _stratum(candidates: np.ndarray, y: np.ndarray, size: int) -> np.ndarray:
     """The first ``candidates`` of each class, in their order, as many as its share of ``size``."""
     counts = np.bincount(y[candidates])
-    exact = counts * size / len(candidates)
-    wanted = np.floor(exact).astype(np.int64)
-    short = size - wanted.sum()
-    # Ties go to the lower class; a class never gets more than it has, since exact <= counts and only
-    # fractions round up.
-    wanted[np.argsort(wanted - exact, kind="stable")[:short]] += 1
+    wanted = shares(counts, size)  # never more than a class has, since only fractions round up
     by_class = np.argsort(y[candidates], kind="stable")
     starts = np.cumsum(counts) - counts
     rank = np.empty(len(candidates), np.int64)

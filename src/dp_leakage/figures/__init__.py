@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from dp_leakage.errors import UserError, nearest
-from dp_leakage.kinds import COUNT, FLAG, NOTHING, TEXT, TEXTS, Kind, choice, either, listed, number, whole
+from dp_leakage.kinds import COUNT, FLAG, NOTHING, SEED, TEXT, TEXTS, Kind, choice, either, like, listed, number, whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,13 +52,15 @@ COMMON: Mapping[str, Any] = {"dataset": None, "model": None, "unit": None, "titl
 _NAMES = either(NOTHING, TEXT, TEXTS)
 # Setting → what it may hold, in every kind that has a setting of that name; KIND.SETTING where one kind differs.
 SETTINGS: dict[str, Kind] = {
+    "across": choice("epsilon_spent", "k_sub"),
     "against": TEXT,
     "attack": either(NOTHING, TEXT),
     "attacks": TEXTS,
     "best": FLAG,
     "best_of": TEXTS,
+    "classes": either(COUNT, listed(SEED)),
     "compare": FLAG,
-    "count": COUNT,
+    "count": whole(1),
     "counting": choice("mean", "all_runs"),
     "dataset": _NAMES,
     "defense": _NAMES,
@@ -68,18 +70,22 @@ SETTINGS: dict[str, Kind] = {
     "image": whole(0),
     "layer": TEXT,
     "layers": TEXTS,
+    "measure": choice("euclidean", "1-ssim"),
     "metric": choice("accuracy_loss", "test_accuracy", "train_accuracy", "leakage"),
     "metrics": TEXTS,
     "spent_axis.metric": either(TEXT, TEXTS),
     "model": _NAMES,
     "neighbours": either(NOTHING, choice("add_remove", "zero_out", "replace_one")),
     "normalised": FLAG,
-    "of": TEXT,
     "notes": either(TEXT, TEXTS),
+    "of": TEXT,
+    "pictures.attack": _NAMES,
     "roc.attack": _NAMES,
+    "stretch": FLAG,
     "title": either(NOTHING, TEXT),
     "unit": _NAMES,
-    "width": number(above=0),  # inches
+    "wanted": like({}),
+    "width": number(above=0),
     "y_max": either(NOTHING, number(above=0)),
 }
 
@@ -179,6 +185,50 @@ FIGURES: dict[str, FigureKind] = {
         "spent so far.",
         {"defense": None, "best": False},
         needs="training",
+    ),
+    "inverted": FigureKind(
+        "dp_leakage.figures.inverted",
+        "What model inversion makes of each class. In the first row the training images that come nearest to the "
+        "pictures below them. A picture that shows nothing may still be near to a thin digit: hold the numbers against "
+        "those of a black image.",
+        {"classes": 10, "attack": None, "measure": "euclidean", "width": 0.55, "stretch": False},
+        needs="images",
+    ),
+    "subclasses": FigureKind(
+        "dp_leakage.figures.subclasses",
+        "What the subclasses are that subclass-level privacy protects as a whole: records of a class that look alike.",
+        {"classes": [4, 9]},
+        needs="images",
+    ),
+    "mia_distance": FigureKind(
+        "dp_leakage.figures.mia_distance",
+        "How near inverted images come to the training images of each class, under defences with the same accuracy. "
+        "Higher is more robust, but only down to what pictures reach that show nothing: the grey lines are a black "
+        "image.",
+        {"attack": "inversion_l1", "measure": "euclidean"},
+    ),
+    "mia_budget": FigureKind(
+        "dp_leakage.figures.mia_budget",
+        "What accuracy, and how far from the training images the inverted ones stay. A measure of protection should "
+        "rise as ε falls; grey lines are pictures that need no model.",
+        {"attack": "inversion_l1", "measure": "euclidean", "across": "epsilon_spent"},
+    ),
+    "mia_table": FigureKind(
+        "dp_leakage.figures.mia_table",
+        "How near each attack on the undefended model comes to the training images of each class, beside pictures that "
+        "need no model.",
+        {"attacks": ["inversion_original", "inversion_l1"], "measure": "euclidean", "classes": 10},
+    ),
+    "mia_cells": FigureKind(
+        "dp_leakage.figures.mia_cells",
+        "Every defence in numbers: what it costs, what it proves, how far the attacks get, and whether they found at "
+        "least something that the model takes for the class.",
+        {"attacks": ["inversion_l1"], "measure": "euclidean"},
+    ),
+    "calibrate_accuracy": FigureKind(
+        "dp_leakage.figures.calibrate_accuracy",
+        "How much noise each kind of privacy bears at the same accuracy: the σ to compare models at.",
+        {"wanted": {}},
     ),
     "accountants": FigureKind(
         "dp_leakage.figures.accountants",

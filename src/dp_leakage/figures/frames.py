@@ -26,6 +26,7 @@ WORDS = {
     "accuracy_loss": "accuracy loss (fraction of\nthe non-private accuracy)",
     "test_accuracy": "test accuracy (fraction right)",
     "train_accuracy": "training accuracy (fraction right)",
+    "mia_distance": "MIA distance to the class's\nnearest training image",
     "membership_auc": "area under the attack's ROC\n(0.5 is guessing)",
     "membership_advantage": "attack advantage\n(true − false positive rate)",
     "attribute_advantage": "attack advantage\n(difference of rates)",

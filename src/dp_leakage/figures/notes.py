@@ -18,6 +18,7 @@ MEANING = {
     "rdp": STEPS,
     "pld": STEPS,
     "gdp": "shuffled batches; ε is exact for whole epochs, without credit for sampling",
+    "class_moments": "moments of N(0, σ²) against the mixture with N(2, σ²), composed over all steps",
     "per_step": "ε is what the paper prints for one step; the whole training spends more",
     "theorem1": "ε is that of the printed theorem, also where its conditions fail",
 }

@@ -1,12 +1,14 @@
 """What scores and histories say: pure functions of arrays, every value with a 95 % interval."""
 
 from dp_leakage.intervals import Estimate
+from dp_leakage.metrics.inversion import measure_inversion
 from dp_leakage.metrics.measure import measure_attribute, measure_membership, measure_ranks, measure_training
 from dp_leakage.metrics.reconstruction import measure_reconstruction
 
 __all__ = [
     "Estimate",
     "measure_attribute",
+    "measure_inversion",
     "measure_membership",
     "measure_ranks",
     "measure_reconstruction",

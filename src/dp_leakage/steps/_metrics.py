@@ -6,7 +6,13 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.files import read_table
-from dp_leakage.metrics import measure_attribute, measure_membership, measure_ranks, measure_reconstruction
+from dp_leakage.metrics import (
+    measure_attribute,
+    measure_inversion,
+    measure_membership,
+    measure_ranks,
+    measure_reconstruction,
+)
 from dp_leakage.metrics.audit import measure_audit
 from dp_leakage.steps import Json
 
@@ -14,6 +20,7 @@ NOISE = ("noise_multiplier", "kappa")
 MEASURES = {
     "membership": measure_membership,
     "attribute": measure_attribute,
+    "model_inversion": measure_inversion,
     "inversion": measure_reconstruction,
     "reconstruction": measure_reconstruction,
     "utility": measure_ranks,

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from dp_leakage.data import load
+from dp_leakage.data.augment import augmented_split
 from dp_leakage.data.profile import profile
 from dp_leakage.data.raw import Raw
 from dp_leakage.data.splits import split
@@ -20,7 +21,11 @@ def main(settings: Json, prepared: Path, data_dir: Path) -> None:
     if settings["content"] and content_of(own := Path(settings["source"]["path"]).expanduser()) != settings["content"]:
         raise UserError(f"{own} has changed since this run began; run the same command again")
     given = official_rows(raw, settings["source"]["source"]) if settings["official_split"] else None
-    roles = split(raw.y, settings["roles"], seed=settings["seed"], stratified=settings["stratified"], given=given)
+    how = {"seed": settings["seed"], "stratified": settings["stratified"]}
+    if settings["augment"] is None:
+        roles = split(raw.y, settings["roles"], given=given, **how)
+    else:
+        raw, roles = augmented_split(raw, settings["roles"], settings["augment"], **how)
     remarks = profile(raw, roles)
     for remark in remarks:
         log.info("%s", remark)

@@ -14,7 +14,7 @@ from torch.nn.utils.rnn import pad_sequence
 from dp_leakage.models.functional import Parameters
 from dp_leakage.models.layers import Layers
 from dp_leakage.privacy.clipping import bound_scales
-from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.privacy.mechanism import GROUPS, Mechanism
 from dp_leakage.training.directional import add_directed, add_directed_examples
 from dp_leakage.training.record import Record, backpropagate
 from dp_leakage.training.samplers import Batch
@@ -65,6 +65,9 @@ def fill_gradient(program: Program, batches: list[Batch]) -> None:
         of_lane = [batches[model] for model in lane.models]
         if bounds_examples(mechanism):
             _add_examples(program, lane, [rows for (rows,) in of_lane])
+        elif _single_records(mechanism, of_lane[0]):
+            # The mean of one record is the record: what every example as a unit computes, in the same way to the bit.
+            _add_examples(program, lane, [torch.cat(of_lane[0])])
         else:
             _add_groups(program, lane, *of_lane)
 
@@ -72,6 +75,10 @@ def fill_gradient(program: Program, batches: list[Batch]) -> None:
 def bounds_examples(mechanism: Mechanism | None) -> bool:
     """Whether every example is a unit; else whole batches or groups are (VMF around the sum: the batch)."""
     return mechanism is None or (mechanism.unit == "example" and mechanism.block != "sum")
+
+
+def _single_records(mechanism: Mechanism, batch: Batch) -> bool:
+    return mechanism.unit in GROUPS and len(batch) > 0 and all(len(unit) == 1 for unit in batch)
 
 
 def _draw_noise(program: Program) -> None:

@@ -32,7 +32,8 @@ def draw_epoch(
     rate = min(1.0, batch_size / count)
     size = max(1, round(batch_size))
     if sampler == "class_poisson":
-        return [_whole_groups(rows, groups, rate, generator) for _ in range(steps)]
+        drawn = poisson_batches(int(groups.max()) + 1, rate, steps, generator)
+        return [_whole_groups(rows, groups, chosen) for chosen in drawn]
     if sampler == "shuffle" and unit in ("example", "batch"):
         return [[batch] for batch in rows[torch.randperm(count, generator=generator)].split(size)]
     if sampler == "shuffle":
@@ -68,11 +69,9 @@ def poisson_batches(n: int, rate: float, steps: int, generator: Generator) -> li
     return list((hit % n).split(sizes.tolist()))
 
 
-def _whole_groups(rows: Tensor, groups: Tensor, rate: float, generator: Generator) -> Batch:
-    """Each group with probability ``rate``, with all of its records."""
-    count = int(groups.max()) + 1
-    chosen = torch.rand(count, generator=generator, dtype=torch.float64) < rate
-    return [rows[own] for own in split_by_group(chosen[groups].nonzero()[:, 0], groups)]
+def _whole_groups(rows: Tensor, groups: Tensor, chosen: Tensor) -> Batch:
+    """The chosen groups, each with all of its records."""
+    return [rows[own] for own in split_by_group(torch.isin(groups, chosen).nonzero()[:, 0], groups)]
 
 
 def split_by_group(positions: Tensor, groups: Tensor) -> list[Tensor]:

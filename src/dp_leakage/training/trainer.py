@@ -189,5 +189,6 @@ def _divisor(mechanism: Mechanism | None, batch_size: float, records: int, group
         return float(batch_size)  # plain training divides by the batch itself
     if mechanism.unit not in ("class", "subclass"):
         return 1.0
-    rate = batch_size / records if mechanism.sampler == "class_poisson" else 1.0
-    return (int(groups.max()) + 1) * rate
+    count = int(groups.max()) + 1
+    # In this order one record per group gives batch_size itself.
+    return count * batch_size / records if mechanism.sampler == "class_poisson" else float(count)

@@ -72,5 +72,7 @@ def test_records_that_are_no_images_and_wrong_settings_are_refused(models, pictu
         victims(pictures, 9, "iga")
     with pytest.raises(UserError, match="rebuilds images"):
         victims(pictures._replace(x=pictures.x - 0.5), 4, "iga")
+    with pytest.raises(UserError, match="engine: ensemble"):
+        seen(object(), pictures)
     with pytest.raises(UserError, match="key 'weights' holds 'fresh'"):
         seen(models("mlp"), pictures, {"weights": ["fresh"]})

@@ -64,13 +64,16 @@ def released(target: Ensemble, x: Tensor, y: Tensor, settings: dict, seed: int, 
     Args:
         target: the R models under attack, with the mechanism that they were trained with.
         x: (n, …) records; y: (n,) classes.
-        settings: ``weights``, a list: ``initial``, a model that has not begun to train; ``trained``, the target.
+        settings: ``weights``, a list: ``initial``, a model as PyTorch begins it, before any step; ``trained``, the
+            target.
         seed: of the initial models, the noise and the attacker's draws, which all cells so have in common.
         attack: its name, for complaints.
 
     Raises:
-        UserError: a key 'weights' that is not valid.
+        UserError: a key 'weights' that is not valid, or a user's own model.
     """
+    if not isinstance(target, Ensemble):
+        raise UserError(f"attack {attack} knows the built-in architectures; valid is a model with 'engine: ensemble'")
     for weights in settings["weights"]:
         if weights not in WEIGHTS:
             raise UserError(f"attack {attack}: key 'weights' holds {weights!r}; {nearest(weights, WEIGHTS)}")

@@ -1,66 +1,31 @@
 """Pictures, differences between mechanisms, and tables of cells that a learning rate tells apart."""
 
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from skimage.metrics import structural_similarity
+from synthetic import directional_cell as cell
+from synthetic import directional_row as measured
 
 from dp_leakage.errors import UserError
 from dp_leakage.figures import draw
 from dp_leakage.figures.frames import CELL, NUMBERS
 
-SERIES = {"none": ("", "", ""), "gaussian": ("rdp", "example", "whole"), "vmf": ("per_step", "example", "row")}
-
-
-def cell(mechanism, epsilon=None, learning_rate=0.001, n_members=4500, dataset="cifar10_r"):
-    accountant, unit, block = SERIES[mechanism]
-    rate = "" if learning_rate == 0.001 else f"-lr={learning_rate:g}"
-    return {
-        "study": "directional2023",
-        "dataset": dataset,
-        "model": "lenet",
-        "defense": f"{mechanism}{rate}-{epsilon}" if accountant else f"none{rate}",
-        "mechanism": mechanism,
-        "accountant": accountant,
-        "unit": unit,
-        "block": block,
-        "epsilon": np.nan if epsilon is None else float(epsilon),
-        "delta": 1e-5 if accountant else np.nan,
-        "noise_multiplier": np.nan,
-        "learning_rate": learning_rate,
-        "epochs": 100,
-        "n_members": n_members,
-        "n_nonmembers": 900,
-    }
-
-
-def measured(columns, value, metric="membership_auc", setting="attack=attack_r", reach=0.01):
-    ends = {"value": value, "low": value - reach, "high": value + reach}
-    return {**columns, "metric": metric, "setting": setting, "repeat": "all", **ends}
-
 
 @pytest.fixture
 def prints():
-    from pathlib import Path
-
     return pd.read_csv(Path(__file__).parents[2] / "workflow/published/directional2023.csv")
-
-
-@pytest.fixture
-def frame():
-    """AUC of LeNet at two budgets under both mechanisms: printed are 0.511 and 0.517, 0.508 and 0.508."""
-    values = {("none", None): 0.78, ("gaussian", 1): 0.52, ("gaussian", 50): 0.55, ("vmf", 1): 0.51, ("vmf", 50): 0.50}
-    return pd.DataFrame([measured(cell(*key), value) for key, value in values.items()])
 
 
 def words(figure):
     return " ".join(text.get_text().replace("\n", " ") for text in [*figure.axes[0].texts, *figure.texts])
 
 
-def test_differences_are_of_the_same_budget_and_stand_beside_the_print(frame, prints):
-    figure, rows = draw("difference_table", frame, {"metrics": ["membership_auc/attack_r"]}, prints)
+def test_differences_are_of_the_same_budget_and_stand_beside_the_print(directional, prints):
+    figure, rows = draw("difference_table", directional, {"metrics": ["membership_auc/attack_r"]}, prints)
     assert rows["epsilon"].tolist() == [1, 50]
     np.testing.assert_allclose(rows["measured"], [-0.01, -0.05])
     np.testing.assert_allclose(rows["high"] - rows["measured"], np.sqrt(2) * 0.01)
@@ -68,22 +33,24 @@ def test_differences_are_of_the_same_budget_and_stand_beside_the_print(frame, pr
     assert rows["inside"].tolist() == [True, False]
     assert "VMF less Gaussian" in words(figure)
     with pytest.raises(UserError, match="no budget in common"):
-        draw("difference_table", frame[frame["mechanism"] != "vmf"], {"metrics": ["membership_auc/attack_r"]})
+        draw(
+            "difference_table", directional[directional["mechanism"] != "vmf"], {"metrics": ["membership_auc/attack_r"]}
+        )
 
 
-def test_a_table_beside_print_has_the_number_of_the_cell_with_as_many_records(frame, prints):
-    _, rows = draw("compared_table", frame, {"metrics": ["membership_auc/attack_r"]}, prints)
+def test_a_table_beside_print_has_the_number_of_the_cell_with_as_many_records(directional, prints):
+    _, rows = draw("compared_table", directional, {"metrics": ["membership_auc/attack_r"]}, prints)
     printed = rows.set_index(["mechanism", "epsilon"])["published"]
     assert printed["vmf", 50.0] == pytest.approx(0.508)
     assert printed["gaussian", 1.0] == pytest.approx(0.511)
-    small = frame.assign(n_members=1000)
+    small = directional.assign(n_members=1000)
     _, rows = draw("compared_table", small, {"metrics": ["membership_auc/attack_r"]}, prints)
     assert rows["inside"].isna().all()
 
 
-def test_learning_rates_get_rows_of_their_own_and_controls_no_print(frame, prints):
+def test_learning_rates_get_rows_of_their_own_and_controls_no_print(directional, prints):
     rates = [measured(cell("gaussian", 1, rate), 0.6) for rate in (0.003, 0.01)]
-    both = pd.concat([frame, pd.DataFrame(rates)], ignore_index=True)
+    both = pd.concat([directional, pd.DataFrame(rates)], ignore_index=True)
     asked = {"metrics": ["membership_auc/attack_r"], "compare": False}
     figure, rows = draw("compared_table", both, asked, prints)
     assert sorted(rows.loc[rows["mechanism"] == "gaussian", "learning_rate"]) == [0.001, 0.001, 0.003, 0.01]
@@ -101,7 +68,7 @@ def test_numbers_of_one_attack_are_chosen_by_their_setting():
     assert "median SSIM, IGA" in words(figure)
 
 
-def test_several_metrics_over_the_spent_budget_get_a_panel_each(frame):
+def test_several_metrics_over_the_spent_budget_get_a_panel_each(directional):
     spent = "accountant=rdp;neighbours=replace_one;valid=true"
     keep = [
         measured(cell(*key), value, metric, setting)

@@ -1,0 +1,232 @@
+"""Model inversion: for every class an image that the model takes for it (Fredrikson et al. 2015; zhang2020).
+
+The image x minimises a loss of the model's answer plus λ·R(x). All classes of all models, with all restarts, are
+one batch for each penalty.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from dp_leakage.attacks.inversion.regularisers import REGULARISERS
+from dp_leakage.attacks.inversion.scores import Found, Frames, classes_of, judged
+from dp_leakage.data.dataset import Dataset
+from dp_leakage.errors import UserError, nearest
+from dp_leakage.models.ensemble import Models
+from dp_leakage.models.input_gradients import logits_and_pull_back
+
+LOSSES = ("probability", "cross_entropy")
+BOXES = ("tanh", "none")
+GRADIENTS = ("image", "variable")
+OPTIMIZERS = ("adam", "sgd")
+TOLD = ("none", "euclidean", "ssim")
+BETA1, BETA2, TAU = 0.9, 0.999, 1e-8  # zhang2020, section III
+
+
+def score(
+    target: Models, data: Dataset, fitted: dict[str, np.ndarray] | None, settings: dict, seed: int
+) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
+    """Inverts every class of every model.
+
+    Args:
+        target: the K models under attack.
+        data: images or rows of numbers in [0, 1]; only their classes and shape are the attacker's, the rest judges.
+        fitted: unused, the attack learns nothing.
+        settings:
+            loss: ``probability`` 1 − p_y (zhang2020, equation 1), or ``cross_entropy`` −ln p_y, whose gradient does
+                not vanish where p_y is 0.
+            box: ``tanh``: x = (tanh w + 1)/2 (algorithm 1, line 4); ``none``: x = w, cut to [0, 1] in the end.
+            gradient: w follows that for the ``image`` (algorithm 1, line 5, as printed) or that for the ``variable`` w,
+                which vanishes where a pixel has come near 0 or 1.
+            penalties: each is tried: a list of terms [name in `REGULARISERS`, λ ≥ 0], which add up.
+            optimizer: ``adam`` as zhang2020 prints it, without bias correction; ``sgd`` plain descent.
+            learning_rate: η > 0.
+            steps: T ≥ 1.
+            start, start_deviation: w starts from normal numbers of this mean and deviation; the paper's from 0.
+            noise, shift: each step looks at the image with Gaussian noise of this deviation, moved by up to so many
+                pixels (the other edge moves in), the same for the whole batch; 0 for neither.
+            restarts: of each class and penalty, ≥ 1; the attacker keeps the one with the least loss.
+            told: which of several penalties counts. ``none`` takes the first; ``euclidean`` and ``ssim`` take, for
+                each model, the one whose images are nearest in the mean over classes: an attacker who is told these
+                means, so that the result bounds from above what tuning can gain.
+        seed: of the starts.
+
+    Returns:
+        The frame and the images as `scores.judged` gives them.
+
+    Raises:
+        UserError: a setting is not valid, or the records are no images.
+    """
+    _check(settings, data)
+    classes = classes_of(target, data)
+    found = [
+        invert(target, classes, data.x.shape[1:], _Search.of(settings, penalty), seed)
+        for penalty in settings["penalties"]
+    ]
+    scored = judged(data, target.train_indices.numpy(), classes, found)
+    which = _told(settings["told"], [frame for frame, _ in scored])
+    frames, pictures = zip(*scored, strict=True)
+    return _of_each_model(which, frames), {
+        **{name: np.stack([pictures[w][name][k] for k, w in enumerate(which)]) for name in pictures[0]},
+        "penalty": np.asarray(which, np.float32),
+    }
+
+
+@dataclass(frozen=True)
+class _Search:
+    """How one image is looked for; see `score`."""
+
+    loss: str
+    box: str
+    gradient: str
+    penalty: tuple[tuple[str, float], ...]
+    optimizer: str
+    learning_rate: float
+    steps: int
+    start: float
+    start_deviation: float
+    noise: float
+    shift: int
+    restarts: int
+
+    @classmethod
+    def of(cls, settings: dict, penalty: list[list]) -> "_Search":
+        own = {key: value for key, value in settings.items() if key not in ("penalties", "told")}
+        return cls(penalty=tuple((kind, float(weight)) for kind, weight in penalty), **own)
+
+
+def invert(models: Models, classes: np.ndarray, shape: tuple[int, ...], search: _Search, seed: int) -> Found:
+    """The best of all restarts, for each model and class.
+
+    Args:
+        models: K models.
+        classes: int64 (C,), for which to find images.
+        shape: of an image.
+        search: how.
+        seed: of the starts.
+    """
+    labels = torch.from_numpy(np.tile(classes, search.restarts)).expand(models.size, -1)
+    generator = torch.Generator().manual_seed(seed)
+    start = torch.randn(search.restarts * len(classes), *shape, generator=generator) * search.start_deviation
+    w = (start + search.start).expand(models.size, *start.shape).clone()
+    moments = torch.zeros_like(w), torch.zeros_like(w)
+    for _ in range(search.steps):
+        gradient = objective(models, w, labels, search, generator)[2]
+        if search.optimizer == "adam":
+            adam_step(w, gradient, *moments, search.learning_rate)
+        else:
+            w.sub_(gradient, alpha=search.learning_rate)
+    images = pixels(w, search.box).clamp_(0, 1)
+    reached, probability, _ = objective(models, images, labels, replace(search, box="none", noise=0.0, shift=0))
+    by_restart = (models.size, search.restarts, len(classes))
+    best = reached.view(by_restart).argmin(1)
+    chosen = best[:, None]
+    images = images.view(*by_restart, -1).gather(1, chosen[..., None].expand(-1, -1, -1, w[0, 0].numel()))[:, 0]
+    probability = probability.view(by_restart).gather(1, chosen)[:, 0]
+    return Found(images.view(models.size, len(classes), *shape).numpy(), best.numpy(), probability.numpy())
+
+
+def objective(
+    models: Models, w: Tensor, labels: Tensor, search: _Search, generator: torch.Generator | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """What is minimised (K, B), the probability p_y (K, B), and the gradient that w follows (K, B, …).
+
+    Args:
+        models: K models.
+        w: (K, B, …).
+        labels: int64 (K, B).
+        search: how.
+        generator: of the noise and the shifts, where there are any.
+    """
+    x = pixels(w, search.box)
+    seen, returned = _disturbed(x, search, generator)
+    logits, pulled = logits_and_pull_back(models, seen)
+    index = labels[..., None]
+    log_p = torch.log_softmax(logits, -1)
+    p = log_p.exp()
+    own = p.gather(2, index)
+    delta = p.scatter_add(2, index, -torch.ones_like(own))  # ∂(−ln p_y)/∂logits
+    if search.loss == "probability":
+        delta, loss = delta * own, 1 - own[..., 0]
+    else:
+        loss = -log_p.gather(2, index)[..., 0]
+    gradient = returned(pulled(delta))
+    terms = [(kind, weight) for kind, weight in search.penalty if weight]
+    if terms:
+        with torch.enable_grad():
+            image = x.detach().requires_grad_()
+            penalty = sum(weight * REGULARISERS[kind](image).flatten(2).sum(2) for kind, weight in terms)
+            gradient = gradient + torch.autograd.grad(penalty.sum(), image)[0]
+        loss = loss + penalty.detach()
+    if search.box == "tanh" and search.gradient == "variable":
+        gradient = gradient * (2 * x * (1 - x))  # d(tanh w + 1)/2 / dw
+    return loss, own[..., 0], gradient
+
+
+def _disturbed(x: Tensor, search: _Search, generator: torch.Generator | None) -> tuple[Tensor, Callable]:
+    """The images with noise and moved, and how a gradient for these is one for x."""
+    if search.noise:
+        x = x + search.noise * torch.randn(x.shape[1:], generator=generator)
+    if not search.shift:
+        return x, lambda gradient: gradient
+    by = torch.randint(-search.shift, search.shift + 1, (2,), generator=generator).tolist()
+    back = [-step for step in by]
+    return torch.roll(x, by, (-2, -1)), lambda gradient: torch.roll(gradient, back, (-2, -1))
+
+
+def pixels(w: Tensor, box: str) -> Tensor:
+    """The image of w."""
+    return (torch.tanh(w) + 1) / 2 if box == "tanh" else w.clone()
+
+
+def adam_step(w: Tensor, gradient: Tensor, m: Tensor, v: Tensor, learning_rate: float) -> None:
+    """One step of zhang2020's algorithm 1 (lines 6 to 8), in place: w ← w − η m/√(v + τ), without bias correction."""
+    m.mul_(BETA1).add_(gradient, alpha=1 - BETA1)
+    v.mul_(BETA2).addcmul_(gradient, gradient, value=1 - BETA2)
+    w.addcdiv_(m, (v + TAU).sqrt_(), value=-learning_rate)
+
+
+def _told(measure: str, frames: Frames) -> list[int]:
+    """For each model the number of the penalty that counts."""
+    repeats = frames[0]["repeat"].nunique()
+    if measure == "none":
+        return [0] * repeats
+    column, sign = {"euclidean": ("distance", 1), "ssim": ("ssim", -1)}[measure]
+    means = np.array([sign * frame.groupby("repeat")[column].mean().to_numpy() for frame in frames])
+    return means.argmin(0).tolist()
+
+
+def _of_each_model(which: list[int], frames: Frames) -> pd.DataFrame:
+    parts = [frames[number][frames[number]["repeat"] == repeat] for repeat, number in enumerate(which)]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _check(settings: dict, data: Dataset) -> None:
+    if data.x.ndim != 4:
+        raise UserError("model inversion: the records are no images; valid is a data set without projection")
+    for key, valid in (
+        ("loss", LOSSES),
+        ("box", BOXES),
+        ("gradient", GRADIENTS),
+        ("optimizer", OPTIMIZERS),
+        ("told", TOLD),
+    ):
+        if settings[key] not in valid:
+            raise UserError(f"model inversion: key '{key}' is {settings[key]!r}; {nearest(settings[key], valid)}")
+    if not settings["penalties"]:
+        raise UserError("model inversion: key 'penalties' is empty; valid is a list of lists of [name, weight]")
+    for penalty in settings["penalties"]:
+        for term in penalty:
+            if len(term) != 2 or term[0] not in REGULARISERS or not float(term[1]) >= 0:
+                raise UserError(
+                    f"model inversion: key 'penalties' holds {term!r}; valid is [name, weight] with a name of "
+                    f"{', '.join(REGULARISERS)} and a weight from 0 on"
+                )
+    if min(settings["steps"], settings["restarts"]) < 1 or not settings["learning_rate"] > 0:
+        raise UserError("model inversion: 'steps' and 'restarts' must be 1 or more and 'learning_rate' above 0")
+    if min(settings["noise"], settings["shift"], settings["start_deviation"]) < 0:
+        raise UserError("model inversion: 'noise', 'shift' and 'start_deviation' must be 0 or more")

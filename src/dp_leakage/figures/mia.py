@@ -1,0 +1,156 @@
+"""What the figures of model inversion share: which rows they draw, how cells are called, and zhang2020's prints."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pandas as pd
+
+from dp_leakage.errors import UserError, nearest
+from dp_leakage.figures.frames import CELL, NUMBERS, in_order, parse_setting
+from dp_leakage.figures.notes import claimed_relation
+from dp_leakage.figures.style import number
+
+MEASURES = {"euclidean": "Euclidean", "1-ssim": "1 − SSIM"}
+CONTROLS = {
+    "black": "black image",
+    "grey": "grey image",
+    "mean": "mean of all images",
+    "class_mean": "mean of the class",
+}
+ATTACKS = {
+    "inversion_original": "original",
+    "inversion_unpenalised": "without penalty",
+    "inversion_l1": "enhanced (ℓ1)",
+    "inversion_l1_sum": "enhanced (ℓ1 as a sum)",
+    "inversion_btv": "enhanced (BTV)",
+    "inversion_tuned_euclidean": "tuned, restarts",
+    "inversion_tuned_ssim": "tuned, restarts",
+}
+UNITS = {"gaussian": "record-DP", "class": "class-DP", "subclass": "subclass-DP", "none": "no defence"}
+PRINTED_ATTACKS = {
+    "inversion_original": "original_mia",
+    "inversion_l1": "enhanced_mia",
+    "inversion_btv": "enhanced_mia",
+}
+PRINTED_DATASETS = {"mnist": "MNIST", "faces94": "Faces94"}
+PRINTED_MECHANISMS = {"gaussian": "record_dp", "class": "class_dp", "subclass": "subclass_dp", "none": "none"}
+PRINTED_MEMBERS = {"mnist": 60_000, "faces94": 29_070}
+SIGMA, K_SUB = re.compile(r"sigma=([0-9.e+-]+)$"), re.compile(r"k_sub=([0-9]+)")
+
+
+def cell_words(mechanism: str, defense: str, noise_multiplier: float | None = None) -> str:
+    """A cell as zhang2020 calls it: record-DP σ = 1; its ε or k_sub is in the folder's name and not repeated here."""
+    words = UNITS.get(mechanism, mechanism)
+    if noise_multiplier is None:
+        found = SIGMA.search(defense)
+        noise_multiplier = float(found[1]) if found else float("nan")
+    random = ", random" if "partition=random" in defense else ""
+    return words + random + (f" σ = {number(noise_multiplier)}" if noise_multiplier == noise_multiplier else "")
+
+
+def k_sub_of(defense: str) -> float:
+    """Subclasses of each class, from the cell's folder name; NaN where there are none."""
+    found = K_SUB.search(defense)
+    return float(found[1]) if found else float("nan")
+
+
+def inversion_rows(
+    frame: pd.DataFrame, attack: str, measure: str, variant: str | None = None, *, by_class: bool = False
+) -> pd.DataFrame:
+    """Rows mia_distance of an attack by one measure: the mean over classes, or one for each class (column ``class``).
+
+    Raises:
+        UserError: there is none, with the attacks that there are.
+    """
+    of_metric = frame[frame["metric"] == "mia_distance"]
+    settings = [parse_setting(setting) for setting in of_metric["setting"]]
+    wanted = {"attack": attack, "measure": measure, "statistic": None if by_class else "mean", "variant": variant}
+    fits = [
+        all(setting.get(key) == value for key, value in wanted.items()) and ("class" in setting) == by_class
+        for setting in settings
+    ]
+    if not any(fits):
+        there = {setting["attack"] for setting in settings}
+        raise UserError(f"figure setting 'attack': no distances of '{attack}' by '{measure}'; {nearest(attack, there)}")
+    rows = of_metric[fits]
+    return rows.assign(**{"class": [int(parse_setting(s).get("class", -1)) for s in rows["setting"]]})
+
+
+def control_rows(frame: pd.DataFrame, measure: str, *, by_class: bool = False) -> dict[str, pd.DataFrame]:
+    """Control's name → its rows, of those that were measured."""
+    found = {}
+    for variant in CONTROLS:
+        try:
+            found[variant] = inversion_rows(frame, "inversion_controls", measure, variant, by_class=by_class)
+        except UserError:
+            continue
+    return found
+
+
+def own_spent(frame: pd.DataFrame) -> pd.DataFrame:
+    """The ε of each private cell's own accountant for the neighbours that it speaks of: dataset, model, defense, ε."""
+    rows = frame[frame["metric"] == "epsilon_spent"]
+    settings = [parse_setting(setting) for setting in rows["setting"]]
+    own = [
+        setting["accountant"] == accountant and setting["neighbours"] == claimed_relation(accountant)
+        for setting, accountant in zip(settings, rows["accountant"], strict=True)
+    ]
+    return rows[own].rename(columns={"value": "epsilon_spent"})[["dataset", "model", "defense", "epsilon_spent"]]
+
+
+def printed_distances(published: pd.DataFrame | None, dataset: str, attack: str) -> dict[int, float]:
+    """Column's place in the paper's table, from 0 → the distance that it prints for the undefended model."""
+    if published is None or attack not in PRINTED_ATTACKS:
+        return {}
+    table = published[
+        (published["metric"] == "mia_distance")
+        & (published["dataset"] == PRINTED_DATASETS.get(dataset))
+        & published["setting"].str.contains(f"attack={PRINTED_ATTACKS[attack]};", regex=False)
+    ]
+    return dict(enumerate(table["value"].astype(float)))
+
+
+def printed_accuracies(published: pd.DataFrame | None, dataset: str, mechanism: str) -> pd.DataFrame:
+    """The test accuracies that the paper states: noise_multiplier, epsilon, published (a fraction)."""
+    columns = ["noise_multiplier", "epsilon", "published"]
+    if published is None:
+        return pd.DataFrame(columns=columns, dtype=float)
+    rows = published[
+        (published["metric"] == "test_accuracy")
+        & (published["dataset"] == PRINTED_DATASETS.get(dataset))
+        & (published["mechanism"] == PRINTED_MECHANISMS.get(mechanism))
+    ]
+    sigma = rows["setting"].str.extract(r"sigma=([0-9.]+)")[0].astype(float)
+    epsilon = pd.to_numeric(rows["epsilon"])
+    return pd.DataFrame(
+        dict(zip(columns, (sigma, epsilon, rows["value"].astype(float) / 100), strict=True)), columns=columns
+    )
+
+
+def drawn(rows: pd.DataFrame, extra: Iterable[str] = ()) -> pd.DataFrame:
+    """Metric rows as a figure's csv has them, without prints."""
+    named = rows.rename(columns={"value": "measured"})
+    named = named.assign(published=float("nan"), inside=pd.array([pd.NA] * len(rows), dtype="boolean"))
+    return in_order(named[[*CELL, *extra, *NUMBERS]])
+
+
+def one(frame: pd.DataFrame, kind: str) -> pd.Series:
+    """The (data set, model) of a figure that has room for one.
+
+    Raises:
+        UserError: there are several.
+    """
+    pairs = frame[["dataset", "model"]].drop_duplicates()
+    if len(pairs) != 1:
+        raise UserError(f"figure of kind '{kind}': its cells are of several data sets or models; select one")
+    return pairs.iloc[0]
+
+
+def measure_of(settings: Mapping[str, Any]) -> str:
+    """The setting ``measure``. Raises UserError where there is no such."""
+    if settings["measure"] not in MEASURES:
+        raise UserError(
+            f"figure setting 'measure': '{settings['measure']}' is none; {nearest(settings['measure'], MEASURES)}"
+        )
+    return settings["measure"]

@@ -1,0 +1,113 @@
+"""Every cell in numbers: accuracy, ε under each way of accounting, and how far each attack gets."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from dp_leakage.figures.frames import chosen, each_series, metric_rows, panels, parse_setting
+from dp_leakage.figures.mia import (
+    ATTACKS,
+    CONTROLS,
+    MEASURES,
+    cell_words,
+    control_rows,
+    drawn,
+    inversion_rows,
+    k_sub_of,
+    measure_of,
+)
+from dp_leakage.figures.notes import accounting_notes
+from dp_leakage.figures.numbers import fraction, interval
+from dp_leakage.figures.style import number, styled
+from dp_leakage.figures.table import Table, draw_tables
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@styled
+def draw(
+    metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
+) -> "tuple[Figure, pd.DataFrame]":
+    """A row for each cell; below them the controls.
+
+    Settings:
+        attacks: whose distances and confidences, in this order; those that a cell lacks stay empty.
+        measure: ``euclidean`` or ``1-ssim``.
+    """
+    frame, measure = chosen(metrics, settings), measure_of(settings)
+    tables, numbers = [], []
+    for heading, part in panels(frame):
+        parts = [metric_rows(part, "test_accuracy")]
+        attacks = [a for a in settings["attacks"] if f"attack={a};" in " ".join(part["setting"])]
+        for attack in attacks:
+            parts += [inversion_rows(part, attack, measure), metric_rows(part, "attack_confidence", **_mean(attack))]
+        private = part[(part["metric"] == "epsilon_spent")]
+        columns = _accountants(private)
+        parts.append(private)
+        heads = ["cell", "accuracy", *columns.values()]
+        for attack in attacks:
+            heads += [f"{ATTACKS.get(attack, attack)}: distance", "confidence"]
+        lines = []
+        for _, rows in each_series(part):
+            for _, cell in rows.sort_values(["noise_multiplier", "defense"]).groupby("defense", sort=False):
+                lines.append(_line(cell, columns, attacks, measure))
+        controls = control_rows(part, measure)
+        lines.append([])
+        for variant, rows in controls.items():
+            parts.append(rows)
+            confident = metric_rows(part, "attack_confidence", variant=variant, **_mean("inversion_controls"))
+            parts.append(confident)
+            row = rows.iloc[0]
+            text = [interval(row["value"], row["low"], row["high"]), fraction(confident["value"].iloc[0], 2)]
+            blank = [""] * (len(heads) - 4)
+            lines.append([CONTROLS[variant], "", *blank, *text] if attacks else [CONTROLS[variant], "", *blank])
+        tables.append(Table(heading, heads, lines))
+        numbers.append(pd.concat(parts).drop(columns="class", errors="ignore"))
+    notes = [
+        f"Distance: {MEASURES[measure]}, to the class's nearest training image, mean over classes [95 % interval]. "
+        "Confidence: the probability that the model gives the pictures for their classes; near 1 the attack found what "
+        "it looked for, near 1 over the number of classes it did not. Controls are in the last two columns. "
+        "A ✗ after an ε: printed formula outside its conditions.",
+        *accounting_notes(frame, settings),
+    ]
+    found = drawn(pd.concat(numbers)).drop_duplicates(["dataset", "model", "defense", "metric", "setting"])
+    return draw_tables(tables, notes, settings.get("title")), found.reset_index(drop=True)
+
+
+def _mean(attack: str) -> dict[str, str]:
+    return {"attack": attack, "statistic": "mean"}
+
+
+def _accountants(private: pd.DataFrame) -> dict[tuple[str, str], str]:
+    """(accountant, neighbours) → head of its column."""
+    words = {"add_remove": "+/−", "replace_one": "replace", "zero_out": "zero-out"}
+    keys = {}
+    for setting in map(parse_setting, private["setting"]):
+        key = setting["accountant"], setting["neighbours"]
+        keys[key] = f"ε {'Theorem 1' if key[0] == 'theorem1' else key[0].replace('_', ' ')}, {words[key[1]]}"
+    return dict(sorted(keys.items(), key=lambda item: (item[0][0] == "theorem1", item[0])))
+
+
+def _line(cell: pd.DataFrame, columns: dict[tuple[str, str], str], attacks: list[str], measure: str) -> list[str]:
+    first = cell.iloc[0]
+    words = cell_words(first["mechanism"], first["defense"], first["noise_multiplier"])
+    k_sub = k_sub_of(first["defense"])
+    words += f", k_sub = {k_sub:g}" if np.isfinite(k_sub) else ""
+    accuracy = cell[cell["metric"] == "test_accuracy"].iloc[0]
+    line = [words, interval(accuracy["value"], accuracy["low"], accuracy["high"])]
+    spent = {}
+    for row in cell[cell["metric"] == "epsilon_spent"].itertuples():
+        setting = parse_setting(row.setting)
+        valid = "" if setting.get("valid", "true") == "true" else " ✗"
+        spent[setting["accountant"], setting["neighbours"]] = number(row.value) + valid
+    line += [spent.get(key, "") for key in columns]
+    for attack in attacks:
+        if f"attack={attack};" not in " ".join(cell["setting"]):
+            line += ["", ""]
+            continue
+        row = inversion_rows(cell, attack, measure).iloc[0]
+        confident = metric_rows(cell, "attack_confidence", **_mean(attack))["value"].iloc[0]
+        line += [interval(row["value"], row["low"], row["high"]), fraction(confident, 2)]
+    return line

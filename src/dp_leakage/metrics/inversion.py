@@ -1,0 +1,52 @@
+"""How near inverted images come to the training images of their class: from score files to metric rows."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from dp_leakage.intervals import Estimate, over_repeats
+from dp_leakage.metrics.reconstruction import measure_reconstruction
+
+KEYS = ("repeat", "target", "restart", "distance", "ssim", "confidence")
+
+
+def measure_inversion(frame: pd.DataFrame, attack: str) -> list[dict]:
+    """Rows of one inversion attack on one cell.
+
+    Args:
+        frame: repeat, target (the class), restart, distance (Euclidean), ssim, confidence, and the attack's columns,
+            for each of whose values numbers are judged apart.
+        attack: its name, written into ``setting``.
+
+    Returns:
+        mia_distance with measure=euclidean and with measure=1-ssim (zhang2020's two), and attack_confidence, the
+        probability that the model gives the images for their classes: each as mean and median over classes with
+        bootstrap intervals (`measure_reconstruction`), and mia_distance also for every class (class=…), where the
+        interval is Student's over the repeats: none (NaN) with one repeat.
+    """
+    own = [column for column in frame if column not in KEYS]
+    index = frame[["repeat", "target", "restart", *own]]
+    distances = {"euclidean": frame["distance"], "1-ssim": 1 - frame["ssim"]}
+    long = pd.concat([index.assign(measure=name, distance=values) for name, values in distances.items()])
+    confident = index.assign(distance=frame["confidence"])
+    rows = measure_reconstruction(long, attack)
+    rows += [row | {"metric": "attack_confidence"} for row in measure_reconstruction(confident, attack)]
+    return rows + list(_by_class(long, attack, [*own, "measure"]))
+
+
+def _by_class(long: pd.DataFrame, attack: str, own: list[str]) -> Iterator[dict]:
+    for key, part in long.groupby([*own, "target"], sort=True):
+        *mine, label = key
+        setting = {"attack": attack, "class": label, **dict(zip(own, mine, strict=True))}
+        values = part.groupby("repeat")["distance"].mean()
+        for repeat, value in values.items():
+            yield _row(str(repeat), Estimate(float(value), np.nan, np.nan), setting)
+        mean = float(values.mean())
+        spread = over_repeats(Estimate(mean, mean, mean), values.to_numpy(), (0.0, np.inf))
+        yield _row("all", spread if len(values) > 1 else Estimate(mean, np.nan, np.nan), setting)
+
+
+def _row(repeat: str, estimate: Estimate, setting: dict) -> dict:
+    words = ";".join(f"{key}={value}" for key, value in sorted(setting.items()))
+    return {"metric": "mia_distance", "repeat": repeat, **estimate._asdict(), "setting": words}

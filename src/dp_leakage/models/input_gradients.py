@@ -1,0 +1,42 @@
+"""What trained models say of inputs, and how that changes with the inputs: for attacks that search for one."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from dp_leakage.models.ensemble import Ensemble, Models
+from dp_leakage.models.functional import forward, pull_back
+
+PullBack = Callable[[Tensor], Tensor]
+
+
+def logits_and_pull_back(models: Models, x: Tensor) -> tuple[Tensor, PullBack]:
+    """Logits (K, B, C) of K models on inputs of their own, and the way back.
+
+    Args:
+        models: K models, dropout off.
+        x: (K, B, …) inputs of each model.
+
+    Returns:
+        The logits, and a function that turns ∂loss/∂logits (K, B, C) into ∂loss/∂x (K, B, …); to be called once.
+    """
+    return (_of_layers if isinstance(models, Ensemble) else _of_modules)(models, x)
+
+
+def _of_layers(models: Ensemble, x: Tensor) -> tuple[Tensor, PullBack]:
+    logits, kept = forward(models.layers, models.parameters, x)
+
+    def pulled(delta: Tensor) -> Tensor:
+        for index in range(len(models.layers) - 1, -1, -1):
+            delta = pull_back(models.layers[index], index, models.parameters, kept[index], delta)
+        return delta
+
+    return logits, pulled
+
+
+def _of_modules(models: Models, x: Tensor) -> tuple[Tensor, PullBack]:
+    with torch.enable_grad():
+        inputs = x.detach().requires_grad_()
+        logits = torch.stack([models.module(model)(own) for model, own in enumerate(inputs)])
+    return logits.detach(), lambda delta: torch.autograd.grad(logits, inputs, delta)[0]
