@@ -11,8 +11,13 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+import hypothesis
 import pytest
 import yaml
+
+# How long an example takes says how busy the machine is, and nothing about the code.
+hypothesis.settings.register_profile("untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("untimed")
 
 REPO = Path(__file__).parents[1]
 SHARED = REPO.parent / "shared" / "data"
