@@ -109,10 +109,11 @@ def test_a_single_vector_is_a_single_row():
     torch.testing.assert_close(one, sample_vmf(mean, 7.0, generator(7))[0])
 
 
-@given(st.integers(2, 300), st.floats(-3, 8).map(lambda x: 10**x), st.integers(0, 2**32))
+# Torch's generator looks at the low 32 bits of a seed: none of these draws the means' own stream, which begins at 0.
+@given(st.integers(2, 300), st.floats(-3, 8).map(lambda x: 10**x), st.integers(1, 2**32 - 1))
 @settings(max_examples=50, deadline=None)
 def test_equal_generators_give_equal_finite_rows(dimension, kappa, seed):
-    means = unit_rows(5, dimension, torch.float32, seed=2**33)
+    means = unit_rows(5, dimension, torch.float32, seed=0)
     first, again = (sample_vmf(means, kappa, generator(seed)) for _ in range(2))
     assert torch.equal(first, again)
     assert first.isfinite().all()
