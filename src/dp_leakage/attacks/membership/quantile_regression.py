@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.attacks.membership.references import population
+from dp_leakage.attacks.membership.trees import parameters
 from dp_leakage.attacks.signals import margins, membership_frame, target_records
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.models.ensemble import Ensemble
@@ -47,16 +48,6 @@ def _features(data: Dataset, rows: np.ndarray) -> np.ndarray:
 def _predicted(outside: np.ndarray, margin: np.ndarray, features: np.ndarray, settings: dict, seed: int) -> np.ndarray:
     import lightgbm
 
-    parameters = {
-        "objective": "quantile",
-        "alpha": 1 - settings["alpha"],
-        "num_leaves": settings["leaves"],
-        "learning_rate": settings["learning_rate"],
-        "seed": seed % 2**31,
-        "num_threads": 1,
-        "deterministic": True,
-        "force_row_wise": True,
-        "verbose": -1,
-    }
+    how = parameters(settings, seed, objective="quantile", alpha=1 - settings["alpha"])
     known = lightgbm.Dataset(outside, margin, categorical_feature=[outside.shape[1] - 1])
-    return lightgbm.train(parameters, known, settings["rounds"]).predict(features)
+    return lightgbm.train(how, known, settings["rounds"]).predict(features)

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.attacks.membership.shadows import shadow_examples
+from dp_leakage.attacks.membership.trees import parameters
 from dp_leakage.attacks.signals import logits, membership_frame, target_records
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.errors import UserError
@@ -76,15 +77,6 @@ def score(
 def _grown(probabilities: np.ndarray, inside: np.ndarray, settings: dict, seed: int) -> np.ndarray:
     import lightgbm
 
-    parameters = {
-        "objective": "binary",
-        "num_leaves": settings["leaves"],
-        "learning_rate": settings["learning_rate"],
-        "seed": seed % 2**31,
-        "num_threads": 1,
-        "deterministic": True,
-        "force_row_wise": True,
-        "verbose": -1,
-    }
-    text = lightgbm.train(parameters, lightgbm.Dataset(probabilities, inside), settings["rounds"]).model_to_string()
+    how = parameters(settings, seed, objective="binary")
+    text = lightgbm.train(how, lightgbm.Dataset(probabilities, inside), settings["rounds"]).model_to_string()
     return np.frombuffer(text.encode(), dtype=np.uint8)

@@ -1,0 +1,23 @@
+"""Boosted trees that give the same bytes each time, for the attacks that grow them."""
+
+from typing import Any
+
+
+def parameters(settings: dict[str, Any], seed: int, **objective: object) -> dict[str, object]:
+    """LightGBM's parameters: one thread, deterministic.
+
+    Args:
+        settings: of the attack: ``leaves`` (most in a tree) and ``learning_rate``.
+        seed: ≥ 0, of any size.
+        **objective: what the trees are for: ``objective`` and its own parameters.
+    """
+    return {
+        **objective,
+        "num_leaves": settings["leaves"],
+        "learning_rate": settings["learning_rate"],
+        "seed": seed % 2**31,
+        "num_threads": 1,
+        "deterministic": True,
+        "force_row_wise": True,
+        "verbose": -1,
+    }
