@@ -21,6 +21,10 @@ class Cluster:
             timeout,
         )
 
+    def reasons(self) -> str:
+        """Why jobs wait, a line each."""
+        return _output("squeue", "--noheader", "--states=PD", "--format=%r")
+
     def empty(self) -> None:
         """Cancels what is left and waits until it is gone."""
         for number in self.jobs():
