@@ -32,6 +32,8 @@ rule all:
 
 
 onstart:
+    gc.freeze()
+    gc.enable()
     # Snakemake's default, at most 100 starts a second, sets a timer at each of them that wakes the scheduler every second
     # for the rest of the run: after 200 jobs a fifth of a core (measured, 9.27.1). No limit sets none.
     if workflow.local_exec:

@@ -49,7 +49,7 @@ def measured(tmp_path, monkeypatch):
         project.main(study.project_settings("digits"), prepared, data)
         histories = []
         for cell in study.cells.values():
-            folder = study.folder(cell.dataset, cell.model, cell.defense)
+            folder = study.trained(cell.dataset, cell.model, cell.defense).parent
             histories.append(folder / "training.parquet")
             models, timing = folder / "target.safetensors", folder / "timing.json"
             train.main(study.train_settings(cell), data, models, histories[-1], timing, "cpu", 60.0)

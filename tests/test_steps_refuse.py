@@ -73,7 +73,7 @@ class Run:
         return [models, history, timing]
 
     def train(self, to, names=CELL):
-        (to / self.study.folder(*names)).mkdir(parents=True, exist_ok=True)
+        (to / self.study.trained(*names).parent).mkdir(parents=True, exist_ok=True)
         return self._train(self.study.train_settings(self.study.cell(*names)), to / self.study.trained(*names))
 
     def train_shadow(self, to):
@@ -106,7 +106,7 @@ class Run:
         return [out]
 
     def measure_training(self, to, names=CELL):
-        own, base = (self.study.folder(*which) / "training.parquet" for which in (names, NONE))
+        own, base = (self.study.trained(*which).with_name("training.parquet") for which in (names, NONE))
         out = [to / self.study.measured(*names), to / self.study.curve(*names)]
         measure_training.main(self.study.measure_training_settings(self.study.cell(*names)), own, base, *out)
         return out

@@ -13,8 +13,14 @@ SCHEMAS = ("config", "study")
 Json = dict[str, Any]
 
 
-class _UniqueKeys(yaml.SafeLoader):
+# PyYAML's parser in C, some ten times faster, where the installation has it.
+_Loader: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _UniqueKeys(_Loader):
     """YAML that refuses a key given twice: plain YAML keeps the last one without a word."""
+
+    path: Path
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Json:
         """A mapping whose keys all differ. Raises UserError for a repeated key."""
@@ -22,9 +28,7 @@ class _UniqueKeys(yaml.SafeLoader):
         keys = [self.construct_object(key, deep=True) for key, _ in node.value if key.tag != merge]
         for key in keys:
             if keys.count(key) > 1:
-                raise UserError(
-                    f"{node.start_mark.name}: key '{key}' stands twice (line {node.start_mark.line + 1} on); keep one"
-                )
+                raise UserError(f"{self.path}: key '{key}' stands twice (line {node.start_mark.line + 1} on); keep one")
         return super().construct_mapping(node, deep)
 
 
@@ -37,7 +41,7 @@ def read_yaml(path: Path) -> Json:
     except (UnicodeDecodeError, OSError) as error:
         raise UserError(f"{path} cannot be read as text ({error})") from None
     loader = _UniqueKeys(text)
-    loader.name = str(path)
+    loader.path = path
     try:
         value = loader.get_single_data()
     except yaml.YAMLError as error:

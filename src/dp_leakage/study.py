@@ -206,24 +206,19 @@ class Study:
     # ------------------------------------------------------------------ paths
     def prepared(self, dataset: str) -> Path:
         """Features before the projection."""
-        return self.root / dataset / "prepared.npz"
+        return self.root.joinpath(dataset, "prepared.npz")
 
     def data(self, dataset: str) -> Path:
         """Features, labels and roles that everything else reads."""
-        return self.root / dataset / "data.npz"
-
-    def folder(self, dataset: str, model: str, defense: str) -> Path:
-        """All files of a cell."""
-        return self.root / dataset / model / defense
+        return self.root.joinpath(dataset, "data.npz")
 
     def trained(self, dataset: str, model: str, defense: str) -> Path:
         """The cell's target models."""
-        return self.folder(dataset, model, defense) / "target.safetensors"
+        return self.root.joinpath(dataset, model, defense, "target.safetensors")
 
     def auxiliary(self, dataset: str, model: str, role: str, defense: str | None = None) -> Path:
         """Shadow or reference models: shared, or of one defense where the study says ``defense: same``."""
-        home = self.root / dataset / model
-        return (home / defense / role if defense else home / role) / "models.safetensors"
+        return self.root.joinpath(dataset, model, *([defense] if defense else []), role, "models.safetensors")
 
     def fitted(self, dataset: str, model: str, attack: str, defense: str | None = None) -> Path:
         """What an attack learnt from shadow or reference models."""
@@ -232,31 +227,31 @@ class Study:
 
     def scores(self, dataset: str, model: str, defense: str, attack: str) -> Path:
         """The attack's scores of a cell."""
-        return self.folder(dataset, model, defense) / "attack" / f"{attack}.parquet"
+        return self.root.joinpath(dataset, model, defense, "attack", f"{attack}.parquet")
 
     def images(self, cell: Cell, attack: str) -> Path:
         """The pictures that an attack made of a cell's models."""
-        return self.scores(cell.dataset, cell.model, cell.defense, attack).with_suffix(".npz")
+        return self.root.joinpath(cell.dataset, cell.model, cell.defense, "attack", f"{attack}.npz")
 
     def audit(self, dataset: str, model: str, defense: str) -> Path:
         """Scores of the canaries of a cell's audit."""
-        return self.folder(dataset, model, defense) / "audit.parquet"
+        return self.root.joinpath(dataset, model, defense, "audit.parquet")
 
     def timed(self, dataset: str, model: str) -> Path:
         """How long an epoch of each of a model's defenses takes."""
-        return self.root / dataset / model / "timed.parquet"
+        return self.root.joinpath(dataset, model, "timed.parquet")
 
     def measured(self, dataset: str, model: str, defense: str) -> Path:
         """Metrics of a cell that need no attack: accuracies and spent ε."""
-        return self.folder(dataset, model, defense) / "measured" / "training.parquet"
+        return self.root.joinpath(dataset, model, defense, "measured", "training.parquet")
 
     def curve(self, dataset: str, model: str, defense: str) -> Path:
         """A cell's accuracies and spent ε by epoch."""
-        return self.folder(dataset, model, defense) / "measured" / "curve.parquet"
+        return self.root.joinpath(dataset, model, defense, "measured", "curve.parquet")
 
     def metrics(self, dataset: str, model: str, defense: str) -> Path:
         """All metrics of a cell."""
-        return self.folder(dataset, model, defense) / "metrics.parquet"
+        return self.root.joinpath(dataset, model, defense, "metrics.parquet")
 
     def figure_files(self, figure: str) -> dict[str, Path]:
         """The figure as ``pdf``, ``png`` and ``csv``."""
