@@ -1,10 +1,9 @@
-"""Paired differences and single records."""
+"""Paired differences."""
 
 import numpy as np
-import pytest
 
 from dp_leakage.metrics import roc
-from dp_leakage.metrics.compare import paired_difference, record_vulnerability
+from dp_leakage.metrics.compare import paired_difference
 
 
 def runs(rng, repeats, n, member_shift, record):
@@ -41,9 +40,3 @@ def test_the_interval_covers_the_true_difference():
         found = paired_difference(roc.rate_difference, a, b, seed=draw, draws=100)
         hits += found.low <= truth <= found.high
     assert hits / draws >= 0.88
-
-
-def test_vulnerability_is_the_share_of_runs_that_flag_the_record():
-    members = np.array([[3.0, 0.5, -1.0], [3.0, 2.0, -1.0]])
-    nonmembers = np.tile(np.linspace(0, 1, 100), (2, 1))
-    assert record_vulnerability(members, nonmembers, 0.01) == pytest.approx([1.0, 0.5, 0.0])

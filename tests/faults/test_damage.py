@@ -9,7 +9,10 @@ from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from dp_leakage.files import write_arrays
 
 pytestmark = pytest.mark.faults
 CELL = "digits/mlp/gaussian-rdp-eps=1"
@@ -42,8 +45,14 @@ def _foreign(path: Path) -> bytes:
     """A whole file of the same kind that belongs elsewhere."""
     other = Path(str(path).replace(CELL, OTHER))
     if other == path:
-        other = next(p for p in sorted(path.parents[1].rglob(f"*{path.suffix}")) if p != path)
-    return other.read_bytes()
+        other = next((p for p in sorted(path.parents[1].rglob(f"*{path.suffix}")) if p != path), None)
+    if other is None:
+        other = path.with_name("foreign.npz")
+        write_arrays(other, {"x": np.zeros((3, 2), np.float32)}, {"identity": "0" * 16, "settings": {}})
+    content = other.read_bytes()
+    if other.name.startswith("foreign"):
+        other.unlink()
+    return content
 
 
 @pytest.mark.parametrize("damaged", STAGES)
@@ -122,7 +131,8 @@ def test_read_only_results_are_named_and_nothing_is_lost(workflow):
         workflow.configure(epsilon=[1, 10, 100])
         subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
         text = workflow.snakemake("quickstart", "--cores", "2", check=False)
-        assert "Read-only file system" in text
+        # What is there already cannot be replaced, and what is not cannot be written.
+        assert re.search("Write-protected output files|Read-only file system", text), text
         assert "results/quickstart-smoke" in text
         assert workflow.hashes() == before
         subprocess.run(["mount", "-o", "remount,rw", disk], check=True)

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from sklearn.metrics import roc_auc_score
 
 from dp_leakage.errors import UserError
 from dp_leakage.figures import COMMON, FIGURES, draw, resolve
@@ -42,6 +43,7 @@ CASES: dict[str, tuple[str, str, dict[str, Any], bool]] = {
     "matrix": ("matrix", "quick", {"model": "mlp", "title": "All against all"}, False),
     "claimed and measured": ("claimed_measured", "audited", {}, False),
     "roc": ("roc", "scores", {"title": "Few false alarms"}, False),
+    "paired": ("paired_table", "scores", {"title": "On the same records", "fpr": 0.05}, False),
     "inverted": ("inverted", "inverted", {"title": "Inverted"}, False),
     "subclasses": ("subclasses", "inverted", {"title": "Subclasses"}, False),
     "MIA distance": ("mia_distance", "inversions", {"title": "At equal accuracy"}, False),
@@ -67,14 +69,14 @@ CASES: dict[str, tuple[str, str, dict[str, Any], bool]] = {
     "pictures": ("pictures", "pictures", {"title": "Rebuilt"}, False),
 }
 # What they show is computed from metrics and not one of them.
-DERIVED = ("training curve", "roc", "accountants", "compared", "training times", "tradeoff")
+DERIVED = ("training curve", "roc", "paired", "accountants", "compared", "training times", "tradeoff")
 DERIVED += ("inversion by layer", "inversion by defence", "decoded pictures", "differences", "pictures")
 DERIVED += ("calibrated accuracy", "inverted", "subclasses")
 
 
 OF_OTHER_FRAMES = (
-    "lambda_search", "training_curve", "claimed_measured", "roc", "accountants", "projection_noise", "timing_table",
-    "decoded_layers", "decoded_table", "tradeoff", "decoded_pictures", "difference_table", "pictures",
+    "lambda_search", "training_curve", "claimed_measured", "roc", "paired_table", "accountants", "projection_noise",
+    "timing_table", "decoded_layers", "decoded_table", "tradeoff", "decoded_pictures", "difference_table", "pictures",
     "mia_distance", "mia_budget", "mia_table", "mia_cells", "inverted", "subclasses",
 )  # fmt: skip
 
@@ -366,6 +368,28 @@ def test_the_roc_says_where_there_are_too_few_records_and_gives_the_rates_of_the
 def test_attacks_without_scores_are_refused_with_the_nearest(scores: pd.DataFrame) -> None:
     with pytest.raises(UserError, match=r"no scores of 'lyra' .*did you mean 'lira'"):
         draw("roc", scores, {"attack": "lyra"})
+
+
+def test_paired_differences_are_those_of_the_scores(scores: pd.DataFrame) -> None:
+    _, rows = draw("paired_table", scores, {"attacks": ["lira"]})
+    others = [defense for defense in scores["defense"].unique() if defense != "none"]
+    assert sorted(rows["defense"]) == sorted(others)
+
+    def area(defense: str) -> float:
+        cell = scores[(scores["attack"] == "lira") & (scores["defense"] == defense)]
+        return float(np.mean([roc_auc_score(run["member"], run["score"]) for _, run in cell.groupby("repeat")]))
+
+    for row in rows.itertuples():
+        assert row.measured == pytest.approx(area(row.defense) - area("none"), abs=1e-12)
+        assert row.low <= row.measured <= row.high
+
+
+def test_defenses_attacked_on_other_records_are_not_compared(scores: pd.DataFrame) -> None:
+    moved = scores.assign(record=scores["record"] + (scores["defense"] == "none"))
+    with pytest.raises(UserError, match="attacked on different records"):
+        draw("paired_table", moved, {"attacks": ["lira"]})
+    with pytest.raises(UserError, match="'against': no scores of 'nothing'"):
+        draw("paired_table", scores, {"against": "nothing"})
 
 
 def test_a_bound_above_what_was_spent_is_counted_and_no_other(drawn: dict, audited: pd.DataFrame) -> None:

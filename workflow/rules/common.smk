@@ -149,19 +149,28 @@ def training_group(wildcards):
     return "baseline" if wildcards.defense == "none" else "cell"
 
 
+def learnt_files(study, cell, attack):
+    """The auxiliary models that an attack on a cell learns from, and what it learns; none where it does not learn."""
+    needs = ATTACKS[attack].needs if attack in ATTACKS else None
+    if needs is None:
+        return {}
+    own = study.auxiliary_defense(cell, needs)
+    return {
+        "models": study.auxiliary(cell.dataset, cell.model, needs, own),
+        "fitted": study.fitted(cell.dataset, cell.model, attack, own),
+    }
+
+
 def attack_inputs(wildcards):
     """Target models and data, and what the attack learnt beforehand where it learns."""
     study = STUDIES[wildcards.study]
     cell = cell_of(study, wildcards)
-    needs = ATTACKS[wildcards.attack].needs
-    files = {
+    learnt = learnt_files(study, cell, wildcards.attack)
+    return {
         "data": study.data(cell.dataset),
         "target": study.trained(cell.dataset, cell.model, cell.defense),
+        **{name: path for name, path in learnt.items() if name == "fitted"},
     }
-    if needs:
-        own = study.auxiliary_defense(cell, needs)
-        files["fitted"] = study.fitted(cell.dataset, cell.model, wildcards.attack, own)
-    return files
 
 
 def fit_inputs(wildcards):
@@ -224,7 +233,9 @@ def everything_of(study):
         files += [study.trained(*names), study.metrics(*names)]
         files += [study.part_file(cell, part) for part in cell.parts]
         files += [study.images(cell, part) for part in cell.parts if pictures(part)]
-    return files
+        for part in cell.parts:
+            files += learnt_files(study, cell, part).values()
+    return list(dict.fromkeys(files))
 
 
 def target_descriptions(study):

@@ -79,6 +79,7 @@ SETTINGS: dict[str, Kind] = {
     "normalised": FLAG,
     "notes": either(TEXT, TEXTS),
     "of": TEXT,
+    "paired_table.fpr": either(NOTHING, number(above=0, below=1)),
     "pictures.attack": _NAMES,
     "roc.attack": _NAMES,
     "stretch": FLAG,
@@ -138,6 +139,13 @@ FIGURES: dict[str, FigureKind] = {
         "How many members each attack names at each rate of false alarms, both on logarithmic axes: what counts is the "
         "left end, where an attacker accuses hardly anyone wrongly. On the grey diagonal are guesses.",
         {"attack": None, "fpr": (0.01, 0.001)},
+        needs="scores",
+    ),
+    "paired_table": FigureKind(
+        "dp_leakage.figures.paired_table",
+        "What each defence takes from each attack, compared on the same records: an interval below 0 says that the "
+        "defence helps against this attack, beyond the luck of records and trainings.",
+        {"attacks": (), "against": "none", "fpr": None},
         needs="scores",
     ),
     "matrix": FigureKind(

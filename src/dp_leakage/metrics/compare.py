@@ -1,11 +1,10 @@
-"""Two defenses on the same records, and single records under one defense."""
+"""Two defenses on the same records."""
 
 from collections.abc import Callable
 
 import numpy as np
 
 from dp_leakage.intervals import CONFIDENCE, Estimate
-from dp_leakage.metrics.roc import flagged_at_fpr
 
 Scores = tuple[np.ndarray, np.ndarray]
 
@@ -40,8 +39,3 @@ def paired_difference(
     tail = (1 - CONFIDENCE) / 2
     low, high = value + stretch * (np.quantile(differences, [tail, 1 - tail]) - np.median(differences))
     return Estimate(value, float(low), float(high))
-
-
-def record_vulnerability(members: np.ndarray, nonmembers: np.ndarray, fpr: float) -> np.ndarray:
-    """For each member the share of repeats, (m,), in which it is flagged at this false positive rate."""
-    return flagged_at_fpr(members, nonmembers, fpr).mean(axis=0)

@@ -17,7 +17,7 @@ from dp_leakage.models.input_gradients import logits_and_pull_back
 from dp_leakage.models.layers import initial_parameters
 
 SHAPE, CLASSES = (1, 8, 9), 3
-SEARCH = _Search("probability", "none", "variable", (), "sgd", 0.5, 20, 0.0, 0.0, 0.0, 0, 1)
+SEARCH = _Search("probability", "none", "variable", (), "sgd", 0.5, 20, 0.0, 0.0, 0.0, 0, 1, 1)
 
 
 def models_of(name, size=2, dtype=torch.float32, **settings):
@@ -56,15 +56,17 @@ def test_the_way_back_is_autograds(name):
 
 @pytest.mark.parametrize("loss", model_inversion.LOSSES)
 @pytest.mark.parametrize("box", model_inversion.BOXES)
-@pytest.mark.parametrize("penalty", [(), (("l1_mean", 0.5),), (("l1", 0.05), ("btv", 0.02))])
-@pytest.mark.parametrize("shift", [0, 2])
-def test_the_gradient_is_that_of_finite_differences(loss, box, penalty, shift):
+@pytest.mark.parametrize(
+    "penalty", [(), (("l1_mean", 0.5),), (("l1", 0.05), ("btv", 0.02)), (("l2", 0.1), ("smoothness", 0.2))]
+)
+@pytest.mark.parametrize(("shift", "looks"), [(0, 1), (2, 1), (2, 3)])
+def test_the_gradient_is_that_of_finite_differences(loss, box, penalty, shift, looks):
     # Tanh layers, so that there are no kinks but the regulariser's, which random pixels keep away from.
     models = models_of("mlp", dtype=torch.float64, hidden=[7], activation="tanh")
     generator = torch.Generator().manual_seed(3)
     w = torch.rand(2, CLASSES, *SHAPE, generator=generator, dtype=torch.float64) + 0.1
     labels = torch.arange(CLASSES).expand(2, -1)
-    search = replace(SEARCH, loss=loss, box=box, penalty=penalty, shift=shift, noise=0.1 * shift)
+    search = replace(SEARCH, loss=loss, box=box, penalty=penalty, shift=shift, noise=0.1 * shift, looks=looks)
 
     def at(w):
         return objective(models, w, labels, search, torch.Generator().manual_seed(9))
@@ -154,6 +156,17 @@ def test_a_step_is_the_papers_adam_without_correction_of_its_bias():
             np.testing.assert_allclose(w_ - before, -0.316 * np.sign(gradient), rtol=1e-2)
 
 
+def test_looks_are_averaged_each_with_noise_of_its_own():
+    models = models_of("softmax_regression")
+    x, labels = torch.rand(2, CLASSES, *SHAPE), torch.arange(CLASSES).expand(2, -1)
+    search = replace(SEARCH, noise=0.3, looks=4)
+    noise = torch.randn(4 * CLASSES, *SHAPE, generator=torch.Generator().manual_seed(5)).view(4, CLASSES, *SHAPE)
+    seen = [objective(models, x + 0.3 * own, labels, SEARCH) for own in noise]
+    found = objective(models, x, labels, search, torch.Generator().manual_seed(5))
+    for ours, theirs in zip(found, zip(*seen, strict=True), strict=True):
+        torch.testing.assert_close(ours, torch.stack(theirs).mean(0))
+
+
 def test_each_image_is_found_as_if_it_were_alone():
     models = models_of("cnn_small", size=2)
     search = replace(SEARCH, box="tanh", penalty=(("l1", 0.01),), optimizer="adam", start_deviation=0.5)
@@ -225,6 +238,7 @@ def test_the_frame_and_the_images():
         {"penalties": [[["l1", -1.0]]]},
         {"noise": -0.1},
         {"steps": 0},
+        {"looks": 0},
     ],
 )
 def test_a_wrong_setting_is_refused_in_a_sentence(wrong):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from dp_leakage.attacks.inversion.regularisers import btv, l1, l1_mean
+from dp_leakage.attacks.inversion.regularisers import btv, l1, l1_mean, l2, smoothness
 
 
 def btv_by_hand(x, p, alpha):
@@ -46,3 +46,10 @@ def test_l1_is_per_image():
     x = torch.randn(2, 3, 4, 5, generator=torch.Generator().manual_seed(0))
     np.testing.assert_allclose(l1(x), np.abs(x.numpy()).sum((2, 3)), rtol=1e-6)
     np.testing.assert_allclose(l1_mean(x), np.abs(x.numpy()).mean((2, 3)), rtol=1e-6)
+
+
+def test_squares_and_smoothness_are_per_image():
+    x = torch.randn(2, 3, 4, 5, generator=torch.Generator().manual_seed(0))
+    np.testing.assert_allclose(l2(x), np.linalg.norm(x.numpy(), axis=(2, 3)) ** 2, rtol=1e-6)
+    down, right = np.diff(x.numpy(), axis=2), np.diff(x.numpy(), axis=3)
+    np.testing.assert_allclose(smoothness(x), (down**2).sum((2, 3)) + (right**2).sum((2, 3)), rtol=1e-5)

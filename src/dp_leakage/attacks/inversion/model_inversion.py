@@ -49,6 +49,8 @@ def score(
             start, start_deviation: w starts from normal numbers of this mean and deviation; the paper's from 0.
             noise, shift: each step looks at the image with Gaussian noise of this deviation, moved by up to so many
                 pixels (the other edge moves in), the same for the whole batch; 0 for neither.
+            looks: ≥ 1; each step follows the mean gradient of so many looks, with noise of their own: an image that
+                stands noise, as no single speck that sways the model does.
             restarts: of each class and penalty, ≥ 1; the attacker keeps the one with the least loss.
             told: which of several penalties counts. ``none`` takes the first; ``euclidean`` and ``ssim`` take, for
                 each model, the one whose images are nearest in the mean over classes: an attacker who is told these
@@ -91,6 +93,7 @@ class _Search:
     start_deviation: float
     noise: float
     shift: int
+    looks: int
     restarts: int
 
     @classmethod
@@ -121,7 +124,9 @@ def invert(models: Models, classes: np.ndarray, shape: tuple[int, ...], search: 
         else:
             w.sub_(gradient, alpha=search.learning_rate)
     images = pixels(w, search.box).clamp_(0, 1)
-    reached, probability, _ = objective(models, images, labels, replace(search, box="none", noise=0.0, shift=0))
+    reached, probability, _ = objective(
+        models, images, labels, replace(search, box="none", noise=0.0, shift=0, looks=1)
+    )
     by_restart = (models.size, search.restarts, len(classes))
     best = reached.view(by_restart).argmin(1)
     chosen = best[:, None]
@@ -145,7 +150,7 @@ def objective(
     x = pixels(w, search.box)
     seen, returned = _disturbed(x, search, generator)
     logits, pulled = logits_and_pull_back(models, seen)
-    index = labels[..., None]
+    index = labels.repeat(1, search.looks)[..., None]
     log_p = torch.log_softmax(logits, -1)
     p = log_p.exp()
     own = p.gather(2, index)
@@ -154,6 +159,7 @@ def objective(
         delta, loss = delta * own, 1 - own[..., 0]
     else:
         loss = -log_p.gather(2, index)[..., 0]
+    own, loss = (_mean_look(values, search.looks) for values in (own[..., 0], loss))
     gradient = returned(pulled(delta))
     terms = [(kind, weight) for kind, weight in search.penalty if weight]
     if terms:
@@ -164,18 +170,24 @@ def objective(
         loss = loss + penalty.detach()
     if search.box == "tanh" and search.gradient == "variable":
         gradient = gradient * (2 * x * (1 - x))  # d(tanh w + 1)/2 / dw
-    return loss, own[..., 0], gradient
+    return loss, own, gradient
 
 
 def _disturbed(x: Tensor, search: _Search, generator: torch.Generator | None) -> tuple[Tensor, Callable]:
-    """The images with noise and moved, and how a gradient for these is one for x."""
+    """All looks at the images (K, looks · B, …), with noise and moved; and how a gradient for these is one for x."""
+    x = x.repeat(1, search.looks, *[1] * (x.ndim - 2))
     if search.noise:
         x = x + search.noise * torch.randn(x.shape[1:], generator=generator)
     if not search.shift:
-        return x, lambda gradient: gradient
+        return x, lambda gradient: _mean_look(gradient, search.looks)
     by = torch.randint(-search.shift, search.shift + 1, (2,), generator=generator).tolist()
     back = [-step for step in by]
-    return torch.roll(x, by, (-2, -1)), lambda gradient: torch.roll(gradient, back, (-2, -1))
+    return torch.roll(x, by, (-2, -1)), lambda gradient: _mean_look(torch.roll(gradient, back, (-2, -1)), search.looks)
+
+
+def _mean_look(values: Tensor, looks: int) -> Tensor:
+    """(K, looks · B, …) → (K, B, …)."""
+    return values if looks == 1 else values.unflatten(1, (looks, -1)).mean(1)
 
 
 def pixels(w: Tensor, box: str) -> Tensor:
@@ -226,7 +238,9 @@ def _check(settings: dict, data: Dataset) -> None:
                     f"model inversion: key 'penalties' holds {term!r}; valid is [name, weight] with a name of "
                     f"{', '.join(REGULARISERS)} and a weight from 0 on"
                 )
-    if min(settings["steps"], settings["restarts"]) < 1 or not settings["learning_rate"] > 0:
-        raise UserError("model inversion: 'steps' and 'restarts' must be 1 or more and 'learning_rate' above 0")
+    if min(settings["steps"], settings["restarts"], settings["looks"]) < 1 or not settings["learning_rate"] > 0:
+        raise UserError(
+            "model inversion: 'steps', 'restarts' and 'looks' must be 1 or more and 'learning_rate' above 0"
+        )
     if min(settings["noise"], settings["shift"], settings["start_deviation"]) < 0:
         raise UserError("model inversion: 'noise', 'shift' and 'start_deviation' must be 0 or more")

@@ -23,6 +23,17 @@ def l1_mean(x: Tensor) -> Tensor:
     return x.abs().mean((-2, -1))
 
 
+def l2(x: Tensor) -> Tensor:
+    """‖x‖₂², which punishes bright pixels more than faint ones."""
+    return x.square().sum((-2, -1))
+
+
+def smoothness(x: Tensor) -> Tensor:
+    """Σ (difference of neighbours)², down and to the right: broad strokes in place of single pixels."""
+    down, right = x[..., 1:, :] - x[..., :-1, :], x[..., 1:] - x[..., :-1]
+    return l2(down) + l2(right)
+
+
 def btv(x: Tensor, window: int = WINDOW, decay: float = DECAY) -> Tensor:
     """Bilateral total variation Σ α^{l+m} ‖x − S_x^l S_y^m x‖₁ over −p ≤ l ≤ p, 0 ≤ m ≤ p, l + m > 0.
 
@@ -43,4 +54,11 @@ def _shifted(x: Tensor, by: int, axis: int) -> Tensor:
     return x.index_select(axis, (torch.arange(side, device=x.device) - by).clamp_(0, side - 1))
 
 
-REGULARISERS: dict[str, Callable[[Tensor], Tensor]] = {"none": none, "l1": l1, "l1_mean": l1_mean, "btv": btv}
+REGULARISERS: dict[str, Callable[[Tensor], Tensor]] = {
+    "none": none,
+    "l1": l1,
+    "l1_mean": l1_mean,
+    "l2": l2,
+    "smoothness": smoothness,
+    "btv": btv,
+}

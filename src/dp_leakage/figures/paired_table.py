@@ -1,0 +1,107 @@
+"""What a defense takes from an attack, on the same records: differences with a paired bootstrap interval."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from dp_leakage.errors import UserError, nearest
+from dp_leakage.figures.frames import CELL, NUMBERS, chosen, each_budget, each_series, listed, panels
+from dp_leakage.figures.notes import own_notes
+from dp_leakage.figures.numbers import cell_label, interval
+from dp_leakage.figures.style import name, styled
+from dp_leakage.figures.table import Table, draw_tables
+from dp_leakage.metrics.compare import Scores, paired_difference
+from dp_leakage.metrics.roc import auc, tpr_at_fpr
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@styled
+def draw(
+    metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
+) -> "tuple[Figure, pd.DataFrame]":
+    """One table per (data set, model); rows are defenses and budgets, columns attacks.
+
+    Settings:
+        attacks: names; empty: all.
+        against: the folder name of the defense that all others are compared with.
+        fpr: compare the true positive rates at this false positive rate; None: the areas under the ROC.
+
+    Raises:
+        UserError: there are no scores of ``attacks`` or ``against``, or the two attacked other records.
+    """
+    frame = chosen(metrics, settings)
+    attacks = listed(settings["attacks"]) or list(dict.fromkeys(frame["attack"]))
+    for key, values, column in (("attacks", attacks, "attack"), ("against", [settings["against"]], "defense")):
+        for value in values:
+            if value not in set(frame[column]):
+                known = nearest(value, set(frame[column]))
+                raise UserError(f"figure setting '{key}': no scores of '{value}' among the figure's parts; {known}")
+    rows = pd.DataFrame(
+        [
+            row
+            for _, cells in frame[frame["attack"].isin(attacks)].groupby(["dataset", "model"], sort=True)
+            for row in _differences(cells, settings["against"], settings["fpr"])
+        ]
+    )
+    tables = [_table(heading, part, attacks) for heading, part in panels(rows)]
+    fpr = settings["fpr"]
+    what = "Area under the ROC" if fpr is None else f"True positive rate at {100 * fpr:g} % false positives"
+    words = "the undefended models'" if settings["against"] == "none" else f"that of {settings['against']}"
+    notes = [
+        f"{what} less {words}: below 0, the defence takes something from the attack. 95 % intervals of a bootstrap "
+        "over records, the same for both, and over the models of each.",
+        *own_notes(settings),
+    ]
+    return draw_tables(tables, notes, settings.get("title")), rows.drop(columns="attack")
+
+
+def _differences(cells: pd.DataFrame, against: str, fpr: float | None) -> list[dict[str, Any]]:
+    """A row of the csv for every attack on every other defense of one (data set, model)."""
+    what, metric = ("membership_auc", auc) if fpr is None else ("tpr_at_fpr", partial(tpr_at_fpr, fpr=fpr))
+    rate = "" if fpr is None else f";fpr={fpr:g}"
+    rows = []
+    for attack, scored in cells.groupby("attack", sort=False):
+        base = scored[scored["defense"] == against]
+        if base.empty:
+            continue
+        for _, own in scored[scored["defense"] != against].groupby("defense", sort=False):
+            found = _paired(metric, own, base)
+            setting = f"against={against};attack={attack}{rate}"
+            numbers = dict(zip(NUMBERS, (f"{what}_difference", setting, *found, np.nan, pd.NA), strict=True))
+            first = own.iloc[0]
+            rows.append({**{column: first.get(column, np.nan) for column in CELL}, "attack": attack, **numbers})
+    return rows
+
+
+def _paired(metric: Callable[..., Any], own: pd.DataFrame, base: pd.DataFrame) -> tuple[float, float, float]:
+    (of_own, records), (of_base, others) = _scores(own), _scores(base)
+    if not np.array_equal(records, others):
+        cells = " and ".join(f"'{part['defense'].iloc[0]}'" for part in (own, base))
+        raise UserError(f"figure of kind 'paired_table': {cells} were attacked on different records; leave one out")
+    return paired_difference(metric, of_own, of_base)
+
+
+def _scores(part: pd.DataFrame) -> tuple[Scores, np.ndarray]:
+    """Members' and non-members' scores (R, …), and which records they are of, members marked by the sign."""
+    ordered = part.sort_values(["repeat", "record"], kind="stable")
+    repeats = ordered["repeat"].nunique()
+    member = ordered["member"].to_numpy(dtype=bool).reshape(repeats, -1)[0]
+    score = ordered["score"].to_numpy().reshape(repeats, -1)
+    record = ordered["record"].to_numpy().reshape(repeats, -1)[0]
+    return (score[:, member], score[:, ~member]), np.where(member, record + 1, -record - 1)
+
+
+def _table(heading: str, part: pd.DataFrame, attacks: list[str]) -> Table:
+    there = [attack for attack in attacks if attack in set(part["attack"])]
+    lines = []
+    for series, of_series in each_series(part):
+        for _, by_budget in each_budget(of_series):
+            for _, cell in by_budget.groupby("defense", sort=False):
+                found = {row.attack: interval(row.measured, row.low, row.high) for row in cell.itertuples()}
+                lines.append([cell_label(series, cell.iloc[0]), *(found.get(attack, "–") for attack in there)])
+    return Table(heading, ["", *map(name, there)], lines)
