@@ -63,6 +63,7 @@ INVERSION = {
     "restarts": 1,
     "told": "none",
 }
+DESCENT = INVERSION | {"box": "none", "optimizer": "sgd"}
 TUNED = INVERSION | {
     "loss": "cross_entropy",
     "penalties": [
@@ -155,7 +156,8 @@ ATTACKS = {
     ),
     # As Fredrikson et al. (2015) have it; zhang2020's algorithm without a penalty; and its two enhanced attacks with
     # the printed settings, the ℓ1 norm as a mean over pixels or, as its formula says, a sum.
-    "inversion_original": Attack(MIA, "model_inversion", None, INVERSION | {"box": "none", "optimizer": "sgd"}),
+    "inversion_original": Attack(MIA, "model_inversion", None, DESCENT | {"learning_rate": 10.0}),
+    "inversion_original_slow": Attack(MIA, "model_inversion", None, DESCENT),
     "inversion_unpenalised": Attack(MIA, "model_inversion", None, INVERSION),
     "inversion_l1": Attack(MIA, "model_inversion", None, INVERSION | {"penalties": [[["l1_mean", 0.05]]]}),
     "inversion_l1_sum": Attack(MIA, "model_inversion", None, INVERSION | {"penalties": [[["l1", 0.05]]]}),

@@ -20,6 +20,7 @@ CONTROLS = {
 }
 ATTACKS = {
     "inversion_original": "original",
+    "inversion_original_slow": "original, small steps",
     "inversion_unpenalised": "without penalty",
     "inversion_l1": "enhanced (ℓ1)",
     "inversion_l1_sum": "enhanced (ℓ1 as a sum)",

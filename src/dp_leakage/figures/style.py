@@ -107,6 +107,7 @@ NAMES = {
     "attack_p": "attack P",
     "attack_r": "attack R",
     "inversion_original": "inversion, original",
+    "inversion_original_slow": "inversion, original with small steps",
     "inversion_unpenalised": "inversion, without penalty",
     "inversion_l1": "inversion, ℓ1",
     "inversion_l1_sum": "inversion, ℓ1 as a sum",
