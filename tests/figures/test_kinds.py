@@ -392,6 +392,18 @@ def test_defenses_attacked_on_other_records_are_not_compared(scores: pd.DataFram
         draw("paired_table", scores, {"against": "nothing"})
 
 
+def test_training_curves_of_all_panels_lie_inside_the_axes_that_they_share(histories: pd.DataFrame) -> None:
+    higher = histories.assign(model="zz", **{c: histories[c] * 1.7 for c in ("test_accuracy", "train_accuracy")})
+    if "epsilon_spent" in higher:
+        higher["epsilon_spent"] *= 40
+    figure, _ = draw("training_curve", pd.concat([histories, higher], ignore_index=True), {})
+    for ax in figure.axes:
+        low, high = ax.get_ylim()
+        drawn_here = np.concatenate([line.get_ydata() for line in ax.lines])
+        assert low <= np.nanmin(drawn_here)
+        assert np.nanmax(drawn_here) <= high
+
+
 def test_a_bound_above_what_was_spent_is_counted_and_no_other(drawn: dict, audited: pd.DataFrame) -> None:
     figure, rows = drawn["claimed and measured"]
     assert "None exceeds what was spent." in " ".join(figure.get_supxlabel().split())

@@ -323,7 +323,7 @@ def log_axis(
     low, high = min(shown, default=1.0), max(shown, default=10.0)
     first, last = floor(log10(low) + 1e-9), ceil(log10(high) - 1e-9)
     decades = max(last - first, 1)
-    if high < 10.0 ** (first + 1) and low > 10.0**first:  # within a decade: show its ends, or there is no tick at all
+    if sum(low <= 10.0**e <= high for e in range(first, last + 1)) < 2:  # or there were one tick, or none
         low, high = 10.0**first, 10.0**last
     step = 1 + (decades - 1) // 7
     ticks = {10.0**e: _decade(e) for e in range(first, last + 1, step)}

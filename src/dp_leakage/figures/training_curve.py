@@ -62,6 +62,10 @@ def draw(
         if has_budget:
             _budget_panel(axes[1][column], part, styles)
         axes[-1][column].set_xlabel("epoch")
+    # The panels share their axes: once all are drawn, so that none is cut to another's range.
+    axes[0][0].set_ylim(0, None)
+    if has_budget:
+        log_axis(axes[1][0], "y", rows.loc[rows["metric"] == "epsilon_spent", "measured"], span=None)
     axes[0][0].set_ylabel("accuracy (fraction right)")
     if has_budget:
         axes[1][0].set_ylabel("ε spent so far")
@@ -116,12 +120,10 @@ def _panel(ax: "Axes", part: pd.DataFrame, styles: Styles) -> None:
         for style, line in _lines(part[part["metric"] == metric], styles):
             ax.plot(line["epoch"], line["measured"], linestyle=(0, dashes) if dashes else "-", **style)
             ax.fill_between(line["epoch"], line["low"], line["high"], color=style["color"], alpha=0.16, linewidth=0)
-    ax.set_ylim(0, None)
 
 
 def _budget_panel(ax: "Axes", part: pd.DataFrame, styles: Styles) -> None:
     spent = part[part["metric"] == "epsilon_spent"]
-    log_axis(ax, "y", spent["measured"], span=None)
     for style, line in _lines(spent, styles):
         ax.plot(line["epoch"], line["measured"], **style)
 
