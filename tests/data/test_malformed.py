@@ -23,6 +23,7 @@ from PIL import Image
 
 from dp_leakage.data import load
 from dp_leakage.data.sources import cifar, idx, purchase
+from dp_leakage.data.trees import open_tree
 from dp_leakage.errors import UserError
 
 
@@ -81,13 +82,31 @@ class TestCifar:
         refused(lambda: cifar.read(path, self.layout), "c.tar.gz", name, "not allowed")
         assert [p.name for p in tmp_path.iterdir()] == ["c.tar.gz"]
 
-    def test_the_archive_holds_a_link_to_the_outside(self, tmp_path):
+    @pytest.mark.parametrize(
+        ("kind", "name", "target"),
+        [
+            (tarfile.SYMTYPE, "train.bin", "/etc/passwd"),
+            (tarfile.SYMTYPE, "a/train.bin", "../../secret"),
+            (tarfile.LNKTYPE, "a/train.bin", "../secret"),
+            (tarfile.CHRTYPE, "train.bin", ""),
+        ],
+    )
+    def test_the_archive_holds_a_link_to_the_outside_or_a_device(self, kind, name, target, tmp_path):
         path = tmp_path / "c.tar"
         with tarfile.open(path, "w") as archive:
-            link = tarfile.TarInfo("train.bin")
-            link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+            link = tarfile.TarInfo(name)
+            link.type, link.linkname = kind, target
             archive.addfile(link)
-        refused(lambda: cifar.read(path, self.layout), "c.tar", "'train.bin'", "not allowed")
+        refused(lambda: cifar.read(path, self.layout), "c.tar", f"'{name}'", "not allowed")
+
+    def test_links_inside_an_archive_are_passed_over(self, tmp_path):
+        path = tmp_path / "c.tar"
+        with tarfile.open(path, "w") as archive:
+            link = tarfile.TarInfo("a/b/link")
+            link.type, link.linkname = tarfile.SYMTYPE, "../../train.bin"
+            archive.addfile(link)
+        with open_tree(path) as tree:
+            assert tree.names == ()
 
 
 class TestIdx:
