@@ -41,9 +41,9 @@ class Tree(NamedTuple):
 def open_tree(path: Path, wanted: Callable[[str], bool] = lambda name: True) -> Iterator[Tree]:
     """The files of a folder, a zip or a tar (compressed or not) for which ``wanted(name)`` holds.
 
-    Archives are refused if any name leads out of their root, and tars with devices or links to the outside (Python's own
-    ``data`` filter came with 3.11.4, and Debian 12 has 3.11.2). A tar's wanted files are held in memory, since a compressed tar
-    cannot be read in another order than its own at a bearable cost.
+    Archives are refused if any name leads out of their root, and tars with devices or links to the outside (Python's
+    own ``data`` filter came with 3.11.4, and Debian 12 has 3.11.2). A tar's wanted files are held in memory, since a
+    compressed tar cannot be read in another order than its own at a bearable cost.
 
     Raises:
         UserError: the path is missing, not such a thing, damaged, or its names are unsafe.
