@@ -16,14 +16,14 @@ def runs(rng, repeats, n, member_shift, record):
 def test_a_defense_compared_with_itself_differs_by_nothing():
     rng = np.random.default_rng(0)
     scores = runs(rng, 1, 200, 0.5, np.zeros((2, 200)))
-    assert paired_difference(roc.auc, scores, scores, draws=50) == (0.0, 0.0, 0.0)
+    assert paired_difference(roc.area, scores, scores, draws=50) == (0.0, 0.0, 0.0)
 
 
 def test_pairing_by_record_narrows_the_interval():
     rng = np.random.default_rng(0)
     record = 3 * rng.normal(size=(2, 300))
     a, b = (tuple(r + 0.1 * x for r, x in zip(record, runs(rng, 1, 300, s, 0 * record), strict=True)) for s in (5, 0))
-    paired = paired_difference(roc.auc, a, b, draws=100)
+    paired = paired_difference(roc.area, a, b, draws=100)
     separate = np.hypot(*(roc.auc(*s).high - roc.auc(*s).low for s in (a, b)))
     assert paired.high - paired.low < separate / 2
     assert paired.low > 0
@@ -37,6 +37,6 @@ def test_the_interval_covers_the_true_difference():
     for draw in range(draws):
         record = rng.normal(size=(2, 200))
         a, b = (tuple(s > 0 for s in runs(rng, 5, 200, shift, record)) for shift in (0.5, 0.2))
-        found = paired_difference(roc.rate_difference, a, b, seed=draw, draws=100)
+        found = paired_difference(lambda *s: roc.rate_difference(*s).value, a, b, seed=draw, draws=100)
         hits += found.low <= truth <= found.high
     assert hits / draws >= 0.88

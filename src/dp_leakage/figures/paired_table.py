@@ -14,7 +14,7 @@ from dp_leakage.figures.numbers import cell_label, interval
 from dp_leakage.figures.style import name, styled
 from dp_leakage.figures.table import Table, draw_tables
 from dp_leakage.metrics.compare import Scores, paired_difference
-from dp_leakage.metrics.roc import auc, tpr_at_fpr
+from dp_leakage.metrics.roc import area, flagged_at_fpr
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -62,7 +62,7 @@ def draw(
 
 def _differences(cells: pd.DataFrame, against: str, fpr: float | None) -> list[dict[str, Any]]:
     """A row of the csv for every attack on every other defense of one (data set, model)."""
-    what, metric = ("membership_auc", auc) if fpr is None else ("tpr_at_fpr", partial(tpr_at_fpr, fpr=fpr))
+    what, metric = ("membership_auc", area) if fpr is None else ("tpr_at_fpr", partial(_share, fpr=fpr))
     rate = "" if fpr is None else f";fpr={fpr:g}"
     rows = []
     for attack, scored in cells.groupby("attack", sort=False):
@@ -78,7 +78,11 @@ def _differences(cells: pd.DataFrame, against: str, fpr: float | None) -> list[d
     return rows
 
 
-def _paired(metric: Callable[..., Any], own: pd.DataFrame, base: pd.DataFrame) -> tuple[float, float, float]:
+def _share(members: np.ndarray, nonmembers: np.ndarray, fpr: float) -> float:
+    return float(flagged_at_fpr(members, nonmembers, fpr).mean())
+
+
+def _paired(metric: Callable[..., float], own: pd.DataFrame, base: pd.DataFrame) -> tuple[float, float, float]:
     (of_own, records), (of_base, others) = _scores(own), _scores(base)
     if not np.array_equal(records, others):
         cells = " and ".join(f"'{part['defense'].iloc[0]}'" for part in (own, base))

@@ -52,7 +52,8 @@ def draw_tables(tables: Sequence[Table], notes: Iterable[str] = (), title: str |
     """The tables one below the other, then the footnotes; the figure is as large as they need."""
     from matplotlib.figure import Figure
 
-    width = max(max(_edges(table)[-1] for table in tables) + 2 * MARGIN, 5.2)
+    heading = _inches(title, 10, bold=True) if title else 0.0
+    width = max(max(_edges(table)[-1] for table in tables) + 2 * MARGIN, heading + 2 * MARGIN, 5.2)
     text = footnotes(notes, width)
     heights = [_height(table) for table in tables]
     top = MARGIN + (0.28 if title else 0)

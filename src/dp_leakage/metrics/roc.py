@@ -54,6 +54,11 @@ def auc(members: np.ndarray, nonmembers: np.ndarray) -> Estimate:
     return over_repeats(records, each)
 
 
+def area(members: np.ndarray, nonmembers: np.ndarray) -> float:
+    """The value of `auc` alone, at half of its cost."""
+    return float(np.mean([placements(m, n).mean() for m, n in zip(members, nonmembers, strict=True)]))
+
+
 def placements(values: np.ndarray, among: np.ndarray) -> np.ndarray:
     """For each value, (n,), the share of ``among``, (m,), below it, ties counting half: float64 in [0, 1]."""
     ordered = np.sort(among)
