@@ -55,6 +55,7 @@ bench: $(INSTALLED)  ## the trainer against plain PyTorch and Opacus
 
 bench-all: bench  ## every benchmark
 	python benchmarks/vmf_noise.py
+	python benchmarks/membership.py
 	python benchmarks/dag.py
 
 reference: $(INSTALLED)  ## renew docs/reference.md from the schemas and registries
