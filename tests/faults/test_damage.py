@@ -46,12 +46,12 @@ def _foreign(path: Path) -> bytes:
     other = Path(str(path).replace(CELL, OTHER))
     if other == path:
         other = next((p for p in sorted(path.parents[1].rglob(f"*{path.suffix}")) if p != path), None)
-    if other is None:
-        other = path.with_name("foreign.npz")
-        write_arrays(other, {"x": np.zeros((3, 2), np.float32)}, {"identity": "0" * 16, "settings": {}})
-    content = other.read_bytes()
-    if other.name.startswith("foreign"):
-        other.unlink()
+    if other:
+        return other.read_bytes()
+    made = path.with_name("foreign.npz")  # the only one of its kind
+    write_arrays(made, {"x": np.zeros((3, 2), np.float32)}, {"identity": "0" * 16, "settings": {}})
+    content = made.read_bytes()
+    made.unlink()
     return content
 
 

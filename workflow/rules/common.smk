@@ -165,12 +165,13 @@ def attack_inputs(wildcards):
     """Target models and data, and what the attack learnt beforehand where it learns."""
     study = STUDIES[wildcards.study]
     cell = cell_of(study, wildcards)
-    learnt = learnt_files(study, cell, wildcards.attack)
-    return {
+    files = {
         "data": study.data(cell.dataset),
         "target": study.trained(cell.dataset, cell.model, cell.defense),
-        **{name: path for name, path in learnt.items() if name == "fitted"},
     }
+    if learnt := learnt_files(study, cell, wildcards.attack):
+        files["fitted"] = learnt["fitted"]
+    return files
 
 
 def fit_inputs(wildcards):

@@ -69,6 +69,14 @@ def listed(value: Any) -> list[Any]:
     return [] if value is None else [value] if isinstance(value, str | float | int) else list(value)
 
 
+def require_scores(frame: pd.DataFrame, key: str, column: str, names: Iterable[str]) -> None:
+    """Raises UserError, naming the figure's setting ``key``, for a name that no row of ``column`` has."""
+    for value in names:
+        if value not in set(frame[column]):
+            known = nearest(value, set(frame[column]))
+            raise UserError(f"figure setting '{key}': no scores of '{value}' among the figure's parts; {known}")
+
+
 def metric_rows(frame: pd.DataFrame, metric: str, **conditions: Any) -> pd.DataFrame:
     """The rows of one metric whose setting has the given values; None, or a key that a row does not have, fits any.
 

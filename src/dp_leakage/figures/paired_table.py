@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from dp_leakage.errors import UserError, nearest
-from dp_leakage.figures.frames import CELL, NUMBERS, chosen, each_budget, each_series, listed, panels
+from dp_leakage.errors import UserError
+from dp_leakage.figures.frames import CELL, NUMBERS, chosen, each_budget, each_series, listed, panels, require_scores
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.numbers import cell_label, interval
 from dp_leakage.figures.style import name, styled
 from dp_leakage.figures.table import Table, draw_tables
 from dp_leakage.metrics.compare import Scores, paired_difference
 from dp_leakage.metrics.roc import area, flagged_at_fpr
+from dp_leakage.metrics.runs import by_repeat
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,11 +37,8 @@ def draw(
     """
     frame = chosen(metrics, settings)
     attacks = listed(settings["attacks"]) or list(dict.fromkeys(frame["attack"]))
-    for key, values, column in (("attacks", attacks, "attack"), ("against", [settings["against"]], "defense")):
-        for value in values:
-            if value not in set(frame[column]):
-                known = nearest(value, set(frame[column]))
-                raise UserError(f"figure setting '{key}': no scores of '{value}' among the figure's parts; {known}")
+    require_scores(frame, "attacks", "attack", attacks)
+    require_scores(frame, "against", "defense", [settings["against"]])
     rows = pd.DataFrame(
         [
             row
@@ -92,12 +90,8 @@ def _paired(metric: Callable[..., float], own: pd.DataFrame, base: pd.DataFrame)
 
 def _scores(part: pd.DataFrame) -> tuple[Scores, np.ndarray]:
     """Members' and non-members' scores (R, …), and which records they are of, members marked by the sign."""
-    ordered = part.sort_values(["repeat", "record"], kind="stable")
-    repeats = ordered["repeat"].nunique()
-    member = ordered["member"].to_numpy(dtype=bool).reshape(repeats, -1)[0]
-    score = ordered["score"].to_numpy().reshape(repeats, -1)
-    record = ordered["record"].to_numpy().reshape(repeats, -1)[0]
-    return (score[:, member], score[:, ~member]), np.where(member, record + 1, -record - 1)
+    (score, record), member = by_repeat(part, ["score", "record"], ["record"])
+    return (score[:, member], score[:, ~member]), np.where(member, record[0] + 1, -record[0] - 1)
 
 
 def _table(heading: str, part: pd.DataFrame, attacks: list[str]) -> Table:

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from dp_leakage.errors import UserError, nearest
-from dp_leakage.figures.frames import CELL, NUMBERS, chosen, panels
+from dp_leakage.figures.frames import CELL, NUMBERS, chosen, panels, require_scores
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.style import GREY, canvas, finish, grid_shape, log_axis, name, styled
 from dp_leakage.metrics.roc import tpr_at_fpr
+from dp_leakage.metrics.runs import by_repeat
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,10 +36,7 @@ def draw(
     frame = chosen(metrics, settings)
     wanted = settings["attack"]
     attacks = [wanted] if isinstance(wanted, str) else list(wanted or dict.fromkeys(frame["attack"]))
-    for attack in attacks:
-        if attack not in set(frame["attack"]):
-            known = nearest(attack, set(frame["attack"]))
-            raise UserError(f"figure setting 'attack': no scores of '{attack}' among the figure's parts; {known}")
+    require_scores(frame, "attack", "attack", attacks)
     rows = pd.concat(
         [
             _curve(part, attack)
@@ -92,10 +89,7 @@ def draw(
 
 def _curve(scores: pd.DataFrame, attack: str) -> pd.DataFrame:
     """TPR with its interval at rates from one false alarm among the non-members to all but one."""
-    ordered = scores.sort_values(["repeat", "record"], kind="stable")
-    repeats = ordered["repeat"].nunique()
-    member = ordered["member"].to_numpy(dtype=bool).reshape(repeats, -1)[0]
-    score = ordered["score"].to_numpy().reshape(repeats, -1)
+    (score,), member = by_repeat(scores, ["score"], ["record"])
     n = int((~member).sum())
     passing = np.unique(np.round(np.geomspace(1, n - 1, POINTS)).astype(int))
     first = scores.iloc[0]

@@ -12,6 +12,7 @@ import pandas as pd
 
 from dp_leakage.intervals import Estimate, difference, over_repeats, ratio, wilson
 from dp_leakage.metrics import attribute, roc
+from dp_leakage.metrics.runs import by_repeat
 
 FPR_OF_EXPOSED = (0.01, 0.02, 0.05)
 TOP = 10
@@ -33,7 +34,7 @@ def measure_membership(frame: pd.DataFrame, attack: str) -> list[dict]:
     Raises:
         ValueError: a score is NaN, records differ between repeats, or members or non-members are missing.
     """
-    (score, flagged), member = _by_repeat(frame, ["score", "flagged"], ["record"])
+    (score, flagged), member = by_repeat(frame, ["score", "flagged"], ["record"])
     scores, flags = (score[:, member], score[:, ~member]), (flagged[:, member], flagged[:, ~member])
     rows = _each_and_all("membership_advantage", _setting(attack=attack), roc.rate_difference, *flags)
     rows += _each_and_all("balanced_accuracy", _setting(attack=attack), roc.balanced_accuracy, *flags)
@@ -65,7 +66,7 @@ def measure_attribute(frame: pd.DataFrame, attack: str) -> list[dict]:
         (the code of jayaraman2019). Both are means over the features, which count as given: their spread is
         not in the interval.
     """
-    (truth, guess), member = _by_repeat(frame, ["truth", "guess"], ["record", "feature"])
+    (truth, guess), member = by_repeat(frame, ["truth", "guess"], ["record", "feature"])
     n_features = frame["feature"].nunique()
     truth, guess = (a.reshape(len(a), -1, n_features).astype(bool) for a in (truth, guess))
     right, member = (truth == guess).mean(axis=2), member.reshape(-1, n_features)[:, 0]
@@ -117,7 +118,7 @@ def measure_ranks(frame: pd.DataFrame, attack: str) -> list[dict]:
         frame: repeat, record, member, rank (from 1): one row per repeat and record.
         attack: not written, as this is none.
     """
-    (rank,), member = _by_repeat(frame, ["rank"], ["record"])
+    (rank,), member = by_repeat(frame, ["rank"], ["record"])
     within = (rank[:, ~member] <= TOP).mean(axis=1)[:, None]
     return _each_and_all("top10_accuracy", "", lambda a: _accuracy(a[:, 0], int((~member).sum())), within)
 
@@ -134,29 +135,6 @@ def _relative_loss(accuracy: Estimate, baseline: Estimate) -> Estimate:
 def _final(history: pd.DataFrame, column: str) -> np.ndarray:
     """(R,) the value after the last epoch, in the order of repeats."""
     return history.sort_values(["repeat", "epoch"]).groupby("repeat")[column].last().to_numpy(dtype=np.float64)
-
-
-def _by_repeat(frame: pd.DataFrame, columns: list[str], keys: list[str]) -> tuple[list[np.ndarray], np.ndarray]:
-    """Columns as (R, n) arrays, n rows sorted by keys, and which of the n are members."""
-    order = np.lexsort([frame[key].to_numpy() for key in [*reversed(keys), "repeat"]])
-    n_repeats = frame["repeat"].nunique()
-
-    def matrix(column: str) -> np.ndarray:
-        return frame[column].to_numpy()[order].reshape(n_repeats, -1)
-
-    if (
-        n_repeats == 0
-        or len(frame) % n_repeats
-        or not all((matrix(column) == matrix(column)[:1]).all() for column in [*keys, "member"])
-    ):
-        raise ValueError("Every repeat of a score file must hold the same records once, as the same members.")
-    member = matrix("member")[0].astype(bool)
-    if member.all() or not member.any():
-        raise ValueError("A score file needs both members and non-members.")
-    arrays = [matrix(column) for column in columns]
-    if any(np.isnan(a).any() for a in arrays if a.dtype.kind == "f"):
-        raise ValueError(f"A score file holds NaN in {columns}.")
-    return arrays, member
 
 
 def _each_and_all(metric: str, setting: str, estimate: Callable[..., Estimate], *arrays: np.ndarray) -> list[dict]:

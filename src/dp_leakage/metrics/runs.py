@@ -1,0 +1,39 @@
+"""A score file's long rows as arrays with the independently trained runs as their first axis."""
+
+import numpy as np
+import pandas as pd
+
+
+def by_repeat(frame: pd.DataFrame, columns: list[str], keys: list[str]) -> tuple[list[np.ndarray], np.ndarray]:
+    """Columns of a score file as arrays of runs by records.
+
+    Args:
+        frame: repeat, member, the ``keys`` and the ``columns``: one row per repeat and key, in any order.
+        columns: what to take.
+        keys: what names a row within a repeat, such as ``record``.
+
+    Returns:
+        For each column an array (R, n), the n rows sorted by keys; and which of the n are members, bool (n,).
+
+    Raises:
+        ValueError: a number is NaN, rows differ between repeats, or members or non-members are missing.
+    """
+    order = np.lexsort([frame[key].to_numpy() for key in [*reversed(keys), "repeat"]])
+    n_repeats = frame["repeat"].nunique()
+
+    def matrix(column: str) -> np.ndarray:
+        return frame[column].to_numpy()[order].reshape(n_repeats, -1)
+
+    if (
+        n_repeats == 0
+        or len(frame) % n_repeats
+        or not all((matrix(column) == matrix(column)[:1]).all() for column in [*keys, "member"])
+    ):
+        raise ValueError("Every repeat of a score file must hold the same records once, as the same members.")
+    member = matrix("member")[0].astype(bool)
+    if member.all() or not member.any():
+        raise ValueError("A score file needs both members and non-members.")
+    arrays = [matrix(column) for column in columns]
+    if any(np.isnan(a).any() for a in arrays if a.dtype.kind == "f"):
+        raise ValueError(f"A score file holds NaN in {columns}.")
+    return arrays, member
