@@ -21,7 +21,7 @@ Step = Callable[[], None]
 
 @dataclass(frozen=True)
 class Workload:
-    """A model, its data's shape and its optimiser."""
+    """A model, its data's shape, its optimiser, and the device of all of it."""
 
     name: str
     architecture: str
@@ -29,6 +29,7 @@ class Workload:
     classes: int
     optimizer: str
     learning_rate: float
+    device: str = "cpu"
 
     def layers(self) -> Layers:
         return build(self.architecture, self.shape, self.classes)
@@ -36,14 +37,15 @@ class Workload:
     def data(self, n: int) -> tuple[Tensor, Tensor]:
         generator = torch.Generator().manual_seed(1)
         x = torch.randn(n, *self.shape, generator=generator)
-        return x, torch.randint(0, self.classes, (n,), generator=generator)
+        y = torch.randint(0, self.classes, (n,), generator=generator)
+        return x.to(self.device), y.to(self.device)
 
     def module(self) -> nn.Sequential:
         module = nn.Sequential(*map(torch_layer, self.layers()))
         for layer in module:
             if hasattr(layer, "reset_parameters"):
                 layer.reset_parameters()
-        return module
+        return module.to(self.device)
 
     def torch_optimizer(self, module: nn.Module, **options: bool) -> torch.optim.Optimizer:
         kind = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[self.optimizer]

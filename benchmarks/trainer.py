@@ -3,6 +3,7 @@
     python benchmarks/trainer.py            # all tables, minutes; writes results/bench/trainer.json
     python benchmarks/trainer.py --quick    # fewer repetitions
     python benchmarks/trainer.py --profile mlp
+    python benchmarks/trainer.py --device cuda    # writes results/bench/trainer_cuda.json
 
 One process, one thread. All variants of a workload take turns, a block of steps each, and the medians over the rounds
 are compared: so a busy neighbour slows them alike.
@@ -17,11 +18,12 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from dp_leakage.training.launcher import ENVIRONMENT
 
-RESULTS = Path("results/bench/trainer.json")
+RESULTS = Path("results/bench")
 RECORDS = 10_000
 ENSEMBLE = 30
 # Goals: a private step over a plain one, and how many times an ensemble is faster per model than Opacus' hooks.
@@ -36,24 +38,33 @@ def main() -> None:
     parser.add_argument(
         "--only", metavar="WORKLOAD", action="append", help="this workload only, and write nothing; may be repeated"
     )
+    parser.add_argument("--device", default="cpu", help="cpu (default) or cuda")
     parser.add_argument("--no-cell", action="store_true", help="leave out the whole cell")
     arguments = parser.parse_args()
     if any(os.environ.get(name) != value for name, value in ENVIRONMENT.items()):
         command = [sys.executable, *sys.argv]
         sys.exit(subprocess.run(command, env={**os.environ, **ENVIRONMENT}, check=False).returncode)
     if arguments.profile:
-        profile(arguments.profile)
+        profile(arguments.profile, arguments.device)
         return
     warnings.filterwarnings("ignore")  # Opacus' advice on hooks and secure generators, at each step
     rounds = 5 if arguments.quick else 25
-    rows = compare(rounds, arguments.only)
+    rows = compare(rounds, arguments.only, arguments.device)
     if arguments.only:
         return
     if not arguments.no_cell:
-        rows.append(whole_cell(epochs=2 if arguments.quick else 10))
-    RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    RESULTS.write_text(json.dumps(rows, indent=1) + "\n")
-    print(f"written: {RESULTS}")
+        rows.append(whole_cell(2 if arguments.quick else 10, arguments.device))
+    path = RESULTS / ("trainer.json" if arguments.device == "cpu" else f"trainer_{arguments.device}.json")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(rows, indent=1) + "\n")
+    print(f"written: {path}")
+
+
+def workloads(device: str) -> list:
+    """What is timed, on this device."""
+    from rivals import WORKLOADS
+
+    return [replace(workload, device=device) for workload in WORKLOADS]
 
 
 def ours(workload, x, y, models: int) -> Callable[[], None]:
@@ -68,7 +79,7 @@ def ours(workload, x, y, models: int) -> Callable[[], None]:
     mechanism = Mechanism(clip_norm=1.0, noise_multiplier=1.0)
     subsets = torch.arange(len(x)).expand(models, -1)
     with torch.inference_mode():
-        training = start(workload.layers(), x, y, subsets, range(models), settings, mechanism)
+        training = start(workload.layers(), x, y, subsets, range(models), settings, mechanism, device=workload.device)
 
     def endless():
         while True:
@@ -83,14 +94,14 @@ def ours(workload, x, y, models: int) -> Callable[[], None]:
     return step
 
 
-def compare(rounds: int, only: list[str] | None) -> list[dict]:
+def compare(rounds: int, only: list[str] | None, device: str) -> list[dict]:
     """The tables of single steps and of ensembles."""
     import torch
-    from rivals import WORKLOADS, opacus_ghost, opacus_hooks, plain, plain_fused, vmap_grad
+    from rivals import opacus_ghost, opacus_hooks, plain, plain_fused, vmap_grad
 
     torch.set_num_threads(1)
     rows: list[dict] = []
-    for workload in WORKLOADS:
+    for workload in workloads(device):
         if only and workload.name not in only:
             continue
         convolutional = len(workload.shape) == 3
@@ -103,16 +114,17 @@ def compare(rounds: int, only: list[str] | None) -> list[dict]:
             "opacus_hooks": opacus_hooks(workload, x, y),
             "opacus_ghost": opacus_ghost(workload, x, y),
             "vmap_grad": vmap_grad(workload, x, y),
-            "floor": products_and_noise(workload),
         }
+        if device == "cpu" and not convolutional:
+            variants["floor"] = products_and_noise(workload)
         models = {name: ENSEMBLE if "ensemble" in name else 1 for name in variants}
         # A block lasts about as long for all, and takes in whole epochs of ours where that is affordable.
         block = dict.fromkeys(variants, 2 if convolutional else 50) | {
             f"ours_ensemble{ENSEMBLE}": 1 if convolutional else 10
         }
-        seconds = {name: time_ / models[name] for name, time_ in interleave(variants, block, rounds).items()}
+        seconds = {name: time_ / models[name] for name, time_ in interleave(variants, block, rounds, device).items()}
         print(f"\n{workload.name}: plain step {seconds['plain'] * 1e6:.0f} µs")
-        floor = seconds.pop("floor")
+        floor = seconds.pop("floor", None)
         for name, value in seconds.items():
             ratio, speedup = value / seconds["plain"], seconds["opacus_hooks"] / value
             print(f"  {name:16s} {ratio:6.2f} × plain   {speedup:6.1f} × faster than Opacus' hooks", flush=True)
@@ -120,7 +132,7 @@ def compare(rounds: int, only: list[str] | None) -> list[dict]:
             rows.append(row | ({"speedup_over_opacus": speedup} if name.startswith("ours") else {}))
         ratio, speedup = GOALS[workload.name]
         print(f"  goals: ours ≤ {ratio} × plain, ensemble ≥ {speedup:g} × faster than Opacus' hooks")
-        if not convolutional:
+        if floor is not None:
             print(
                 f"  products and noise alone: {floor / seconds['plain']:.2f} × plain, "
                 f"so no way to take a step is more than {seconds['opacus_hooks'] / floor:.1f} × faster here",
@@ -156,41 +168,47 @@ def products_and_noise(workload) -> Callable[[], None]:
     return step
 
 
-def interleave(variants: dict[str, Callable[[], None]], block: dict[str, int], rounds: int) -> dict[str, float]:
+def interleave(
+    variants: dict[str, Callable[[], None]], block: dict[str, int], rounds: int, device: str
+) -> dict[str, float]:
     """Median seconds per step of each variant; the variants take turns."""
+    import torch
+
     seconds: dict[str, list[float]] = {name: [] for name in variants}
     for turn in range(rounds + 1):
         for name, step in variants.items():
             begin = time.perf_counter()
             for _ in range(block[name]):
                 step()
+            if device != "cpu":
+                torch.cuda.synchronize()
             if turn:  # the first is for warming up
                 seconds[name].append((time.perf_counter() - begin) / block[name])
     return {name: statistics.median(values) for name, values in seconds.items()}
 
 
-def whole_cell(epochs: int) -> dict:
+def whole_cell(epochs: int, device: str) -> dict:
     """5 repeats and 5 shadow models of the MLP, 100 epochs of 10,000 records; Opacus' documented loop beside it.
 
     Both are run for fewer epochs and scaled to 100, evaluation left out of both.
     """
     import torch
     from opacus import PrivacyEngine
-    from rivals import BATCH, CLIP, NOISE, WORKLOADS
+    from rivals import BATCH, CLIP, NOISE
     from torch.utils.data import DataLoader, TensorDataset
 
     from dp_leakage.privacy.mechanism import Mechanism
     from dp_leakage.training.settings import TrainingSettings
     from dp_leakage.training.trainer import train
 
-    (workload,) = (w for w in WORKLOADS if w.name == "mlp")
+    (workload,) = (w for w in workloads(device) if w.name == "mlp")
     x, y = workload.data(RECORDS)
     settings = TrainingSettings("adam", 0.01, epochs=epochs, batch_size=BATCH, evaluate_every=epochs)
     subsets = torch.arange(RECORDS).expand(5, -1)
     begin = time.perf_counter()
     private = Mechanism("poisson", clip_norm=CLIP, noise_multiplier=NOISE)
-    train(workload.layers(), x, y, subsets, range(5), settings, private)
-    train(workload.layers(), x, y, subsets, range(5), settings)
+    train(workload.layers(), x, y, subsets, range(5), settings, private, device=device)
+    train(workload.layers(), x, y, subsets, range(5), settings, device=device)
     our_seconds = (time.perf_counter() - begin) * 100 / epochs
 
     module = workload.module()
@@ -228,13 +246,12 @@ def whole_cell(epochs: int) -> dict:
     }
 
 
-def profile(name: str) -> None:
+def profile(name: str, device: str) -> None:
     """Where one step's time goes, by operator."""
     import torch
-    from rivals import WORKLOADS
 
     torch.set_num_threads(1)
-    (workload,) = (w for w in WORKLOADS if w.name == name)
+    (workload,) = (w for w in workloads(device) if w.name == name)
     step = ours(workload, *workload.data(2_000), 1)
     for _ in range(10):
         step()

@@ -64,7 +64,7 @@ def _apply(
     match layer:
         case Linear():
             weight, bias = parameters[f"{index}.weight"], parameters[f"{index}.bias"]
-            return affine(x if len(x) == len(weight) else x.expand(len(weight), -1, -1), weight, bias), None
+            return affine(x.expand(weight.shape[0], -1, -1), weight, bias), None
         case Conv2d():
             return convolve(layer, parameters[f"{index}.weight"], parameters[f"{index}.bias"], x), None
         case ReLU():

@@ -9,20 +9,21 @@ import torch
 from torch import Tensor
 
 ONEDNN_FROM = 1 << 13  # weights in a layer from which oneDNN wins (measured: 50×100 does not, 50×256 does)
+WIDE = 4  # times as many outputs as inputs, from which a weight gradient is cheaper to form transposed (measured)
 _ONEDNN = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
 
 
 def takes_one_at_a_time(weight: Tensor) -> bool:
     """Whether the products of a layer with this weight (…, o, i) are made for one model after the other."""
-    large = weight.shape[-1] * weight.shape[-2] >= ONEDNN_FROM
-    return _ONEDNN and large and weight.dtype == torch.float32 and weight.device.type == "cpu"
+    *_, outputs, inputs = weight.shape
+    return _ONEDNN and outputs * inputs >= ONEDNN_FROM and weight.dtype == torch.float32 and weight.device.type == "cpu"
 
 
 def affine(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """xWᵀ + b: x (K, B, i), weight (K, o, i), bias (K, o) → (K, B, o)."""
     if takes_one_at_a_time(weight):
         return _each(_onednn, x, weight, bias)
-    return torch.baddbmm(bias[:, None, :], x, weight.mT)
+    return torch.baddbmm(bias.unsqueeze(1), x, weight.mT)
 
 
 def times(delta: Tensor, weight: Tensor) -> Tensor:
@@ -36,13 +37,20 @@ def add_outer(total: Tensor, delta: Tensor, x: Tensor) -> None:
     """total += δᵀx: total (K, o, i), delta (K, B, o), x (K, B, i)."""
     if takes_one_at_a_time(total):
         for into, left, right in zip(total, delta, x, strict=True):
-            into.add_(_onednn(left.t(), right.t()))
+            into.add_(_onednn_outer(left, right))
     else:
         total.baddbmm_(delta.mT, x)
 
 
 def _onednn(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+
+
+def _onednn_outer(delta: Tensor, x: Tensor) -> Tensor:
+    """δᵀx. oneDNN copies the left operand where it is a transpose: the smaller should stand there."""
+    if delta.shape[1] >= WIDE * x.shape[1]:
+        return _onednn(x.t(), delta.t()).t()
+    return _onednn(delta.t(), x.t())
 
 
 def _each(product, *operands: Tensor) -> Tensor:

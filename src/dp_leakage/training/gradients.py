@@ -5,9 +5,10 @@ which saves passes over the buffer: the noise, already divided, is drawn into it
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Generator, Tensor
 from torch.nn.utils.rnn import pad_sequence
 
@@ -23,11 +24,22 @@ from dp_leakage.user_code import function
 
 @dataclass(frozen=True)
 class Lane:
-    """Models that go through one pass together, and views of their parameters and gradients (name → (k, …))."""
+    """Models that go through one pass together.
+
+    Attributes:
+        models: their numbers.
+        parameters: name → (k, …).
+        gradient: name → (k, …), views of ``flat``.
+        flat: (k, P), their rows of the training's gradient.
+        noise: a generator for each, on the device of ``flat``.
+        dropout: another one for each.
+    """
 
     models: range
     parameters: Parameters
     gradient: Parameters
+    flat: Tensor
+    noise: list[Generator]
     dropout: list[Generator]
 
 
@@ -40,10 +52,10 @@ class Program:
         x: (n, …) records; y: int64 (n,) classes.
         mechanism: None for plain training.
         divisor: what a bounded sum is divided by: the expected number of units in a batch, which no record moves.
-        gradient: flat buffer (K, P).
-        noise: for each model its row of ``gradient`` and its generator, on the buffer's device.
         lanes: how the models share passes.
         width: most records of one model in one pass.
+        multiple: batches are padded to a multiple of this many records.
+        lengths: (n,), see `record.record_lengths`.
     """
 
     layers: Layers
@@ -51,25 +63,64 @@ class Program:
     y: Tensor
     mechanism: Mechanism | None
     divisor: float
-    gradient: Tensor
-    noise: list[tuple[Tensor, Generator]]
     lanes: list[Lane]
     width: int
+    multiple: int = 1
+    lengths: Tensor | None = None
+
+
+class Examples(NamedTuple):
+    """What goes through one lane in one step, every example a unit; on the data's device.
+
+    Attributes:
+        rows: int64 (k, B), the row numbers of x.
+        weights: (k, B), each example's factor besides its bound: 1/n in plain training, 1 in private, 0 where a
+            shorter batch is padded; None where all are 1.
+    """
+
+    rows: Tensor
+    weights: Tensor | None
+
+    def parts(self, width: int) -> list["Examples"]:
+        """The same in passes of at most ``width`` records of one model."""
+        count = self.rows.shape[1]
+        if 0 < count <= width:
+            return [self]
+        slices = [slice(start, start + width) for start in range(0, count, width)]
+        return [Examples(self.rows[:, own], None if self.weights is None else self.weights[:, own]) for own in slices]
 
 
 def fill_gradient(program: Program, batches: list[Batch]) -> None:
-    """The step's gradient of every model into ``program.gradient``; ``batches`` holds one batch per model."""
-    mechanism = program.mechanism
-    _draw_noise(program)
-    for lane in program.lanes:
-        of_lane = [batches[model] for model in lane.models]
-        if bounds_examples(mechanism):
-            _add_examples(program, lane, [rows for (rows,) in of_lane])
-        elif _single_records(mechanism, of_lane[0]):
+    """The step's gradient of every model into its lane; ``batches`` holds one batch per model."""
+    if bounds_examples(program.mechanism):
+        fill_from_examples(program, lay_out(program, batches))
+        return
+    for lane in program.lanes:  # of one model each
+        _draw_noise(program, lane)
+        batch = batches[lane.models.start]
+        if _single_records(program.mechanism, batch):
             # The mean of one record is the record: what every example as a unit computes, in the same way to the bit.
-            _add_examples(program, lane, [torch.cat(of_lane[0])])
+            _add_examples(program, lane, _side_by_side(program, [torch.cat(batch)]))
         else:
-            _add_groups(program, lane, *of_lane)
+            _add_groups(program, lane, batch)
+
+
+def lay_out(program: Program, batches: list[Batch]) -> list[Examples]:
+    """What `fill_from_examples` needs of one batch per model: for each lane its examples."""
+    return [
+        _side_by_side(program, [rows for model in lane.models for rows in batches[model]]) for lane in program.lanes
+    ]
+
+
+def fill_from_examples(program: Program, examples: list[Examples]) -> None:
+    """The step's gradient where every example is a unit, from the `Examples` of each lane.
+
+    With Gaussian noise, or in plain training, its work depends on the shapes in ``examples`` alone, and on a GPU it
+    never waits for a result: so it can be captured (see `graphs`).
+    """
+    for lane, of_lane in zip(program.lanes, examples, strict=True):
+        _draw_noise(program, lane)  # lane by lane, while the gradient's memory is in the cache
+        _add_examples(program, lane, of_lane)
 
 
 def bounds_examples(mechanism: Mechanism | None) -> bool:
@@ -81,46 +132,56 @@ def _single_records(mechanism: Mechanism, batch: Batch) -> bool:
     return mechanism.unit in GROUPS and len(batch) > 0 and all(len(unit) == 1 for unit in batch)
 
 
-def _draw_noise(program: Program) -> None:
+def _draw_noise(program: Program, lane: Lane) -> None:
     """The divided noise N(0, (σC/divisor)²) or a plugin's, each model's from its own stream, or zeros."""
-    mechanism, gradient = program.mechanism, program.gradient
+    mechanism = program.mechanism
     if mechanism is None or not mechanism.noise_multiplier:  # without, or of directions: that comes with the gradients
-        gradient.zero_()
+        lane.flat.zero_()
         return
     deviation = mechanism.noise_multiplier * mechanism.clip_norm / program.divisor
     own = None if mechanism.noise == "gaussian" else function(mechanism.noise, "noise")
-    for row, generator in program.noise:
+    for row, generator in zip(lane.flat, lane.noise, strict=True):
         if own is None:
             row.normal_(0.0, deviation, generator=generator)
         else:
             own(row, deviation, generator)
 
 
-def _add_examples(program: Program, lane: Lane, batches: list[Tensor]) -> None:
+def _add_examples(program: Program, lane: Lane, examples: Examples) -> None:
     """Every example a unit."""
-    rows, present = _side_by_side(batches, program.x.device)
-    for start in range(0, rows.shape[1], program.width):
-        part = slice(start, start + program.width)
-        record = _backpropagate(program, lane, rows[:, part])
+    for rows, weights in examples.parts(program.width):
+        record = _backpropagate(program, lane, rows)
         if program.mechanism is not None and program.mechanism.noise == "vmf":
-            add_directed_examples(record, **_directed(program, lane))
+            add_directed_examples(record, **_directed(program, lane))  # of one model, so without padding
             continue
         if program.mechanism is None:
-            sizes = rows.new_tensor([len(batch) for batch in batches])[:, None]
-            scales = sizes.to(program.x.dtype).reciprocal_().expand(rows[:, part].shape)
+            scales = weights
         else:
             scales = _bound(program, record.norms())
-        record.add_weighted_sum(scales if present is None else scales * present[:, part], lane.gradient)
+            if weights is not None:
+                scales.mul_(weights)
+        record.add_weighted_sum(scales, lane.gradient)
 
 
-def _side_by_side(batches: list[Tensor], device: torch.device) -> tuple[Tensor, Tensor | None]:
-    """Batches as one (k, B), the shorter ones padded with row 0; and where they are not padding, None if nowhere."""
-    if len(batches) == 1:
-        return batches[0][None].to(device), None
-    if len({batch.shape[0] for batch in batches}) == 1:
-        return torch.stack(batches).to(device), None
-    present = pad_sequence([torch.ones_like(batch) for batch in batches], batch_first=True)
-    return pad_sequence(batches, batch_first=True).to(device), present.to(device)
+def _side_by_side(program: Program, batches: list[Tensor]) -> Examples:
+    """A batch for each model of a lane, the shorter ones padded with row 0 at weight 0."""
+    private = program.mechanism is not None
+    sizes = [batch.shape[0] for batch in batches]
+    width = -(-max(sizes) // program.multiple) * program.multiple
+    if min(sizes) == width:
+        rows = torch.stack(batches) if len(batches) > 1 else batches[0].unsqueeze(0)
+        weights = None if private else torch.full(rows.shape, 1 / width, dtype=program.x.dtype)
+    else:
+        rows = F.pad(pad_sequence(batches, batch_first=True), (0, width - max(sizes)))
+        own = torch.tensor(sizes)[:, None]
+        weights = (torch.arange(width) < own).to(program.x.dtype)
+        if not private:
+            weights.div_(own)
+    # From pageable memory, not blocking is safe: the driver has taken its copy when it returns.
+    device = program.x.device
+    return Examples(
+        rows.to(device, non_blocking=True), None if weights is None else weights.to(device, non_blocking=True)
+    )
 
 
 def _add_groups(program: Program, lane: Lane, batch: Batch) -> None:
@@ -150,7 +211,7 @@ def _directed(program: Program, lane: Lane) -> dict[str, Any]:
         "kappa": mechanism.kappa,
         "scale": mechanism.clip_norm / program.divisor,
         "total": lane.gradient,
-        "generator": program.noise[lane.models.start][1],
+        "generator": lane.noise[0],
     }
 
 
@@ -161,6 +222,7 @@ def _bound(program: Program, norms: Tensor) -> Tensor:
 
 def _backpropagate(program: Program, lane: Lane, rows: Tensor) -> Record:
     flat = rows.flatten()
-    x = program.x.index_select(0, flat).unflatten(0, rows.shape)
+    x = program.x.index_select(0, flat).view(*rows.shape, *program.x.shape[1:])
     y = program.y.index_select(0, flat).view(rows.shape)
-    return backpropagate(program.layers, lane.parameters, x, y, lane.dropout)
+    lengths = None if program.lengths is None else program.lengths.index_select(0, flat).view(rows.shape)
+    return backpropagate(program.layers, lane.parameters, x, y, lane.dropout, lengths)

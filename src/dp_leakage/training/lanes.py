@@ -17,13 +17,14 @@ from dp_leakage.training.gradients import Lane, bounds_examples
 
 CACHE_BYTES = 1 << 22  # for the activations of a lane (measured: softmax regression gains up to ten models)
 PASS_BYTES = 1 << 28  # main memory for the activations of one pass
-SHARE_OF_GPU = 0.5  # of the free memory
+SHARE_OF_GPU = 0.25  # of the free memory: a step that is captured as a graph holds its activations twice
 
 
 def make_lanes(
     layers: Layers,
     parameters: Tensor,
     gradient: Tensor,
+    noise: list[Generator],
     dropout: list[Generator],
     mechanism: Mechanism | None,
     batch_size: float,
@@ -31,15 +32,13 @@ def make_lanes(
 ) -> list[Lane]:
     """The models of the flat buffers ``parameters`` and ``gradient`` (K, P), sorted into lanes."""
     size = lane_size(layers, parameters, mechanism, batch_size, shape)
-    return [
-        Lane(
-            range(start, min(start + size, len(parameters))),
-            flat.views(layers, parameters[start : start + size]),
-            flat.views(layers, gradient[start : start + size]),
-            dropout[start : start + size],
-        )
-        for start in range(0, len(parameters), size)
-    ]
+    lanes = []
+    for start in range(0, len(parameters), size):
+        models = range(start, min(start + size, len(parameters)))
+        own = slice(models.start, models.stop)
+        views = (flat.views(layers, buffer[own]) for buffer in (parameters, gradient))
+        lanes.append(Lane(models, *views, gradient[own], noise[own], dropout[own]))
+    return lanes
 
 
 def lane_size(

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dp_leakage.models.functional import Parameters, forward, pull_back
-from dp_leakage.models.layers import Conv2d, Layers, Linear
+from dp_leakage.models.layers import Conv2d, Flatten, Layers, Linear
 from dp_leakage.models.products import add_outer, affine
 
 ALL = slice(None)
@@ -26,27 +26,34 @@ CACHE_BYTES = 1 << 19  # of one core, for a chunk of a convolution's unfolded pa
 
 @dataclass(frozen=True)
 class LinearGradients:
-    """Per-example gradients of one linear layer, as input (K, B, i) and output gradient delta (K, B, o)."""
+    """Per-example gradients of one linear layer.
+
+    Attributes:
+        name: of the layer.
+        input: (K, B, i).
+        delta: (K, B, o), the loss' gradient with respect to the output.
+        lengths: (K, B), √(‖input‖² + 1) where it is known already.
+    """
 
     name: str
     input: Tensor
     delta: Tensor
+    lengths: Tensor | None = None
 
     @property
     def examples(self) -> int:
         """B."""
         return self.delta.shape[1]
 
-    def squared_norms(self) -> Tensor:
-        """(K, B): ‖∂loss/∂(W, b)‖² of each example."""
-        delta = torch.linalg.vector_norm(self.delta, dim=-1)
-        return torch.linalg.vector_norm(self.input, dim=-1).square_().add_(1).mul_(delta.square_())
+    def norms(self) -> Tensor:
+        """(K, B): ‖∂loss/∂(W, b)‖ of each example."""
+        lengths = _lengths(self.input) if self.lengths is None else self.lengths
+        return torch.linalg.vector_norm(self.delta, dim=-1).mul_(lengths)
 
     def add_weighted_sum(self, scales: Tensor, total: Parameters) -> None:
         """total += Σ scaleᵢ·gᵢ, scales (K, B)."""
-        scaled = self.delta * scales[..., None]
-        add_outer(total[f"{self.name}.weight"], scaled, self.input)
-        total[f"{self.name}.bias"][:, None].baddbmm_(scales[:, None], self.delta)
+        add_outer(total[f"{self.name}.weight"], self.delta * scales.unsqueeze(2), self.input)
+        total[f"{self.name}.bias"].unsqueeze(1).baddbmm_(scales.unsqueeze(1), self.delta)
 
     def gram(self) -> Tensor:
         """(K, B, B) float64: inner products of the examples' gradients."""
@@ -82,10 +89,10 @@ class ConvGradients:
         """B."""
         return self.bias.shape[1]
 
-    def squared_norms(self) -> Tensor:
+    def norms(self) -> Tensor:
         """As for `LinearGradients`."""
-        kernels = torch.linalg.vector_norm(self.kernels.flatten(3), dim=3).square_().sum(0)
-        return torch.linalg.vector_norm(self.bias, dim=2).square_().add_(kernels)
+        kernels = torch.linalg.vector_norm(self.kernels.flatten(3), dim=3)
+        return torch.linalg.vector_norm(torch.cat([kernels, torch.linalg.vector_norm(self.bias, dim=2)[None]]), dim=0)
 
     def add_weighted_sum(self, scales: Tensor, total: Parameters) -> None:
         """As for `LinearGradients`."""
@@ -123,7 +130,8 @@ class Record:
 
     def norms(self) -> Tensor:
         """(K, B): ℓ2 norm of each example's whole gradient."""
-        return reduce(torch.Tensor.add_, (part.squared_norms() for part in self.parts)).sqrt_()
+        norms = [part.norms() for part in self.parts]
+        return norms[0] if len(norms) == 1 else torch.linalg.vector_norm(torch.stack(norms), dim=0)
 
     def add_weighted_sum(self, scales: Tensor, total: Parameters) -> None:
         """total += Σ scaleᵢ·gᵢ over the examples of each model: scales (K, B), total name → (K, …)."""
@@ -145,6 +153,7 @@ def backpropagate(
     x: Tensor,
     y: Tensor,
     dropout: list[torch.Generator] | None = None,
+    x_lengths: Tensor | None = None,
 ) -> Record:
     """Forward and backward pass of cross-entropy, each example's by itself.
 
@@ -154,21 +163,37 @@ def backpropagate(
         x: (K, B, …) records of each model.
         y: int64 (K, B) classes.
         dropout: a generator per model where dropout layers are to act.
+        x_lengths: (K, B), what `record_lengths` says of x.
     """
     logits, kept = forward(layers, parameters, x, dropout)
     delta = torch.softmax(logits, -1)
-    delta.scatter_(2, y[..., None], -1.0, reduce="add")
+    delta.scatter_(2, y.unsqueeze(2), -1.0, reduce="add")
     first = next(i for i, layer in enumerate(layers) if isinstance(layer, Linear | Conv2d))
     parts: list[LinearGradients | ConvGradients] = []
     for index in range(len(layers) - 1, first - 1, -1):
         match layers[index]:
             case Linear():
-                parts.append(LinearGradients(str(index), kept[index].input, delta))
+                lengths = x_lengths if index == first else None
+                parts.append(LinearGradients(str(index), kept[index].input, delta, lengths))
             case Conv2d() as layer:
                 parts.append(convolution_gradients(layer, str(index), kept[index].input, delta))
         if index > first:
             delta = pull_back(layers[index], index, parameters, kept[index], delta)
     return Record(parts[::-1])
+
+
+def record_lengths(layers: Layers, x: Tensor) -> Tensor | None:
+    """(n,): √(‖x‖² + 1) of each record, where the records x (n, …) themselves go into a linear layer; else None.
+
+    They never change, and are most of what a small model's norms cost.
+    """
+    first = next(layer for layer in layers if not isinstance(layer, Flatten))
+    return _lengths(x.flatten(1)) if isinstance(first, Linear) else None
+
+
+def _lengths(x: Tensor) -> Tensor:
+    """√(‖x‖² + 1) along the last dimension: a linear layer's input and the 1 that its bias sees."""
+    return torch.linalg.vector_norm(x, dim=-1).square_().add_(1).sqrt_()
 
 
 def convolution_gradients(layer: Conv2d, name: str, x: Tensor, delta: Tensor) -> ConvGradients:

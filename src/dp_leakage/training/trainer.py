@@ -11,10 +11,12 @@ from dp_leakage.models.layers import Layers, initial_parameters
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training import flat
 from dp_leakage.training.checkpoint import Checkpoint
-from dp_leakage.training.gradients import Program, bounds_examples, fill_gradient
+from dp_leakage.training.gradients import Program, bounds_examples
+from dp_leakage.training.graphs import batch_multiple, gradient_step
 from dp_leakage.training.lanes import make_lanes, pass_width
 from dp_leakage.training.loop import History, run
 from dp_leakage.training.optimizers import Slots, slots, updater
+from dp_leakage.training.record import record_lengths
 from dp_leakage.training.requests import check_request
 from dp_leakage.training.samplers import Batch, draw_epoch
 from dp_leakage.training.settings import TrainingSettings
@@ -76,7 +78,9 @@ class EnsembleTraining:
     """K models of layers in one flat buffer; see `loop.Training`."""
 
     program: Program
+    fill_gradient: Callable[[list[Batch]], None]
     parameters: Tensor
+    gradient: Tensor
     subsets: Tensor
     memory: Slots
     update: Callable[[float], None]
@@ -115,12 +119,12 @@ class EnsembleTraining:
 
 def steps(training: EnsembleTraining) -> Iterator[None]:
     """Takes every step of an epoch, of all models, and yields after each."""
-    program, penalty = training.program, training.penalty
+    penalty = training.penalty
     rate = training.rate(training.epoch)
     for batches in zip(*training.draw(), strict=True):
-        fill_gradient(program, batches)
+        training.fill_gradient(batches)
         if penalty is not None:
-            program.gradient.addcmul_(training.parameters, penalty)
+            training.gradient.addcmul_(training.parameters, penalty)
         training.update(rate)
         yield
 
@@ -151,17 +155,19 @@ def start(
     }
     batch_size = min(settings.batch_size, records)
     groups = y if groups is None else groups
-    lanes = make_lanes(layers, parameters, gradient, generators["dropout"], mechanism, batch_size, x.shape[1:])
+    streams = generators["noise"], generators["dropout"]
+    lanes = make_lanes(layers, parameters, gradient, *streams, mechanism, batch_size, x.shape[1:])
+    on_device = x.to(device)
     program = Program(
         layers,
-        x.to(device),
+        on_device,
         y.to(device),
         mechanism,
         _divisor(mechanism, batch_size, records, groups),
-        gradient,
-        list(zip(gradient, generators["noise"], strict=True)),
         lanes,
         pass_width(layers, x.shape[1:]),
+        batch_multiple(parameters.device, mechanism),
+        record_lengths(layers, on_device),
     )
     sampler, unit = (mechanism.sampler, mechanism.unit) if mechanism else ("shuffle", "example")
 
@@ -173,7 +179,9 @@ def start(
 
     return EnsembleTraining(
         program,
+        gradient_step(program),
         parameters,
+        gradient,
         subsets.to(device),
         memory,
         updater(settings, parameters, gradient, memory),

@@ -1,0 +1,106 @@
+"""A step's gradient as a CUDA graph: its hundreds of kernels are launched as one.
+
+Small models leave a GPU waiting for the CPU to launch the next kernel. A graph is captured once for each shape of a
+step's batches and replayed with the next steps' rows copied into the tensors that it was captured with. The random
+streams go on from replay to replay as they would without it, so the bytes are the same.
+"""
+
+import sys
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from torch import Generator, Tensor
+
+from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.training.gradients import Examples, Program, bounds_examples, fill_from_examples, fill_gradient, lay_out
+from dp_leakage.training.samplers import Batch
+
+POISSON_MULTIPLE = 32  # records: Poisson batches then have few shapes, so few graphs serve a training
+Work = Callable[[], None]
+Capture = Callable[[Work], Work]
+
+
+def gradient_step(program: Program) -> Callable[[list[Batch]], None]:
+    """`fill_gradient` of this program, replayed from graphs where the device and the mechanism allow it."""
+    if program.x.is_cuda and capturable(program.mechanism):
+        return Replayed(program, cuda_capture(generators_of(program)))
+    return partial(fill_gradient, program)
+
+
+def generators_of(program: Program) -> list[Generator]:
+    """All that a step draws from on the device."""
+    return [generator for lane in program.lanes for generator in (*lane.noise, *lane.dropout)]
+
+
+def capturable(mechanism: Mechanism | None) -> bool:
+    """Whether all steps of one shape do the same work and never ask for a result of theirs.
+
+    Von Mises-Fisher noise asks, groups of records have many shapes, and a plugin may do what it likes.
+    """
+    return bounds_examples(mechanism) and (
+        mechanism is None or (mechanism.noise in ("gaussian", "none") and mechanism.bound in ("clip", "normalise"))
+    )
+
+
+def batch_multiple(device: torch.device, mechanism: Mechanism | None) -> int:
+    """How many records a batch is padded to a multiple of: `Program.multiple`."""
+    ragged = mechanism is not None and mechanism.sampler == "poisson"
+    return POISSON_MULTIPLE if ragged and device.type != "cpu" and capturable(mechanism) else 1
+
+
+class Replayed:
+    """`fill_gradient` of one program: captured when a shape comes first, then replayed.
+
+    Args:
+        program: what the steps share; its mechanism must be `capturable`.
+        capture: turns work that was done once into a function that does it again.
+    """
+
+    def __init__(self, program: Program, capture: Capture) -> None:
+        self.program, self.capture = program, capture
+        self.replays: dict[tuple, tuple[list[Tensor], Work]] = {}
+
+    def __call__(self, batches: list[Batch]) -> None:
+        """The gradient of one step, from one batch per model."""
+        examples = lay_out(self.program, batches)
+        shape = tuple((rows.shape, weights is None) for rows, weights in examples)
+        if shape not in self.replays:
+            work = partial(fill_from_examples, self.program, examples)
+            work()  # a step like any other; and what libraries set up at their first call, a capture must not meet
+            self.replays[shape] = _tensors(examples), self.capture(work)
+            return
+        inputs, replay = self.replays[shape]
+        for into, new in zip(inputs, _tensors(examples), strict=True):
+            into.copy_(new)
+        replay()
+
+
+def _tensors(examples: list[Examples]) -> list[Tensor]:
+    return [tensor for of_lane in examples for tensor in of_lane if tensor is not None]
+
+
+def cuda_capture(generators: list[Generator]) -> Capture:
+    """A function that captures work as a CUDA graph; where that fails it warns and returns the work itself.
+
+    The work must have been done once, and its tensors must live as long as the result. All captures share one pool of
+    memory: they are replayed one at a time, and none leaves anything there that another would need.
+
+    Args:
+        generators: all that the work draws from.
+    """
+    pool = torch.cuda.graph_pool_handle()
+
+    def capture(work: Work) -> Work:
+        graph = torch.cuda.CUDAGraph()
+        for generator in generators:
+            graph.register_generator_state(generator)
+        try:
+            with torch.cuda.graph(graph, pool=pool):
+                work()
+        except RuntimeError as error:
+            print(f"warning: no CUDA graph, so training is slower than it could be: {error}", file=sys.stderr)
+            return work
+        return graph.replay
+
+    return capture

@@ -1,0 +1,83 @@
+"""Training on a GPU: the same bytes with and without graphs, and on the CPU the same numbers to rounding."""
+
+import itertools
+
+import pytest
+import torch
+from small import data_of, layers_of, subsets_of
+
+from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.training import trainer
+from dp_leakage.training.checkpoint import Checkpoint
+from dp_leakage.training.gradients import fill_gradient
+from dp_leakage.training.settings import TrainingSettings
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+
+# What the README promises: batched products round differently with other company and on other devices.
+TOLERANCE = {"rtol": 1e-3, "atol": 1e-4}
+SETTINGS = TrainingSettings("sgd", 0.1, epochs=3, batch_size=8)
+NOISY = [Mechanism(sampler, noise_multiplier=0.5) for sampler in ("shuffle", "poisson", "wor")]
+
+
+def trained(name, mechanism, device="cuda", models=3, **arguments):
+    x, y = data_of(name)
+    subsets = subsets_of(40, 3, 30)[:models]
+    layers = layers_of(name)
+    return trainer.train(layers, x, y, subsets, range(models), SETTINGS, mechanism, device=device, **arguments)[0]
+
+
+@pytest.mark.parametrize("mechanism", [None, *NOISY], ids=lambda m: m.sampler if m else "plain")
+@pytest.mark.parametrize("name", ["mlp", "lenet", "mixed"])
+def test_graphs_give_the_bytes_of_single_kernels(name, mechanism, monkeypatch, capsys):
+    replayed = trained(name, mechanism)
+    assert "no CUDA graph" not in capsys.readouterr().err
+    monkeypatch.setattr(trainer, "gradient_step", lambda program: lambda batches: fill_gradient(program, batches))
+    single = trained(name, mechanism)
+    for key, value in single.parameters.items():
+        assert torch.equal(value, replayed.parameters[key]), key
+
+
+@pytest.mark.parametrize("name", ["softmax_regression", "mlp", "lenet", "cnn", "mixed"])
+def test_as_on_the_cpu(name):
+    mechanism = Mechanism(noise="none")
+    for key, value in trained(name, mechanism, "cpu").parameters.items():
+        torch.testing.assert_close(trained(name, mechanism).parameters[key], value, **TOLERANCE)
+
+
+@pytest.mark.parametrize("name", ["mlp", "lenet"])
+def test_alone_as_in_company(name):
+    together, alone = trained(name, NOISY[0]), trained(name, NOISY[0], models=1)
+    for key, value in alone.parameters.items():
+        torch.testing.assert_close(together.parameters[key][:1], value, **TOLERANCE)
+
+
+def test_a_training_that_was_cut_goes_on_to_the_same_bytes(tmp_path):
+    def cut(epoch):
+        if epoch == 2:
+            raise KeyboardInterrupt
+
+    whole = trained("mlp", NOISY[1])
+    checkpoint = Checkpoint(tmp_path / "checkpoint", "this cell", interval=0)
+    with pytest.raises(KeyboardInterrupt):
+        trained("mlp", NOISY[1], checkpoint=checkpoint, on_epoch=cut)
+    resumed = trained("mlp", NOISY[1], checkpoint=checkpoint)
+    for key, value in whole.parameters.items():
+        assert torch.equal(value, resumed.parameters[key]), key
+
+
+def test_noise_has_its_deviation_and_replays_do_not_repeat_it():
+    """Two steps that differ in noise alone; chance of a false alarm below 1e-6 (5 standard errors)."""
+    x, y = data_of("mlp")
+    x = torch.zeros_like(x)
+    layers, subsets = layers_of("mlp", hidden=(400, 400)), subsets_of(40, 1)
+    mechanism = Mechanism(clip_norm=1e-6, noise_multiplier=1e6)  # noise of deviation 1, gradients of none
+    drawn = []
+    with torch.inference_mode():
+        training = trainer.start(layers, x, y, subsets, [1], SETTINGS, mechanism, device="cuda")
+        for _ in trainer.steps(training):
+            drawn.append(training.gradient[0].cpu().double() * training.program.divisor)
+    count = len(drawn[0])
+    for one, other in itertools.pairwise(drawn):
+        assert abs(one.square().mean() - 1) < 5 * (2 / count) ** 0.5
+        assert abs((one * other).mean()) < 5 / count**0.5

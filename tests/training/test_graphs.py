@@ -1,0 +1,129 @@
+"""Steps replayed from captured graphs: the same bytes as without, and nothing in them that a capture must not meet.
+
+A machine without a GPU captures nothing, so two stand-ins serve here: work that is done again in place of a replayed
+graph, and tensors with shapes and a device but no values, on which a wait for a result or a mix of devices is an error.
+What needs a GPU is in ``test_cuda.py``.
+"""
+
+import pytest
+import torch
+from small import SETTINGS, SHAPES, data_of, layers_of, subsets_of
+from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
+
+from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.training import graphs, trainer
+from dp_leakage.training.gradients import fill_from_examples, fill_gradient, lay_out
+from dp_leakage.training.settings import TrainingSettings
+
+GAUSSIAN = [Mechanism(sampler, noise_multiplier=0.5) for sampler in ("shuffle", "poisson", "wor")]
+CAPTURABLE = [None, *GAUSSIAN, Mechanism(bound="normalise", noise="none")]
+names = {"ids": lambda m: "plain" if m is None else f"{m.sampler} {m.bound} {m.noise}"}
+NO_KERNELS = "lazy"  # a device of which builds of PyTorch have no kernels, so that only shapes are computed
+
+
+def replaying(monkeypatch, captures: list) -> None:
+    """All trainings replay; what would be captured is counted, and its replay does the work again."""
+
+    def capture(work):
+        captures.append(work)
+        return work
+
+    monkeypatch.setattr(trainer, "gradient_step", lambda program: graphs.Replayed(program, capture))
+
+
+@pytest.mark.parametrize("mechanism", CAPTURABLE, **names)
+def test_replayed_steps_give_the_same_bytes(mechanism, monkeypatch):
+    x, y = data_of("mlp")
+    layers, subsets = layers_of("mlp", dropout=0.3), subsets_of(40, 3, 30)
+    settings = TrainingSettings("adam", 0.01, epochs=3, batch_size=8)
+    eager, _ = trainer.train(layers, x, y, subsets, [1, 2, 3], settings, mechanism)
+    captures = []
+    replaying(monkeypatch, captures)
+    replayed, _ = trainer.train(layers, x, y, subsets, [1, 2, 3], settings, mechanism)
+    for name, value in eager.parameters.items():
+        assert torch.equal(value, replayed.parameters[name]), name
+    if mechanism is None or mechanism.sampler == "shuffle":
+        assert len(captures) == 2  # whole batches, and the last one of an epoch
+    if mechanism is not None and mechanism.sampler == "wor":
+        assert len(captures) == 1
+
+
+def test_padding_to_few_shapes_moves_no_parameter_by_more_than_rounding(monkeypatch):
+    x, y = data_of("mlp", dtype=torch.float64)
+    arguments = layers_of("mlp"), x, y, subsets_of(40, 3, 30), [1, 2, 3]
+    settings, mechanism = TrainingSettings("sgd", 0.1, epochs=20, batch_size=8), GAUSSIAN[1]
+    tight, _ = trainer.train(*arguments, settings, mechanism)
+    captures = []
+    replaying(monkeypatch, captures)
+    monkeypatch.setattr(trainer, "batch_multiple", lambda *_: graphs.POISSON_MULTIPLE)
+    padded, _ = trainer.train(*arguments, settings, mechanism)
+    for name, value in tight.parameters.items():
+        torch.testing.assert_close(value, padded.parameters[name])
+    assert len(captures) <= 2  # 80 Poisson batches of mean size 8, next to none of which is above 32
+
+
+def started_without_values(name, mechanism, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (2**33, 2**34))
+    stream = trainer.stream
+    monkeypatch.setattr(trainer, "stream", lambda seed, role, device="cpu": stream(seed, role))
+    layers = layers_of(name, **({} if name == "mixed" else {"dropout": 0.3}))
+    data = data_of(name), subsets_of(40, 3)
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        return mode, trainer.start(layers, *data[0], data[1], range(3), SETTINGS, mechanism, device=NO_KERNELS)
+
+
+@pytest.mark.parametrize("mechanism", CAPTURABLE, **names)
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_capturable_step_stays_on_its_device_and_waits_for_nothing(name, mechanism, monkeypatch):
+    mode, training = started_without_values(name, mechanism, monkeypatch)
+    program = training.program
+    assert graphs.capturable(mechanism)
+    assert len(program.lanes) == 1  # off the CPU all models go together
+    with mode, torch.inference_mode():
+        examples = lay_out(program, [[torch.arange(size)] for size in (8, 8, 5)])
+        assert all(tensor.device.type == NO_KERNELS for tensor in examples[0])
+        fill_from_examples(program, examples)
+        training.update(0.1)
+
+
+def test_only_what_is_captured_is_padded_and_only_off_the_cpu():
+    device = torch.device(NO_KERNELS)
+    directional = Mechanism("poisson", bound="normalise", noise="vmf", kappa=5.0)
+    multiples = [graphs.batch_multiple(device, mechanism) for mechanism in (None, *GAUSSIAN, directional)]
+    assert multiples == [1, 1, graphs.POISSON_MULTIPLE, 1, 1]
+    assert graphs.batch_multiple(torch.device("cpu"), GAUSSIAN[1]) == 1
+
+
+def test_the_stand_in_notices_a_wait(monkeypatch):
+    mechanism = Mechanism("wor", bound="normalise", noise="vmf", kappa=50.0)
+    mode, training = started_without_values("mlp", mechanism, monkeypatch)
+    assert not graphs.capturable(mechanism)
+    with mode, torch.inference_mode(), pytest.raises(DataDependentOutputException):
+        fill_gradient(training.program, [[torch.arange(8)]] * 3)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        Mechanism("class_poisson", unit="class", noise_multiplier=0.1),
+        Mechanism(unit="batch", noise_multiplier=0.1),
+        Mechanism(noise="my_noise", noise_multiplier=0.1),
+        Mechanism(bound="my_bound", noise_multiplier=0.1),
+    ],
+    ids=["groups", "batch", "own noise", "own bound"],
+)
+def test_other_steps_are_not_captured(mechanism):
+    assert not graphs.capturable(mechanism)
+
+
+def test_where_a_capture_fails_training_goes_on_with_a_warning(monkeypatch, capsys):
+    def no_graph(*_, **__):
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: None)
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", lambda: None)
+    monkeypatch.setattr(torch.cuda, "graph", no_graph)
+    done = []
+    graphs.cuda_capture([])(lambda: done.append(1))()
+    assert done == [1]
+    assert "warning: no CUDA graph" in capsys.readouterr().err
