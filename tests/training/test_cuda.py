@@ -76,7 +76,7 @@ def test_noise_has_its_deviation_and_replays_do_not_repeat_it():
     with torch.inference_mode():
         training = trainer.start(layers, x, y, subsets, [1], SETTINGS, mechanism, device="cuda")
         for _ in trainer.steps(training):
-            drawn.append(training.gradient[0].cpu().double() * training.program.divisor)
+            drawn.append(training.program.gradient[0].cpu().double() * training.program.divisor)
     count = len(drawn[0])
     for one, other in itertools.pairwise(drawn):
         assert abs(one.square().mean() - 1) < 5 * (2 / count) ** 0.5

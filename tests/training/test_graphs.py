@@ -12,7 +12,7 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTens
 
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training import graphs, trainer
-from dp_leakage.training.gradients import fill_from_examples, fill_gradient, lay_out
+from dp_leakage.training.gradients import add_examples, draw_noise, fill_gradient, lay_out
 from dp_leakage.training.settings import TrainingSettings
 
 GAUSSIAN = [Mechanism(sampler, noise_multiplier=0.5) for sampler in ("shuffle", "poisson", "wor")]
@@ -82,7 +82,8 @@ def test_a_capturable_step_stays_on_its_device_and_waits_for_nothing(name, mecha
     with mode, torch.inference_mode():
         examples = lay_out(program, [[torch.arange(size)] for size in (8, 8, 5)])
         assert all(tensor.device.type == NO_KERNELS for tensor in examples[0])
-        fill_from_examples(program, examples)
+        draw_noise(program)
+        add_examples(program, examples)
         training.update(0.1)
 
 
@@ -107,13 +108,20 @@ def test_the_stand_in_notices_a_wait(monkeypatch):
     [
         Mechanism("class_poisson", unit="class", noise_multiplier=0.1),
         Mechanism(unit="batch", noise_multiplier=0.1),
-        Mechanism(noise="my_noise", noise_multiplier=0.1),
         Mechanism(bound="my_bound", noise_multiplier=0.1),
     ],
-    ids=["groups", "batch", "own noise", "own bound"],
+    ids=["groups", "batch", "own bound"],
 )
 def test_other_steps_are_not_captured(mechanism):
     assert not graphs.capturable(mechanism)
+
+
+def test_a_capture_knows_of_the_streams_that_its_passes_draw_from():
+    for rate, count in ((0.0, 0), (0.3, 3)):
+        x, y = data_of("mlp")
+        training = trainer.start(layers_of("mlp", dropout=rate), x, y, subsets_of(40, 3), [1, 2, 3], SETTINGS, None)
+        generators = graphs.pass_generators(training.program)
+        assert generators == training.generators["dropout"][:count]
 
 
 def test_where_a_capture_fails_training_goes_on_with_a_warning(monkeypatch, capsys):

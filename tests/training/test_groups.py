@@ -20,7 +20,7 @@ def step_sum(name, x, y, groups, mechanism, batch):
     training = start(layers_of(name), x, y, torch.arange(len(x))[None], [3], SETTINGS, mechanism, groups)
     with torch.inference_mode():
         fill_gradient(training.program, [batch])
-    return training.gradient[0].double() * training.program.divisor
+    return training.program.gradient[0].double() * training.program.divisor
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -101,7 +101,7 @@ def test_the_noisy_sum_is_divided_by_the_expected_number_of_units():
     training = start(layers_of("mlp"), x, y, torch.arange(N)[None], [5], SETTINGS, mechanism, groups)
     with torch.inference_mode():
         fill_gradient(training.program, [[]])
-    drawn = training.gradient[0].double()
+    drawn = training.program.gradient[0].double()
     rate = SETTINGS.batch_size / N
     expected = 3.0 * 2.0 / (rate * 6)
     # Sample standard deviation of P normals: six standard errors, false alarm 2e-9.

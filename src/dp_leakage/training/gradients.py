@@ -24,22 +24,11 @@ from dp_leakage.user_code import function
 
 @dataclass(frozen=True)
 class Lane:
-    """Models that go through one pass together.
-
-    Attributes:
-        models: their numbers.
-        parameters: name → (k, …).
-        gradient: name → (k, …), views of ``flat``.
-        flat: (k, P), their rows of the training's gradient.
-        noise: a generator for each, on the device of ``flat``.
-        dropout: another one for each.
-    """
+    """Models that go through one pass together, and views of their parameters and gradients (name → (k, …))."""
 
     models: range
     parameters: Parameters
     gradient: Parameters
-    flat: Tensor
-    noise: list[Generator]
     dropout: list[Generator]
 
 
@@ -52,6 +41,8 @@ class Program:
         x: (n, …) records; y: int64 (n,) classes.
         mechanism: None for plain training.
         divisor: what a bounded sum is divided by: the expected number of units in a batch, which no record moves.
+        gradient: flat buffer (K, P).
+        noise: a generator for each model, on the buffer's device.
         lanes: how the models share passes.
         width: most records of one model in one pass.
         multiple: batches are padded to a multiple of this many records.
@@ -63,6 +54,8 @@ class Program:
     y: Tensor
     mechanism: Mechanism | None
     divisor: float
+    gradient: Tensor
+    noise: list[Generator]
     lanes: list[Lane]
     width: int
     multiple: int = 1
@@ -92,11 +85,11 @@ class Examples(NamedTuple):
 
 def fill_gradient(program: Program, batches: list[Batch]) -> None:
     """The step's gradient of every model into its lane; ``batches`` holds one batch per model."""
+    draw_noise(program)
     if bounds_examples(program.mechanism):
-        fill_from_examples(program, lay_out(program, batches))
+        add_examples(program, lay_out(program, batches))
         return
     for lane in program.lanes:  # of one model each
-        _draw_noise(program, lane)
         batch = batches[lane.models.start]
         if _single_records(program.mechanism, batch):
             # The mean of one record is the record: what every example as a unit computes, in the same way to the bit.
@@ -106,20 +99,19 @@ def fill_gradient(program: Program, batches: list[Batch]) -> None:
 
 
 def lay_out(program: Program, batches: list[Batch]) -> list[Examples]:
-    """What `fill_from_examples` needs of one batch per model: for each lane its examples."""
+    """What `add_examples` needs of one batch per model: for each lane its examples."""
     return [
         _side_by_side(program, [rows for model in lane.models for rows in batches[model]]) for lane in program.lanes
     ]
 
 
-def fill_from_examples(program: Program, examples: list[Examples]) -> None:
-    """The step's gradient where every example is a unit, from the `Examples` of each lane.
+def add_examples(program: Program, examples: list[Examples]) -> None:
+    """Adds to each lane's gradient that of its examples, every one a unit.
 
-    With Gaussian noise, or in plain training, its work depends on the shapes in ``examples`` alone, and on a GPU it
+    But for von Mises-Fisher noise and plugins this work depends on the shapes in ``examples`` alone, and on a GPU it
     never waits for a result: so it can be captured (see `graphs`).
     """
     for lane, of_lane in zip(program.lanes, examples, strict=True):
-        _draw_noise(program, lane)  # lane by lane, while the gradient's memory is in the cache
         _add_examples(program, lane, of_lane)
 
 
@@ -132,15 +124,15 @@ def _single_records(mechanism: Mechanism, batch: Batch) -> bool:
     return mechanism.unit in GROUPS and len(batch) > 0 and all(len(unit) == 1 for unit in batch)
 
 
-def _draw_noise(program: Program, lane: Lane) -> None:
+def draw_noise(program: Program) -> None:
     """The divided noise N(0, (σC/divisor)²) or a plugin's, each model's from its own stream, or zeros."""
     mechanism = program.mechanism
     if mechanism is None or not mechanism.noise_multiplier:  # without, or of directions: that comes with the gradients
-        lane.flat.zero_()
+        program.gradient.zero_()
         return
     deviation = mechanism.noise_multiplier * mechanism.clip_norm / program.divisor
     own = None if mechanism.noise == "gaussian" else function(mechanism.noise, "noise")
-    for row, generator in zip(lane.flat, lane.noise, strict=True):
+    for row, generator in zip(program.gradient, program.noise, strict=True):
         if own is None:
             row.normal_(0.0, deviation, generator=generator)
         else:
@@ -211,7 +203,7 @@ def _directed(program: Program, lane: Lane) -> dict[str, Any]:
         "kappa": mechanism.kappa,
         "scale": mechanism.clip_norm / program.divisor,
         "total": lane.gradient,
-        "generator": lane.noise[0],
+        "generator": program.noise[lane.models.start],
     }
 
 

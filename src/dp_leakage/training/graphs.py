@@ -1,8 +1,8 @@
-"""A step's gradient as a CUDA graph: its hundreds of kernels are launched as one.
+"""A step's passes as a CUDA graph: their many kernels are launched as one.
 
 Small models leave a GPU waiting for the CPU to launch the next kernel. A graph is captured once for each shape of a
-step's batches and replayed with the next steps' rows copied into the tensors that it was captured with. The random
-streams go on from replay to replay as they would without it, so the bytes are the same.
+step's batches and replayed with the next steps' rows copied into the tensors that it was captured with. The noise stays
+outside: a graph sets up each random stream that it draws from by kernels of its own, more than the draw itself takes.
 """
 
 import sys
@@ -12,8 +12,17 @@ from functools import partial
 import torch
 from torch import Generator, Tensor
 
+from dp_leakage.models.layers import Dropout
 from dp_leakage.privacy.mechanism import Mechanism
-from dp_leakage.training.gradients import Examples, Program, bounds_examples, fill_from_examples, fill_gradient, lay_out
+from dp_leakage.training.gradients import (
+    Examples,
+    Program,
+    add_examples,
+    bounds_examples,
+    draw_noise,
+    fill_gradient,
+    lay_out,
+)
 from dp_leakage.training.samplers import Batch
 
 POISSON_MULTIPLE = 32  # records: Poisson batches then have few shapes, so few graphs serve a training
@@ -24,22 +33,23 @@ Capture = Callable[[Work], Work]
 def gradient_step(program: Program) -> Callable[[list[Batch]], None]:
     """`fill_gradient` of this program, replayed from graphs where the device and the mechanism allow it."""
     if program.x.is_cuda and capturable(program.mechanism):
-        return Replayed(program, cuda_capture(generators_of(program)))
+        return Replayed(program, cuda_capture(pass_generators(program)))
     return partial(fill_gradient, program)
 
 
-def generators_of(program: Program) -> list[Generator]:
-    """All that a step draws from on the device."""
-    return [generator for lane in program.lanes for generator in (*lane.noise, *lane.dropout)]
+def pass_generators(program: Program) -> list[Generator]:
+    """All that the passes draw from."""
+    drops = any(isinstance(layer, Dropout) and layer.rate for layer in program.layers)
+    return [generator for lane in program.lanes for generator in lane.dropout] if drops else []
 
 
 def capturable(mechanism: Mechanism | None) -> bool:
-    """Whether all steps of one shape do the same work and never ask for a result of theirs.
+    """Whether the passes of all steps of one shape do the same work and never ask for a result of theirs.
 
-    Von Mises-Fisher noise asks, groups of records have many shapes, and a plugin may do what it likes.
+    Von Mises-Fisher noise asks, groups of records have many shapes, and a plugin's bound may do what it likes.
     """
     return bounds_examples(mechanism) and (
-        mechanism is None or (mechanism.noise in ("gaussian", "none") and mechanism.bound in ("clip", "normalise"))
+        mechanism is None or (mechanism.noise != "vmf" and mechanism.bound in ("clip", "normalise"))
     )
 
 
@@ -50,7 +60,7 @@ def batch_multiple(device: torch.device, mechanism: Mechanism | None) -> int:
 
 
 class Replayed:
-    """`fill_gradient` of one program: captured when a shape comes first, then replayed.
+    """`fill_gradient` of one program, the passes captured when a shape comes first, then replayed.
 
     Args:
         program: what the steps share; its mechanism must be `capturable`.
@@ -63,10 +73,11 @@ class Replayed:
 
     def __call__(self, batches: list[Batch]) -> None:
         """The gradient of one step, from one batch per model."""
+        draw_noise(self.program)
         examples = lay_out(self.program, batches)
         shape = tuple((rows.shape, weights is None) for rows, weights in examples)
         if shape not in self.replays:
-            work = partial(fill_from_examples, self.program, examples)
+            work = partial(add_examples, self.program, examples)
             work()  # a step like any other; and what libraries set up at their first call, a capture must not meet
             self.replays[shape] = _tensors(examples), self.capture(work)
             return

@@ -24,7 +24,6 @@ def make_lanes(
     layers: Layers,
     parameters: Tensor,
     gradient: Tensor,
-    noise: list[Generator],
     dropout: list[Generator],
     mechanism: Mechanism | None,
     batch_size: float,
@@ -32,13 +31,15 @@ def make_lanes(
 ) -> list[Lane]:
     """The models of the flat buffers ``parameters`` and ``gradient`` (K, P), sorted into lanes."""
     size = lane_size(layers, parameters, mechanism, batch_size, shape)
-    lanes = []
-    for start in range(0, len(parameters), size):
-        models = range(start, min(start + size, len(parameters)))
-        own = slice(models.start, models.stop)
-        views = (flat.views(layers, buffer[own]) for buffer in (parameters, gradient))
-        lanes.append(Lane(models, *views, gradient[own], noise[own], dropout[own]))
-    return lanes
+    return [
+        Lane(
+            range(start, min(start + size, len(parameters))),
+            flat.views(layers, parameters[start : start + size]),
+            flat.views(layers, gradient[start : start + size]),
+            dropout[start : start + size],
+        )
+        for start in range(0, len(parameters), size)
+    ]
 
 
 def lane_size(

@@ -80,7 +80,6 @@ class EnsembleTraining:
     program: Program
     fill_gradient: Callable[[list[Batch]], None]
     parameters: Tensor
-    gradient: Tensor
     subsets: Tensor
     memory: Slots
     update: Callable[[float], None]
@@ -119,12 +118,12 @@ class EnsembleTraining:
 
 def steps(training: EnsembleTraining) -> Iterator[None]:
     """Takes every step of an epoch, of all models, and yields after each."""
-    penalty = training.penalty
+    program, penalty = training.program, training.penalty
     rate = training.rate(training.epoch)
     for batches in zip(*training.draw(), strict=True):
         training.fill_gradient(batches)
         if penalty is not None:
-            training.gradient.addcmul_(training.parameters, penalty)
+            program.gradient.addcmul_(training.parameters, penalty)
         training.update(rate)
         yield
 
@@ -155,8 +154,7 @@ def start(
     }
     batch_size = min(settings.batch_size, records)
     groups = y if groups is None else groups
-    streams = generators["noise"], generators["dropout"]
-    lanes = make_lanes(layers, parameters, gradient, *streams, mechanism, batch_size, x.shape[1:])
+    lanes = make_lanes(layers, parameters, gradient, generators["dropout"], mechanism, batch_size, x.shape[1:])
     on_device = x.to(device)
     program = Program(
         layers,
@@ -164,6 +162,8 @@ def start(
         y.to(device),
         mechanism,
         _divisor(mechanism, batch_size, records, groups),
+        gradient,
+        generators["noise"],
         lanes,
         pass_width(layers, x.shape[1:]),
         batch_multiple(parameters.device, mechanism),
@@ -181,7 +181,6 @@ def start(
         program,
         gradient_step(program),
         parameters,
-        gradient,
         subsets.to(device),
         memory,
         updater(settings, parameters, gradient, memory),

@@ -103,9 +103,8 @@ def released_gradients(
         name → (n, …).
     """
     step = x.new_zeros(1, flat.size(layers))
-    own = {name: value[None] for name, value in parameters.items()}
-    lane = Lane(range(1), own, flat.views(layers, step), step, noise=[noise], dropout=[noise])
-    program = Program(layers, x, y, mechanism, 1.0, [lane], width=1)
+    lane = Lane(range(1), {name: value[None] for name, value in parameters.items()}, flat.views(layers, step), [noise])
+    program = Program(layers, x, y, mechanism, 1.0, step, [noise], [lane], width=1)
     rows = []
     with torch.no_grad():
         for row in torch.arange(len(x)):
