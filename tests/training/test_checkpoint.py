@@ -131,6 +131,16 @@ def test_a_checkpoint_of_another_cell_or_code_is_refused_by_name(tmp_path):
         train_small(ADAM, NOISY, Checkpoint(tmp_path / "c", "other cell", 0))
 
 
+def test_a_checkpoint_of_another_device_is_refused_by_name(tmp_path):
+    checkpoint = Checkpoint(tmp_path / "c", "cell", 0)
+    with pytest.raises(Stop):
+        train_small(ADAM, NOISY, checkpoint, stop_after(2))
+    tensors, facts = checkpoint.load()
+    checkpoint.save(tensors, facts | {"device": "cuda"})
+    with pytest.raises(UserError, match=r"/c is of a training on cuda, this one runs on cpu"):
+        train_small(ADAM, NOISY, checkpoint)
+
+
 @pytest.mark.parametrize("damage", ["cut short", "not a checkpoint", "empty", "flipped"])
 def test_a_damaged_checkpoint_is_refused_by_name(damage, tmp_path):
     path = tmp_path / "c"

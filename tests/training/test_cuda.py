@@ -7,9 +7,8 @@ import torch
 from small import data_of, layers_of, subsets_of
 
 from dp_leakage.privacy.mechanism import Mechanism
-from dp_leakage.training import trainer
+from dp_leakage.training import graphs, trainer
 from dp_leakage.training.checkpoint import Checkpoint
-from dp_leakage.training.gradients import fill_gradient
 from dp_leakage.training.settings import TrainingSettings
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
@@ -23,16 +22,15 @@ NOISY = [Mechanism(sampler, noise_multiplier=0.5) for sampler in ("shuffle", "po
 def trained(name, mechanism, device="cuda", models=3, **arguments):
     x, y = data_of(name)
     subsets = subsets_of(40, 3, 30)[:models]
-    layers = layers_of(name)
+    layers = layers_of(name, **({} if name == "mixed" else {"dropout": 0.3 if mechanism in NOISY else 0.0}))
     return trainer.train(layers, x, y, subsets, range(models), SETTINGS, mechanism, device=device, **arguments)[0]
 
 
 @pytest.mark.parametrize("mechanism", [None, *NOISY], ids=lambda m: m.sampler if m else "plain")
 @pytest.mark.parametrize("name", ["mlp", "lenet", "mixed"])
-def test_graphs_give_the_bytes_of_single_kernels(name, mechanism, monkeypatch, capsys):
+def test_graphs_give_the_bytes_of_single_kernels(name, mechanism, monkeypatch):
     replayed = trained(name, mechanism)
-    assert "no CUDA graph" not in capsys.readouterr().err
-    monkeypatch.setattr(trainer, "gradient_step", lambda program: lambda batches: fill_gradient(program, batches))
+    monkeypatch.setenv(graphs.OFF, "1")
     single = trained(name, mechanism)
     for key, value in single.parameters.items():
         assert torch.equal(value, replayed.parameters[key]), key
@@ -66,8 +64,8 @@ def test_a_training_that_was_cut_goes_on_to_the_same_bytes(tmp_path):
         assert torch.equal(value, resumed.parameters[key]), key
 
 
-def test_noise_has_its_deviation_and_replays_do_not_repeat_it():
-    """Two steps that differ in noise alone; chance of a false alarm below 1e-6 (5 standard errors)."""
+def test_noise_has_its_deviation_and_no_step_repeats_that_of_another():
+    """Four steps that differ in noise alone; ten checks at 5 standard errors: false alarms in 1 of 100,000 runs."""
     x, y = data_of("mlp")
     x = torch.zeros_like(x)
     layers, subsets = layers_of("mlp", hidden=(400, 400)), subsets_of(40, 1)
@@ -78,6 +76,6 @@ def test_noise_has_its_deviation_and_replays_do_not_repeat_it():
         for _ in trainer.steps(training):
             drawn.append(training.program.gradient[0].cpu().double() * training.program.divisor)
     count = len(drawn[0])
-    for one, other in itertools.pairwise(drawn):
+    for one, other in itertools.combinations(drawn, 2):
         assert abs(one.square().mean() - 1) < 5 * (2 / count) ** 0.5
         assert abs((one * other).mean()) < 5 / count**0.5

@@ -5,11 +5,14 @@ graph, and tensors with shapes and a device but no values, on which a wait for a
 What needs a GPU is in ``test_cuda.py``.
 """
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from small import SETTINGS, SHAPES, data_of, layers_of, subsets_of
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
+from dp_leakage.errors import UserError
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training import graphs, trainer
 from dp_leakage.training.gradients import add_examples, draw_noise, fill_gradient, lay_out
@@ -63,7 +66,7 @@ def test_padding_to_few_shapes_moves_no_parameter_by_more_than_rounding(monkeypa
 
 
 def started_without_values(name, mechanism, monkeypatch):
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (2**33, 2**34))
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(total_memory=2**33))
     stream = trainer.stream
     monkeypatch.setattr(trainer, "stream", lambda seed, role, device="cpu": stream(seed, role))
     layers = layers_of(name, **({} if name == "mixed" else {"dropout": 0.3}))
@@ -124,14 +127,12 @@ def test_a_capture_knows_of_the_streams_that_its_passes_draw_from():
         assert generators == training.generators["dropout"][:count]
 
 
-def test_where_a_capture_fails_training_goes_on_with_a_warning(monkeypatch, capsys):
+def test_where_a_capture_fails_training_ends_with_a_way_out(monkeypatch):
     def no_graph(*_, **__):
         raise RuntimeError("operation not permitted when stream is capturing")
 
-    monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: None)
-    monkeypatch.setattr(torch.cuda, "CUDAGraph", lambda: None)
+    for name in ("graph_pool_handle", "Stream", "CUDAGraph"):
+        monkeypatch.setattr(torch.cuda, name, lambda: None)
     monkeypatch.setattr(torch.cuda, "graph", no_graph)
-    done = []
-    graphs.cuda_capture([])(lambda: done.append(1))()
-    assert done == [1]
-    assert "warning: no CUDA graph" in capsys.readouterr().err
+    with pytest.raises(UserError, match=r"DP_LEAKAGE_NO_CUDA_GRAPHS=1 .* not permitted"):
+        graphs.cuda_capture([])(lambda: None)

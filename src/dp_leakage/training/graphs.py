@@ -5,13 +5,14 @@ step's batches and replayed with the next steps' rows copied into the tensors th
 outside: a graph sets up each random stream that it draws from by kernels of its own, more than the draw itself takes.
 """
 
-import sys
+import os
 from collections.abc import Callable
 from functools import partial
 
 import torch
 from torch import Generator, Tensor
 
+from dp_leakage.errors import UserError
 from dp_leakage.models.layers import Dropout
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training.gradients import (
@@ -25,14 +26,15 @@ from dp_leakage.training.gradients import (
 )
 from dp_leakage.training.samplers import Batch
 
+OFF = "DP_LEAKAGE_NO_CUDA_GRAPHS"  # set in the environment: train without
 POISSON_MULTIPLE = 32  # records: Poisson batches then have few shapes, so few graphs serve a training
 Work = Callable[[], None]
 Capture = Callable[[Work], Work]
 
 
 def gradient_step(program: Program) -> Callable[[list[Batch]], None]:
-    """`fill_gradient` of this program, replayed from graphs where the device and the mechanism allow it."""
-    if program.x.is_cuda and capturable(program.mechanism):
+    """`fill_gradient` of this program, replayed from graphs where device, mechanism and environment allow it."""
+    if program.x.is_cuda and capturable(program.mechanism) and not os.environ.get(OFF):
         return Replayed(program, cuda_capture(pass_generators(program)))
     return partial(fill_gradient, program)
 
@@ -92,26 +94,33 @@ def _tensors(examples: list[Examples]) -> list[Tensor]:
 
 
 def cuda_capture(generators: list[Generator]) -> Capture:
-    """A function that captures work as a CUDA graph; where that fails it warns and returns the work itself.
+    """A function that captures work as a CUDA graph.
 
     The work must have been done once, and its tensors must live as long as the result. All captures share one pool of
-    memory: they are replayed one at a time, and none leaves anything there that another would need.
+    memory: they are replayed one at a time, and none leaves anything there that another would need. Their stream is
+    no other training's: a graph that ends takes the libraries' workspace of its stream with it.
 
     Args:
         generators: all that the work draws from.
+
+    Raises:
+        UserError: from the function: the capture failed. What it leaves behind is not defined, so training on would be
+            unsafe.
     """
-    pool = torch.cuda.graph_pool_handle()
+    pool, stream = torch.cuda.graph_pool_handle(), torch.cuda.Stream()
 
     def capture(work: Work) -> Work:
         graph = torch.cuda.CUDAGraph()
         for generator in generators:
             graph.register_generator_state(generator)
         try:
-            with torch.cuda.graph(graph, pool=pool):
+            with torch.cuda.graph(graph, pool=pool, stream=stream):
                 work()
         except RuntimeError as error:
-            print(f"warning: no CUDA graph, so training is slower than it could be: {error}", file=sys.stderr)
-            return work
+            raise UserError(
+                f"no CUDA graph could be captured; {OFF}=1 in the environment trains without: {error}"
+            ) from error
+        torch.cuda.current_stream().wait_stream(stream)
         return graph.replay
 
     return capture

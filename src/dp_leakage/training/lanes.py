@@ -17,7 +17,7 @@ from dp_leakage.training.gradients import Lane, bounds_examples
 
 CACHE_BYTES = 1 << 22  # for the activations of a lane (measured: softmax regression gains up to ten models)
 PASS_BYTES = 1 << 28  # main memory for the activations of one pass
-SHARE_OF_GPU = 0.25  # of the free memory: a step that is captured as a graph holds its activations twice
+SHARE_OF_GPU = 0.1  # of its memory, so that four trainings fit, each with its graphs: these hold activations, too
 
 
 def make_lanes(
@@ -50,8 +50,8 @@ def lane_size(
         return 1
     bytes_per_model = batch_size * activation_floats(layers, shape) * parameters.element_size()
     if parameters.device.type != "cpu":
-        free, _ = torch.cuda.mem_get_info(parameters.device)
-        return max(1, int(SHARE_OF_GPU * free / bytes_per_model))
+        memory = torch.cuda.get_device_properties(parameters.device).total_memory
+        return max(1, int(SHARE_OF_GPU * memory / bytes_per_model))
     # Poisson batches differ in length; padding would make a model's arithmetic depend on the others' lengths.
     ragged = mechanism is not None and mechanism.sampler in ("poisson", "class_poisson")
     convolves = any(isinstance(layer, Conv2d) for layer in layers)

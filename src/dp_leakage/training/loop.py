@@ -49,6 +49,11 @@ def run(
     saved = checkpoint.load() if checkpoint is not None else None
     if saved is not None:
         tensors, facts = saved
+        if (other := facts["device"]) != x.device.type:
+            raise UserError(
+                f"checkpoint {checkpoint.path} is of a training on {other}, this one runs on {x.device.type} and would "
+                f"draw other numbers; set key 'device' to {other}, or delete the checkpoint"
+            )
         training.restore(tensors)
         training.epoch, training.history = facts["epoch"], facts["history"]
     good = None
@@ -63,16 +68,16 @@ def run(
         if training.epoch % settings.evaluate_every == 0 or training.epoch == settings.epochs:
             training.history += evaluate(models, x, y, evaluate_on, training.epoch)
         if checkpoint is not None:
-            good = _snapshot(training)
+            good = _snapshot(training, x.device.type)
             if checkpoint.due():
                 checkpoint.save(*good)
         if on_epoch is not None:
             on_epoch(training.epoch)
 
 
-def _snapshot(training: Training) -> tuple[dict[str, Tensor], dict]:
+def _snapshot(training: Training, device: str) -> tuple[dict[str, Tensor], dict]:
     tensors = {name: tensor.cpu().clone() for name, tensor in training.tensors().items()}
-    return tensors, {"epoch": training.epoch, "history": list(training.history)}
+    return tensors, {"epoch": training.epoch, "history": list(training.history), "device": device}
 
 
 def _divergence(epoch: int, settings: TrainingSettings, mechanism: Mechanism | None) -> str:

@@ -154,7 +154,9 @@ def start(
     }
     batch_size = min(settings.batch_size, records)
     groups = y if groups is None else groups
-    lanes = make_lanes(layers, parameters, gradient, generators["dropout"], mechanism, batch_size, x.shape[1:])
+    multiple = batch_multiple(parameters.device, mechanism)
+    most = max(batch_size, multiple)
+    lanes = make_lanes(layers, parameters, gradient, generators["dropout"], mechanism, most, x.shape[1:])
     on_device = x.to(device)
     program = Program(
         layers,
@@ -166,7 +168,7 @@ def start(
         generators["noise"],
         lanes,
         pass_width(layers, x.shape[1:]),
-        batch_multiple(parameters.device, mechanism),
+        multiple,
         record_lengths(layers, on_device),
     )
     sampler, unit = (mechanism.sampler, mechanism.unit) if mechanism else ("shuffle", "example")
