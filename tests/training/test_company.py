@@ -4,6 +4,7 @@ import pytest
 import torch
 from small import SETTINGS, SHAPES, data_of, layers_of, subsets_of
 
+from dp_leakage.models.architectures import build
 from dp_leakage.models.products import takes_one_at_a_time
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training.settings import TrainingSettings
@@ -21,6 +22,20 @@ def alone_and_together(layers, x, y, subsets, mechanism, settings=ADAM, **argume
             assert torch.equal(value[0], together.parameters[name][k]), name
         without_model = [{key: row[key] for key in row if key != "model"} for row in history if row["model"] == k]
         assert str(without_model) == str([{key: row[key] for key in row if key != "model"} for row in own_history])
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh", "sigmoid", "silu"])
+@pytest.mark.parametrize(
+    ("features", "hidden", "classes", "batch_size"),
+    [(13, (), 3, 50), (30, (), 2, 25), (561, (), 10, 50), (3, (5,), 10, 2), (101, (3,), 3, 8), (7, (1,), 3, 8)],
+)
+def test_at_sizes_that_fill_no_vector(features, hidden, classes, batch_size, activation):
+    """Here kernels' remainders come in, and parts of memory that begin at odd places."""
+    layers = build("mlp", (features,), classes, hidden=hidden, activation=activation)
+    generator = torch.Generator().manual_seed(0)
+    x, y = torch.randn(88, features, generator=generator), torch.randint(0, classes, (88,), generator=generator)
+    settings = TrainingSettings("adam", 0.05, epochs=2, batch_size=batch_size)
+    alone_and_together(layers, x, y, subsets_of(88, 4, 83), Mechanism(noise_multiplier=0.5), settings)
 
 
 @pytest.mark.parametrize("sampler", ["shuffle", "poisson", "wor"])
@@ -51,8 +66,6 @@ def test_also_with_dropout_and_every_kind_of_step(mechanism):
 @pytest.mark.parametrize(("features", "hidden", "classes"), [(50, (), 100), (50, (256, 256), 100), (600, (), 100)])
 def test_at_the_sizes_of_the_studies(features, hidden, classes):
     """Here batched products (lanes of several models) and oneDNN come in, as the tiny layers above never need them."""
-    from dp_leakage.models.architectures import build
-
     layers = build("mlp", (features,), classes, hidden=hidden)
     assert takes_one_at_a_time(torch.empty(classes, features)) == (features == 600)
     generator = torch.Generator().manual_seed(0)

@@ -8,7 +8,7 @@ from small import SHAPES, data_of, layers_of, started, subsets_of, take
 from dp_leakage.models.layers import initial_parameters
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training.directional import add_directed, add_directed_examples
-from dp_leakage.training.record import backpropagate
+from dp_leakage.training.record import LinearGradients, Record, backpropagate
 
 BATCH, CLIP = 6, 0.8
 BLOCKS = ("whole", "layer", "row")
@@ -102,6 +102,19 @@ def test_gradients_of_zero_get_uniform_directions_of_length_one():
     dimension = draws.shape[1]
     assert draws.square().sum(1).mean() == pytest.approx(BATCH, rel=6 * (2 / dimension) ** 0.5 / 200**0.5 * 2)
     assert draws.mean(0).norm() ** 2 == pytest.approx(BATCH / 200, rel=6 * (2 / dimension) ** 0.5)
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+@pytest.mark.parametrize("size", [1e-20, 2.6e-23, 1e-29, 1e-31, 5e-42])
+def test_a_saturated_example_still_gives_vectors_of_length_one(size, block):
+    """In float32, where squares of its gradient vanish, and where the gradient itself nearly does."""
+    x = torch.rand(1, 1, 300, generator=torch.Generator().manual_seed(2))
+    record = Record([LinearGradients("0", x, torch.tensor([[[-size, size]]]))])
+    total = {"0.weight": torch.zeros(1, 2, 300), "0.bias": torch.zeros(1, 2)}
+    add_directed_examples(record, block, 50.0, 1.0, total, torch.Generator().manual_seed(3))
+    rows = as_rows(total, "0")
+    lengths = rows.norm(dim=1) if block == "row" else rows.norm()
+    torch.testing.assert_close(lengths, torch.ones_like(lengths), rtol=1e-5, atol=0)
 
 
 @pytest.mark.parametrize("block", [*BLOCKS, "sum"])

@@ -3,7 +3,7 @@
 What is one unit vector is the mechanism's ``block``: a whole gradient, each layer's part of it (weight and bias
 together), or each row (a neuron's or a kernel's weights and its bias).
 
-A vector of length 0 has no direction, so its draw is uniform on the sphere. That is vMF around a direction picked at
+A vector shorter than `LEAST` has no direction, so its draw is uniform on the sphere. That is vMF around a direction picked at
 random without looking at the data, so by joint convexity no divergence, and no ratio of densities, exceeds the one
 for a fixed direction.
 """
@@ -19,6 +19,7 @@ from dp_leakage.privacy.noise import sample_vmf
 from dp_leakage.privacy.vmf_sum import combination, draw_vmf_sum
 from dp_leakage.training.record import ConvGradients, LinearGradients, Record
 
+LEAST = 1e-30  # float32 has too few digits for anything much shorter
 ROWS_BYTES = 1 << 25  # of unit rows that are drawn at a time
 
 
@@ -58,11 +59,12 @@ def _layer_names(parameters: Parameters) -> list[str]:
 
 
 def _around(vectors: Tensor, kappa: float, generator: Generator) -> Tensor:
-    """One draw around the direction of each row of ``vectors`` (n, d), uniform where that is 0."""
-    lengths = torch.linalg.vector_norm(vectors, dim=1, keepdim=True)
-    means = vectors / lengths
-    means[lengths[:, 0] == 0] = torch.eye(1, vectors.shape[1], dtype=vectors.dtype, device=vectors.device)
-    return sample_vmf(means, kappa * (lengths[:, 0] > 0).double(), generator)
+    """One draw around the direction of each row of ``vectors`` (n, d), uniform where it has none."""
+    lengths = torch.linalg.vector_norm(vectors, dim=1, dtype=torch.float64)  # squares of small numbers vanish in float32
+    directed = lengths > LEAST
+    means = vectors / lengths[:, None].to(vectors.dtype)
+    means[~directed] = torch.eye(1, vectors.shape[1], dtype=vectors.dtype, device=vectors.device)
+    return sample_vmf(means, kappa * directed.double(), generator)
 
 
 def _named(flat: Tensor, names: list[str], like: Parameters) -> Parameters:
@@ -82,7 +84,7 @@ def _add_sum(
     """All examples' draws at once, as one weighted sum and one normal vector (see `privacy.vmf_sum`)."""
     gram = source.gram()[0]
     lengths = gram.diagonal().sqrt()
-    directed = lengths > 0
+    directed = lengths > LEAST
     dimension = sum(total[name].numel() for name in names)
     zeros = total[names[0]].new_zeros(dimension)
     for _ in range(int((~directed).sum())):

@@ -27,7 +27,6 @@ from dp_leakage.training.gradients import (
 from dp_leakage.training.samplers import Batch
 
 OFF = "DP_LEAKAGE_NO_CUDA_GRAPHS"  # set in the environment: train without
-POISSON_MULTIPLE = 32  # records: Poisson batches then have few shapes, so few graphs serve a training
 Work = Callable[[], None]
 Capture = Callable[[Work], Work]
 
@@ -53,12 +52,6 @@ def capturable(mechanism: Mechanism | None) -> bool:
     return bounds_examples(mechanism) and (
         mechanism is None or (mechanism.noise != "vmf" and mechanism.bound in ("clip", "normalise"))
     )
-
-
-def batch_multiple(device: torch.device, mechanism: Mechanism | None) -> int:
-    """How many records a batch is padded to a multiple of: `Program.multiple`."""
-    ragged = mechanism is not None and mechanism.sampler == "poisson"
-    return POISSON_MULTIPLE if ragged and device.type != "cpu" and capturable(mechanism) else 1
 
 
 class Replayed:

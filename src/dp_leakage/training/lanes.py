@@ -9,28 +9,23 @@ import torch
 from torch import Generator, Tensor
 
 from dp_leakage.models.functional import activation_floats
-from dp_leakage.models.layers import Conv2d, Layers
+from dp_leakage.models.layers import Conv2d, Layers, Linear, Sigmoid, SiLU
 from dp_leakage.models.products import takes_one_at_a_time
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training import flat
 from dp_leakage.training.gradients import Lane, bounds_examples
+from dp_leakage.training.graphs import capturable
 
 CACHE_BYTES = 1 << 22  # for the activations of a lane (measured: softmax regression gains up to ten models)
 PASS_BYTES = 1 << 28  # main memory for the activations of one pass
+# In records. On a CPU, kernels round alike wherever in memory a model's part begins if it begins at a multiple of this.
+CPU_MULTIPLE = 8
+POISSON_MULTIPLE = 32  # on a GPU: Poisson batches then have few shapes, so few graphs serve a training
 SHARE_OF_GPU = 0.1  # of its memory, so that four trainings fit, each with its graphs: these hold activations, too
 
 
-def make_lanes(
-    layers: Layers,
-    parameters: Tensor,
-    gradient: Tensor,
-    dropout: list[Generator],
-    mechanism: Mechanism | None,
-    batch_size: float,
-    shape: tuple[int, ...],
-) -> list[Lane]:
-    """The models of the flat buffers ``parameters`` and ``gradient`` (K, P), sorted into lanes."""
-    size = lane_size(layers, parameters, mechanism, batch_size, shape)
+def make_lanes(layers: Layers, parameters: Tensor, gradient: Tensor, dropout: list[Generator], size: int) -> list[Lane]:
+    """The models of the flat buffers ``parameters`` and ``gradient`` (K, P), ``size`` to a lane."""
     return [
         Lane(
             range(start, min(start + size, len(parameters))),
@@ -45,18 +40,21 @@ def make_lanes(
 def lane_size(
     layers: Layers, parameters: Tensor, mechanism: Mechanism | None, batch_size: float, shape: tuple[int, ...]
 ) -> int:
-    """Most models in one lane."""
+    """Most models in one lane; on a CPU it does not depend on K, nor do a model's bytes then."""
     if not bounds_examples(mechanism) or (mechanism is not None and mechanism.noise == "vmf"):
         return 1
     bytes_per_model = batch_size * activation_floats(layers, shape) * parameters.element_size()
     if parameters.device.type != "cpu":
         memory = torch.cuda.get_device_properties(parameters.device).total_memory
-        return max(1, int(SHARE_OF_GPU * memory / bytes_per_model))
+        padding = POISSON_MULTIPLE / batch_size
+        return max(1, int(SHARE_OF_GPU * memory / bytes_per_model / (1 + padding)))
     # Poisson batches differ in length; padding would make a model's arithmetic depend on the others' lengths.
     ragged = mechanism is not None and mechanism.sampler in ("poisson", "class_poisson")
-    convolves = any(isinstance(layer, Conv2d) for layer in layers)
-    large = any(map(takes_one_at_a_time, flat.views(layers, parameters).values()))
-    if ragged or convolves or large:
+    # Sigmoid's and SiLU's kernels, and products with a single column, round differently at a tensor's end.
+    apart = any(isinstance(layer, Conv2d | Sigmoid | SiLU) for layer in layers)
+    single = any(isinstance(layer, Linear) and layer.outputs == 1 for layer in layers)
+    weights = (value for name, value in flat.views(layers, parameters).items() if name.endswith("weight"))
+    if ragged or apart or single or any(map(takes_one_at_a_time, weights)):
         return 1
     return max(1, int(CACHE_BYTES / bytes_per_model))
 
@@ -64,3 +62,11 @@ def lane_size(
 def pass_width(layers: Layers, shape: tuple[int, ...]) -> int:
     """Most records of one model in one pass; larger batches are summed piece by piece."""
     return max(1, int(PASS_BYTES / (4 * activation_floats(layers, shape))))
+
+
+def batch_multiple(device: torch.device, mechanism: Mechanism | None, size: int) -> int:
+    """How many records a batch is padded to a multiple of, where ``size`` models share a lane: `Program.multiple`."""
+    if device.type == "cpu":
+        return CPU_MULTIPLE if size > 1 else 1
+    ragged = mechanism is not None and mechanism.sampler == "poisson"
+    return POISSON_MULTIPLE if ragged and capturable(mechanism) else 1

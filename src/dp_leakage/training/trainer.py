@@ -12,8 +12,8 @@ from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training import flat
 from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.gradients import Program, bounds_examples
-from dp_leakage.training.graphs import batch_multiple, gradient_step
-from dp_leakage.training.lanes import make_lanes, pass_width
+from dp_leakage.training.graphs import gradient_step
+from dp_leakage.training.lanes import batch_multiple, lane_size, make_lanes, pass_width
 from dp_leakage.training.loop import History, run
 from dp_leakage.training.optimizers import Slots, slots, updater
 from dp_leakage.training.record import record_lengths
@@ -70,7 +70,7 @@ def train(
         training = start(layers, x, y, subsets, seeds, settings, mechanism, groups, device)
         run(training, training.program.x, training.program.y, settings, mechanism, evaluate_on, checkpoint, on_epoch)
     parameters = {name: view.cpu().clone() for name, view in training.models().parameters.items()}
-    return Ensemble(layers, parameters, subsets.cpu()), training.history
+    return Ensemble(layers, parameters, subsets.cpu(), mechanism), training.history
 
 
 @dataclass
@@ -154,9 +154,7 @@ def start(
     }
     batch_size = min(settings.batch_size, records)
     groups = y if groups is None else groups
-    multiple = batch_multiple(parameters.device, mechanism)
-    most = max(batch_size, multiple)
-    lanes = make_lanes(layers, parameters, gradient, generators["dropout"], mechanism, most, x.shape[1:])
+    size = lane_size(layers, parameters, mechanism, batch_size, x.shape[1:])
     on_device = x.to(device)
     program = Program(
         layers,
@@ -166,9 +164,9 @@ def start(
         _divisor(mechanism, batch_size, records, groups),
         gradient,
         generators["noise"],
-        lanes,
+        make_lanes(layers, parameters, gradient, generators["dropout"], size),
         pass_width(layers, x.shape[1:]),
-        multiple,
+        batch_multiple(parameters.device, mechanism, size),
         record_lengths(layers, on_device),
     )
     sampler, unit = (mechanism.sampler, mechanism.unit) if mechanism else ("shuffle", "example")
