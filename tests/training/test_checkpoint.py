@@ -141,16 +141,23 @@ def test_a_checkpoint_of_another_device_is_refused_by_name(tmp_path):
         train_small(ADAM, NOISY, checkpoint)
 
 
-@pytest.mark.parametrize("damage", ["cut short", "not a checkpoint", "empty", "flipped"])
+@pytest.mark.parametrize("damage", ["cut short", "not a checkpoint", "empty", "flipped", "another epoch"])
 def test_a_damaged_checkpoint_is_refused_by_name(damage, tmp_path):
     path = tmp_path / "c"
     with pytest.raises(Stop):
         train_small(ADAM, NOISY, Checkpoint(path, "cell", 0), stop_after(2))
     whole = path.read_bytes()
     flipped = whole[:-100] + bytes([whole[-100] ^ 1]) + whole[-99:]
-    path.write_bytes(
-        {"cut short": whole[:-9], "not a checkpoint": b"hello" * 99, "empty": b"", "flipped": flipped}[damage]
-    )
+    another_epoch = whole.replace(rb"\"epoch\": 2", rb"\"epoch\": 1")
+    assert another_epoch != whole
+    damaged = {
+        "cut short": whole[:-9],
+        "not a checkpoint": b"hello" * 99,
+        "empty": b"",
+        "flipped": flipped,
+        "another epoch": another_epoch,
+    }
+    path.write_bytes(damaged[damage])
     with pytest.raises(UserError, match=r"checkpoint .*/c .*delete it"):
         train_small(ADAM, NOISY, Checkpoint(path, "cell", 0))
 

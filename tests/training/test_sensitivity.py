@@ -8,9 +8,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from small import SHAPES, data_of, layers_of
 
+from dp_leakage.models.architectures import build
 from dp_leakage.models.layers import initial_parameters
 from dp_leakage.privacy.clipping import bound_scales
-from dp_leakage.training.record import Record, backpropagate
+from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.training.gradients import fill_gradient
+from dp_leakage.training.record import LinearGradients, Record, backpropagate
+from dp_leakage.training.settings import TrainingSettings
+from dp_leakage.training.trainer import start
 
 BATCH = 12
 
@@ -58,3 +63,29 @@ def test_removing_any_one_example_moves_the_sum_by_at_most_the_bound(name, seed,
     whole = torch.cat([value.flatten().double() for value in total.values()])
     # Float32 sums of BATCH vectors of length ≤ C carry an error of their own of some 1e-7·BATCH·C.
     assert max((whole - part).norm() for part in sums) <= clip_norm * (1 + 1e-6 * BATCH)
+
+
+@pytest.mark.parametrize("unit", ["example", "batch"])
+@pytest.mark.parametrize("bound", ["clip", "normalise"])
+@pytest.mark.parametrize("grey", [197 / 255, 0.1])
+def test_the_bound_holds_for_wide_inputs_whose_squares_sum_up_to_rounding(unit, bound, grey):
+    """A grey image: float32 sums of 12,288 equal squares drift by a hundred units of precision."""
+    x, y = torch.full((2, 3, 64, 64), grey), torch.tensor([0, 1])
+    mechanism = Mechanism(unit=unit, bound=bound, clip_norm=0.01, noise_multiplier=0.0)
+    how = TrainingSettings("sgd", 0.1, epochs=1, batch_size=1)
+    layers = build("softmax_regression", (3, 64, 64), 10)
+    with torch.inference_mode():
+        training = start(layers, x, y, torch.arange(2)[None], [3], how, mechanism)
+        fill_gradient(training.program, [[torch.tensor([0])]])
+    assert training.program.gradient[0].double().norm() * training.program.divisor <= 0.01
+
+
+@pytest.mark.parametrize("bound", ["clip", "normalise"])
+@pytest.mark.parametrize("magnitude", [1.0, 1e6, 1e13, 1e18, 1e30])
+@pytest.mark.parametrize("delta", [1.0, 1e-12, 1e-20, 1e-30, 1e-42])
+def test_the_bound_holds_where_squares_vanish_or_overflow(bound, magnitude, delta):
+    record = Record([LinearGradients("0", torch.full((1, 1, 9), magnitude), torch.tensor([[[-delta, delta]]]))])
+    scales = bound_scales(record.norms(), 0.5, bound)
+    total = {"0.weight": torch.zeros(1, 2, 9), "0.bias": torch.zeros(1, 2)}
+    record.add_weighted_sum(scales, total)
+    assert torch.cat([value.flatten().double() for value in total.values()]).norm() <= 0.5 * (1 + 1e-6)

@@ -1,9 +1,9 @@
 """What happens in one private training step, apart from its accounting: sample → bound each unit → sum → noise."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
-from dp_leakage.errors import UserError
+from dp_leakage.errors import UserError, nearest
 
 Sampler = Literal["shuffle", "poisson", "wor", "class_poisson"]
 Unit = Literal["example", "batch", "class", "subclass"]
@@ -53,6 +53,9 @@ def check_step(mechanism: Mechanism, engine: str = "ensemble") -> None:
     Raises:
         UserError: its parts do not go together.
     """
+    for key, kind in (("sampler", Sampler), ("unit", Unit), ("block", Block)):
+        if (value := getattr(mechanism, key)) not in get_args(kind):
+            raise UserError(f"{key} {value!r} is unknown; {nearest(value, get_args(kind))}")
     if mechanism.sampler == "class_poisson" and mechanism.unit not in GROUPS:
         raise UserError(
             f"sampler 'class_poisson' draws whole (sub)classes, so unit {mechanism.unit!r} cannot be bounded; "

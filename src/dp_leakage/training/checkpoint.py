@@ -41,8 +41,12 @@ class Checkpoint:
         """Replace the file, atomically. ``facts`` is anything that JSON can hold."""
         path = Path(self.path)
         temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        metadata = {"identity": self.identity, "facts": json.dumps(facts), "digest": _digest(tensors)}
-        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, temporary, metadata)
+        saved = json.dumps(facts)
+        metadata = {"identity": self.identity, "facts": saved, "digest": _digest(tensors, saved)}
+        try:
+            save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, temporary, metadata)
+        except SafetensorError as error:
+            raise UserError(f"checkpoint {path} cannot be written: {error}") from error
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -69,13 +73,13 @@ class Checkpoint:
             raise UserError(
                 f"checkpoint {path} belongs to another cell or another version of the code; delete it to train anew"
             )
-        if metadata["digest"] != _digest(tensors):
+        if metadata["digest"] != _digest(tensors, metadata["facts"]):
             raise UserError(f"checkpoint {path} is damaged; delete it to train anew")
         return tensors, json.loads(metadata["facts"])
 
 
-def _digest(tensors: dict[str, Tensor]) -> str:
-    digest = sha256()
+def _digest(tensors: dict[str, Tensor], facts: str) -> str:
+    digest = sha256(facts.encode())
     for name in sorted(tensors):
         digest.update(name.encode())
         digest.update(tensors[name].contiguous().numpy())

@@ -3,9 +3,9 @@
 What is one unit vector is the mechanism's ``block``: a whole gradient, each layer's part of it (weight and bias
 together), or each row (a neuron's or a kernel's weights and its bias).
 
-A vector shorter than `LEAST` has no direction, so its draw is uniform on the sphere. That is vMF around a direction picked at
-random without looking at the data, so by joint convexity no divergence, and no ratio of densities, exceeds the one
-for a fixed direction.
+A vector shorter than `LEAST` has no direction, so its draw is uniform on the sphere. That is vMF around a direction
+picked at random without looking at the data, so by joint convexity no divergence, and no ratio of densities, exceeds
+the one for a fixed direction.
 """
 
 from collections.abc import Iterator
@@ -60,7 +60,9 @@ def _layer_names(parameters: Parameters) -> list[str]:
 
 def _around(vectors: Tensor, kappa: float, generator: Generator) -> Tensor:
     """One draw around the direction of each row of ``vectors`` (n, d), uniform where it has none."""
-    lengths = torch.linalg.vector_norm(vectors, dim=1, dtype=torch.float64)  # squares of small numbers vanish in float32
+    lengths = torch.linalg.vector_norm(
+        vectors, dim=1, dtype=torch.float64
+    )  # squares of small numbers vanish in float32
     directed = lengths > LEAST
     means = vectors / lengths[:, None].to(vectors.dtype)
     means[~directed] = torch.eye(1, vectors.shape[1], dtype=vectors.dtype, device=vectors.device)

@@ -14,7 +14,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from dp_leakage.models.functional import Parameters
 from dp_leakage.models.layers import Layers
-from dp_leakage.privacy.clipping import bound_scales
+from dp_leakage.privacy.clipping import bound_scales, norm
 from dp_leakage.privacy.mechanism import GROUPS, Mechanism
 from dp_leakage.training.directional import add_directed, add_directed_examples
 from dp_leakage.training.record import Record, backpropagate
@@ -127,7 +127,8 @@ def _single_records(mechanism: Mechanism, batch: Batch) -> bool:
 def draw_noise(program: Program) -> None:
     """The divided noise N(0, (σC/divisor)²) or a plugin's, each model's from its own stream, or zeros."""
     mechanism = program.mechanism
-    if mechanism is None or not mechanism.noise_multiplier:  # without, or of directions: that comes with the gradients
+    # None, or noise of directions: that comes with the gradients.
+    if mechanism is None or mechanism.noise in ("none", "vmf") or not mechanism.noise_multiplier:
         program.gradient.zero_()
         return
     deviation = mechanism.noise_multiplier * mechanism.clip_norm / program.divisor
@@ -189,7 +190,7 @@ def _add_groups(program: Program, lane: Lane, batch: Batch) -> None:
         if mechanism.noise == "vmf":
             add_directed(mean, **_directed(program, lane))
             continue
-        norms = torch.stack([torch.linalg.vector_norm(view) for view in mean.values()])
+        norms = torch.stack([norm(view.flatten()) for view in mean.values()])
         scale = _bound(program, torch.linalg.vector_norm(norms))
         for name, view in mean.items():
             lane.gradient[name].addcmul_(view, scale)

@@ -19,6 +19,7 @@ from torch import Tensor
 from dp_leakage.models.functional import Parameters, forward, pull_back
 from dp_leakage.models.layers import Conv2d, Flatten, Layers, Linear
 from dp_leakage.models.products import add_outer, affine
+from dp_leakage.privacy.clipping import norm
 
 ALL = slice(None)
 CACHE_BYTES = 1 << 19  # of one core, for a chunk of a convolution's unfolded patches
@@ -48,7 +49,7 @@ class LinearGradients:
     def norms(self) -> Tensor:
         """(K, B): ‖∂loss/∂(W, b)‖ of each example."""
         lengths = _lengths(self.input) if self.lengths is None else self.lengths
-        return torch.linalg.vector_norm(self.delta, dim=-1).mul_(lengths)
+        return norm(self.delta).mul_(lengths)
 
     def add_weighted_sum(self, scales: Tensor, total: Parameters) -> None:
         """total += Σ scaleᵢ·gᵢ, scales (K, B)."""
@@ -91,8 +92,8 @@ class ConvGradients:
 
     def norms(self) -> Tensor:
         """As for `LinearGradients`."""
-        kernels = torch.linalg.vector_norm(self.kernels.flatten(3), dim=3)
-        return torch.linalg.vector_norm(torch.cat([kernels, torch.linalg.vector_norm(self.bias, dim=2)[None]]), dim=0)
+        norms = torch.cat([norm(self.kernels.flatten(3)), norm(self.bias)[None]])
+        return torch.linalg.vector_norm(norms, dim=0)
 
     def add_weighted_sum(self, scales: Tensor, total: Parameters) -> None:
         """As for `LinearGradients`."""
@@ -193,7 +194,7 @@ def record_lengths(layers: Layers, x: Tensor) -> Tensor | None:
 
 def _lengths(x: Tensor) -> Tensor:
     """√(‖x‖² + 1) along the last dimension: a linear layer's input and the 1 that its bias sees."""
-    return torch.linalg.vector_norm(x, dim=-1).square_().add_(1).sqrt_()
+    return norm(x).square_().add_(1).sqrt_()
 
 
 def convolution_gradients(layer: Conv2d, name: str, x: Tensor, delta: Tensor) -> ConvGradients:

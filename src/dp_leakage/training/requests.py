@@ -48,8 +48,9 @@ def check_private(mechanism: Mechanism, settings: TrainingSettings, engine: str 
     check_step(mechanism, engine)
     if mechanism.sampler in ("shuffle", "wor") and settings.batch_size != int(settings.batch_size):
         raise UserError(f"batch_size {settings.batch_size} must be whole for sampler {mechanism.sampler!r}")
-    if mechanism.noise not in ("vmf", "none") and not (mechanism.noise_multiplier or 0) >= 0:
-        raise UserError(f"noise_multiplier is {mechanism.noise_multiplier} but must be 0 or more")
+    sigma = mechanism.noise_multiplier
+    if mechanism.noise not in ("vmf", "none") and not (sigma is not None and sigma >= 0):
+        raise UserError(f"noise_multiplier is {sigma} but must be 0 or more for noise {mechanism.noise!r}")
     if mechanism.noise == "vmf" and (mechanism.kappa is None or not mechanism.kappa >= 0):
         raise UserError(f"kappa is {mechanism.kappa} but must be 0 or more for noise 'vmf'")
     if torch.get_float32_matmul_precision() != "highest":
