@@ -76,6 +76,19 @@ def test_it_names_the_smallest_spent_budget_whose_whole_interval_is_accurate_eno
     )
 
 
+def test_the_strongest_attack_is_the_one_that_finds_most_there_not_in_the_undefended_model(frame: pd.DataFrame) -> None:
+    private = frame["defense"] == "gaussian-zcdp-eps=1000"
+    lira = private & (frame["setting"] == "attack=lira")
+    frame.loc[lira, ["value", "low", "high"]] = (0.3, 0.2, 0.4)
+    answer = answers(frame, 0.1)[0]
+    assert (answer.attack, tuple(answer.leak)) == ("lira", (0.3, 0.2, 0.4))
+    assert (answer.undefended_attack, tuple(answer.undefended_leak)) == ("yeom", (0.4, 0.35, 0.45))
+    assert sentences(answer, 0.1)[1] == (
+        "There the strongest attack tried, LiRA, has an advantage of 0.300 [0.200, 0.400] over guessing, "
+        "more than chance explains, against 0.400 [0.350, 0.450] of Yeom membership without any defence."
+    )
+
+
 def test_it_says_so_where_only_the_estimate_is_accurate_enough(frame: pd.DataFrame) -> None:
     few = frame[~frame["defense"].isin(["gaussian-zcdp-eps=1000", "gaussian-rdp-eps=100"])]
     answer = answers(few, 0.1)[0]

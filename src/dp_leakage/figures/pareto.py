@@ -54,7 +54,11 @@ def draw(
         "Bars: 95 % intervals; where they overlap, which point is best is chance. Numbers: claimed ε (σ where no ε is "
         "claimed), as far as there is room; all are in the csv."
     )
-    finish(figure, entries, [bars, *accounting_notes(frame, settings)], settings.get("title"))
+    chosen_once = (
+        "The attack is the one that is strongest against the undefended model; others may find more elsewhere."
+    )
+    notes = [bars, *([] if settings["attack"] else [chosen_once]), *accounting_notes(frame, settings)]
+    finish(figure, entries, notes, settings.get("title"))
     figure.draw_without_rendering()  # labels need the final places of the points
     for ax, (_, part) in zip(flat, parts, strict=False):
         _label(ax, part)

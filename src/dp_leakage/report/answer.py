@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.figures.frames import chosen, is_private, parse_setting, spent
-from dp_leakage.figures.pareto import strongest
 from dp_leakage.intervals import Estimate
 from dp_leakage.privacy.bounds import advantage_bound
 
@@ -29,8 +28,9 @@ class Answer:
         neighbours: for which data sets that counts: ``add_remove``, ``zero_out``, ``replace_one`` or "".
         loss: accuracy lost, a fraction of the undefended accuracy.
         accuracy, undefended_accuracy: test accuracies.
-        attack: the membership attack that is strongest against the undefended model; "" if none was run.
-        leak, undefended_leak: its advantage on the cell and on the undefended model.
+        attack: the membership attack with the largest advantage on the cell; "" if none was run.
+        leak: that advantage; chosen as the largest, its interval is a little too good for the attacker.
+        undefended_attack, undefended_leak: the same on the undefended model.
         guaranteed: the most that any attack could reach at the spent ε.
     """
 
@@ -47,6 +47,7 @@ class Answer:
     undefended_accuracy: Estimate | None
     attack: str
     leak: Estimate | None
+    undefended_attack: str
     undefended_leak: Estimate | None
     guaranteed: float
 
@@ -90,7 +91,7 @@ def _answer(frame: pd.DataFrame, losses: pd.DataFrame, tolerance: float) -> Answ
     # Of equal budgets (or none) the more accurate.
     row = enough.assign(budget=budgets).sort_values(["budget", "value", "defense"], kind="stable").iloc[0]
     here = frame[(frame["dataset"] == row["dataset"]) & (frame["model"] == row["model"])]
-    attack = _strongest(here)
+    attack, undefended_attack = _strongest(here, row["defense"]), _strongest(here, "none")
     return Answer(
         dataset=row["dataset"],
         model=row["model"],
@@ -105,7 +106,8 @@ def _answer(frame: pd.DataFrame, losses: pd.DataFrame, tolerance: float) -> Answ
         undefended_accuracy=_estimate(here, "none", "test_accuracy"),
         attack=attack,
         leak=_estimate(here, row["defense"], "membership_advantage", attack),
-        undefended_leak=_estimate(here, "none", "membership_advantage", attack),
+        undefended_attack=undefended_attack,
+        undefended_leak=_estimate(here, "none", "membership_advantage", undefended_attack),
         guaranteed=guaranteed(row["epsilon_spent"], row["spent_neighbours"], row["epsilon_replaced"], row["delta"]),
     )
 
@@ -137,11 +139,9 @@ def guaranteed(epsilon: float, neighbours: object, epsilon_replaced: float, delt
     return float(once if neighbours == "replace_one" else np.fmin(once, twice))
 
 
-def _strongest(here: pd.DataFrame) -> str:
-    rows = here[(here["metric"] == "membership_advantage") & here["value"].notna()]
-    if rows.empty:
-        return ""
-    return strongest(rows.assign(attack=[parse_setting(setting).get("attack", "") for setting in rows["setting"]]))
+def _strongest(here: pd.DataFrame, defense: str) -> str:
+    rows = here[(here["defense"] == defense) & (here["metric"] == "membership_advantage") & here["value"].notna()]
+    return "" if rows.empty else parse_setting(rows.loc[rows["value"].idxmax(), "setting"]).get("attack", "")
 
 
 def _estimate(here: pd.DataFrame, defense: str, metric: str, attack: str | None = None) -> Estimate | None:

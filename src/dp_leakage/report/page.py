@@ -95,8 +95,13 @@ def _leak_words(answer: Answer) -> str:
         f"the strongest attack tried, {name(answer.attack)}, has an advantage of {interval(*answer.leak)} over guessing"
     )
     judged = "more than chance explains" if answer.leak.low > 0 else "which chance alone could explain"
-    before = f", against {interval(*answer.undefended_leak)} without any defence" if answer.undefended_leak else ""
+    before = f", against {_undefended(answer)} without any defence" if answer.undefended_leak else ""
     return f"There {attack}, {judged}{before}."
+
+
+def _undefended(answer: Answer) -> str:
+    other = f" of {name(answer.undefended_attack)}" if answer.undefended_attack != answer.attack else ""
+    return interval(*answer.undefended_leak) + other
 
 
 def _percent(estimate: Estimate) -> str:
@@ -123,7 +128,7 @@ def _answer_table(found: list[Answer]) -> tables.HtmlTable:
         estimates("… undefended", (a.undefended_accuracy for a in found)),
         row("strongest attack", (name(a.attack) or "–" for a in found)),
         estimates("its advantage", (a.leak for a in found)),
-        estimates("… undefended", (a.undefended_leak for a in found)),
+        row("… undefended", (_undefended(a) if a.undefended_leak else "–" for a in found)),
         row("any attack's, at most", (fraction(a.guaranteed) for a in found)),
     ]
     return tables.HtmlTable("", ["", *(f"{name(a.dataset)} · {name(a.model)}" for a in found)], rows)
