@@ -1,5 +1,6 @@
 """A study file from a user's data: what it says, what it asks for, what is refused."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
 from dp_leakage.config import merged, read_yaml
 from dp_leakage.data.splits import split
+from dp_leakage.identity import canonical
 from dp_leakage.new_study import main
 from dp_leakage.study_file import load_studies
 
@@ -71,7 +73,7 @@ def test_what_is_said_holds_for_the_split_that_the_workflow_will_draw(capsys):
     frame = load_breast_cancer(as_frame=True).frame
     pd.concat([frame, frame.iloc[:200]]).to_parquet("cancer.parquet")
     study = loaded(new_study("cancer.parquet", "--label", "target"))
-    settings = study.prepare_settings("mine")
+    settings = json.loads(canonical(study.prepare_settings("mine")))  # as step `prepare` gets them
     y = np.concatenate([frame["target"], frame["target"].iloc[:200]])
     rows = split(y, settings["roles"], seed=settings["seed"], stratified=settings["stratified"])
     records = np.concatenate([np.arange(len(frame)), np.arange(200)])

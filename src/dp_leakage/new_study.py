@@ -204,7 +204,8 @@ def study_text(name: str, source: dict[str, Any], raw: Raw) -> tuple[str, list[s
             f"{source['path']}: only {len(raw.y):,} records of {classes} classes; at least "
             f"{ceil(share * max(LEAST_MEMBERS, classes)):,} are needed, since models train on a quarter of them"
         )
-    rows = split(raw.y, roles, seed=_split_seed(name, source), stratified=True)
+    as_in_settings = dict(sorted(roles.items()))  # the draw depends on their order
+    rows = split(raw.y, as_in_settings, seed=_split_seed(name, source), stratified=True)
     remarks = profile(raw, rows)
     shape = f"{raw.x.shape[1]} features" if raw.x.ndim == 2 else f"images of {' × '.join(map(str, raw.x.shape[1:]))}"
     summary = f"{Path(source['path']).name}: {len(raw.y):,} records, {shape}, {classes} classes."

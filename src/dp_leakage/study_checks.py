@@ -18,7 +18,7 @@ from dp_leakage.models.architectures import ARCHITECTURES, check_settings
 from dp_leakage.privacy.accounting.case import check_projection
 from dp_leakage.privacy.accounting.printed import authors_sigma
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, check_mechanism, check_noise
-from dp_leakage.privacy.mechanism import Mechanism, check_step
+from dp_leakage.privacy.mechanism import GROUPS, Mechanism, check_step
 from dp_leakage.study import TIMING, TRAINING, Cell, Study
 from dp_leakage.training.settings import TrainingSettings
 
@@ -281,6 +281,11 @@ def _check_training(spec: Json, cell: Cell) -> None:
             raise UserError(f"key 'datasets.{cell.dataset}.projection' (of {cell.key}): {error}") from None
     words = f"valid is at most the {members} members of data set {cell.dataset}"
     _require(size <= members, f"key '{_origin(spec, cell, 'batch_size')}' is {size}; {words}")
+    delta = mechanism.get("delta")
+    if delta is not None and mechanism["unit"] not in GROUPS and not cell.columns["accounting_note"]:
+        words = f"valid is below 1/{members}, the δ of publishing one of data set {cell.dataset}'s {members} members"
+        why = "(or say in accounting_note why it is more)"
+        _require(delta < 1 / members, f"key 'delta' is {delta:g} (of {cell.key}); {words} {why}")
     if mechanism.get("rdp_sigma") == "authors_table" and mechanism["epsilon"] is not None:
         try:
             authors_sigma(mechanism["epsilon"], mechanism["delta"], training["epochs"], size, members)
