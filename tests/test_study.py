@@ -419,6 +419,14 @@ BAD = {
     "unknown canary": ({"audit": {"models": 8, "canaries": {"natura": 3}}}, r"unknown key 'audit.canaries.natura'"),
     "no epsilon": ({"epsilon": []}, r"key 'epsilon' is empty"),
     "epsilon twice": ({"epsilon": [1, 1.0]}, r"has the budget 1 more than once"),
+    "images for a model of vectors": (
+        {"models": {"mlp": {"architecture": {"name": "lenet", "hidden": None}}}},
+        r"key 'models.mlp.architecture' \(data set digits, projected to 30 components\): a convolution needs images",
+    ),
+    "more features than components": (
+        {"attacks": {"yeom_attribute": {"features": 500}}},
+        r"key 'attacks.yeom_attribute.features' is 500; valid is up to the 30 components of data set digits",
+    ),
     "delta of a published record": ({"delta": 0.01}, r"key 'delta' is 0.01 \(of .*\); valid is below 1/\d+, the δ of"),
     "delta out of range": ({"delta": 1.5}, r"key 'delta' is 1.5; valid is less than 1"),
     "zero repeats": ({"repeats": 0}, r"key 'repeats' is 0; valid is 1 or more"),

@@ -14,7 +14,7 @@ from dp_leakage.errors import UserError, nearest
 from dp_leakage.figures import COMMON, FIGURES, FigureKind
 from dp_leakage.figures import SETTINGS as FIGURE_SETTINGS
 from dp_leakage.kinds import Kind, like
-from dp_leakage.models.architectures import ARCHITECTURES, check_settings
+from dp_leakage.models.architectures import ARCHITECTURES, build, check_settings
 from dp_leakage.privacy.accounting.case import check_projection
 from dp_leakage.privacy.accounting.printed import authors_sigma
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, check_mechanism, check_noise
@@ -220,6 +220,11 @@ def _check_attacks(study: Study) -> None:
                 continue
             complaint = f"key 'datasets.{dataset}.roles' lacks the role '{role}'; attack {name} needs its records"
             _require(role in spec["datasets"][dataset]["roles"], complaint)
+        for dataset in spec["datasets"]:
+            components, features = _components(spec, dataset), resolved.get("features", 0)
+            if components is not None and name in study.attacks_on(dataset):
+                words = f"valid is up to the {components} components of data set {dataset}"
+                _require(features <= components, f"key 'attacks.{name}.features' is {features}; {words}")
     for role, dataset in product(AUXILIARY, spec["datasets"]):
         if role in spec and ("attacks" not in spec["datasets"][dataset] or _needed(study, role, dataset)):
             _check_auxiliary(study, role, dataset)
@@ -264,7 +269,27 @@ def _check_cells(study: Study) -> None:
         place = f"{cell.dataset}/{cell.model}"
         complaint = f"key 'defenses': 'none' does not cover {place}, so that the loss of {cell.key} has no baseline"
         _require(f"{place}/none" in study.cells, complaint)
+        _check_architecture(study.spec, cell)
         _check_training(study.spec, cell)
+
+
+def _components(spec: Json, dataset: str) -> int | None:
+    """How many features a data set has after its projection; None where the data alone tell."""
+    return (spec["datasets"][dataset].get("projection") or {}).get("components")
+
+
+def _check_architecture(spec: Json, cell: Cell) -> None:
+    """Refuse a model that cannot take what its data set is projected to."""
+    architecture, components = dict(cell.training["architecture"]), _components(spec, cell.dataset)
+    if components is None or cell.training["engine"] == "opacus":
+        return
+    try:
+        build(architecture.pop("name"), (components,), 2, **architecture)
+    except UserError as error:
+        place = (
+            f"key 'models.{cell.model}.architecture' (data set {cell.dataset}, projected to {components} components)"
+        )
+        raise UserError(f"{place}: {error}") from None
 
 
 def _check_training(spec: Json, cell: Cell) -> None:
