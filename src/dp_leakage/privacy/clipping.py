@@ -28,7 +28,7 @@ def norm(x: Tensor) -> Tensor:
     return torch.linalg.vector_norm(x, dim=-1, dtype=dtype).to(x.dtype).clamp_(min=LEAST_NORM)
 
 
-def bound_scales(norms: Tensor, clip_norm: float, bound: Bound | str) -> Tensor:
+def bound_scales(norms: Tensor, clip_norm: float, bound: Bound | str, divisor: float = 1.0) -> Tensor:
     """The factor for each unit's gradient, given its ℓ2 norm.
 
     ``clip``: min(1, C/‖g‖) (Abadi et al. 2016, algorithm 1); ``normalise``: C/‖g‖ whatever the norm, down to some
@@ -38,22 +38,23 @@ def bound_scales(norms: Tensor, clip_norm: float, bound: Bound | str) -> Tensor:
         norms: ≥ 0, any shape, float32 or float64.
         clip_norm: C > 0.
         bound: ``clip``, ``normalise`` or the name of a plugin.
+        divisor: what the bounded sum is to be divided by, > 0.
 
     Returns:
-        A tensor like ``norms``: scale·norm ≤ C.
+        A tensor like ``norms``: scale·norm ≤ C/divisor.
 
     Raises:
         UserError: the plugin's scales do not keep to the bound.
     """
     length = clip_norm * (1 - ROUNDING * torch.finfo(norms.dtype).eps)
     if bound == "normalise":
-        return (norms + LEAST_LENGTH).reciprocal_().mul_(length)
+        return (norms + LEAST_LENGTH).reciprocal_().mul_(length / divisor)
     if bound == "clip":
-        return (norms + OPACUS_EPSILON).reciprocal_().mul_(length).clamp_(max=1.0)
+        return (norms + OPACUS_EPSILON).reciprocal_().mul_(length / divisor).clamp_(max=1 / divisor)
     scales = function(bound, "bound")(norms.clone(), length)
     if not bool(((scales * norms).abs() <= clip_norm).all()):  # NaN is no scale either
         raise UserError(
             f"plugin {bound}: its function bound leaves a gradient longer than clip_norm {clip_norm:g}; every "
             "|scale · norm| must be at most that"
         )
-    return scales
+    return scales / divisor

@@ -42,7 +42,7 @@ class Program:
         mechanism: None for plain training.
         divisor: what a bounded sum is divided by: the expected number of units in a batch, which no record moves.
         gradient: flat buffer (K, P).
-        noise: a generator for each model, on the buffer's device.
+        noise: for each model its row of ``gradient`` and its generator, on the buffer's device.
         lanes: how the models share passes.
         width: most records of one model in one pass.
         multiple: batches are padded to a multiple of this many records.
@@ -55,7 +55,7 @@ class Program:
     mechanism: Mechanism | None
     divisor: float
     gradient: Tensor
-    noise: list[Generator]
+    noise: list[tuple[Tensor, Generator]]
     lanes: list[Lane]
     width: int
     multiple: int = 1
@@ -133,7 +133,7 @@ def draw_noise(program: Program) -> None:
         return
     deviation = mechanism.noise_multiplier * mechanism.clip_norm / program.divisor
     own = None if mechanism.noise == "gaussian" else function(mechanism.noise, "noise")
-    for row, generator in zip(program.gradient, program.noise, strict=True):
+    for row, generator in program.noise:
         if own is None:
             row.normal_(0.0, deviation, generator=generator)
         else:
@@ -170,11 +170,11 @@ def _side_by_side(program: Program, batches: list[Tensor]) -> Examples:
         weights = (torch.arange(width) < own).to(program.x.dtype)
         if not private:
             weights.div_(own)
-    # From pageable memory, not blocking is safe: the driver has taken its copy when it returns.
-    device = program.x.device
-    return Examples(
-        rows.to(device, non_blocking=True), None if weights is None else weights.to(device, non_blocking=True)
-    )
+    if program.x.device.type != "cpu":
+        # From pageable memory, not blocking is safe: the driver has taken its copy when it returns.
+        rows = rows.to(program.x.device, non_blocking=True)
+        weights = None if weights is None else weights.to(program.x.device, non_blocking=True)
+    return Examples(rows, weights)
 
 
 def _add_groups(program: Program, lane: Lane, batch: Batch) -> None:
@@ -204,13 +204,13 @@ def _directed(program: Program, lane: Lane) -> dict[str, Any]:
         "kappa": mechanism.kappa,
         "scale": mechanism.clip_norm / program.divisor,
         "total": lane.gradient,
-        "generator": program.noise[lane.models.start],
+        "generator": program.noise[lane.models.start][1],
     }
 
 
 def _bound(program: Program, norms: Tensor) -> Tensor:
     mechanism = program.mechanism
-    return bound_scales(norms, mechanism.clip_norm, mechanism.bound).div_(program.divisor)
+    return bound_scales(norms, mechanism.clip_norm, mechanism.bound, program.divisor)
 
 
 def _backpropagate(program: Program, lane: Lane, rows: Tensor) -> Record:

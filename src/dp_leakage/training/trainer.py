@@ -163,7 +163,7 @@ def start(
         mechanism,
         _divisor(mechanism, batch_size, records, groups),
         gradient,
-        generators["noise"],
+        list(zip(gradient, generators["noise"], strict=True)),
         make_lanes(layers, parameters, gradient, generators["dropout"], size),
         pass_width(layers, x.shape[1:]),
         batch_multiple(parameters.device, mechanism, size),

@@ -104,7 +104,7 @@ def released_gradients(
     """
     step = x.new_zeros(1, flat.size(layers))
     lane = Lane(range(1), {name: value[None] for name, value in parameters.items()}, flat.views(layers, step), [noise])
-    program = Program(layers, x, y, mechanism, 1.0, step, [noise], [lane], width=1)
+    program = Program(layers, x, y, mechanism, 1.0, step, [(step[0], noise)], [lane], width=1)
     rows = []
     with torch.no_grad():
         for row in torch.arange(len(x)):
