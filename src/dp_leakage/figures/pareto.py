@@ -26,8 +26,8 @@ def draw(
     """One panel per (data set, model).
 
     Settings:
-        attack: whose advantage; None: in each panel the membership attack that is strongest against the undefended
-            model (chosen there once: to choose anew in each cell would count the attackers' luck as leakage).
+        attack: whose advantage; None: in each panel the membership attack whose advantages over its cells add up to
+            most (one for all: to choose anew in each cell would count the attackers' luck as leakage).
     """
     from matplotlib.lines import Line2D
 
@@ -55,7 +55,7 @@ def draw(
         "claimed), as far as there is room; all are in the csv."
     )
     chosen_once = (
-        "The attack is the one that is strongest against the undefended model; others may find more elsewhere."
+        "The attack is the one that finds most over all points of a panel; others may find more at single ones."
     )
     notes = [bars, *([] if settings["attack"] else [chosen_once]), *accounting_notes(frame, settings)]
     finish(figure, entries, notes, settings.get("title"))
@@ -81,10 +81,8 @@ def _points(frame: pd.DataFrame, attack: str | None) -> pd.DataFrame:
 
 
 def strongest(advantages: pd.DataFrame) -> str:
-    """The attack with the largest advantage against the undefended model (over all cells, where there is none)."""
-    undefended = advantages[advantages["mechanism"] == "none"]
-    rows = undefended if len(undefended) else advantages
-    return str(rows.loc[rows["value"].idxmax(), "attack"])
+    """The attack whose advantages over all cells add up to most."""
+    return str(advantages.groupby("attack")["value"].sum().idxmax())
 
 
 def undominated(use: pd.Series, leak: pd.Series) -> pd.Series:
