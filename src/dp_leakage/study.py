@@ -33,7 +33,7 @@ AUDIT = "audit"  # the part that trains models of its own
 REGISTRIES = ("dp_leakage.attacks", "dp_leakage.data", "dp_leakage.figures", "dp_leakage.plugins")
 # σ is solved in the training job, but an accountant's edit must not retrain what keeps its σ: `measure` checks that.
 ACCOUNTING = ("dp_leakage.privacy.calibration",)
-DESIGNS = 2  # in which an audit states a bound: one run, and trials
+DESIGNS = 2  # in which an audit states a bound: one run, and many runs
 TEMPLATE = Path(__file__).parent / "report" / "template.html"  # no code, but what the page says
 MAX_ARGUMENT = 100_000  # bytes; Linux allows 131,072 for one argument of a command
 

@@ -52,7 +52,7 @@ def _audited(frame: pd.DataFrame, settings: Json, comparisons: int) -> list[Json
     mechanism = settings["mechanism"] or {}
     kind = tuple(mechanism.get(key) for key in ("noise", "sampler", "unit"))
     gaussian = kind == ("gaussian", "shuffle", "example")
-    return measure_audit(frame, settings["delta"], settings["share"], comparisons, gaussian, settings["seed"])
+    return measure_audit(frame, settings["delta"], settings["share"], comparisons, gaussian)
 
 
 def read_metrics(paths: list[Path], identities: list[str]) -> pd.DataFrame:

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 import torch
 
-from dp_leakage.audit import gaussian_bound, trials_bound
+from dp_leakage.audits import approximate_dp, gaussian_dp, trials_bound
 from dp_leakage.models.architectures import build
 from dp_leakage.privacy.accounting.library import gaussian_epsilon, pld_epsilon
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training import trainer
 from dp_leakage.training.settings import TrainingSettings
 
+GAUSSIAN = gaussian_dp(1e-3)
 RECORDS, FEATURES, STEPS, CLIP, DELTA, MODELS = 10, 20, 10, 0.01, 1e-3, 400
 SIGMA = 2 * np.sqrt(STEPS)  # full batches: a Gaussian mechanism with μ = 1/2
 CLAIMED = gaussian_epsilon(SIGMA, DELTA, STEPS)
@@ -49,10 +50,10 @@ def canary_scores(canary, first_seed, mechanism, steps=STEPS, batch_size=RECORDS
     return (weight[:, 1] - weight[:, 0]).numpy()
 
 
-def audit(mechanism, seed=0, bound=gaussian_bound, canary=1.0, **training):
+def audit(mechanism, seed=0, claim=GAUSSIAN, canary=1.0, **training):
     present = canary_scores(canary, 1 + 10_000 * seed, mechanism, **training)
     absent = canary_scores(0.0, 5001 + 10_000 * seed, mechanism, **training)
-    return trials_bound(present, absent, DELTA, seed, bound=bound).epsilon
+    return trials_bound(present, absent, claim, seed).epsilon
 
 
 def full_batches(sigma, **changes):
@@ -91,7 +92,7 @@ def test_a_sampler_that_always_draws_the_same_batch_is_found(monkeypatch):
     def found():
         training = {"steps": 1, "batch_size": 1, "records": 50}
         present, absent = (canary_scores(value, seed, mechanism, **training) for value, seed in ((1.0, 1), (0.0, 5001)))
-        return trials_bound(present, absent, DELTA, seed=0).epsilon
+        return trials_bound(present, absent, approximate_dp(DELTA), seed=0).epsilon
 
     def with_seed(seed):
         return lambda *arguments: drawn(*arguments[:-1], torch.Generator().manual_seed(seed))[:1]

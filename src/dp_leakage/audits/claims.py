@@ -1,0 +1,70 @@
+"""What can be claimed of a training: for each ε at a δ, the largest trade-off curve that goes with it."""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import log_ndtr, ndtr
+
+from dp_leakage.audits.curves import Curve, approximate_curve, gaussian_curve
+
+
+class Claim(NamedTuple):
+    """A family of promises, one for each ε.
+
+    Attributes:
+        name: what is claimed, as a table says it.
+        delta: δ at which ε is read, in [0, 1).
+        curve: ε ≥ 0 → the largest curve that the promise allows, symmetric (as it is the larger of both directions),
+            growing with ε.
+        kind: ``approximate`` and ``gaussian`` have closed forms that some bounds use; ``curve`` is anything else.
+    """
+
+    name: str
+    delta: float
+    curve: Callable[[float], Curve]
+    kind: Literal["approximate", "gaussian", "curve"] = "curve"
+
+
+@lru_cache
+def approximate_dp(delta: float) -> Claim:
+    """(ε, δ)-DP and no more is claimed."""
+    return Claim("(ε, δ)-DP", delta, lambda epsilon: approximate_curve(epsilon, delta), "approximate")
+
+
+@lru_cache
+def gaussian_dp(delta: float) -> Claim:
+    """μ-GDP: unsampled Gaussian noise, composed. ε is the one that μ has at ``delta`` > 0."""
+    return Claim("Gaussian DP", delta, lambda epsilon: _gaussian(epsilon, delta), "gaussian")
+
+
+@lru_cache(maxsize=256)
+def _gaussian(epsilon: float, delta: float) -> Curve:
+    return gaussian_curve(gaussian_mu(epsilon, delta))
+
+
+def gaussian_delta(mu: float, epsilon: float) -> float:
+    """The least δ at which the Gaussian mechanism with μ > 0 is (ε, δ)-DP (Dong, Roth & Su 2022, corollary 2.13)."""
+    return float(ndtr(-epsilon / mu + mu / 2) - np.exp(epsilon + log_ndtr(-epsilon / mu - mu / 2)))
+
+
+def gaussian_mu(epsilon: float, delta: float) -> float:
+    """μ of the Gaussian mechanism that is exactly (ε, δ)-DP, δ in (0, 1)."""
+    high = 1.0
+    while gaussian_delta(high, epsilon) < delta:
+        high *= 2
+    return float(brentq(lambda mu: gaussian_delta(mu, epsilon) - delta, 1e-12, high, xtol=1e-14, rtol=1e-12))
+
+
+def gaussian_epsilon(mu: float, delta: float) -> float:
+    """ε ≥ 0 of the Gaussian mechanism with μ ≥ 0 at δ in (0, 1); infinite for an infinite μ."""
+    if mu == 0 or gaussian_delta(mu, 0.0) <= delta:
+        return 0.0
+    if np.isinf(mu):
+        return float("inf")
+    high = 1.0
+    while gaussian_delta(mu, high) > delta:
+        high *= 2
+    return float(brentq(lambda epsilon: gaussian_delta(mu, epsilon) - delta, 0.0, high, xtol=1e-12, rtol=1e-12))

@@ -1,0 +1,78 @@
+"""Trade-off curves as concave polygons: the largest true-positive rate at each false-positive rate.
+
+A polygon is a pair of distributions over finitely many outcomes, the sides: on each, the odds of "included" are its
+slope. So everything an audit asks of a claim can be read off the sides.
+"""
+
+from functools import cached_property
+
+import numpy as np
+from scipy.special import ndtr
+
+TAIL, SPACING = 12.0, 0.01  # in deviations: where a Gaussian curve is cut off, and between two of its points
+
+
+class Curve:
+    """A concave polygon from (0, t) to (1, 1).
+
+    Attributes:
+        fpr, tpr: (p,) its vertices, both increasing; the first fpr is 0, the last of both 1.
+    """
+
+    def __init__(self, fpr: np.ndarray, tpr: np.ndarray) -> None:
+        self.fpr, self.tpr = np.asarray(fpr, dtype=float), np.asarray(tpr, dtype=float)
+
+    @cached_property
+    def _surest(self) -> tuple[np.ndarray, np.ndarray]:
+        """The surest share of all outcomes under a fair coin, and what part of all is guessed rightly in it."""
+        absent, present = np.diff(self.fpr, prepend=0.0), np.diff(self.tpr, prepend=0.0)
+        mass, right = (absent + present) / 2, np.maximum(absent, present) / 2
+        kept = mass > 0
+        mass, right = mass[kept], right[kept]
+        order = np.argsort(-right / mass, kind="stable")
+        share, truth = (np.concatenate([[0.0], np.cumsum(part[order])]) for part in (mass, right))
+        return share / share[-1], truth / share[-1]
+
+    def accuracy(self, share: np.ndarray) -> np.ndarray:
+        """Chance that a guess is right which is only made about the surest ``share`` of outcomes, in (0, 1]."""
+        shares, truth = self._surest
+        return np.clip(np.interp(share, shares, truth) / share, 0.5, 1.0)
+
+
+def outer(fpr: np.ndarray, tpr: np.ndarray) -> Curve:
+    """A polygon that nowhere lies below the concave curve through the points given.
+
+    Between two points no concave curve rises above the extensions of the chords on either side: where these meet is a
+    vertex.
+
+    Args:
+        fpr, tpr: (p,) points of the curve, both increasing, the last one (1, 1); fpr begins with 0.
+    """
+    jump, (across, up) = tpr[0], (np.diff(fpr), np.diff(tpr))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slope = np.where(across > 0, up / across, np.inf)
+    steep, flat = np.concatenate([[np.inf], slope[:-1]]), np.concatenate([slope[1:], [0.0]])
+    steep = np.maximum(steep, slope)
+    flat = np.minimum(flat, slope)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        first = np.where(steep > flat, (up - flat * across) / (steep - flat), across)  # run of the steep part
+    first = np.where(np.isfinite(steep), np.clip(np.nan_to_num(first), 0.0, across), 0.0)
+    rise = np.clip(up - np.where(np.isfinite(flat), flat, 0.0) * (across - first), 0.0, up)
+    runs = np.stack([first, across - first], axis=1).ravel()
+    rises = np.stack([rise, up - rise], axis=1).ravel()
+    found_fpr = np.concatenate([[0.0], np.cumsum(runs)])
+    found_tpr = jump + np.concatenate([[0.0], np.cumsum(rises)])
+    return Curve(np.minimum(found_fpr / found_fpr[-1], 1.0), np.minimum(found_tpr, 1.0))
+
+
+def gaussian_curve(mu: float) -> Curve:
+    """Φ(Φ⁻¹(FPR) + μ) (Dong, Roth & Su 2022), from outside."""
+    threshold = np.arange(mu + TAIL, -TAIL, -SPACING)
+    fpr, tpr = ndtr(-threshold), ndtr(mu - threshold)
+    return outer(np.concatenate([[0.0], fpr, [1.0]]), np.concatenate([[0.0], tpr, [1.0]]))
+
+
+def approximate_curve(epsilon: float, delta: float) -> Curve:
+    """min(1, δ + e^ε FPR, 1 − e^−ε (1 − δ − FPR)) (Kairouz, Oh & Viswanath 2015)."""
+    corner = (1 - delta) / (1 + np.exp(min(epsilon, 700.0)))
+    return Curve(np.array([0.0, corner, 1 - delta, 1.0]), np.array([delta, 1 - corner, 1.0, 1.0]))

@@ -1,0 +1,81 @@
+"""What an audit found, and what all designs share."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from dp_leakage.errors import UserError
+
+CONFIDENCE = 0.95
+MOST = 1e4  # ε beyond which no bound is looked for: no number of canaries gets there
+STEPS = 40  # of bisection: far below any rounding that matters
+
+
+class Audit(NamedTuple):
+    """What an audit found.
+
+    Attributes:
+        epsilon: the lower bound on ε, ≥ 0.
+        right: right guesses that the bound rests on.
+        guesses: guesses that the bound rests on.
+        threshold: the score from on which a model was said to hold the canary; NaN where ranks decide.
+    """
+
+    epsilon: float
+    right: int
+    guesses: int
+    threshold: float = float("nan")
+
+
+def corrected(confidence: float, comparisons: int) -> float:
+    """The confidence that each of several bounds needs for all of them to hold together (Bonferroni)."""
+    return 1 - (1 - confidence) / comparisons
+
+
+def guesses_of(coins: int, share: float) -> int:
+    """How many of so many coins are guessed: the even number at or below the ``share`` of them, but at least 2.
+
+    Raises:
+        UserError: fewer than 2 coins, or a share that is not in (0, 1].
+    """
+    if coins < 2:
+        raise UserError(f"an audit needs at least 2 coins, not {coins}")
+    if not 0 < share <= 1:
+        raise UserError(f"key 'share' is {share:g}; valid is a number above 0 and up to 1")
+    return 2 * max(int(share * coins / 2), 1)
+
+
+def right_guesses(scores: np.ndarray, included: np.ndarray, guesses: int) -> int:
+    """How many guesses are right: the highest half of ``guesses`` scores are said to be included, the lowest not.
+
+    Args:
+        scores: (m,) numbers, higher for "included". Among equal scores the order in the array decides.
+        included: bool (m,), what the coins said.
+        guesses: even, from 2 to m.
+
+    Raises:
+        UserError: a score is no finite number, or there is not one for every coin.
+    """
+    scores, included = np.asarray(scores), np.asarray(included, dtype=bool)
+    if scores.shape != included.shape or scores.ndim != 1:
+        raise UserError(f"scores have shape {scores.shape}, coins {included.shape}; valid is one score for every coin")
+    if np.isnan(scores).any():
+        raise UserError(f"score {int(np.isnan(scores).argmax())} is NaN; valid are numbers")
+    order, half = np.argsort(scores, kind="stable"), guesses // 2
+    return int(included[order[-half:]].sum() + (~included[order[:half]]).sum())
+
+
+def largest(refuted: Callable[[float], bool]) -> float:
+    """The largest ε ≥ 0 that is refuted, where refutation holds up to some ε; 0 where even that is not."""
+    if not refuted(0.0):
+        return 0.0
+    low, high = 0.0, 1.0
+    while refuted(high):
+        low, high = high, 2 * high
+        if low > MOST:
+            return low
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if refuted(middle) else (low, middle)
+    return low
