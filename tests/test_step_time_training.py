@@ -30,7 +30,7 @@ def test_every_defense_is_timed_in_every_round_and_rivals_beside_two_of_them(tmp
             ("dropout", None, 0.2),
         )
     ]
-    settings = {"rounds": 2, "records": 60, "n_members": 80, "cells": cells, "seed": 1, "data": "data"}
+    settings = {"rounds": 2, "records": 60, "n_records": 80, "cells": cells, "seed": 1, "data": "data"}
     timed = tmp_path / "timed.parquet"
     command = [sys.executable, "-m", "dp_leakage.steps.time_training", "--settings", json.dumps(settings)]
     command += ["--data", str(tmp_path / "data.npz"), "--timed", str(timed)]

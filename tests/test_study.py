@@ -259,7 +259,7 @@ def test_a_study_with_times_times_all_defenses_of_a_model_in_one_job():
     settings = study.timing_settings("digits", "mlp")
     own = [cell.defense for cell in study.cells.values() if cell.model == "mlp"]
     assert [cell["defense"] for cell in settings["cells"]] == own
-    assert (settings["rounds"], settings["records"], settings["n_members"]) == (2, 50, 200)
+    assert (settings["rounds"], settings["records"], settings["n_records"]) == (2, 50, 200)
     files = study.figure_inputs("table")
     assert {str(file) for file in files} == {
         f"results/quickstart/digits/{model}/timed.parquet" for model in ("mlp", "softmax_regression")

@@ -14,6 +14,7 @@ from pathlib import Path
 from dp_leakage.attacks import ATTACKS, PICTURING
 from dp_leakage.config import Json, merged
 from dp_leakage.data import SOURCES, resolve
+from dp_leakage.data.roles import POOL, trained_role
 from dp_leakage.data.trees import content_of
 from dp_leakage.defenses import expanded
 from dp_leakage.errors import UserError, nearest
@@ -33,6 +34,7 @@ AUDIT = "audit"  # the part that trains models of its own
 REGISTRIES = ("dp_leakage.attacks", "dp_leakage.data", "dp_leakage.figures", "dp_leakage.plugins")
 # σ is solved in the training job, but an accountant's edit must not retrain what keeps its σ: `measure` checks that.
 ACCOUNTING = ("dp_leakage.privacy.calibration",)
+SPLIT, COINS = "split", "coins"  # designs of a study
 DESIGNS = 2  # in which an audit states a bound: one run, and many runs
 TEMPLATE = Path(__file__).parent / "report" / "template.html"  # no code, but what the page says
 MAX_ARGUMENT = 100_000  # bytes; Linux allows 131,072 for one argument of a command
@@ -126,6 +128,11 @@ class Study:
         return merged(self.spec.get(role, {}), self.spec["datasets"][dataset].get(role, {}))
 
     @property
+    def design(self) -> str:
+        """Who trains: ``split``, fixed members, or ``coins``, in each repeat another half of a pool."""
+        return str(self.spec.get("design", SPLIT))
+
+    @property
     def audited(self) -> list[str]:
         """The part ``audit``, where the study has one."""
         return [AUDIT] if self.spec.get("audit") else []
@@ -140,6 +147,7 @@ class Study:
         if not training.pop("l2_applied", True):
             training["l2"] = 0.0
         roles, own_attacks = spec["datasets"][dataset]["roles"], self.attacks_on(dataset)
+        records = roles[trained_role(roles)]
         projection = spec["datasets"][dataset].get("projection") or {}
         released = {} if (noise := released_noise(projection)) is None else {"projection_noise": noise}
         for entry in spec["defenses"]:
@@ -147,7 +155,7 @@ class Study:
                 continue
             for name, alone, given in expanded(entry, spec):
                 mechanism = None if alone is None else alone | released
-                changes = _in_records(given, roles["target_members"])
+                changes = _in_records(given, records)
                 by_noise = (mechanism or {}).get("noise_multiplier")  # where the cell is given by its noise, not by ε
                 columns = {
                     "study": self.name,
@@ -172,8 +180,9 @@ class Study:
                     "batch_size": (training | changes)["batch_size"],
                     "projection": projection.get("method", "none"),
                     "projection_noise": projection.get("noise"),
-                    "n_members": roles["target_members"],
-                    "n_nonmembers": roles["target_nonmembers"],
+                    "n_members": records if self.design == SPLIT else records // 2,
+                    "n_nonmembers": roles["target_nonmembers"] if self.design == SPLIT else records - records // 2,
+                    "n_records": records,  # that batch rates and steps are of
                 }
                 if mechanism is not None:
                     columns |= {k: mechanism[k] for k in ("accountant", "unit", "block", "epsilon", "delta")}
@@ -339,10 +348,16 @@ class Study:
     def train_settings(self, cell: Cell) -> Json:
         """Of step ``train`` for the cell's target models."""
         return cell.training | {
-            "subset": {"pool": ["target_members"], "size": cell.columns["n_members"]},
+            "subset": self._subset(cell.dataset, cell.columns["n_records"]),
             "data": self.data_identity(cell.dataset),
             "code": _code("train", exclude=ACCOUNTING, own=_own_files(cell.training)),
         }
+
+    def _subset(self, dataset: str, records: int) -> Json:
+        """What target models train on. Every cell of a data set has the same coins, so that cells compare in pairs."""
+        if self.design == SPLIT:
+            return {"pool": ["target_members"], "size": records}
+        return {"pool": [POOL], "size": records, "coins": derived_seed(self.spec["seed"], dataset, COINS)}
 
     def auxiliary_settings(self, dataset: str, model: str, role: str, defense: str | None = None) -> Json:
         """Of step ``train`` for shadow or reference models."""
@@ -415,7 +430,7 @@ class Study:
             "study": self.name,
             "dataset": dataset,
             "model": model,
-            "n_members": cells[0].columns["n_members"],
+            "n_records": cells[0].columns["n_records"],
             **self.spec["timing"],
             "cells": [cell.training for cell in cells],
             "seed": derived_seed(self.spec["seed"], dataset, model, TIMING),
@@ -551,7 +566,7 @@ def released_noise(projection: Json) -> float | None:
     if projection.get("method") != "private_pca":
         return None
     fit_on = projection.get("fit_on", "all")
-    return float(projection["noise"]) if fit_on == "all" or "target_members" in fit_on else None
+    return float(projection["noise"]) if fit_on == "all" or {"target_members", POOL} & set(fit_on) else None
 
 
 def pictures(part: str) -> bool:
@@ -559,12 +574,12 @@ def pictures(part: str) -> bool:
     return part in ATTACKS and ATTACKS[part].family in PICTURING
 
 
-def _in_records(changes: Json, n_members: int) -> Json:
+def _in_records(changes: Json, records: int) -> Json:
     """Changes to training with the rate at which a unit is in a batch as a number of records, to the nearest one."""
     if "sampling_rate" not in changes:
         return changes
     kept = {key: value for key, value in changes.items() if key != "sampling_rate"}
-    return kept | {"batch_size": max(1, round(changes["sampling_rate"] * n_members))}
+    return kept | {"batch_size": max(1, round(changes["sampling_rate"] * records))}
 
 
 @cache

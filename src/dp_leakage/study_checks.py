@@ -9,6 +9,7 @@ from typing import Any
 from dp_leakage.attacks import ATTACKS, Attack
 from dp_leakage.attacks import SETTINGS as ATTACK_SETTINGS
 from dp_leakage.config import Json, merged
+from dp_leakage.data.roles import MEMBERS, POOL, trained_role
 from dp_leakage.defenses import KEYS, NEEDED, UNITS, accountants, expanded
 from dp_leakage.errors import UserError, nearest
 from dp_leakage.figures import COMMON, FIGURES, FigureKind
@@ -19,11 +20,11 @@ from dp_leakage.privacy.accounting.case import check_projection
 from dp_leakage.privacy.accounting.printed import authors_sigma
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, check_mechanism, check_noise
 from dp_leakage.privacy.mechanism import GROUPS, Mechanism, check_step
-from dp_leakage.study import TIMING, TRAINING, Cell, Study
+from dp_leakage.study import COINS, SPLIT, TIMING, TRAINING, Cell, Study
 from dp_leakage.training.settings import TrainingSettings
 
 AUXILIARY = ("shadow", "reference")
-TARGETS = {"target_members", "target_nonmembers"}
+TARGETS = {MEMBERS, "target_nonmembers"}
 
 
 def check_study(study: Study, published: Path, whole: Study | None = None) -> None:
@@ -37,6 +38,7 @@ def check_study(study: Study, published: Path, whole: Study | None = None) -> No
     _check_numbers(study.spec)
     if "published" in study.spec:
         _require((published / study.spec["published"]).is_file(), f"key 'published': {published} has no such file")
+    _check_design(study)
     _check_datasets(study)
     _check_models(study.spec)
     _check_defenses(study.spec)
@@ -76,7 +78,30 @@ def _check_numbers(value: Any, key: str = "") -> None:
     _require(not isinstance(value, float) or isfinite(value), f"key '{key}' is {value}; valid is a finite number")
 
 
-# ---------------------------------------------------------------------- data sets, models
+# ---------------------------------------------------------------------- design, data sets, models
+def _check_design(study: Study) -> None:
+    """The roles are those of the study's design, and its attacks ask what the design can answer."""
+    wanted, other = (POOL, MEMBERS) if study.design == COINS else (MEMBERS, POOL)
+    for name, dataset in study.spec["datasets"].items():
+        key = f"datasets.{name}"
+        _require(wanted in dataset["roles"], f"key '{key}.roles' lacks the role '{wanted}', on which models train")
+        words = f"valid in design {study.design} is {wanted}"
+        _require(other not in dataset["roles"], f"key '{key}.roles' has the role '{other}'; {words}")
+        words = "copies of one record would be in and out at once; valid is design split"
+        _require(
+            study.design == SPLIT or "augment" not in dataset, f"key '{key}.augment' is set in design coins: {words}"
+        )
+    if study.design == SPLIT:
+        return
+    for attack in study.spec["attacks"]:
+        family = ATTACKS[attack].family if attack in ATTACKS else "membership"
+        words = f"key 'attacks.{attack}' needs fixed members; valid in design coins is membership or attributes"
+        _require(family in ("membership", "attribute"), words)
+        learns = attack in ATTACKS and ATTACKS[attack].needs == "reference"
+        words = f"key 'repeats' is 1, but attack {attack} learns from the other repeats; valid is 2 or more"
+        _require(not learns or study.spec["repeats"] > 1, words)
+
+
 def _check_datasets(study: Study) -> None:
     spec = study.spec
     for name, dataset in spec["datasets"].items():
@@ -294,7 +319,8 @@ def _check_architecture(spec: Json, cell: Cell) -> None:
 
 def _check_training(spec: Json, cell: Cell) -> None:
     training, mechanism = cell.training["training"], cell.training["mechanism"] or {}
-    members, size = cell.columns["n_members"], training["batch_size"]
+    members, size = cell.columns["n_records"], training["batch_size"]
+    people = "members" if POOL not in spec["datasets"][cell.dataset]["roles"] else "records of the pool"
     try:
         TrainingSettings(**training)
     except UserError as error:
@@ -304,11 +330,11 @@ def _check_training(spec: Json, cell: Cell) -> None:
             check_projection(mechanism["accountant"], mechanism["projection_noise"])
         except UserError as error:
             raise UserError(f"key 'datasets.{cell.dataset}.projection' (of {cell.key}): {error}") from None
-    words = f"valid is at most the {members} members of data set {cell.dataset}"
+    words = f"valid is at most the {members} {people} of data set {cell.dataset}"
     _require(size <= members, f"key '{_origin(spec, cell, 'batch_size')}' is {size}; {words}")
     delta = mechanism.get("delta")
     if delta is not None and mechanism["unit"] not in GROUPS and not cell.columns["accounting_note"]:
-        words = f"valid is below 1/{members}, the δ of publishing one of data set {cell.dataset}'s {members} members"
+        words = f"valid is below 1/{members}, the δ of publishing one of data set {cell.dataset}'s {members} {people}"
         why = "(or say in accounting_note why it is more)"
         _require(delta < 1 / members, f"key 'delta' is {delta:g} (of {cell.key}); {words} {why}")
     if mechanism.get("rdp_sigma") == "authors_table" and mechanism["epsilon"] is not None:
@@ -341,7 +367,8 @@ def _check_audit(study: Study) -> None:
     _require("delta" in study.spec, "key 'delta' is missing; an audit of the non-private cells needs one")
     canaries = study.spec["audit"]["canaries"]
     for name, dataset in study.spec["datasets"].items():
-        pairs, records = sum(canaries.values()), min(dataset["roles"][role] for role in TARGETS)
+        sides = (trained_role(dataset["roles"]), "target_nonmembers")
+        pairs, records = sum(canaries.values()), min(dataset["roles"][role] for role in sides)
         words = f"valid is up to the {records} that data set {name} has of members and of non-members"
         _require(pairs <= records, f"key 'audit.canaries' asks for {pairs} pairs of records; {words}")
 

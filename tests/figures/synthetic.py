@@ -120,6 +120,7 @@ def study_frame(study: str, dataset: str, grid: tuple[float, ...], repeats: int,
             "noise_multiplier": noise if accountant else float("nan"),
             "epochs": 100,
             "n_members": n,
+            "n_records": n,
             "n_nonmembers": n,
         }
         shrink = {"l2": 1.5, "dropout": 0.8}.get(mechanism)
@@ -198,6 +199,7 @@ def lambda_frame() -> pd.DataFrame:
             "delta": float("nan"),
             "noise_multiplier": float("nan"),
             "n_members": 10_000,
+            "n_records": 10_000,
             "n_nonmembers": 10_000,
         }
         test = 0.16 - 0.01 * (np.log10(strength + 1e-9) + 5) ** 2 / 16
@@ -255,7 +257,8 @@ def paper_frame() -> pd.DataFrame:
 def _inversion_cells() -> Iterator[dict]:
     """The undefended cell, and private ones by their noise."""
     cell = {"study": "zhang2020", "dataset": "mnist", "model": "cnn", "block": "", "epsilon": float("nan")}
-    cell |= {"epochs": 10, "n_members": 60_000, "n_nonmembers": 10_000, "k_sub": 0, "partition": "", "delta": 1e-3}
+    cell |= {"epochs": 10, "n_members": 60_000, "n_records": 60_000, "n_nonmembers": 10_000}
+    cell |= {"k_sub": 0, "partition": "", "delta": 1e-3}
     plain = {"mechanism": "none", "accountant": "", "unit": "", "noise_multiplier": float("nan")}
     yield {**cell, **plain, "defense": "none"}
     for noise in (0.65, 1.0, 1.8):
@@ -358,6 +361,7 @@ def image_cells(datasets: tuple[str, ...], n: int = 50_000) -> Iterator[tuple[di
             "projection": "none",
             "projection_noise": float("nan"),
             "n_members": n,
+            "n_records": n,
             "n_nonmembers": 5000,
         }
         yield columns, worse, auc, accuracy
@@ -443,6 +447,7 @@ def directional_cell(mechanism, epsilon=None, learning_rate=0.001, n_members=450
         "learning_rate": learning_rate,
         "epochs": 100,
         "n_members": n_members,
+        "n_records": n_members,
         "n_nonmembers": 900,
     }
 

@@ -59,7 +59,7 @@ def place(data: Dataset, counts: Mapping[str, int], seed: int) -> Canaries:
             "members and non-members of the same classes give"
         )
     held, other = pairs[: len(kind)].T
-    fixed = np.setdiff1d(data.roles["target_members"], held)
+    fixed = np.setdiff1d(data.trainable, held)
     rows = np.concatenate([fixed, held, other])
     x, y = data.x[rows], data.y[rows].copy()
     places = np.arange(len(fixed), len(fixed) + len(kind))
@@ -79,7 +79,7 @@ def place(data: Dataset, counts: Mapping[str, int], seed: int) -> Canaries:
 
 def _pairs(data: Dataset, rng: np.random.Generator) -> np.ndarray:
     """All (member, non-member) of one class that can be had at once, in random order: int64 (pairs, 2)."""
-    members, outsiders = (rng.permutation(data.roles[role]) for role in ("target_members", "target_nonmembers"))
+    members, outsiders = (rng.permutation(rows) for rows in (data.trainable, data.roles["target_nonmembers"]))
     found = [
         np.array(pair)
         for label in range(data.n_classes)

@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dp_leakage.data.roles import POOL, trained_role
+
 
 class Dataset(NamedTuple):
     """Features, labels and the index sets of a study's split.
@@ -11,8 +13,8 @@ class Dataset(NamedTuple):
     Attributes:
         x: float32, (n, d) or (n, channels, height, width).
         y: int64, (n,), classes 0 … n_classes-1.
-        roles: role name → int64 row numbers of ``x``: ``target_members``, ``target_nonmembers``,
-            ``shadow_pool``, ``reference_pool``, …; roles do not overlap.
+        roles: role name → int64 row numbers of ``x``: ``target_members`` or, in design ``coins``, ``pool``,
+            ``target_nonmembers``, ``shadow_pool``, ``reference_pool``, …; roles do not overlap.
         sensitive: int64 columns of ``x`` that attribute inference may ask for; empty means any column.
     """
 
@@ -25,3 +27,15 @@ class Dataset(NamedTuple):
     def n_classes(self) -> int:
         """Number of classes, counted over all records."""
         return int(self.y.max()) + 1
+
+    @property
+    def trainable(self) -> np.ndarray:
+        """Rows that target models train on, or that coins decide about, int64."""
+        return self.roles[trained_role(self.roles)]
+
+    @property
+    def targets(self) -> np.ndarray:
+        """Rows that membership is asked of, int64: the members before the non-members, or the pool."""
+        if POOL in self.roles:
+            return self.roles[POOL]
+        return np.concatenate([self.roles["target_members"], self.roles["target_nonmembers"]])

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from dp_leakage.data.raw import Raw
+from dp_leakage.data.roles import trained_role
 from dp_leakage.data.splits import duplicates
 
 FEW_RECORDS = 200  # in a role; an advantage over 200 + 200 records has a standard error of 0.05
@@ -19,11 +20,12 @@ def profile(raw: Raw, roles: Mapping[str, np.ndarray]) -> list[str]:
     one class, one class that is most of them, constant columns, and records that occur in two roles or twice
     in one.
     """
-    members = roles.get("target_members", np.arange(len(raw.y)))
+    role = trained_role(roles)
+    members = roles.get(role, np.arange(len(raw.y)))
     return [
         *_few_records(roles),
-        *_classes(raw, members),
-        *_constant_columns(raw, members),
+        *_classes(raw, members, role),
+        *_constant_columns(raw, members, role),
         *_duplicates(raw, roles),
     ]
 
@@ -44,38 +46,35 @@ def _few_records(roles: Mapping[str, np.ndarray]) -> list[str]:
     return said
 
 
-def _classes(raw: Raw, members: np.ndarray) -> list[str]:
+def _classes(raw: Raw, members: np.ndarray, role: str) -> list[str]:
     counts = np.bincount(raw.y[members], minlength=len(raw.class_names))
     present = np.flatnonzero(counts)
     if len(present) == 1:
-        return [f"All target_members are of the class {raw.class_names[present[0]]}; there is nothing to learn."]
+        return [f"All {role} are of the class {raw.class_names[present[0]]}; there is nothing to learn."]
     said = []
     absent = [raw.class_names[c] for c in np.flatnonzero(counts == 0)]
     if absent:
-        said.append(f"{_count(absent, 'class', 'classes')} among target_members without any record: {_listed(absent)}.")
+        said.append(f"{_count(absent, 'class', 'classes')} among {role} without any record: {_listed(absent)}.")
     few = [f"{raw.class_names[c]} ({counts[c]})" for c in present if counts[c] < FEW_PER_CLASS]
     if few:
-        said.append(
-            f"{_count(few, 'class', 'classes')} with fewer than {FEW_PER_CLASS} target_members: {_listed(few)}."
-        )
+        said.append(f"{_count(few, 'class', 'classes')} with fewer than {FEW_PER_CLASS} {role}: {_listed(few)}.")
     top = int(counts.argmax())
     share = counts[top] / counts.sum()
     if share > 0.5 + 0.5 / len(present):
         said.append(
-            f"{share:.0%} of target_members are of the class {raw.class_names[top]}: guessing it always is "
-            "that accurate."
+            f"{share:.0%} of {role} are of the class {raw.class_names[top]}: guessing it always is that accurate."
         )
     return said
 
 
-def _constant_columns(raw: Raw, members: np.ndarray) -> list[str]:
+def _constant_columns(raw: Raw, members: np.ndarray, role: str) -> list[str]:
     if raw.x.ndim != 2:
         return []
     constant = np.flatnonzero(raw.x[members].min(axis=0) == raw.x[members].max(axis=0))
     names = [raw.feature_names[c] if raw.feature_names else f"column {c}" for c in constant]
     if not names:
         return []
-    said = [f"{_count(names, 'feature', 'features')} with one value in all target_members: {_listed(names)}."]
+    said = [f"{_count(names, 'feature', 'features')} with one value in all {role}: {_listed(names)}."]
     hidden = [name for c, name in zip(constant, names, strict=True) if c in raw.sensitive]
     if hidden:
         said.append(f"Attribute inference has nothing to guess in {_listed(hidden)}.")

@@ -1,4 +1,4 @@
-"""Who trains and who does not: disjoint roles, the shadow models' subsets, and records that occur twice."""
+"""Who trains and who does not: disjoint roles, a coin for each record of a pool, and records that occur twice."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -7,6 +7,7 @@ from itertools import combinations
 import numpy as np
 
 from dp_leakage.errors import UserError
+from dp_leakage.identity import derived_seed
 
 # Shares of each role when a user names no sizes; shadows need members and as many non-members from their
 # pool.
@@ -61,6 +62,14 @@ def split(
         rows[role] = _stratum(candidates, y, size) if stratified else candidates[:size]
         free[rows[role]] = False
     return {role: rows[role].astype(np.int64) for role in roles}
+
+
+def heads(n: int, repeats: int, seed: int) -> np.ndarray:
+    """Which of a pool's records train in each repeat, bool (repeats, n): a fair coin for each record and repeat.
+
+    Every repeat has a stream of its own, so that more repeats leave the earlier ones' coins as they are.
+    """
+    return np.stack([np.random.default_rng(derived_seed(seed, repeat)).random(n) < 0.5 for repeat in range(repeats)])
 
 
 def automatic_roles(n: int, names: Sequence[str] = tuple(AUTOMATIC_SHARES)) -> dict[str, int]:

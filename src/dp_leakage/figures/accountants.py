@@ -29,7 +29,7 @@ def draw(
     """One panel per cell, one line per accountant; nothing here is measured but the noise that was trained with.
 
     Args:
-        metrics: rows of the cells, with ``noise_multiplier``, ``batch_size``, ``n_members``, ``delta``, ``epochs`` and
+        metrics: rows of the cells, with ``noise_multiplier``, ``batch_size``, ``n_records``, ``delta``, ``epochs`` and
             ``projection_noise`` of a private PCA (NaN without one) beside.
         settings: none of its own.
         published: not used; the papers draw such curves and print no numbers.
@@ -95,7 +95,7 @@ def _counter(accountant: str, cell: pd.Series) -> Callable[[int], float]:
     from dp_leakage.privacy.accounting import epsilon_spent, steps_per_epoch
     from dp_leakage.privacy.accounting.amplified import advanced_epsilon
 
-    batch_size, records, sigma = int(cell["batch_size"]), int(cell["n_members"]), float(cell["noise_multiplier"])
+    batch_size, records, sigma = int(cell["batch_size"]), int(cell["n_records"]), float(cell["noise_multiplier"])
     projection = None if pd.isna(cell["projection_noise"]) else float(cell["projection_noise"])
     if accountant == "advanced":
         per_epoch = steps_per_epoch(batch_size, records)

@@ -34,7 +34,7 @@ def draw(
     own = frame[frame["timed"] == frame["defense"]]
     plain = own[(own["mechanism"] == "none") & (own["engine"] == "ours")].set_index(TURN)["seconds"]
     own = own.assign(
-        seconds_per_epoch=own["seconds"] * own["n_members"] / own["records"],
+        seconds_per_epoch=own["seconds"] * own["n_records"] / own["records"],
         slowdown=own["seconds"] / plain.loc[list(own[TURN].itertuples(index=False, name=None))].to_numpy(),
     )
     rows = pd.concat([_summary(own, metric) for metric in ("seconds_per_epoch", "slowdown")], ignore_index=True)

@@ -32,6 +32,17 @@ class Models(Protocol):
         """Everything that a file of these models holds."""
 
 
+def trained_rows(subsets: Tensor, held: Tensor | None) -> Tensor:
+    """``train_indices`` of models that train on those of their ``subsets`` (K, m) that are ``held`` (K, m), or all."""
+    return subsets if held is None else subsets.where(held.to(subsets.device), NO_ROW)
+
+
+def rows_of(train_indices: Tensor) -> Tensor:
+    """The rows, int64 (m,), that one model was trained on, from its line of ``train_indices``."""
+    return train_indices[train_indices != NO_ROW]
+
+
+NO_ROW = -1
 LOGITS_BYTES = 1 << 24  # of activations that `Ensemble.logits` holds at a time
 
 
@@ -42,7 +53,8 @@ class Ensemble:
     Attributes:
         layers: the architecture.
         parameters: name → (K, …); the names are the exported `nn.Sequential`'s (``0.weight``).
-        train_indices: int64 (K, n): the rows of the data set that each model was trained on.
+        train_indices: int64 (K, n): the rows of the data set that each model was trained on; `NO_ROW` in the place of
+            a record that a coin kept out, see `rows_of`.
         mechanism: what protected each of their steps; None for plain training.
     """
 

@@ -55,7 +55,7 @@ class ModuleEnsemble:
     Attributes:
         factory: makes a module; its parameters are then replaced.
         parameters: name in the module's ``state_dict`` → (K, …), buffers included.
-        train_indices: int64 (K, n).
+        train_indices: int64 (K, n), as `Ensemble.train_indices`.
     """
 
     factory: Factory

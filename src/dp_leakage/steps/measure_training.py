@@ -20,7 +20,7 @@ def main(settings: Json, training: Path, baseline: Path, measured: Path, curve: 
     """Reads the training history of the cell and of the non-private cell, writes metrics, and the curve by epoch."""
     history, made = read_table(training, settings["training"])
     reference, _ = read_table(baseline, settings["baseline"])
-    rows = measure_training(history, reference, n_train=made["n_train"], n_test=settings["columns"]["n_nonmembers"])
+    rows = measure_training(history, reference, n_train=settings["columns"]["n_members"], n_test=made["n_test"])
     mechanism = _mechanism(training, made)
     if mechanism is not None:
         rows += _spent(mechanism, made)

@@ -8,6 +8,7 @@ from dp_leakage.data import load
 from dp_leakage.data.augment import augmented_split
 from dp_leakage.data.profile import profile
 from dp_leakage.data.raw import Raw
+from dp_leakage.data.roles import MEMBERS, trained_role
 from dp_leakage.data.splits import split
 from dp_leakage.data.trees import content_of
 from dp_leakage.errors import UserError
@@ -20,7 +21,8 @@ def main(settings: Json, prepared: Path, data_dir: Path) -> None:
     raw = load(settings["source"], data_dir)
     if settings["content"] and content_of(own := Path(settings["source"]["path"]).expanduser()) != settings["content"]:
         raise UserError(f"{own} has changed since this run began; run the same command again")
-    given = official_rows(raw, settings["source"]["source"]) if settings["official_split"] else None
+    source, trained = settings["source"]["source"], trained_role(settings["roles"])
+    given = official_rows(raw, source, trained) if settings["official_split"] else None
     how = {"seed": settings["seed"], "stratified": settings["stratified"]}
     if settings["augment"] is None:
         roles = split(raw.y, settings["roles"], given=given, **how)
@@ -39,15 +41,16 @@ def main(settings: Json, prepared: Path, data_dir: Path) -> None:
     write_arrays(prepared, arrays, stamp)
 
 
-def official_rows(raw: Raw, source: str) -> dict[str, np.ndarray]:
-    """Members from the publisher's training records, non-members from its test records; other roles from what is left.
+def official_rows(raw: Raw, source: str, trained: str = MEMBERS) -> dict[str, np.ndarray]:
+    """Where roles are drawn from: what models train on from the publisher's training records, non-members from its test
+    records; other roles from what is left.
 
     Raises:
         UserError: the source has no such split.
     """
     if not {"train", "test"} <= set(raw.given):
         raise UserError(f"official_split: the source {source} has no training and test records of its own; set false")
-    return {"target_members": raw.given["train"], "target_nonmembers": raw.given["test"]}
+    return {trained: raw.given["train"], "target_nonmembers": raw.given["test"]}
 
 
 if __name__ == "__main__":

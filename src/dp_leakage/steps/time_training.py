@@ -47,14 +47,14 @@ def main(settings: Json, data: Path, timed: Path) -> None:
 def _epochs(settings: Json, dataset: Dataset) -> "list[tuple[tuple[str, str], Epoch]]":
     """(defense, engine) and what runs one more epoch of it. The rivals stand beside `none` and the first DP cell."""
     x, y = torch.from_numpy(dataset.x), torch.from_numpy(dataset.y)
-    rows = torch.from_numpy(dataset.roles["target_members"][: settings["records"]])
+    rows = torch.from_numpy(dataset.trainable[: settings["records"]])
     seed = derived_seed(settings["seed"], "timing")
     found: list[tuple[tuple[str, str], Epoch]] = []
     rivals = {OPACUS, PYTORCH}
     for cell in settings["cells"]:
         layers = architecture_of(cell, tuple(x.shape[1:]), dataset.n_classes)
         schedule = {key: cell["training"][key] for key in ("epochs", "batch_size")}
-        mechanism = calibrated(cell["mechanism"], dataset_size=settings["n_members"], **schedule)
+        mechanism = calibrated(cell["mechanism"], dataset_size=settings["n_records"], **schedule)
         training = TrainingSettings(**cell["training"])
         with torch.inference_mode():
             ours = start(layers, x, y, rows[None], [seed], training, mechanism)

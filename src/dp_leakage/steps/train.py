@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from dp_leakage.data.splits import heads
 from dp_leakage.data.subclasses import PARTITIONS
 from dp_leakage.errors import UserError
 from dp_leakage.files import read_arrays, write_json, write_table, write_tensors
@@ -35,6 +36,7 @@ def main(
     x, y = torch.from_numpy(arrays["x"]), torch.from_numpy(arrays["y"])
     seeds = [derived_seed(settings["seed"], repeat) for repeat in range(settings["repeats"])]
     subsets = torch.stack([_subset(arrays, settings["subset"], seed) for seed in seeds])
+    held = _held(settings["subset"], len(seeds))
     architecture = architecture_of(settings, tuple(x.shape[1:]), int(y.max()) + 1)
     schedule = {key: settings["training"][key] for key in ("epochs", "batch_size")}
     blocks = blocks_of(architecture, settings["mechanism"])
@@ -53,6 +55,7 @@ def main(
             seeds,
             TrainingSettings(**settings["training"]),
             mechanism,
+            held=held,
             evaluate_on=torch.from_numpy(arrays["target_nonmembers"]),
             groups=groups,
             device=device_of(device),
@@ -64,7 +67,8 @@ def main(
         raise UserError(f"{cell} ({settings['role']} models): {error}") from None
     noise = {} if mechanism is None else {"noise_multiplier": mechanism.noise_multiplier, "kappa": mechanism.kappa}
     n_groups = None if groups is None else int(groups.max()) + 1
-    stamp = provenance(settings, n_train=int(subsets.shape[1]), n_groups=n_groups, blocks=blocks, **noise)
+    sizes = {"n_train": int(subsets.shape[1]), "n_test": len(arrays["target_nonmembers"]), "n_groups": n_groups}
+    stamp = provenance(settings, **sizes, blocks=blocks, **noise)
     write_tensors(models, {name: tensor.cpu().numpy() for name, tensor in ensemble.tensors().items()}, stamp)
     write_table(history, _columns(epochs), stamp)
     write_json(
@@ -81,6 +85,11 @@ def _subset(arrays: dict[str, Any], subset: Json, seed: int) -> torch.Tensor:
         return pool
     generator = torch.Generator().manual_seed(derived_seed(seed, "subset"))
     return pool[torch.randperm(len(pool), generator=generator)[: subset["size"]]].sort().values
+
+
+def _held(subset: Json, repeats: int) -> torch.Tensor | None:
+    """The coins of design ``coins``, bool (repeats, size); None where every model trains on all of its subset."""
+    return torch.from_numpy(heads(subset["size"], repeats, subset["coins"])) if "coins" in subset else None
 
 
 def groups_of(

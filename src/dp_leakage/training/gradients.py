@@ -163,13 +163,13 @@ def _side_by_side(program: Program, batches: list[Tensor]) -> Examples:
     width = -(-max(sizes) // program.multiple) * program.multiple
     if min(sizes) == width:
         rows = torch.stack(batches) if len(batches) > 1 else batches[0].unsqueeze(0)
-        weights = None if private else torch.full(rows.shape, 1 / width, dtype=program.x.dtype)
+        weights = None if private else torch.full(rows.shape, 1 / max(width, 1), dtype=program.x.dtype)
     else:
         rows = F.pad(pad_sequence(batches, batch_first=True), (0, width - max(sizes)))
         own = torch.tensor(sizes)[:, None]
         weights = (torch.arange(width) < own).to(program.x.dtype)
         if not private:
-            weights.div_(own)
+            weights.div_(own.clamp(min=1))
     if program.x.device.type != "cpu":
         # From pageable memory, not blocking is safe: the driver has taken its copy when it returns.
         rows = rows.to(program.x.device, non_blocking=True)

@@ -20,7 +20,7 @@ CACHE_BYTES = 1 << 22  # for the activations of a lane (measured: softmax regres
 PASS_BYTES = 1 << 28  # main memory for the activations of one pass
 # In records. On a CPU, kernels round alike wherever in memory a model's part begins if it begins at a multiple of this.
 CPU_MULTIPLE = 8
-POISSON_MULTIPLE = 32  # on a GPU: Poisson batches then have few shapes, so few graphs serve a training
+RAGGED_MULTIPLE = 32  # on a GPU: batches that differ in length then have few shapes, so few graphs serve a training
 SHARE_OF_GPU = 0.1  # of its memory, so that four trainings fit, each with its graphs: these hold activations, too
 
 
@@ -38,18 +38,25 @@ def make_lanes(layers: Layers, parameters: Tensor, gradient: Tensor, dropout: li
 
 
 def lane_size(
-    layers: Layers, parameters: Tensor, mechanism: Mechanism | None, batch_size: float, shape: tuple[int, ...]
+    layers: Layers,
+    parameters: Tensor,
+    mechanism: Mechanism | None,
+    batch_size: float,
+    shape: tuple[int, ...],
+    ragged: bool,
 ) -> int:
-    """Most models in one lane; on a CPU it does not depend on K, nor do a model's bytes then."""
+    """Most models in one lane; on a CPU it does not depend on K, nor do a model's bytes then.
+
+    ``ragged``: the models' batches of a step differ in length.
+    """
     if not bounds_examples(mechanism) or (mechanism is not None and mechanism.noise == "vmf"):
         return 1
     bytes_per_model = batch_size * activation_floats(layers, shape) * parameters.element_size()
     if parameters.device.type != "cpu":
         memory = torch.cuda.get_device_properties(parameters.device).total_memory
-        padding = POISSON_MULTIPLE / batch_size
+        padding = RAGGED_MULTIPLE / batch_size
         return max(1, int(SHARE_OF_GPU * memory / bytes_per_model / (1 + padding)))
-    # Poisson batches differ in length; padding would make a model's arithmetic depend on the others' lengths.
-    ragged = mechanism is not None and mechanism.sampler in ("poisson", "class_poisson")
+    # Padding ragged batches would make a model's arithmetic depend on the others' lengths.
     # Sigmoid's and SiLU's kernels, and products with a single column, round differently at a tensor's end.
     apart = any(isinstance(layer, Conv2d | Sigmoid | SiLU) for layer in layers)
     single = any(isinstance(layer, Linear) and layer.outputs == 1 for layer in layers)
@@ -64,9 +71,8 @@ def pass_width(layers: Layers, shape: tuple[int, ...]) -> int:
     return max(1, int(PASS_BYTES / (4 * activation_floats(layers, shape))))
 
 
-def batch_multiple(device: torch.device, mechanism: Mechanism | None, size: int) -> int:
+def batch_multiple(device: torch.device, mechanism: Mechanism | None, size: int, ragged: bool) -> int:
     """How many records a batch is padded to a multiple of, where ``size`` models share a lane: `Program.multiple`."""
     if device.type == "cpu":
         return CPU_MULTIPLE if size > 1 else 1
-    ragged = mechanism is not None and mechanism.sampler == "poisson"
-    return POISSON_MULTIPLE if ragged and capturable(mechanism) else 1
+    return RAGGED_MULTIPLE if ragged and capturable(mechanism) else 1

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dp_leakage.errors import UserError
-from dp_leakage.models.ensemble import Models
+from dp_leakage.models.ensemble import Models, rows_of
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.settings import TrainingSettings
@@ -90,7 +90,8 @@ def _divergence(epoch: int, settings: TrainingSettings, mechanism: Mechanism | N
 def evaluate(models: Models, x: Tensor, y: Tensor, evaluate_on: Tensor | None, epoch: int) -> History:
     """The history's rows of this epoch, one for each model."""
     rows = []
-    for model, own in enumerate(models.train_indices):
+    for model in range(models.size):
+        own = rows_of(models.train_indices[model])
         logits = models.logits(x[own], [model])[0]
         test_accuracy = math.nan
         if evaluate_on is not None:

@@ -12,12 +12,13 @@ import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
 from dp_leakage.errors import UserError
+from dp_leakage.models.ensemble import trained_rows
 from dp_leakage.models.user_module import Factory, ModuleEnsemble
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.loop import History, run
 from dp_leakage.training.requests import check_data, check_private
-from dp_leakage.training.samplers import draw_epoch
+from dp_leakage.training.samplers import HEADS, draw_epoch
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.streams import stream
 
@@ -31,6 +32,7 @@ def train_module(
     settings: TrainingSettings,
     mechanism: Mechanism | None = None,
     *,
+    held: Tensor | None = None,
     evaluate_on: Tensor | None = None,
     groups: Tensor | None = None,
     device: str = "cpu",
@@ -44,18 +46,19 @@ def train_module(
     Raises:
         UserError: as `trainer.train`, and where Opacus cannot train this module or mechanism privately.
     """
-    check_data(x, y, subsets, seeds)
+    check_data(x, y, subsets, seeds, held)
     if mechanism is not None:
         check_private(mechanism, settings, engine="opacus")
+    coins = [None] * len(seeds) if held is None else list(held.cpu())
     workers = [
-        start_module(factory, x.to(device), y.to(device), rows, seed, settings, mechanism)
-        for rows, seed in zip(subsets, seeds, strict=True)
+        start_module(factory, x.to(device), y.to(device), rows, seed, settings, mechanism, heads)
+        for rows, seed, heads in zip(subsets, seeds, coins, strict=True)
     ]
-    training = OpacusTraining(factory, workers, subsets)
+    training = OpacusTraining(factory, workers, trained_rows(subsets, held))
     run(training, x.to(device), y.to(device), settings, mechanism, evaluate_on, checkpoint, on_epoch)
     models = training.models()
     parameters = {name: values.cpu() for name, values in models.parameters.items()}
-    return ModuleEnsemble(factory, parameters, subsets.cpu()), training.history
+    return ModuleEnsemble(factory, parameters, training.trained_on.cpu()), training.history
 
 
 @dataclass
@@ -73,13 +76,14 @@ class Worker:
     dropout: Tensor
     settings: TrainingSettings
     sampler: str
+    held: Tensor | None = None
 
     def run_epoch(self, epoch: int = 0) -> None:
         """Every step of this epoch, counted from 0: it decides the learning rate."""
         for group in self.optimizer.param_groups:
             group["lr"] = self.settings.rate(epoch)
         batch_size = min(self.settings.batch_size, len(self.rows))
-        drawn = draw_epoch(self.sampler, "example", self.rows, batch_size, self.rows, self.batches)
+        drawn = draw_epoch(self.sampler, "example", self.rows, batch_size, self.rows, self.batches, self.held)
         # Dropout layers draw from PyTorch's global stream, which is lent to this model meanwhile.
         with torch.random.fork_rng(devices=_cuda_devices(self.x)):
             self._set_global_stream()
@@ -147,7 +151,7 @@ class OpacusTraining:
 
     factory: Factory
     workers: list[Worker]
-    subsets: Tensor
+    trained_on: Tensor
     epoch: int = 0
     history: History = field(default_factory=list)
 
@@ -160,7 +164,7 @@ class OpacusTraining:
         """The models as they are now, copied."""
         states = [_plain(worker.module).state_dict() for worker in self.workers]
         parameters = {name: torch.stack([state[name].detach() for state in states]) for name in states[0]}
-        return ModuleEnsemble(self.factory, parameters, self.subsets)
+        return ModuleEnsemble(self.factory, parameters, self.trained_on)
 
     def tensors(self) -> dict[str, Tensor]:
         """All state but ``epoch`` and ``history``."""
@@ -185,6 +189,7 @@ def start_module(
     seed: int,
     settings: TrainingSettings,
     mechanism: Mechanism | None,
+    held: Tensor | None = None,
 ) -> Worker:
     """One module at epoch 0, plain PyTorch where there is no mechanism; the arguments are those of `train_module`."""
     with torch.random.fork_rng(devices=_cuda_devices(x)):
@@ -198,11 +203,12 @@ def start_module(
     else:
         optimizer = torch.optim.SGD(module.parameters(), lr=settings.learning_rate, momentum=settings.momentum)
     if mechanism is not None:
-        module, optimizer = _private(module, optimizer, mechanism, min(settings.batch_size, len(rows)), noise)
+        expected = min(settings.batch_size, len(rows)) * (1.0 if held is None else HEADS)
+        module, optimizer = _private(module, optimizer, mechanism, expected, noise)
     sampler = "shuffle" if mechanism is None else mechanism.sampler
     batches = stream(seed, "batches")
     return Worker(
-        module, optimizer, mechanism is not None, x, y, rows.cpu(), batches, noise, dropout, settings, sampler
+        module, optimizer, mechanism is not None, x, y, rows.cpu(), batches, noise, dropout, settings, sampler, held
     )
 
 

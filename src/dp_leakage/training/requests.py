@@ -19,9 +19,10 @@ def check_request(
     seeds: Sequence[int],
     settings: TrainingSettings,
     mechanism: Mechanism | None,
+    held: Tensor | None = None,
 ) -> None:
     """Refuse what cannot be trained, or not privately, with a UserError."""
-    check_data(x, y, subsets, seeds)
+    check_data(x, y, subsets, seeds, held)
     (n_classes,) = output_shape(layers, tuple(x.shape[1:]))
     if int(y.max()) >= n_classes:
         raise UserError(f"classes run up to {int(y.max())}, but the model has 0 to {n_classes - 1}")
@@ -29,12 +30,16 @@ def check_request(
         check_private(mechanism, settings)
 
 
-def check_data(x: Tensor, y: Tensor, subsets: Tensor, seeds: Sequence[int]) -> None:
+def check_data(x: Tensor, y: Tensor, subsets: Tensor, seeds: Sequence[int], held: Tensor | None = None) -> None:
     """Refuse data or subsets that no model can be trained on, with a UserError."""
     if subsets.ndim != 2 or not subsets.numel():
         raise UserError(f"subsets has shape {tuple(subsets.shape)}; it must be (models, records), neither of them 0")
     if len(seeds) != len(subsets):
         raise UserError(f"there are {len(seeds)} seeds for {len(subsets)} models; each model needs its own")
+    if held is not None and held.shape != subsets.shape:
+        raise UserError(f"held has shape {tuple(held.shape)}; it must be that of subsets, {tuple(subsets.shape)}")
+    if held is not None and not bool(held.any(1).all()):
+        raise UserError(f"the coins of a model leave none of {subsets.shape[1]} records; a pool must be larger")
     if int(subsets.min()) < 0 or int(subsets.max()) >= len(x):
         raise UserError(f"subsets names row {int(subsets.max())}; the data have rows 0 to {len(x) - 1}")
     if int(y.min()) < 0:

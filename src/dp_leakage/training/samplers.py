@@ -2,6 +2,11 @@
 
 A batch is a list of units, int64 tensors of row numbers. Where every example is a unit by itself, or the whole batch
 is, the list holds one tensor; where the unit is a (sub)class it holds one tensor for each of them.
+
+Where a coin decided for each record of a pool whether a model trains on it, batches are drawn over the whole pool, and
+the records that are out are then left out of them. So rates, number of steps and the others' batches are the same
+whether a record is in or out: for every sampler the two trainings differ by that one record's contributions alone,
+which is what `add_remove` (and `zero_out`) accounting assumes.
 """
 
 import math
@@ -12,10 +17,17 @@ from torch import Generator, Tensor
 from dp_leakage.privacy.mechanism import Sampler, Unit
 
 Batch = list[Tensor]
+HEADS = 0.5  # share of a pool that fair coins put into training
 
 
 def draw_epoch(
-    sampler: Sampler, unit: Unit, rows: Tensor, batch_size: float, groups: Tensor, generator: Generator
+    sampler: Sampler,
+    unit: Unit,
+    rows: Tensor,
+    batch_size: float,
+    groups: Tensor,
+    generator: Generator,
+    held: Tensor | None = None,
 ) -> list[Batch]:
     """The ⌈m / batch_size⌉ batches of one epoch.
 
@@ -25,7 +37,8 @@ def draw_epoch(
         rows: int64 (m,), the row numbers of this model's records.
         batch_size: the size of a batch; for the Poisson kinds, rate = batch_size/m.
         groups: int64 (m,), the (sub)class of each of the model's records, numbered from 0.
-        generator: the model's stream for batches; this call moves it on.
+        generator: the model's stream for batches; this call moves it on, equally far whatever ``held`` says.
+        held: bool (m,), which of the rows the model trains on; None: all of them. A batch may then be empty.
     """
     count = len(rows)
     steps = math.ceil(count / batch_size)
@@ -33,8 +46,8 @@ def draw_epoch(
     size = max(1, round(batch_size))
     if sampler == "class_poisson":
         drawn = poisson_batches(int(groups.max()) + 1, rate, steps, generator)
-        return [_whole_groups(rows, groups, chosen) for chosen in drawn]
-    if sampler == "shuffle" and unit in ("example", "batch"):
+        return [_whole_groups(rows, groups, chosen, held) for chosen in drawn]
+    if sampler == "shuffle" and unit in ("example", "batch") and held is None:
         return [[batch] for batch in rows[torch.randperm(count, generator=generator)].split(size)]
     if sampler == "shuffle":
         positions = torch.randperm(count, generator=generator).split(size)
@@ -42,6 +55,8 @@ def draw_epoch(
         positions = [torch.randperm(count, generator=generator)[:size] for _ in range(steps)]
     else:
         positions = poisson_batches(count, rate, steps, generator)
+    if held is not None:
+        positions = [chosen[held[chosen]] for chosen in positions]
     if unit in ("class", "subclass"):
         return [[rows[own] for own in split_by_group(chosen, groups)] for chosen in positions]
     return [[rows[chosen]] for chosen in positions]
@@ -69,9 +84,11 @@ def poisson_batches(n: int, rate: float, steps: int, generator: Generator) -> li
     return list((hit % n).split(sizes.tolist()))
 
 
-def _whole_groups(rows: Tensor, groups: Tensor, chosen: Tensor) -> Batch:
-    """The chosen groups, each with all of its records."""
-    return [rows[own] for own in split_by_group(torch.isin(groups, chosen).nonzero()[:, 0], groups)]
+def _whole_groups(rows: Tensor, groups: Tensor, chosen: Tensor, held: Tensor | None) -> Batch:
+    """The chosen groups, each with all of its records that are held."""
+    inside = torch.isin(groups, chosen)
+    positions = (inside if held is None else inside & held).nonzero()[:, 0]
+    return [rows[own] for own in split_by_group(positions, groups)]
 
 
 def split_by_group(positions: Tensor, groups: Tensor) -> list[Tensor]:

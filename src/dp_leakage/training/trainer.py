@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Generator, Tensor
 
-from dp_leakage.models.ensemble import Ensemble
+from dp_leakage.models.ensemble import Ensemble, trained_rows
 from dp_leakage.models.layers import Layers, initial_parameters
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training import flat
@@ -18,7 +18,7 @@ from dp_leakage.training.loop import History, run
 from dp_leakage.training.optimizers import Slots, slots, updater
 from dp_leakage.training.record import record_lengths
 from dp_leakage.training.requests import check_request
-from dp_leakage.training.samplers import Batch, draw_epoch
+from dp_leakage.training.samplers import HEADS, Batch, draw_epoch
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.streams import stream
 
@@ -32,6 +32,7 @@ def train(
     settings: TrainingSettings,
     mechanism: Mechanism | None = None,
     *,
+    held: Tensor | None = None,
     evaluate_on: Tensor | None = None,
     groups: Tensor | None = None,
     device: str = "cpu",
@@ -44,10 +45,12 @@ def train(
         layers: the architecture, from `architectures.build`.
         x: float32 (n, …) records (float64 works too, and trains in float64).
         y: int64 (n,) classes from 0.
-        subsets: int64 (K, m): the rows of x that each model trains on.
+        subsets: int64 (K, m): the rows of x that each model trains on, or that coins decide about.
         seeds: K integers ≥ 0; a model's start, batches, noise and dropout follow from its own seed alone.
         settings: optimiser, epochs, batch size.
         mechanism: what protects each step; None for plain training.
+        held: bool (K, m), by fair coins: which of its subset each model trains on; None: all. Rates, steps and divisors
+            follow from m, never from how many are held.
         evaluate_on: int64 rows of x for ``test_accuracy``: (r,) for all models or (K, r).
         groups: int64 (n,): the (sub)class of each row of x, from 0, for the units ``class`` and ``subclass``; without
             it, the classes y.
@@ -63,14 +66,14 @@ def train(
     Raises:
         UserError: the training diverged, an impossible request, or a checkpoint of something else.
     """
-    check_request(layers, x, y, subsets, seeds, settings, mechanism)
+    check_request(layers, x, y, subsets, seeds, settings, mechanism, held)
     # TF32 would break the bound, other algorithms the promise of equal bytes from equal seeds.
     exact = torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False)
     with exact, torch.inference_mode():
-        training = start(layers, x, y, subsets, seeds, settings, mechanism, groups, device)
+        training = start(layers, x, y, subsets, seeds, settings, mechanism, groups, device, held)
         run(training, training.program.x, training.program.y, settings, mechanism, evaluate_on, checkpoint, on_epoch)
     parameters = {name: view.cpu().clone() for name, view in training.models().parameters.items()}
-    return Ensemble(layers, parameters, subsets.cpu(), mechanism), training.history
+    return Ensemble(layers, parameters, training.trained_on.cpu(), mechanism), training.history
 
 
 @dataclass
@@ -80,7 +83,7 @@ class EnsembleTraining:
     program: Program
     fill_gradient: Callable[[list[Batch]], None]
     parameters: Tensor
-    subsets: Tensor
+    trained_on: Tensor
     memory: Slots
     update: Callable[[float], None]
     rate: Callable[[int], float]
@@ -97,7 +100,7 @@ class EnsembleTraining:
 
     def models(self) -> Ensemble:
         """The models as they are now, as views of the buffer."""
-        return Ensemble(self.program.layers, flat.views(self.program.layers, self.parameters), self.subsets)
+        return Ensemble(self.program.layers, flat.views(self.program.layers, self.parameters), self.trained_on)
 
     def tensors(self) -> dict[str, Tensor]:
         """All state but ``epoch`` and ``history``."""
@@ -138,6 +141,7 @@ def start(
     mechanism: Mechanism | None,
     groups: Tensor | None = None,
     device: str = "cpu",
+    held: Tensor | None = None,
 ) -> EnsembleTraining:
     """A training at epoch 0; the arguments are those of `train`."""
     records = subsets.shape[1]
@@ -154,34 +158,38 @@ def start(
     }
     batch_size = min(settings.batch_size, records)
     groups = y if groups is None else groups
-    size = lane_size(layers, parameters, mechanism, batch_size, x.shape[1:])
+    ragged = held is not None or (mechanism is not None and mechanism.sampler in ("poisson", "class_poisson"))
+    size = lane_size(layers, parameters, mechanism, batch_size, x.shape[1:], ragged)
     on_device = x.to(device)
     program = Program(
         layers,
         on_device,
         y.to(device),
         mechanism,
-        _divisor(mechanism, batch_size, records, groups),
+        _divisor(mechanism, batch_size, records, groups, 1.0 if held is None else HEADS),
         gradient,
         list(zip(gradient, generators["noise"], strict=True)),
         make_lanes(layers, parameters, gradient, generators["dropout"], size),
         pass_width(layers, x.shape[1:]),
-        batch_multiple(parameters.device, mechanism, size),
+        batch_multiple(parameters.device, mechanism, size, ragged),
         record_lengths(layers, on_device),
     )
     sampler, unit = (mechanism.sampler, mechanism.unit) if mechanism else ("shuffle", "example")
 
+    drawn_from = [(rows.cpu(), groups[rows].cpu()) for rows in subsets]
+    coins = [None] * len(subsets) if held is None else list(held.cpu())
+
     def draw() -> list[list[Batch]]:
         return [
-            draw_epoch(sampler, unit, rows.cpu(), batch_size, groups[rows].cpu(), generator)
-            for rows, generator in zip(subsets, generators["batches"], strict=True)
+            draw_epoch(sampler, unit, rows, batch_size, own, generator, heads)
+            for (rows, own), heads, generator in zip(drawn_from, coins, generators["batches"], strict=True)
         ]
 
     return EnsembleTraining(
         program,
         gradient_step(program),
         parameters,
-        subsets.to(device),
+        trained_rows(subsets, held).to(device),
         memory,
         updater(settings, parameters, gradient, memory),
         settings.rate,
@@ -191,9 +199,10 @@ def start(
     )
 
 
-def _divisor(mechanism: Mechanism | None, batch_size: float, records: int, groups: Tensor) -> float:
+def _divisor(mechanism: Mechanism | None, batch_size: float, records: int, groups: Tensor, share: float) -> float:
+    """What a bounded sum is divided by: how many units a batch holds on average over coins and draws alike."""
     if bounds_examples(mechanism):
-        return float(batch_size)  # plain training divides by the batch itself
+        return float(batch_size) * share  # plain training divides by the batch itself
     if mechanism.unit not in ("class", "subclass"):
         return 1.0
     count = int(groups.max()) + 1
