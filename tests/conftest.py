@@ -61,7 +61,7 @@ class Workflow:
         return subprocess.Popen(
             [sys.executable, "-m", "snakemake", *arguments],
             cwd=self.folder,
-            env=os.environ | {"PYTHONPATH": str(self.folder / "src"), "PATH": _path()},
+            env=os.environ | {"PYTHONPATH": str(self.folder / "src")},
             text=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -113,10 +113,6 @@ class Workflow:
     def results(self) -> Path:
         """The study's folder."""
         return self.folder / "results" / "quickstart-smoke"
-
-
-def _path() -> str:
-    return f"{Path(sys.executable).parent}:{os.environ['PATH']}"
 
 
 def copied(folder: Path) -> Workflow:

@@ -26,7 +26,7 @@ rule fit_attack:
     message:
         "Fit attack {wildcards.attack} on the {wildcards.role} models of {wildcards.model} ({wildcards.dataset})"
     shell:
-        "python -m dp_leakage.steps.fit_attack --settings {params.settings:q} --data {input.data:q}"
+        "{PYTHON} -m dp_leakage.steps.fit_attack --settings {params.settings:q} --data {input.data:q}"
         " --models {input.models:q} --fitted {output:q} 2> {log:q}"
 
 
@@ -80,7 +80,7 @@ rule attack:
     message:
         "Attack {wildcards.model} on {wildcards.dataset} under {wildcards.defense}: {wildcards.attack}"
     shell:
-        "python -m dp_leakage.steps.attack --settings {params.settings:q} --data {input.data:q}"
+        "{PYTHON} -m dp_leakage.steps.attack --settings {params.settings:q} --data {input.data:q}"
         " --target {input.target:q} {params.fitted} --scores {output.scores:q} {params.images} 2> {log:q}"
 
 
@@ -114,7 +114,7 @@ rule audit:
     message:
         "Audit {wildcards.model} on {wildcards.dataset} under {wildcards.defense}"
     shell:
-        "python -m dp_leakage.steps.audit --settings {params.settings:q} --data {input.data:q} --scores {output:q}"
+        "{PYTHON} -m dp_leakage.steps.audit --settings {params.settings:q} --data {input.data:q} --scores {output:q}"
         " --device ${{DP_LEAKAGE_DEVICE:-auto}} --checkpoint-seconds ${{DP_LEAKAGE_CHECKPOINT_SECONDS:-60}} 2> {log:q}"
 
 
@@ -145,7 +145,7 @@ rule measure_training:
     message:
         "Measure accuracy and spent ε of {wildcards.model} on {wildcards.dataset} under {wildcards.defense}"
     shell:
-        "python -m dp_leakage.steps.measure_training --settings {params.settings:q} --training {input.training:q}"
+        "{PYTHON} -m dp_leakage.steps.measure_training --settings {params.settings:q} --training {input.training:q}"
         " --baseline {input.baseline:q} --measured {output.measured:q} --curve {output.curve:q} 2> {log:q}"
 
 
@@ -172,4 +172,4 @@ rule measure:
     message:
         "Measure the attacks on {wildcards.model}, {wildcards.dataset}, {wildcards.defense}"
     shell:
-        "python -m dp_leakage.steps.measure --settings {params.settings:q} --parts {input:q} --metrics {output:q} 2> {log:q}"
+        "{PYTHON} -m dp_leakage.steps.measure --settings {params.settings:q} --parts {input:q} --metrics {output:q} 2> {log:q}"

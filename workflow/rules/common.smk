@@ -2,10 +2,12 @@
 
 import gc
 import os
+import shlex
 import sys
 from pathlib import Path
 
 import yaml
+from snakemake.settings.types import DeploymentMethod
 from snakemake.utils import update_config
 
 from dp_leakage import plugins
@@ -22,6 +24,9 @@ from dp_leakage.user_code import FOLDERS
 # begin with it on again (onstart).
 gc.disable()
 WORKFLOW = Path(workflow.basedir) / "workflow"
+# What runs a job: the interpreter that runs Snakemake, whatever is on PATH; under --sdm conda the environment's own.
+IN_CONDA = DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method
+PYTHON = "python" if IN_CONDA else shlex.quote(sys.executable)
 # One thread per job, one job per core; and an allocator that keeps its pages between training steps.
 os.environ.update(ENVIRONMENT)
 # How a job runs, not what it computes: so in the environment, where a change reruns nothing.

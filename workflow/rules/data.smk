@@ -24,7 +24,7 @@ rule prepare_dataset:
     message:
         "Load and split {wildcards.dataset} ({wildcards.study})"
     shell:
-        "python -m dp_leakage.steps.prepare --settings {params.settings:q} --prepared {output:q}"
+        "{PYTHON} -m dp_leakage.steps.prepare --settings {params.settings:q} --prepared {output:q}"
         " --data_dir ${{DP_LEAKAGE_DATA_DIR:-data}} 2> {log:q}"
 
 
@@ -51,4 +51,4 @@ rule project_pca:
     message:
         "Project {wildcards.dataset} ({wildcards.study})"
     shell:
-        "python -m dp_leakage.steps.project --settings {params.settings:q} --prepared {input:q} --data {output:q} 2> {log:q}"
+        "{PYTHON} -m dp_leakage.steps.project --settings {params.settings:q} --prepared {input:q} --data {output:q} 2> {log:q}"

@@ -35,7 +35,7 @@ for _study in STUDIES.values():
             message:
                 f"Draw {_figure} of {_study.name}"
             shell:
-                "python -m dp_leakage.steps.figure --settings {params.settings:q} --metrics {input.metrics:q}"
+                "{PYTHON} -m dp_leakage.steps.figure --settings {params.settings:q} --metrics {input.metrics:q}"
                 " {params.published} --pdf {output.pdf:q} --png {output.png:q} --csv {output.csv:q} 2> {log:q}"
 
     rule:
@@ -79,7 +79,7 @@ for _study in STUDIES.values():
         message:
             f"Write the report of {_study.name}"
         shell:
-            "python -m dp_leakage.steps.report --settings {params.settings:q} --metrics {input.metrics:q}"
+            "{PYTHON} -m dp_leakage.steps.report --settings {params.settings:q} --metrics {input.metrics:q}"
             " --data {input.data:q} --scores {input.scores:q} --figures {params.figures:q} --benchmarks {params.benchmarks:q} --report {output:q}"
             " 2> {log:q}"
 

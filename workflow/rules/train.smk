@@ -1,7 +1,7 @@
 """Target, shadow and reference models: one job trains all models of one cell as an ensemble."""
 
 TRAIN = (
-    "python -m dp_leakage.steps.train --settings {params.settings:q} --data {input.data:q} --models {output.models:q}"
+    "{PYTHON} -m dp_leakage.steps.train --settings {params.settings:q} --data {input.data:q} --models {output.models:q}"
     " --history {output.history:q} --timing {output.timing:q} --device ${{DP_LEAKAGE_DEVICE:-auto}}"
     " --checkpoint-seconds ${{DP_LEAKAGE_CHECKPOINT_SECONDS:-60}} 2> {log:q}"
 )
@@ -88,7 +88,7 @@ rule time_training:
     message:
         "Time an epoch of every defense of {wildcards.model} on {wildcards.dataset}"
     shell:
-        "python -m dp_leakage.steps.time_training --settings {params.settings:q} --data {input.data:q} --timed {output:q}"
+        "{PYTHON} -m dp_leakage.steps.time_training --settings {params.settings:q} --data {input.data:q} --timed {output:q}"
         " 2> {log:q}"
 
 
