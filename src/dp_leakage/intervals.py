@@ -1,11 +1,15 @@
-"""95 % intervals: of proportions, and rules that carry them through differences, ratios and repeats.
+"""95 % intervals: of proportions, of crossed effects, and rules for differences, ratios and repeats.
 
-Everything here is MOVER ("method of variance estimates recovery", Zou & Donner 2008): the distance from a
+The rules are MOVER ("method of variance estimates recovery", Zou & Donner 2008): the distance from a
 value to its interval's end stands for z·(standard error) on that side, so independent errors add in
 quadrature, side by side. With score intervals inside, the results stay in range and do not collapse at 0 or
 1.
+
+`crossed` is for whatever is measured on R trainings and n records at once: it takes what every record in every
+training adds to the number, and so counts the chance of both, and what belongs to one record in one training once.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -112,5 +116,136 @@ def over_repeats(records: Estimate, values: np.ndarray, limits: tuple[float, flo
     n = len(values)
     if n < 2:
         return records
-    reach = float(stdtrit(n - 1, (1 + CONFIDENCE) / 2) * np.std(values, ddof=1) / np.sqrt(n))
+    reach = float(_student(n - 1) * np.std(values, ddof=1) / np.sqrt(n))
     return widen(records, (reach, reach), limits=limits)
+
+
+class Influences(NamedTuple):
+    """A number measured on R repeats (trainings) that share their records, and what each record does to it in each.
+
+    Attributes:
+        value: the number, a mean over the repeats or close to one.
+        blocks: float64 (R, n) for each set of records, such as members and non-members: to first order,
+            how far that record in that repeat moves the repeat's value from ``value``, times n. A block's
+            row means are what it adds to each repeat's deviation; they sum to 0 over all repeats and blocks.
+    """
+
+    value: float
+    blocks: tuple[np.ndarray, ...]
+
+
+def influences_of_mean(values: np.ndarray) -> Influences:
+    """Of the mean of (R, n) values; NaN is a value that is missing."""
+    there = ~np.isnan(values)
+    mean = float(values[there].mean()) if there.any() else float("nan")
+    return Influences(mean, (np.where(there, values - mean, 0.0) * (values.size / max(int(there.sum()), 1)),))
+
+
+def crossed(found: Influences, limits: tuple[float, float] | None = None) -> Estimate:
+    """Interval over both the records and the repeats that a number was measured on.
+
+    Args:
+        found: the number and its influences.
+        limits: the ends of a metric's range, where it has two: the interval is then Wilson's at the effective size
+            of a proportion of that spread, which stays inside and is right for rare events.
+
+    With a, b and c the variances of the number that come from repeats, from records and from the two together, the
+    spread between the repeats' values shows a + c, that between the records' b + c, and what is left c (the two-way
+    layout with random effects, Searle, Casella & McCulloch 1992, chapter 4). Satterthwaite's (1946) half-width of
+    such a sum is too small where few repeats happen to agree, and MOVER's too large by about as much: the root of
+    their mean square is taken. The spread of heavy-tailed records is worth fewer degrees of freedom, Var(s²) =
+    σ⁴(2/(n−1) + κ/n) with κ the excess kurtosis, and the ends are moved for skewed ones (Hall 1992). One repeat tells
+    nothing of other trainings: the interval is then for that model alone.
+    """
+    below, above = _reach([found.blocks])
+    if limits is None:
+        return Estimate(found.value, found.value - below, found.value + above)
+    low, high = limits
+    span, fewest = high - low, min(block.shape[1] for block in found.blocks)
+    variance = ((below + above) / 2 / Z / span) ** 2
+    scaled = mean_in_unit_range((found.value - low) / span, variance, fewest)
+    return Estimate(found.value, *(low + span * end for end in scaled[1:]))
+
+
+def crossed_difference(a: Influences, b: Influences) -> Estimate:
+    """Interval of a − b, each measured on repeats of its own and both on the same records, in the same order.
+
+    Where the repeats are paired too (the same splits, drawn afresh for each repeat), subtract the blocks and use
+    `crossed`.
+    """
+    below, above = _reach([a.blocks, tuple(-block for block in b.blocks)])
+    value = a.value - b.value
+    return Estimate(value, value - below, value + above)
+
+
+class _Spread(NamedTuple):
+    """A variance, the degrees of freedom that it was estimated with, and the third central moment."""
+
+    variance: float
+    freedom: float
+    third: float = 0.0
+
+
+def _reach(groups: Sequence[Sequence[np.ndarray]]) -> tuple[float, float]:
+    """How far the interval of a sum over groups of repeats reaches below and above it.
+
+    A group is its blocks, (R, n) each; the k-th blocks of all groups are of the same records.
+    """
+    repeats, cells = [], []
+    for blocks in groups:
+        if (n := len(blocks[0])) > 1:
+            of_repeats = sum(block.mean(axis=1) for block in blocks)
+            repeats.append(_Spread(float(np.var(of_repeats, ddof=1)) / n, n - 1))
+            cells += [_of_cells(block) for block in blocks]
+    records = [_of_records(sum(block.mean(axis=0) for block in shared)) for shared in zip(*groups, strict=True)]
+    between, shared, both = (sum(part.variance for part in parts) for parts in (repeats, records, cells))
+    within = max(shared - both, 0.0)
+    total = between + within
+    if not total > 0:
+        return 0.0, 0.0
+    freedom = total**2 / sum(part.variance**2 / part.freedom for part in (*repeats, *records, *cells))
+    fewest = min(part.freedom for part in (*repeats, *records))
+    quantile = _student(min(part.freedom for part in records))
+    satterthwaite = _student(max(freedom, fewest)) ** 2 * total
+    mover = sum(_student(part.freedom) ** 2 * part.variance for part in repeats) + quantile**2 * within
+    half, error = np.sqrt((satterthwaite + mover) / 2), np.sqrt(total)
+    skewness = sum(part.third for part in records) / error**3
+    below, above = (half + error * side * _hall(side * quantile, skewness) for side in (1, -1))
+    return float(max(below, 0.0)), float(max(above, 0.0))
+
+
+def _hall(quantile: float, skewness: float) -> float:
+    """How far to move a quantile of a studentised mean whose own skewness is this (Hall 1992, cubic transformation)."""
+    if abs(skewness) < 1e-6:
+        return 0.0
+    moved = 3 / skewness * (np.cbrt(1 + skewness * (quantile - skewness / 6)) - 1)
+    return float(moved - quantile)
+
+
+def _of_records(means: np.ndarray) -> _Spread:
+    """What the mean of n records' influences owes to the choice of the records."""
+    n = len(means)
+    deviations = means - means.mean()
+    square = float(np.mean(deviations**2))
+    if n < 2 or not square > 0:
+        return _Spread(0.0, max(n - 1, 1))
+    kurtosis = max(float(np.mean(deviations**4)) / square**2 - 3, 0.0)
+    freedom = max(2 / (2 / (n - 1) + kurtosis / n), 1.0)
+    return _Spread(square / (n - 1), freedom, float(np.mean(deviations**3)) / n**2)
+
+
+def _of_cells(block: np.ndarray) -> _Spread:
+    """What the mean of (R, n) owes to neither the repeat nor the record alone."""
+    repeats, n = block.shape
+    if n < 2:
+        return _Spread(0.0, 1)
+    freedom = (repeats - 1) * (n - 1)
+    mean = block.mean()
+    squares = float(np.sum((block - mean) ** 2))
+    squares -= n * float(np.sum((block.mean(axis=1) - mean) ** 2))
+    squares -= repeats * float(np.sum((block.mean(axis=0) - mean) ** 2))
+    return _Spread(max(squares, 0.0) / freedom / block.size, freedom)
+
+
+def _student(freedom: float) -> float:
+    return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))

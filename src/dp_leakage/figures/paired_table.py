@@ -1,4 +1,4 @@
-"""What a defense takes from an attack, on the same records: differences with a paired bootstrap interval."""
+"""What a defense takes from an attack, on the same records: paired differences with their intervals."""
 
 from collections.abc import Callable
 from functools import partial
@@ -13,8 +13,9 @@ from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.numbers import cell_label, interval
 from dp_leakage.figures.style import name, styled
 from dp_leakage.figures.table import Table, draw_tables
+from dp_leakage.intervals import Influences
 from dp_leakage.metrics.compare import Scores, paired_difference
-from dp_leakage.metrics.roc import area, flagged_at_fpr
+from dp_leakage.metrics.roc import area, share_above
 from dp_leakage.metrics.runs import by_repeat
 
 if TYPE_CHECKING:
@@ -51,8 +52,8 @@ def draw(
     what = "Area under the ROC" if fpr is None else f"True positive rate at {100 * fpr:g} % false positives"
     words = "the undefended models'" if settings["against"] == "none" else f"that of {settings['against']}"
     notes = [
-        f"{what} less {words}: below 0, the defence takes something from the attack. 95 % intervals of a bootstrap "
-        "over records, the same for both, and over the models of each.",
+        f"{what} less {words}: below 0, the defence takes something from the attack. 95 % intervals over the "
+        "records, the same for both, and over the models of each.",
         *own_notes(settings),
     ]
     return draw_tables(tables, notes, settings.get("title")), rows.drop(columns="attack")
@@ -60,7 +61,7 @@ def draw(
 
 def _differences(cells: pd.DataFrame, against: str, fpr: float | None) -> list[dict[str, Any]]:
     """A row of the csv for every attack on every other defense of one (data set, model)."""
-    what, metric = ("membership_auc", area) if fpr is None else ("tpr_at_fpr", partial(_share, fpr=fpr))
+    what, metric = ("membership_auc", area) if fpr is None else ("tpr_at_fpr", partial(share_above, fpr=fpr))
     rate = "" if fpr is None else f";fpr={fpr:g}"
     rows = []
     for attack, scored in cells.groupby("attack", sort=False):
@@ -76,11 +77,7 @@ def _differences(cells: pd.DataFrame, against: str, fpr: float | None) -> list[d
     return rows
 
 
-def _share(members: np.ndarray, nonmembers: np.ndarray, fpr: float) -> float:
-    return float(flagged_at_fpr(members, nonmembers, fpr).mean())
-
-
-def _paired(metric: Callable[..., float], own: pd.DataFrame, base: pd.DataFrame) -> tuple[float, float, float]:
+def _paired(metric: Callable[..., Influences], own: pd.DataFrame, base: pd.DataFrame) -> tuple[float, float, float]:
     (of_own, records), (of_base, others) = _scores(own), _scores(base)
     if not np.array_equal(records, others):
         cells = " and ".join(f"'{part['defense'].iloc[0]}'" for part in (own, base))

@@ -22,7 +22,7 @@ def measure_inversion(frame: pd.DataFrame, attack: str) -> list[dict]:
     Returns:
         mia_distance with measure=euclidean and with measure=1-ssim (zhang2020's two), and attack_confidence, the
         probability that the model gives the images for their classes: each as mean and median over classes with
-        bootstrap intervals (`measure_reconstruction`), and mia_distance also for every class (class=…), where the
+        intervals (`measure_reconstruction`), and mia_distance also for every class (class=…), where the
         interval is Student's over the repeats: none (NaN) with one repeat.
     """
     own = [column for column in frame if column not in KEYS]
@@ -31,7 +31,10 @@ def measure_inversion(frame: pd.DataFrame, attack: str) -> list[dict]:
     long = pd.concat([index.assign(measure=name, distance=values) for name, values in distances.items()])
     confident = index.assign(distance=frame["confidence"])
     rows = measure_reconstruction(long, attack)
-    rows += [row | {"metric": "attack_confidence"} for row in measure_reconstruction(confident, attack)]
+    rows += [
+        row | {"metric": "attack_confidence", "high": min(row["high"], 1.0)}
+        for row in measure_reconstruction(confident, attack)
+    ]
     return rows + list(_by_class(long, attack, [*own, "measure"]))
 
 

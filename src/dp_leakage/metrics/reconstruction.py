@@ -1,17 +1,20 @@
 """How close the pictures of an inversion or reconstruction attack come: from score files to metric rows."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
 
-# column → metric
-MEASURED = {"mse": "mse", "mse_standardised": "mse_standardised", "ssim": "ssim", "distance": "mia_distance"}
+from dp_leakage.intervals import Estimate, crossed, influences_of_mean, over_repeats
+
+# column → metric, and its range
+MEASURED = {
+    "mse": ("mse", (0.0, np.inf)),
+    "mse_standardised": ("mse_standardised", (0.0, np.inf)),
+    "ssim": ("ssim", (-1.0, 1.0)),
+    "distance": ("mia_distance", (0.0, np.inf)),
+}
 WHICH = ("repeat", "target", "restart")
-RESAMPLES = 2000
-NUMBERS_AT_ONCE = 1 << 22  # of resampled values: 32 MB
-STATISTICS = {"mean": np.mean, "median": np.median}
-STATISTICS_WITH_GAPS = {"mean": np.nanmean, "median": np.nanmedian}  # much slower, so only where values are missing
 
 
 def measure_reconstruction(frame: pd.DataFrame, attack: str) -> list[dict]:
@@ -24,7 +27,8 @@ def measure_reconstruction(frame: pd.DataFrame, attack: str) -> list[dict]:
 
     Returns:
         ``statistic=mean`` and ``statistic=median`` over targets, a target's restarts averaged first, with a 95 %
-        percentile bootstrap interval over targets (and, for all together, over repeats too); the same bytes each time.
+        interval over targets and, for all together, over repeats too (`intervals.crossed`); NaN where one number is
+        all there is.
     """
     own = [column for column in frame.columns if column not in (*WHICH, *MEASURED)]
     groups = frame.groupby(own, sort=True) if own else [((), frame)]
@@ -32,37 +36,45 @@ def measure_reconstruction(frame: pd.DataFrame, attack: str) -> list[dict]:
 
 
 def _rows(part: pd.DataFrame, attack: str, own: dict) -> Iterator[dict]:
-    for column, metric in MEASURED.items():
+    for column, (metric, limits) in MEASURED.items():
         if column not in part:
             continue
         values = part.pivot_table(index="repeat", columns="target", values=column, aggfunc="mean").to_numpy()
         for name, block in [*((str(r), values[r : r + 1]) for r in range(len(values))), ("all", values)]:
-            for statistic, of in (STATISTICS_WITH_GAPS if np.isnan(block).any() else STATISTICS).items():
-                low, high = _interval(block, of)
-                setting = ";".join(
-                    f"{k}={v}" for k, v in sorted({"attack": attack, "statistic": statistic, **own}.items())
-                )
+            for statistic, of in STATISTICS.items():
+                setting = {"attack": attack, "statistic": statistic, **own}
                 yield {
                     "metric": metric,
                     "repeat": name,
-                    "value": float(of(block)),
-                    "low": low,
-                    "high": high,
-                    "setting": setting,
+                    **_within(of(block), block, limits)._asdict(),
+                    "setting": ";".join(f"{k}={v}" for k, v in sorted(setting.items())),
                 }
 
 
-def _interval(values: np.ndarray, statistic: Callable[..., np.ndarray]) -> tuple[float, float]:
-    """Percentile bootstrap of a statistic of (R, n) values that resamples rows and columns, as they are crossed."""
-    rng = np.random.default_rng(0)
-    repeats, targets = values.shape
-    at_once = max(1, NUMBERS_AT_ONCE // values.size)
-    drawn = []
-    for start in range(0, RESAMPLES, at_once):
-        size = min(at_once, RESAMPLES - start)
-        rows = rng.integers(repeats, size=(size, repeats, 1))
-        columns = rng.integers(targets, size=(size, 1, targets))
-        drawn.append(statistic(values[rows, columns], axis=(1, 2)))
-    low, high = np.nanpercentile(np.concatenate(drawn), [2.5, 97.5])
-    middle = float(statistic(values))
-    return min(float(low), middle), max(float(high), middle)
+def _within(estimate: Estimate, values: np.ndarray, limits: tuple[float, float]) -> Estimate:
+    if np.isfinite(values).sum() < 2:
+        return Estimate(estimate.value, np.nan, np.nan)
+    return Estimate(estimate.value, max(estimate.low, limits[0]), min(estimate.high, limits[1]))
+
+
+def _mean(values: np.ndarray) -> Estimate:
+    return crossed(influences_of_mean(values))
+
+
+def _median(values: np.ndarray) -> Estimate:
+    """Woodruff's (1952) interval over the targets: the quantiles between which the share below the median may lie.
+
+    The spread of the repeats' medians is added by `over_repeats`.
+    """
+    median = float(np.nanmedian(values))
+    below = (1 - np.sign(values - median)) / 2
+    shares = np.nanmean(below[:, ~np.isnan(below).all(axis=0)], axis=0)
+    share = crossed(influences_of_mean(shares[None]), limits=(0.0, 1.0))
+    ends = np.clip([0.5 - (share.value - share.low), 0.5 + (share.high - share.value)], 0.0, 1.0)
+    low = float(np.nanquantile(values, ends[0], method="lower"))
+    high = float(np.nanquantile(values, ends[1], method="higher"))
+    medians = np.nanmedian(values[~np.isnan(values).all(axis=1)], axis=1)
+    return over_repeats(Estimate(median, low, high), medians, limits=(-np.inf, np.inf))
+
+
+STATISTICS = {"mean": _mean, "median": _median}

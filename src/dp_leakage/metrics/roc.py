@@ -13,6 +13,7 @@ from dp_leakage.intervals import (
     CONFIDENCE,
     UNKNOWN_FRACTION,
     Estimate,
+    Influences,
     difference,
     mean_in_unit_range,
     mean_of_fractions,
@@ -45,18 +46,39 @@ def auc(members: np.ndarray, nonmembers: np.ndarray) -> Estimate:
     zero or unknown (perfect separation, constant scores, one record) it is θ(1−θ)/min(m, n), which no
     continuous score exceeds (Birnbaum & Klose 1957).
     """
-    over_nonmembers = np.stack([placements(m, n) for m, n in zip(members, nonmembers, strict=True)])
-    over_members = np.stack([placements(n, m) for m, n in zip(members, nonmembers, strict=True)])
-    each = over_nonmembers.mean(axis=1)
+    found = area(members, nonmembers)
     smallest = min(members.shape[1], nonmembers.shape[1])
-    variance = _mean_variance(over_nonmembers.mean(axis=0)) + _mean_variance(over_members.mean(axis=0))
-    records = mean_in_unit_range(float(each.mean()), variance if smallest > 1 else 0.0, smallest)
-    return over_repeats(records, each)
+    variance = sum(_mean_variance(block.mean(axis=0)) for block in found.blocks)
+    records = mean_in_unit_range(found.value, variance if smallest > 1 else 0.0, smallest)
+    return over_repeats(records, found.value + found.blocks[0].mean(axis=1))
 
 
-def area(members: np.ndarray, nonmembers: np.ndarray) -> float:
-    """The value of `auc` alone, at half of its cost."""
-    return float(np.mean([placements(m, n).mean() for m, n in zip(members, nonmembers, strict=True)]))
+def area(members: np.ndarray, nonmembers: np.ndarray) -> Influences:
+    """The value of `auc` with what each record does to it in each run: its placement among the other kind."""
+    over_nonmembers = np.stack([placements(m, n) for m, n in zip(members, nonmembers, strict=True)])
+    over_members = np.stack([1 - placements(n, m) for m, n in zip(members, nonmembers, strict=True)])
+    value = float(over_nonmembers.mean())
+    # The area is a mean over members and one over non-members at once: either block's rows would tell of a run's own
+    # strength, which must count once.
+    each = over_members.mean(axis=1, keepdims=True)
+    return Influences(value, (over_nonmembers - value, over_members - each))
+
+
+def share_above(members: np.ndarray, nonmembers: np.ndarray, fpr: float) -> Influences:
+    """The value of `tpr_at_fpr` with what each record does to it in each run.
+
+    A non-member moves the threshold, and the share of members with it, by the slope of the ROC. That is taken over
+    the thresholds among which 95 % of draws of the non-members put the true one.
+    """
+    flagged = flagged_at_fpr(members, nonmembers, fpr)
+    n = nonmembers.shape[1]
+    fewest, most = _passing_range(fpr, n)
+    descending = _descending(nonmembers)
+    looser, stricter = (_above_rank(members, descending, k).mean(axis=1) for k in (most, fewest - 1))
+    slope = (looser - stricter) / ((most - fewest + 1) / n)
+    passed = _above_rank(nonmembers, descending, _allowed(fpr, n, below=False))
+    moved = -slope[:, None] * (passed - passed.mean(axis=1, keepdims=True))
+    return Influences(float(flagged.mean()), (flagged - flagged.mean(), moved))
 
 
 def placements(values: np.ndarray, among: np.ndarray) -> np.ndarray:
