@@ -58,6 +58,9 @@ def table(rows):
 def test_membership_rows_are_those_of_the_contract():
     rows = table(measure_membership(membership(), "yeom"))
     per_repeat = [
+        ("reached_advantage", "attack=yeom"),
+        ("reached_tpr", "attack=yeom;fpr=0.01"),
+        ("reached_tpr", "attack=yeom;fpr=0.001"),
         ("membership_advantage", "attack=yeom"),
         ("balanced_accuracy", "attack=yeom"),
         ("membership_auc", "attack=yeom"),
@@ -68,7 +71,7 @@ def test_membership_rows_are_those_of_the_contract():
     expected = {(*key, repeat) for key in per_repeat for repeat in ("0", "1", "2", "all")}
     expected |= {("members_exposed", f"attack=yeom;counting=all_runs;fpr={f}", "all") for f in (0.01, 0.02, 0.05)}
     assert set(rows.index) == expected
-    assert rows["value"].isna().sum() == 4  # 0.1 % of some 200 non-members is not one record
+    assert rows["value"].isna().sum() == 8  # 0.1 % of some 200 non-members is not one record
     rows = rows.dropna()
     assert (rows["low"] <= rows["value"]).all()
     assert (rows["value"] <= rows["high"]).all()

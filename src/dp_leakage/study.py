@@ -520,11 +520,23 @@ class Study:
                 "cells": [[key, identity(self.measure_settings(cell))] for key, cell in self.cells.items()],
                 "data": [[dataset, self.data_identity(dataset)] for dataset in self.spec["datasets"]],
                 "scores": [self._part(cell, attack)[1] for cell, attack in self._exposed()],
+                "aware": self.aware,
                 "words": identity({"template": TEMPLATE.read_text(encoding="utf-8"), "captions": captions}),
                 "code": _code("report"),
             },
             "defenses",
         )
+
+    @property
+    def aware(self) -> bool:
+        """Whether on every data set a membership attack learns from models under the defense that it attacks."""
+
+        def learns(dataset: str, attack: str) -> bool:
+            role = ATTACKS[attack].needs
+            same = role is not None and self.auxiliary_spec(dataset, role).get("defense") == "same"
+            return same and ATTACKS[attack].family == "membership"
+
+        return all(any(learns(d, attack) for attack in self.attacks_on(d)) for d in self.spec["datasets"])
 
     def caption(self, figure: str) -> str:
         """How to read a figure: the study's words, else its kind's."""

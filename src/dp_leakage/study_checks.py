@@ -15,6 +15,7 @@ from dp_leakage.errors import UserError, nearest
 from dp_leakage.figures import COMMON, FIGURES, FigureKind
 from dp_leakage.figures import SETTINGS as FIGURE_SETTINGS
 from dp_leakage.kinds import Kind, like
+from dp_leakage.metrics.measure import STRONGEST
 from dp_leakage.models.architectures import ARCHITECTURES, build, check_settings
 from dp_leakage.privacy.accounting.case import check_projection
 from dp_leakage.privacy.accounting.printed import authors_sigma
@@ -404,6 +405,7 @@ def _check_figure(study: Study, name: str, cells: list[Cell]) -> None:
         _check_kind(value, known, f"{key}.settings.{setting}")
         for word in [value] if isinstance(value, str) else value or [] if isinstance(value, list) else []:
             if setting in ("attack", "attacks", "exposed_by"):
-                _known(word, [part for part in parts if part in spec["attacks"]], f"{key}.settings.{setting}")
+                attacked = [part for part in parts if part in spec["attacks"]]
+                _known(word, [*attacked, STRONGEST] if attacked else [], f"{key}.settings.{setting}")
             if setting in ("dataset", "model", "defense"):
                 _known(word, dict.fromkeys(cell.columns[setting] for cell in drawn), f"{key}.settings.{setting}")

@@ -89,12 +89,16 @@ def cell_rows(model: str, noise: float | None, repeats: int, n: int, rng: np.ran
             metric = "attribute_advantage" if definition else "membership_advantage"
             setting = f"attack={attack}" + (f";definition={definition}" if definition else "")
             yield from rows(metric, setting, strength * leaking, record_noise)
+            if not definition:
+                yield from rows("reached_advantage", setting, strength * leaking, record_noise)
+                yield from rows("reached_tpr", f"{setting};fpr=0.01", 0.01 + strength * leaking / 2, record_noise / 3)
+                yield from rows("membership_auc", setting, 0.5 + strength * leaking / 2, record_noise / 2)
+    yield from rows("reached_advantage", "attack=strongest;of=yeom", ATTACKS["yeom"] * leaking, record_noise)
     for fpr, (counting, factor) in product((0.01, 0.02, 0.05), {"mean": 1.0, "all_runs": 0.2}.items()):
         count = n * fpr * factor * (1 + 3 * leaking)
         for row in rows("members_exposed", f"attack=yeom;counting={counting};fpr={fpr:g}", count, sqrt(count) * 0.5):
             if counting == "mean" or row["repeat"] == "all":
                 yield {**row, "low": max(0, row["low"])}
-    yield from rows("membership_auc", "attack=yeom", 0.5 + leaking / 2, record_noise / 2)
 
 
 def study_frame(study: str, dataset: str, grid: tuple[float, ...], repeats: int, n: int, seed: int = 0) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 from dp_leakage.errors import UserError
 from dp_leakage.figures import COMMON, FIGURES, draw, resolve
 from dp_leakage.figures.frames import CELL, NUMBERS
-from dp_leakage.figures.pareto import strongest, undominated
+from dp_leakage.figures.pareto import surely_beaten, undominated
 from dp_leakage.figures.style import encode
 from dp_leakage.metrics.roc import tpr_at_fpr
 
@@ -182,13 +182,14 @@ def test_what_lies_above_a_cut_axis_is_named(drawn: dict) -> None:
     figure, rows = drawn["leakage, axis cut"]
     assert figure.axes[0].get_ylim()[1] == 0.25
     top = rows.loc[rows["accountant"] == "rdp", "measured"].max()
-    assert f"RDP {top:.2f}" in figure.get_supxlabel()
+    assert f"DP-SGD, RDP {top:.2f}" in figure.get_supxlabel()
 
 
 def test_spent_epsilon_draws_cells_that_spend_the_same_once_and_lists_all(drawn: dict) -> None:
     figure, rows = drawn["spent epsilon"]
-    assert [ax.get_title(loc="left") for ax in figure.axes] == [
-        f"claimed by {words}" for words in ("naive composition", "advanced composition", "zCDP", "RDP")
+    assert [ax.get_title(loc="left").replace("\n", " ") for ax in figure.axes] == [
+        f"claim of {words}"
+        for words in ("DP-SGD, naive composition", "DP-SGD, advanced composition", "DP-SGD, zCDP", "DP-SGD, RDP")
     ]
     assert set(rows["model"]) == {"mlp", "softmax_regression"}
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
@@ -260,21 +261,35 @@ def test_collapse_says_how_far_the_points_lie_from_one_curve(drawn: dict) -> Non
     assert f"{distance:.3f} (MLP · accuracy loss)" in figure.get_supxlabel().replace("\n", " ")
 
 
-def test_pareto_takes_the_attack_that_finds_most_over_all_cells_and_its_best_points(
+def test_pareto_takes_the_strongest_attack_of_each_cell_and_marks_its_best_points(
     drawn: dict, quick: pd.DataFrame
 ) -> None:
-    _, rows = drawn["pareto"]
-    assert set(rows["attack"]) == {"yeom"}
+    figure, rows = drawn["pareto"]
+    assert set(rows["attack"]) == {"strongest"}
+    assert set(rows["of"]) == {"yeom"}
     mlp = rows[rows["model"] == "mlp"]
     for row in mlp[mlp["best"]].itertuples():
         better = (mlp["test_accuracy"] > row.test_accuracy) & (mlp["measured"] < row.measured)
         assert not better.any()
     use, leak = pd.Series([0.1, 0.2, 0.2, 0.3]), pd.Series([0.0, 0.0, 0.1, 0.5])
     assert undominated(use, leak).tolist() == [False, True, False, True]
-    weak = pd.DataFrame(
-        {"attack": ["a", "b", "b"], "mechanism": ["none", "none", "gaussian"], "value": [0.3, 0.2, 0.9]}
+    assert "Strongest of Shokri membership, Yeom membership" in figure.get_supxlabel().replace("\n", " ")
+    alone, rows = draw("pareto", quick, {"attack": "shokri"})
+    assert set(rows["attack"]) == {"shokri"}
+    assert "Strongest of" not in alone.get_supxlabel()
+
+
+def test_a_point_is_surely_beaten_only_where_intervals_are_apart_in_both() -> None:
+    points = pd.DataFrame(
+        {
+            "accuracy_low": [0.80, 0.70, 0.60, 0.60],
+            "accuracy_high": [0.84, 0.78, 0.82, 0.70],
+            "low": [0.10, 0.30, 0.30, 0.15],
+            "high": [0.20, 0.40, 0.40, 0.25],
+        }
     )
-    assert strongest(weak) == "b"
+    # Beaten by the first are: the second in both; the third in leakage alone; the fourth in accuracy alone.
+    assert surely_beaten(points).tolist() == [False, True, False, False]
 
 
 def test_training_curves_are_means_over_repeats_with_students_interval(drawn: dict, histories: pd.DataFrame) -> None:

@@ -49,8 +49,8 @@ def test_a_series_of_a_plugin_has_a_look_of_its_own_that_stays() -> None:
 
 
 def test_labels_say_the_unit_and_block_where_they_are_not_the_usual_ones() -> None:
-    assert look(Series("gaussian", "naive", "example", "whole")).label == "naive composition"
-    assert look(Series("gaussian", "naive", "batch", "whole")).label == "naive composition, batch clipping"
+    assert look(Series("gaussian", "naive", "example", "whole")).label == "DP-SGD, naive composition"
+    assert look(Series("gaussian", "naive", "batch", "whole")).label == "DP-SGD, naive composition, batch clipping"
     assert look(Series("vmf", "vmf_pure", "example", "row")).label == "VMF, pure, by row"
     assert look(Series("subclass", "class_moments", "subclass", "whole")).label == "subclass"
 

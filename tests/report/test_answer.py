@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 
 from dp_leakage.report import answers, most_exposed
-from dp_leakage.report.answer import best_of, guaranteed
-from dp_leakage.report.page import sentences
+from dp_leakage.report.answer import best_of
+from dp_leakage.report.proven import guaranteed, proven_words
+from dp_leakage.report.words import UNTUNED, sentences
 
 
 def cell(
@@ -27,8 +28,14 @@ def cell(
         ("test_accuracy", "", tuple(0.8 * (1 - x) for x in (loss[0], loss[2], loss[1]))),
     ]
     numbers += [
-        ("membership_advantage", "attack=yeom", leak),
-        ("membership_advantage", "attack=lira", tuple(x / 2 for x in leak)),
+        ("reached_advantage", "attack=yeom", leak),
+        ("reached_advantage", "attack=lira", tuple(x / 2 for x in leak)),
+        ("reached_advantage", "attack=strongest;of=yeom", leak),
+        # The attack's own decision, at a threshold of its own, is not what leaks.
+        ("membership_advantage", "attack=yeom", (0.99, 0.98, 1.0)),
+        *(("membership_auc", f"attack={attack}", (0.6, 0.5, 0.7)) for attack in ("yeom", "lira")),
+        *(("reached_tpr", f"attack={attack};fpr=0.01", (0.02, 0.01, 0.03)) for attack in ("yeom", "lira")),
+        *(("reached_tpr", f"attack={attack};fpr=0.001", (np.nan, 0, 1)) for attack in ("yeom", "lira")),
     ]
     if spent is not None:
         numbers.append(("epsilon_spent", "accountant=gdp;neighbours=zero_out;valid=true", (spent,) * 3))
@@ -60,52 +67,90 @@ def test_it_names_the_smallest_spent_budget_whose_whole_interval_is_accurate_eno
     answer = answers(frame, 0.1)[0]
     assert (answer.verdict, answer.defense, answer.claimed, answer.spent) == ("met", "gaussian-zcdp-eps=1000", 1000, 40)
     assert tuple(answer.loss) == (0.05, 0.03, 0.07)
-    assert (answer.attack, tuple(answer.leak), tuple(answer.undefended_leak)) == (
-        "yeom",
-        (0.12, 0.07, 0.17),
-        (0.4, 0.35, 0.45),
-    )
-    first, second = sentences(answer, 0.1)
+    assert (answer.leak.attack, tuple(answer.leak.advantage)) == ("yeom", (0.12, 0.07, 0.17))
+    assert tuple(answer.undefended_leak.advantage) == (0.4, 0.35, 0.45)
+    first, second, third = sentences(answer, 0.1)
     assert first == (
-        "On d, the smallest budget that keeps the accuracy loss below 10 % is ε = 1000 (zCDP, a): it costs 5.0 % "
-        "[3.0, 7.0] of the undefended accuracy, and its training really spent ε = 40 (zero-out neighbours)."
+        "On d, the smallest budget tried that keeps the accuracy loss below 10 % is ε = 1000 (DP-SGD, zCDP; a): it "
+        "costs 5.0 % [3.0, 7.0] of the undefended accuracy, and its training really spent ε = 40 (zero-out neighbours)."
     )
     assert second == (
-        "There the strongest attack tried, Yeom membership, has an advantage of 0.120 [0.070, 0.170] over guessing, "
-        "more than chance explains, against 0.400 [0.350, 0.450] without any defence."
+        "There an attacker reaches an advantage of 0.120 [0.070, 0.170] over guessing, more than chance explains, and "
+        "names 2.0 % [1.0, 3.0] of the members at 1 % false alarms (Yeom membership, the strongest of 2 attacks, AUC "
+        "0.600). Without any defence: an advantage of 0.400 [0.350, 0.450], names 2.0 % [1.0, 3.0] of the members at "
+        "1 % false alarms (Yeom membership, the strongest of 2 attacks, AUC 0.600)."
+    )
+    assert third == (
+        "Proven is that no attack at all reaches an advantage above 1.000, which rules out next to nothing."
     )
 
 
-def test_the_strongest_attack_is_the_one_that_finds_most_there_not_in_the_undefended_model(frame: pd.DataFrame) -> None:
-    private = frame["defense"] == "gaussian-zcdp-eps=1000"
-    lira = private & (frame["setting"] == "attack=lira")
-    frame.loc[lira, ["value", "low", "high"]] = (0.3, 0.2, 0.4)
+def test_the_attack_is_the_strongest_of_the_cell_not_of_the_undefended_model(frame: pd.DataFrame) -> None:
+    private = (frame["defense"] == "gaussian-zcdp-eps=1000") & frame["setting"].str.startswith("attack=strongest")
+    frame.loc[private, ["value", "low", "high"]] = (0.3, 0.2, 0.4)
+    frame.loc[private, "setting"] = "attack=strongest;of=lira"
     answer = answers(frame, 0.1)[0]
-    assert (answer.attack, tuple(answer.leak)) == ("lira", (0.3, 0.2, 0.4))
-    assert (answer.undefended_attack, tuple(answer.undefended_leak)) == ("yeom", (0.4, 0.35, 0.45))
-    assert sentences(answer, 0.1)[1] == (
-        "There the strongest attack tried, LiRA, has an advantage of 0.300 [0.200, 0.400] over guessing, "
-        "more than chance explains, against 0.400 [0.350, 0.450] of Yeom membership without any defence."
-    )
+    assert (answer.leak.attack, tuple(answer.leak.advantage)) == ("lira", (0.3, 0.2, 0.4))
+    assert (answer.undefended_leak.attack, tuple(answer.undefended_leak.advantage)) == ("yeom", (0.4, 0.35, 0.45))
+    told = sentences(answer, 0.1)[1]
+    assert "0.300 [0.200, 0.400] over guessing" in told
+    assert "(LiRA, the strongest of 2 attacks" in told
 
 
 def test_it_says_so_where_only_the_estimate_is_accurate_enough(frame: pd.DataFrame) -> None:
     few = frame[~frame["defense"].isin(["gaussian-zcdp-eps=1000", "gaussian-rdp-eps=100"])]
     answer = answers(few, 0.1)[0]
-    assert (answer.verdict, answer.claimed) == ("barely", 10)
-    assert "so chance decides" in sentences(answer, 0.1)[0]
+    assert (answer.verdict, answer.claimed) == ("open", 10)
+    assert sentences(answer, 0.1)[0] == (
+        "On d, no budget tried surely keeps the accuracy loss below 10 % with these training settings. The smallest "
+        "that may is ε = 10 (DP-SGD, RDP; a): it costs 9.0 % [7.0, 11.0] of the undefended accuracy, and its training "
+        f"really spent ε = 9 (zero-out neighbours); more records or repeats would tell. {UNTUNED}"
+    )
 
 
-def test_it_says_so_where_no_budget_is_accurate_enough(frame: pd.DataFrame) -> None:
+def test_no_budget_is_recommended_where_none_is_accurate_enough(frame: pd.DataFrame) -> None:
     answer = answers(frame, 0.1)[1]
     assert (answer.model, answer.verdict, answer.claimed) == ("b", "missed", 100)
-    assert "no private model keeps the accuracy loss below 10 %" in sentences(answer, 0.1)[0]
+    told = sentences(answer, 0.1)[0]
+    assert "no budget tried keeps the accuracy loss below 10 % with these training settings, so none is recom" in told
+    assert "The most accurate private model, ε = 100 (DP-SGD, RDP; b), costs 15.0 % [13.0, 17.0]" in told
+    assert UNTUNED in told
+
+
+def test_a_model_that_guesses_is_not_accurate_enough_and_its_loss_is_not_told(frame: pd.DataFrame) -> None:
+    """Undefended .8, a class that makes up .78 of the records: the private model's .76 is no better than guessing."""
+    answer = answers(frame, 0.1, {"d": 0.78})[0]
+    assert answer.verdict == "missed"
+    told = sentences(answer, 0.1)[0]
+    assert "no better than guessing (78.0 % for always naming the most frequent class)" in told
+    assert "of the undefended accuracy" not in told
+    assert "none is recommended" in told
+
+
+def test_an_undefended_model_that_guesses_has_nothing_to_lose_and_no_budget_is_recommended(frame: pd.DataFrame) -> None:
+    answer = answers(frame, 0.1, {"d": 0.8})[0]
+    assert answer.verdict == "guessing"
+    told = " ".join(sentences(answer, 0.1))
+    assert "no better than guessing" in told
+    assert "no budget is recommended" in told
+    assert "ε =" not in told
+    assert "loss" not in told
 
 
 def test_a_leak_whose_interval_holds_zero_may_be_chance(frame: pd.DataFrame) -> None:
     answer = answers(frame, 0.5)[0]
     assert answer.claimed == 1
     assert "which chance alone could explain" in sentences(answer, 0.5)[1]
+
+
+def test_defences_that_prove_nothing_are_told_with_what_leaks_under_them(frame: pd.DataFrame) -> None:
+    l2 = frame[(frame["model"] == "a") & (frame["defense"] == "none")].assign(mechanism="l2", defense="l2")
+    answer = answers(pd.concat([frame, l2]), 0.1)[0]
+    assert answer.defense == "gaussian-zcdp-eps=1000"  # and never ℓ2
+    assert sentences(answer, 0.1)[-1] == (
+        "Defences without differential privacy promise nothing. The advantage that an attacker reaches under them: ℓ2 "
+        "penalty 0.400 [0.350, 0.450]."
+    )
 
 
 def test_the_lead_goes_to_a_model_that_is_accurate_enough(frame: pd.DataFrame) -> None:
@@ -117,7 +162,7 @@ def test_the_lead_goes_to_a_model_that_is_accurate_enough(frame: pd.DataFrame) -
 def test_it_works_without_spent_budgets_attacks_or_private_cells(frame: pd.DataFrame) -> None:
     plain = frame[frame["metric"].isin(["accuracy_loss"])]
     answer = answers(plain, 0.1)[0]
-    assert (answer.claimed, answer.attack, answer.leak) == (100, "", None)
+    assert (answer.claimed, answer.leak) == (100, None)
     assert isnan(answer.spent)
     assert sentences(answer, 0.1)[1] == "No membership attack was run on it."
     assert answers(frame[frame["accountant"] == ""], 0.1) == []
@@ -131,6 +176,12 @@ def test_the_guarantee_counts_two_steps_where_neighbours_differ_by_a_presence() 
     assert guaranteed(0.2, "add_remove", 0.3, 0.0) == pytest.approx(tanh(0.15))  # what is known directly may be less
     assert guaranteed(np.inf, "add_remove", np.inf, 1e-5) == 1
     assert isnan(guaranteed(unknown, unknown, unknown, 1e-5))
+
+
+def test_what_is_proven_is_rounded_upward() -> None:
+    assert proven_words(0.7612) == "Proven is that no attack at all reaches an advantage above 0.762."
+    assert "rules out next to nothing" in proven_words(0.95)
+    assert proven_words(np.nan) == "Nothing is proven there of attacks that were not tried."
 
 
 def test_the_most_exposed_records_are_those_few_outsiders_surpass() -> None:

@@ -87,7 +87,7 @@ def test_what_was_run_is_on_the_page(page: Page, context: ReportContext) -> None
         *context.choices,
         "torch 2.13.0",
         "two hidden layers of 64",
-        "RDP: ε = 0.1, 1, 10, 50, 100, 1000",
+        "DP-SGD, RDP: ε = 0.1, 1, 10, 50, 100, 1000",
         "2 min 4 s",
     ]
     for fact in facts:
@@ -150,8 +150,8 @@ def test_claimed_and_spent_is_one_table_where_all_cells_agree(context: ReportCon
     (table,) = claimed_and_spent(context.metrics)
     rows = {(row[0], row[1]): row for row in table.rows}
     assert len(table.rows) == 24
-    assert rows["RDP", "10"][2:] == ["1.06", "8", "PLD", "add/remove", ""]
-    assert rows["naive composition", "1000"][4:6] == ["GDP", "zero-out"]
+    assert rows["DP-SGD, RDP", "10"][2:] == ["1.06", "8", "PLD", "add/remove", ""]
+    assert rows["DP-SGD, naive composition", "1000"][4:6] == ["GDP", "zero-out"]
     differing = context.metrics.copy()
     mlp = (differing["metric"] == "epsilon_spent") & (differing["model"] == "mlp")
     differing.loc[mlp, "value"] *= 2

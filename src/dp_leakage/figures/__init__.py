@@ -83,6 +83,7 @@ SETTINGS: dict[str, Kind] = {
     "pictures.attack": _NAMES,
     "roc.attack": _NAMES,
     "stretch": FLAG,
+    "threshold": choice("best", "own"),
     "title": either(NOTHING, TEXT),
     "unit": _NAMES,
     "wanted": like({}),
@@ -104,7 +105,7 @@ FIGURES: dict[str, FigureKind] = {
         "guessing, 1 is certainty. The grey lines are the most that any attack can reach at each ε, for the "
         "stated meaning of neighbouring data sets; a measured point is what this attack reached, not the most "
         "that any could.",
-        {"attack": None, "definition": "gap", "y_max": None},
+        {"attack": None, "definition": "gap", "threshold": "best", "y_max": None},
     ),
     "spent_epsilon": FigureKind(
         "dp_leakage.figures.spent_epsilon",
@@ -118,20 +119,28 @@ FIGURES: dict[str, FigureKind] = {
         "The same measurements over the ε that was really spent: the smallest that a valid accountant proves for "
         "the training as it was done. Series that lie apart over the claimed ε and together here differed in "
         "book-keeping only.",
-        {"metric": "accuracy_loss", "attack": "yeom", "definition": "gap", "neighbours": None, "y_max": None},
+        {
+            "metric": "accuracy_loss",
+            "attack": "yeom",
+            "definition": "gap",
+            "threshold": "best",
+            "neighbours": None,
+            "y_max": None,
+        },
     ),
     "collapse": FigureKind(
         "dp_leakage.figures.collapse",
         "The same measurements over the noise itself (σ, relative to the clipping norm). Where all series fall on"
         " one curve, the noise alone decides, and the name of the privacy definition only says how much of it was"
         " added.",
-        {"attack": "yeom", "definition": "gap"},
+        {"attack": "yeom", "definition": "gap", "threshold": "best"},
     ),
     "pareto": FigureKind(
         "dp_leakage.figures.pareto",
         "Use against leakage, one point per defence and budget; the number beside a point is its ε. Best is "
-        "bottom right: accurate and leaking nothing. No defence is both more accurate and less leaky than those "
-        "on the grey line.",
+        "bottom right: accurate and leaking nothing. Leakage is what the strongest attack on each model reaches. The "
+        "grey line joins the points that no other beats in both as measured. A pale point is surely beaten: another "
+        "is both more accurate and less leaky, and their intervals are apart in both.",
         {"attack": None},
     ),
     "roc": FigureKind(
@@ -152,7 +161,7 @@ FIGURES: dict[str, FigureKind] = {
         "dp_leakage.figures.matrix",
         "Every defence against every attack. The number is the attack's advantage, 0 for guessing and 1 for certainty; "
         "bold where its 95 % interval lies above 0.",
-        {"definition": "gap"},
+        {"definition": "gap", "threshold": "best"},
     ),
     "claimed_measured": FigureKind(
         "dp_leakage.figures.claimed_measured",

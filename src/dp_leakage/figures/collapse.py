@@ -8,7 +8,7 @@ import pandas as pd
 from dp_leakage.errors import UserError
 from dp_leakage.figures.curves import draw_series
 from dp_leakage.figures.frames import attack_rows, chosen, drawn_numbers, is_private, metric_rows, panels
-from dp_leakage.figures.notes import own_notes
+from dp_leakage.figures.notes import own_notes, threshold_notes
 from dp_leakage.figures.style import GREY, styled
 
 if TYPE_CHECKING:
@@ -26,11 +26,12 @@ def draw(
     Settings:
         attack: whose advantage; None: accuracy loss alone.
         definition: which attribute advantage: ``gap`` or ``released``.
+        threshold: of membership attacks: ``best``, chosen on other records, or the attack's ``own``.
     """
     frame = chosen(metrics, settings)
     parts = [metric_rows(frame, "accuracy_loss").assign(attack="")]
     if settings["attack"] is not None:
-        parts.append(attack_rows(frame, settings["attack"], settings["definition"]))
+        parts.append(attack_rows(frame, settings["attack"], settings["definition"], settings["threshold"]))
     measured = pd.concat(parts)
     measured = measured[is_private(measured) & (measured["noise_multiplier"] > 0)]
     if measured.empty:
@@ -50,6 +51,7 @@ def draw(
         behind=_curve,
         notes=[
             f"Grey: the one monotone curve nearest to all points; their root-mean-square distance: {'; '.join(words)}.",
+            *threshold_notes(rows),
             *own_notes(settings),
         ],
         title=settings.get("title"),

@@ -17,18 +17,21 @@ import pandas as pd
 from dp_leakage.errors import UserError, nearest
 from dp_leakage.figures.published import KEYS, comparable
 from dp_leakage.figures.style import Series, name, order
+from dp_leakage.metrics.measure import STRONGEST
 
 NAMES = ["dataset", "model", "defense", "mechanism", "accountant", "unit", "block"]
 CELL = [*NAMES, "epsilon", "delta", "noise_multiplier"]
 NUMBERS = ["metric", "setting", "measured", "low", "high", "published", "inside"]
 COLUMNS = [*CELL, *NUMBERS]
+ADVANTAGES = {"best": "reached_advantage", "own": "membership_advantage"}  # by where the threshold comes from
 WORDS = {
     "accuracy_loss": "accuracy loss (fraction of\nthe non-private accuracy)",
     "test_accuracy": "test accuracy (fraction right)",
     "train_accuracy": "training accuracy (fraction right)",
     "mia_distance": "MIA distance to the class's\nnearest training image",
     "membership_auc": "area under the attack's ROC\n(0.5 is guessing)",
-    "membership_advantage": "attack advantage\n(true − false positive rate)",
+    "reached_advantage": "advantage that an attacker reaches\n(true − false positive rate)",
+    "membership_advantage": "advantage of the attack's own decision\n(true − false positive rate)",
     "attribute_advantage": "attack advantage\n(difference of rates)",
 }
 
@@ -97,20 +100,35 @@ def metric_rows(frame: pd.DataFrame, metric: str, **conditions: Any) -> pd.DataF
     return found
 
 
-def attack_rows(frame: pd.DataFrame, attack: str | None, definition: str) -> pd.DataFrame:
-    """The advantage rows of one attack (None: all), of attribute attacks in one definition; with a column ``attack``.
+def attack_rows(frame: pd.DataFrame, attack: str | None, definition: str, threshold: str = "own") -> pd.DataFrame:
+    """The advantage rows of one attack, with a column ``attack``; None: of every attack by itself.
+
+    Args:
+        frame: rows over all repeats.
+        attack: its name; ``strongest``: of each cell the one that finds most, chosen on other records than judged.
+        definition: of an attribute attack's advantage.
+        threshold: of a membership attack: ``best`` (chosen on other records) or ``own``, which the attack brings along.
 
     Raises:
         UserError: no such attack was measured.
     """
-    rows = frame[frame["metric"].isin(["membership_advantage", "attribute_advantage"])]
+    rows = frame[frame["metric"].isin([ADVANTAGES[threshold], "attribute_advantage"])]
     settings = [parse_setting(setting) for setting in rows["setting"]]
     rows = rows.assign(attack=[setting.get("attack", "") for setting in settings])
     rows = rows[[setting.get("definition", definition) == definition for setting in settings]]
-    if attack is not None and attack not in set(rows["attack"]):
+    if attack is None:
+        return rows[rows["attack"] != STRONGEST]
+    if attack not in set(rows["attack"]):
         known = nearest(attack, set(rows["attack"]))
         raise UserError(f"figure setting 'attack': nothing was measured for '{attack}'; {known}")
-    return rows if attack is None else rows[rows["attack"] == attack]
+    return rows[rows["attack"] == attack]
+
+
+def reached(frame: pd.DataFrame) -> pd.DataFrame:
+    """What membership attacks reach, with a column ``attack`` and, of the strongest, which it is, in ``of``."""
+    rows = metric_rows(frame, "reached_advantage")
+    said = [parse_setting(setting) for setting in rows["setting"]]
+    return rows.assign(**{key: [setting.get(key, "") for setting in said] for key in ("attack", "of")})
 
 
 def drawn_numbers(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from dp_leakage.figures.frames import attack_rows, chosen, drawn_numbers, each_budget, each_series, panels
-from dp_leakage.figures.notes import accounting_notes
+from dp_leakage.figures.notes import accounting_notes, threshold_notes
 from dp_leakage.figures.numbers import cell_label
 from dp_leakage.figures.style import GREY, canvas, finish, name, styled
 
@@ -24,11 +24,14 @@ def draw(
 
     Settings:
         definition: of the attribute attacks' advantage, ``gap`` or ``released``.
+        threshold: of membership attacks: ``best``, chosen on other records, or the attack's ``own``.
     """
     from matplotlib.patches import Patch
 
     frame = chosen(metrics, settings)
-    rows = drawn_numbers(attack_rows(frame, None, settings["definition"]), published, extra=["attack"])
+    rows = drawn_numbers(
+        attack_rows(frame, None, settings["definition"], settings["threshold"]), published, extra=["attack"]
+    )
     parts = panels(rows)
     attacks = list(dict.fromkeys(rows.sort_values("metric", ascending=False, kind="stable")["attack"]))
     longest = max(part["defense"].nunique() for _, part in parts)
@@ -38,6 +41,7 @@ def draw(
         _panel(ax, part, attacks)
         ax.set_title(heading, loc="left", pad=4)
     notes = ["Advantage: true less false positive rate; of attribute attacks the gap in accuracy, members less others."]
+    notes += threshold_notes(rows)
     handles = [
         Patch(facecolor=_shades()(x), edgecolor=GREY, linewidth=0.5, label=f"advantage {x:g}") for x in (0.0, 0.5, 1.0)
     ]

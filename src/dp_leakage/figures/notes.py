@@ -23,9 +23,9 @@ MEANING = {
     "theorem1": "ε is that of the printed theorem, also where its conditions fail",
 }
 RDP_SIGMA = {
-    "authors_table": "σ is the table in the code of the paper's authors (rdp_sigma: authors_table)",
-    "calibrated_classic": "σ is solved for with the classic conversion (rdp_sigma: calibrated_classic)",
-    "calibrated_tight": "σ is solved for with the tight conversion (rdp_sigma: calibrated_tight)",
+    "authors_table": "σ is from the table in the code of the paper's authors",
+    "calibrated_classic": "σ is solved for with the classic conversion",
+    "calibrated_tight": "σ is solved for with the tight conversion",
 }
 CONDITIONS = {"naive": "The formula of naive composition holds for ε below the number of epochs only."}
 
@@ -46,6 +46,15 @@ def accounting_notes(frame: pd.DataFrame, settings: Mapping[str, Any]) -> list[s
     meanings = [f"{', '.join(names)}{neighbours}: {meaning}." for (neighbours, meaning), names in groups.items()]
     conditions = [text for accountant, text in CONDITIONS.items() if accountant in set(frame["accountant"])]
     return [*meanings, *conditions, *remarks(frame), *own_notes(settings)]
+
+
+def threshold_notes(rows: pd.DataFrame) -> list[str]:
+    """Whose threshold the advantages of membership attacks are at."""
+    said = {
+        "reached_advantage": "Membership: the best threshold, chosen on other records than it is judged on.",
+        "membership_advantage": "Membership: the attack's own decision, at the threshold that it brings along.",
+    }
+    return [words for metric, words in said.items() if metric in set(rows["metric"])]
 
 
 def remarks(frame: pd.DataFrame) -> list[str]:

@@ -7,15 +7,17 @@ import pandas as pd
 
 from dp_leakage.errors import UserError
 from dp_leakage.figures.curves import legend
-from dp_leakage.figures.frames import chosen, drawn_numbers, each_series, metric_rows, panels, parse_setting
-from dp_leakage.figures.notes import accounting_notes
+from dp_leakage.figures.frames import chosen, drawn_numbers, each_series, metric_rows, panels, reached
+from dp_leakage.figures.notes import accounting_notes, threshold_notes
 from dp_leakage.figures.style import GREY, canvas, finish, grid_shape, look, name, number, styled
+from dp_leakage.metrics.measure import STRONGEST
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 CELL = ["dataset", "model", "defense"]
+PALE = 0.3  # opacity of points that are surely beaten
 FRONT = {"color": GREY, "alpha": 0.35, "linewidth": 5, "solid_capstyle": "round"}
 
 
@@ -26,16 +28,16 @@ def draw(
     """One panel per (data set, model).
 
     Settings:
-        attack: whose advantage; None: in each panel the membership attack whose advantages over its cells add up to
-            most (one for all: to choose anew in each cell would count the attackers' luck as leakage).
+        attack: whose advantage; None: of each cell the attack that finds most there, chosen on other records than it is
+            judged on.
     """
     from matplotlib.lines import Line2D
 
     frame = chosen(metrics, settings)
     rows = drawn_numbers(
-        _points(frame, settings["attack"]),
+        _points(frame, settings["attack"] or STRONGEST),
         published,
-        extra=["attack", "test_accuracy", "accuracy_low", "accuracy_high", "best"],
+        extra=["attack", "of", "test_accuracy", "accuracy_low", "accuracy_high", "best", "surely_beaten"],
     )
     parts = panels(rows)
     shape = grid_shape(len(parts), 2)
@@ -45,19 +47,21 @@ def draw(
         ax.set_title(heading, loc="left")
         _panel(ax, part)
         ax.set_xlabel("test accuracy (fraction right)  → more useful")
-        ax.set_ylabel(f"advantage of {name(part['attack'].iloc[0])}\n→ more leakage")
+        whose = "the strongest attack" if settings["attack"] is None else name(settings["attack"])
+        ax.set_ylabel(f"advantage that {whose} reaches\n→ more leakage")
     for ax in flat[len(parts) :]:
         ax.remove()
     entries = [handle for handle in legend(rows) if handle.get_label() != "95 % interval"]
     entries.append(Line2D([], [], label="best trade-offs measured", **FRONT))
     bars = (
-        "Bars: 95 % intervals; where they overlap, which point is best is chance. Numbers: claimed ε (σ where no ε is "
-        "claimed), as far as there is room; all are in the csv."
+        "Bars: 95 % intervals. Pale: another point is surely both more accurate and less leaky, intervals apart in "
+        "both; between the others chance may decide. Numbers: claimed ε (σ where no ε is claimed), as far as there is "
+        "room; all are in the csv."
     )
-    chosen_once = (
-        "The attack is the one that finds most over all points of a panel; others may find more at single ones."
-    )
-    notes = [bars, *([] if settings["attack"] else [chosen_once]), *accounting_notes(frame, settings)]
+    membership = sorted(set(reached(frame)["attack"]) - {STRONGEST})
+    chosen_anew = f"Strongest of {', '.join(map(name, membership))}, in each cell anew, chosen on other records."
+    alone = settings["attack"] is not None or len(membership) < 2
+    notes = [bars, *([] if alone else [chosen_anew]), *threshold_notes(rows), *accounting_notes(frame, settings)]
     finish(figure, entries, notes, settings.get("title"))
     figure.draw_without_rendering()  # labels need the final places of the points
     for ax, (_, part) in zip(flat, parts, strict=False):
@@ -65,24 +69,26 @@ def draw(
     return figure, rows
 
 
-def _points(frame: pd.DataFrame, attack: str | None) -> pd.DataFrame:
-    """Advantage rows of one attack per panel, with the cell's test accuracy, and whether no other is better in both."""
-    advantages = metric_rows(frame, "membership_advantage", attack=attack)
-    advantages = advantages.assign(attack=[parse_setting(s).get("attack", "") for s in advantages["setting"]])
-    parts = [part[part["attack"] == strongest(part)] for _, part in advantages.groupby(["dataset", "model"])]
+def _points(frame: pd.DataFrame, attack: str) -> pd.DataFrame:
+    """What one attack reaches in each cell, with the cell's test accuracy, and how it stands beside the others."""
+    advantages = reached(frame)
+    advantages = advantages[advantages["attack"] == attack]
     accuracy = metric_rows(frame, "test_accuracy").rename(
         columns={"value": "test_accuracy", "low": "accuracy_low", "high": "accuracy_high"}
     )
-    joined = pd.concat(parts).merge(accuracy[[*CELL, "test_accuracy", "accuracy_low", "accuracy_high"]], on=CELL)
+    joined = advantages.merge(accuracy[[*CELL, "test_accuracy", "accuracy_low", "accuracy_high"]], on=CELL)
     if joined.empty:
         raise UserError("figure of kind 'pareto': no cell has both a test accuracy and a membership advantage")
-    best = [undominated(part["test_accuracy"], part["value"]) for _, part in joined.groupby(["dataset", "model"])]
-    return joined.assign(best=pd.concat(best))
+    parts = [part for _, part in joined.groupby(["dataset", "model"])]
+    best = pd.concat([undominated(part["test_accuracy"], part["value"]) for part in parts])
+    return joined.assign(best=best, surely_beaten=pd.concat([surely_beaten(part) for part in parts]))
 
 
-def strongest(advantages: pd.DataFrame) -> str:
-    """The attack whose advantages over all cells add up to most."""
-    return str(advantages.groupby("attack")["value"].sum().idxmax())
+def surely_beaten(points: pd.DataFrame) -> pd.Series:
+    """Of which points another is both more accurate and less leaky, with 95 % intervals that are apart in both."""
+    more = points["accuracy_low"].to_numpy()[None] > points["accuracy_high"].to_numpy()[:, None]
+    less = points["high"].to_numpy()[None] < points["low"].to_numpy()[:, None]
+    return pd.Series((more & less).any(axis=1), index=points.index)
 
 
 def undominated(use: pd.Series, leak: pd.Series) -> pd.Series:
@@ -108,8 +114,11 @@ def _panel(ax: "Axes", part: pd.DataFrame) -> None:
         ax.errorbar(
             x, y, xerr=across, yerr=upward, fmt="none", ecolor=style.color, elinewidth=0.6, alpha=0.45, zorder=2
         )
-        joined = style.line if len(line) > 1 else {**style.line, "linestyle": "none"}
-        ax.plot(x, y, zorder=3, **{**joined, "linewidth": 0.9})
+        if len(line) > 1:
+            ax.plot(x, y, zorder=2, color=style.color, linestyle=style.line["linestyle"], linewidth=0.9, alpha=0.7)
+        for beaten, alpha in ((True, PALE), (False, 1.0)):
+            shown = line["surely_beaten"] == beaten
+            ax.plot(x[shown], y[shown], zorder=3, color=style.color, linestyle="none", alpha=alpha, **style.mark)
 
 
 def _label(ax: "Axes", part: pd.DataFrame) -> None:

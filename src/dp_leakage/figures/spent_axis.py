@@ -16,7 +16,7 @@ from dp_leakage.figures.frames import (
     metric_rows,
     spent,
 )
-from dp_leakage.figures.notes import remarks, spent_notes
+from dp_leakage.figures.notes import remarks, spent_notes, threshold_notes
 from dp_leakage.figures.style import name, styled
 
 if TYPE_CHECKING:
@@ -34,13 +34,14 @@ def draw(
             metrics (not ``leakage``), a panel each.
         attack: for ``leakage``, None: every attack; of other metrics, those that belong to an attack.
         definition: which attribute advantage: ``gap`` or ``released``.
+        threshold: of membership attacks: ``best``, chosen on other records, or the attack's ``own``.
         neighbours: count only ε for this neighbouring relation; None: the accountant's own.
         y_max: end of the axis upward.
     """
     frame = chosen(metrics, settings)
     leaks = settings["metric"] == "leakage"
     measured = (
-        attack_rows(frame, settings["attack"], settings["definition"])
+        attack_rows(frame, settings["attack"], settings["definition"], settings["threshold"])
         if leaks
         else pd.concat(
             [metric_rows(frame, metric, attack=settings["attack"]) for metric in listed(settings["metric"])]
@@ -66,7 +67,11 @@ def draw(
         sharey=leaks or len(listed(settings["metric"])) == 1,
         y_max=settings["y_max"],
         behind=bound_lines if leaks else None,
-        notes=[*(bound_notes(rows) if leaks else []), *remarks(frame), *spent_notes(rows, settings)],
+        notes=[
+            *([*threshold_notes(rows), *bound_notes(rows)] if leaks else []),
+            *remarks(frame),
+            *spent_notes(rows, settings),
+        ],
         title=settings.get("title"),
     )
     return figure, rows

@@ -1,5 +1,6 @@
 """The ε that each accountant finds for a training, over the ε that was claimed for it."""
 
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -98,7 +99,7 @@ def _draw(rows: pd.DataFrame, settings: dict[str, Any]) -> "Figure":
         heading, part = parts[number]
         log_axis(ax, "x", shown["epsilon"])
         beyond, _ = log_axis(ax, "y", shown["measured"], infinite=infinite)
-        ax.set_title(f"claimed by {heading}" if same else heading, loc="left")
+        ax.set_title(fill(f"claim of {heading}", 28) if same else heading, loc="left")
         ax.axline((EPSILON_RANGE[0],) * 2, (EPSILON_RANGE[1],) * 2, color=GREY, linewidth=0.9, zorder=1)
         for key, line in part.groupby(["judge", "neighbours", "batches"]):
             _line(ax, line.sort_values("epsilon"), _look(*key), beyond, hypothetical=bool(key[2]))

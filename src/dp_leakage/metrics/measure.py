@@ -5,18 +5,20 @@ A row is a dict metric, repeat (``"0"``, ``"1"``, … or ``"all"``), value, low,
 repeats; those of one repeat hold the sampling of records for that trained model.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 import pandas as pd
 
 from dp_leakage.intervals import Estimate, difference, over_repeats, ratio, wilson
 from dp_leakage.metrics import attribute, roc
+from dp_leakage.metrics.reached import named_by_best_threshold, named_by_strongest
 from dp_leakage.metrics.runs import by_repeat
 
 FPR_OF_EXPOSED = (0.01, 0.02, 0.05)
 TOP = 10
 FPR_OF_TPR = (0.01, 0.001)
+STRONGEST = "strongest"  # in the place of an attack's name
 
 
 def measure_membership(frame: pd.DataFrame, attack: str) -> list[dict]:
@@ -28,19 +30,23 @@ def measure_membership(frame: pd.DataFrame, attack: str) -> list[dict]:
         attack: its name, written into ``setting``.
 
     Returns:
-        membership_advantage and balanced_accuracy (of the attack's own decision), membership_auc, tpr_at_fpr,
-        and members_exposed with counting=mean and, over all repeats, counting=all_runs.
+        reached_advantage and reached_tpr: the best TPR − FPR, and the TPR at small FPR, at thresholds chosen on other
+        records than they are judged on (`reached`, `roc.reached_tpr`): what to say of the leakage in one number.
+        membership_advantage and balanced_accuracy, of the attack's own decision; membership_auc, tpr_at_fpr, and
+        members_exposed with counting=mean and, over all repeats, counting=all_runs: as papers define them.
 
     Raises:
         ValueError: a score is NaN, records differ between repeats, or members or non-members are missing.
     """
     (score, flagged), member = by_repeat(frame, ["score", "flagged"], ["record"])
     scores, flags = (score[:, member], score[:, ~member]), (flagged[:, member], flagged[:, ~member])
-    rows = _each_and_all("membership_advantage", _setting(attack=attack), roc.rate_difference, *flags)
+    rows = _reached(named_by_best_threshold(score, member), member, _setting(attack=attack))
+    rows += _each_and_all("membership_advantage", _setting(attack=attack), roc.rate_difference, *flags)
     rows += _each_and_all("balanced_accuracy", _setting(attack=attack), roc.balanced_accuracy, *flags)
     rows += _each_and_all("membership_auc", _setting(attack=attack), roc.auc, *scores)
     for fpr in FPR_OF_TPR:
         setting = _setting(attack=attack, fpr=fpr)
+        rows += _each_and_all("reached_tpr", setting, lambda m, n, f=fpr: roc.reached_tpr(m, n, f), *scores)
         rows += _each_and_all("tpr_at_fpr", setting, lambda m, n, f=fpr: roc.tpr_at_fpr(m, n, f), *scores)
     for fpr in FPR_OF_EXPOSED:
         setting = _setting(attack=attack, counting="mean", fpr=fpr)
@@ -50,6 +56,33 @@ def measure_membership(frame: pd.DataFrame, attack: str) -> list[dict]:
         setting = _setting(attack=attack, counting="all_runs", fpr=fpr)
         rows.append(_row("members_exposed", "all", roc.members_exposed(*scores, fpr, "all_runs"), setting))
     return rows
+
+
+def measure_strongest(frames: Mapping[str, pd.DataFrame]) -> list[dict]:
+    """Rows reached_advantage of an attacker who has all membership attacks and uses the best.
+
+    Args:
+        frames: attack → scores as for `measure_membership`, of the same models and records.
+
+    Returns:
+        Rows with ``attack=strongest;of=NAME``, NAME the attack that does best on all records. The attack is chosen as
+        thresholds are, on other records than it is judged on (`reached.named_by_strongest`): the largest of several
+        measured advantages would count the attackers' luck as leakage.
+
+    Raises:
+        ValueError: as `measure_membership`, or the attacks were not made on the same records.
+    """
+    read = {attack: by_repeat(frame, ["score"], ["record"]) for attack, frame in frames.items()}
+    scores = {attack: arrays[0] for attack, (arrays, _) in read.items()}
+    member = next(iter(read.values()))[1]
+    if any(not np.array_equal(other, member) for _, other in read.values()):
+        raise ValueError("The score files of a cell must hold the same records, as the same members.")
+    named, of = named_by_strongest(scores, member)
+    return _reached(named, member, _setting(attack=STRONGEST, of=of))
+
+
+def _reached(named: np.ndarray, member: np.ndarray, setting: str) -> list[dict]:
+    return _each_and_all("reached_advantage", setting, roc.rate_difference, named[:, member], named[:, ~member])
 
 
 def measure_attribute(frame: pd.DataFrame, attack: str) -> list[dict]:

@@ -98,7 +98,21 @@ def tpr_at_fpr(members: np.ndarray, nonmembers: np.ndarray, fpr: float) -> Estim
     """
     if fpr * nonmembers.shape[1] < 1:
         return UNKNOWN_FRACTION
-    return _above_threshold(members, nonmembers, fpr, below=False, counting="mean")
+    return _above_threshold(members, nonmembers, fpr, _allowed(fpr, nonmembers.shape[1], below=False), "mean")
+
+
+def reached_tpr(members: np.ndarray, nonmembers: np.ndarray, fpr: float) -> Estimate:
+    """Share of members above the lowest threshold that a *further* non-member passes with a probability of at most fpr.
+
+    The threshold is one that the attacker can find: among n known non-members as many lie above it as keep the
+    probability for another one, (k + 1)/(n + 1), within ``fpr`` in (0, 1) (Vovk, Gammerman & Shafer 2005, conformal
+    prediction). `tpr_at_fpr` lets pass one more at most. Members take no part in the choice. The interval is as there;
+    where n is so small that nobody could be named, the value is NaN and the interval [0, 1].
+    """
+    passing = int(np.floor(fpr * (nonmembers.shape[1] + 1) + 1e-9)) - 1
+    if passing < 0:
+        return UNKNOWN_FRACTION
+    return _above_threshold(members, nonmembers, fpr, passing, "mean")
 
 
 def members_exposed(members: np.ndarray, nonmembers: np.ndarray, fpr: float, counting: str) -> Estimate:
@@ -112,7 +126,8 @@ def members_exposed(members: np.ndarray, nonmembers: np.ndarray, fpr: float, cou
         counting: ``mean``, the mean count of the runs, or ``all_runs``, the number of members flagged in
             every one (the intersection falls with the number of runs; its interval is given these runs).
     """
-    share = _above_threshold(members, nonmembers, fpr, below=True, counting=counting)
+    passing = _allowed(fpr, nonmembers.shape[1], below=True)
+    share = _above_threshold(members, nonmembers, fpr, passing, counting)
     return Estimate(*(round(end * members.shape[1], 6) for end in share))
 
 
@@ -121,21 +136,22 @@ def flagged_at_fpr(members: np.ndarray, nonmembers: np.ndarray, fpr: float, belo
     return _above_rank(members, _descending(nonmembers), _allowed(fpr, nonmembers.shape[1], below))
 
 
-def _above_threshold(members: np.ndarray, nonmembers: np.ndarray, fpr: float, below: bool, counting: str) -> Estimate:
+def _above_threshold(members: np.ndarray, nonmembers: np.ndarray, fpr: float, passing: int, counting: str) -> Estimate:
+    """Share of members above a threshold that ``passing`` of the non-members pass, as an estimate of that at fpr."""
     descending, n = _descending(nonmembers), nonmembers.shape[1]
     over_runs = np.all if counting == "all_runs" else np.mean
 
-    def share(passing: int) -> np.ndarray:
-        return over_runs(_above_rank(members, descending, passing), axis=0)
+    def share(rank: int) -> np.ndarray:
+        return over_runs(_above_rank(members, descending, rank), axis=0)
 
-    fraction = mean_of_fractions(share(_allowed(fpr, n, below)))
+    fraction = mean_of_fractions(share(passing))
     fewest, most = _passing_range(fpr, n)
     below_by = max(fraction.value - share(fewest - 1).mean(), 0.0)
     above_by = max(share(most).mean() - fraction.value, 0.0)
     estimate = widen(fraction, (below_by, above_by), limits=(0.0, 1.0))
     if counting == "all_runs":
         return estimate
-    return over_repeats(estimate, flagged_at_fpr(members, nonmembers, fpr, below).mean(axis=1))
+    return over_repeats(estimate, _above_rank(members, descending, passing).mean(axis=1))
 
 
 def _descending(scores: np.ndarray) -> np.ndarray:

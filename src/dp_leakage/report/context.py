@@ -37,6 +37,7 @@ class DataFacts:
         features: shape of one record, in words ("50 numbers", "1 × 28 × 28").
         classes: number of classes.
         warnings: sentences on what makes it hard to judge by.
+        guessing: the accuracy on new records of always naming the members' most frequent class; NaN if not known.
     """
 
     name: str
@@ -46,6 +47,7 @@ class DataFacts:
     features: str
     classes: int
     warnings: tuple[str, ...] = ()
+    guessing: float = float("nan")
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,7 @@ class ReportContext:
         versions: package → version.
         exposed: the most exposed records: ``dataset``, ``model``, ``defense``, ``attack`` and the columns of
             `exposed.most_exposed`; None if there are none.
+        aware: whether an attack learns from models that were trained under the defence that it attacks.
         tolerance: the accuracy loss that is acceptable, a fraction of the undefended accuracy in (0, 1).
     """
 
@@ -92,4 +95,5 @@ class ReportContext:
     timings: pd.DataFrame | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
     exposed: pd.DataFrame | None = None
+    aware: bool = False
     tolerance: float = 0.1

@@ -18,6 +18,8 @@ from dp_leakage.figures.frames import (
 )
 from dp_leakage.figures.numbers import budget, count, interval
 from dp_leakage.figures.style import look, name, number
+from dp_leakage.report.leak import leaks
+from dp_leakage.report.words import reach_words
 
 CELL = ["dataset", "model", "defense"]
 COUNTINGS = {"mean": "mean", "all_runs": "every run"}
@@ -187,30 +189,26 @@ def defenses(metrics: pd.DataFrame) -> list[tuple[str, str]]:
 
 
 def verdicts(metrics: pd.DataFrame) -> list[str]:
-    """One sentence per data set, model and defence: its accuracy, and what the strongest attack finds there.
+    """One sentence per data set, model and defence: its accuracy, and what an attacker reaches there.
 
-    Of several budgets the one that keeps most accuracy speaks; the strongest attack is the one with the largest
-    advantage on that cell, so that its interval, chosen as the largest, is a little too good for the attacker.
+    Of several budgets the one that keeps most accuracy speaks.
     """
     frame = chosen(metrics, {})
-    advantages = frame[(frame["metric"] == "membership_advantage") & frame["value"].notna()]
-    accuracy = frame[frame["metric"] == "test_accuracy"].set_index(CELL)["value"]
+    leak = leaks(frame)
+    accuracy = frame[frame["metric"] == "test_accuracy"]
     found = []
-    for heading, part in panels(advantages) if len(advantages) else []:
+    for heading, part in panels(accuracy) if len(accuracy) else []:
         for series, rows in each_series(part):
             for kind, own in rows.groupby(rows["defense"].str.contains("partition=random")):
-                best = max(own["defense"].unique(), key=lambda d, own=own: accuracy[(*own[CELL[:2]].iloc[0], d)])
-                cell = own[own["defense"] == best]
-                row = cell.loc[cell["value"].idxmax()]
-                use = f"{100 * accuracy[tuple(row[CELL])]:.0f} % of new records right"
+                row = own.loc[own["value"].idxmax()]
+                use = f"{100 * row['value']:.0f} % of new records right"
                 at = f" at {budget_words(row)}" if series.accountant else ""
-                attack = name(parse_setting(row["setting"]).get("attack", ""))
-                judged = "" if row["low"] > 0 else ", which chance alone could explain"
                 label = look(series).label + (", random" if kind else "")
-                found.append(
-                    f"{heading} · {label}: {use}{at}; the strongest attack there, {attack}, has an advantage of "
-                    f"{interval(row['value'], row['low'], row['high'])}{judged}."
-                )
+                reached = leak.get(tuple(row[CELL]))
+                if reached is not None:
+                    judged = "" if reached.advantage.low > 0 else "; chance alone could explain the advantage"
+                    words = f"an attacker reaches {reach_words(reached)}{judged}"
+                    found.append(f"{heading} · {label}: {use}{at}; {words}.")
     return found
 
 

@@ -1,5 +1,6 @@
 """Metrics of many cells as one frame."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -12,13 +13,13 @@ from dp_leakage.metrics import (
     measure_membership,
     measure_ranks,
     measure_reconstruction,
+    measure_strongest,
 )
 from dp_leakage.metrics.audit import measure_audit
 from dp_leakage.steps import Json
 
 NOISE = ("noise_multiplier", "kappa")
 MEASURES = {
-    "membership": measure_membership,
     "attribute": measure_attribute,
     "model_inversion": measure_inversion,
     "inversion": measure_reconstruction,
@@ -29,6 +30,8 @@ MEASURES = {
 
 def read_part(path: Path, part: str, identity: str, family: str, comparisons: int = 1) -> pd.DataFrame:
     """Rows of one part of a cell: read as they are, or measured from the scores of an attack of a ``family``.
+
+    Membership attacks are measured together (`read_cell`).
 
     Args:
         path: the part's file.
@@ -46,6 +49,24 @@ def read_part(path: Path, part: str, identity: str, family: str, comparisons: in
     if family == "scores":
         return frame.assign(attack=part)
     return pd.DataFrame(MEASURES[family](frame, part)) if family else frame
+
+
+def read_cell(paths: Iterable[Path], parts: list[list]) -> pd.DataFrame:
+    """Rows of several parts of one cell: of each as `read_part` has them, and of all its membership attacks together.
+
+    Args:
+        paths: a file for each part.
+        parts: the further arguments of `read_part`, for each.
+    """
+    frames, scores = [], {}
+    for path, (part, made, family, *more) in zip(paths, parts, strict=True):
+        if family == "membership":
+            scores[part], _ = read_table(path, made)
+            frames.append(pd.DataFrame(measure_membership(scores[part], part)))
+        else:
+            frames.append(read_part(path, part, made, family, *more))
+    together = [pd.DataFrame(measure_strongest(scores))] if scores else []
+    return pd.concat([*frames, *together], ignore_index=True)
 
 
 def _audited(frame: pd.DataFrame, settings: Json, comparisons: int) -> list[Json]:

@@ -8,21 +8,25 @@ import pandas as pd
 from dp_leakage.figures.style import save
 from dp_leakage.files import read_arrays, replacing
 from dp_leakage.steps import Json, run
-from dp_leakage.steps._metrics import joined, read_part
+from dp_leakage.steps._metrics import joined, read_cell
 
 
 def main(settings: Json, metrics: list[Path], published: Path | None, pdf: Path, png: Path, csv: Path) -> None:
     """Reads the parts of every cell (cells first, parts within), writes the three files of the figure."""
     names, files = settings["columns"], iter(metrics)
     cells = [
-        (dict(zip(names, values, strict=True)), next(files), part)
+        (dict(zip(names, values, strict=True)), [next(files) for _ in parts], parts)
         for values, parts in settings["cells"]
-        for part in parts
+        if parts
     ]
-    if any(family == "images" for _, _, (_, _, family, *_) in cells):
-        shown = [(columns, part[0], read_arrays(path, part[1])[0]) for columns, path, part in cells]
+    if any(family == "images" for _, _, parts in cells for _, _, family, *_ in parts):
+        shown = [
+            (columns, part, read_arrays(path, made)[0])
+            for columns, paths, parts in cells
+            for path, (part, made, *_) in zip(paths, parts, strict=True)
+        ]
     else:
-        shown = joined([(columns, read_part(path, *part)) for columns, path, part in cells])
+        shown = joined([(columns, read_cell(paths, parts)) for columns, paths, parts in cells])
     printed = pd.read_csv(published) if published else None
     figure, drawn = import_module(settings["module"]).draw(shown, settings["settings"], printed)
     for path in (pdf, png):

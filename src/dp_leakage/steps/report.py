@@ -47,6 +47,7 @@ def main(
         timings=_timings(benchmarks),
         versions={name: found for name in PACKAGES if (found := _version(name))},
         exposed=_exposed(scores, settings["scores"]),
+        aware=settings["aware"],
     )
     write_text(report, render(context))
 
@@ -66,8 +67,14 @@ def _facts(name: str, spec: Json, path: Path, identity: str) -> DataFacts:
         roles={role: len(rows) for role, rows in arrays.items() if role not in ("x", "y", "sensitive")},
         features=" × ".join(map(str, arrays["x"].shape[1:])),
         classes=len(np.unique(arrays["y"])),
+        guessing=guessing(arrays["y"][arrays["target_members"]], arrays["y"][arrays["target_nonmembers"]]),
         warnings=tuple(made["remarks"]),
     )
+
+
+def guessing(members: np.ndarray, others: np.ndarray) -> float:
+    """The share of others' classes, (n,), that are right by always naming the members' most frequent one."""
+    return float((others == np.bincount(members).argmax()).mean())
 
 
 def _exposed(scores: list[Path], identities: list[str]) -> pd.DataFrame | None:

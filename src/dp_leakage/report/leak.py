@@ -1,0 +1,64 @@
+"""What an attacker reaches in one cell: the numbers that every sentence and table of the page has its leakage from."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from dp_leakage.figures.frames import parse_setting, reached
+from dp_leakage.intervals import Estimate
+from dp_leakage.metrics import STRONGEST
+
+CELL = ["dataset", "model", "defense"]
+
+
+@dataclass(frozen=True)
+class Leak:
+    """Of one cell, by the strongest of its membership attacks.
+
+    Attributes:
+        attack: which one that is.
+        tried: how many there were to choose from.
+        advantage: the best TPR − FPR, attack and threshold chosen on other records than they are judged on.
+        tprs: FPR → TPR of that attack at a threshold found on outsiders; without rates for which there are too few.
+        auc: of that attack.
+    """
+
+    attack: str
+    tried: int
+    advantage: Estimate
+    tprs: dict[float, Estimate]
+    auc: Estimate
+
+
+def leaks(frame: pd.DataFrame) -> dict[tuple[str, str, str], Leak]:
+    """(data set, model, defense) → its leak, for the cells whose membership was attacked; rows over all repeats."""
+    if not (frame["metric"] == "reached_advantage").any():
+        return {}
+    rows = reached(frame)
+    strongest, single = rows[rows["attack"] == STRONGEST], rows[rows["attack"] != STRONGEST]
+    tried = single.groupby(CELL).size()
+    beside = frame[frame["metric"].isin(["reached_tpr", "membership_auc"])]
+    said = [parse_setting(setting) for setting in beside["setting"]]
+    beside = beside.assign(attack=[s["attack"] for s in said], fpr=[float(s.get("fpr", "nan")) for s in said])
+    parts = dict(iter(beside.groupby([*CELL, "attack"])))
+    keys = [(row.dataset, row.model, row.defense) for row in strongest.itertuples()]
+    return {
+        key: _leak(row, int(tried[key]), parts[*key, row.of])
+        for key, row in zip(keys, strongest.itertuples(), strict=True)
+    }
+
+
+def _leak(row: Any, tried: int, beside: pd.DataFrame) -> Leak:
+    known = beside[beside["value"].notna()]
+    return Leak(
+        row.of,
+        tried,
+        _estimate(row),
+        {rate.fpr: _estimate(rate) for rate in known[known["metric"] == "reached_tpr"].itertuples()},
+        next(_estimate(auc) for auc in known[known["metric"] == "membership_auc"].itertuples()),
+    )
+
+
+def _estimate(row: Any) -> Estimate:
+    return Estimate(float(row.value), float(row.low), float(row.high))

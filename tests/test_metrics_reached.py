@@ -1,0 +1,158 @@
+"""What an attacker reaches: thresholds and attacks are chosen on other records, and the intervals cover the truth."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import ndtr, ndtri
+from sklearn.metrics import roc_curve
+
+from dp_leakage.metrics import measure_membership, measure_strongest
+from dp_leakage.metrics.reached import FOLDS, named_by_best_threshold, named_by_strongest
+from dp_leakage.metrics.roc import rate_difference, reached_tpr
+
+
+def drawn(rng, members, others, shift, repeats=3, shared=0.7):
+    """Normal scores of members and others in random order; ``shared`` of the variance is the record's own."""
+    member = rng.permutation(np.arange(members + others) < members)
+    own, run = rng.normal(size=len(member)), rng.normal(size=(repeats, len(member)))
+    return np.sqrt(shared) * own + np.sqrt(1 - shared) * run + shift * member, member
+
+
+def advantage(named, member):
+    return rate_difference(named[:, member], named[:, ~member])
+
+
+def test_everybody_meets_the_threshold_that_scikit_learns_roc_has_as_best_on_the_other_folds():
+    score, member = drawn(np.random.default_rng(0), 60, 90, 1.0)
+    score = score.round(1)  # ties
+    named = named_by_best_threshold(score, member)
+    fold = np.arange(150) % FOLDS
+    for r, k in np.ndindex(3, FOLDS):
+        fpr, tpr, thresholds = roc_curve(member[fold != k], score[r, fold != k], drop_intermediate=False)
+        expected = score[r, fold == k] >= thresholds[np.argmax(tpr - fpr)]
+        assert (named[r, fold == k] == expected).all()
+
+
+def test_a_record_has_no_say_in_how_it_is_judged():
+    score, member = drawn(np.random.default_rng(1), 50, 50, 0.5)
+    named = named_by_best_threshold(score, member)
+    for record in range(100):
+        other = member.copy()
+        other[record] = ~other[record]
+        assert (named_by_best_threshold(score, other)[:, record] == named[:, record]).all()
+
+
+@pytest.mark.parametrize("rescaled", [lambda s: np.exp(s), lambda s: s / 1000 - 5, lambda s: s**3])
+def test_rescaling_the_scores_of_each_run_changes_nothing(rescaled):
+    score, member = drawn(np.random.default_rng(2), 80, 120, 1.0)
+    one = score.copy()
+    one[1] = rescaled(score[1])
+    assert (named_by_best_threshold(one, member) == named_by_best_threshold(score, member)).all()
+
+
+@pytest.mark.parametrize(
+    ("members", "others", "shift"), [(44, 44, 1.0), (200, 500, 0.0), (200, 500, 0.3), (300, 300, 2)]
+)
+def test_intervals_cover_the_largest_advantage_that_any_threshold_has(members, others, shift):
+    """The truth is 2Φ(shift/2) − 1. 400 draws; 0.915 is undercut once in 1,000 runs where coverage is 0.95."""
+    rng = np.random.default_rng(int(members + 10 * shift))
+    truth, hits, values = 2 * ndtr(shift / 2) - 1, 0, []
+    for _ in range(400):
+        score, member = drawn(rng, members, others, shift)
+        estimate = advantage(named_by_best_threshold(score, member), member)
+        values.append(estimate.value)
+        hits += estimate.low <= truth <= estimate.high
+    assert hits / 400 >= 0.915
+    assert -0.03 < np.mean(values) - truth < 0.01  # not above it: the luck of the choice is not counted
+
+
+def test_choosing_among_attacks_that_know_nothing_finds_nothing():
+    """The largest of ten measured advantages is .07 above 0 here. 0.014 is four standard errors of the mean."""
+    rng, found, largest = np.random.default_rng(4), [], []
+    for _ in range(100):
+        scores = {str(i): drawn(rng, 200, 200, 0.0)[0] for i in range(10)}
+        member = rng.permutation(np.arange(400) < 200)
+        found.append(advantage(named_by_strongest(scores, member).named, member).value)
+        largest.append(max(advantage(named_by_best_threshold(s, member), member).value for s in scores.values()))
+    assert abs(np.mean(found)) < 0.014
+    assert np.mean(largest) > 0.04
+
+
+def test_the_strongest_attack_is_found_and_used():
+    rng = np.random.default_rng(5)
+    strong, member = drawn(rng, 200, 200, 1.5)
+    weak = rng.normal(size=strong.shape) + 0.3 * member
+    both = named_by_strongest({"weak": weak, "strong": strong}, member)
+    assert both.attack == "strong"
+    assert (both.named == named_by_best_threshold(strong, member)).all()
+
+
+def test_members_may_differ_from_run_to_run():
+    rng = np.random.default_rng(6)
+    member = rng.random((16, 300)) < 0.5
+    score = rng.normal(size=member.shape) + 1.0 * member
+    named = named_by_best_threshold(score, member)
+    assert named[member].mean() - named[~member].mean() == pytest.approx(2 * ndtr(0.5) - 1, abs=0.04)
+
+
+def test_scores_that_are_all_alike_name_nobody():
+    assert not named_by_best_threshold(np.zeros((2, 40)), np.arange(40) < 20).any()
+
+
+def test_a_further_outsider_passes_with_at_most_the_stated_probability_and_members_as_the_truth_says():
+    """Rates at 1 %; 2,000 draws of 150 outsiders: the false alarm rate is 1/151 on average, its error .0002."""
+    rng = np.random.default_rng(7)
+    passed, covered, shift = [], 0, 1.5
+    truth = ndtr(shift + ndtri(0.01))
+    for _ in range(2000):
+        members, others = rng.normal(shift, 1, (1, 100)), rng.normal(0, 1, (1, 150))
+        threshold = np.sort(others[0])[-1]  # two may not lie above it: 3/151 > 1 %
+        estimate = reached_tpr(members, others, 0.01)
+        assert estimate.value == (members > threshold).mean()
+        passed.append(1 - ndtr(threshold))
+        covered += estimate.low <= truth <= estimate.high
+    assert np.mean(passed) < 0.01
+    assert covered / 2000 >= 0.935  # undercut once in 500 runs at 0.95
+
+
+def test_too_few_outsiders_for_a_rate_give_no_value():
+    members = np.ones((2, 10))
+    assert np.isnan(reached_tpr(members, np.zeros((2, 98)), 0.01).value)
+    assert reached_tpr(members, np.zeros((2, 99)), 0.01).value == 1
+
+
+def scores(rng, shift, n=200, repeats=2):
+    score, member = drawn(rng, n // 2, n // 2, shift, repeats)
+    return frame_of(score, member)
+
+
+def frame_of(score, member):
+    repeats, n = score.shape
+    records = {"repeat": np.repeat(np.arange(repeats), n), "record": np.tile(np.arange(n), repeats)}
+    flat = {"member": np.tile(member, repeats), "score": score.ravel(), "flagged": np.zeros(score.size, dtype=bool)}
+    return pd.DataFrame(records | flat)
+
+
+def test_a_bad_threshold_of_the_attacks_own_hides_nothing():
+    score, member = drawn(np.random.default_rng(8), 100, 100, 3.0, 2)
+    rows = pd.DataFrame(measure_membership(frame_of(score, member), "lira")).set_index(["metric", "repeat"])["value"]
+    assert rows["membership_advantage", "all"] == 0  # it names nobody
+    assert rows["reached_advantage", "all"] > 0.7
+
+
+def test_the_strongest_of_several_attacks_has_rows_of_its_own():
+    rng = np.random.default_rng(9)
+    strong, member = drawn(rng, 100, 100, 2.0, 2)
+    frames = {"yeom": frame_of(rng.normal(size=strong.shape), member), "lira": frame_of(strong, member)}
+    rows = pd.DataFrame(measure_strongest(frames))
+    assert set(rows["setting"]) == {"attack=strongest;of=lira"}
+    assert list(rows["repeat"]) == ["0", "1", "all"]
+    alone = pd.DataFrame(measure_membership(frames["lira"], "lira"))
+    alone = alone[alone["metric"] == "reached_advantage"]
+    assert rows["value"].tolist() == alone["value"].tolist()
+
+
+def test_attacks_on_different_records_are_not_compared():
+    rng = np.random.default_rng(10)
+    with pytest.raises(ValueError, match="same members"):
+        measure_strongest({"yeom": scores(rng, 1.0), "lira": scores(rng, 1.0)})
