@@ -12,7 +12,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dp_leakage.models.architectures import build
-from dp_leakage.models.layers import Layers, torch_layer
+from dp_leakage.models.layers import Layers
+from dp_leakage.models.layers import module as module_of
 
 BATCH = 200
 CLIP, NOISE = 1.0, 1.0
@@ -41,8 +42,8 @@ class Workload:
         return x.to(self.device), y.to(self.device)
 
     def module(self) -> nn.Sequential:
-        module = nn.Sequential(*map(torch_layer, self.layers()))
-        for layer in module:
+        module = module_of(self.layers())
+        for layer in module.modules():
             if hasattr(layer, "reset_parameters"):
                 layer.reset_parameters()
         return module.to(self.device)
@@ -57,6 +58,7 @@ WORKLOADS = (
     Workload("mlp", "mlp", (50,), 100, "adam", 0.01),
     Workload("lenet28", "lenet", (1, 28, 28), 10, "sgd", 0.05),
     Workload("lenet32", "lenet", (3, 32, 32), 10, "sgd", 0.05),
+    Workload("resnet32", "resnet", (3, 32, 32), 10, "sgd", 0.05),
 )
 
 

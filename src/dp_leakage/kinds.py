@@ -12,7 +12,7 @@ class Kind(NamedTuple):
     Attributes:
         holds: a test of a value.
         words: what passes it.
-        names: the texts that pass, where only such do.
+        names: the texts that pass, where one may be meant.
     """
 
     holds: Callable[[object], bool]
@@ -21,7 +21,7 @@ class Kind(NamedTuple):
 
     def valid(self, value: object) -> str:
         """The end of a complaint about a value: a suggestion where a name is close, and what is valid."""
-        return nearest(value, self.names) if self.names else f"valid is {self.words}"
+        return nearest(value, self.names) if self.names and isinstance(value, str) else f"valid is {self.words}"
 
 
 def whole(least: int, most: int | None = None) -> Kind:

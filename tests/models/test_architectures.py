@@ -1,8 +1,19 @@
+from math import prod
+
 import pytest
 
 from dp_leakage.errors import UserError
 from dp_leakage.models.architectures import ARCHITECTURES, build
-from dp_leakage.models.layers import Conv2d, Dropout, Linear, Sigmoid
+from dp_leakage.models.layers import (
+    Conv2d,
+    Dropout,
+    Linear,
+    Residual,
+    Sigmoid,
+    TemperedSigmoid,
+    WeightStandardizedConv2d,
+    parameter_shapes,
+)
 
 
 def test_the_papers_networks_have_their_layers():
@@ -33,11 +44,41 @@ def test_settings_reach_the_layers():
     assert layers == (Linear(8, 5), Sigmoid(), Dropout(0.2), Linear(5, 3))
 
 
+def test_residual_networks_have_their_published_sizes():
+    small = build("resnet", (3, 32, 32), 10)
+    assert [layer.outputs for layer in all_of(small) if isinstance(layer, Conv2d) and layer.kernel == 3] == [
+        *[16] * 3,
+        *[32] * 2,
+        *[64] * 2,
+    ]
+    # WRN-16-4 of Zagoruyko & Komodakis has 2.75 million weights; ours has biases and affine norms besides.
+    wide = build("wide_resnet", (3, 32, 32), 10)
+    weights = sum(prod(shape) for shape in parameter_shapes(wide).values() if len(shape) > 1)
+    assert weights == pytest.approx(2.75e6, rel=0.01)
+    convolutions = [layer for layer in all_of(wide) if isinstance(layer, Conv2d)]
+    assert len([layer for layer in convolutions if layer.kernel == 3]) == 16 - 3
+    assert all(isinstance(layer, WeightStandardizedConv2d) for layer in convolutions)
+
+
+def test_an_activation_may_be_a_tempered_sigmoid_of_ones_own():
+    own = {"scale": 1.58, "temperature": 3.0, "offset": 0.71}
+    layers = build("mlp", (8,), 3, hidden=[5], activation=own)
+    assert layers == (Linear(8, 5), TemperedSigmoid(1.58, 3.0, 0.71), Linear(5, 3))
+
+
+def all_of(layers):
+    """The layers, and those that residual blocks hold."""
+    for layer in layers:
+        yield layer
+        if isinstance(layer, Residual):
+            yield from all_of((*layer.body, *layer.shortcut))
+
+
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_without_dropout_no_dropout_layer_remains(name):
     shape = (1, 28, 28)
-    assert not any(isinstance(layer, Dropout) for layer in build(name, shape, 10))
-    assert any(isinstance(layer, Dropout) for layer in build(name, shape, 10, dropout=0.2))
+    assert not any(isinstance(layer, Dropout) for layer in all_of(build(name, shape, 10)))
+    assert any(isinstance(layer, Dropout) for layer in all_of(build(name, shape, 10, dropout=0.2)))
 
 
 @pytest.mark.parametrize(
@@ -50,6 +91,11 @@ def test_without_dropout_no_dropout_layer_remains(name):
         (("lenet", (50,), 3), {}, "needs images"),
         (("cnn", (1, 4, 4), 3), {}, "too small"),
         (("cnn_strided", (1, 8, 8), 3), {}, "at least 12×12"),
+        (("resnet", (50,), 3), {}, "at least 8×8"),
+        (("resnet", (3, 8, 8), 3), {"groups": 5}, "16 channels do not fall into 5 groups"),
+        (("wide_resnet", (3, 8, 8), 3), {"depth": 17}, "6n \\+ 4"),
+        (("mlp", (2,), 3), {"levels": [2, 2, 2]}, "3 levels for 2 columns"),
+        (("mlp", (8,), 3), {"activation": {"heat": 2}}, "scale, temperature, offset"),
     ],
 )
 def test_what_cannot_be_built_is_refused_in_a_sentence(arguments, settings, message):

@@ -6,23 +6,31 @@ from scipy.stats import ks_2samp
 from torch import nn
 
 from dp_leakage.models.architectures import build
-from dp_leakage.models.functional import forward, pull_back
 from dp_leakage.models.layers import (
     AvgPool2d,
     Conv2d,
     Dropout,
+    Embedding,
     Flatten,
+    GlobalAvgPool2d,
+    GroupNorm,
+    LayerNorm,
     Linear,
     MaxPool2d,
     ReLU,
+    Residual,
     Sigmoid,
     SiLU,
     Tanh,
+    TemperedSigmoid,
+    WeightStandardizedConv2d,
+    forward,
     initial_parameters,
     output_shape,
     parameter_shapes,
-    torch_layer,
+    pull_back,
 )
+from dp_leakage.models.layers import module as module_of
 
 IMAGE, VECTOR = (3, 8, 10), (7,)
 LAYERS = {
@@ -37,7 +45,21 @@ LAYERS = {
     "max pooling by 2": (MaxPool2d(2), IMAGE),
     "max pooling by 3": (MaxPool2d(3), IMAGE),
     "max pooling of odd sides": (MaxPool2d(2), (3, 7, 5)),
+    "max pooling that overlaps": (MaxPool2d(3, 2, 1), IMAGE),
+    "max pooling by 2 that overlaps": (MaxPool2d(2, 1), IMAGE),
     "average pooling": (AvgPool2d(2), IMAGE),
+    "average pooling that overlaps": (AvgPool2d(3, 2, 1), IMAGE),
+    "global average pooling": (GlobalAvgPool2d(), IMAGE),
+    "tempered sigmoid": (TemperedSigmoid(1.58, 3.0, 0.71), VECTOR),
+    "standardised convolution": (WeightStandardizedConv2d(3, 4, 3, stride=2, padding=1), IMAGE),
+    "pointwise convolution with stride": (Conv2d(3, 4, 1, stride=2), IMAGE),
+    "group normalisation": (GroupNorm(3, 6), (6, 4, 5)),
+    "layer normalisation": (LayerNorm(7), VECTOR),
+    "residual block": (Residual((Conv2d(3, 3, 3, padding=1), GroupNorm(3, 3), ReLU())), IMAGE),
+    "residual block with a shortcut": (
+        Residual((ReLU(), Conv2d(3, 5, 3, stride=2, padding=1), Dropout(0.5)), (Conv2d(3, 5, 1, stride=2),)),
+        IMAGE,
+    ),
     "flatten": (Flatten(), IMAGE),
     "dropout at evaluation": (Dropout(0.5), VECTOR),
 }
@@ -49,7 +71,16 @@ def generator(seed=0):
 
 def random_parameters(layers, models, dtype=torch.float64):
     starts = [initial_parameters(layers, generator(k)) for k in range(models)]
-    return {name: torch.stack([start[name] for start in starts]).to(dtype) for name in starts[0]} if starts[0] else {}
+    # Moved, so that normalisations, which begin with ones and zeros, are tried at other values too.
+    return {
+        name: torch.stack(
+            [
+                start[name] + 0.1 * torch.randn(start[name].shape, generator=generator(k))
+                for k, start in enumerate(starts)
+            ]
+        ).to(dtype)
+        for name in starts[0]
+    }
 
 
 @pytest.mark.parametrize("name", LAYERS)
@@ -62,10 +93,10 @@ def test_a_layer_computes_what_its_torch_module_computes_for_every_model(name):
     x[:, 0] = x[:, 0].round()
     output, (kept,) = forward((layer,), parameters, x.clone())
     delta = torch.randn(output.shape, dtype=torch.float64, generator=generator(1))
-    back = pull_back(layer, 0, parameters, kept, delta.clone())
+    back = pull_back((layer,), parameters, [kept], delta.clone())
     for k in range(models):
-        module = torch_layer(layer).double().eval()
-        module.load_state_dict({key.split(".")[1]: value[k] for key, value in parameters.items()})
+        module = layer.module().double().eval()
+        module.load_state_dict({key.partition(".")[2]: value[k] for key, value in parameters.items()})
         inputs = x[k].clone().requires_grad_()
         expected = module(inputs)
         expected.backward(delta[k])
@@ -106,11 +137,13 @@ def test_dropout_scales_what_it_keeps_and_draws_from_each_models_own_stream():
         ("cnn_small", (1, 28, 28)),
         ("cnn_strided", (1, 28, 28)),
         ("cnn_strided", (3, 13, 15)),
+        ("resnet", (3, 32, 32)),
+        ("wide_resnet", (3, 16, 16)),
     ],
 )
 def test_parameters_are_named_and_shaped_as_those_of_the_exported_module(name, shape):
     layers = build(name, shape, 10)
-    module = nn.Sequential(*map(torch_layer, layers))
+    module = module_of(layers)
     assert parameter_shapes(layers) == {key: tuple(value.shape) for key, value in module.state_dict().items()}
     assert module(torch.zeros(2, *shape)).shape == (2, 10)
     assert output_shape(layers, shape) == (10,)
@@ -135,3 +168,34 @@ def test_the_start_is_uniform_within_one_over_the_root_of_the_fan_in():
         assert values.abs().max() <= bound
         # Variance bound²/3 of n uniforms: relative deviation √(0.8/n) (false alarm 2e-9 at six of them).
         assert values.square().mean() == pytest.approx(bound**2 / 3, rel=6 * math.sqrt(0.8 / values.numel()))
+
+
+def test_categories_become_vectors_and_other_columns_stay():
+    layer = Embedding((3, 2), 4)
+    parameters = random_parameters((layer,), 2)
+    x = torch.tensor([[[2.0, 1.0, 0.5, -3.0], [9.0, -1.0, 0.0, 1.0]]], dtype=torch.float64)
+    output, _ = forward((layer,), parameters, x)
+    weight = parameters["0.weight"]
+    for k in range(2):
+        torch.testing.assert_close(output[k, 0], torch.cat([weight[k, 2], weight[k, 3 + 1], x[0, 0, 2:]]))
+        # Numbers of no category are taken for the nearest.
+        torch.testing.assert_close(output[k, 1], torch.cat([weight[k, 2], weight[k, 3], x[0, 1, 2:]]))
+        module = layer.module().double()
+        module.load_state_dict({"weight": weight[k]})
+        torch.testing.assert_close(module(x[0]).detach(), output[k])
+    assert output.shape[2:] == output_shape((layer,), (4,))
+
+
+def test_standardised_kernels_have_mean_zero_and_length_one():
+    from dp_leakage.models.layers.weight_standardized_conv2d import standardized
+
+    kernels, _ = standardized(torch.randn(2, 5, 3, 3, 3, dtype=torch.float64, generator=generator()))
+    assert kernels.mean((2, 3, 4)).abs().max() < 1e-15
+    torch.testing.assert_close(
+        kernels.square().sum((2, 3, 4)), torch.ones(2, 5, dtype=torch.float64), rtol=1e-4, atol=0
+    )
+
+
+def test_a_tempered_sigmoids_defaults_are_tanh():
+    x = torch.randn(1, 3, 7, dtype=torch.float64, generator=generator())
+    torch.testing.assert_close(forward((TemperedSigmoid(),), {}, x)[0], x.tanh())

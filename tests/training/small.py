@@ -6,7 +6,23 @@ import torch
 from torch import Tensor
 
 from dp_leakage.models.architectures import build
-from dp_leakage.models.layers import AvgPool2d, Conv2d, Flatten, Layers, Linear, MaxPool2d, SiLU, Tanh
+from dp_leakage.models.layers import (
+    AvgPool2d,
+    Conv2d,
+    Embedding,
+    Flatten,
+    GlobalAvgPool2d,
+    GroupNorm,
+    LayerNorm,
+    Layers,
+    Linear,
+    MaxPool2d,
+    Residual,
+    SiLU,
+    Tanh,
+    TemperedSigmoid,
+    WeightStandardizedConv2d,
+)
 from dp_leakage.training import trainer
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import EnsembleTraining
@@ -19,12 +35,20 @@ SHAPES = {
     "cnn": (2, 16, 16),
     "cnn_small": (1, 10, 10),
     "mixed": (2, 11, 13),
+    "residual": (2, 8, 9),
+    "table": (6,),
 }
 SETTINGS = TrainingSettings("sgd", 0.1, epochs=1, batch_size=8)
 
 
 def layers_of(name: str, **settings: object) -> Layers:
-    """An architecture of the registry, or ``mixed``: strides, odd sides, and the layers that no architecture uses."""
+    """An architecture of the registry; or ``mixed``, ``residual`` and ``table``, which have all other layers."""
+    if name == "residual":
+        inner = Residual((GroupNorm(2, 4), Tanh(), Conv2d(4, 4, 3, padding=1)))
+        block = Residual((WeightStandardizedConv2d(4, 4, 3, 2, 1), inner, GroupNorm(2, 4)), (Conv2d(4, 4, 1, 2),))
+        return (Conv2d(2, 4, 3, padding=1), MaxPool2d(3, 1, 1), block, GlobalAvgPool2d(), Linear(4, CLASSES))
+    if name == "table":
+        return (Embedding((3, 4), 2), Linear(8, 6), LayerNorm(6), TemperedSigmoid(1.58, 3.0, 0.71), Linear(6, CLASSES))
     if name == "mixed":
         convolutions = (Conv2d(2, 3, 3, stride=2, padding=1), Tanh(), MaxPool2d(2), Conv2d(3, 4, 2), AvgPool2d(2))
         return (*convolutions, Flatten(), SiLU(), Linear(4, CLASSES))
@@ -36,6 +60,8 @@ def layers_of(name: str, **settings: object) -> Layers:
 def data_of(name: str, n: int = 40, dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(5)
     x = torch.randn(n, *SHAPES[name], generator=generator).to(dtype)
+    if name == "table":  # the first columns are categories
+        x[:, :2] = torch.randint(0, 3, (n, 2), generator=generator).to(dtype)
     return x, torch.randint(0, CLASSES, (n,), generator=generator)
 
 

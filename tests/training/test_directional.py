@@ -6,9 +6,10 @@ from scipy.special import ive
 from small import SHAPES, data_of, layers_of, started, subsets_of, take
 
 from dp_leakage.models.layers import initial_parameters
+from dp_leakage.models.layers.linear import LinearGradients
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training.directional import add_directed, add_directed_examples
-from dp_leakage.training.record import LinearGradients, Record, backpropagate
+from dp_leakage.training.record import Record, backpropagate
 
 BATCH, CLIP = 6, 0.8
 BLOCKS = ("whole", "layer", "row")
@@ -22,7 +23,7 @@ def example_gradients(name, n=BATCH):
     parameters = {key: value[None].double() for key, value in start.items()}
     x, y = data_of(name, n, torch.float64)
     record = backpropagate(layers, parameters, x[None], y[None])
-    return record, parameters, {part.name: part.rows()[0] for part in record.parts}
+    return record, parameters, {part.names: part.rows()[0] for part in record.parts}
 
 
 def unit_sum(rows, block):
@@ -36,8 +37,8 @@ def unit_sum(rows, block):
     return {key: (value / lengths[key][:, None, None]).sum(0) for key, value in rows.items()}
 
 
-def as_rows(parameters, layer):
-    return torch.cat([parameters[f"{layer}.weight"][0].flatten(1), parameters[f"{layer}.bias"][0][:, None]], 1)
+def as_rows(parameters, names):
+    return torch.cat([parameters[name][0].unflatten(0, (-1, 1)).flatten(1) for name in names], 1)
 
 
 @pytest.mark.parametrize("block", BLOCKS)
@@ -53,13 +54,14 @@ def test_without_noise_it_is_the_sum_of_the_examples_unit_vectors(name, block):
 
 
 @pytest.mark.parametrize("block", BLOCKS)
-@pytest.mark.parametrize("name", ["mlp", "mixed"])
+@pytest.mark.parametrize("name", ["mlp", "mixed", "residual", "table"])
 def test_without_noise_a_formed_gradient_becomes_its_own_unit_vectors(name, block):
     _, parameters, rows = example_gradients(name, 1)
     vector, total = {}, {key: torch.zeros_like(value) for key, value in parameters.items()}
     for layer, value in rows.items():
-        vector[f"{layer}.weight"] = value[0, :, :-1].reshape(parameters[f"{layer}.weight"].shape)
-        vector[f"{layer}.bias"] = value[:, :, -1]
+        widths = [parameters[key].numel() // value.shape[1] for key in layer]
+        parts = zip(layer, value[0].split(widths, 1), strict=True)
+        vector |= {key: part.reshape(parameters[key].shape) for key, part in parts}
     add_directed(vector, block, NO_NOISE, 0.5, total, torch.Generator().manual_seed(1))
     for layer, expected in unit_sum(rows, block).items():
         chosen = rows[layer][0].norm(dim=1) > 0 if block == "row" else slice(None)
@@ -90,13 +92,13 @@ def test_draws_keep_the_share_of_the_mean_that_the_concentration_says(block):
 
 def test_gradients_of_zero_get_uniform_directions_of_length_one():
     record, parameters, _ = example_gradients("softmax_regression")
-    silent = type(record)([type(p)(p.name, p.input, torch.zeros_like(p.delta)) for p in record.parts])
+    silent = type(record)([type(p)(p.names, p.input, torch.zeros_like(p.delta)) for p in record.parts])
     draws = []
     generator = torch.Generator().manual_seed(3)
     for _ in range(200):
         total = {key: torch.zeros_like(value) for key, value in parameters.items()}
         add_directed_examples(silent, "whole", 1e6, 1.0, total, generator)
-        draws.append(as_rows(total, "0").flatten())
+        draws.append(as_rows(total, ("0.weight", "0.bias")).flatten())
     draws = torch.stack(draws)
     # Sums of BATCH independent uniform unit vectors: mean 0, mean squared length BATCH.
     dimension = draws.shape[1]
@@ -109,10 +111,10 @@ def test_gradients_of_zero_get_uniform_directions_of_length_one():
 def test_a_saturated_example_still_gives_vectors_of_length_one(size, block):
     """In float32, where squares of its gradient vanish, and where the gradient itself nearly does."""
     x = torch.rand(1, 1, 300, generator=torch.Generator().manual_seed(2))
-    record = Record([LinearGradients("0", x, torch.tensor([[[-size, size]]]))])
+    record = Record([LinearGradients(("0.weight", "0.bias"), x, torch.tensor([[[-size, size]]]))])
     total = {"0.weight": torch.zeros(1, 2, 300), "0.bias": torch.zeros(1, 2)}
     add_directed_examples(record, block, 50.0, 1.0, total, torch.Generator().manual_seed(3))
-    rows = as_rows(total, "0")
+    rows = as_rows(total, ("0.weight", "0.bias"))
     lengths = rows.norm(dim=1) if block == "row" else rows.norm()
     torch.testing.assert_close(lengths, torch.ones_like(lengths), rtol=1e-5, atol=0)
 

@@ -4,10 +4,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 from small import data_of, layers_of, subsets_of
-from torch import nn
 
 from dp_leakage.errors import UserError
-from dp_leakage.models.layers import initial_parameters, torch_layer
+from dp_leakage.models.layers import initial_parameters, module
 from dp_leakage.training.opacus_engine import train_module
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.streams import stream
@@ -19,19 +18,19 @@ FALLING = {"learning_rate": 0.5, "final_learning_rate": 0.1, "epochs": 5, "batch
 def oracle(optimizer: str, momentum: float) -> dict[str, torch.Tensor]:
     """Five whole-batch steps of PyTorch under its linear schedule, from the same start."""
     layers, (x, y) = layers_of("mlp"), data_of("mlp", dtype=torch.float64)
-    module = nn.Sequential(*map(torch_layer, layers)).double()
+    oracle_module = module(layers).double()
     start = initial_parameters(layers, stream(3, "init"), "torch")
-    module.load_state_dict({name: value.double() for name, value in start.items()})
-    kind = torch.optim.SGD(module.parameters(), lr=0.5, momentum=momentum)
+    oracle_module.load_state_dict({name: value.double() for name, value in start.items()})
+    kind = torch.optim.SGD(oracle_module.parameters(), lr=0.5, momentum=momentum)
     if optimizer == "adam":
-        kind = torch.optim.Adam(module.parameters(), lr=0.5)
+        kind = torch.optim.Adam(oracle_module.parameters(), lr=0.5)
     schedule = torch.optim.lr_scheduler.LinearLR(kind, 1.0, 0.2, total_iters=4)
     for _ in range(5):
         kind.zero_grad()
-        F.cross_entropy(module(x), y).backward()
+        F.cross_entropy(oracle_module(x), y).backward()
         kind.step()
         schedule.step()
-    return dict(module.state_dict())
+    return dict(oracle_module.state_dict())
 
 
 @pytest.mark.parametrize(("optimizer", "momentum"), [("sgd", 0.0), ("sgd", 0.9), ("adam", 0.0)])
@@ -48,9 +47,9 @@ def test_a_users_modules_rate_falls_too():
     start = initial_parameters(layers_of("mlp"), stream(3, "init"), "torch")
 
     def factory():
-        module = nn.Sequential(*map(torch_layer, layers_of("mlp")))
-        module.load_state_dict(start)
-        return module
+        made = module(layers_of("mlp"))
+        made.load_state_dict(start)
+        return made
 
     models, _ = train_module(factory, x, y, subsets_of(40, 1), [3], TrainingSettings(optimizer="sgd", **FALLING))
     for name, value in oracle("sgd", 0.0).items():

@@ -1,15 +1,19 @@
 """Per-example gradients without forming them, against `torch.func`, which forms them."""
 
+from dataclasses import dataclass
+
 import pytest
 import torch
 import torch.nn.functional as F
 from small import SHAPES, data_of, layers_of
 from torch.func import functional_call, grad, vmap
 
+from dp_leakage.errors import UserError
 from dp_leakage.models.ensemble import Ensemble
-from dp_leakage.models.layers import initial_parameters
-from dp_leakage.training import record as module_under_test
+from dp_leakage.models.layers import Linear, Residual, conv2d, initial_parameters
 from dp_leakage.training.record import backpropagate
+from dp_leakage.training.settings import TrainingSettings
+from dp_leakage.training.trainer import train
 
 MODELS, BATCH = 2, 6
 
@@ -68,8 +72,7 @@ def test_norms_sums_and_products_are_those_of_the_formed_gradients(name):
 def test_rows_are_those_of_the_weights_with_their_bias(name):
     record, gradients = recorded(name)
     for part in record.parts:
-        weight, bias = gradients[f"{part.name}.weight"], gradients[f"{part.name}.bias"]
-        expected = torch.cat([weight.flatten(3), bias[..., None]], 3)
+        expected = torch.cat([gradients[name].unflatten(2, (-1, 1)).flatten(3) for name in part.names], 3)
         close(part.rows(), expected)
         close(part.rows(slice(1, 3)), expected[:, 1:3])
         close(part.norms(), expected.flatten(2).norm(dim=2))
@@ -77,7 +80,7 @@ def test_rows_are_those_of_the_weights_with_their_bias(name):
 
 def test_cache_sized_chunks_change_nothing(monkeypatch):
     whole = flattened(recorded("cnn")[1])
-    monkeypatch.setattr(module_under_test, "CACHE_BYTES", 1)
+    monkeypatch.setattr(conv2d, "CACHE_BYTES", 1)
     record, _ = recorded("cnn")
     close(record.norms(), whole.norm(dim=2))
 
@@ -87,3 +90,25 @@ def test_float32_norms_are_right_to_what_the_bound_allows_for(name):
     norms = recorded(name, torch.float32)[0].norms().double()
     exact = recorded(name)[0].norms()
     assert ((norms - exact).abs() <= 16 * torch.finfo(torch.float32).eps * exact).all()
+
+
+@dataclass(frozen=True)
+class Forgetful(Linear):
+    """A layer that has a parameter more than it gives a gradient of."""
+
+    def parameter_shapes(self):
+        return super().parameter_shapes() | {"gain": (self.outputs,)}
+
+    def initial(self, generator, scheme):
+        return super().initial(generator, scheme) | {"gain": torch.ones(self.outputs)}
+
+
+@pytest.mark.parametrize("inside_a_block", [False, True])
+def test_a_parameter_without_a_gradient_stops_the_training_before_its_first_step(inside_a_block):
+    layers = (Forgetful(3, 3), Linear(3, 2))
+    if inside_a_block:
+        layers = (Linear(3, 3), Residual((Forgetful(3, 3),)), Linear(3, 2))
+    x, y = torch.randn(8, 3), torch.zeros(8, dtype=torch.int64)
+    settings = TrainingSettings("sgd", 0.1, epochs=1, batch_size=4)
+    with pytest.raises(UserError, match=r"parameter '.*gain' has no per-example gradient"):
+        train(layers, x, y, torch.arange(8)[None], [1], settings)

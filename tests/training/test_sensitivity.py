@@ -10,10 +10,11 @@ from small import SHAPES, data_of, layers_of
 
 from dp_leakage.models.architectures import build
 from dp_leakage.models.layers import initial_parameters
+from dp_leakage.models.layers.linear import LinearGradients
 from dp_leakage.privacy.clipping import bound_scales
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training.gradients import fill_gradient
-from dp_leakage.training.record import LinearGradients, Record, backpropagate
+from dp_leakage.training.record import Record, backpropagate
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import start
 
@@ -84,7 +85,9 @@ def test_the_bound_holds_for_wide_inputs_whose_squares_sum_up_to_rounding(unit, 
 @pytest.mark.parametrize("magnitude", [1.0, 1e6, 1e13, 1e18, 1e30])
 @pytest.mark.parametrize("delta", [1.0, 1e-12, 1e-20, 1e-30, 1e-42])
 def test_the_bound_holds_where_squares_vanish_or_overflow(bound, magnitude, delta):
-    record = Record([LinearGradients("0", torch.full((1, 1, 9), magnitude), torch.tensor([[[-delta, delta]]]))])
+    record = Record(
+        [LinearGradients(("0.weight", "0.bias"), torch.full((1, 1, 9), magnitude), torch.tensor([[[-delta, delta]]]))]
+    )
     scales = bound_scales(record.norms(), 0.5, bound)
     total = {"0.weight": torch.zeros(1, 2, 9), "0.bias": torch.zeros(1, 2)}
     record.add_weighted_sum(scales, total)

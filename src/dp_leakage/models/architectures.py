@@ -2,28 +2,59 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 
 from dp_leakage.errors import UserError, nearest
-from dp_leakage.kinds import ANY, COUNT, choice, listed
+from dp_leakage.kinds import ANY, COUNT, Kind, choice, either, listed, number
 from dp_leakage.models.layers import (
     Conv2d,
     Dropout,
+    Embedding,
     Flatten,
+    GlobalAvgPool2d,
+    GroupNorm,
     Layer,
     Layers,
     Linear,
     MaxPool2d,
     ReLU,
+    Residual,
+    Shape,
     Sigmoid,
     SiLU,
     Tanh,
+    TemperedSigmoid,
+    WeightStandardizedConv2d,
     output_shape,
 )
 
-ACTIVATIONS: dict[str, type[Layer]] = {"relu": ReLU, "tanh": Tanh, "sigmoid": Sigmoid, "silu": SiLU}
-Shape = tuple[int, ...]
-# What a setting of an architecture may hold, by its annotation there; a text names an activation.
-KINDS = {int: COUNT, Sequence[int]: listed(COUNT), tuple[int, int]: listed(COUNT, 2), str: choice(*ACTIVATIONS)}
+ACTIVATIONS: dict[str, type[Layer]] = {
+    "relu": ReLU,
+    "tanh": Tanh,
+    "sigmoid": Sigmoid,
+    "silu": SiLU,
+    "tempered_sigmoid": TemperedSigmoid,
+}
+# A name, or {scale: …, temperature: …, offset: …} of a tempered sigmoid.
+Activation = str | Mapping[str, float]
+TEMPERED = tuple(field.name for field in fields(TemperedSigmoid))
+Levels = Sequence[int] | None
+_TEMPERED = Kind(
+    lambda v: isinstance(v, Mapping) and set(v) <= set(TEMPERED) and all(map(number().holds, v.values())),
+    f"the numbers {', '.join(TEMPERED)} of a tempered sigmoid",
+)
+# What a setting of an architecture may hold, by its annotation there.
+KINDS = {
+    int: COUNT,
+    Sequence[int]: listed(COUNT),
+    tuple[int, int]: listed(COUNT, 2),
+    Levels: either(Kind(lambda v: v is None, "null"), listed(COUNT)),
+    Activation: Kind(
+        lambda v: choice(*ACTIVATIONS).holds(v) or _TEMPERED.holds(v),
+        f"one of {', '.join(ACTIVATIONS)}, or {_TEMPERED.words}",
+        names=tuple(ACTIVATIONS),
+    ),
+}
 
 
 def build(name: str, input_shape: Shape, n_classes: int, *, dropout: float = 0.0, **settings: object) -> Layers:
@@ -43,7 +74,7 @@ def build(name: str, input_shape: Shape, n_classes: int, *, dropout: float = 0.0
     if not 0 <= dropout < 1:
         raise UserError(f"dropout {dropout} is not a probability in [0, 1)")
     layers = ARCHITECTURES[name](tuple(input_shape), n_classes, dropout, **settings)
-    return tuple(layer for layer in layers if layer != Dropout(0.0))
+    return _some(layers)
 
 
 def check_settings(name: str, settings: Mapping[str, object]) -> None:
@@ -63,6 +94,11 @@ def check_settings(name: str, settings: Mapping[str, object]) -> None:
             raise UserError(f"architecture {name!r}: setting {key!r} is {value!r}; {kind.valid(value)}")
 
 
+def activation_layer(activation: Activation) -> Layer:
+    """The layer that an architecture's setting ``activation`` names."""
+    return TemperedSigmoid(**activation) if isinstance(activation, Mapping) else ACTIVATIONS[activation]()
+
+
 def softmax_regression(shape: Shape, n_classes: int, dropout: float) -> Layers:
     """One linear layer (jayaraman2019's logistic regression, zhang2020's model for faces)."""
     flat, width = _flatten(shape)
@@ -70,10 +106,24 @@ def softmax_regression(shape: Shape, n_classes: int, dropout: float) -> Layers:
 
 
 def mlp(
-    shape: Shape, n_classes: int, dropout: float, hidden: Sequence[int] = (256, 256), activation: str = "relu"
+    shape: Shape,
+    n_classes: int,
+    dropout: float,
+    hidden: Sequence[int] = (256, 256),
+    activation: Activation = "relu",
+    levels: Levels = None,
+    embedding_width: int = 8,
 ) -> Layers:
-    """Fully connected hidden layers of the given widths; dropout after each."""
+    """Fully connected hidden layers of the given widths; dropout after each.
+
+    Where the first columns hold numbers of categories, ``levels`` says how many each has: they are embedded.
+    """
     flat, width = _flatten(shape)
+    if levels:
+        if len(levels) > width:
+            raise UserError(f"{len(levels)} levels for {width} columns; valid is at most one for each")
+        flat += (Embedding(tuple(levels), embedding_width),)
+        (width,) = output_shape(flat, shape)
     return (*flat, *_dense(width, hidden, n_classes, dropout, activation))
 
 
@@ -83,7 +133,7 @@ def lenet(
     dropout: float,
     channels: tuple[int, int] = (6, 16),
     dense: Sequence[int] = (120, 84),
-    activation: str = "relu",
+    activation: Activation = "relu",
 ) -> Layers:
     """LeNet-5: two 5×5 convolutions with pooling, two dense layers; 28×28 images are padded to 32×32's sizes."""
     padding = 2 if shape[-1] == 28 else 0
@@ -98,7 +148,7 @@ def lenet_strided(
     dropout: float,
     channels: Sequence[int] = (12, 12, 12),
     strides: Sequence[int] = (2, 2, 1),
-    activation: str = "sigmoid",
+    activation: Activation = "sigmoid",
 ) -> Layers:
     """The LeNet of gradient attacks (Zhu et al. 2019): 5×5 convolutions that stride and never pool, one dense layer.
 
@@ -111,7 +161,7 @@ def lenet_strided(
         sides = output_shape(layers, shape)
         if len(sides) != 3:
             raise UserError(f"a convolution needs images (channels, height, width), not records of shape {shape}")
-        layers += (Conv2d(sides[0], width, 5, stride, padding=2), Dropout(dropout), ACTIVATIONS[activation]())
+        layers += (Conv2d(sides[0], width, 5, stride, padding=2), Dropout(dropout), activation_layer(activation))
     return _finish(layers, shape, (), n_classes, dropout, activation)
 
 
@@ -121,7 +171,7 @@ def cnn(
     dropout: float,
     channels: Sequence[int] = (32, 64, 64),
     dense: int = 64,
-    activation: str = "relu",
+    activation: Activation = "relu",
 ) -> Layers:
     """Three blocks of 3×3 convolution and pooling, a dense layer, the prediction (lomurno2022, figure 1)."""
     layers: Layers = ()
@@ -137,7 +187,7 @@ def cnn_small(
     dropout: float,
     channels: tuple[int, int] = (16, 32),
     dense: int = 128,
-    activation: str = "relu",
+    activation: Activation = "relu",
 ) -> Layers:
     """Two 5×5 convolutions with pooling and two dense layers (zhang2020's model for digits)."""
     block1 = _block(shape, channels[0], 5, 2, dropout, activation)
@@ -151,7 +201,7 @@ def cnn_strided(
     dropout: float,
     channels: Sequence[int] = (16, 32),
     dense: int = 32,
-    activation: str = "relu",
+    activation: Activation = "relu",
 ) -> Layers:
     """An 8×8 and a 4×4 convolution of stride 2 and two dense layers: the MNIST model of TensorFlow Privacy's tutorial.
 
@@ -161,9 +211,85 @@ def cnn_strided(
         raise UserError(
             f"architecture 'cnn_strided' needs images of at least 12×12 pixels, not records of shape {shape}"
         )
-    first = (Conv2d(shape[0], channels[0], 8, 2, 3), Dropout(dropout), ACTIVATIONS[activation]())
-    second = (Conv2d(channels[0], channels[1], 4, 2), Dropout(dropout), ACTIVATIONS[activation]())
+    first = (Conv2d(shape[0], channels[0], 8, 2, 3), Dropout(dropout), activation_layer(activation))
+    second = (Conv2d(channels[0], channels[1], 4, 2), Dropout(dropout), activation_layer(activation))
     return _finish((*first, *second), shape, (dense,), n_classes, dropout, activation)
+
+
+def resnet(
+    shape: Shape,
+    n_classes: int,
+    dropout: float,
+    channels: Sequence[int] = (16, 32, 64),
+    blocks: int = 1,
+    groups: int = 8,
+    activation: Activation = "relu",
+) -> Layers:
+    """A small residual network (He et al. 2016) with group normalisation in place of batch normalisation.
+
+    A 3×3 convolution, then for each of ``channels`` as many ``blocks`` of two 3×3 convolutions, the first of each later
+    stage halving the sides; the mean of each channel, the prediction.
+    """
+    _check_residual(shape, channels, groups)
+    act = activation_layer(activation)
+    layers: Layers = (Conv2d(shape[0], channels[0], 3, padding=1), GroupNorm(groups, channels[0]), act)
+    inputs = channels[0]
+    for stage, width in enumerate(channels):
+        for block in range(blocks):
+            stride = 2 if stage and not block else 1
+            body = (
+                Conv2d(inputs, width, 3, stride, padding=1),
+                GroupNorm(groups, width),
+                act,
+                Dropout(dropout),
+                Conv2d(width, width, 3, padding=1),
+                GroupNorm(groups, width),
+            )
+            shortcut = (Conv2d(inputs, width, 1, stride), GroupNorm(groups, width))
+            layers += (Residual(_some(body), () if (inputs, stride) == (width, 1) else shortcut), act)
+            inputs = width
+    return (*layers, GlobalAvgPool2d(), Linear(inputs, n_classes))
+
+
+def wide_resnet(
+    shape: Shape,
+    n_classes: int,
+    dropout: float,
+    depth: int = 16,
+    width: int = 4,
+    groups: int = 16,
+    activation: Activation = "relu",
+) -> Layers:
+    """A wide residual network (Zagoruyko & Komodakis 2016) as private training has it (De et al. 2022).
+
+    ``depth`` is 6n + 4 for n blocks in each of three stages of 16, 32 and 64 times ``width`` channels. Each
+    convolution comes after its normalisation and activation, groups replace batches, and kernels are standardised.
+    """
+    blocks, rest = divmod(depth - 4, 6)
+    if blocks < 1 or rest:
+        raise UserError(f"architecture 'wide_resnet': depth is {depth}; valid is 6n + 4: 10, 16, 22, 28, …")
+    channels = [16 * width, 32 * width, 64 * width]
+    _check_residual(shape, [16, *channels], groups)
+    act = activation_layer(activation)
+    layers: Layers = (WeightStandardizedConv2d(shape[0], 16, 3, padding=1),)
+    inputs = 16
+    for stage, outputs in enumerate(channels):
+        for block in range(blocks):
+            stride = 2 if stage and not block else 1
+            before = (GroupNorm(groups, inputs), act)
+            body = (
+                WeightStandardizedConv2d(inputs, outputs, 3, stride, padding=1),
+                GroupNorm(groups, outputs),
+                act,
+                Dropout(dropout),
+                WeightStandardizedConv2d(outputs, outputs, 3, padding=1),
+            )
+            if (inputs, stride) == (outputs, 1):
+                layers += (Residual((*before, *_some(body))),)
+            else:  # the shortcut, too, begins behind the activation
+                layers += (*before, Residual(_some(body), (WeightStandardizedConv2d(inputs, outputs, 1, stride),)))
+            inputs = outputs
+    return (*layers, GroupNorm(groups, inputs), act, GlobalAvgPool2d(), Linear(inputs, n_classes))
 
 
 ARCHITECTURES: dict[str, Callable[..., Layers]] = {
@@ -174,7 +300,24 @@ ARCHITECTURES: dict[str, Callable[..., Layers]] = {
     "cnn": cnn,
     "cnn_small": cnn_small,
     "cnn_strided": cnn_strided,
+    "resnet": resnet,
+    "wide_resnet": wide_resnet,
 }
+
+
+def _some(layers: Layers) -> Layers:
+    """Without dropout that drops nothing."""
+    return tuple(layer for layer in layers if layer != Dropout(0.0))
+
+
+def _check_residual(shape: Shape, channels: Sequence[int], groups: int) -> None:
+    if len(shape) != 3 or min(shape[1:]) < 8:
+        raise UserError(f"a residual network needs images of at least 8×8 pixels, not records of shape {shape}")
+    if not channels:
+        raise UserError("a residual network needs at least one stage; 'channels' is empty")
+    for width in channels:
+        if width % groups:
+            raise UserError(f"{width} channels do not fall into {groups} groups of one size; valid is a divisor")
 
 
 def _flatten(shape: Shape) -> tuple[Layers, int]:
@@ -182,22 +325,22 @@ def _flatten(shape: Shape) -> tuple[Layers, int]:
     return layers, output_shape(layers, shape)[0]
 
 
-def _dense(width: int, hidden: Sequence[int], n_classes: int, dropout: float, activation: str) -> Layers:
+def _dense(width: int, hidden: Sequence[int], n_classes: int, dropout: float, activation: Activation) -> Layers:
     layers: Layers = ()
     for outputs in hidden:
-        layers += (Linear(width, outputs), ACTIVATIONS[activation](), Dropout(dropout))
+        layers += (Linear(width, outputs), activation_layer(activation), Dropout(dropout))
         width = outputs
     return (*layers, Linear(width, n_classes))
 
 
-def _block(shape: Shape, outputs: int, kernel: int, padding: int, dropout: float, activation: str) -> Layers:
+def _block(shape: Shape, outputs: int, kernel: int, padding: int, dropout: float, activation: Activation) -> Layers:
     if len(shape) != 3:
         raise UserError(f"a convolution needs images (channels, height, width), not records of shape {shape}")
     convolution = Conv2d(shape[0], outputs, kernel, padding=padding)
     if min(output_shape((convolution,), shape)[1:]) < 2:
         raise UserError(f"images of shape {shape} are too small for a {kernel}×{kernel} convolution and pooling")
     # Pooling before the activation gives the same as after it (all are monotone but SiLU) on a quarter of the numbers.
-    return (convolution, Dropout(dropout), MaxPool2d(2), ACTIVATIONS[activation]())
+    return (convolution, Dropout(dropout), MaxPool2d(2), activation_layer(activation))
 
 
 def _finish(
@@ -206,7 +349,7 @@ def _finish(
     dense: Sequence[int],
     n_classes: int,
     dropout: float,
-    activation: str,
+    activation: Activation,
     before_dense: Layers = (),
 ) -> Layers:
     layers = (*layers, Flatten(), *before_dense)

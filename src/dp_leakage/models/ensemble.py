@@ -7,8 +7,8 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from dp_leakage.models.functional import activation_floats, forward
-from dp_leakage.models.layers import Layers, parameter_shapes, torch_layer
+from dp_leakage.models.layers import Layers, activation_floats, forward, parameter_shapes
+from dp_leakage.models.layers import module as module_of
 from dp_leakage.privacy.mechanism import Mechanism
 
 
@@ -82,7 +82,7 @@ class Ensemble:
     def module(self, model: int) -> nn.Sequential:
         """Model number ``model`` as a plain PyTorch module in evaluation mode, its parameters copied."""
         some = next(iter(self.parameters.values()))
-        module = nn.Sequential(*map(torch_layer, self.layers)).to(some)
+        module = module_of(self.layers).to(some)
         module.load_state_dict({name: self.parameters[name][model] for name in parameter_shapes(self.layers)})
         return module.eval()
 

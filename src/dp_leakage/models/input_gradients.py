@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from dp_leakage.models.ensemble import Ensemble, Models
-from dp_leakage.models.functional import forward, pull_back
+from dp_leakage.models.layers import forward, pull_back
 
 PullBack = Callable[[Tensor], Tensor]
 
@@ -26,13 +26,7 @@ def logits_and_pull_back(models: Models, x: Tensor) -> tuple[Tensor, PullBack]:
 
 def _of_layers(models: Ensemble, x: Tensor) -> tuple[Tensor, PullBack]:
     logits, kept = forward(models.layers, models.parameters, x)
-
-    def pulled(delta: Tensor) -> Tensor:
-        for index in range(len(models.layers) - 1, -1, -1):
-            delta = pull_back(models.layers[index], index, models.parameters, kept[index], delta)
-        return delta
-
-    return logits, pulled
+    return logits, lambda delta: pull_back(models.layers, models.parameters, kept, delta)
 
 
 def _of_modules(models: Models, x: Tensor) -> tuple[Tensor, PullBack]:

@@ -5,24 +5,41 @@ processors, where MKL leaves half of the vector unit idle; small layers lose mor
 Which one serves a layer depends on the layer alone, never on K, so a model's bits do not depend on its company.
 """
 
-import torch
-from torch import Tensor
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 ONEDNN_FROM = 1 << 13  # weights in a layer from which oneDNN wins (measured: 50×100 does not, 50×256 does)
 WIDE = 4  # times as many outputs as inputs, from which a weight gradient is cheaper to form transposed (measured)
-_ONEDNN = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+
+
+@cache
+def has_onednn() -> bool:
+    """Whether oneDNN's product can be called; a private name of PyTorch's, so it may go."""
+    import torch
+
+    return torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
 
 
 def takes_one_at_a_time(weight: Tensor) -> bool:
     """Whether the products of a layer with this weight (…, o, i) are made for one model after the other."""
+    import torch
+
     *_, outputs, inputs = weight.shape
-    return _ONEDNN and outputs * inputs >= ONEDNN_FROM and weight.dtype == torch.float32 and weight.device.type == "cpu"
+    large = outputs * inputs >= ONEDNN_FROM
+    return large and weight.dtype == torch.float32 and weight.device.type == "cpu" and has_onednn()
 
 
 def affine(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """xWᵀ + b: x (K, B, i), weight (K, o, i), bias (K, o) → (K, B, o)."""
     if takes_one_at_a_time(weight):
         return _each(_onednn, x, weight, bias)
+    import torch
+
     return torch.baddbmm(bias.unsqueeze(1), x, weight.mT)
 
 
@@ -30,6 +47,8 @@ def times(delta: Tensor, weight: Tensor) -> Tensor:
     """δW: delta (K, B, o), weight (K, o, i) → (K, B, i)."""
     if takes_one_at_a_time(weight):
         return _each(_onednn, delta, weight.mT)
+    import torch
+
     return torch.bmm(delta, weight)
 
 
@@ -43,6 +62,8 @@ def add_outer(total: Tensor, delta: Tensor, x: Tensor) -> None:
 
 
 def _onednn(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    import torch
+
     return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
 
 
@@ -54,6 +75,8 @@ def _onednn_outer(delta: Tensor, x: Tensor) -> Tensor:
 
 
 def _each(product, *operands: Tensor) -> Tensor:
+    import torch
+
     if len(operands[0]) == 1:
         return product(*(operand[0] for operand in operands))[None]
     return torch.stack([product(*one) for one in zip(*operands, strict=True)])

@@ -9,23 +9,12 @@ import torch
 from torch import Tensor
 
 from dp_leakage.errors import UserError
+from dp_leakage.models.norms import ROUNDING
 from dp_leakage.privacy.mechanism import Bound
 from dp_leakage.user_code import function
 
 OPACUS_EPSILON = 1e-6  # Opacus divides by norm + this; so do we, that both can be compared to the last digits
 LEAST_LENGTH = 1e-12  # squares of much less vanish in float32: what is shorter is not stretched to C
-ROUNDING = 32  # norms are right to this many units of floating-point precision (see `norm`)
-WIDE = 2048  # numbers, from which float32 sums of squares lose more than half of that
-LEAST_NORM = 1e-15  # of a float32 vector: the squares of shorter ones vanish
-
-
-def norm(x: Tensor) -> Tensor:
-    """ℓ2 norm along the last dimension, like ``x`` in dtype, at most `ROUNDING` units of precision too small.
-
-    What is shorter than `LEAST_NORM` counts as that long: a bound may rest on a norm that is too large.
-    """
-    dtype = torch.float64 if x.shape[-1] > WIDE else None
-    return torch.linalg.vector_norm(x, dim=-1, dtype=dtype).to(x.dtype).clamp_(min=LEAST_NORM)
 
 
 def bound_scales(norms: Tensor, clip_norm: float, bound: Bound | str, divisor: float = 1.0) -> Tensor:

@@ -14,7 +14,8 @@ from torch import nn
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.files import write_table
 from dp_leakage.identity import derived_seed
-from dp_leakage.models.layers import Layers, torch_layer
+from dp_leakage.models.layers import Layers
+from dp_leakage.models.layers import module as module_of
 from dp_leakage.privacy.calibration import calibrated
 from dp_leakage.steps import Json, log, provenance, run
 from dp_leakage.steps._data import read_dataset
@@ -69,8 +70,8 @@ def _epochs(settings: Json, dataset: Dataset) -> "list[tuple[tuple[str, str], Ep
 
 def _module(layers: Layers) -> nn.Sequential:
     """The layers as a PyTorch module that begins as PyTorch begins."""
-    module = nn.Sequential(*map(torch_layer, layers))
-    for layer in module:
+    module = module_of(layers)
+    for layer in module.modules():
         if hasattr(layer, "reset_parameters"):
             layer.reset_parameters()
     return module

@@ -11,8 +11,10 @@ def block_dimensions(layers: Layers, block: Block) -> list[int]:
 
     A layer's weight and bias go together, and so do a row's weights and its bias.
     """
-    weights = {name: shape for name, shape in parameter_shapes(layers).items() if name.endswith(".weight")}
+    by_name: dict[str, list[tuple[int, ...]]] = {}
+    for name, shape in parameter_shapes(layers).items():
+        by_name.setdefault(name.rpartition(".")[0], []).append(shape)
     if block == "row":
-        return [prod(shape[1:]) + 1 for shape in weights.values() for _ in range(shape[0])]
-    by_layer = [prod(shape) + shape[0] for shape in weights.values()]
+        return [sum(prod(shape[1:]) for shape in shapes) for shapes in by_name.values() for _ in range(shapes[0][0])]
+    by_layer = [sum(map(prod, shapes)) for shapes in by_name.values()]
     return by_layer if block == "layer" else [sum(by_layer)]

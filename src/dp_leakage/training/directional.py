@@ -8,16 +8,17 @@ picked at random without looking at the data, so by joint convexity no divergenc
 the one for a fixed direction.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 import torch
 from torch import Generator, Tensor
 
-from dp_leakage.models.functional import Parameters
+from dp_leakage.models.layers import Parameters, PerExample
 from dp_leakage.privacy.mechanism import Block
 from dp_leakage.privacy.noise import sample_vmf
 from dp_leakage.privacy.vmf_sum import combination, draw_vmf_sum
-from dp_leakage.training.record import ConvGradients, LinearGradients, Record
+from dp_leakage.training.record import Record
 
 LEAST = 1e-30  # float32 has too few digits for anything much shorter
 ROWS_BYTES = 1 << 25  # of unit rows that are drawn at a time
@@ -31,7 +32,7 @@ def add_directed_examples(
         _add_sum(record, list(total), kappa, scale, total, generator)
     elif block == "layer":
         for part in record.parts:
-            _add_sum(part, [f"{part.name}.weight", f"{part.name}.bias"], kappa, scale, total, generator)
+            _add_sum(part, list(part.names), kappa, scale, total, generator)
     else:
         for part in record.parts:
             _add_rows(part, kappa, scale, total, generator)
@@ -41,12 +42,11 @@ def add_directed(
     vector: Parameters, block: Block, kappa: float, scale: float, total: Parameters, generator: Generator
 ) -> None:
     """total += scale·X, with X around the direction of ``vector``, one gradient: name → (1, …), as ``total``."""
-    layers = [[f"{name}.weight", f"{name}.bias"] for name in _layer_names(total)]
+    layers = _by_layer(total)
     if block == "row":
         for names in layers:
-            weight, bias = (vector[name][0] for name in names)
-            drawn = _around(torch.cat([weight.flatten(1), bias[:, None]], 1), kappa, generator)
-            _add_drawn_rows(drawn, names, scale, total)
+            rows = torch.cat([vector[name][0].unflatten(0, (-1, 1)).flatten(1) for name in names], 1)
+            _add_drawn_rows(_around(rows, kappa, generator), names, scale, total)
         return
     for names in layers if block == "layer" else [list(total)]:
         drawn = _around(torch.cat([vector[name].flatten() for name in names])[None], kappa, generator)[0]
@@ -54,8 +54,9 @@ def add_directed(
             total[name].add_(view, alpha=scale)
 
 
-def _layer_names(parameters: Parameters) -> list[str]:
-    return [name.removesuffix(".weight") for name in parameters if name.endswith(".weight")]
+def _by_layer(parameters: Parameters) -> list[list[str]]:
+    """The parameters' names, those of one layer together."""
+    return [list(names) for _, names in groupby(parameters, lambda name: name.rpartition(".")[0])]
 
 
 def _around(vectors: Tensor, kappa: float, generator: Generator) -> Tensor:
@@ -76,7 +77,7 @@ def _named(flat: Tensor, names: list[str], like: Parameters) -> Parameters:
 
 
 def _add_sum(
-    source: Record | LinearGradients | ConvGradients,
+    source: Record | PerExample,
     names: list[str],
     kappa: float,
     scale: float,
@@ -109,16 +110,13 @@ def _add_sum(
         total[name].add_(view, alpha=factor * scale)
 
 
-def _add_rows(
-    part: LinearGradients | ConvGradients, kappa: float, scale: float, total: Parameters, generator: Generator
-) -> None:
-    names = [f"{part.name}.weight", f"{part.name}.bias"]
+def _add_rows(part: PerExample, kappa: float, scale: float, total: Parameters, generator: Generator) -> None:
     for rows in _row_chunks(part):
         drawn = _around(rows.flatten(0, 1), kappa, generator)
-        _add_drawn_rows(drawn.view(rows.shape).sum(0), names, scale, total)
+        _add_drawn_rows(drawn.view(rows.shape).sum(0), part.names, scale, total)
 
 
-def _row_chunks(part: LinearGradients | ConvGradients) -> Iterator[Tensor]:
+def _row_chunks(part: PerExample) -> Iterator[Tensor]:
     """(n, o, d): the gradient rows of some examples at a time."""
     examples = part.examples
     per_example = part.rows(slice(0, 1)).numel() * 8
@@ -127,8 +125,8 @@ def _row_chunks(part: LinearGradients | ConvGradients) -> Iterator[Tensor]:
         yield part.rows(slice(start, start + size))[0]
 
 
-def _add_drawn_rows(rows: Tensor, names: list[str], scale: float, total: Parameters) -> None:
-    """total += scale·rows (o, i + 1), the bias last."""
-    weight, bias = (total[name] for name in names)
-    weight.add_(rows[:, :-1].reshape(weight.shape), alpha=scale)
-    bias.add_(rows[:, -1].reshape(bias.shape), alpha=scale)
+def _add_drawn_rows(rows: Tensor, names: Sequence[str], scale: float, total: Parameters) -> None:
+    """total += scale·rows, a row's numbers being those of the parameters ``names``, one after the other."""
+    widths = [total[name].numel() // len(rows) for name in names]
+    for name, part in zip(names, rows.split(widths, 1), strict=True):
+        total[name].add_(part.reshape(total[name].shape), alpha=scale)

@@ -5,8 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from dp_leakage.models.functional import Parameters
-from dp_leakage.models.layers import Layers, parameter_shapes
+from dp_leakage.models.layers import Layers, Parameters, parameter_shapes
 
 ALIGNMENT = 16  # numbers, 64 bytes in float32
 
@@ -34,7 +33,8 @@ def views(layers: Layers, flat: Tensor) -> Parameters:
 def penalty(layers: Layers, l2: float, l2_on: str, flat: Tensor) -> Tensor:
     """(1, P) like ``flat`` (K, P): 2λ at the penalised weights, else 0. Times the parameters: its gradient."""
     factors = torch.zeros_like(flat[:1])
-    weights = [view for name, view in views(layers, factors).items() if name.endswith("weight")]
+    # Matrices and kernels; a normalisation's scale is no weight that should be small.
+    weights = [view for name, view in views(layers, factors).items() if name.endswith("weight") and view.ndim > 2]
     for view in weights if l2_on == "all" else weights[-1:]:
         view.fill_(2 * l2)
     return factors

@@ -12,9 +12,9 @@ import torch.nn.functional as F
 from torch import Generator, Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from dp_leakage.models.functional import Parameters
-from dp_leakage.models.layers import Layers
-from dp_leakage.privacy.clipping import bound_scales, norm
+from dp_leakage.models.layers import Layers, Parameters
+from dp_leakage.models.norms import norm
+from dp_leakage.privacy.clipping import bound_scales
 from dp_leakage.privacy.mechanism import GROUPS, Mechanism
 from dp_leakage.training.directional import add_directed, add_directed_examples
 from dp_leakage.training.record import Record, backpropagate

@@ -13,7 +13,6 @@ import torch
 from torch import Generator, Tensor
 
 from dp_leakage.errors import UserError
-from dp_leakage.models.layers import Dropout
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training.gradients import (
     Examples,
@@ -40,7 +39,7 @@ def gradient_step(program: Program) -> Callable[[list[Batch]], None]:
 
 def pass_generators(program: Program) -> list[Generator]:
     """All that the passes draw from."""
-    drops = any(isinstance(layer, Dropout) and layer.rate for layer in program.layers)
+    drops = any(layer.draws for layer in program.layers)
     return [generator for lane in program.lanes for generator in lane.dropout] if drops else []
 
 

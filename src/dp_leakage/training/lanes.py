@@ -8,8 +8,7 @@ take one model after the other. A GPU takes all models that fit into its memory.
 import torch
 from torch import Generator, Tensor
 
-from dp_leakage.models.functional import activation_floats
-from dp_leakage.models.layers import Conv2d, Layers, Linear, Sigmoid, SiLU
+from dp_leakage.models.layers import Layers, activation_floats
 from dp_leakage.models.products import takes_one_at_a_time
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training import flat
@@ -57,11 +56,8 @@ def lane_size(
         padding = RAGGED_MULTIPLE / batch_size
         return max(1, int(SHARE_OF_GPU * memory / bytes_per_model / (1 + padding)))
     # Padding ragged batches would make a model's arithmetic depend on the others' lengths.
-    # Sigmoid's and SiLU's kernels, and products with a single column, round differently at a tensor's end.
-    apart = any(isinstance(layer, Conv2d | Sigmoid | SiLU) for layer in layers)
-    single = any(isinstance(layer, Linear) and layer.outputs == 1 for layer in layers)
     weights = (value for name, value in flat.views(layers, parameters).items() if name.endswith("weight"))
-    if ragged or apart or single or any(map(takes_one_at_a_time, weights)):
+    if ragged or any(layer.alone for layer in layers) or any(map(takes_one_at_a_time, weights)):
         return 1
     return max(1, int(CACHE_BYTES / bytes_per_model))
 

@@ -16,7 +16,7 @@ from dp_leakage.training.graphs import gradient_step
 from dp_leakage.training.lanes import batch_multiple, lane_size, make_lanes, pass_width
 from dp_leakage.training.loop import History, run
 from dp_leakage.training.optimizers import Slots, slots, updater
-from dp_leakage.training.record import record_lengths
+from dp_leakage.training.record import check_gradients, record_lengths
 from dp_leakage.training.requests import check_request
 from dp_leakage.training.samplers import HEADS, Batch, draw_epoch
 from dp_leakage.training.settings import TrainingSettings
@@ -144,6 +144,7 @@ def start(
     held: Tensor | None = None,
 ) -> EnsembleTraining:
     """A training at epoch 0; the arguments are those of `train`."""
+    check_gradients(layers, x)
     records = subsets.shape[1]
     starts = [initial_parameters(layers, stream(seed, "init"), settings.initialisation) for seed in seeds]
     parameters = torch.zeros(len(seeds), flat.size(layers), dtype=x.dtype, device=device)

@@ -16,17 +16,29 @@ from dp_leakage.models.ensemble import Ensemble
 from dp_leakage.models.layers import (
     AvgPool2d,
     Conv2d,
+    GlobalAvgPool2d,
     Layers,
     Linear,
     MaxPool2d,
     ReLU,
+    Residual,
     Sigmoid,
     SiLU,
     Tanh,
-    torch_layer,
+    TemperedSigmoid,
+    WeightStandardizedConv2d,
 )
 
-ACTIVATIONS = (ReLU, Tanh, Sigmoid, SiLU)
+ACTIVATIONS = (ReLU, Tanh, Sigmoid, SiLU, TemperedSigmoid)
+WORDS = {
+    Conv2d: "conv",
+    WeightStandardizedConv2d: "conv",
+    Residual: "block",
+    MaxPool2d: "maxpool",
+    AvgPool2d: "avgpool",
+    GlobalAvgPool2d: "avgpool",
+    Linear: "dense",
+}
 PREDICTION = "prediction"  # the vector of probabilities: all that a black box shows
 MATCHED, SCORES = "prediction_matched", "prediction_scores"  # controls, see `score`
 NOTHING = "mean_image"  # what is rebuilt by who sees no activation at all
@@ -98,7 +110,7 @@ def cuts(layers: Layers) -> list[Cut]:
     counts: dict[str, int] = {}
     result = []
     for place, layer in enumerate(layers):
-        word = {Conv2d: "conv", MaxPool2d: "maxpool", AvgPool2d: "avgpool", Linear: "dense"}.get(type(layer))
+        word = WORDS.get(type(layer))
         if word is None:
             continue
         counts[word] = counts.get(word, 0) + 1
@@ -110,7 +122,7 @@ def cuts(layers: Layers) -> list[Cut]:
         if after is None:
             result.append(Cut(word + number, place + 1, None))
         elif any(isinstance(between, MaxPool2d | AvgPool2d) for between in layers[place + 1 : after]):
-            result.append(Cut(word + number, place + 1, torch_layer(layers[after])))
+            result.append(Cut(word + number, place + 1, layers[after].module()))
         else:
             result.append(Cut(word + number, after + 1, None))
     return result
@@ -146,7 +158,7 @@ def _activation_after(layers: Layers, place: int) -> int | None:
     for later in range(place + 1, len(layers)):
         if isinstance(layers[later], ACTIVATIONS):
             return later
-        if isinstance(layers[later], Linear | Conv2d):
+        if isinstance(layers[later], Linear | Conv2d | Residual):
             return None
     return None
 

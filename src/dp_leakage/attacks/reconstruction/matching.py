@@ -11,8 +11,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dp_leakage.models.functional import Parameters
-from dp_leakage.models.layers import Conv2d, Layers, Linear, torch_layer
+from dp_leakage.errors import UserError
+from dp_leakage.models.layers import Conv2d, Layer, Layers, Linear, Parameters
+
+KNOWN: tuple[type[Layer], ...] = (Linear, Conv2d)  # layers with parameters whose gradients are compared
 
 
 class Overlap(NamedTuple):
@@ -56,6 +58,16 @@ def squared_norms(gradients: Parameters) -> Tensor:
     return sum(value.flatten(1).square().sum(1) for value in gradients.values())
 
 
+def check_layers(layers: Layers, attack: str) -> None:
+    """Refuse layers whose gradients nobody compares here, with a UserError."""
+    for layer in layers:
+        if layer.has_parameters and type(layer) not in KNOWN:
+            raise UserError(
+                f"attack {attack} compares gradients of linear layers and plain convolutions; it cannot be run on a "
+                f"model with {type(layer).__name__}"
+            )
+
+
 def _forward(layers: Layers, parameters: Parameters, x: Tensor) -> tuple[Tensor, list[Traced]]:
     traced = []
     x = x if x.requires_grad else x.requires_grad_()
@@ -67,8 +79,8 @@ def _forward(layers: Layers, parameters: Parameters, x: Tensor) -> tuple[Tensor,
             case Conv2d(stride=stride, padding=padding):
                 x = F.conv2d(x, parameters[f"{index}.weight"], parameters[f"{index}.bias"], stride, padding)
             case _:
-                x = torch_layer(layer).eval()(x)
-        if isinstance(layer, Linear | Conv2d):
+                x = layer.module().eval()(x)
+        if layer.has_parameters:
             traced.append(Traced(str(index), layer, before, x))
     return x, traced
 

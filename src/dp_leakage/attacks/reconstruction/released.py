@@ -10,12 +10,12 @@ from typing import NamedTuple
 import torch
 from torch import Generator, Tensor
 
+from dp_leakage.attacks.reconstruction.matching import check_layers
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.errors import UserError, nearest
 from dp_leakage.identity import derived_seed
 from dp_leakage.models.ensemble import Ensemble
-from dp_leakage.models.functional import Parameters
-from dp_leakage.models.layers import Layers, initial_parameters, parameter_shapes
+from dp_leakage.models.layers import Layers, Parameters, initial_parameters, parameter_shapes
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training import flat
 from dp_leakage.training.gradients import Lane, Program, fill_gradient
@@ -74,6 +74,7 @@ def released(target: Ensemble, x: Tensor, y: Tensor, settings: dict, seed: int, 
     """
     if not isinstance(target, Ensemble):
         raise UserError(f"attack {attack} knows the built-in architectures; valid is a model with 'engine: ensemble'")
+    check_layers(target.layers, attack)
     for weights in settings["weights"]:
         if weights not in WEIGHTS:
             raise UserError(f"attack {attack}: key 'weights' holds {weights!r}; {nearest(weights, WEIGHTS)}")

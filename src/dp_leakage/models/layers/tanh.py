@@ -1,0 +1,36 @@
+"""The hyperbolic tangent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from dp_leakage.models.layers.base import Kept, Layer, Parameters
+
+if TYPE_CHECKING:
+    from torch import Generator, Tensor, nn
+
+
+@dataclass(frozen=True)
+class Tanh(Layer):
+    """tanh(x)."""
+
+    alone: ClassVar[bool] = False
+
+    def forward(
+        self, name: str, parameters: Parameters, x: Tensor, dropout: list[Generator] | None
+    ) -> tuple[Tensor, None]:
+        """As in `Layer`."""
+        return x.tanh(), None
+
+    def pull_back(self, name: str, parameters: Parameters, kept: Kept, delta: Tensor) -> Tensor:
+        """As in `Layer`."""
+        import torch
+
+        return torch.ops.aten.tanh_backward(delta, kept.output)
+
+    def module(self) -> nn.Module:
+        """As in `Layer`."""
+        from torch import nn
+
+        return nn.Tanh()
