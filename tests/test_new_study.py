@@ -9,11 +9,12 @@ import pytest
 import yaml
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
-from dp_leakage.config import merged, read_yaml
+from dp_leakage.config import merged
 from dp_leakage.data.splits import split
 from dp_leakage.identity import canonical
 from dp_leakage.new_study import main
 from dp_leakage.study_file import load_studies
+from dp_leakage.yaml_files import read_yaml
 
 REPO = Path(__file__).parents[1]
 SCHEMAS = {
@@ -121,9 +122,9 @@ def test_data_that_will_not_do_are_refused_in_a_sentence_and_nothing_is_written(
 @pytest.mark.parametrize(
     ("name", "data", "sentence"),
     [
-        ("My Study", "wine.csv", "is no name for a study"),
+        ("My Study", "wine.csv", "is no name; valid are"),
         ("taken", "wine.csv", "is there already"),
-        ("attack", "wine.csv", "is a rule of the workflow"),
+        ("attack", "wine.csv", "has a meaning of its own here"),
         ("mine", "nowhere.csv", "does not exist"),
         ("mine", "", "does not exist"),
     ],

@@ -10,7 +10,7 @@ import yaml
 
 from dp_leakage import defenses, plugins, user_code
 from dp_leakage.attacks import ATTACKS
-from dp_leakage.config import merged, read_yaml
+from dp_leakage.config import merged
 from dp_leakage.errors import UserError
 from dp_leakage.figures import FIGURES, draw
 from dp_leakage.fingerprint import code_fingerprint
@@ -21,6 +21,7 @@ from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.study_file import load_studies
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
+from dp_leakage.yaml_files import read_yaml
 
 REPO = Path(__file__).parents[1]
 EXAMPLES = REPO / "docs" / "examples" / "plugins"

@@ -6,11 +6,12 @@ import pandas as pd
 import pytest
 import yaml
 
-from dp_leakage.config import merged, read_yaml
+from dp_leakage.config import merged
 from dp_leakage.figures.frames import parse_setting
 from dp_leakage.figures.notes import remarks
 from dp_leakage.steps import measure_training, prepare, project, train
 from dp_leakage.study_file import load_studies
+from dp_leakage.yaml_files import read_yaml
 
 REPO = Path(__file__).parents[1]
 NEEDING_MORE = ("fig_leakage_shokri", "fig_pareto")  # figures of attacks that the tiny study leaves out

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dp_leakage.config import merged, read_yaml
+from dp_leakage.config import merged
 from dp_leakage.errors import UserError
 from dp_leakage.steps import (
     attack,
@@ -23,6 +23,7 @@ from dp_leakage.steps import (
 )
 from dp_leakage.study import Study
 from dp_leakage.study_file import load_studies
+from dp_leakage.yaml_files import read_yaml
 
 REPO = Path(__file__).parents[1]
 TINY = {

@@ -10,7 +10,7 @@ import yaml
 
 from dp_leakage import attacks, figures
 from dp_leakage.attacks import ATTACKS
-from dp_leakage.config import merged, read_yaml
+from dp_leakage.config import merged
 from dp_leakage.defenses import spell
 from dp_leakage.errors import UserError
 from dp_leakage.figures import FIGURES
@@ -18,6 +18,7 @@ from dp_leakage.fingerprint import code_fingerprint
 from dp_leakage.identity import identity
 from dp_leakage.study import ACCOUNTING, REGISTRIES
 from dp_leakage.study_file import load_studies, typed
+from dp_leakage.yaml_files import read_yaml
 
 REPO = Path(__file__).parents[1]
 SCHEMAS = {
@@ -525,7 +526,10 @@ BAD = {
         {"figures": {"f": {"kind": "roc", "parts": ["training"]}}},
         r"'figures.f.parts' leaves nothing to draw",
     ),
-    "missing print": ({"published": "nope.csv"}, r"'published': .*workflow/published has no such file"),
+    "missing print": (
+        {"published": "nope.csv"},
+        r"'published' is 'nope.csv'; valid is the name of a file in ",
+    ),
     "no number": ({"epsilon": [1, float("nan")]}, r"'epsilon.1' is nan; valid is a finite number"),
     "infinite": ({"training": {"learning_rate": float("inf")}}, r"'training.learning_rate' is inf; valid is a finite"),
     "three point nought runs": ({"repeats": 3.0}, r"'repeats' is 3.0; valid is a value of type integer"),
@@ -830,9 +834,9 @@ def test_a_figure_of_scores_asks_for_the_membership_scores_of_its_cells_and_noth
 @pytest.mark.parametrize(
     ("studies", "sentence"),
     [
-        ({"attack": {}}, "target 'attack' is also a rule of the workflow"),
+        ({"attack": {}}, "'attack' has a meaning of its own here"),
         ({"a": {"figures": {"b": {"kind": "pareto"}}}, "a_b": {}}, "target 'a_b' is also a target of study a"),
-        ({"a": {"figures": {"report": {"kind": "pareto"}}}}, "target 'a_report' is also a target of study a"),
+        ({"a": {"figures": {"report": {"kind": "pareto"}}}}, "'report' has a meaning of its own here"),
     ],
 )
 def test_two_targets_of_one_name_are_refused(tmp_path, studies, sentence):

@@ -1,58 +1,13 @@
-"""Reading config.yaml and the study files: YAML, schema, overrides, scales. Every complaint is one sentence."""
+"""What config.yaml and the study files may say: schema, overrides, scales. Every complaint is one sentence."""
 
 from collections.abc import Mapping
 from copy import deepcopy
-from pathlib import Path
 from typing import Any
-
-import yaml
 
 from dp_leakage.errors import UserError, nearest
 
 SCHEMAS = ("config", "study")
 Json = dict[str, Any]
-
-
-# PyYAML's parser in C, some ten times faster, where the installation has it.
-_Loader: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-class _UniqueKeys(_Loader):
-    """YAML that refuses a key given twice: plain YAML keeps the last one without a word."""
-
-    path: Path
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Json:
-        """A mapping whose keys all differ. Raises UserError for a repeated key."""
-        merge = "tag:yaml.org,2002:merge"
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value if key.tag != merge]
-        for key in keys:
-            if keys.count(key) > 1:
-                raise UserError(f"{self.path}: key '{key}' stands twice (line {node.start_mark.line + 1} on); keep one")
-        return super().construct_mapping(node, deep)
-
-
-def read_yaml(path: Path) -> Json:
-    """Reads a YAML mapping. Raises UserError where it is missing, no YAML, no mapping or repeats a key."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise UserError(f"{path} does not exist; valid is the path of a YAML file") from None
-    except (UnicodeDecodeError, OSError) as error:
-        raise UserError(f"{path} cannot be read as text ({error})") from None
-    loader = _UniqueKeys(text)
-    loader.path = path
-    try:
-        value = loader.get_single_data()
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f", line {mark.line + 1}" if mark else ""
-        raise UserError(f"{path}{where} is not valid YAML: {getattr(error, 'problem', error)}") from None
-    finally:
-        loader.dispose()
-    if not isinstance(value, dict):
-        raise UserError(f"{path} holds {type(value).__name__}, not keys and values")
-    return value
 
 
 def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> Json:
@@ -91,7 +46,7 @@ def _sentence(error: Any, where: str) -> str:
     match error.validator:
         case "additionalProperties":
             known = error.schema.get("properties", {})
-            unknown = sorted(name for name in given if name not in known)[0]
+            unknown = min(name for name in given if name not in known)
             full = f"{key}.{unknown}" if key else unknown
             return f"{where}: unknown key '{full}'; {nearest(unknown, known)}"
         case "required":

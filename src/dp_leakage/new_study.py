@@ -5,9 +5,7 @@ grid, which ``snakemake mine`` runs to a report.
 """
 
 import argparse
-import json
 import os
-import re
 import sys
 from collections.abc import Sequence
 from math import ceil, log10
@@ -15,15 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
+from dp_leakage.config import Json
 from dp_leakage.data import load, resolve
 from dp_leakage.data.profile import profile
 from dp_leakage.data.raw import Raw
 from dp_leakage.data.splits import automatic_roles, split
-from dp_leakage.errors import UserError
+from dp_leakage.errors import UserError, plain
+from dp_leakage.files import write_text
+from dp_leakage.names import check_name
 from dp_leakage.study import Study
-from dp_leakage.study_file import RULES
+from dp_leakage.yaml_files import read_yaml, written
 
 LEAST_MEMBERS = 25  # with fewer, intervals are as wide as the whole range
 ROLES = {
@@ -33,123 +33,37 @@ ROLES = {
 }
 SPLIT_SEED = 1
 MOST_FEATURES = 5  # that attribute inference asks for
-NAME = re.compile(r"[a-z][a-z0-9_]*")
 
-TEMPLATE = """\
-# {summary}
-# Made by python -m dp_leakage.new_study; change what you like, then run: snakemake {name}
-{remarks}
-study: {name}
-title: What a privacy budget buys on {name}
-question: >-
-  Which ε keeps a model of these data useful, what does an attacker still learn about the training records there, and
-  which ε was really spent?
-seed: {seed}
-repeats: 5   # models per cell; more make the intervals narrower
-delta: {delta}
-epsilon: [0.1, 1, 2, 5, 10, 50, 100, 1000]
-
-datasets:
-  {name}:
-    source: {source}
-    roles: {roles}
-    stratified: true
-    projection: {projection}
-
-models:
-{models}
-training:
-  optimizer: adam
-  learning_rate: 0.01
-  epochs: {epochs}
-  batch_size: {batch_size}
-  evaluate_every: {evaluate_every}
-
-defenses:
-  - {{defense: none}}
-  - {{defense: l2, l2: 0.01}}
-  - {{defense: dropout, dropout: 0.5, models: [{network}]}}
-  # Poisson batches, accounted for with Rényi divergences: the usual way. Each ε above makes one cell.
-  - {{defense: gaussian, accountant: rdp, sampler: poisson}}
-
-# The attacker's own models, never private.
-shadow: {{count: 5, size: {shadow_size}}}
-# Each trains on a random half of the target's records: the strongest attacker, who knows them all but not which half.
-reference: {{count: 16, size: {n_members}, pool: [target_members, target_nonmembers]}}
-
-attacks:
-  yeom: {{}}
-  shokri: {{}}
-  lira_online: {{}}
-{attribute}
-figures:
-  fig_pareto:
-    kind: pareto
-    title: Accuracy against leakage
-    parts: [training, yeom, shokri, lira_online]
-  fig_accuracy_loss:
-    kind: accuracy_loss
-    title: Accuracy lost to each privacy budget
-    parts: [training]
-  fig_leakage_yeom:
-    kind: leakage
-    title: Membership, loss threshold (Yeom)
-    parts: [yeom]
-    settings: {{attack: yeom}}
-  fig_leakage_shokri:
-    kind: leakage
-    title: Membership, shadow models (Shokri)
-    parts: [shokri]
-    settings: {{attack: shokri}}
-  fig_leakage_lira:
-    kind: leakage
-    title: Membership, likelihood ratio (LiRA, online)
-    parts: [lira_online]
-    settings: {{attack: lira_online, definition: gap}}
-{attribute_figure}  fig_spent_epsilon:
-    kind: spent_epsilon
-    title: The ε that was really spent
-    parts: [training]
-  table_members_exposed:
-    kind: members_exposed
-    title: Members exposed by the likelihood ratio
-    parts: [lira_online]
-    settings: {{attack: lira_online}}
-
-choices:
-  - {choice}
-
-# A first look: snakemake {name} --config scale=smoke
-scales:
-  smoke:
-    repeats: 2
-    epsilon: [1, 100]
-    training: {{epochs: 4, evaluate_every: 4}}
-    shadow: {{count: 2}}
-    reference: {{count: 4}}
-    attacks: {{shokri: {{epochs: 10}}}}
-"""
-ATTRIBUTE = "  yeom_attribute: {{features: {features}, candidates: distinct_quartiles}}\n"
-ATTRIBUTE_FIGURE = """\
-  fig_leakage_attribute:
-    kind: leakage
-    title: Attribute inference (Yeom)
-    parts: [yeom_attribute]
-    settings: {attack: yeom_attribute, definition: gap}
-"""
-TABLE_MODELS = """\
-  softmax_regression:
-    architecture: {name: softmax_regression}
-  mlp:
-    architecture: {name: mlp, hidden: [64, 64]}
-"""
-IMAGE_MODELS = """\
-  softmax_regression:
-    architecture: {name: softmax_regression}
-  cnn_small:
-    architecture: {name: cnn_small}
-    training: {learning_rate: 0.003}
-"""
+QUESTION = (
+    "Which ε keeps a model of these data useful, what does an attacker still learn about the training records there, "
+    "and which ε was really spent?"
+)
+COMMENTS = {
+    "repeats": "Models per cell; more make the intervals narrower.",
+    "defenses": "The last has Poisson batches, accounted for with Rényi divergences: the usual way; a cell for each ε.",
+    "shadow": "The attacker's own models, never private.",
+    "reference": (
+        "Each trains on a random half of the target's records: the strongest attacker, who knows them all but not "
+        "which half."
+    ),
+    "scales": "A first look: snakemake NAME --config scale=smoke",
+}
+SCALES: Json = {
+    "smoke": {
+        "repeats": 2,
+        "epsilon": [1, 100],
+        "training": {"epochs": 4, "evaluate_every": 4},
+        "shadow": {"count": 2},
+        "reference": {"count": 4},
+        "attacks": {"shokri": {"epochs": 10}},
+    }
+}
+SOFTMAX: Json = {"architecture": {"name": "softmax_regression"}}
+TABLE_MODELS: Json = {"softmax_regression": SOFTMAX, "mlp": {"architecture": {"name": "mlp", "hidden": [64, 64]}}}
+IMAGE_MODELS: Json = {
+    "softmax_regression": SOFTMAX,
+    "cnn_small": {"architecture": {"name": "cnn_small"}, "training": {"learning_rate": 0.003}},
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -161,12 +75,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         source = source_of(options)
         raw = load(source, Path("data"))
         text, said = study_text(options.name, source, raw)
+        write_text(file, text)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text, encoding="utf-8")
-    print("\n".join([*said, f"Wrote {file}. Now run: snakemake {options.name}"]))
+    print("\n".join(map(plain, [*said, f"Wrote {file}. Now run: snakemake {options.name}"])))
     return 0
 
 
@@ -175,6 +88,8 @@ def source_of(options: argparse.Namespace) -> dict[str, Any]:
     path = Path(options.data).expanduser().resolve()
     if not options.data or not path.exists():
         raise UserError(f"data: {options.data} does not exist; valid is a table, an .npz, a folder of images or a zip")
+    if any("\ud800" <= c <= "\udfff" for c in str(path)):
+        raise UserError(f"data: {options.data!r} has a name that is no UTF-8 text; rename it")
     inside = path.is_relative_to(Path.cwd())
     source: dict[str, Any] = {"path": os.path.relpath(path) if inside else str(path)}
     for key in ("label", "missing"):
@@ -209,34 +124,92 @@ def study_text(name: str, source: dict[str, Any], raw: Raw) -> tuple[str, list[s
     remarks = profile(raw, rows)
     shape = f"{raw.x.shape[1]} features" if raw.x.ndim == 2 else f"images of {' × '.join(map(str, raw.x.shape[1:]))}"
     summary = f"{Path(source['path']).name}: {len(raw.y):,} records, {shape}, {classes} classes."
-    table = raw.x.ndim == 2
-    features = _askable(raw, rows)
-    members = roles["target_members"]
-    epochs = 60 if members <= 1000 else 30 if members <= 10_000 else 15
-    text = TEMPLATE.format(
-        name=name,
-        summary=summary,
-        remarks="".join(f"# Beware: {remark}\n" for remark in remarks),
-        seed=SPLIT_SEED,
-        delta=f"{min(1e-5, 10.0 ** -ceil(log10(members) + 1)):.1e}",
-        source=json.dumps(source, ensure_ascii=False),
-        roles=json.dumps(roles).replace('"', ""),
-        projection="{scale: standard, fit_on: [shadow_pool]}" if table else "null",
-        models=TABLE_MODELS if table else IMAGE_MODELS,
-        network="mlp" if table else "cnn_small",
-        epochs=epochs,
-        batch_size=max(1, min(256, members // 4)),
-        evaluate_every=epochs // 5,
-        shadow_size=roles["shadow_pool"] // 2,
-        n_members=members,
-        attribute=ATTRIBUTE.format(features=features) if features else "",
-        attribute_figure=ATTRIBUTE_FIGURE if features else "",
-        choice="Features are scaled by what the attacker's own records say, so that costs no privacy."
-        if table
-        else "Pixels are used as they are, in [0, 1].",
-    )
+    header = [
+        summary,
+        f"Made by python -m dp_leakage.new_study; change what you like, then run: snakemake {name}",
+        *(f"Beware: {remark}" for remark in remarks),
+    ]
+    comments = {key: words.replace("NAME", name) for key, words in COMMENTS.items()}
+    text = written(_spec(name, source, roles, raw.x.ndim == 2, _askable(raw, rows)), header, comments)
     sizes = [f"  {role:<18}{count:>7,}   {ROLES[role]}" for role, count in roles.items()]
     return text, [summary, *raw.notes, *sizes, *(f"Beware: {remark}" for remark in remarks)]
+
+
+def _spec(name: str, source: Json, roles: dict[str, int], table: bool, features: int) -> Json:
+    """The study, as its file says it.
+
+    Args:
+        name: of the study and its data set.
+        source: where the records come from.
+        roles: how many records each has.
+        table: are they rows of a table, and no images?
+        features: how many attribute inference asks for; 0 for none.
+    """
+    members = roles["target_members"]
+    epochs = 60 if members <= 1000 else 30 if members <= 10_000 else 15
+    projection = {"scale": "standard", "fit_on": ["shadow_pool"]} if table else None
+    attacks: Json = {"yeom": {}, "shokri": {}, "lira_online": {}}
+    if features:
+        attacks["yeom_attribute"] = {"features": features, "candidates": "distinct_quartiles"}
+    choice = (
+        "Features are scaled by what the attacker's own records say, so that costs no privacy."
+        if table
+        else "Pixels are used as they are, in [0, 1]."
+    )
+    return {
+        "study": name,
+        "title": f"What a privacy budget buys on {name}",
+        "question": QUESTION,
+        "seed": SPLIT_SEED,
+        "repeats": 5,
+        "delta": min(1e-5, 10.0 ** -ceil(log10(members) + 1)),
+        "epsilon": [0.1, 1, 2, 5, 10, 50, 100, 1000],
+        "datasets": {name: {"source": source, "roles": roles, "stratified": True, "projection": projection}},
+        "models": TABLE_MODELS if table else IMAGE_MODELS,
+        "training": {
+            "optimizer": "adam",
+            "learning_rate": 0.01,
+            "epochs": epochs,
+            "batch_size": max(1, min(256, members // 4)),
+            "evaluate_every": epochs // 5,
+        },
+        "defenses": [
+            {"defense": "none"},
+            {"defense": "l2", "l2": 0.01},
+            {"defense": "dropout", "dropout": 0.5, "models": ["mlp" if table else "cnn_small"]},
+            {"defense": "gaussian", "accountant": "rdp", "sampler": "poisson"},
+        ],
+        "shadow": {"count": 5, "size": roles["shadow_pool"] // 2},
+        "reference": {"count": 16, "size": members, "pool": ["target_members", "target_nonmembers"]},
+        "attacks": attacks,
+        "figures": _figures(attribute=features > 0),
+        "choices": [choice],
+        "scales": SCALES,
+    }
+
+
+def _figures(*, attribute: bool) -> Json:
+    lira, guessed = ({"attack": attack, "definition": "gap"} for attack in ("lira_online", "yeom_attribute"))
+    return {
+        "fig_pareto": _figure("pareto", "Accuracy against leakage", ["training", "yeom", "shokri", "lira_online"]),
+        "fig_accuracy_loss": _figure("accuracy_loss", "Accuracy lost to each privacy budget", ["training"]),
+        "fig_leakage_yeom": _attacked("leakage", "Membership, loss threshold (Yeom)", {"attack": "yeom"}),
+        "fig_leakage_shokri": _attacked("leakage", "Membership, shadow models (Shokri)", {"attack": "shokri"}),
+        "fig_leakage_lira": _attacked("leakage", "Membership, likelihood ratio (LiRA, online)", lira),
+        **({"fig_leakage_attribute": _attacked("leakage", "Attribute inference (Yeom)", guessed)} if attribute else {}),
+        "fig_spent_epsilon": _figure("spent_epsilon", "The ε that was really spent", ["training"]),
+        "table_members_exposed": _attacked(
+            "members_exposed", "Members exposed by the likelihood ratio", {"attack": "lira_online"}
+        ),
+    }
+
+
+def _figure(kind: str, title: str, parts: list[str]) -> Json:
+    return {"kind": kind, "title": title, "parts": parts}
+
+
+def _attacked(kind: str, title: str, settings: Json) -> Json:
+    return _figure(kind, title, [settings["attack"]]) | {"settings": settings}
 
 
 def _askable(raw: Raw, rows: dict[str, np.ndarray]) -> int:
@@ -255,16 +228,24 @@ def _split_seed(name: str, source: dict[str, Any]) -> int:
 
 
 def _check_name(name: str, file: Path) -> None:
-    if not NAME.fullmatch(name):
-        raise UserError(f"name: {name!r} is no name for a study; valid are small letters, digits and _, a letter first")
-    if name in RULES:
-        raise UserError(f"name: {name!r} is a rule of the workflow; choose another name")
-    if file.exists():
+    """Refuse a name that would break this or another study's targets."""
+    check_name(name, "name")
+    if file.exists() or file.is_symlink():
         raise UserError(f"name: {file} is there already; choose another name, or remove it")
     for other in [*Path("workflow/studies").glob("*.yaml"), *file.parent.glob("*.yaml")]:
-        found = yaml.safe_load(other.read_text(encoding="utf-8"))
-        if isinstance(found, dict) and found.get("study") == name:
-            raise UserError(f"name: {other} is a study called '{name}'; choose another name")
+        if name in _targets(other):
+            raise UserError(f"name: '{name}' is a target of the study in {other}; choose another name")
+
+
+def _targets(file: Path) -> set[str]:
+    """What a study file's targets are called; of one that cannot be read nothing is known, and it runs nothing."""
+    try:
+        spec = read_yaml(file)
+    except UserError:
+        return set()
+    figures = spec.get("figures")
+    parts = ["report", "audit", *(figures if isinstance(figures, dict) else [])]
+    return {str(spec.get("study")), *(f"{spec.get('study')}_{part}" for part in parts)}
 
 
 def _size(text: str) -> list[int]:

@@ -1,5 +1,7 @@
 """Every name and combination in a study that its schema cannot judge, before anything runs. Complaints name the key."""
 
+import csv
+import re
 from collections.abc import Iterable, Mapping
 from itertools import product
 from math import isfinite
@@ -17,6 +19,7 @@ from dp_leakage.figures import SETTINGS as FIGURE_SETTINGS
 from dp_leakage.kinds import Kind, like
 from dp_leakage.metrics.measure import STRONGEST
 from dp_leakage.models.architectures import ARCHITECTURES, build, check_settings
+from dp_leakage.names import check_name
 from dp_leakage.privacy.accounting.case import check_projection
 from dp_leakage.privacy.accounting.printed import authors_sigma
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, check_mechanism, check_noise
@@ -24,6 +27,11 @@ from dp_leakage.privacy.mechanism import GROUPS, Mechanism, check_step
 from dp_leakage.study import COINS, SPLIT, TIMING, TRAINING, Cell, Study
 from dp_leakage.training.settings import TrainingSettings
 
+PUBLISHED = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*\.csv")
+# Of a table of printed results.
+COLUMNS = (
+    "paper", "artefact", "dataset", "model", "mechanism", "epsilon", "delta", "setting", "metric", "value", "stderr",
+)  # fmt: skip
 AUXILIARY = ("shadow", "reference")
 TARGETS = {MEMBERS, "target_nonmembers"}
 
@@ -36,9 +44,9 @@ def check_study(study: Study, published: Path, whole: Study | None = None) -> No
         published: folder of the papers' printed results.
         whole: the study before its reduction, whose cells a figure may name too.
     """
+    _check_names(study.spec)
     _check_numbers(study.spec)
-    if "published" in study.spec:
-        _require((published / study.spec["published"]).is_file(), f"key 'published': {published} has no such file")
+    _check_published(study.spec, published)
     _check_design(study)
     _check_datasets(study)
     _check_models(study.spec)
@@ -69,6 +77,28 @@ def _kind_of(entry: Attack | FigureKind, kinds: Mapping[str, Kind], setting: str
     """What a setting may hold; of a user's own attack or figure only its default is known."""
     ours = entry.module.startswith("dp_leakage.")
     return kinds[setting] if setting in kinds and (ours or setting in COMMON) else like(entry.settings[setting])
+
+
+def _check_names(spec: Json) -> None:
+    check_name(spec["study"], "key 'study'")
+    for key in ("datasets", "models", "figures"):
+        for name in spec[key]:
+            check_name(name, f"key '{key}'")
+
+
+def _check_published(spec: Json, folder: Path) -> None:
+    """The printed results are a table in the folder of such tables, and of the columns that figures read."""
+    name = spec.get("published")
+    if name is None:
+        return
+    words = f"key 'published' is {name!r}; valid is the name of a file in {folder}"
+    _require(PUBLISHED.fullmatch(name) is not None, words)
+    files = [path.name for path in folder.glob("*.csv") if path.resolve().parent == folder.resolve()]
+    _require(name in files, f"{words}; {nearest(name, files)}")
+    with (folder / name).open(encoding="utf-8", errors="replace", newline="") as file:
+        columns = next(csv.reader(file), [])
+    missing = [column for column in COLUMNS if column not in columns]
+    _require(not missing, f"key 'published': {folder / name} lacks the column {missing[0]!r}" if missing else "")
 
 
 def _check_numbers(value: Any, key: str = "") -> None:

@@ -6,17 +6,14 @@ from pathlib import Path
 import yaml
 
 from dp_leakage import plugins
-from dp_leakage.config import Json, check, merged, read_yaml
+from dp_leakage.config import Json, check, merged
 from dp_leakage.errors import UserError, nearest
+from dp_leakage.names import RULES
 from dp_leakage.study import Study
 from dp_leakage.study_checks import check_study
+from dp_leakage.yaml_files import read_yaml
 
 PUBLISHED = Path("workflow/published")
-# The workflow's own rules, whose names no target may have.
-RULES = (
-    "all", "prepare_dataset", "project_pca", "train_target", "train_auxiliary", "train_auxiliary_same", "time_training",
-    "fit_attack", "fit_attack_same", "attack", "reconstruct", "audit", "measure_training", "measure",
-)  # fmt: skip
 QUOTING = {
     "overrides": "'overrides={quickstart: {repeats: 5}}'",
     "only_datasets": "'only_datasets=[digits]'",

@@ -71,17 +71,12 @@ rule attack:
         settings=settings_of(
             lambda study, w: study.attack_settings(cell_of(study, w), w.attack)
         ),
-        fitted=lambda wildcards, input: (
-            f"--fitted '{input.fitted}'" if "fitted" in input.keys() else ""
-        ),
-        images=lambda wildcards, output: (
-            f"--images '{output.images}'" if "images" in output.keys() else ""
-        ),
+        images=lambda wildcards, output: output.get("images", []),
     message:
         "Attack {wildcards.model} on {wildcards.dataset} under {wildcards.defense}: {wildcards.attack}"
     shell:
         "{PYTHON} -m dp_leakage.steps.attack --settings {params.settings:q} --data {input.data:q}"
-        " --target {input.target:q} {params.fitted} --scores {output.scores:q} {params.images} 2> {log:q}"
+        " --target {input.target:q} --fitted {input.fitted:q} --scores {output.scores:q} --images {params.images:q} 2> {log:q}"
 
 
 use rule attack as reconstruct with:
@@ -114,8 +109,7 @@ rule audit:
     message:
         "Audit {wildcards.model} on {wildcards.dataset} under {wildcards.defense}"
     shell:
-        "{PYTHON} -m dp_leakage.steps.audit --settings {params.settings:q} --data {input.data:q} --scores {output:q}"
-        " --device ${{DP_LEAKAGE_DEVICE:-auto}} --checkpoint-seconds ${{DP_LEAKAGE_CHECKPOINT_SECONDS:-60}} 2> {log:q}"
+        "{PYTHON} -m dp_leakage.steps.audit --settings {params.settings:q} --data {input.data:q} --scores {output:q} 2> {log:q}"
 
 
 rule measure_training:

@@ -170,13 +170,11 @@ def attack_inputs(wildcards):
     """Target models and data, and what the attack learnt beforehand where it learns."""
     study = STUDIES[wildcards.study]
     cell = cell_of(study, wildcards)
-    files = {
+    return {
         "data": study.data(cell.dataset),
         "target": study.trained(cell.dataset, cell.model, cell.defense),
+        "fitted": learnt_files(study, cell, wildcards.attack).get("fitted", []),
     }
-    if learnt := learnt_files(study, cell, wildcards.attack):
-        files["fitted"] = learnt["fitted"]
-    return files
 
 
 def fit_inputs(wildcards):

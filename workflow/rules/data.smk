@@ -24,8 +24,7 @@ rule prepare_dataset:
     message:
         "Load and split {wildcards.dataset} ({wildcards.study})"
     shell:
-        "{PYTHON} -m dp_leakage.steps.prepare --settings {params.settings:q} --prepared {output:q}"
-        " --data_dir ${{DP_LEAKAGE_DATA_DIR:-data}} 2> {log:q}"
+        "{PYTHON} -m dp_leakage.steps.prepare --settings {params.settings:q} --prepared {output:q} 2> {log:q}"
 
 
 rule project_pca:

@@ -29,14 +29,11 @@ for _study in STUDIES.values():
                 settings=lambda wildcards, study=_study, figure=_figure: or_stop(
                     lambda: canonical(study.figure_settings(figure))
                 ),
-                published=lambda wildcards, input: (
-                    f"--published {input.published}" if input.published else ""
-                ),
             message:
                 f"Draw {_figure} of {_study.name}"
             shell:
                 "{PYTHON} -m dp_leakage.steps.figure --settings {params.settings:q} --metrics {input.metrics:q}"
-                " {params.published} --pdf {output.pdf:q} --png {output.png:q} --csv {output.csv:q} 2> {log:q}"
+                " --published {input.published:q} --pdf {output.pdf:q} --png {output.png:q} --csv {output.csv:q} 2> {log:q}"
 
     rule:
         name:

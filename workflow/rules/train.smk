@@ -2,8 +2,7 @@
 
 TRAIN = (
     "{PYTHON} -m dp_leakage.steps.train --settings {params.settings:q} --data {input.data:q} --models {output.models:q}"
-    " --history {output.history:q} --timing {output.timing:q} --device ${{DP_LEAKAGE_DEVICE:-auto}}"
-    " --checkpoint-seconds ${{DP_LEAKAGE_CHECKPOINT_SECONDS:-60}} 2> {log:q}"
+    " --history {output.history:q} --timing {output.timing:q} 2> {log:q}"
 )
 
 

@@ -27,20 +27,24 @@ def run(
 
     Args:
         step: called as ``step(settings, **paths, **lists, **options)``.
-        paths: names of options that are one path each; a trailing ``?`` makes one optional (then None).
+        paths: names of options that are one path each; a trailing ``?`` makes one optional: None where it is missing
+            or has no path.
         lists: names of options that are any number of paths.
-        options: name → default of the other options; the default's type converts.
+        options: name → default of the other options, whose type converts; the environment's ``DP_LEAKAGE_NAME`` goes
+            before it. So the rules need not write into a shell command what config.yaml says.
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", stream=sys.stderr)
     parser = argparse.ArgumentParser(prog=f"python -m {step.__module__}", description=sys.modules["__main__"].__doc__)
     parser.add_argument("--settings", required=True, type=json.loads, help="JSON, as the rule prints it")
     for name in paths:
-        required = not name.endswith("?")
-        parser.add_argument(f"--{name.rstrip('?')}", required=required, type=Path)
+        parser.add_argument(
+            f"--{name.rstrip('?')}", type=Path, **({"nargs": "?"} if name.endswith("?") else {"required": True})
+        )
     for name in lists:
         parser.add_argument(f"--{name}", nargs="*", type=Path, default=[])
     for name, default in (options or {}).items():
-        parser.add_argument(f"--{name.replace('_', '-')}", type=type(default), default=default)
+        said = os.environ.get(f"DP_LEAKAGE_{name.upper()}", default)
+        parser.add_argument(f"--{name.replace('_', '-')}", type=type(default), default=said)
     arguments = vars(parser.parse_args())
     settings = arguments.pop("settings")
     try:

@@ -54,4 +54,4 @@ def official_rows(raw: Raw, source: str, trained: str = MEMBERS) -> dict[str, np
 
 
 if __name__ == "__main__":
-    run(main, "prepared", "data_dir")
+    run(main, "prepared", options={"data_dir": Path("data")})
