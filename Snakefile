@@ -5,9 +5,6 @@ from snakemake.utils import min_version
 min_version("9.27")
 
 
-configfile: "config.yaml"
-
-
 report: "workflow/report/workflow.rst"
 
 
@@ -29,6 +26,10 @@ rule all:
             if study.target == "quickstart"
             for path in everything_of(study)
         ],
+
+
+if workflow.is_main_process:
+    or_stop(lambda: check_targets(TARGETS, workflow.rules, STUDIES))
 
 
 onstart:

@@ -530,8 +530,11 @@ BAD = {
         {"published": "nope.csv"},
         r"'published' is 'nope.csv'; valid is the name of a file in ",
     ),
-    "no number": ({"epsilon": [1, float("nan")]}, r"'epsilon.1' is nan; valid is a finite number"),
-    "infinite": ({"training": {"learning_rate": float("inf")}}, r"'training.learning_rate' is inf; valid is a finite"),
+    "no number": ({"epsilon": [1, float("nan")]}, r"'overrides.quickstart.epsilon.1' is nan; valid is a finite number"),
+    "infinite": (
+        {"training": {"learning_rate": float("inf")}},
+        r"'overrides.quickstart.training.learning_rate' is inf; valid is a finite",
+    ),
     "three point nought runs": ({"repeats": 3.0}, r"'repeats' is 3.0; valid is a value of type integer"),
     "unknown key of a model's training": (
         {"models": {"mlp": {"training": {"epoch": 3}}}},

@@ -113,6 +113,31 @@ class Study:
             raise UserError(f"study {self.target} has no cell '{key}'; {nearest(key, self.cells)}")
         return self.cells[key]
 
+    def check_file(
+        self,
+        dataset: str | None = None,
+        model: str | None = None,
+        defense: str | None = None,
+        role: str | None = None,
+        attack: str | None = None,
+    ) -> None:
+        """Refuse names of a path (as the rules have them) that the study does not have. Raises UserError."""
+        for name, valid, what in (
+            (dataset, self.spec["datasets"], "data set"),
+            (model, self.spec["models"], "model"),
+            (attack, self.spec["attacks"], "attack"),
+        ):
+            if name is not None and name not in valid:
+                raise UserError(f"study {self.target} has no {what} '{name}'; {nearest(name, valid)}")
+        if dataset and model and defense:
+            cell = self.cell(dataset, model, defense)
+            if attack is not None and role is None and attack not in cell.parts:
+                raise UserError(f"cell '{cell.key}' is not attacked by '{attack}'; {nearest(attack, cell.parts)}")
+            if role is not None and self.auxiliary_defense(cell, role) != defense:
+                raise UserError(f"cell '{cell.key}' has no {role} models of its own")
+        if dataset and role is not None and not self.auxiliary_spec(dataset, role):
+            raise UserError(f"study {self.target} has no {role} models")
+
     def source(self, dataset: str) -> Json:
         """Where the records come from, as ``data.resolve`` returns it. Raises UserError for a wrong spec."""
         given = self.spec["datasets"][dataset]["source"]

@@ -1,9 +1,7 @@
 """Loading study files: schema, overrides, scale, then every name and combination that a schema cannot judge."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-
-import yaml
 
 from dp_leakage import plugins
 from dp_leakage.config import Json, check, merged
@@ -11,7 +9,7 @@ from dp_leakage.errors import UserError, nearest
 from dp_leakage.names import RULES
 from dp_leakage.study import Study
 from dp_leakage.study_checks import check_study
-from dp_leakage.yaml_files import read_yaml
+from dp_leakage.yaml_files import check_value, parse, read_yaml
 
 PUBLISHED = Path("workflow/published")
 QUOTING = {
@@ -21,11 +19,18 @@ QUOTING = {
 }
 
 
-def load_study(path: Path, schema: Json, *, scale: str, overrides: Json, published: Path = PUBLISHED) -> Study | None:
+def _raise(called: set[str], error: UserError) -> None:
+    raise error
+
+
+def load_study(
+    path: Path, raw: Json, schema: Json, *, scale: str, overrides: Json, published: Path = PUBLISHED
+) -> Study | None:
     """The study of a file at a scale; None where the file does not have that scale.
 
     Args:
         path: the study's YAML file.
+        raw: what it says.
         schema: the study schema.
         scale: ``paper``, ``small`` or ``smoke``.
         overrides: study name → changes to its file.
@@ -34,7 +39,6 @@ def load_study(path: Path, schema: Json, *, scale: str, overrides: Json, publish
     Raises:
         UserError: whatever is wrong with the file, in one sentence.
     """
-    raw = read_yaml(path)
     where = f"study file {path}"
     check(raw, schema, where)
     if scale != "paper" and scale not in raw.get("scales", {}):
@@ -69,23 +73,51 @@ def on_datasets(study: Study, only: list[str]) -> Study | None:
 
 
 def load_studies(
-    config: Json, files: list[Path], schemas: dict[str, Json], published: Path = PUBLISHED
+    config: Json,
+    files: list[Path],
+    schemas: dict[str, Json],
+    published: Path = PUBLISHED,
+    failed: Callable[[set[str], UserError], None] = _raise,
 ) -> dict[str, Study]:
-    """Checks the config, then every study file: folder name → study. Raises UserError."""
+    """Checks the config, then every study file: folder name → study.
+
+    Args:
+        config: keys and values of config.yaml, with the command line's over them.
+        files: study files; where two clash, the later one is wrong.
+        schemas: of the config and of a study.
+        published: folder of the papers' printed results.
+        failed: told what a file's study may be called, and what is wrong with it; where it returns, the study is left
+            out. By default it raises.
+
+    Raises:
+        UserError: what is wrong with the config.
+    """
     config = config | {key: _unquoted(key, config[key]) for key in QUOTING if key in config}
+    check_value(config, "config.yaml")
     check(config, schemas["config"], "config.yaml")
     plugins.load(config.get("plugins") or [])
     overrides, only = config.get("overrides") or {}, config.get("only_datasets") or []
     studies: dict[str, Study] = {}
     names: dict[str, Path] = {}
+    taken = dict.fromkeys(RULES, "a rule of the workflow")
     datasets: set[str] = set()
     for path in [*files, *map(Path, config.get("study_files") or [])]:
-        study = load_study(path, schemas["study"], scale=config["scale"], overrides=overrides, published=published)
-        name = read_yaml(path)["study"] if study is None else study.target
-        if name in names and study is not None:
-            raise UserError(f"study files {names[name]} and {path} are both called '{name}'; rename one")
-        names.setdefault(name, path)
+        called = {path.stem}
+        try:
+            raw = read_yaml(path)
+            called |= {name for name in [raw.get("study")] if isinstance(name, str)}
+            study = load_study(
+                path, raw, schemas["study"], scale=config["scale"], overrides=overrides, published=published
+            )
+            if study is not None:
+                _check_targets(study, path, names, taken)
+        except UserError as error:
+            failed(called, error)
+            names |= {name: path for name in called if name not in names}
+            continue
+        names.setdefault(raw["study"], path)
         if study is not None:
+            taken |= dict.fromkeys(study.targets, f"a target of study {study.target}")
             datasets |= set(study.spec["datasets"])
             kept = on_datasets(study, only) if only else study
             studies |= {} if kept is None else {kept.name: kept}
@@ -97,21 +129,18 @@ def load_studies(
             raise UserError(
                 f"config.yaml: key 'only_datasets' has {name!r}, a data set of no study; {nearest(name, datasets)}"
             )
-    _check_targets(studies, names)
     return studies
 
 
-def _check_targets(studies: Mapping[str, Study], files: Mapping[str, Path]) -> None:
-    """Refuse two targets of one name, and one that is called as a rule is."""
-    taken = dict.fromkeys(RULES, "a rule of the workflow")
-    for study in studies.values():
-        for target in study.targets:
-            if target in taken:
-                raise UserError(
-                    f"study file {files[study.target]}: its target '{target}' is also {taken[target]}; rename the "
-                    "study or the figure"
-                )
-            taken[target] = f"a target of study {study.target}"
+def _check_targets(study: Study, path: Path, names: Mapping[str, Path], taken: Mapping[str, str]) -> None:
+    """Refuse a study of another's name, and a target that is called as another's or as a rule is."""
+    if study.target in names:
+        raise UserError(f"study files {names[study.target]} and {path} are both called '{study.target}'; rename one")
+    for target in study.targets:
+        if target in taken:
+            raise UserError(
+                f"study file {path}: its target '{target}' is also {taken[target]}; rename the study or the figure"
+            )
 
 
 def typed(value: object) -> object:
@@ -121,8 +150,8 @@ def typed(value: object) -> object:
     if isinstance(value, list):
         return [typed(child) for child in value]
     try:
-        read = yaml.safe_load(value) if isinstance(value, str) else value
-    except yaml.YAMLError:
+        read = parse(value, "") if isinstance(value, str) else value
+    except UserError:
         return value
     return read if read is None or isinstance(read, int | float | bool) else value
 
@@ -132,8 +161,8 @@ def _unquoted(key: str, value: object) -> object:
     if not isinstance(value, str):
         return value
     try:
-        read = yaml.safe_load(value)
-    except yaml.YAMLError:
+        read = parse(value, f"key '{key}'")
+    except UserError:
         read = value
     if not isinstance(read, dict if key == "overrides" else list):
         raise UserError(

@@ -103,23 +103,31 @@ def parse(text: str, where: str) -> Any:
         raise UserError(f"{where} is not valid YAML: {error}") from None
 
 
-def check_value(value: Any, where: str, depth: int = 0) -> None:
+def check_value(value: Any, where: str, key: str = "", depth: int = 0) -> None:
     """Refuse what ``parse`` would: for values that were read by others, from the command line.
+
+    Args:
+        value: what was read.
+        where: file, for the complaint.
+        key: of the value, its parts joined by dots.
+        depth: levels above it.
 
     Raises:
         UserError: a key that is no text, a number that is not finite or beyond 2⁶³, a control character, too deep.
     """
     if depth > MAX_DEPTH:
-        raise UserError(f"{where} is nested deeper than {MAX_DEPTH} levels")
+        raise UserError(f"{where}: key '{key[:50]}' is nested deeper than {MAX_DEPTH} levels")
     if isinstance(value, Mapping):
-        for key, child in value.items():
-            _check_key(key, where)
-            check_value(child, f"{where}.{key}", depth + 1)
+        for name, child in value.items():
+            if not isinstance(name, str):
+                raise UserError(f"{where}: key '{key}' has the key {name!r}, which is no text; {NO_TEXT}")
+            _check_scalar(name, f"{where}: a key of '{key}' is")
+            check_value(child, where, f"{key}.{name}" if key else name, depth + 1)
     elif isinstance(value, list):
         for place, child in enumerate(value):
-            check_value(child, f"{where}.{place}", depth + 1)
+            check_value(child, where, f"{key}.{place}", depth + 1)
     else:
-        _check_scalar(value, where)
+        _check_scalar(value, f"{where}: key '{key}' is")
 
 
 def written(spec: Mapping[str, Any], header: Iterable[str] = (), comments: Mapping[str, str] | None = None) -> str:
@@ -212,9 +220,9 @@ class _Nodes:
             text = node.value
             if not _NUMBER[node.tag].fullmatch(text):
                 raise UserError(f"{where}: {text!r} is no number")
-            _check_scalar(_number(text), where)
+            _check_scalar(_number(text), f"{where} has")
         else:
-            _check_scalar(node.value, where)
+            _check_scalar(node.value, f"{where} has")
 
     def _judge_keys(self, node: yaml.MappingNode) -> None:
         seen: set[str] = set()
@@ -232,21 +240,16 @@ class _Nodes:
             seen.add(key.value)
 
 
-def _check_key(key: object, where: str) -> None:
-    if not isinstance(key, str):
-        raise UserError(f"{where}: key {key!r} is no text; {NO_TEXT}")
-    _check_scalar(key, where)
-
-
-def _check_scalar(value: object, where: str) -> None:
+def _check_scalar(value: object, place: str) -> None:
+    """Args: value, and the words before it in a complaint."""
     if isinstance(value, float) and not isfinite(value):
-        raise UserError(f"{where} has {value}; valid is a finite number")
+        raise UserError(f"{place} {value}; valid is a finite number")
     if isinstance(value, int) and abs(value) >= MAX_WHOLE:
-        raise UserError(f"{where} has a whole number of 64 bits or more; valid are those below 2⁶³")
+        raise UserError(f"{place} a whole number of 64 bits or more; valid are those below 2⁶³")
     if isinstance(value, str):
         wrong = next((c for c in value if category(c) in ("Cc", "Cs") and c not in _BREAKS), None)
         if wrong is not None:
-            raise UserError(f"{where} has the character {wrong!r} in {value[:50]!r}; valid is text that can be shown")
+            raise UserError(f"{place} {value[:50]!r}, with the character {wrong!r}; valid is text that can be shown")
 
 
 def _number(text: str) -> float:

@@ -26,7 +26,7 @@ rule fit_attack:
     message:
         "Fit attack {wildcards.attack} on the {wildcards.role} models of {wildcards.model} ({wildcards.dataset})"
     shell:
-        "{PYTHON} -m dp_leakage.steps.fit_attack --settings {params.settings:q} --data {input.data:q}"
+        "{PYTHON:q} -m dp_leakage.steps.fit_attack --settings {params.settings:q} --data {input.data:q}"
         " --models {input.models:q} --fitted {output:q} 2> {log:q}"
 
 
@@ -75,7 +75,7 @@ rule attack:
     message:
         "Attack {wildcards.model} on {wildcards.dataset} under {wildcards.defense}: {wildcards.attack}"
     shell:
-        "{PYTHON} -m dp_leakage.steps.attack --settings {params.settings:q} --data {input.data:q}"
+        "{PYTHON:q} -m dp_leakage.steps.attack --settings {params.settings:q} --data {input.data:q}"
         " --target {input.target:q} --fitted {input.fitted:q} --scores {output.scores:q} --images {params.images:q} 2> {log:q}"
 
 
@@ -109,7 +109,7 @@ rule audit:
     message:
         "Audit {wildcards.model} on {wildcards.dataset} under {wildcards.defense}"
     shell:
-        "{PYTHON} -m dp_leakage.steps.audit --settings {params.settings:q} --data {input.data:q} --scores {output:q} 2> {log:q}"
+        "{PYTHON:q} -m dp_leakage.steps.audit --settings {params.settings:q} --data {input.data:q} --scores {output:q} 2> {log:q}"
 
 
 rule measure_training:
@@ -139,7 +139,7 @@ rule measure_training:
     message:
         "Measure accuracy and spent ε of {wildcards.model} on {wildcards.dataset} under {wildcards.defense}"
     shell:
-        "{PYTHON} -m dp_leakage.steps.measure_training --settings {params.settings:q} --training {input.training:q}"
+        "{PYTHON:q} -m dp_leakage.steps.measure_training --settings {params.settings:q} --training {input.training:q}"
         " --baseline {input.baseline:q} --measured {output.measured:q} --curve {output.curve:q} 2> {log:q}"
 
 
@@ -166,4 +166,4 @@ rule measure:
     message:
         "Measure the attacks on {wildcards.model}, {wildcards.dataset}, {wildcards.defense}"
     shell:
-        "{PYTHON} -m dp_leakage.steps.measure --settings {params.settings:q} --parts {input:q} --metrics {output:q} 2> {log:q}"
+        "{PYTHON:q} -m dp_leakage.steps.measure --settings {params.settings:q} --parts {input:q} --metrics {output:q} 2> {log:q}"

@@ -2,11 +2,9 @@
 
 import gc
 import os
-import shlex
 import sys
 from pathlib import Path
 
-import yaml
 from snakemake.settings.types import DeploymentMethod
 from snakemake.utils import update_config
 
@@ -17,8 +15,10 @@ from dp_leakage.identity import canonical
 from dp_leakage.resources import attack_minutes, has_gpu, memory_mb, training_minutes
 from dp_leakage.study import pictures
 from dp_leakage.study_file import QUOTING, load_studies, typed
+from dp_leakage.targets import asked, asks_for, check_targets
 from dp_leakage.training.launcher import ENVIRONMENT
 from dp_leakage.user_code import FOLDERS
+from dp_leakage.yaml_files import read_yaml
 
 # Planning makes millions of objects that stay to its end: looking for garbage among them took a fifth of its time. Jobs
 # begin with it on again (onstart).
@@ -26,15 +26,9 @@ gc.disable()
 WORKFLOW = Path(workflow.basedir) / "workflow"
 # What runs a job: the interpreter that runs Snakemake, whatever is on PATH; under --sdm conda the environment's own.
 IN_CONDA = DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method
-PYTHON = "python" if IN_CONDA else shlex.quote(sys.executable)
+PYTHON = "python" if IN_CONDA else sys.executable
 # One thread per job, one job per core; and an allocator that keeps its pages between training steps.
 os.environ.update(ENVIRONMENT)
-# How a job runs, not what it computes: so in the environment, where a change reruns nothing.
-os.environ.update(
-    DP_LEAKAGE_DEVICE=str(config.get("device", "auto")),
-    DP_LEAKAGE_CHECKPOINT_SECONDS=str(config.get("checkpoint_seconds", 60)),
-    DP_LEAKAGE_DATA_DIR=str(config.get("data_dir", "data")),
-)
 
 
 def or_stop(made):
@@ -49,19 +43,39 @@ def or_stop(made):
         os._exit(1)
 
 
+def _left_out(called, error):
+    """A study with a fault stops those who ask for it; to all others it is named and left out."""
+    if any(asks_for(TARGETS, name) for name in called):
+        raise error
+    if workflow.is_main_process:
+        print(f"left out: {error}", file=sys.stderr)
+
+
 def _studies():
-    # Snakemake reads every number on the command line as text.
-    given = workflow.config_settings.config or {}
-    update_config(config, {key: typed(given[key]) for key in QUOTING if key in given})
+    # Read here, since Snakemake's `configfile` answers a faulty file with a traceback, and can run what it holds.
+    given = {
+        key: typed(value) if key in QUOTING else value for key, value in config.items()
+    }
+    config.clear()
+    update_config(config, read_yaml(Path("config.yaml")))
+    update_config(config, given)
     schemas = {
-        name: yaml.safe_load((WORKFLOW / "schemas" / f"{name}.schema.yaml").read_text())
+        name: read_yaml(WORKFLOW / "schemas" / f"{name}.schema.yaml")
         for name in ("config", "study")
     }
-    files = [*(WORKFLOW / "studies").glob("*.yaml"), *Path("studies").glob("*.yaml")]
-    return load_studies(config, sorted(files), schemas)
+    own = sorted(Path("studies").glob("*.yaml"))
+    files = [*sorted((WORKFLOW / "studies").glob("*.yaml")), *own]
+    return load_studies(config, files, schemas, failed=_left_out)
 
 
+TARGETS = asked(sys.argv)
 STUDIES = or_stop(_studies)
+# How a job runs, not what it computes: so in the environment, where a change reruns nothing.
+os.environ.update(
+    DP_LEAKAGE_DEVICE=str(config.get("device", "auto")),
+    DP_LEAKAGE_CHECKPOINT_SECONDS=str(config.get("checkpoint_seconds", 60)),
+    DP_LEAKAGE_DATA_DIR=str(config.get("data_dir", "data")),
+)
 # For `snakemake --report`, whose texts see the config and the rule's name.
 config["captions"] = {
     f"{study.target}_{name}": study.caption(name)

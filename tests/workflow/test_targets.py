@@ -1,0 +1,107 @@
+"""What is asked for on the command line: targets and files that do not exist, and studies that cannot be read."""
+
+import pytest
+
+from dp_leakage.targets import asked, asks_for
+
+
+@pytest.mark.parametrize(
+    ("target", "sentence"),
+    [
+        ("quickstartt", "target 'quickstartt' does not exist; did you mean 'quickstart'?"),
+        ("quickstart_fig_paretoo", "did you mean 'quickstart_fig_pareto'?"),
+        ("../x", "target '../x' does not exist"),
+        ("train_target", "target 'train_target' makes many files"),
+        (
+            "results/quickstartt/digits/data.npz",
+            "no study at this scale, 'quickstartt'; did you mean 'quickst",
+        ),
+        ("results/quickstart-smoke/digits/data.npz", "is of no study at this scale, 'quickstart-smoke'"),
+        ("results/quickstart/cifar/data.npz", "study quickstart has no data set 'cifar'; Valid: digits"),
+        ("results/quickstart/digits/nomodel/none/metrics.parquet", "study quickstart has no model 'nomodel'"),
+        ("results/quickstart/digits/mlp/nine/metrics.parquet", "has no cell 'digits/mlp/nine'; did you mean"),
+        ("results/quickstart/digits/mlp/none/metrics.parquet2", "is no file that the workflow makes"),
+        ("results/quickstart/digits/mlp/none/attack/lira.parquet", "study quickstart has no attack 'lira'"),
+        ("results/quickstart/digits/mlp/reference/models.safetensors", "study quickstart has no reference models"),
+        ("results/quickstart/digits/mlp/none/shadow/models.safetensors", "has no shadow models of its own"),
+        ("results/quickstart/digits/mlp/timed.parquet", "study quickstart has no 'timing'"),
+        ("results/quickstart/digits/mlp/none/audit.parquet", "study quickstart has no 'audit'"),
+    ],
+)
+def test_a_target_that_does_not_exist_is_answered_with_what_was_meant(whole, target, sentence):
+    text = whole.snakemake("-n", target, check=False)
+    assert f"error: target {target!r}" in text
+    assert sentence in text
+    assert "Traceback" not in text
+    assert "Building DAG" not in text
+
+
+def test_the_targets_are_found_among_snakemakes_own_options():
+    command = ["snakemake", "--cores", "2", "a_fig", "-n", "--config", "scale=smoke", "--", "b"]
+    assert asked(command) == ["a_fig", "b"]
+    assert asked(["snakemake", "-n"]) == ["quickstart"]
+    assert asks_for(["a_fig"], "a")
+    assert asks_for(["results/a-smoke/x"], "a")
+    assert not asks_for(["ab", "results/ab/x"], "a")
+
+
+BROKEN = {
+    "a truth value as name": "study: true\n",
+    "null as name": "study: null\ntitle: x\n",
+    "another's target": None,  # the quickstart's own text, called as its report is
+    "no YAML": "study: [mine\n",
+    "no UTF-8": "study: mine\ntitle: caf\xe9\n".encode("latin-1"),
+    "a list": "- study\n",
+    "nothing": "",
+    "nested without end": "study: " + "[" * 20_000,
+    "aliases that expand without end": "a: &a [x, x, x, x, x, x, x, x, x, x]\n"
+    + "".join(f"{chr(97 + k)}: &{chr(97 + k)} [{', '.join(['*' + chr(96 + k)] * 10)}]\n" for k in range(1, 12)),
+    "a tag": "study: !!python/object/apply:os.system [touch ran]\n",
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_study_that_cannot_be_read_is_named_and_left_out_unless_it_is_asked_for(unrun, case):
+    content = BROKEN[case]
+    file = unrun.folder / "studies" / "broken.yaml"
+    file.parent.mkdir()
+    if content is None:
+        quickstart = (unrun.folder / "workflow" / "studies" / "quickstart.yaml").read_text()
+        content = quickstart.replace("study: quickstart", "study: quickstart_report")
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    text = unrun.snakemake("-n", "quickstart", timeout=60)
+    assert "left out: " in text
+    assert "studies/broken.yaml" in text
+    assert "train_target" in text
+    asked_for = unrun.snakemake("-n", "broken", check=False, timeout=60)
+    assert "error: " in asked_for
+    assert "studies/broken.yaml" in asked_for
+    assert "Traceback" not in text + asked_for
+    assert not (unrun.folder / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"scale: smoke\ndata_dir: caf\xe9\n", "config.yaml, line 2 is no UTF-8 text (byte 0xe9)"),
+        (b"- scale\n", "config.yaml holds list, not keys and values"),
+        (b"", "config.yaml holds NoneType, not keys and values"),
+        (b"scale: [smoke\n", "config.yaml, line 2 is not valid YAML"),
+        (b"\tscale: smoke\n", "config.yaml, line 1 is not valid YAML"),
+        (b"scale: 2020-99-99\ndata_dir: x\ndevice: cpu\n", "key 'scale' is '2020-99-99'"),
+        (b"scale: smoke\nscale: paper\n", "config.yaml: key 'scale' stands twice"),
+        (b'scale: smoke\ndata_dir: "a\\0b"\ndevice: cpu\n', "config.yaml, line 2 has 'a\\x00b'"),
+        (b"__use_yte__: true\n?if True:\n  scale: smoke\n", "config.yaml"),
+        (b"scale: smoke\ndata_dir: x\ndevice: cpu\noverrides: {quickstart: {5: null}}\n", "key '5' is no text"),
+        (None, "config.yaml does not exist"),
+    ],
+)
+def test_a_faulty_config_is_one_sentence(unrun, content, sentence):
+    config = unrun.folder / "config.yaml"
+    config.unlink()
+    if content is not None:
+        config.write_bytes(content)
+    text = unrun.snakemake("-n", check=False)
+    assert sentence in text
+    assert text.count("error: ") == 1
+    assert "Traceback" not in text
