@@ -68,7 +68,7 @@ def test_limits_that_are_not_binary_fractions_are_exact():
 
 @pytest.mark.parametrize(("n", "fpr"), [(10, 0.001), (130, 0.01), (10_000, 0.001), (10_000, 0.3), (50, 0.999)])
 def test_the_range_of_passing_nonmembers_holds_95_percent_of_binomial_draws(n, fpr):
-    fewest, most = roc._passing_range(fpr, n)
+    fewest, most = roc.rank_range(fpr, n)
     assert (fewest, most) == (binom.ppf(0.025, n, fpr), binom.ppf(0.975, n, fpr))
 
 

@@ -26,6 +26,11 @@ def scores() -> pd.DataFrame:
 
 
 @pytest.fixture(scope="session")
+def tossed() -> pd.DataFrame:
+    return synthetic.tossed_frame()
+
+
+@pytest.fixture(scope="session")
 def paper() -> pd.DataFrame:
     return synthetic.paper_frame()
 

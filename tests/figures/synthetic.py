@@ -240,15 +240,27 @@ def audited_frame() -> pd.DataFrame:
 
 def score_frame() -> pd.DataFrame:
     """Scores of two attacks on two cells: 300 members and 300 others, three runs."""
+    return _scores(np.tile(np.arange(600) < 300, (3, 1)))
+
+
+def tossed_frame() -> pd.DataFrame:
+    """The same on a pool of 600 records, each in or out of 16 runs by coins; the first 30 give themselves away."""
+    frame = _scores(np.random.default_rng(7).random((16, 600)) < 0.5)
+    exposed = frame["member"] & (frame["record"] < 30) & (frame["defense"] == "none")
+    return frame.assign(score=frame["score"] + 4 * exposed)
+
+
+def _scores(member: np.ndarray) -> pd.DataFrame:
     rng = np.random.default_rng(2)
     frame = quick_frame()
     parts = []
     for defense, attack in product(("none", "gaussian-rdp-eps=1"), ("yeom", "lira")):
         cell = frame[(frame["model"] == "mlp") & (frame["defense"] == defense)].iloc[0]
         columns = cell.drop(["metric", "repeat", "value", "low", "high", "setting"]).to_dict()
-        member = np.tile(np.arange(600) < 300, 3)
-        score = rng.normal(size=1800) + member * (2.0 if defense == "none" else 0.1)
-        records = {"repeat": np.repeat([0, 1, 2], 600), "record": np.tile(np.arange(600), 3), "member": member}
+        score = rng.normal(size=member.size) + member.ravel() * (2.0 if defense == "none" else 0.1)
+        runs, n = member.shape
+        records = {"repeat": np.repeat(np.arange(runs), n), "record": np.tile(np.arange(n), runs)}
+        records["member"] = member.ravel()
         parts.append(pd.DataFrame({**records, "score": score, "flagged": score > 1, "attack": attack, **columns}))
     return pd.concat(parts, ignore_index=True)
 

@@ -44,6 +44,9 @@ CASES: dict[str, tuple[str, str, dict[str, Any], bool]] = {
     "claimed and measured": ("claimed_measured", "audited", {}, False),
     "roc": ("roc", "scores", {"title": "Few false alarms"}, False),
     "paired": ("paired_table", "scores", {"title": "On the same records", "fpr": 0.05}, False),
+    "roc by coins": ("roc", "tossed", {"attack": "lira"}, False),
+    "paired by coins": ("paired_table", "tossed", {"attacks": ["lira"]}, False),
+    "vulnerability": ("vulnerability", "tossed", {"attack": "lira", "title": "Who is exposed"}, False),
     "inverted": ("inverted", "inverted", {"title": "Inverted"}, False),
     "subclasses": ("subclasses", "inverted", {"title": "Subclasses"}, False),
     "MIA distance": ("mia_distance", "inversions", {"title": "At equal accuracy"}, False),
@@ -71,13 +74,13 @@ CASES: dict[str, tuple[str, str, dict[str, Any], bool]] = {
 # What they show is computed from metrics and not one of them.
 DERIVED = ("training curve", "roc", "paired", "accountants", "compared", "training times", "tradeoff")
 DERIVED += ("inversion by layer", "inversion by defence", "decoded pictures", "differences", "pictures")
-DERIVED += ("calibrated accuracy", "inverted", "subclasses")
+DERIVED += ("calibrated accuracy", "inverted", "subclasses", "roc by coins", "paired by coins", "vulnerability")
 
 
 OF_OTHER_FRAMES = (
     "lambda_search", "training_curve", "claimed_measured", "roc", "paired_table", "accountants", "projection_noise",
     "timing_table", "decoded_layers", "decoded_table", "tradeoff", "decoded_pictures", "difference_table", "pictures",
-    "mia_distance", "mia_budget", "mia_table", "mia_cells", "inverted", "subclasses",
+    "mia_distance", "mia_budget", "mia_table", "mia_cells", "inverted", "subclasses", "vulnerability",
 )  # fmt: skip
 
 
@@ -397,6 +400,23 @@ def test_paired_differences_are_those_of_the_scores(scores: pd.DataFrame) -> Non
     for row in rows.itertuples():
         assert row.measured == pytest.approx(area(row.defense) - area("none"), abs=1e-12)
         assert row.low <= row.measured <= row.high
+
+
+def test_by_coins_a_cell_is_compared_with_another_on_the_same_coins_only(tossed: pd.DataFrame) -> None:
+    turned = tossed["member"] ^ ((tossed["defense"] == "none") & (tossed["record"] == 3))
+    with pytest.raises(UserError, match="attacked on different records"):
+        draw("paired_table", tossed.assign(member=turned), {"attacks": ["lira"]})
+
+
+def test_the_undefended_models_name_the_planted_records_and_the_others_lie_on_chance(
+    drawn: dict, tossed: pd.DataFrame
+) -> None:
+    _, rows = drawn["vulnerability"]
+    at = rows[np.isclose(rows["named"], 0.9)].set_index("defense")
+    assert 0.7 * 30 / 600 < at.loc["none", "measured"] <= 33 / 600
+    assert at.loc["gaussian-rdp-eps=1", "measured"] == 0
+    often = rows[np.isclose(rows["named"], 0.1)].set_index("defense").loc["gaussian-rdp-eps=1"]
+    assert often["low"] <= often["by_chance"] * 1.5 + 0.01
 
 
 def test_defenses_attacked_on_other_records_are_not_compared(scores: pd.DataFrame) -> None:

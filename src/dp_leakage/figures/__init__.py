@@ -64,6 +64,7 @@ SETTINGS: dict[str, Kind] = {
     "counting": choice("mean", "all_runs"),
     "dataset": _NAMES,
     "defense": _NAMES,
+    "defenses": TEXTS,
     "definition": choice("gap", "released"),
     "exposed_by": either(NOTHING, TEXT),
     "fpr": listed(number(above=0, below=1)),
@@ -87,6 +88,7 @@ SETTINGS: dict[str, Kind] = {
     "title": either(NOTHING, TEXT),
     "unit": _NAMES,
     "wanted": like({}),
+    "vulnerability.fpr": number(above=0, below=1),
     "width": number(above=0),
     "y_max": either(NOTHING, number(above=0)),
 }
@@ -134,6 +136,15 @@ FIGURES: dict[str, FigureKind] = {
         " one curve, the noise alone decides, and the name of the privacy definition only says how much of it was"
         " added.",
         {"attack": "yeom", "definition": "gap", "threshold": "best"},
+    ),
+    "vulnerability": FigureKind(
+        "dp_leakage.figures.vulnerability",
+        "Who is exposed. An attacker who is wrong about 1 % of the records that were not in training (or as the figure "
+        "says) names those that were. Across: the share of the repeats that it was in, in which a record "
+        "is named. Upward: the share of records that are named at least so often. The grey line is chance alone; a "
+        "defence that protects everybody lies on it.",
+        {"attack": None, "defenses": (), "fpr": 0.01},
+        needs="scores",
     ),
     "pareto": FigureKind(
         "dp_leakage.figures.pareto",

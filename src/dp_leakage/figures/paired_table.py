@@ -1,6 +1,5 @@
 """What a defense takes from an attack, on the same records: paired differences with their intervals."""
 
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +12,9 @@ from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.numbers import cell_label, interval
 from dp_leakage.figures.style import name, styled
 from dp_leakage.figures.table import Table, draw_tables
-from dp_leakage.intervals import Influences
-from dp_leakage.metrics.compare import Scores, paired_difference
+from dp_leakage.intervals import Estimate
+from dp_leakage.metrics import coins
+from dp_leakage.metrics.compare import paired_difference
 from dp_leakage.metrics.roc import area, share_above
 from dp_leakage.metrics.runs import by_repeat
 
@@ -61,7 +61,7 @@ def draw(
 
 def _differences(cells: pd.DataFrame, against: str, fpr: float | None) -> list[dict[str, Any]]:
     """A row of the csv for every attack on every other defense of one (data set, model)."""
-    what, metric = ("membership_auc", area) if fpr is None else ("tpr_at_fpr", partial(share_above, fpr=fpr))
+    what = "membership_auc" if fpr is None else "tpr_at_fpr"
     rate = "" if fpr is None else f";fpr={fpr:g}"
     rows = []
     for attack, scored in cells.groupby("attack", sort=False):
@@ -69,7 +69,7 @@ def _differences(cells: pd.DataFrame, against: str, fpr: float | None) -> list[d
         if base.empty:
             continue
         for _, own in scored[scored["defense"] != against].groupby("defense", sort=False):
-            found = _paired(metric, own, base)
+            found = _paired(own, base, fpr)
             setting = f"against={against};attack={attack}{rate}"
             numbers = dict(zip(NUMBERS, (f"{what}_difference", setting, *found, np.nan, pd.NA), strict=True))
             first = own.iloc[0]
@@ -77,18 +77,19 @@ def _differences(cells: pd.DataFrame, against: str, fpr: float | None) -> list[d
     return rows
 
 
-def _paired(metric: Callable[..., Influences], own: pd.DataFrame, base: pd.DataFrame) -> tuple[float, float, float]:
-    (of_own, records), (of_base, others) = _scores(own), _scores(base)
-    if not np.array_equal(records, others):
+def _paired(own: pd.DataFrame, base: pd.DataFrame, fpr: float | None) -> Estimate:
+    read = [by_repeat(part, ["score", "record"], ["record"]) for part in (own, base)]
+    # Members marked by the sign: who is one must be the same, too, and in design coins in every repeat.
+    asked = [np.where(member, record[0] + 1, -record[0] - 1) for (_, record), member in read]
+    if not np.array_equal(*asked):
         cells = " and ".join(f"'{part['defense'].iloc[0]}'" for part in (own, base))
         raise UserError(f"figure of kind 'paired_table': {cells} were attacked on different records; leave one out")
-    return paired_difference(metric, of_own, of_base)
-
-
-def _scores(part: pd.DataFrame) -> tuple[Scores, np.ndarray]:
-    """Members' and non-members' scores (R, …), and which records they are of, members marked by the sign."""
-    (score, record), member = by_repeat(part, ["score", "record"], ["record"])
-    return (score[:, member], score[:, ~member]), np.where(member, record[0] + 1, -record[0] - 1)
+    (of_own, member), (of_base, _) = ((score, member) for (score, _), member in read)
+    if member.ndim == 2:
+        by_coins = coins.auc if fpr is None else partial(coins.tpr_at_fpr, fpr=fpr)
+        return coins.paired_difference(by_coins(of_own, member), by_coins(of_base, member))
+    metric = area if fpr is None else partial(share_above, fpr=fpr)
+    return paired_difference(metric, *((score[:, member], score[:, ~member]) for score in (of_own, of_base)))
 
 
 def _table(heading: str, part: pd.DataFrame, attacks: list[str]) -> Table:

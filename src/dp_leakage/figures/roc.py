@@ -8,7 +8,7 @@ import pandas as pd
 from dp_leakage.figures.frames import CELL, NUMBERS, chosen, panels, require_scores
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.style import GREY, canvas, finish, grid_shape, log_axis, name, styled
-from dp_leakage.metrics.roc import tpr_at_fpr
+from dp_leakage.metrics.measure import at_fpr
 from dp_leakage.metrics.runs import by_repeat
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def draw(
         for i, attack in enumerate(attacks)
     }
     least = float(rows["fpr"].min())
-    n = int(frame.drop_duplicates(["dataset", "model", "defense"])["n_nonmembers"].min())
+    n = round(1 / rows.groupby(["dataset", "model", "defense"])["fpr"].min().max())
     few = [f"{100 * rate:g} %" for rate in settings["fpr"] if rate * n < 1]
     marked = next((rate for rate in settings["fpr"] if rate * n >= 1), 1 / n)
     for ax, (heading, part) in zip(flat, parts, strict=False):
@@ -96,7 +96,7 @@ def _curve(scores: pd.DataFrame, attack: str) -> pd.DataFrame:
     cell = {column: first.get(column, np.nan) for column in CELL}
     rows = []
     for fpr in ((count + 1e-9) / n for count in passing):
-        found = tpr_at_fpr(score[:, member], score[:, ~member], fpr)
+        found = at_fpr(fpr)(score, member)
         setting = f"attack={attack};fpr={fpr:g}"
         numbers = dict(zip(NUMBERS, ("tpr_at_fpr", setting, *found, np.nan, pd.NA), strict=True))
         rows.append({**cell, "attack": attack, "fpr": fpr, **numbers})

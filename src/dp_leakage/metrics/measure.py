@@ -6,12 +6,22 @@ repeats; those of one repeat hold the sampling of records for that trained model
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from dp_leakage.intervals import Estimate, difference, over_repeats, ratio, wilson
-from dp_leakage.metrics import attribute, roc
+from dp_leakage.intervals import (
+    Estimate,
+    Influences,
+    crossed,
+    difference,
+    mean_of_fractions,
+    over_repeats,
+    ratio,
+    wilson,
+)
+from dp_leakage.metrics import attribute, coins, roc
 from dp_leakage.metrics.reached import named_by_best_threshold, named_by_strongest
 from dp_leakage.metrics.runs import by_repeat
 
@@ -39,23 +49,82 @@ def measure_membership(frame: pd.DataFrame, attack: str) -> list[dict]:
         ValueError: a score is NaN, records differ between repeats, or members or non-members are missing.
     """
     (score, flagged), member = by_repeat(frame, ["score", "flagged"], ["record"])
-    scores, flags = (score[:, member], score[:, ~member]), (flagged[:, member], flagged[:, ~member])
-    rows = _reached(named_by_best_threshold(score, member), member, _setting(attack=attack))
-    rows += _each_and_all("membership_advantage", _setting(attack=attack), roc.rate_difference, *flags)
-    rows += _each_and_all("balanced_accuracy", _setting(attack=attack), roc.balanced_accuracy, *flags)
-    rows += _each_and_all("membership_auc", _setting(attack=attack), roc.auc, *scores)
+    own, flags = _setting(attack=attack), flagged.astype(np.float64)
+    rows = _judged("reached_advantage", own, ADVANTAGE, named_by_best_threshold(score, member), member)
+    rows += _judged("membership_advantage", own, ADVANTAGE, flags, member)
+    rows += _judged("balanced_accuracy", own, BALANCED, flags, member)
+    rows += _judged("membership_auc", own, AUC, score, member)
     for fpr in FPR_OF_TPR:
         setting = _setting(attack=attack, fpr=fpr)
-        rows += _each_and_all("reached_tpr", setting, lambda m, n, f=fpr: roc.reached_tpr(m, n, f), *scores)
-        rows += _each_and_all("tpr_at_fpr", setting, lambda m, n, f=fpr: roc.tpr_at_fpr(m, n, f), *scores)
+        rows += _judged("reached_tpr", setting, at_fpr(fpr, roc.reached_tpr, coins.reached_tpr), score, member)
+        rows += _judged("tpr_at_fpr", setting, at_fpr(fpr), score, member)
     for fpr in FPR_OF_EXPOSED:
-        setting = _setting(attack=attack, counting="mean", fpr=fpr)
-        rows += _each_and_all(
-            "members_exposed", setting, lambda m, n, f=fpr: roc.members_exposed(m, n, f, "mean"), *scores
-        )
-        setting = _setting(attack=attack, counting="all_runs", fpr=fpr)
-        rows.append(_row("members_exposed", "all", roc.members_exposed(*scores, fpr, "all_runs"), setting))
+        mean, always = (_setting(attack=attack, counting=counting, fpr=fpr) for counting in ("mean", "all_runs"))
+        rows += _judged("members_exposed", mean, _exposed(fpr, member), score, member)
+        rows.append(_row("members_exposed", "all", _always_exposed(score, member, fpr), always))
     return rows
+
+
+class Measure(NamedTuple):
+    """One number in the two designs of a study.
+
+    Attributes:
+        fixed: of members' (R, m) and non-members' values (R, n): its estimate.
+        by_coins: of values (R, n) and who is a member, bool (R, n): what every record does to it.
+        limits: the ends of its range.
+    """
+
+    fixed: Callable[[np.ndarray, np.ndarray], Estimate]
+    by_coins: Callable[[np.ndarray, np.ndarray], Influences]
+    limits: tuple[float, float]
+
+    def __call__(self, values: np.ndarray, member: np.ndarray) -> Estimate:
+        """Its estimate from values (R, n) and who is a member, (n,) where that is fixed, else (R, n)."""
+        if member.ndim == 1:
+            return self.fixed(values[:, member], values[:, ~member])
+        found = self.by_coins(values, member)
+        return Estimate(found.value, *self.limits) if np.isnan(found.value) else crossed(found, self.limits)
+
+
+ADVANTAGE = Measure(roc.rate_difference, coins.rate_difference, (-1.0, 1.0))
+BALANCED = Measure(roc.balanced_accuracy, coins.balanced_accuracy, (0.0, 1.0))
+AUC = Measure(roc.auc, coins.auc, (0.0, 1.0))
+
+
+def at_fpr(
+    fpr: float,
+    fixed: Callable[..., Estimate] = roc.tpr_at_fpr,
+    by_coins: Callable[..., Influences] = coins.tpr_at_fpr,
+) -> Measure:
+    """The true positive rate at a false positive rate in (0, 1)."""
+    return Measure(lambda m, n: fixed(m, n, fpr), lambda values, member: by_coins(values, member, fpr), (0.0, 1.0))
+
+
+def _judged(metric: str, setting: str, measure: Measure, values: np.ndarray, member: np.ndarray) -> list[dict]:
+    """Rows of every repeat alone and of all together."""
+    members = np.broadcast_to(member, values.shape)
+    alone = [measure(values[r : r + 1], members[r]) for r in range(len(values))]
+    rows = [_row(metric, str(r), found, setting) for r, found in enumerate(alone)]
+    return [*rows, _row(metric, "all", measure(values, member), setting)]
+
+
+def _exposed(fpr: float, member: np.ndarray) -> Measure:
+    """How many members are named at a rate of false alarms; by coins, of as many as are in on average."""
+    members = member.sum() / (len(member) if member.ndim == 2 else 1)
+
+    def counted(values: np.ndarray, inside: np.ndarray) -> Influences:
+        share = coins.tpr_at_fpr(values, inside, fpr)
+        return Influences(share.value * members, tuple(block * members for block in share.blocks))
+
+    return Measure(lambda m, n: roc.members_exposed(m, n, fpr, "mean"), counted, (0.0, float(members)))
+
+
+def _always_exposed(score: np.ndarray, member: np.ndarray, fpr: float) -> Estimate:
+    """How many records are named in every run that they are in."""
+    if member.ndim == 1:
+        return roc.members_exposed(score[:, member], score[:, ~member], fpr, "all_runs")
+    always = (coins.named_at_fpr(score, member, fpr) | ~member).all(axis=0) & member.any(axis=0)
+    return Estimate(*(len(always) * end for end in mean_of_fractions(always)))
 
 
 def measure_strongest(frames: Mapping[str, pd.DataFrame]) -> list[dict]:
@@ -78,11 +147,7 @@ def measure_strongest(frames: Mapping[str, pd.DataFrame]) -> list[dict]:
     if any(not np.array_equal(other, member) for _, other in read.values()):
         raise ValueError("The score files of a cell must hold the same records, as the same members.")
     named, of = named_by_strongest(scores, member)
-    return _reached(named, member, _setting(attack=STRONGEST, of=of))
-
-
-def _reached(named: np.ndarray, member: np.ndarray, setting: str) -> list[dict]:
-    return _each_and_all("reached_advantage", setting, roc.rate_difference, named[:, member], named[:, ~member])
+    return _judged("reached_advantage", _setting(attack=STRONGEST, of=of), ADVANTAGE, named, member)
 
 
 def measure_attribute(frame: pd.DataFrame, attack: str) -> list[dict]:
@@ -102,9 +167,9 @@ def measure_attribute(frame: pd.DataFrame, attack: str) -> list[dict]:
     (truth, guess), member = by_repeat(frame, ["truth", "guess"], ["record", "feature"])
     n_features = frame["feature"].nunique()
     truth, guess = (a.reshape(len(a), -1, n_features).astype(bool) for a in (truth, guess))
-    right, member = (truth == guess).mean(axis=2), member.reshape(-1, n_features)[:, 0]
+    right, member = (truth == guess).mean(axis=2), member.reshape(*member.shape[:-1], -1, n_features)[..., 0]
     gap, released = (_setting(attack=attack, definition=d) for d in ("gap", "released"))
-    rows = _each_and_all("attribute_advantage", gap, roc.rate_difference, right[:, member], right[:, ~member])
+    rows = _judged("attribute_advantage", gap, ADVANTAGE, right, member)
     return rows + _each_and_all("attribute_advantage", released, attribute.value_advantage, truth, guess)
 
 

@@ -72,7 +72,7 @@ def share_above(members: np.ndarray, nonmembers: np.ndarray, fpr: float) -> Infl
     """
     flagged = flagged_at_fpr(members, nonmembers, fpr)
     n = nonmembers.shape[1]
-    fewest, most = _passing_range(fpr, n)
+    fewest, most = rank_range(fpr, n)
     descending = _descending(nonmembers)
     looser, stricter = (_above_rank(members, descending, k).mean(axis=1) for k in (most, fewest - 1))
     slope = (looser - stricter) / ((most - fewest + 1) / n)
@@ -145,7 +145,7 @@ def _above_threshold(members: np.ndarray, nonmembers: np.ndarray, fpr: float, pa
         return over_runs(_above_rank(members, descending, rank), axis=0)
 
     fraction = mean_of_fractions(share(passing))
-    fewest, most = _passing_range(fpr, n)
+    fewest, most = rank_range(fpr, n)
     below_by = max(fraction.value - share(fewest - 1).mean(), 0.0)
     above_by = max(share(most).mean() - fraction.value, 0.0)
     estimate = widen(fraction, (below_by, above_by), limits=(0.0, 1.0))
@@ -172,7 +172,7 @@ def _allowed(fpr: float, n: int, below: bool) -> int:
     return int(np.ceil(fpr * n - 1e-9)) - 1 if below else int(np.floor(fpr * n + 1e-9))
 
 
-def _passing_range(fpr: float, n: int) -> tuple[int, int]:
+def rank_range(fpr: float, n: int) -> tuple[int, int]:
     """How many of n pass a threshold whose true rate is ``fpr``: the central 95 % of the binomial."""
     tail = (1 - CONFIDENCE) / 2
     fewest, most = (int(np.ceil(bdtrik(p, n, fpr))) for p in (tail, 1 - tail))

@@ -1,0 +1,109 @@
+"""How well scores tell who was in, where coins put every record in or out of every repeat (design ``coins``).
+
+Every function takes values, (R, n), of n records in R independently trained runs, and ``member``, bool (R, n), the
+coins; it returns the value with what every record does to it in every run, for an interval over both (`crossed`), or
+for the difference of two cells on the same coins (`paired_difference`). A record is a member in half of the runs, so
+what is peculiar to it cancels: only by how much it differs between in and out is left, and the luck of the coins.
+"""
+
+import numpy as np
+
+from dp_leakage.intervals import Estimate, Influences, crossed
+from dp_leakage.metrics.roc import placements, rank_range
+
+
+def rate_difference(values: np.ndarray, member: np.ndarray) -> Influences:
+    """Mean of the members' values less that of the others', averaged over runs; of flags it is TPR − FPR."""
+    (inside, members), (outside, others) = (_mean_of(values, chosen) for chosen in (member, ~member))
+    return _over_runs(inside - outside, members - others)
+
+
+def balanced_accuracy(flags: np.ndarray, member: np.ndarray) -> Influences:
+    """(TPR + 1 − FPR) / 2 of flags."""
+    advantage = rate_difference(flags, member)
+    return Influences((1 + advantage.value) / 2, tuple(block / 2 for block in advantage.blocks))
+
+
+def auc(scores: np.ndarray, member: np.ndarray) -> Influences:
+    """Area under the ROC of each run, averaged: the probability that a member scores higher than another record.
+
+    A member's influence is its placement among the others of its run, and the other way round (DeLong, DeLong &
+    Clarke-Pearson 1988).
+    """
+    placed = np.empty(scores.shape)
+    for row, score, inside in zip(placed, scores, member, strict=True):
+        row[inside] = placements(score[inside], score[~inside])
+        row[~inside] = 1 - placements(score[~inside], score[inside])
+    (each, members), (_, others) = (_mean_of(placed, chosen) for chosen in (member, ~member))
+    return _over_runs(each, members + others)
+
+
+def tpr_at_fpr(scores: np.ndarray, member: np.ndarray, fpr: float) -> Influences:
+    """Share of members above one threshold for all runs, that at most ``fpr``, in (0, 1), of the others pass.
+
+    NaN where not even one of the others is expected to pass.
+    """
+    return _named_above(scores, member, fpr, _allowed(fpr, int((~member).sum())), least=1 / fpr)
+
+
+def reached_tpr(scores: np.ndarray, member: np.ndarray, fpr: float) -> Influences:
+    """The same at a threshold that a *further* other record passes with a probability of at most ``fpr``.
+
+    As `roc.reached_tpr`. NaN where there are so few others that nobody could be named.
+    """
+    return _named_above(scores, member, fpr, _allowed(fpr, int((~member).sum()) + 1) - 1, least=1 / fpr - 1)
+
+
+def _named_above(scores: np.ndarray, member: np.ndarray, fpr: float, passing: int, least: float) -> Influences:
+    """Share of members above one threshold for all runs, which ``passing`` of the others pass.
+
+    With R runs there are R times as many others to find the threshold with. Each of them moves it, and the share of
+    members with it, by the slope of the ROC, which is taken between the numbers of others between which 95 % of draws
+    put the true threshold. NaN where there are fewer than ``least`` others.
+    """
+    outside = np.sort(scores[~member])[::-1]
+    if len(outside) < least - 1e-9:
+        return Influences(float("nan"), (np.zeros(scores.shape),))
+    named, inside = scores > _above(outside, passing), scores[member]
+    fewest, most = rank_range(fpr, len(outside))
+    looser, stricter = (float((inside > _above(outside, rank)).mean()) for rank in (most, fewest - 1))
+    slope = (looser - stricter) * len(outside) / (most - fewest + 1)
+    tpr, passed, share = named[member].mean(), named[~member].mean(), member.mean()
+    block = np.where(member, (named - tpr) / share, -slope * (named - passed) / (1 - share))
+    return Influences(float(tpr), (block,))
+
+
+def named_at_fpr(scores: np.ndarray, member: np.ndarray, fpr: float) -> np.ndarray:
+    """Whom an attacker names, bool (R, n), who is wrong about at most ``fpr`` of the records that are out."""
+    outside = np.sort(scores[~member])[::-1]
+    return scores > _above(outside, _allowed(fpr, len(outside)))
+
+
+def paired_difference(a: Influences, b: Influences) -> Estimate:
+    """a − b, with a 95 % interval, of two cells with the same records and the same coins."""
+    blocks = tuple(one - other for one, other in zip(a.blocks, b.blocks, strict=True))
+    return crossed(Influences(a.value - b.value, blocks))
+
+
+def _over_runs(each: np.ndarray, moved: np.ndarray) -> Influences:
+    """The mean of the runs' values, (R,), given how far each record moves its run's, (R, n)."""
+    return Influences(float(each.mean()), (moved + (each - each.mean())[:, None],))
+
+
+def _mean_of(values: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The mean of each run's chosen values, (R,), and how far each record moves it, (R, n), times n."""
+    count = chosen.sum(axis=1, keepdims=True)
+    mean = np.where(chosen, values, 0.0).sum(axis=1, keepdims=True) / count
+    return mean[:, 0], np.where(chosen, values - mean, 0.0) * (values.shape[1] / count)
+
+
+def _allowed(fpr: float, n: int) -> int:
+    """How many of n may pass for a rate of at most ``fpr``; 1e-9 forgives that 0.29·100 < 29."""
+    return int(np.floor(fpr * n + 1e-9))
+
+
+def _above(descending: np.ndarray, passing: int) -> float:
+    """A threshold that ``passing`` of the values pass, or fewer where some are equal; −1 is above all."""
+    if passing < 0:
+        return np.inf
+    return float(descending[passing]) if passing < len(descending) else -np.inf

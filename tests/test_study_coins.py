@@ -1,0 +1,72 @@
+"""Studies of design coins: who trains, what rates are of, and what is refused."""
+
+import numpy as np
+import pytest
+from test_study import load
+
+from dp_leakage.data.splits import heads
+from dp_leakage.errors import UserError
+
+ROLES = {"target_members": None, "pool": 800, "target_nonmembers": 300, "shadow_pool": 397, "reference_pool": 300}
+COINS = {"design": "coins", "repeats": 8, "datasets": {"digits": {"roles": ROLES}}}
+
+
+def with_coins(**changes):
+    return COINS | changes
+
+
+def test_the_heads_of_a_repeat_do_not_depend_on_how_many_there_are():
+    few, many = heads(300, 3, seed=5), heads(300, 20, seed=5)
+    np.testing.assert_array_equal(few, many[:3])
+    assert not np.array_equal(few, heads(300, 3, seed=6))
+
+
+def test_heads_are_fair_and_independent_over_records_and_repeats():
+    """z-scores of shares and of all pairs' agreement below 4.5: false alarm about 1e-2 over all of them."""
+    tossed = heads(400, 64, seed=1)
+    for axis, n in ((0, 64), (1, 400)):
+        z = (tossed.mean(axis=axis) - 0.5) * 2 * np.sqrt(n)
+        assert np.abs(z).max() < 4.5
+    signs = 2.0 * tossed - 1
+    agreement = signs @ signs.T / 20
+    assert np.abs(agreement[np.triu_indices(64, 1)]).max() < 4.5
+
+
+def test_every_cell_of_a_data_set_has_the_same_coins_and_another_seed_others():
+    study, other = load(with_coins())["quickstart"], load(with_coins(seed=9))["quickstart"]
+    cells = {study.train_settings(cell)["subset"]["coins"] for cell in study.cells.values()}
+    assert len(cells) == 1
+    assert cells != {other.train_settings(cell)["subset"]["coins"] for cell in other.cells.values()}
+
+
+def test_rates_steps_and_deltas_are_of_the_pool_and_members_are_half_of_it():
+    study = load(with_coins())["quickstart"]
+    cell = study.cell("digits", "mlp", "gaussian-rdp-eps=1")
+    assert study.train_settings(cell)["subset"]["size"] == 800
+    assert (cell.columns["n_records"], cell.columns["n_members"], cell.columns["n_nonmembers"]) == (800, 400, 400)
+    rated = {"defense": "gaussian", "accountant": "rdp", "sampler": "poisson", "training": {"sampling_rate": 0.1}}
+    study = load(with_coins(defenses=[{"defense": "none"}, rated]))["quickstart"]
+    cell = study.cell("digits", "mlp", "gaussian-rdp-eps=1")
+    assert cell.training["training"]["batch_size"] == 80
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"design": "coins"}, "lacks the role 'pool'"),
+        (with_coins(design="split"), "lacks the role 'target_members'"),
+        (COINS | {"datasets": {"digits": {"roles": ROLES | {"target_members": 10}}}}, "has the role 'target_members'"),
+        (with_coins(design="coin"), "'design' is 'coin'"),
+        (COINS | {"datasets": {"digits": {"roles": ROLES | {"pool": 10}}}}, "valid is 20 or more"),
+        (COINS | {"datasets": {"digits": {"roles": ROLES, "augment": "after_split"}}}, "in and out at once"),
+        (with_coins(training={"batch_size": 801}), "at most the 800 records of the pool"),
+        (with_coins(delta=0.002), "valid is below 1/800"),
+        (with_coins(attacks={"dlg": {}}), "'attacks.dlg' needs fixed members"),
+        (with_coins(attacks={"lira": {}}, repeats=1), "learns from the other repeats; valid is 2 or more"),
+    ],
+)
+def test_what_does_not_go_with_coins_is_refused_with_one_sentence(changes, words):
+    with pytest.raises(UserError) as refusal:
+        load(changes)
+    assert words in str(refusal.value)
+    assert "\n" not in str(refusal.value)
