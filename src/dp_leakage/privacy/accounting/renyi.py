@@ -68,6 +68,11 @@ def sampled_gaussian_epsilon(
     return epsilon_from_renyi(orders, steps * divergence + beside * orders, delta, conversion)
 
 
+def step_divergence(rate: float, sigma: float, replace: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Orders around those that matter, float64 (n,), rising, and one step's divergence at them; arguments as above."""
+    return _coarse(rate, sigma, replace)
+
+
 @lru_cache(maxsize=64)
 def _coarse(rate: float, sigma: float, replace: bool) -> tuple[np.ndarray, np.ndarray]:
     # The best order is about 1 + √(2 ln(1/δ)) σ without sampling; with it, it stays below the order of about

@@ -47,9 +47,13 @@ def renyi_epsilon(kappa: float, case: Case) -> float:
     """
     if kappa == 0:
         return 0.0
-    bounds = _step_bounds(kappa, case.rate, case.sampler, case.neighbours, case.blocks)
-    spent = [epsilon_from_renyi(o, case.uses * d, case.delta, case.conversion) for o, d in bounds]
+    spent = [epsilon_from_renyi(o, case.uses * d, case.delta, case.conversion) for o, d in divergences(kappa, case)]
     return min([pure_epsilon(kappa, case), *spent])
+
+
+def divergences(kappa: float, case: Case) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Bounds on one step's divergence as (orders, divergence), κ > 0; ``renyi_epsilon`` says where each is from."""
+    return _step_bounds(kappa, case.rate, case.sampler, case.neighbours, case.blocks)
 
 
 def printed_epsilon(kappa: float) -> float:

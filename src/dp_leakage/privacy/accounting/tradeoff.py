@@ -1,0 +1,173 @@
+"""The most that an attack can reach, as a curve: false positive rate → largest true positive rate.
+
+An attacker who must tell two neighbouring trainings apart has a false positive rate α and misses β of the cases. Dong,
+Roth & Su (2022) call α ↦ least β the trade-off function f; here tpr = 1 − f(fpr) is drawn, the curve above every ROC.
+All curves are symmetric (they hold whichever of the two trainings is called the member's), concave, at least the
+diagonal, and never below the truth: what is rounded is rounded up.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtr, ndtri
+
+BISECTIONS = 60  # leave 1e-18 of an interval of length one
+ROUNDING = 1e-15  # of logarithms of size one
+
+
+@dataclass(frozen=True)
+class TradeOff:
+    """What a training proves about every attack that tells it from a neighbouring one.
+
+    Attributes:
+        of: fpr, float64 (n,) in [0, 1] → the largest tpr, float64 (n,).
+        source: how it is known: ``gaussian`` (exact), ``pure``, ``loss_distribution``, ``renyi`` or ``epsilon_delta``.
+    """
+
+    of: Callable[[np.ndarray], np.ndarray]
+    source: str
+
+    def tpr(self, fpr: ArrayLike) -> np.ndarray:
+        """The largest true positive rate at false positive rates in [0, 1], any shape; float64 of that shape."""
+        fpr = np.asarray(fpr, dtype=float)
+        return np.clip(self.of(fpr.ravel()).reshape(fpr.shape), fpr, 1.0)
+
+    def beta(self, alpha: ArrayLike) -> np.ndarray:
+        """f(α): the least type II error at type I error α, as Dong, Roth & Su (2022) write it."""
+        return 1.0 - self.tpr(alpha)
+
+    @property
+    def advantage(self) -> float:
+        """The largest tpr − fpr: 1 − 2a where f(a) = a, since f is symmetric; a is found from below."""
+        low, high = 0.0, 0.5
+        for _ in range(BISECTIONS):
+            middle = (low + high) / 2
+            low, high = (low, middle) if self.tpr(middle) >= 1 - middle else (middle, high)
+        return 1.0 - 2.0 * low
+
+    @property
+    def mu(self) -> float:
+        """μ of the Gaussian trade-off with this advantage; that of the training itself where ``source`` is gaussian."""
+        return float(2 * ndtri((1 + self.advantage) / 2))
+
+    def precision(self, prior: float, fpr: float) -> float:
+        """The largest share of members among the accused, see ``precision``, of attacks with this fpr."""
+        return precision(prior, float(self.tpr(fpr)), fpr)
+
+
+def precision(prior: float, tpr: float, fpr: float) -> float:
+    """Of those whom an attack accuses the share that are members; NaN where it accuses nobody.
+
+    Args:
+        prior: the share of members among all whom the attacker asks about, in (0, 1).
+        tpr, fpr: the attack's rates, in [0, 1].
+    """
+    right, wrong = prior * tpr, (1 - prior) * fpr
+    return right / (right + wrong) if right + wrong > 0 else float("nan")
+
+
+def tpr_for_precision(share: float, prior: float, fpr: float) -> float:
+    """The true positive rate at which ``precision`` is ``share``; may exceed 1, and is inf at a share of 1."""
+    return inf if share == 1 else fpr * (1 - prior) / prior * share / (1 - share)
+
+
+# ---------------------------------------------------------------------- what is known → a curve
+def gaussian(mu: float) -> TradeOff:
+    """tpr = Φ(Φ⁻¹(fpr) + μ): exact for Gaussian noise without sampling (Dong, Roth & Su 2022, definition 6).
+
+    Args:
+        mu: how far the neighbouring trainings' outputs lie apart in standard deviations, ≥ 0; k compose to √(Σ μ²).
+    """
+    return TradeOff(lambda fpr: ndtr(ndtri(fpr) + mu), "gaussian")
+
+
+def epsilon_delta(epsilon: float, delta: float) -> TradeOff:
+    """tpr = min(e^ε fpr + δ, 1 − e^−ε (1 − δ − fpr), 1): (ε, δ)-DP (Dong, Roth & Su 2022, proposition 2.5).
+
+    Args:
+        epsilon: ≥ 0, may be infinite.
+        delta: in [0, 1]; 0 for pure DP, of which the curve is exact.
+    """
+    return TradeOff(profile([epsilon], [delta]).of, "epsilon_delta" if delta else "pure")
+
+
+def profile(epsilons: ArrayLike, deltas: ArrayLike) -> TradeOff:
+    """The lowest of many (ε, δ) at once: the lines of slopes e^ε and e^−ε that a privacy profile puts above the curve.
+
+    Args:
+        epsilons: float64 (n,), each ≥ 0.
+        deltas: float64 (n,), δ(ε) in both directions, at most 1.
+    """
+    epsilon, delta = (np.atleast_1d(np.asarray(values, dtype=float)) for values in (epsilons, deltas))
+    kept = (epsilon < 700) & (delta < 1)  # others say nothing, or only at a rate of e^−700
+    slope, delta = np.exp(epsilon[kept]), delta[kept]
+
+    def tpr(fpr: np.ndarray) -> np.ndarray:
+        below = np.min(delta + slope * fpr[:, None], axis=1, initial=1.0)
+        above = np.min(1 - (1 - delta - fpr[:, None]) / slope, axis=1, initial=1.0)
+        return np.minimum(below, above)
+
+    return TradeOff(tpr, "loss_distribution")
+
+
+def renyi(orders: np.ndarray, divergence: np.ndarray) -> TradeOff:
+    """From Rényi divergences: an attack's answer is an output too, so its two rates cannot diverge more.
+
+    tpr^α fpr^(1−α) + (1−tpr)^α (1−fpr)^(1−α) ≤ e^{(α−1) D}, and the same with the rates exchanged, for each order α:
+    the tightest that one order implies (Balle, Barthe, Gaboardi, Hsu & Sato 2020). Solved for the largest tpr by
+    bisection, from above.
+
+    Args:
+        orders: float64 (n,), each > 1.
+        divergence: float64 (n,), in both directions; may be inf.
+    """
+    known = np.isfinite(divergence) & (orders > 1)
+    orders, divergence = orders[known, None], divergence[known, None]
+
+    def tpr(fpr: np.ndarray) -> np.ndarray:
+        inside = (fpr > 0) & (fpr < 1) & (len(orders) > 0)
+        largest = np.where(fpr > 0, 1.0, 0.0 if len(orders) else 1.0)  # absolutely continuous: nothing at fpr = 0
+        if inside.any():
+            largest[inside] = _largest(fpr[inside], orders, divergence)
+        return largest
+
+    return TradeOff(tpr, "renyi")
+
+
+def _largest(fpr: np.ndarray, orders: np.ndarray, divergence: np.ndarray) -> np.ndarray:
+    """The largest tpr that every order allows, float64 (n,), for fpr in (0, 1)."""
+    low = np.broadcast_to(fpr, (len(orders), len(fpr)))
+    high = np.ones_like(low)
+    rounding = ROUNDING * orders * (1 - np.log(np.minimum(fpr, 1 - fpr))) / (orders - 1)
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        forth, back = _binary_divergence(orders, middle, fpr), _binary_divergence(orders, fpr, middle)
+        allowed = np.maximum(forth, back) <= divergence + rounding
+        low, high = np.where(allowed, middle, low), np.where(allowed, high, middle)
+    return high.min(axis=0)
+
+
+def _binary_divergence(orders: np.ndarray, p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Rényi divergence of a coin with chance p from one with chance q, both in (0, 1]; inf where p cannot be."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        heads = orders * np.log(p) + (1 - orders) * np.log(q)
+        tails = np.where(p < 1, orders * np.log1p(-p) + (1 - orders) * np.log1p(-q), np.where(q < 1, -inf, 0.0))
+    return np.logaddexp(heads, tails) / (orders - 1)
+
+
+# ---------------------------------------------------------------------- curves → a curve
+def lowest(curves: Sequence[TradeOff]) -> TradeOff:
+    """What holds where all of the curves do."""
+    best = min(curves, key=lambda curve: curve.advantage)
+    return TradeOff(lambda fpr: np.min([curve.tpr(fpr) for curve in curves], axis=0), best.source)
+
+
+def twice(curve: TradeOff) -> TradeOff:
+    """For two steps from neighbour to neighbour: F(F(fpr)) (Dong, Roth & Su 2022, theorem 2.14).
+
+    Replacing a record is to remove one and to add one.
+    """
+    return TradeOff(lambda fpr: curve.tpr(curve.tpr(fpr)), curve.source)
