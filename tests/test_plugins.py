@@ -1,6 +1,7 @@
 """A user's own files: the documented examples work, edits to them reach what they should, mistakes get a sentence."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -209,16 +210,19 @@ def test_own_noise_trains_and_is_solved_for_and_spent_by_its_own_accountant(exam
 def test_an_own_attack_scores_as_the_built_in_ones_do(examples):
     import confidence
 
+    from dp_leakage.attacks.queries import ask, ask_probabilities
+    from dp_leakage.attacks.signals import score_columns
     from dp_leakage.data.dataset import Dataset
 
     x, y = digits()
     roles = {"target_members": np.arange(60), "target_nonmembers": np.arange(60, 120)}
     data = Dataset(x.numpy(), y.numpy(), roles, np.empty(0, np.int64))
     model = trained(None)
-    frame = confidence.score(model, data, None, {"threshold": 0.9}, 0)
+    said = replace(ask(model, data), probability=ask_probabilities(model, data, list(roles))[1])
+    frame = score_columns(said, confidence.score(said, None, {"threshold": 0.9}, 0)._asdict())
     probability = model.logits(x).softmax(2).amax(2)[0].numpy()
     np.testing.assert_allclose(frame["score"], probability, rtol=1e-5)
-    assert frame["member"].sum() == 60
+    assert len(frame["record"]) == 120
     assert (frame["flagged"] == (frame["score"] > 0.9)).all()
 
 
@@ -232,7 +236,8 @@ def test_an_own_figure_draws(examples):
     assert set(drawn["metric"]) == {"test_accuracy"}
 
 
-SCORE = "def score(target, data, fitted, settings, seed):\n    return None\n"
+SCORE = "def score(target, learnt, settings, seed):\n    return None\n"
+LEARNS = "ATTACK = {'family': 'membership', %s}\n" + SCORE
 
 
 @pytest.mark.parametrize(
@@ -245,7 +250,15 @@ SCORE = "def score(target, data, fitted, settings, seed):\n    return None\n"
         ("mine.py", "ATTACK = {'family': 'memberships'}\n" + SCORE, "did you mean 'membership'"),
         ("mine.py", "ATTACK = {'famly': 'membership'}\n" + SCORE, "did you mean 'family'"),
         ("mine.py", "ATTACK = {'family': 'membership'}\n", "defines no function 'score'"),
-        ("mine.py", "ATTACK = {'family': 'membership', 'needs': 'shadow'}\n" + SCORE, "no function 'fit'"),
+        ("mine.py", LEARNS % "'needs': 'shadow', 'learns': True", "no function 'fit'"),
+        ("mine.py", LEARNS % "'learns': True", "it learns, but says not from what"),
+        ("mine.py", LEARNS % "'reads': 'signal'", "did you mean 'signals'"),
+        ("mine.py", LEARNS % "'reads': 'models', 'needs': 'shadow'", "it reads models, so it needs none"),
+        (
+            "mine.py",
+            "ATTACK = {'family': 'attribute', 'reads': 'signals'}\n" + SCORE,
+            "family attribute takes the models",
+        ),
         ("mine.py", "ATTACK = {'family': 'membership', 'needs': 'shadows'}\n" + SCORE, "valid: shadow, reference"),
         ("mine.py", "FIGURE = {}\ndef draw(a, b, c): ...\n", "lacks the key 'caption'"),
         ("mine.py", "FIGURE = {'caption': 'x', 'needs': 'all'}\ndef draw(a, b, c): ...\n", "needs is 'all'"),

@@ -11,6 +11,7 @@ from dp_leakage.config import merged
 from dp_leakage.errors import UserError
 from dp_leakage.steps import (
     attack,
+    attack_models,
     audit,
     figure,
     fit_attack,
@@ -18,10 +19,11 @@ from dp_leakage.steps import (
     measure_training,
     prepare,
     project,
+    query,
     report,
     train,
 )
-from dp_leakage.study import Study
+from dp_leakage.study import CLASS_SCORES, SIGNALS, Study
 from dp_leakage.study_file import load_studies
 from dp_leakage.yaml_files import read_yaml
 
@@ -39,13 +41,16 @@ TINY = {
     "training": {"epochs": 2, "batch_size": 20, "evaluate_every": 1},
     "defenses": [{"defense": "none"}, {"defense": "gaussian", "accountant": "gdp"}],
     "shadow": {"count": 2, "size": 40},
-    "attacks": {"shokri": {"epochs": 2}, "yeom_attribute": None},
+    "attacks": {"shokri": {"epochs": 2}, "yeom_attribute": {"features": 2}},
     "audit": {"models": 2, "canaries": {"natural": 5}},
     "figures": dict.fromkeys(("fig_leakage_attribute", "fig_leakage_shokri", "fig_pareto", "table_members_exposed"))
     | {"fig_curve": {"kind": "training_curve"}, "fig_roc": {"kind": "roc"}},
 }
 CELL = ("digits", "mlp", "gaussian-gdp-eps=10")
 NONE = ("digits", "mlp", "none")
+STEPS_OF_A_CELL = (
+    "train", "query", "attack_yeom", "attack_shokri", "attack_attribute", "audit", "measure_training", "measure"
+)  # fmt: skip
 
 
 @dataclass
@@ -83,22 +88,41 @@ class Run:
         return self._train(self.study.auxiliary_settings("digits", "mlp", "shadow"), models)
 
     def fit_attack(self, to):
-        out, models = self.study.fitted("digits", "mlp", "shokri"), self.study.auxiliary("digits", "mlp", "shadow")
+        out, inputs = self.study.fitted("digits", "mlp", "shokri"), self.study.fit_inputs("digits", "mlp", "shokri")
         settings = self.study.fit_settings("digits", "mlp", "shokri")
-        fit_attack.main(settings, self.study.data("digits"), models, to / out)
+        fit_attack.main(settings, fitted=to / out, **{option: path for option, (path, _) in inputs.items()})
         return [to / out]
 
-    def _attack(self, to, name, names, fitted):
-        settings = self.study.attack_settings(self.study.cell(*names), name)
+    def _query(self, to, *group):
+        outs = {what: to / self.study.answers(*group, what) for what in (SIGNALS, CLASS_SCORES)}
+        for what, out in outs.items():
+            settings, models = self.study.query_settings(*group, what), self.study.models(*group)
+            files = dict.fromkeys(outs) | {what: out}
+            query.main(settings, self.study.data("digits"), models, device="cpu", **files)
+        return list(outs.values())
+
+    def query(self, to, names=CELL):
+        dataset, model, defense = names
+        return self._query(to, dataset, model, "target", defense)
+
+    def query_shadow(self, to):
+        return self._query(to, "digits", "mlp", "shadow", None)
+
+    def _attack(self, to, name, names, step=attack):
+        cell = self.study.cell(*names)
+        settings, inputs = self.study.attack_settings(cell, name), self.study.attack_inputs(cell, name)
         out = to / self.study.scores(*names, name)
-        attack.main(settings, self.study.data("digits"), self.study.trained(*names), fitted, out, None)
+        step.main(settings, scores=out, **{option: path for option, (path, _) in inputs.items()})
         return [out]
 
     def attack_yeom(self, to, names=CELL):
-        return self._attack(to, "yeom", names, None)
+        return self._attack(to, "yeom", names)
 
     def attack_shokri(self, to, names=CELL):
-        return self._attack(to, "shokri", names, self.study.fitted("digits", "mlp", "shokri"))
+        return self._attack(to, "shokri", names)
+
+    def attack_attribute(self, to, names=CELL):
+        return self._attack(to, "yeom_attribute", names, attack_models)
 
     def audit(self, to, names=CELL):
         out = to / self.study.audit(*names)
@@ -153,10 +177,10 @@ def tiny(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("tiny"))
         run = Run(load_studies(config, [REPO / "workflow" / "studies" / "quickstart.yaml"], schemas)["quickstart"])
-        for step in ("prepare", "project", "train_shadow", "fit_attack"):
+        for step in ("prepare", "project", "train_shadow", "query_shadow", "fit_attack"):
             run(step)
         for names in (NONE, CELL):
-            for step in ("train", "attack_yeom", "attack_shokri", "audit", "measure_training", "measure"):
+            for step in STEPS_OF_A_CELL:
                 if (step, names) != ("measure_training", CELL):
                     getattr(run, step)(Path(), names)
                 else:
@@ -175,15 +199,19 @@ READ = {
     "project": [f"{ROOT}/digits/prepared.npz"],
     "train": [f"{ROOT}/digits/data.npz"],
     "train_shadow": [f"{ROOT}/digits/data.npz"],
-    "fit_attack": [f"{ROOT}/digits/data.npz", f"{SHADOW}/models.safetensors"],
-    "attack_yeom": [f"{ROOT}/digits/data.npz", f"{TARGET}/target.safetensors"],
-    "attack_shokri": [f"{SHADOW}/shokri.safetensors"],
+    "query": [f"{ROOT}/digits/data.npz", f"{TARGET}/target.safetensors"],
+    "query_shadow": [f"{ROOT}/digits/data.npz", f"{SHADOW}/models.safetensors"],
+    "fit_attack": [f"{SHADOW}/signals.npz", f"{SHADOW}/class_scores.npz"],
+    "attack_yeom": [f"{TARGET}/signals.npz"],
+    "attack_shokri": [f"{TARGET}/signals.npz", f"{TARGET}/class_scores.npz", f"{SHADOW}/shokri.safetensors"],
+    "attack_attribute": [f"{ROOT}/digits/data.npz", f"{TARGET}/target.safetensors"],
     "audit": [f"{ROOT}/digits/data.npz"],
     "measure_training": [f"{TARGET}/training.parquet", f"{ROOT}/digits/mlp/none/training.parquet"],
     "measure": [
         f"{TARGET}/measured/training.parquet",
         f"{TARGET}/attack/yeom.parquet",
         f"{TARGET}/attack/shokri.parquet",
+        f"{TARGET}/attack/yeom_attribute.parquet",
         f"{TARGET}/audit.parquet",
     ],
     "figure_of_metrics": [f"{TARGET}/measured/training.parquet"],

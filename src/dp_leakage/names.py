@@ -10,7 +10,8 @@ VALID = f"up to {LONGEST} small letters, digits and _, a letter first"
 # The workflow's own rules, whose names no target may have.
 RULES = (
     "all", "prepare_dataset", "project_pca", "train_target", "train_auxiliary", "train_auxiliary_same", "time_training",
-    "fit_attack", "fit_attack_same", "attack", "reconstruct", "audit", "measure_training", "measure",
+    "query", "fit_attack", "fit_attack_same", "attack", "attack_models", "reconstruct", "audit", "measure_training",
+    "measure",
 )  # fmt: skip
 # What YAML reads as no text, and what files, folders and parts of a cell are called.
 RESERVED = frozenset({

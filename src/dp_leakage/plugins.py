@@ -19,7 +19,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from dp_leakage.attacks import ATTACKS, FAMILIES, Attack
+from dp_leakage.attacks import ANSWERED, ATTACKS, FAMILIES, READS, Attack
 from dp_leakage.defenses import KEYS, NEEDED, OWN, OWN_BOUND, OWN_NOISE, Own
 from dp_leakage.errors import UserError, nearest
 from dp_leakage.figures import FIGURES, FigureKind
@@ -83,8 +83,17 @@ def _attack(path: Path, name: str, given: dict[str, Any], functions: set[str]) -
         raise UserError(f"plugin {path}: family is {given['family']!r}; {nearest(given['family'], FAMILIES)}")
     if given.get("needs") not in (None, "shadow", "reference"):
         raise UserError(f"plugin {path}: needs is {given['needs']!r}; valid: shadow, reference, None")
-    _define(path, functions, "score", *(["fit"] if given.get("needs") else []))
-    _enter(path, ATTACKS, name, Attack(module=name, **given), "an attack")
+    reads = given.get("reads", "signals" if given["family"] in ANSWERED else "models")
+    if reads not in READS:
+        raise UserError(f"plugin {path}: reads is {reads!r}; {nearest(reads, READS)}")
+    if reads == "models" and given.get("needs"):
+        raise UserError(f"plugin {path}: it reads models, so it needs none beside them; leave one of the two out")
+    if reads != "models" and given["family"] not in ANSWERED:
+        raise UserError(f"plugin {path}: family {given['family']} takes the models; leave the key reads out")
+    if given.get("learns") and not given.get("needs"):
+        raise UserError(f"plugin {path}: it learns, but says not from what; valid is needs: shadow or reference")
+    _define(path, functions, "score", *(["fit"] if given.get("learns") else []))
+    _enter(path, ATTACKS, name, Attack(module=name, **given | {"reads": reads}), "an attack")
 
 
 def _figure(path: Path, name: str, given: dict[str, Any], functions: set[str]) -> None:

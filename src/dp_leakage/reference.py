@@ -37,7 +37,7 @@ def reference(config: Json, study: Json) -> str:
             table = _table(schema["properties"], schema.get("required", []))
             parts += [f"### {name}", schema.get("description", ""), table]
     parts += ["## Names", "### attacks"]
-    parts += [_rows(("name", "finds out", "needs", "settings and their defaults"), _attacks())]
+    parts += [_rows(("name", "finds out", "reads", "needs", "settings and their defaults"), _attacks())]
     parts += ["### kinds of figures", f"All have the settings {_words(COMMON)}."]
     parts += [_rows(("kind", "draws from", "own settings and their defaults"), _figures())]
     parts += ["### accountants", _rows(("name", "noise", "samplers", "neighbours", "its number is"), _accountants())]
@@ -121,7 +121,8 @@ def _kind(schema: Json) -> str:
 
 def _attacks() -> Iterator[tuple[str, ...]]:
     for name, entry in ATTACKS.items():
-        yield f"`{name}`", entry.family, f"{entry.needs} models" if entry.needs else "–", _words(entry.settings)
+        needs = f"{entry.needs} models" if entry.needs else "–"
+        yield f"`{name}`", entry.family, entry.reads, needs, _words(entry.settings)
 
 
 def _figures() -> Iterator[tuple[str, ...]]:

@@ -11,7 +11,7 @@ from functools import cache, cached_property
 from itertools import product
 from pathlib import Path
 
-from dp_leakage.attacks import ATTACKS, PICTURING
+from dp_leakage.attacks import ASKED, ATTACKS, PICTURING
 from dp_leakage.config import Json, merged
 from dp_leakage.data import SOURCES, resolve
 from dp_leakage.data.roles import POOL, trained_role
@@ -30,6 +30,13 @@ SCORES = "scores"  # what a figure asks for that draws them themselves
 IMAGES = "images"  # what a figure asks for that shows pictures
 TIMING = "timing"  # what a figure asks for that shows how long training takes
 AUDIT = "audit"  # the part that trains models of its own
+# What step ``query`` writes of a group of models: signals of all records, and the probabilities of all classes.
+SIGNALS, CLASS_SCORES = "signals", "class_scores"
+# Options of the steps that attack.
+READ_BY_ATTACKS = (
+    SIGNALS, CLASS_SCORES, f"reference_{SIGNALS}", f"reference_{CLASS_SCORES}", "fitted", "data", "target"
+)  # fmt: skip
+TARGET = "target"  # the group of models under attack; the others are the attacker's own, shadow and reference
 # A registry must not count as code of the steps that look things up in it: a new line would rerun its neighbours.
 REGISTRIES = ("dp_leakage.attacks", "dp_leakage.data", "dp_leakage.figures", "dp_leakage.plugins")
 # σ is solved in the training job, but an accountant's edit must not retrain what keeps its σ: `measure` checks that.
@@ -38,6 +45,7 @@ SPLIT, COINS = "split", "coins"  # designs of a study
 DESIGNS = 2  # in which an audit states a bound: one run, and many runs
 TEMPLATE = Path(__file__).parent / "report" / "template.html"  # no code, but what the page says
 MAX_ARGUMENT = 100_000  # bytes; Linux allows 131,072 for one argument of a command
+Input = tuple[Path, str]  # a file that a step reads, and its identity
 
 
 @dataclass(frozen=True)
@@ -254,8 +262,18 @@ class Study:
         """Shadow or reference models: shared, or of one defense where the study says ``defense: same``."""
         return self.root.joinpath(dataset, model, *([defense] if defense else []), role, "models.safetensors")
 
+    def models(self, dataset: str, model: str, role: str, defense: str | None = None) -> Path:
+        """The models of a group: a cell's targets, or shadow or reference models, shared or of one defense."""
+        if role == TARGET:
+            return self.trained(dataset, model, defense or "none")
+        return self.auxiliary(dataset, model, role, defense)
+
+    def answers(self, dataset: str, model: str, role: str, defense: str | None = None, what: str = SIGNALS) -> Path:
+        """What the models of a group say: ``signals``, or ``class_scores``."""
+        return self.models(dataset, model, role, defense).with_name(f"{what}.npz")
+
     def fitted(self, dataset: str, model: str, attack: str, defense: str | None = None) -> Path:
-        """What an attack learnt from shadow or reference models."""
+        """What an attack learnt from shadow or reference models, where it has a step of its own for that."""
         role = ATTACKS[attack].needs or ""
         return self.auxiliary(dataset, model, role, defense).with_name(f"{attack}.safetensors")
 
@@ -395,6 +413,43 @@ class Study:
             "seed": derived_seed(self.spec["seed"], dataset, model, cell.defense, role),
         }
 
+    def query_settings(
+        self, dataset: str, model: str, role: str, defense: str | None = None, what: str = SIGNALS
+    ) -> Json:
+        """Of step ``query``."""
+        made = self._models_settings(dataset, model, role, defense)
+        asks = {"queries": self._queries(role)} if what == SIGNALS else {"roles": self._judged(dataset, role)}
+        return {
+            **{key: made[key] for key in ("study", "dataset", "model", "defense", "role")},
+            **asks,
+            "models": identity(made),
+            "data": self.data_identity(dataset),
+            "code": _code("query", own=_own_files(made)),
+        }
+
+    def _models_settings(self, dataset: str, model: str, role: str, defense: str | None) -> Json:
+        """Of step ``train`` for a group of models."""
+        if role == TARGET:
+            return self.train_settings(self.cell(dataset, model, defense or "none"))
+        return self.auxiliary_settings(dataset, model, role, defense)
+
+    def _queries(self, role: str) -> int:
+        """How often the models of a role are asked about each record: as often as any attack on them wants."""
+        used = {name: ATTACKS[name].settings | given for name, given in self.spec["attacks"].items()}
+        return max(
+            (given.get("queries", 1) for name, given in used.items() if role in (TARGET, ATTACKS[name].needs)),
+            default=1,
+        )
+
+    def _judged(self, dataset: str, role: str) -> list[str]:
+        """Roles of the records whose class scores are kept: those asked about, and those of the attacker's own."""
+        pool = {f"{role}_pool", *self.auxiliary_spec(dataset, role).get("pool", [])}
+        return sorted({"target": set(), "shadow": pool, "reference": pool | set(ASKED)}[role] or ASKED)
+
+    def fit_inputs(self, dataset: str, model: str, attack: str, defense: str | None = None) -> dict[str, Input]:
+        """What step ``fit_attack`` reads: option → file and its identity."""
+        return self._asked(dataset, model, ATTACKS[attack].needs or "", defense, attack)
+
     def fit_settings(self, dataset: str, model: str, attack: str, defense: str | None = None) -> Json:
         """Of step ``fit_attack``."""
         entry = ATTACKS[attack]
@@ -406,18 +461,65 @@ class Study:
             "module": entry.module,
             "settings": entry.settings | self.spec["attacks"][attack],
             "seed": derived_seed(self.spec["seed"], dataset, model, attack, "fit"),
-            "data": self.data_identity(dataset),
-            "models": identity(self.auxiliary_settings(dataset, model, entry.needs or "", defense)),
+            "inputs": _identities(self.fit_inputs(dataset, model, attack, defense)),
             "code": _code("fit_attack", entry.module),
         }
 
-    def attack_settings(self, cell: Cell, attack: str) -> Json:
-        """Of step ``attack``."""
-        entry = ATTACKS[attack]
-        fitted = None
+    def attack_inputs(self, cell: Cell, attack: str) -> dict[str, Input]:
+        """What an attack on a cell reads: option of its step → file and its identity."""
+        entry, names = ATTACKS[attack], (cell.dataset, cell.model)
+        if entry.reads == "models":
+            target = self._remembered(TARGET, cell.key, lambda: identity(self.train_settings(cell)))
+            data = self.data(cell.dataset), self.data_identity(cell.dataset)
+            return {"data": data, "target": (self.trained(*names, cell.defense), target)}
+        inputs = self._asked(*names, TARGET, cell.defense, attack)
         if entry.needs:
             own = self.auxiliary_defense(cell, entry.needs)
-            fitted = identity(self.fit_settings(cell.dataset, cell.model, attack, own))
+            if entry.learns:
+                key = "/".join((*names, own or "", attack))
+                fitted = self._remembered("fitted", key, lambda: identity(self.fit_settings(*names, attack, own)))
+                inputs["fitted"] = self.fitted(*names, attack, own), fitted
+            else:
+                others = self._asked(*names, entry.needs, own, attack)
+                inputs |= {f"reference_{option}": file for option, file in others.items() if option != "data"}
+        return inputs
+
+    def made_for(self, cell: Cell) -> list[Path]:
+        """Every file between the training of a cell and its scores: auxiliary models, answers, what attacks learnt."""
+        names, files = (cell.dataset, cell.model), []
+        for attack in cell.parts:
+            if attack not in ATTACKS:
+                continue
+            entry = ATTACKS[attack]
+            if entry.needs:
+                own = self.auxiliary_defense(cell, entry.needs)
+                files.append(self.auxiliary(*names, entry.needs, own))
+                if entry.learns:
+                    files += [path for path, _ in self.fit_inputs(*names, attack, own).values()]
+            files += [path for path, _ in self.attack_inputs(cell, attack).values()]
+        return list(dict.fromkeys(files))
+
+    def _asked(self, dataset: str, model: str, role: str, defense: str | None, attack: str) -> dict[str, Input]:
+        """What an attack reads of one group of models, and the data where it looks at features."""
+        reads = ATTACKS[attack].reads
+
+        def answered(what: str) -> Input:
+            key = "/".join((dataset, model, role, defense or ""))
+            made = self._remembered(
+                what, key, lambda: identity(self.query_settings(dataset, model, role, defense, what))
+            )
+            return self.answers(dataset, model, role, defense, what), made
+
+        inputs = {SIGNALS: answered(SIGNALS)}
+        if reads == "probabilities":
+            inputs[CLASS_SCORES] = answered(CLASS_SCORES)
+        if reads == "features":
+            inputs["data"] = self.data(dataset), self.data_identity(dataset)
+        return inputs
+
+    def attack_settings(self, cell: Cell, attack: str) -> Json:
+        """Of step ``attack``, ``attack_models`` or ``reconstruct``."""
+        entry = ATTACKS[attack]
         return {
             "study": self.name,
             "dataset": cell.dataset,
@@ -428,10 +530,8 @@ class Study:
             "settings": entry.settings | self.spec["attacks"][attack],
             # Not of the cell: what an attack draws at random (features, say) is the same in all cells.
             "seed": derived_seed(self.spec["seed"], cell.dataset, attack),
-            "target": identity(self.train_settings(cell)),
-            "data": self.data_identity(cell.dataset),
-            "fitted": fitted,
-            "code": _code("attack", entry.module),
+            "inputs": _identities(self.attack_inputs(cell, attack)),
+            "code": _code("attack_models" if entry.reads == "models" else "attack", entry.module),
         }
 
     def audit_settings(self, cell: Cell) -> Json:
@@ -596,6 +696,10 @@ class Study:
 
     def _figure_kind(self, figure: str) -> FigureKind:
         return FIGURES[self.spec["figures"][figure]["kind"]]
+
+
+def _identities(inputs: dict[str, Input]) -> dict[str, str]:
+    return {option: made for option, (_, made) in inputs.items()}
 
 
 def released_noise(projection: Json) -> float | None:

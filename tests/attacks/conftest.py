@@ -1,11 +1,15 @@
 """Stand-ins for trained models whose outputs are known, and small real ensembles."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
+from dp_leakage.attacks.queries import ask, ask_probabilities, asked_records
+from dp_leakage.attacks.signals import positions, score_columns
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.models.architectures import build
 from dp_leakage.models.ensemble import Ensemble
@@ -19,6 +23,8 @@ class Known:
     def __init__(self, function, size, train_indices=None):
         self.function, self.size = function, size
         self.train_indices = torch.as_tensor(np.zeros((size, 0), int) if train_indices is None else train_indices)
+
+    device = torch.device("cpu")
 
     def logits(self, x, models=None):
         chosen = range(self.size) if models is None else models
@@ -34,6 +40,42 @@ def split(n, rng, **sizes):
 @pytest.fixture
 def known():
     return Known
+
+
+def signals_of(models, data, queries=1):
+    """What attacks get of models: signals, with the probabilities and features of all records."""
+    signals = replace(ask(models, data, queries), x=data.x[asked_records(data)[0]])
+    if data.n_classes > 1:
+        record, probability = ask_probabilities(models, data, list(data.roles))
+        signals = replace(signals, probability=probability[:, positions(signals.record, record)])
+    return signals
+
+
+def as_targets(signals):
+    """The same, of models that are taken for targets, whatever they were trained on."""
+    return replace(signals, trained_on=np.tile(signals.role == "target_members", (signals.size, 1)))
+
+
+@pytest.fixture(name="as_targets")
+def as_targets_fixture():
+    return as_targets
+
+
+@pytest.fixture
+def signals():
+    return signals_of
+
+
+def frame_of(attack, models, data, learnt, settings, seed=0, queries=1):
+    """The score file's frame of a membership attack on models."""
+    said = as_targets(signals_of(models, data, queries))
+    columns = attack.score(said, learnt, settings, seed)._asdict()
+    return pd.DataFrame(score_columns(said.asked, columns))
+
+
+@pytest.fixture(name="frame_of")
+def frame_of_fixture():
+    return frame_of
 
 
 @pytest.fixture

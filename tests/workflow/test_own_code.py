@@ -52,7 +52,7 @@ def test_a_folder_of_plugins_is_one_line_of_config_and_runs_to_the_report(whole)
     page = (results / "report.html").read_text()
     assert "Accuracy on new records; the line on each bar" in page
     assert "Nothing to be done" in whole.snakemake("-n", *run)
-    whole.edit("plugins/confidence.py", "amax(dim=2)", "amax(dim=2).clone()")
+    whole.edit("plugins/confidence.py", "max(axis=2)", "max(axis=2).copy()")
     planned = whole.planned(*run[:1], *run[3:])
     assert planned["attack"] == 5  # the plugin's, one for each cell
     assert planned["train_target"] == 0

@@ -17,7 +17,7 @@ FIGURES = {
 }
 EVERY_FIGURE = Counter(FIGURES)
 END = Counter({"quickstart_report": 1, "quickstart": 1})
-ATTACKED = Counter({"attack": 3 * CELLS})
+ATTACKED = Counter({"query": 2 * CELLS + 2, "attack": 2 * CELLS, "attack_models": CELLS})
 MEASURED = Counter({"measure_training": CELLS, "measure": CELLS})
 TRAINED = Counter({"train_target": CELLS, "train_auxiliary": 1, "fit_attack": 1})
 
@@ -33,7 +33,7 @@ def test_a_fresh_copy_runs_every_job_once(unrun):
 
 def test_a_new_epsilon_runs_its_cells_and_the_figures(workflow):
     workflow.configure(epsilon=[1, 10, 100])
-    new = Counter(train_target=2, attack=6, measure_training=2, measure=2)
+    new = Counter(train_target=2, query=4, attack=4, attack_models=2, measure_training=2, measure=2)
     assert workflow.planned("quickstart") == new + EVERY_FIGURE + END
 
 
@@ -48,6 +48,7 @@ def test_a_figure_asks_for_what_it_draws_and_no_more(unrun):
         prepare_dataset=1,
         project_pca=1,
         train_target=CELLS,
+        query=CELLS,
         attack=CELLS,
         quickstart_fig_leakage_yeom=1,
     )
@@ -91,7 +92,14 @@ def test_an_edit_to_the_metrics_measures_and_draws_but_attacks_nothing(workflow)
 def test_a_setting_of_one_attack_runs_that_attack(workflow):
     workflow.configure(attacks={"yeom_attribute": {"features": 3}})
     drawn = Counter({"quickstart_fig_leakage_attribute": 1})
-    assert workflow.planned("quickstart") == Counter(attack=CELLS, measure=CELLS) + drawn + END
+    assert workflow.planned("quickstart") == Counter(attack_models=CELLS, measure=CELLS) + drawn + END
+
+
+def test_a_new_attack_asks_no_model_again(workflow):
+    workflow.configure(attacks={"attack_p": {}})
+    planned = workflow.planned("quickstart")
+    assert planned["query"] == planned["train_target"] == planned["attack_models"] == 0
+    assert planned["attack"] == CELLS
 
 
 def test_comments_docstrings_and_layout_run_nothing(workflow):
@@ -116,5 +124,5 @@ def test_a_new_line_in_a_registry_runs_nothing(workflow):
 def test_swapping_two_values_runs_what_they_reach(workflow):
     workflow.configure(shadow={"count": 3, "size": 200})
     assert workflow.planned("quickstart_fig_leakage_shokri") == Counter(
-        train_auxiliary=1, fit_attack=1, attack=CELLS, quickstart_fig_leakage_shokri=1
+        train_auxiliary=1, query=2, fit_attack=1, attack=CELLS, quickstart_fig_leakage_shokri=1
     )

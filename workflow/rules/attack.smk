@@ -1,4 +1,34 @@
-"""Attacks give scores; measures judge them."""
+"""Models are asked once; attacks judge by what they say; measures judge the attacks."""
+
+
+rule query:
+    """What a group of models says of the records, for all attacks: signals, or class scores."""
+    input:
+        unpack(query_inputs),
+    output:
+        "results/{study}/{dataset}/{model}/{group}/{answers}.npz",
+    log:
+        "logs/{study}/{dataset}/{model}/{group}/query_{answers}.log",
+    benchmark:
+        "results/{study}/benchmarks/query/{dataset}.{model}.{group}.{answers}.tsv"
+    group:
+        query_group
+    conda:
+        "../../envs/cpu.yaml"
+    threads: 1
+    resources:
+        mem_mb=query_memory,
+        runtime=query_time,
+        gpu=gpus,
+    params:
+        settings=settings_of(
+            lambda study, w: study.query_settings(*group_of(w), w.answers)
+        ),
+    message:
+        "Ask the models of {wildcards.model}/{wildcards.group} on {wildcards.dataset}: {wildcards.answers}"
+    shell:
+        "{PYTHON:q} -m dp_leakage.steps.query --settings {params.settings:q} --data {input.data:q} --models {input.models:q}"
+        " --{wildcards.answers} {output:q} 2> {log:q}"
 
 
 rule fit_attack:
@@ -26,8 +56,8 @@ rule fit_attack:
     message:
         "Fit attack {wildcards.attack} on the {wildcards.role} models of {wildcards.model} ({wildcards.dataset})"
     shell:
-        "{PYTHON:q} -m dp_leakage.steps.fit_attack --settings {params.settings:q} --data {input.data:q}"
-        " --models {input.models:q} --fitted {output:q} 2> {log:q}"
+        "{PYTHON:q} -m dp_leakage.steps.fit_attack --settings {params.settings:q} --signals {input.signals:q}"
+        " --class_scores {input.class_scores:q} --data {input.data:q} --fitted {output:q} 2> {log:q}"
 
 
 use rule fit_attack as fit_attack_same with:
@@ -48,7 +78,7 @@ use rule fit_attack as fit_attack_same with:
 
 
 rule attack:
-    """One attack on the target models of one cell: scores, nothing else."""
+    """One attack on what the target models of one cell say: scores, nothing else."""
     input:
         unpack(attack_inputs),
     output:
@@ -58,7 +88,42 @@ rule attack:
     benchmark:
         "results/{study}/benchmarks/attack/{dataset}.{model}.{defense}.{attack}.tsv"
     wildcard_constraints:
-        attack=attacks_that(picture=False),
+        attack=attacks_that(lambda entry: entry.reads != "models"),
+    group:
+        "cell"
+    conda:
+        "../../envs/cpu.yaml"
+    threads: 1
+    resources:
+        mem_mb=job_memory,
+        runtime=attack_time,
+    params:
+        settings=settings_of(
+            lambda study, w: study.attack_settings(cell_of(study, w), w.attack)
+        ),
+    message:
+        "Attack {wildcards.model} on {wildcards.dataset} under {wildcards.defense}: {wildcards.attack}"
+    shell:
+        "{PYTHON:q} -m dp_leakage.steps.attack --settings {params.settings:q} --signals {input.signals:q}"
+        " --class_scores {input.class_scores:q} --reference_signals {input.reference_signals:q}"
+        " --reference_class_scores {input.reference_class_scores:q} --fitted {input.fitted:q} --data {input.data:q}"
+        " --scores {output.scores:q} 2> {log:q}"
+
+
+rule attack_models:
+    """One attack that takes the target models of one cell themselves."""
+    input:
+        unpack(attack_inputs),
+    output:
+        scores="results/{study}/{dataset}/{model}/{defense}/attack/{attack}.parquet",
+    log:
+        "logs/{study}/{dataset}/{model}/{defense}/attack_{attack}.log",
+    benchmark:
+        "results/{study}/benchmarks/attack/{dataset}.{model}.{defense}.{attack}.tsv"
+    wildcard_constraints:
+        attack=attacks_that(
+            lambda entry: entry.reads == "models" and entry.family not in PICTURING
+        ),
     group:
         "cell"
     conda:
@@ -75,16 +140,16 @@ rule attack:
     message:
         "Attack {wildcards.model} on {wildcards.dataset} under {wildcards.defense}: {wildcards.attack}"
     shell:
-        "{PYTHON:q} -m dp_leakage.steps.attack --settings {params.settings:q} --data {input.data:q}"
-        " --target {input.target:q} --fitted {input.fitted:q} --scores {output.scores:q} --images {params.images:q} 2> {log:q}"
+        "{PYTHON:q} -m dp_leakage.steps.attack_models --settings {params.settings:q} --data {input.data:q}"
+        " --target {input.target:q} --scores {output.scores:q} --images {params.images:q} 2> {log:q}"
 
 
-use rule attack as reconstruct with:
+use rule attack_models as reconstruct with:
     output:
         scores="results/{study}/{dataset}/{model}/{defense}/attack/{attack}.parquet",
         images="results/{study}/{dataset}/{model}/{defense}/attack/{attack}.npz",
     wildcard_constraints:
-        attack=attacks_that(picture=True),
+        attack=attacks_that(lambda entry: entry.family in PICTURING),
 
 
 rule audit:

@@ -13,7 +13,8 @@ from dp_leakage.attacks import ATTACKS, PICTURING
 from dp_leakage.errors import UserError
 from dp_leakage.identity import canonical
 from dp_leakage.resources import attack_minutes, has_gpu, memory_mb, training_minutes
-from dp_leakage.study import pictures
+from dp_leakage.study import CLASS_SCORES, READ_BY_ATTACKS, SIGNALS, TARGET, pictures
+from dp_leakage.study_checks import AUXILIARY
 from dp_leakage.study_file import QUOTING, load_studies, typed
 from dp_leakage.targets import asked, asks_for, check_targets
 from dp_leakage.training.launcher import ENVIRONMENT
@@ -93,16 +94,14 @@ wildcard_constraints:
     defense="(?!shadow|reference)[^/]+",
     attack="|".join(ATTACKS),
     role="shadow|reference",
+    # A group of models that are asked together: of a cell, or auxiliary ones, shared or of one defense.
+    group="[^/]+(/(shadow|reference))?",
+    answers=f"{SIGNALS}|{CLASS_SCORES}",
 
 
-def attacks_that(picture):
-    """Pattern of the attacks that write pictures beside their scores, or of those that do not."""
-    names = [
-        name
-        for name, entry in ATTACKS.items()
-        if (entry.family in PICTURING) == picture
-    ]
-    return "|".join(names) or "(?!)"
+def attacks_that(chosen):
+    """Pattern of the attacks whose registry entry is as the function wants it."""
+    return "|".join(name for name, entry in ATTACKS.items() if chosen(entry)) or "(?!)"
 
 
 def settings_of(step):
@@ -168,38 +167,63 @@ def training_group(wildcards):
     return "baseline" if wildcards.defense == "none" else "cell"
 
 
-def learnt_files(study, cell, attack):
-    """The auxiliary models that an attack on a cell learns from, and what it learns; none where it does not learn."""
-    needs = ATTACKS[attack].needs if attack in ATTACKS else None
-    if needs is None:
-        return {}
-    own = study.auxiliary_defense(cell, needs)
+def group_of(wildcards):
+    """Data set, model, role and defense of a group of models; shared ones have no defense, targets no folder of a role."""
+    first, _, second = wildcards.group.partition("/")
+    if first in AUXILIARY:
+        role, defense = first, None
+    else:
+        role, defense = second or TARGET, first
+    return wildcards.dataset, wildcards.model, role, defense
+
+
+def group_models(study, wildcards):
+    """How many models a group holds."""
+    dataset, model, role, defense = group_of(wildcards)
+    if role == TARGET:
+        return study.cell(dataset, model, defense).training["repeats"]
+    return study.auxiliary_spec(dataset, role)["count"]
+
+
+def query_inputs(wildcards):
+    study = STUDIES[wildcards.study]
     return {
-        "models": study.auxiliary(cell.dataset, cell.model, needs, own),
-        "fitted": study.fitted(cell.dataset, cell.model, attack, own),
+        "data": study.data(wildcards.dataset),
+        "models": study.models(*group_of(wildcards)),
     }
+
+
+def query_memory(wildcards, attempt):
+    study = STUDIES[wildcards.study]
+    models = group_models(study, wildcards)
+    return memory_mb(records_of(study, wildcards), models, attempt)
+
+
+def query_time(wildcards, attempt):
+    study = STUDIES[wildcards.study]
+    models = group_models(study, wildcards)
+    return attack_minutes(records_of(study, wildcards), models, attempt)
+
+
+def query_group(wildcards):
+    return "auxiliary" if wildcards.group in AUXILIARY else "cell"
+
+
+def paths_of(inputs):
+    """The file of every option that a step of attacks may have; none where this attack does not read it."""
+    given = {option: path for option, (path, _) in inputs.items()}
+    return dict.fromkeys(READ_BY_ATTACKS, []) | given
 
 
 def attack_inputs(wildcards):
-    """Target models and data, and what the attack learnt beforehand where it learns."""
     study = STUDIES[wildcards.study]
-    cell = cell_of(study, wildcards)
-    return {
-        "data": study.data(cell.dataset),
-        "target": study.trained(cell.dataset, cell.model, cell.defense),
-        "fitted": learnt_files(study, cell, wildcards.attack).get("fitted", []),
-    }
+    return paths_of(study.attack_inputs(cell_of(study, wildcards), wildcards.attack))
 
 
 def fit_inputs(wildcards):
     study = STUDIES[wildcards.study]
-    role = ATTACKS[wildcards.attack].needs
-    return {
-        "data": study.data(wildcards.dataset),
-        "models": study.auxiliary(
-            wildcards.dataset, wildcards.model, role, own_defense(wildcards)
-        ),
-    }
+    names = (wildcards.dataset, wildcards.model, wildcards.attack)
+    return paths_of(study.fit_inputs(*names, own_defense(wildcards)))
 
 
 def cell_parts(wildcards):
@@ -251,8 +275,7 @@ def everything_of(study):
         files += [study.trained(*names), study.metrics(*names)]
         files += [study.part_file(cell, part) for part in cell.parts]
         files += [study.images(cell, part) for part in cell.parts if pictures(part)]
-        for part in cell.parts:
-            files += learnt_files(study, cell, part).values()
+        files += study.made_for(cell)
     return list(dict.fromkeys(files))
 
 

@@ -1,10 +1,16 @@
 """The attacks, by name. Importing this costs nothing: an attack's module is imported where it runs.
 
-A module defines ``score(target, data, fitted, settings, seed)`` → the score file's frame, or, in the families that make
-pictures, (frame, images: name → float32 array); one that learns
-from shadow or reference models first also ``fit(models, data, settings, seed)`` → arrays by name, run once
-for all cells that share the models. ``settings`` are the entry's defaults with the study's values over them;
-``seed`` is the same in all cells, so that what an attack draws at random is too.
+Most attacks read what models say, once asked and written down (``attacks.signals``). Their module defines
+``score(target, learnt, settings, seed)`` → what is said of each model and record, by name (``signals.Scores`` for
+membership). ``target`` are the `Signals` of the models under attack; ``learnt`` those of the shadow or reference models
+that it ``needs``, or, where it ``learns``, what its ``fit(models, settings, seed)`` made of them, arrays by name, once
+for all cells that share the models.
+
+Others ask or take apart the models themselves: ``score(target, data, fitted, settings, seed)`` → the score file's
+frame, or, in the families that make pictures, (frame, images: name → float32 array); ``fitted`` is None.
+
+``settings`` are the entry's defaults with the study's values over them; ``seed`` is the same in all cells, so that what
+an attack draws at random is too.
 """
 
 from dataclasses import dataclass, field
@@ -13,7 +19,11 @@ from typing import Any, Literal, get_args
 from dp_leakage.kinds import COUNT, FLAG, NOTHING, TEXT, Kind, choice, either, listed, number, whole
 
 Family = Literal["membership", "attribute", "model_inversion", "inversion", "reconstruction", "utility"]
+Reads = Literal["signals", "probabilities", "features", "models"]
 FAMILIES: tuple[str, ...] = get_args(Family)
+READS: tuple[str, ...] = get_args(Reads)
+ASKED = ("target_members", "target_nonmembers")  # roles of the records that membership is asked of
+ANSWERED = ("membership", "utility")  # families that read what models say, not the models
 PICTURING = ("model_inversion", "inversion", "reconstruction")  # families whose scores come with pictures
 
 
@@ -24,9 +34,12 @@ class Attack:
     Attributes:
         module: dotted name of the module that defines ``score`` (and ``fit``).
         family: what the attack finds out; ``utility`` attacks nothing: it says how well the model serves its users.
-        needs: the auxiliary models that ``fit`` learns from; None where there is no ``fit``.
+        needs: the auxiliary models that it compares with or learns from.
         settings: every setting that the attack knows, with its default; `SETTINGS` says what each may hold.
         roles: the data set's roles whose records it uses beside the target's.
+        reads: what of the models: their ``signals``, these and the ``probabilities`` of all classes, these and the
+            records' ``features``, or the ``models`` themselves.
+        learns: whether it has a ``fit``.
     """
 
     module: str
@@ -34,6 +47,8 @@ class Attack:
     needs: Literal["shadow", "reference"] | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     roles: tuple[str, ...] = ()
+    reads: Reads = "signals"
+    learns: bool = False
 
 
 MEMBERSHIP = "dp_leakage.attacks.membership"
@@ -93,6 +108,7 @@ DECODER = {
 }  # fmt: skip
 
 POPULATION = ("reference_pool",)
+LEARNING = (("shadow_pool",), "probabilities", True)  # how attacks learn from shadow models
 
 # Setting → what it may hold, in every attack that has a setting of that name.
 SETTINGS: dict[str, Kind] = {
@@ -140,38 +156,46 @@ SETTINGS: dict[str, Kind] = {
     "width": COUNT,
 }
 
+
+def _of_models(module: str, family: Family, settings: dict[str, Any], roles: tuple[str, ...] = ()) -> Attack:
+    """An attack that takes the models themselves."""
+    return Attack(module, family, None, settings, roles, "models")
+
+
 ATTACKS = {
     "yeom": Attack(f"{MEMBERSHIP}.yeom", "membership", None, {"probability_floor": 0.0}),
-    "shokri": Attack(f"{MEMBERSHIP}.shokri", "membership", "shadow", SHOKRI, ("shadow_pool",)),
-    "shokri_trees": Attack(f"{MEMBERSHIP}.shokri_trees", "membership", "shadow", SHOKRI_TREES, ("shadow_pool",)),
+    "shokri": Attack(f"{MEMBERSHIP}.shokri", "membership", "shadow", SHOKRI, *LEARNING),
+    "shokri_trees": Attack(f"{MEMBERSHIP}.shokri_trees", "membership", "shadow", SHOKRI_TREES, *LEARNING),
     "lira": Attack(f"{MEMBERSHIP}.lira", "membership", "reference", LIRA),
     "lira_online": Attack(f"{MEMBERSHIP}.lira", "membership", "reference", LIRA | {"online": True}),
     "rmia": Attack(f"{MEMBERSHIP}.rmia", "membership", "reference", RMIA, POPULATION),
     "rmia_online": Attack(f"{MEMBERSHIP}.rmia", "membership", "reference", RMIA | {"online": True}, POPULATION),
     "attack_p": Attack(f"{MEMBERSHIP}.attack_p", "membership", None, {"alpha": 0.25}, POPULATION),
     "attack_r": Attack(f"{MEMBERSHIP}.attack_r", "membership", "reference", {"queries": 1, "alpha": 0.25}),
-    "quantile_regression": Attack(f"{MEMBERSHIP}.quantile_regression", "membership", None, TREES, POPULATION),
-    "yeom_attribute": Attack(
-        "dp_leakage.attacks.attribute", "attribute", None, {"features": 5, "candidates": "quartiles"}
+    "quantile_regression": Attack(
+        f"{MEMBERSHIP}.quantile_regression", "membership", None, TREES, POPULATION, "features"
+    ),
+    "yeom_attribute": _of_models(
+        "dp_leakage.attacks.attribute", "attribute", {"features": 5, "candidates": "quartiles"}
     ),
     # As Fredrikson et al. (2015) have it; zhang2020's algorithm without a penalty; and its two enhanced attacks with
     # the printed settings, the ℓ1 norm as a mean over pixels or, as its formula says, a sum.
-    "inversion_original": Attack(MIA, "model_inversion", None, DESCENT | {"learning_rate": 10.0}),
-    "inversion_original_slow": Attack(MIA, "model_inversion", None, DESCENT),
-    "inversion_unpenalised": Attack(MIA, "model_inversion", None, INVERSION),
-    "inversion_l1": Attack(MIA, "model_inversion", None, INVERSION | {"penalties": [[["l1_mean", 0.05]]]}),
-    "inversion_l1_sum": Attack(MIA, "model_inversion", None, INVERSION | {"penalties": [[["l1", 0.05]]]}),
-    "inversion_btv": Attack(
-        MIA, "model_inversion", None, INVERSION | {"penalties": [[["btv", 0.001]]], "learning_rate": 0.05, "steps": 100}
+    "inversion_original": _of_models(MIA, "model_inversion", DESCENT | {"learning_rate": 10.0}),
+    "inversion_original_slow": _of_models(MIA, "model_inversion", DESCENT),
+    "inversion_unpenalised": _of_models(MIA, "model_inversion", INVERSION),
+    "inversion_l1": _of_models(MIA, "model_inversion", INVERSION | {"penalties": [[["l1_mean", 0.05]]]}),
+    "inversion_l1_sum": _of_models(MIA, "model_inversion", INVERSION | {"penalties": [[["l1", 0.05]]]}),
+    "inversion_btv": _of_models(
+        MIA, "model_inversion", INVERSION | {"penalties": [[["btv", 0.001]]], "learning_rate": 0.05, "steps": 100}
     ),
     # Stronger: restarts, a loss that does not vanish, pictures that must stand noise and shifts, and the penalty that
     # does best by a distance of the paper.
-    "inversion_tuned_euclidean": Attack(MIA, "model_inversion", None, TUNED | {"told": "euclidean"}),
-    "inversion_tuned_ssim": Attack(MIA, "model_inversion", None, TUNED | {"told": "ssim"}),
+    "inversion_tuned_euclidean": _of_models(MIA, "model_inversion", TUNED | {"told": "euclidean"}),
+    "inversion_tuned_ssim": _of_models(MIA, "model_inversion", TUNED | {"told": "ssim"}),
     # No attack: how far from the training images are pictures that nobody needs a model for.
-    "inversion_controls": Attack("dp_leakage.attacks.inversion.controls", "model_inversion", None, {"k_sub": 0}),
+    "inversion_controls": _of_models("dp_leakage.attacks.inversion.controls", "model_inversion", {"k_sub": 0}),
     "ranks": Attack("dp_leakage.attacks.ranks", "utility"),
-    "dlg": Attack(f"{RECONSTRUCTION}.dlg", "reconstruction", None, DLG),
-    "iga": Attack(f"{RECONSTRUCTION}.iga", "reconstruction", None, IGA),
-    "decoder": Attack("dp_leakage.attacks.inversion.decoder", "inversion", None, DECODER, ("shadow_pool",)),
+    "dlg": _of_models(f"{RECONSTRUCTION}.dlg", "reconstruction", DLG),
+    "iga": _of_models(f"{RECONSTRUCTION}.iga", "reconstruction", IGA),
+    "decoder": _of_models("dp_leakage.attacks.inversion.decoder", "inversion", DECODER, ("shadow_pool",)),
 }

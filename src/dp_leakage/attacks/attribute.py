@@ -3,7 +3,9 @@
 import numpy as np
 import pandas as pd
 
-from dp_leakage.attacks.signals import losses, margins, target_records
+from dp_leakage.attacks import ASKED
+from dp_leakage.attacks.queries import asked_records, margins
+from dp_leakage.attacks.signals import losses
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.errors import UserError, nearest
 from dp_leakage.models.ensemble import Ensemble
@@ -39,7 +41,8 @@ def score(
     Raises:
         UserError: ``candidates`` is unknown, or too few features have two values.
     """
-    record, member = target_records(data)
+    record, role = asked_records(data, ASKED)
+    member = role == "target_members"
     x, y = data.x[record], data.y[record]
     columns = x.reshape(len(x), -1)
     frames = []

@@ -1,35 +1,117 @@
-"""Asking a model about an image several times: shifted by a pixel and mirrored (Carlini et al. 2022, VI.B)."""
+"""Asking trained models about records: once for all attacks, or, of images, several times (Carlini et al. 2022, VI.B).
+
+An image is asked about as it is, then shifted by a pixel and mirrored.
+"""
+
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from dp_leakage.attacks.signals import margins
+from dp_leakage.attacks import ASKED
+from dp_leakage.attacks.signals import Signals
+from dp_leakage.data.dataset import Dataset
 from dp_leakage.errors import UserError
-from dp_leakage.models.ensemble import Ensemble
+from dp_leakage.models.ensemble import Models
 
+LOGITS_AT_ONCE = 1 << 24  # numbers: bounds the memory of all models' logits on one part of the records (64 MB)
 SHIFTS = [(0, 0), (0, 1), (0, -1), (1, 0), (-1, 0), (1, 1), (1, -1), (-1, 1), (-1, -1)]
 QUERIES = [(mirrored, *shift) for mirrored in (False, True) for shift in SHIFTS]
 
 
-def queried_margins(models: Ensemble, x: np.ndarray, y: np.ndarray, queries: int) -> np.ndarray:
-    """Margins, float64 (K, n), averaged over the first ``queries`` of `QUERIES`; the first is the record itself.
+def asked_records(data: Dataset, roles: Sequence[str] | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """The records of all (or of the named) roles: row numbers int64 (n,), and the role of each, text (n,).
+
+    Those that membership is asked of come first, in the split's order, then role by role the others, ascending.
+    """
+    chosen = data.roles if roles is None else [role for role in roles if role in data.roles]
+    first = [role for role in ASKED if role in chosen]
+    rest = sorted(set(chosen) - set(first))
+    rows = [data.roles[role] for role in first] + [np.sort(data.roles[role]) for role in rest]
+    return np.concatenate(rows), np.repeat([*first, *rest], [len(part) for part in rows])
+
+
+def ask(models: Models, data: Dataset, queries: int = 1) -> Signals:
+    """What the models say of every record that has a role, without the probabilities of the other classes.
 
     Args:
-        models: K models.
-        x: (n, …) records; images (n, channels, height, width) where ``queries`` > 1.
-        y: (n,) classes.
-        queries: 1 to 18.
+        models: K models; asked on the device on which they are.
+        data: features, labels and roles; images (n, channels, height, width) where ``queries`` > 1.
+        queries: how many of `QUERIES`, 1 to 18.
 
     Raises:
         UserError: more queries than there are, or more than one of records that are not images.
     """
     if not 1 <= queries <= len(QUERIES):
         raise UserError(f"key 'queries' is {queries}; valid is 1 to {len(QUERIES)}")
-    if queries > 1 and x.ndim != 4:
+    if queries > 1 and data.x.ndim != 4:
         raise UserError(f"key 'queries' is {queries}, but the records are no images; valid is 1")
-    total = margins(models, x, y)
-    for query in QUERIES[1:queries]:
-        total += margins(models, altered(x, *query), y)
-    return total / queries
+    record, role = asked_records(data)
+    y = data.y[record]
+    margin = np.empty((queries, models.size, len(record)))
+    correct, rank = np.empty(margin.shape[1:], dtype=bool), np.empty(margin.shape[1:], dtype=np.int32)
+    for rows in _blocks(role):
+        x = data.x[record[rows]]
+        for part, z in logits(models, x, data.n_classes):
+            place = slice(rows.start + part.start, rows.start + part.stop)
+            label = torch.from_numpy(y[place]).to(z.device)
+            own = z.gather(2, label.expand(len(z), -1)[..., None])
+            correct[:, place] = (z.argmax(2) == label).cpu().numpy()
+            rank[:, place] = (z >= own).sum(2).cpu().numpy()
+            margin[0, :, place] = _margins(z, label).cpu().numpy()
+        for query, how in enumerate(QUERIES[1:queries], start=1):
+            margin[query, :, rows] = margins(models, altered(x, *how), y[rows])
+    return Signals(record, y, role, _trained_on(models, record), margin, correct, rank)
+
+
+def ask_probabilities(models: Models, data: Dataset, roles: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Probabilities of all classes of the records of some roles: rows int64 (n,), float32 (K, n, C)."""
+    record, role = asked_records(data, roles)
+    result = np.empty((models.size, len(record), data.n_classes), dtype=np.float32)
+    for rows in _blocks(role):
+        for part, z in logits(models, data.x[record[rows]], data.n_classes):
+            result[:, rows.start + part.start : rows.start + part.stop] = z.softmax(2).cpu().numpy()
+    return record, result
+
+
+def logits(models: Models, x: np.ndarray, n_classes: int) -> Iterator[tuple[slice, Tensor]]:
+    """Logits (K, rows, C) of all models, part by part of x (n, …), each with its slice of n; on the models' device."""
+    rows = max(1, LOGITS_AT_ONCE // (models.size * n_classes))
+    for start in range(0, len(x), rows):
+        part = slice(start, min(start + rows, len(x)))
+        yield part, models.logits(torch.from_numpy(x[part]).to(models.device))
+
+
+def margins(models: Models, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Logit of the true class's probability, ln p_y/(1 − p_y), float64 (K, n), of records x (n, …), y (n,).
+
+    Computed as z_y − ln Σ_{c≠y} exp z_c, which keeps its digits where p_y rounds to 1. Loss and probability
+    are functions of it, and LiRA's confidence is it.
+    """
+    y = np.asarray(y, dtype=np.int64)
+    result = np.empty((models.size, len(x)))
+    for part, z in logits(models, x, int(y.max(initial=0)) + 1):
+        result[:, part] = _margins(z, torch.from_numpy(y[part]).to(z.device)).cpu().numpy()
+    return result
+
+
+def _margins(z: Tensor, label: Tensor) -> Tensor:
+    """Of logits z (K, n, C), whose entries of the true classes, (n,), are lost."""
+    index = label.expand(len(z), -1).unsqueeze(2)
+    true = z.gather(2, index).squeeze(2)
+    return true - z.scatter_(2, index, -torch.inf).logsumexp(2)
+
+
+def _blocks(role: np.ndarray) -> Iterator[slice]:
+    """Runs of records that are asked together: those that membership is asked of, then role by role."""
+    group = np.where(np.isin(role, ASKED), "", role)
+    ends = [*np.flatnonzero(group[1:] != group[:-1]) + 1, len(role)] if len(role) else []
+    yield from (slice(start, end) for start, end in zip([0, *ends], ends, strict=False))
+
+
+def _trained_on(models: Models, record: np.ndarray) -> np.ndarray:
+    return np.stack([np.isin(record, rows) for rows in models.train_indices.cpu().numpy()])
 
 
 def altered(x: np.ndarray, mirrored: bool, down: int, right: int) -> np.ndarray:

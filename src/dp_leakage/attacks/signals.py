@@ -1,51 +1,103 @@
-"""What the attacks read off trained models, and the frame that membership attacks write."""
+"""What models say of records, as arrays: all that a membership attack reads. NumPy alone; ``queries`` asks the models.
 
-from collections.abc import Iterator
+The files that step ``query`` writes hold just this; docs/signals.md describes them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
-import torch
-from torch import Tensor
 
-from dp_leakage.data.dataset import Dataset
-from dp_leakage.models.ensemble import Ensemble
+from dp_leakage.attacks import ASKED
+from dp_leakage.errors import UserError
 
-LOGITS_AT_ONCE = 1 << 24  # numbers: bounds the memory of all models' logits on one part of the records (64 MB)
+POPULATION = "reference_pool"  # role of records that no target trained on
 
 
-def target_records(data: Dataset) -> tuple[np.ndarray, np.ndarray]:
-    """The records that membership is asked of, and the answers.
+@dataclass(frozen=True)
+class Signals:
+    """What R models of one kind say of n records, each asked Q times.
 
-    Returns:
-        Row numbers of ``data.x``, int64 (n,), the target's members before its non-members; member, bool (n,).
+    Attributes:
+        record: int64 (n,), rows of the data set, each once.
+        y: int64 (n,), the class of each, 0 … C-1.
+        role: text (n,), the role of each in the study's split.
+        trained_on: bool (R, n), which model trained on which record.
+        margin: float64 (Q, R, n), ln p_y/(1 − p_y), p_y the probability of the record's class; the first query is the
+            record as it is.
+        correct: bool (R, n), whether the class has the largest probability.
+        rank: int32 (R, n), the place of the class among all by probability, from 1; ties count against the model.
+        probability: float32 (R, n, C), of all classes; None unless it was read.
+        x: float32 (n, …), the features; None unless they were read.
     """
-    members, nonmembers = data.roles["target_members"], data.roles["target_nonmembers"]
-    return np.concatenate([members, nonmembers]), np.repeat([True, False], [len(members), len(nonmembers)])
+
+    record: np.ndarray
+    y: np.ndarray
+    role: np.ndarray
+    trained_on: np.ndarray
+    margin: np.ndarray
+    correct: np.ndarray
+    rank: np.ndarray
+    probability: np.ndarray | None = None
+    x: np.ndarray | None = None
+
+    @property
+    def size(self) -> int:
+        """R."""
+        return len(self.trained_on)
+
+    @property
+    def asked(self) -> "Signals":
+        """Of the records that membership is asked of."""
+        return self.of(*ASKED)
+
+    def of(self, *roles: str) -> "Signals":
+        """Of the records of these roles alone, in the order in which they stand."""
+        return self.records(np.isin(self.role, roles))
+
+    def records(self, chosen: np.ndarray) -> "Signals":
+        """Of some records alone: bool (n,), or positions int64 (m,)."""
+        rows = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
+        return self._taken("n", rows)
+
+    def models(self, chosen: np.ndarray) -> "Signals":
+        """Of some models alone: bool (R,), or positions int64 (k,)."""
+        rows = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
+        return self._taken("R", rows)
+
+    def mean_margin(self, queries: int = 1) -> np.ndarray:
+        """Margins averaged over the first ``queries`` queries, float64 (R, n). UserError where fewer were asked."""
+        if not 1 <= queries <= len(self.margin):
+            raise UserError(f"key 'queries' is {queries}; valid is 1 to {len(self.margin)}, as often as was asked")
+        return self.margin[0] if queries == 1 else self.margin[:queries].sum(axis=0) / queries
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What there is, by name, as a file holds it."""
+        return {name: values for name in AXES if (values := getattr(self, name)) is not None}
+
+    def _taken(self, axis: str, positions: np.ndarray) -> "Signals":
+        held = self.arrays().items()
+        taken = {name: array.take(positions, AXES[name].index(axis)) for name, array in held if axis in AXES[name]}
+        return replace(self, **taken)
 
 
-def logits(
-    models: Ensemble, x: np.ndarray, n_classes: int, chosen: list[int] | None = None
-) -> Iterator[tuple[slice, Tensor]]:
-    """Logits (K, rows, C) of all or the chosen models, part by part of x (n, …), each with its slice of n."""
-    rows = max(1, LOGITS_AT_ONCE // (models.size * n_classes))
-    for start in range(0, len(x), rows):
-        part = slice(start, min(start + rows, len(x)))
-        yield part, models.logits(torch.from_numpy(x[part]), chosen).cpu()
+AXES = {
+    "record": "n", "y": "n", "role": "n", "x": "n", "trained_on": "Rn", "margin": "QRn", "correct": "Rn", "rank": "Rn",
+    "probability": "RnC",
+}  # fmt: skip
 
 
-def margins(models: Ensemble, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Logit of the true class's probability, ln p_y/(1 − p_y), float64 (K, n), of records x (n, …), y (n,).
+class Scores(NamedTuple):
+    """What a membership attack says of R models and the n records asked about, ``Signals.asked``.
 
-    Computed as z_y − ln Σ_{c≠y} exp z_c, which keeps its digits where p_y rounds to 1. Loss and probability
-    are functions of it, and LiRA's confidence is it.
+    Attributes:
+        score: float64 (R, n), the higher, the more likely a member.
+        flagged: bool (R, n), the attack's own decision.
     """
-    y = np.asarray(y, dtype=np.int64)
-    result = np.empty((models.size, len(x)))
-    for part, z in logits(models, x, int(y.max(initial=0)) + 1):
-        index = torch.from_numpy(y[part]).expand(len(z), -1).unsqueeze(2)
-        true = z.gather(2, index).squeeze(2)
-        result[:, part] = (true - z.scatter_(2, index, -torch.inf).logsumexp(2)).numpy()
-    return result
+
+    score: np.ndarray
+    flagged: np.ndarray
 
 
 def losses(margin: np.ndarray) -> np.ndarray:
@@ -53,25 +105,33 @@ def losses(margin: np.ndarray) -> np.ndarray:
     return np.logaddexp(0.0, -margin)
 
 
-def membership_frame(data: Dataset, score: np.ndarray, flagged: np.ndarray) -> pd.DataFrame:
-    """The score file of a membership attack.
+def score_columns(asked: Signals, said: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The columns of the score file of an attack that reads signals.
 
     Args:
-        data: says which records are scored, and which of them are members (`target_records`).
-        score: (R, n), the higher, the more likely a member; n records in the order of `target_records`.
-        flagged: bool (R, n), the attack's own decision.
+        asked: the R models under attack and the n records asked about; says who is a member.
+        said: what the attack says, each (R, n): ``score`` and ``flagged`` of a membership attack.
 
     Returns:
-        repeat int64, record int64, member bool, score float64, flagged bool.
+        repeat int64, record int64, member bool, and what was said, one row per repeat and record.
     """
-    record, member = target_records(data)
-    repeats = len(score)
-    return pd.DataFrame(
-        {
-            "repeat": np.repeat(np.arange(repeats), len(record)),
-            "record": np.tile(record.astype(np.int64), repeats),
-            "member": np.tile(member, repeats),
-            "score": np.asarray(score, dtype=np.float64).ravel(),
-            "flagged": np.asarray(flagged, dtype=bool).ravel(),
-        }
-    )
+    repeats, n = asked.trained_on.shape
+    return {
+        "repeat": np.repeat(np.arange(repeats), n),
+        "record": np.tile(asked.record, repeats),
+        "member": asked.trained_on.ravel(),
+        **{name: np.asarray(values).ravel() for name, values in said.items()},
+    }
+
+
+def positions(wanted: np.ndarray, record: np.ndarray) -> np.ndarray:
+    """Where each wanted record stands among ``record``, int64; both hold each record once.
+
+    Raises:
+        ValueError: one of them is not there.
+    """
+    order = np.argsort(record)
+    found = order[np.searchsorted(record, wanted, sorter=order).clip(max=len(record) - 1)]
+    if not np.array_equal(record[found], wanted):
+        raise ValueError("a record is missing")
+    return found

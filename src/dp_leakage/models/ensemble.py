@@ -1,7 +1,7 @@
 """Trained models: K of one architecture, side by side."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import torch
@@ -21,6 +21,13 @@ class Models(Protocol):
     @property
     def size(self) -> int:
         """K."""
+
+    @property
+    def device(self) -> torch.device:
+        """On which the models are, and are asked."""
+
+    def to(self, device: str) -> "Models":
+        """The same models on another device."""
 
     def logits(self, x: Tensor, models: Sequence[int] | None = None) -> Tensor:
         """Logits (K, n, C) on the records x (n, …)."""
@@ -67,6 +74,15 @@ class Ensemble:
     def size(self) -> int:
         """K."""
         return len(self.train_indices)
+
+    @property
+    def device(self) -> torch.device:
+        """On which the models are, and are asked."""
+        return next(iter(self.parameters.values())).device
+
+    def to(self, device: str) -> "Ensemble":
+        """The same models on another device."""
+        return replace(self, parameters={name: value.to(device) for name, value in self.parameters.items()})
 
     @torch.no_grad()
     def logits(self, x: Tensor, models: Sequence[int] | None = None) -> Tensor:

@@ -3,7 +3,7 @@
 import importlib
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -66,6 +66,15 @@ class ModuleEnsemble:
     def size(self) -> int:
         """K."""
         return len(self.train_indices)
+
+    @property
+    def device(self) -> torch.device:
+        """As `Ensemble.device`."""
+        return next(iter(self.parameters.values())).device
+
+    def to(self, device: str) -> "ModuleEnsemble":
+        """As `Ensemble.to`."""
+        return replace(self, parameters={name: value.to(device) for name, value in self.parameters.items()})
 
     @torch.no_grad()
     def logits(self, x: Tensor, models: Sequence[int] | None = None) -> Tensor:

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from dp_leakage.data.dataset import Dataset
+from dp_leakage.errors import UserError
 from dp_leakage.files import read_tensors
 from dp_leakage.models.architectures import build
 from dp_leakage.models.ensemble import Ensemble, Models
@@ -34,7 +35,16 @@ def train_models(settings: Json, architecture: Any, *arguments: Any, **options: 
     return train(architecture, *arguments, **options)
 
 
-def read_models(path: Path, identity: str, data: Dataset) -> Models:
+def device_of(device: str) -> str:
+    """``cpu`` or ``cuda`` for what config.yaml says. Raises UserError where that is not there."""
+    if device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    if device == "cuda" and not torch.cuda.is_available():
+        raise UserError("config.yaml: key 'device' is 'cuda', but no CUDA device is visible here; valid is auto or cpu")
+    return device
+
+
+def read_models(path: Path, identity: str | None, data: Dataset) -> Models:
     """A ``.safetensors`` file of step ``train``. Raises UserError where it is damaged or of another identity."""
     tensors, made = read_tensors(path, identity)
     settings: Json = made["settings"]

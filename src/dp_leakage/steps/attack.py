@@ -1,28 +1,37 @@
-"""Runs one attack on the target models of one cell: scores, and pictures where it makes some, nothing else."""
+"""Runs one attack on what the target models of one cell say: scores, nothing else. Needs no model and no GPU."""
 
 from importlib import import_module
 from pathlib import Path
 
-import torch
-
-from dp_leakage.files import read_tensors, write_arrays, write_table
+from dp_leakage.attacks.signals import score_columns
+from dp_leakage.files import read_tensors, write_table
 from dp_leakage.steps import Json, provenance, run
-from dp_leakage.steps._data import read_dataset
-from dp_leakage.steps._models import read_models
+from dp_leakage.steps._signals import read_signals
 
 
-def main(settings: Json, data: Path, target: Path, fitted: Path | None, scores: Path, images: Path | None) -> None:
-    """Reads target models (and what the attack learnt beforehand), writes its scores (and its pictures)."""
-    dataset = read_dataset(data, settings["data"])
-    ensemble = read_models(target, settings["target"], dataset)
-    learnt = read_tensors(fitted, settings["fitted"])[0] if fitted else None
-    scored = import_module(settings["module"]).score(ensemble, dataset, learnt, settings["settings"], settings["seed"])
-    frame, pictures = scored if images else (scored, {})
-    if images:
-        write_arrays(images, pictures, provenance(settings))
-    write_table(scores, frame, provenance(settings))
+def main(
+    settings: Json,
+    signals: Path,
+    class_scores: Path | None = None,
+    reference_signals: Path | None = None,
+    reference_class_scores: Path | None = None,
+    fitted: Path | None = None,
+    data: Path | None = None,
+    *,
+    scores: Path,
+) -> None:
+    """Reads the signals of the target models, and what the attack compares them with; writes its scores."""
+    inputs = settings["inputs"]
+    target = read_signals(inputs, signals, class_scores, data)
+    learnt = None
+    if reference_signals:
+        learnt = read_signals(inputs, reference_signals, reference_class_scores, data, "reference_")
+    elif fitted:
+        learnt = read_tensors(fitted, inputs["fitted"])[0]
+    said = import_module(settings["module"]).score(target, learnt, settings["settings"], settings["seed"])
+    write_table(scores, score_columns(target.asked, said._asdict()), provenance(settings))
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    run(main, "data", "target", "fitted?", "scores", "images?")
+    others = ("class_scores?", "reference_signals?", "reference_class_scores?", "fitted?", "data?")
+    run(main, "signals", *others, "scores")

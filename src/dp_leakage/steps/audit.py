@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from dp_leakage.attacks.signals import losses, margins
+from dp_leakage.attacks.queries import margins
+from dp_leakage.attacks.signals import losses
 from dp_leakage.data.canaries import Canaries, place
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.files import write_table
@@ -14,8 +15,8 @@ from dp_leakage.models.ensemble import Models
 from dp_leakage.privacy.calibration import calibrated
 from dp_leakage.steps import Json, log, provenance, run
 from dp_leakage.steps._data import read_dataset
-from dp_leakage.steps._models import architecture_of, train_models
-from dp_leakage.steps.train import blocks_of, device_of, groups_of
+from dp_leakage.steps._models import architecture_of, device_of, train_models
+from dp_leakage.steps.train import blocks_of, groups_of
 from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.settings import TrainingSettings
 

@@ -3,22 +3,19 @@
 from importlib import import_module
 from pathlib import Path
 
-import torch
-
 from dp_leakage.files import write_tensors
 from dp_leakage.steps import Json, provenance, run
-from dp_leakage.steps._data import read_dataset
-from dp_leakage.steps._models import read_models
+from dp_leakage.steps._signals import read_signals
 
 
-def main(settings: Json, data: Path, models: Path, fitted: Path) -> None:
-    """Reads the auxiliary models, writes the attack's arrays."""
-    dataset = read_dataset(data, settings["data"])
-    ensemble = read_models(models, settings["models"], dataset)
-    arrays = import_module(settings["module"]).fit(ensemble, dataset, settings["settings"], settings["seed"])
+def main(
+    settings: Json, signals: Path, class_scores: Path | None = None, data: Path | None = None, *, fitted: Path
+) -> None:
+    """Reads what the auxiliary models say, writes what the attack learnt of it."""
+    said = read_signals(settings["inputs"], signals, class_scores, data)
+    arrays = import_module(settings["module"]).fit(said, settings["settings"], settings["seed"])
     write_tensors(fitted, arrays, provenance(settings))
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    run(main, "data", "models", "fitted")
+    run(main, "signals", "class_scores?", "data?", "fitted")

@@ -15,7 +15,7 @@ from dp_leakage.models.layers import Layers
 from dp_leakage.privacy.calibration import calibrated
 from dp_leakage.privacy.mechanism import GROUPS
 from dp_leakage.steps import Json, log, provenance, run
-from dp_leakage.steps._models import architecture_of, train_models
+from dp_leakage.steps._models import architecture_of, device_of, train_models
 from dp_leakage.training.blocks import block_dimensions
 from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.settings import TrainingSettings
@@ -111,15 +111,6 @@ def groups_of(
 def blocks_of(layers: Layers, mechanism: Json | None) -> list[int] | None:
     """Dimensions of the unit vectors of directional noise, which its accountants compose over."""
     return block_dimensions(layers, mechanism["block"]) if mechanism and mechanism["noise"] == "vmf" else None
-
-
-def device_of(device: str) -> str:
-    """``cpu`` or ``cuda`` for what config.yaml says. Raises UserError where that is not there."""
-    if device == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    if device == "cuda" and not torch.cuda.is_available():
-        raise UserError("config.yaml: key 'device' is 'cuda', but no CUDA device is visible here; valid is auto or cpu")
-    return device
 
 
 def _columns(epochs: list[Json]) -> dict[str, list[Any]]:

@@ -1,5 +1,7 @@
 """What holds for every membership attack of the registry."""
 
+import subprocess
+import sys
 from importlib import import_module
 
 import numpy as np
@@ -16,7 +18,7 @@ SMALL = {
 
 
 @pytest.fixture(params=MEMBERSHIP)
-def attack(request, trained):
+def attack(request, trained, signals, frame_of):
     """A function target, data -> score frame, of each attack in turn."""
     name = request.param
     entry = ATTACKS[name]
@@ -27,8 +29,9 @@ def attack(request, trained):
     }.get(entry.needs)
 
     def run(target, data=trained.data, seed=0):
-        fitted = module.fit(models, data, settings, seed) if entry.needs else None
-        return module.score(target, data, fitted, settings, seed)
+        learnt = signals(models, data) if entry.needs else None
+        learnt = module.fit(learnt, settings, seed) if entry.learns else learnt
+        return frame_of(module, target, data, learnt, settings, seed)
 
     return run
 
@@ -68,3 +71,39 @@ def test_the_order_of_the_roles_changes_no_record(attack, trained):
     )
     np.testing.assert_allclose(a["score"], b["score"], rtol=1e-3, atol=1e-3)
     assert (a["member"] == b["member"]).all()
+
+
+def test_attacks_on_signals_import_no_pytorch():
+    """All but `shokri`, whose networks the trainer trains, from reading to scoring."""
+    code = """
+import sys
+import numpy as np
+from importlib import import_module
+from dp_leakage.attacks import ATTACKS
+from dp_leakage.attacks.signals import Signals, score_columns
+from dp_leakage.steps import attack, fit_attack
+rng = np.random.default_rng(0)
+roles = np.repeat(["target_members", "target_nonmembers", "reference_pool", "shadow_pool"], 40)
+n, y = len(roles), rng.integers(3, size=len(roles))
+def signals(models, trained_on):
+    probability = rng.dirichlet(np.ones(3), (models, n)).astype(np.float32)
+    margin = rng.normal(size=(1, models, n))
+    rank = rng.integers(1, 4, (models, n)).astype(np.int32)
+    x = rng.normal(size=(n, 2)).astype(np.float32)
+    return Signals(np.arange(n), y, roles, trained_on, margin, rank == 1, rank, probability, x)
+target = signals(2, np.tile(roles == "target_members", (2, 1)))
+others = signals(4, rng.random((4, n)) < 0.5)
+for name, entry in ATTACKS.items():
+    if entry.reads == "models" or name == "shokri":
+        continue
+    module = import_module(entry.module)
+    settings = entry.settings | ({"only_correct": False} if name == "shokri_trees" else {})
+    learnt = module.fit(others, settings, 0) if entry.learns else others if entry.needs else None
+    columns = score_columns(target.asked, module.score(target, learnt, settings, 0)._asdict())
+    assert len(columns["record"]) == 160
+    print(name)
+assert "torch" not in sys.modules
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert {"yeom", "lira_online", "rmia", "shokri_trees", "quantile_regression", "ranks"} <= set(done.stdout.split())

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm, rankdata
 
-from dp_leakage.attacks import ATTACKS
+from dp_leakage.attacks import ASKED, ATTACKS
 from dp_leakage.attacks.membership import lira
-from dp_leakage.attacks.signals import target_records
+from dp_leakage.attacks.queries import asked_records
 from dp_leakage.errors import UserError
 
 OFFLINE, ONLINE = ATTACKS["lira"].settings, ATTACKS["lira_online"].settings
@@ -36,7 +36,7 @@ def planted(known, numbered):
         margin[inside[:, i], i] = truth["in_mean"][i] + truth["in_sd"][i] * UNIT
         margin[~inside[:, i], i] = truth["out_mean"][i] + truth["out_sd"][i] * UNIT
     # Models of different sizes cannot stack: pad with a row of no role.
-    unused = np.setdiff1d(np.arange(n), target_records(data)[0])[0]
+    unused = np.setdiff1d(np.arange(n), asked_records(data, ASKED)[0])[0]
     sets = [np.flatnonzero(row) for row in inside]
     longest = max(map(len, sets))
     sets = np.stack([np.pad(s, (0, longest - len(s)), constant_values=unused) for s in sets])
@@ -44,11 +44,11 @@ def planted(known, numbered):
     return data, known(margin_logits(margin), 8, sets), known(margin_logits(target), 2), target, truth
 
 
-def test_online_scores_equal_the_exact_log_likelihood_ratios(planted):
+def test_online_scores_equal_the_exact_log_likelihood_ratios(planted, signals, frame_of):
     data, reference, target, margin, truth = planted
     settings = ONLINE | PER_RECORD
-    frame = lira.score(target, data, lira.fit(reference, data, settings, 0), settings, 0)
-    rows, _ = target_records(data)
+    frame = frame_of(lira, target, data, signals(reference, data), settings)
+    rows, _ = asked_records(data, ASKED)
     exact = norm.logpdf(margin, truth["in_mean"], truth["in_sd"]) - norm.logpdf(
         margin, truth["out_mean"], truth["out_sd"]
     )
@@ -56,48 +56,51 @@ def test_online_scores_equal_the_exact_log_likelihood_ratios(planted):
     assert (frame["flagged"] == (frame["score"] > 0)).all()
 
 
-def test_offline_scores_rank_by_the_exact_tail_probability_and_flag_at_level_alpha(planted):
+def test_offline_scores_rank_by_the_exact_tail_probability_and_flag_at_level_alpha(planted, signals, frame_of):
     data, reference, target, margin, truth = planted
     settings = OFFLINE | PER_RECORD | {"alpha": 0.1}
-    frame = lira.score(target, data, lira.fit(reference, data, settings, 0), settings, 0)
-    rows, _ = target_records(data)
+    frame = frame_of(lira, target, data, signals(reference, data), settings)
+    rows, _ = asked_records(data, ASKED)
     tail = norm.logsf(margin, truth["out_mean"], truth["out_sd"])[:, rows].ravel()
     np.testing.assert_array_equal(rankdata(-tail), rankdata(frame["score"]))
     np.testing.assert_array_equal(frame["flagged"], tail < np.log(0.1))
 
 
-def test_the_fixed_variance_pools_squares_around_each_records_own_mean(planted):
+def test_the_fixed_variance_pools_squares_around_each_records_own_mean(planted, signals):
     data, reference, _, _, truth = planted
-    rows, _ = target_records(data)
-    fitted = lira.fit(reference, data, ONLINE, 0)
-    for side in ("in", "out"):
+    rows, _ = asked_records(data, ASKED)
+    asked = signals(reference, data).asked
+    for side, chosen in (("in", asked.trained_on), ("out", ~asked.trained_on)):
+        found = lira.gaussians(asked.mean_margin(), chosen, "fixed")
         expected = np.sqrt(np.mean(truth[f"{side}_sd"][rows] ** 2))
-        np.testing.assert_allclose(fitted[f"{side}_deviation"], expected, rtol=1e-4)
-        np.testing.assert_allclose(fitted[f"{side}_mean"], truth[f"{side}_mean"][rows], atol=1e-5)
+        np.testing.assert_allclose(found.deviation, expected, rtol=1e-4)
+        np.testing.assert_allclose(found.mean, truth[f"{side}_mean"][rows], atol=1e-5)
 
 
-def test_a_record_that_all_references_saw_gets_the_mean_of_the_others(known, numbered):
+def test_a_record_that_all_references_saw_gets_the_mean_of_the_others(known, numbered, signals):
     data = numbered(n_classes=1, target_members=4, target_nonmembers=4)
     margin = np.random.default_rng(0).normal(size=(3, len(data.x)))
     seen = data.roles["target_members"][0]
     reference = known(margin_logits(margin), 3, np.full((3, 1), seen))
-    fitted = lira.fit(reference, data, OFFLINE | PER_RECORD, 0)
-    assert fitted["out_mean"][0] == pytest.approx(fitted["out_mean"][1:].mean())
-    assert fitted["out_deviation"][0] == pytest.approx(np.sqrt(np.mean(fitted["out_deviation"][1:] ** 2)))
+    asked = signals(reference, data).asked
+    out = lira.gaussians(asked.mean_margin(), ~asked.trained_on, "per_record")
+    assert out.mean[0] == pytest.approx(out.mean[1:].mean())
+    assert out.deviation[0] == pytest.approx(np.sqrt(np.mean(out.deviation[1:] ** 2)))
 
 
-def test_equal_margins_keep_scores_finite(known, numbered):
+def test_equal_margins_keep_scores_finite(known, numbered, signals, frame_of):
     data = numbered(n_classes=1, target_members=4, target_nonmembers=4)
     flat = np.ones((3, len(data.x)))
-    fitted = lira.fit(known(margin_logits(flat), 3), data, OFFLINE, 0)
-    assert np.isfinite(lira.score(known(margin_logits(2 * flat), 1), data, fitted, OFFLINE, 0)["score"]).all()
+    others = signals(known(margin_logits(flat), 3, np.full((3, 1), data.roles["target_members"][0])), data)
+    frame = frame_of(lira, known(margin_logits(2 * flat), 1), data, others, OFFLINE)
+    assert np.isfinite(frame["score"]).all()
 
 
-def test_online_needs_references_that_saw_target_records(trained):
+def test_online_needs_references_that_saw_target_records(trained, signals, frame_of):
     with pytest.raises(UserError, match="trained with any target record"):
-        lira.fit(trained.reference, trained.data, ONLINE, 0)
+        frame_of(lira, trained.target, trained.data, signals(trained.reference, trained.data), ONLINE)
 
 
-def test_an_unknown_variance_is_refused(trained):
+def test_an_unknown_variance_is_refused(trained, frame_of):
     with pytest.raises(UserError, match="did you mean 'per_record'"):
-        lira.fit(trained.reference, trained.data, OFFLINE | {"variance": "per_records"}, 0)
+        frame_of(lira, trained.target, trained.data, None, OFFLINE | {"variance": "per_records"})

@@ -1,13 +1,15 @@
 """Attacks P and R and quantile regression."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 
-from dp_leakage.attacks import ATTACKS
+from dp_leakage.attacks import ASKED, ATTACKS
 from dp_leakage.attacks.membership import attack_p, attack_r, quantile_regression
-from dp_leakage.attacks.membership.references import trained_on
-from dp_leakage.attacks.signals import losses, margins, target_records
+from dp_leakage.attacks.queries import asked_records, margins
+from dp_leakage.attacks.signals import losses
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.metrics import measure_membership
 
@@ -20,23 +22,23 @@ def called_members(alpha, loss, others):
     return loss <= np.quantile(np.concatenate([others, [0, 1000]]), alpha)
 
 
-def test_attack_r_equals_the_quantile_rule_at_every_level(trained):
+def test_attack_r_equals_the_quantile_rule_at_every_level(trained, signals, frame_of):
     data, reference = trained.data, trained.reference_with_targets
-    record, _ = target_records(data)
-    frame = attack_r.score(trained.target, data, attack_r.fit(reference, data, R, 0), R, 0)
+    record, _ = asked_records(data, ASKED)
+    frame = frame_of(attack_r, trained.target, data, signals(reference, data), R)
     level = -frame["score"].to_numpy().reshape(2, -1)
     loss, others = (losses(margins(m, data.x[record], data.y[record])) for m in (trained.target, reference))
-    inside = trained_on(reference, record)
+    inside = signals(reference, data).asked.trained_on
     for i in np.flatnonzero(~inside.all(axis=0))[::10]:
         for alpha in LEVELS:
             rule = called_members(alpha, loss[:, i], others[~inside[:, i], i])
             np.testing.assert_array_equal(level[:, i] <= alpha + 1e-12, rule)
 
 
-def test_attack_p_equals_the_quantile_rule_at_every_level(trained):
+def test_attack_p_equals_the_quantile_rule_at_every_level(trained, frame_of):
     data = trained.data
-    record, _ = target_records(data)
-    level = -attack_p.score(trained.target, data, None, P, 0)["score"].to_numpy().reshape(2, -1)
+    record, _ = asked_records(data, ASKED)
+    level = -frame_of(attack_p, trained.target, data, None, P)["score"].to_numpy().reshape(2, -1)
     pool = data.roles["reference_pool"]
     loss, others = (losses(margins(trained.target, data.x[rows], data.y[rows])) for rows in (record, pool))
     for repeat in range(2):
@@ -53,13 +55,13 @@ def test_levels_of_tied_zero_and_huge_losses():
     np.testing.assert_allclose(attack_p.alpha_of(loss, others, below), expected)
 
 
-def test_attack_r_takes_the_mean_loss_for_a_record_that_all_references_saw(trained):
+def test_attack_r_takes_the_mean_loss_for_a_record_that_all_references_saw(trained, signals):
     data = trained.data
     seen = data.roles["target_members"][0]
     reference = trained.reference
     indices = reference.train_indices.clone()
     indices[:, 0] = int(seen)
-    fitted = attack_r.fit(type(reference)(reference.layers, reference.parameters, indices), data, R, 0)["losses"]
+    fitted = attack_r.reference_losses(signals(replace(reference, train_indices=indices), data).asked, 1)
     assert fitted[0, 0] == pytest.approx(np.mean(fitted[:, 1:]))
     assert np.isnan(fitted[1:, 0]).all()
 
@@ -76,18 +78,18 @@ def uneven():
     return Dataset(x, np.zeros(n, dtype=np.int64), roles, np.array([], dtype=np.int64)), margin
 
 
-def test_quantile_regression_holds_its_level_for_each_kind_of_record(uneven, known):
+def test_quantile_regression_holds_its_level_for_each_kind_of_record(uneven, known, frame_of):
     data, margin = uneven
     model = known(lambda k, x: np.stack([margin[x[:, 0].astype(int)], np.zeros(len(x))], axis=1), 1)
     settings = ATTACKS["quantile_regression"].settings | {"alpha": 0.1, "rounds": 40, "leaves": 4}
-    frame = quantile_regression.score(model, data, None, settings, 0)
+    frame = frame_of(quantile_regression, model, data, None, settings)
     wide = data.x[frame["record"], 1] > 0
     outside = ~frame["member"].to_numpy()
     for kind in (wide, ~wide):  # about 500 records each: a standard error of 0.013, and the regression's own error
         assert frame["flagged"][kind & outside].mean() == pytest.approx(0.1, abs=0.05)
         assert frame["flagged"][kind & ~outside].mean() == pytest.approx(ndtr(1 - ndtri(0.9)), abs=0.09)
     # One threshold for all flags hardly any of the narrow kind.
-    simple = attack_p.score(model, data, None, {"alpha": 0.1}, 0)
+    simple = frame_of(attack_p, model, data, None, {"alpha": 0.1})
     advantages = [
         next(r["value"] for r in measure_membership(f, "a") if r["metric"] == "membership_advantage")
         for f in (frame, simple)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from dp_leakage.attacks import ATTACKS
+from dp_leakage.attacks import ASKED, ATTACKS
 from dp_leakage.attacks.membership import rmia
-from dp_leakage.attacks.membership.references import trained_on
-from dp_leakage.attacks.signals import target_records
+from dp_leakage.attacks.queries import asked_records
+from dp_leakage.attacks.signals import losses, positions
 from dp_leakage.errors import UserError
 
 OFFLINE = ATTACKS["rmia"].settings | {"a": 0.4}
@@ -29,14 +29,17 @@ def test_one_search_equals_all_pairs(gamma):
 
 
 @pytest.mark.parametrize(("settings", "name"), [(OFFLINE, "reference"), (ONLINE, "reference_with_targets")])
-def test_scores_equal_the_papers_formula_over_all_pairs(trained, settings, name):
+def test_scores_equal_the_papers_formula_over_all_pairs(trained, signals, frame_of, settings, name):
     data, reference = trained.data, getattr(trained, name)
-    record, _ = target_records(data)
-    fitted = rmia.fit(reference, data, settings, 0)
-    frame = rmia.score(trained.target, data, fitted, settings, 0)
+    record, _ = asked_records(data, ASKED)
+    said = signals(reference, data)
+    frame = frame_of(rmia, trained.target, data, said, settings)
+
+    def trained_on(rows):
+        return said.trained_on[:, positions(rows, said.record)]
 
     def expected(rows):
-        p, inside = probabilities(reference, data, rows), trained_on(reference, rows)
+        p, inside = probabilities(reference, data, rows), trained_on(rows)
         result = []
         for i in range(len(rows)):
             out = p[~inside[:, i], i].mean()
@@ -44,32 +47,34 @@ def test_scores_equal_the_papers_formula_over_all_pairs(trained, settings, name)
             result.append((out + (p[inside[:, i], i].mean() if seen else 0.4 * out + 0.6)) / 2)
         return np.array(result)
 
-    usable = ~trained_on(reference, data.roles["reference_pool"]).all(axis=0)
+    usable = ~trained_on(data.roles["reference_pool"]).all(axis=0)
     others = data.roles["reference_pool"][usable]
-    complete = ~trained_on(reference, record).all(axis=0)
+    complete = ~trained_on(record).all(axis=0)
     of_x = probabilities(trained.target, data, record)[:, complete] / expected(record[complete])
     of_z = probabilities(trained.target, data, others) / expected(others)
     dense = (of_x[:, :, None] / of_z[:, None, :] >= 1).mean(axis=2)
     np.testing.assert_allclose(frame["score"].to_numpy().reshape(2, -1)[:, complete], dense, atol=0.02)
 
 
-def test_auto_takes_the_a_that_exposes_the_first_reference_model_most(trained):
-    fitted = rmia.fit(trained.reference, trained.data, OFFLINE | {"a": "auto"}, 0)
-    assert fitted["a"][0] in rmia.TRIED
-    alone = trained.reference
-    alone = type(alone)(alone.layers, {n: v[:1] for n, v in alone.parameters.items()}, alone.train_indices[:1])
-    assert rmia.fit(alone, trained.data, OFFLINE | {"a": "auto"}, 0)["a"][0] == rmia.ALONE
+def test_auto_takes_the_a_that_exposes_the_first_reference_model_most(trained, signals):
+    said = signals(trained.reference, trained.data)
+    probability = np.exp(-losses(said.mean_margin()))
+    assert rmia.best_a(probability, said.trained_on) in rmia.TRIED
+    assert rmia.best_a(probability[:1], said.trained_on[:1]) == rmia.ALONE
 
 
-def test_records_z_that_every_reference_saw_are_left_out(trained):
-    fitted = rmia.fit(trained.reference, trained.data, OFFLINE, 0)
-    seen_by_all = trained_on(trained.reference, trained.data.roles["reference_pool"]).all(axis=0)
+def test_records_z_that_every_reference_saw_count_nothing(trained, signals, frame_of):
+    data, said = trained.data, signals(trained.reference, trained.data)
+    seen_by_all = said.trained_on.all(axis=0) & (said.role == "reference_pool")
     assert seen_by_all.any()
-    rows = trained.data.roles["reference_pool"][~seen_by_all]
-    np.testing.assert_array_equal(fitted["population"], np.sort(rows))
+    changed = signals(trained.target, data)
+    changed.margin[:, :, seen_by_all] += 100
+    before = frame_of(rmia, trained.target, data, said, OFFLINE)["score"].to_numpy()
+    np.testing.assert_array_equal(rmia.score(changed, said, OFFLINE, 0).score.ravel(), before)
 
 
-def test_a_study_without_a_reference_pool_is_refused(trained):
+def test_a_study_without_a_reference_pool_is_refused(trained, signals, frame_of):
     roles = {name: rows for name, rows in trained.data.roles.items() if name != "reference_pool"}
+    data = trained.data._replace(roles=roles)
     with pytest.raises(UserError, match="'reference_pool' has no records"):
-        rmia.fit(trained.reference, trained.data._replace(roles=roles), OFFLINE, 0)
+        frame_of(rmia, trained.target, data, signals(trained.reference, data), OFFLINE)

@@ -17,29 +17,29 @@ def overall(frame, metric):
     return next(r for r in measure_membership(frame, "a") if r["repeat"] == "all" and r["metric"] == metric)
 
 
-def test_a_planted_leak_is_found(planted):
+def test_a_planted_leak_is_found(planted, signals, frame_of):
     data, shadow, target = planted
-    frame = shokri_trees.score(target, data, shokri_trees.fit(shadow, data, SETTINGS, 0), SETTINGS, 0)
+    frame = frame_of(shokri_trees, target, data, shokri_trees.fit(signals(shadow, data), SETTINGS, 0), SETTINGS)
     # The best AUC is Φ(1.5/√2) = 0.856; two runs over 500 + 500 records have a standard error below 0.012.
     assert overall(frame, "membership_auc")["value"] == pytest.approx(0.84, abs=0.05)
     assert overall(frame, "membership_advantage")["low"] > 0.3
     assert (frame["flagged"] == (frame["score"] > 0)).all()
 
 
-def test_shadows_that_leak_nothing_teach_nothing(planted, known, sharp_inside):
+def test_shadows_that_leak_nothing_teach_nothing(planted, known, sharp_inside, signals, frame_of):
     """The intervals hold 0 and 1/2 for 19 of 20 seeds; this one is fixed."""
     data, shadow, _ = planted
     blind = known(sharp_inside(data, [[], []], seed=2), 2, shadow.train_indices)
-    frame = shokri_trees.score(blind, data, shokri_trees.fit(blind, data, SETTINGS, 0), SETTINGS, 0)
+    frame = frame_of(shokri_trees, blind, data, shokri_trees.fit(signals(blind, data), SETTINGS, 0), SETTINGS)
     for metric, chance in (("membership_advantage", 0), ("membership_auc", 0.5)):
         row = overall(frame, metric)
         assert row["low"] <= chance <= row["high"]
 
 
-def test_scores_are_the_log_odds_of_the_class_of_each_record(overfitted):
+def test_scores_are_the_log_odds_of_the_class_of_each_record(overfitted, signals, frame_of):
     data, target, shadow = overfitted
-    fitted = shokri_trees.fit(shadow, data, SETTINGS, 0)
-    frame = shokri_trees.score(target, data, fitted, SETTINGS, 0).set_index(["repeat", "record"])
+    fitted = shokri_trees.fit(signals(shadow, data), SETTINGS, 0)
+    frame = frame_of(shokri_trees, target, data, fitted, SETTINGS).set_index(["repeat", "record"])
     row = int(data.roles["target_members"][3])
     trees = lightgbm.Booster(model_str=bytes(fitted[str(data.y[row])]).decode())
     p = target.module(1)(torch.from_numpy(data.x[row])[None])[0].softmax(0).detach().numpy()
@@ -47,7 +47,7 @@ def test_scores_are_the_log_odds_of_the_class_of_each_record(overfitted):
     assert frame.loc[(1, row), "score"] == pytest.approx(np.log(odds / (1 - odds)), abs=1e-5)
 
 
-def test_records_that_a_shadow_misclassifies_teach_nothing(planted, known):
+def test_records_that_a_shadow_misclassifies_teach_nothing(planted, known, signals):
     """Members are right and others wrong: with the wrong ones left out, nobody is left to tell them from."""
     data, shadow, _ = planted
     inside = np.isin(np.arange(len(data.x)), shadow.train_indices[0].numpy())
@@ -59,23 +59,23 @@ def test_records_that_a_shadow_misclassifies_teach_nothing(planted, known):
 
     one = known(logits, 1, shadow.train_indices[:1])
     with pytest.raises(UserError, match="classify no members or no other records rightly"):
-        shokri_trees.fit(one, data, SETTINGS, 0)
-    assert shokri_trees.fit(one, data, SETTINGS | {"only_correct": False}, 0)
+        shokri_trees.fit(signals(one, data), SETTINGS, 0)
+    assert shokri_trees.fit(signals(one, data), SETTINGS | {"only_correct": False}, 0)
 
 
-def test_a_class_that_no_shadow_saw_is_judged_by_the_trees_of_all_classes(planted, known, sharp_inside):
+def test_a_class_no_shadow_saw_is_judged_by_the_trees_of_all_classes(planted, known, sharp_inside, signals, frame_of):
     data, shadow, target = planted
     labels = data.y.copy()
     labels[data.roles["target_members"][0]] = 3
     data = data._replace(y=labels)
     shadow = known(sharp_inside(data, shadow.train_indices.numpy()), 2, shadow.train_indices)
     target = known(sharp_inside(data, [data.roles["target_members"]]), 1)
-    fitted = shokri_trees.fit(shadow, data, SETTINGS, 0)
+    fitted = shokri_trees.fit(signals(shadow, data), SETTINGS, 0)
     assert set(fitted) == {"all", "0", "1", "2"}
-    assert np.isfinite(shokri_trees.score(target, data, fitted, SETTINGS, 0)["score"]).all()
+    assert np.isfinite(frame_of(shokri_trees, target, data, fitted, SETTINGS)["score"]).all()
 
 
-def test_the_same_seed_gives_the_same_bytes(overfitted):
+def test_the_same_seed_gives_the_same_bytes(overfitted, signals):
     data, _, shadow = overfitted
-    a, b = (shokri_trees.fit(shadow, data, SETTINGS, 0) for _ in range(2))
+    a, b = (shokri_trees.fit(signals(shadow, data), SETTINGS, 0) for _ in range(2))
     assert all((a[name] == b[name]).all() for name in a)

@@ -1,37 +1,29 @@
 """Attack P (Ye et al. 2022): is the loss below the α-quantile of the target model's losses on the population?"""
 
 import numpy as np
-import pandas as pd
 
 from dp_leakage.attacks.membership.references import population
-from dp_leakage.attacks.signals import losses, margins, membership_frame, target_records
-from dp_leakage.data.dataset import Dataset
-from dp_leakage.models.ensemble import Ensemble
+from dp_leakage.attacks.signals import Scores, Signals, losses
 
 LARGEST_LOSS = 1000.0  # ends the quantile function, as 0 begins it: the choice of Privacy Meter's code
 
 
-def score(
-    target: Ensemble, data: Dataset, fitted: dict[str, np.ndarray] | None, settings: dict, seed: int
-) -> pd.DataFrame:
-    """Scores every target record with −α, α the least level at which the attack calls it a member; see `alpha_of`.
+def score(target: Signals, learnt: None, settings: dict, seed: int) -> Scores:
+    """Scores every record asked about with −α, α the least level at which it is called a member; see `alpha_of`.
 
     Args:
-        target: the R models under attack.
-        data: features, labels and roles; the population is the role ``reference_pool``.
-        fitted: unused, the attack needs no other model.
+        target: of the R models under attack; the population is the role ``reference_pool``.
+        learnt: unused, the attack needs no other model.
         settings: ``alpha``: records are flagged up to that level.
         seed: unused, nothing is drawn.
 
     Raises:
         UserError: ``reference_pool`` is empty.
     """
-    record, _ = target_records(data)
-    others = population(data, "attack_p")
-    loss = losses(margins(target, data.x[record], data.y[record]))
-    outside = np.sort(losses(margins(target, data.x[others], data.y[others])), axis=1)
+    loss = losses(target.asked.mean_margin())
+    outside = np.sort(losses(population(target, "attack_p").mean_margin()), axis=1)
     alpha = np.stack([alpha_of(row, o[:, None], np.searchsorted(o, row)) for row, o in zip(loss, outside, strict=True)])
-    return membership_frame(data, -alpha, alpha <= settings["alpha"])
+    return Scores(-alpha, alpha <= settings["alpha"])
 
 
 def alpha_of(loss: np.ndarray, others: np.ndarray, below: np.ndarray) -> np.ndarray:

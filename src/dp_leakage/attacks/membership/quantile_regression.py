@@ -1,48 +1,38 @@
 """Quantile regression (Bertran et al. 2023): is the margin above what records like this one reach without training?"""
 
 import numpy as np
-import pandas as pd
 
 from dp_leakage.attacks.membership.references import population
 from dp_leakage.attacks.membership.trees import parameters
-from dp_leakage.attacks.signals import margins, membership_frame, target_records
-from dp_leakage.data.dataset import Dataset
-from dp_leakage.models.ensemble import Ensemble
+from dp_leakage.attacks.signals import Scores, Signals
 
 
-def score(
-    target: Ensemble, data: Dataset, fitted: dict[str, np.ndarray] | None, settings: dict, seed: int
-) -> pd.DataFrame:
-    """Scores every target record with its margin above the predicted 1 − α quantile; see `membership_frame`.
+def score(target: Signals, learnt: None, settings: dict, seed: int) -> Scores:
+    """Scores every record asked about with its margin above the predicted 1 − α quantile.
 
     For each target model, LightGBM learns on records that it was not trained on the 1 − α quantile of the
     margin given features and class. A record is flagged where its margin is above: a test of level α for each
     kind of record, with no other model trained.
 
     Args:
-        target: the R models under attack.
-        data: features, labels and roles; the regression learns on the role ``reference_pool``.
-        fitted: unused, what is learnt belongs to one target.
+        target: of the R models under attack, with features; the regression learns on the role ``reference_pool``.
+        learnt: unused, what is learnt belongs to one target.
         settings: ``alpha`` in (0, 1); ``rounds``, ``leaves`` and ``learning_rate`` of the boosted trees.
         seed: draws nothing unless LightGBM needs it.
 
     Raises:
         UserError: ``reference_pool`` is empty.
     """
-    record, _ = target_records(data)
-    others = population(data, "quantile_regression")
-    features, outside = _features(data, record), _features(data, others)
-    expected = [
-        _predicted(outside, margin, features, settings, seed)
-        for margin in margins(target, data.x[others], data.y[others])
-    ]
-    excess = margins(target, data.x[record], data.y[record]) - np.stack(expected)
-    return membership_frame(data, excess, excess > 0)
+    asked, others = target.asked, population(target, "quantile_regression")
+    features, outside = _features(asked), _features(others)
+    expected = [_predicted(outside, margin, features, settings, seed) for margin in others.mean_margin()]
+    excess = asked.mean_margin() - np.stack(expected)
+    return Scores(excess, excess > 0)
 
 
-def _features(data: Dataset, rows: np.ndarray) -> np.ndarray:
+def _features(signals: Signals) -> np.ndarray:
     """Float32 (n, d + 1): the record, flattened, and its class."""
-    return np.column_stack([data.x[rows].reshape(len(rows), -1), data.y[rows].astype(np.float32)])
+    return np.column_stack([signals.x.reshape(len(signals.y), -1), signals.y.astype(np.float32)])
 
 
 def _predicted(outside: np.ndarray, margin: np.ndarray, features: np.ndarray, settings: dict, seed: int) -> np.ndarray:

@@ -1,23 +1,17 @@
-"""Which reference models were trained on which records, and means over those that were or were not."""
+"""Means over the reference models that were, or were not, trained on a record."""
 
 import numpy as np
 
-from dp_leakage.data.dataset import Dataset
+from dp_leakage.attacks.signals import POPULATION, Signals
 from dp_leakage.errors import UserError
-from dp_leakage.models.ensemble import Ensemble
 
 
-def trained_on(models: Ensemble, record: np.ndarray) -> np.ndarray:
-    """Bool (K, n): whether each model's training set holds each of the records (row numbers, (n,))."""
-    return np.stack([np.isin(record, rows) for rows in models.train_indices.cpu().numpy()])
-
-
-def population(data: Dataset, attack: str) -> np.ndarray:
-    """Rows, ascending, of records that no target trained on: ``reference_pool``. UserError where there are none."""
-    rows = data.roles.get("reference_pool", np.array([], dtype=np.int64))
-    if not len(rows):
-        raise UserError(f"attack {attack}: role 'reference_pool' has no records; valid is one or more")
-    return np.sort(rows)
+def population(signals: Signals, attack: str) -> Signals:
+    """Of the records that no target trained on: ``reference_pool``. UserError where there are none."""
+    others = signals.of(POPULATION)
+    if not len(others.record):
+        raise UserError(f"attack {attack}: role '{POPULATION}' has no records; valid is one or more")
+    return others
 
 
 def mean_where(values: np.ndarray, chosen: np.ndarray) -> np.ndarray:

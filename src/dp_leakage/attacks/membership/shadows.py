@@ -4,16 +4,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dp_leakage.attacks.signals import logits
-from dp_leakage.data.dataset import Dataset
+from dp_leakage.attacks.signals import Signals
 from dp_leakage.errors import UserError
-from dp_leakage.models.ensemble import Ensemble
+
+POOL = "shadow_pool"
 
 
-def shadow_examples(
-    models: Ensemble, data: Dataset, rng: np.random.Generator
-) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Of each shadow: probabilities float32 (n, C), their records (n,), and whether it saw them (n,).
+def shadow_examples(models: Signals, rng: np.random.Generator) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Of each shadow: probabilities float32 (n, C), their classes (n,), and whether it saw the records (n,).
 
     Each shadow gives as many out as in records, the out ones drawn from the rest of ``shadow_pool`` (where that is
     smaller than its training set, so many of both).
@@ -21,17 +19,16 @@ def shadow_examples(
     Raises:
         UserError: a shadow model was trained on the whole pool.
     """
-    for model, trained_on in enumerate(models.train_indices.cpu().numpy()):
-        rest = np.setdiff1d(data.roles["shadow_pool"], trained_on)
+    for model, trained_on in enumerate(models.trained_on):
+        inside, rest = np.flatnonzero(trained_on), np.flatnonzero(~trained_on & (models.role == POOL))
         if not len(rest):
             raise UserError(
-                f"attack with shadow models: model {model} was trained on all {len(trained_on)} records of "
-                "'shadow_pool'; valid is a key 'shadow.size' below the pool's size"
+                f"attack with shadow models: model {model} was trained on all {len(inside)} records of "
+                f"'{POOL}'; valid is a key 'shadow.size' below the pool's size"
             )
-        size = min(len(trained_on), len(rest))
-        record = np.concatenate([_drawn(trained_on, size, rng), _drawn(rest, size, rng)])
-        outputs = [z[0].softmax(1).numpy() for _, z in logits(models, data.x[record], data.n_classes, [model])]
-        yield np.concatenate(outputs), record, np.repeat([1, 0], size)
+        size = min(len(inside), len(rest))
+        rows = np.concatenate([_drawn(inside, size, rng), _drawn(rest, size, rng)])
+        yield models.probability[model, rows], models.y[rows], np.repeat([1, 0], size)
 
 
 def _drawn(rows: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:

@@ -1,20 +1,20 @@
-"""Shadow models (Shokri et al. 2017): networks learn from their outputs what a member's output looks like."""
+"""Shadow models (Shokri et al. 2017): networks learn from their outputs what a member's output looks like.
+
+The networks are trained by this package's own trainer: alone of all membership attacks this one needs PyTorch.
+"""
+
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
-import torch
 
 from dp_leakage.attacks.membership.shadows import shadow_examples
-from dp_leakage.attacks.signals import logits, membership_frame, target_records
-from dp_leakage.data.dataset import Dataset
-from dp_leakage.models.architectures import build
-from dp_leakage.models.ensemble import Ensemble
-from dp_leakage.models.layers import Layers
-from dp_leakage.training.settings import TrainingSettings
-from dp_leakage.training.trainer import train
+from dp_leakage.attacks.signals import Scores, Signals
+
+if TYPE_CHECKING:
+    from dp_leakage.models.layers import Layers
 
 
-def fit(models: Ensemble, data: Dataset, settings: dict, seed: int) -> dict[str, np.ndarray]:
+def fit(models: Signals, settings: dict, seed: int) -> dict[str, np.ndarray]:
     """Trains the attack networks on the shadow models' probabilities for records in and out of their sets.
 
     Each shadow gives as many out as in records, the out ones drawn from the rest of ``shadow_pool`` (where
@@ -24,8 +24,7 @@ def fit(models: Ensemble, data: Dataset, settings: dict, seed: int) -> dict[str,
     network is also given the class, one-hot.
 
     Args:
-        models: the shadow models; their ``train_indices`` say what is in.
-        data: features, labels and the role ``shadow_pool``.
+        models: of the shadow models, with probabilities.
         settings: ``per_class``; ``hidden``, the widths of the ReLU layers, and their ``initialisation``;
             ``learning_rate`` of Adam, ``epochs``, ``batch_size``.
         seed: draws the out records, the networks' starts and their batches.
@@ -36,19 +35,24 @@ def fit(models: Ensemble, data: Dataset, settings: dict, seed: int) -> dict[str,
     Raises:
         UserError: a shadow model was trained on the whole pool.
     """
+    import torch
+
+    from dp_leakage.training.settings import TrainingSettings
+    from dp_leakage.training.trainer import train
+
     rng = np.random.default_rng(seed)
-    parts = list(shadow_examples(models, data, rng))
-    probabilities, record, inside = (np.concatenate(column) for column in zip(*parts, strict=True))
-    label = data.y[record]
+    parts = list(shadow_examples(models, rng))
+    probabilities, label, inside = (np.concatenate(column) for column in zip(*parts, strict=True))
+    n_classes = probabilities.shape[1]
     if settings["per_class"]:
-        x, groups = probabilities, [np.flatnonzero(label == c) for c in range(data.n_classes)]
+        x, groups = probabilities, [np.flatnonzero(label == c) for c in range(n_classes)]
     else:
         x, groups = _with_class(probabilities, label), [np.arange(len(label))]
     longest = max(map(len, groups))
     groups = [group if len(group) else np.arange(len(label)) for group in groups]
     subsets = np.stack([np.resize(rng.permutation(group), longest) for group in groups])
     networks, _ = train(
-        _layers(data, settings),
+        _layers(n_classes, settings),
         torch.from_numpy(x),
         torch.from_numpy(inside),
         torch.from_numpy(subsets),
@@ -66,37 +70,36 @@ def fit(models: Ensemble, data: Dataset, settings: dict, seed: int) -> dict[str,
     return {name: value.cpu().numpy() for name, value in networks.parameters.items()}
 
 
-def score(
-    target: Ensemble, data: Dataset, fitted: dict[str, np.ndarray] | None, settings: dict, seed: int
-) -> pd.DataFrame:
-    """Scores every target record with the attack networks' log-odds of "member", flagged above 0 (P above ½).
+def score(target: Signals, learnt: dict[str, np.ndarray], settings: dict, seed: int) -> Scores:
+    """Scores every record asked about with the attack networks' log-odds of "member", flagged above 0 (P above ½).
 
     Log-odds, since probabilities round to 1 just where low false positive rates are decided.
 
     Args:
-        target: the R models under attack.
-        data: features, labels and roles.
-        fitted: what `fit` returned for the same settings.
+        target: of the R models under attack, with probabilities.
+        learnt: what `fit` returned for the same settings.
         settings: as in `fit`.
         seed: unused, nothing is drawn.
     """
-    record, _ = target_records(data)
-    label = data.y[record]
-    tensors = {name: torch.from_numpy(value) for name, value in fitted.items()}
+    import torch
+
+    from dp_leakage.models.ensemble import Ensemble
+
+    asked = target.asked
+    n_classes = asked.probability.shape[2]
+    tensors = {name: torch.from_numpy(value) for name, value in learnt.items()}
     count = len(next(iter(tensors.values())))
     networks = Ensemble.from_tensors(
-        _layers(data, settings), tensors | {"train_indices": torch.zeros((count, 0), dtype=torch.int64)}
+        _layers(n_classes, settings), tensors | {"train_indices": torch.zeros((count, 0), dtype=torch.int64)}
     )
-    member_logit = np.empty((target.size, len(record)))
-    for part, outputs in logits(target, data.x[record], data.n_classes):
-        probabilities = outputs.softmax(2).numpy()
-        for network, rows in _rows_of_networks(label[part], settings["per_class"]):
-            x = probabilities[:, rows].reshape(-1, data.n_classes)
-            if not settings["per_class"]:
-                x = _with_class(x, np.tile(label[part][rows], target.size))
-            out_in = networks.logits(torch.from_numpy(x), models=[network])[0].double().numpy()
-            member_logit[:, part.start + rows] = (out_in[:, 1] - out_in[:, 0]).reshape(target.size, -1)
-    return membership_frame(data, member_logit, member_logit > 0)
+    member_logit = np.empty(asked.trained_on.shape)
+    for network, rows in _rows_of_networks(asked.y, settings["per_class"]):
+        x = asked.probability[:, rows].reshape(-1, n_classes)
+        if not settings["per_class"]:
+            x = _with_class(x, np.tile(asked.y[rows], asked.size))
+        out_in = networks.logits(torch.from_numpy(x), models=[network])[0].double().numpy()
+        member_logit[:, rows] = (out_in[:, 1] - out_in[:, 0]).reshape(asked.size, -1)
+    return Scores(member_logit, member_logit > 0)
 
 
 def _rows_of_networks(label: np.ndarray, per_class: bool) -> list[tuple[int, np.ndarray]]:
@@ -111,6 +114,8 @@ def _with_class(probabilities: np.ndarray, label: np.ndarray) -> np.ndarray:
     return np.hstack([probabilities, np.eye(probabilities.shape[1], dtype=np.float32)[label]])
 
 
-def _layers(data: Dataset, settings: dict) -> Layers:
-    width = data.n_classes if settings["per_class"] else 2 * data.n_classes
+def _layers(n_classes: int, settings: dict) -> "Layers":
+    from dp_leakage.models.architectures import build
+
+    width = n_classes if settings["per_class"] else 2 * n_classes
     return build("mlp", (width,), 2, hidden=settings["hidden"])

@@ -1,24 +1,20 @@
 """Shadow models with boosted trees (directional2023, section 5.1): how a member's probabilities look, by class."""
 
 import numpy as np
-import pandas as pd
 
 from dp_leakage.attacks.membership.shadows import shadow_examples
 from dp_leakage.attacks.membership.trees import parameters
-from dp_leakage.attacks.signals import logits, membership_frame, target_records
-from dp_leakage.data.dataset import Dataset
+from dp_leakage.attacks.signals import Scores, Signals
 from dp_leakage.errors import UserError
-from dp_leakage.models.ensemble import Ensemble
 
 POOLED = "all"  # the trees of a class that the shadows cannot teach
 
 
-def fit(models: Ensemble, data: Dataset, settings: dict, seed: int) -> dict[str, np.ndarray]:
+def fit(models: Signals, settings: dict, seed: int) -> dict[str, np.ndarray]:
     """Grows one ensemble of trees per class on the shadow models' probabilities for records in and out of their sets.
 
     Args:
-        models: the shadow models; see `shadows.shadow_examples` for what is in and out.
-        data: features, labels and the role ``shadow_pool``.
+        models: of the shadow models, with probabilities; see `shadows.shadow_examples` for what is in and out.
         settings: ``only_correct``: learn from records that the shadow classifies rightly alone (Irolla & Châtel 2019);
             ``rounds``, ``leaves`` and ``learning_rate`` of the trees.
         seed: draws the out records.
@@ -30,15 +26,15 @@ def fit(models: Ensemble, data: Dataset, settings: dict, seed: int) -> dict[str,
     Raises:
         UserError: a shadow model was trained on the whole pool, or there are not both kinds of records.
     """
-    parts = list(shadow_examples(models, data, np.random.default_rng(seed)))
-    probabilities, record, inside = (np.concatenate(column) for column in zip(*parts, strict=True))
-    label = data.y[record]
+    parts = list(shadow_examples(models, np.random.default_rng(seed)))
+    probabilities, label, inside = (np.concatenate(column) for column in zip(*parts, strict=True))
+    n_classes = probabilities.shape[1]
     if settings["only_correct"]:
         right = probabilities.argmax(axis=1) == label
         probabilities, inside, label = probabilities[right], inside[right], label[right]
     if len(np.unique(inside)) < 2:
         raise UserError("attack shokri_trees: the shadow models classify no members or no other records rightly")
-    groups = {POOLED: np.arange(len(label)), **{str(c): np.flatnonzero(label == c) for c in range(data.n_classes)}}
+    groups = {POOLED: np.arange(len(label)), **{str(c): np.flatnonzero(label == c) for c in range(n_classes)}}
     return {
         name: _grown(probabilities[rows], inside[rows], settings, seed)
         for name, rows in groups.items()
@@ -46,32 +42,26 @@ def fit(models: Ensemble, data: Dataset, settings: dict, seed: int) -> dict[str,
     }
 
 
-def score(
-    target: Ensemble, data: Dataset, fitted: dict[str, np.ndarray] | None, settings: dict, seed: int
-) -> pd.DataFrame:
-    """Scores every target record with its class's log-odds of "member", flagged above 0 (P above ½).
+def score(target: Signals, learnt: dict[str, np.ndarray], settings: dict, seed: int) -> Scores:
+    """Scores every record asked about with its class's log-odds of "member", flagged above 0 (P above ½).
 
     Args:
-        target: the R models under attack.
-        data: features, labels and roles.
-        fitted: what `fit` returned for the same settings.
+        target: of the R models under attack, with probabilities.
+        learnt: what `fit` returned for the same settings.
         settings: as in `fit`.
         seed: unused, nothing is drawn.
     """
     import lightgbm
 
-    trees = {name: lightgbm.Booster(model_str=text.tobytes().decode()) for name, text in fitted.items()}
-    record, _ = target_records(data)
-    label = data.y[record]
-    log_odds = np.empty((target.size, len(record)))
-    for part, outputs in logits(target, data.x[record], data.n_classes):
-        probabilities = outputs.softmax(2).numpy()
-        for c in np.unique(label[part]):
-            rows = np.flatnonzero(label[part] == c)
-            x = probabilities[:, rows].reshape(-1, data.n_classes)
-            judge = trees.get(str(c), trees[POOLED])
-            log_odds[:, part.start + rows] = judge.predict(x, raw_score=True, num_threads=1).reshape(target.size, -1)
-    return membership_frame(data, log_odds, log_odds > 0)
+    trees = {name: lightgbm.Booster(model_str=text.tobytes().decode()) for name, text in learnt.items()}
+    asked = target.asked
+    log_odds = np.empty(asked.trained_on.shape)
+    for c in np.unique(asked.y):
+        rows = np.flatnonzero(asked.y == c)
+        x = asked.probability[:, rows].reshape(-1, asked.probability.shape[2])
+        judge = trees.get(str(c), trees[POOLED])
+        log_odds[:, rows] = judge.predict(x, raw_score=True, num_threads=1).reshape(asked.size, -1)
+    return Scores(log_odds, log_odds > 0)
 
 
 def _grown(probabilities: np.ndarray, inside: np.ndarray, settings: dict, seed: int) -> np.ndarray:

@@ -1,0 +1,52 @@
+"""Scores of every attack on fixed outputs are those of the code in which each attack asked the models itself.
+
+``scores_before.npz`` holds the logits of planted models, and what commit 5627a8e made of them. Its ``shokri`` has
+networks of the trainer, whose last digits differ between processors.
+"""
+
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dp_leakage.attacks import ATTACKS
+from dp_leakage.data.dataset import Dataset
+
+BEFORE = np.load(Path(__file__).with_name("scores_before.npz"), allow_pickle=False)
+SMALL = {
+    "shokri": {"epochs": 20, "hidden": [8]},
+    "quantile_regression": {"rounds": 20, "leaves": 4},
+    "shokri_trees": {"rounds": 10, "leaves": 4},
+    "yeom": {"probability_floor": 0.05},
+}
+NAMES = [name.removeprefix("score_") for name in BEFORE.files if name.startswith("score_")]
+
+
+@pytest.fixture(scope="module")
+def data():
+    roles = {name.removeprefix("role_"): BEFORE[name] for name in BEFORE.files if name.startswith("role_")}
+    return Dataset(BEFORE["x"], BEFORE["y"], roles, np.array([], dtype=np.int64))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_scores_are_what_they_were(name, data, known, signals):
+    def said(group):
+        z = BEFORE[f"logits_{group}"]
+        return signals(known(lambda k, x: z[k, x[:, 0].astype(int)], len(z), BEFORE[f"trained_{group}"]), data)
+
+    entry = ATTACKS[name]
+    module, settings = import_module(entry.module), entry.settings | SMALL.get(name, {})
+    learnt = None
+    if entry.needs:
+        online = "_with_targets" if settings.get("online") else ""
+        learnt = said({"reference": f"reference{online}"}.get(entry.needs, entry.needs))
+        learnt = module.fit(learnt, settings, 5) if entry.learns else learnt
+    target = said("target")
+    found = module.score(target, learnt, settings, 5)
+    np.testing.assert_array_equal(target.asked.record, BEFORE["record"])
+    np.testing.assert_array_equal(target.asked.trained_on[0], BEFORE["member"])
+    tolerance = 1e-4 if name == "shokri" else 1e-12
+    np.testing.assert_allclose(found[0].ravel(), BEFORE[f"score_{name}"], rtol=tolerance, atol=tolerance)
+    if f"flagged_{name}" in BEFORE.files:
+        np.testing.assert_array_equal(found.flagged.ravel(), BEFORE[f"flagged_{name}"])
