@@ -1,6 +1,6 @@
 """What sampled Gaussian steps cost by advanced composition: how it was counted before moments were."""
 
-from math import exp, expm1, log, log1p, sqrt
+from math import exp, expm1, log, log1p, sqrt, tanh
 
 from dp_leakage.privacy.accounting.library import gaussian_epsilon
 
@@ -24,7 +24,8 @@ def advanced_epsilon(
         projection_noise: of a private PCA of the same records; None for none.
     """
     share = delta / (2 if projection_noise is None else 3)
-    each = log1p(rate * expm1(gaussian_epsilon(sigma, share / (steps * rate), 1)))
-    composed = each * sqrt(2 * steps * log(1 / share)) + steps * each * expm1(each) / (exp(each) + 1)
+    unsampled = gaussian_epsilon(sigma, share / (steps * rate), 1)
+    each = log1p(rate * expm1(unsampled)) if unsampled < 1 else unsampled + log(rate + (1 - rate) * exp(-unsampled))
+    composed = each * sqrt(2 * steps * log(1 / share)) + steps * each * tanh(each / 2)
     before = 0.0 if projection_noise is None else gaussian_epsilon(projection_noise, share, 1)
     return before + min(composed, steps * each)

@@ -1,6 +1,7 @@
 """What dp-accounting computes: exact Gaussian composition, and privacy loss distributions."""
 
 from math import inf, sqrt
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,13 @@ AGREEMENT = 2e-4
 HUGE = 1e5  # an ε for which a grid would be so coarse that the library overflows
 PER_STEP, MOST_TOTAL = (5_000, 40_000), 1_000_000  # points of a curve: of one step, tried in turn, and of all steps
 VANISHED, LINES = 1e-12, 1_000  # the δ beyond which a curve needs no more ε, and how many ε it is made of
-ROUNDING = 1e-13  # of δ in the library's Fourier transforms, on the safe side
+ROUNDING = 1e-13  # of δ in the library's Fourier transforms, on the safe side; it grows with the steps beyond MANY
+MANY = 1e4
+AT_ONCE = 1 << 16
+"""Steps that are composed at once: the library's range for a composition grows with their number, beyond all bounds for
+millions of them; composed in turns it stays near the distribution's own."""
+MOST_STEPS = 5e7  # beyond, the composition takes minutes and its rounding grows: the Rényi bound stands
+VAST = 1e8
 
 
 def gaussian_epsilon(sigma: float, delta: float, uses: int) -> float:
@@ -28,14 +35,26 @@ def gaussian_epsilon(sigma: float, delta: float, uses: int) -> float:
 
 
 def gaussian_sigma(epsilon: float, delta: float, uses: int) -> float:
-    """The inverse of ``gaussian_epsilon``."""
+    """The inverse of ``gaussian_epsilon``.
+
+    For a vast ε, of which the library's search makes NaN, its asymptote on the safe side: with μ = 1/σ, δ(ε) is at most
+    Φ(μ/2 − ε/μ), so ε = μ²/2 + μ Φ⁻¹(1 − δ) suffices; from ``VAST`` on it is within 1e-6 of the exact.
+    """
+    if epsilon > VAST:
+        from scipy.special import ndtri
+
+        quantile = -float(ndtri(delta))
+        return sqrt(uses) / (sqrt(quantile**2 + 2 * epsilon) - quantile)
     from dp_accounting import get_sigma_gaussian
 
-    return float(get_sigma_gaussian(epsilon, delta) * sqrt(uses))
+    with np.errstate(divide="ignore"):  # as above
+        return float(get_sigma_gaussian(epsilon, delta) * sqrt(uses))
 
 
 def pld_epsilon(rate: float, sigma: float, delta: float, steps: int, neighbours: str, beside: float = 0.0) -> float:
     """ε of the Poisson-sampled Gaussian from its privacy loss distribution; a bound, tight to about 1e-3.
+
+    Without sampling (q = 1) it is the exact ε of ``gaussian_epsilon``.
 
     The library rounds losses up to a grid, so every grid gives a bound. The grid starts at a thousandth of
     the Rényi bound and is refined until ε settles, at a cost of about a second at most; the result is the
@@ -58,8 +77,11 @@ def pld_epsilon(rate: float, sigma: float, delta: float, steps: int, neighbours:
     }[neighbours]
     replace = neighbours == "replace_one"
     apart = 2 if replace else 1
+    if rate == 1:
+        return gaussian_epsilon(1 / sqrt(steps * (apart / sigma) ** 2 + 2 * beside), delta, 1)
     best = bound = renyi.sampled_gaussian_epsilon(rate, sigma / apart, replace, steps, delta, "tight", beside)
-    if bound == 0 or bound > HUGE or delta <= 2 * ROUNDING:
+    rounding = _rounding(steps)
+    if bound == 0 or bound > HUGE or steps > MOST_STEPS or delta <= 2 * rounding:
         return bound
     finest = max(FINEST, _largest_loss(rate, sigma / apart) / MOST_POINTS)
     previous = inf
@@ -72,12 +94,12 @@ def pld_epsilon(rate: float, sigma: float, delta: float, steps: int, neighbours:
             neighboring_relation=relation,
         )
         with np.errstate(all="ignore"):  # infinite losses, of which the library takes care
-            total = step.self_compose(steps)
+            total = _composed(step, steps)
             if beside:
                 total = total.compose(
                     from_gaussian_mechanism(sqrt(0.5 / beside), value_discretization_interval=spacing)
                 )
-            epsilon = total.get_epsilon_for_delta(delta - ROUNDING)
+            epsilon = total.get_epsilon_for_delta(delta - rounding)
         best = min(best, epsilon)
         if abs(previous - epsilon) <= AGREEMENT * epsilon or spacing == finest:
             break
@@ -103,26 +125,27 @@ def loss_profile(
 
     Returns:
         ε, float64 (n,), rising from 0, and δ, float64 (n,), at most 1; None where the losses are too large or too small
-        for a grid.
+        for a grid, or the steps too many.
     """
     from dp_accounting import NeighboringRelation
     from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
 
     largest, spread = _largest_loss(rate, sigma), float(np.expm1(min(sigma**-2, 50.0)))
     typical = rate * sqrt(spread)
-    if largest > HUGE or typical < 4 * FINEST:
+    if largest > HUGE or typical < 4 * FINEST or steps > MOST_STEPS:
         return None
     reach = steps * rate * min(largest, spread) + beside  # at least the mean loss
     relation = NeighboringRelation.REPLACE_ONE if replaced else NeighboringRelation.ADD_OR_REMOVE_ONE
     for points in PER_STEP:
         spacing = max(FINEST, min(typical / 16, largest / points), (reach + 20 * sqrt(reach) + largest) / MOST_TOTAL)
         with np.errstate(all="ignore"):  # infinite losses, of which the library takes care
-            total = from_gaussian_mechanism(
+            step = from_gaussian_mechanism(
                 (2 if replaced else 1) * sigma,
                 value_discretization_interval=spacing,
                 sampling_prob=rate,
                 neighboring_relation=relation,
-            ).self_compose(steps)
+            )
+            total = _composed(step, steps)
             if beside:
                 other = from_gaussian_mechanism(sqrt(0.5 / beside), value_discretization_interval=spacing)
                 total = total.compose(other)
@@ -132,7 +155,24 @@ def loss_profile(
             delta = np.asarray(total.get_delta_for_epsilon(epsilon))
         if typical / 16 <= largest / points or delta[0] > 0.99:
             break  # fine enough, or there is little to prove
-    return epsilon, np.minimum(delta + ROUNDING, 1.0)
+    return epsilon, np.minimum(delta + _rounding(steps), 1.0)
+
+
+def _rounding(steps: int) -> float:
+    return ROUNDING * max(1.0, steps / MANY)
+
+
+def _composed(step: Any, steps: int) -> Any:
+    """``steps`` ≥ 1 compositions of a privacy loss distribution, at most ``AT_ONCE`` at a time."""
+    total = None
+    while True:
+        steps, here = divmod(steps, AT_ONCE)
+        if here:
+            part = step.self_compose(here)
+            total = part if total is None else total.compose(part)
+        if not steps:
+            return total
+        step = step.self_compose(AT_ONCE)
 
 
 def _largest_loss(rate: float, sigma: float) -> float:

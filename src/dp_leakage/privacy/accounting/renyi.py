@@ -15,6 +15,9 @@ CLASSIC_MAX_ORDER = 1199.0
 """The largest order of the accountant that the published noise tables were made with."""
 COARSE_ORDERS, FINE_ORDERS, REFINEMENTS = 120, 30, 2
 REACH = 12.0  # standard deviations; the normal density beyond is 1e-32
+SMALL = 0.05
+"""Noise below which quadrature would need a grid of some 5/σ² points. The two normals then lie twenty standard
+deviations apart or more, and what is between them is less than a rounding error: closed bounds serve (``_apart``)."""
 
 
 def epsilon_from_renyi(orders: np.ndarray, divergence: np.ndarray, delta: float, conversion: str) -> float:
@@ -78,13 +81,18 @@ def _coarse(rate: float, sigma: float, replace: bool) -> tuple[np.ndarray, np.nd
     # The best order is about 1 + √(2 ln(1/δ)) σ without sampling; with it, it stays below the order of about
     # 2σ² ln(1/q) at which the divergence jumps to that of the unsampled Gaussian.
     top = min(max(15 * sigma, 4 * sigma**2 * -np.log(rate), 1.0), MAX_ORDER - 1)
-    orders = 1 + np.geomspace(min(0.01, top / 100), top, COARSE_ORDERS)
+    if sigma < SMALL:
+        top = 1.0  # where ``_apart`` holds; the best order lies far below
+    # Below about 1 + σ² the divergence is that of order one, and only the conversion still grows.
+    orders = 1 + np.geomspace(min(0.01, top / 100, max(sigma**2 / 10, 1e-9)), top, COARSE_ORDERS)
     return orders, _divergence(rate, sigma, replace, orders)
 
 
 def _divergence(rate: float, sigma: float, replace: bool, orders: np.ndarray) -> np.ndarray:
     if rate == 1:
         return orders / (2 * sigma**2)
+    if sigma < SMALL:
+        return np.minimum(_apart(rate, sigma, replace, orders), orders / (2 * sigma**2))
     return (replaced_gaussian if replace else poisson_gaussian)(rate, sigma, orders)
 
 
@@ -135,6 +143,53 @@ def replaced_gaussian(rate: float, sigma: float, orders: np.ndarray) -> np.ndarr
         ]
     )
     return np.logaddexp(0.0, log_moments + np.log(spacing)) / (orders - 1)
+
+
+def _apart(rate: float, sigma: float, replace: bool, orders: np.ndarray) -> np.ndarray:
+    """Bounds on the divergences of ``poisson_gaussian`` and ``replaced_gaussian`` for small σ, in closed form.
+
+    With x = u/σ − 1/2σ² and w = 1 + v, v = q(e^x − 1), the integrand is bounded piece by piece, for 1 < α ≤ 2:
+    where v ≤ 0 by its value at the least, v = −q, as it is convex there (nothing for replace_one, which starts at
+    v = 0); where 0 < v ≤ 1 by its second-order term α(α−1)/2 v², for replace_one twice that; where v > 1, as w = b + a
+    with b = qe^x and a = 1 − q below it, by w^α ≤ b^α (1 + αs + α(α−1)/2 s²), s = a/b, and w^{1−α} ≤ 1. The means of
+    powers e^{px} over u > u₁ are e^{p(p−1)/2σ²} Φ(p/σ − u₁). Where the normals lie far apart next to nothing is lost.
+
+    Args:
+        rate: q in (0, 1).
+        sigma: > 0.
+        replace: as in ``sampled_gaussian_epsilon``.
+        orders: float64 (n,), each in (1, 2].
+
+    Returns:
+        float64 (n,).
+    """
+    from scipy.special import log_ndtr, ndtr
+
+    log_q, a = np.log(rate), 1 - rate
+    beyond_one = sigma * np.log1p(1 / rate) + 0.5 / sigma  # the point u where v = 1
+
+    def log_power(p: np.ndarray | float, sign: int = 1) -> np.ndarray:
+        """ln E[e^{px}] over the points u above (sign 1) or below (−1) where v = 1."""
+        return p * (p - 1) / (2 * sigma**2) + log_ndtr(sign * (p / sigma - beyond_one))
+
+    second = np.log(orders) + np.log(orders - 1) - np.log(2)
+    log_a = np.log(max(a, 1e-300))
+    rows = [
+        orders * log_q + log_power(orders),
+        np.log(orders) + log_a + (orders - 1) * log_q + log_power(orders - 1),
+        second + 2 * log_a + (orders - 2) * log_q + log_power(orders - 2),
+        second + (np.log(2) if replace else 0.0) + 2 * log_q + log_power(2.0, -1),
+    ]
+    # What is subtracted: 1 + αv for add_remove; of its twin, (α − 1)v comes back and 1 is never reached. The share
+    # of v beyond one that is certain is all but q.
+    certain = rate * (ndtr(1 / sigma - beyond_one) - ndtr(-beyond_one))
+    less = certain * np.where(replace, 1.0, orders)
+    least = 0.0 if replace else np.maximum(np.expm1(orders * np.log1p(-rate)) + orders * rate, 0.0)
+    log_sum = np.logaddexp.reduce(rows, axis=0)
+    with np.errstate(over="ignore"):
+        excess = np.where(log_sum < 600, np.exp(np.minimum(log_sum, 600)) - less + least, np.inf)
+    moment = np.where(log_sum < 600, np.log1p(np.maximum(excess, 0.0)), np.logaddexp(log_sum, least))
+    return moment / (orders - 1)
 
 
 class _Ratio:

@@ -14,6 +14,8 @@ TOLERANCE = 1e-6
 """A calibrated noise spends at most the target ε, and at most this much less (relative)."""
 PLD_TOLERANCE = 1e-4  # its ε itself has steps of that size, where a finer grid is chosen
 MAX_NOISE = 1e15
+MOST_TURNS = 100  # of a search that ends after ten where ε falls smoothly
+PLD_TURNS = 12  # each takes a second, and a tiny ε has steps that no search can pass
 
 SIGMA_TABLES = ("computed", "authors")
 
@@ -65,7 +67,7 @@ def noise_multiplier(accountant: str, *, epsilon: float, sigma_table: str = "com
                 projection_noise=case.projection_noise,
             )
             guess = _least_noise(lambda sigma: sigma_epsilon(rdp, sigma), epsilon)
-            return _least_noise(lambda sigma: sigma_epsilon(case, sigma), epsilon, guess, 0.1, PLD_TOLERANCE)
+            return _least_noise(lambda sigma: sigma_epsilon(case, sigma), epsilon, guess, 0.1, PLD_TOLERANCE, PLD_TURNS)
     return _least_noise(lambda sigma: sigma_epsilon(case, sigma), epsilon)
 
 
@@ -187,10 +189,12 @@ def _least_noise(
     start: float = 1.0,
     stride: float = 1.0,
     tolerance: float = TOLERANCE,
+    turns: int = MOST_TURNS,
 ) -> float:
     """The noise whose ε lies within ``tolerance`` below the target: false position in log-log scale.
 
-    It is bracketed from ``start`` in factors of e^stride, e^2·stride, …
+    It is bracketed from ``start`` in factors of e^stride, e^2·stride, … After as many ``turns`` the least noise so far
+    that spends no more than the target is taken.
 
     Raises:
         UserError: no noise up to ``MAX_NOISE`` reaches the target.
@@ -212,7 +216,9 @@ def _least_noise(
             raise UserError(f"epsilon: no noise up to {MAX_NOISE:g} spends as little as {target:g}.")
         f_high = excess(high)
     weight_low = weight_high = 1.0
-    while f_high < -tolerance / 2 and high - low > 1e-12:
+    for _ in range(turns):
+        if f_high >= -tolerance / 2 or high - low <= 1e-12:
+            break
         # Illinois: halve the weight of an end that stays, so that both ends close in.
         g_low, g_high = weight_low * f_low, weight_high * f_high
         x = (low * g_high - high * g_low) / (g_high - g_low)
