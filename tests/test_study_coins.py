@@ -50,9 +50,27 @@ def test_rates_steps_and_deltas_are_of_the_pool_and_members_are_half_of_it():
     assert cell.training["training"]["batch_size"] == 80
 
 
+ATTACKED = with_coins(attacks={"lira_online": {}, "lira_unaware": {}, "rmia": {}})
+
+
+def test_the_references_are_the_cells_own_repeats_or_the_undefended_ones_and_nothing_more_is_trained():
+    study = load(ATTACKED)["quickstart"]
+    cell = study.cell("digits", "mlp", "gaussian-rdp-eps=1")
+    for attack, defense in (("lira_online", cell.defense), ("rmia", cell.defense), ("lira_unaware", "none")):
+        inputs = study.attack_inputs(cell, attack)
+        assert inputs["reference_signals"][0] == study.answers("digits", "mlp", "target", defense)
+        assert study.attack_settings(cell, attack)["leave_one_out"]
+        assert inputs["reference_signals"][0] in study.made_for(cell)
+    assert not any("reference/" in str(path) for path in study.made_for(cell))
+    changed = load(ATTACKED | {"reference": {"defense": "none"}})["quickstart"]
+    cell = changed.cell("digits", "mlp", "gaussian-rdp-eps=1")
+    assert changed.attack_inputs(cell, "lira_online")["reference_signals"][0].parent.name == "none"
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
+        (ATTACKED | {"reference": {"count": 4}}, "'reference.count' does not apply to design coins"),
         ({"design": "coins"}, "lacks the role 'pool'"),
         (with_coins(design="split"), "lacks the role 'target_members'"),
         (COINS | {"datasets": {"digits": {"roles": ROLES | {"target_members": 10}}}}, "has the role 'target_members'"),

@@ -11,10 +11,10 @@ from functools import cache, cached_property
 from itertools import product
 from pathlib import Path
 
-from dp_leakage.attacks import ASKED, ATTACKS, PICTURING
+from dp_leakage.attacks import ATTACKS, PICTURING
 from dp_leakage.config import Json, merged
 from dp_leakage.data import SOURCES, resolve
-from dp_leakage.data.roles import POOL, trained_role
+from dp_leakage.data.roles import POOL, asked_roles, trained_role
 from dp_leakage.data.trees import content_of
 from dp_leakage.defenses import expanded
 from dp_leakage.errors import UserError, nearest
@@ -315,10 +315,20 @@ class Study:
         return self.root / "report.html"
 
     # ------------------------------------------------------------------ what a cell needs
-    def auxiliary_defense(self, cell: Cell, role: str) -> str | None:
-        """The defense under which the cell's own auxiliary models train; None where they are shared."""
-        same = self.auxiliary_spec(cell.dataset, role).get("defense") == "same"
+    def auxiliary_defense(self, cell: Cell, role: str, attack: str | None = None) -> str | None:
+        """The defense under which the cell's auxiliary models (of an attack) train; None where they are shared."""
+        aware = attack is None or ATTACKS[attack].aware
+        same = aware and self.auxiliary_spec(cell.dataset, role).get("defense") == "same"
         return cell.defense if same and cell.defense != "none" else None
+
+    def _by_coins(self, attack: str) -> bool:
+        """Whether an attack's references are repeats of a cell, each judged by all others, and none trained apart."""
+        return self.design == COINS and ATTACKS[attack].needs == "reference"
+
+    def _reference_cell(self, cell: Cell, attack: str) -> str:
+        """The defense whose repeats are an attack's references: the cell's own, or none."""
+        known = self.auxiliary_spec(cell.dataset, "reference").get("defense", "same") == "same"
+        return cell.defense if known and ATTACKS[attack].aware else "none"
 
     def figure_cells(self, figure: str) -> list[Cell]:
         """The cells that a figure draws. Raises UserError where it selects none."""
@@ -444,7 +454,8 @@ class Study:
     def _judged(self, dataset: str, role: str) -> list[str]:
         """Roles of the records whose class scores are kept: those asked about, and those of the attacker's own."""
         pool = {f"{role}_pool", *self.auxiliary_spec(dataset, role).get("pool", [])}
-        return sorted({"target": set(), "shadow": pool, "reference": pool | set(ASKED)}[role] or ASKED)
+        asked = set(asked_roles(self.spec["datasets"][dataset]["roles"]))
+        return sorted({"target": asked, "shadow": pool, "reference": pool | asked}[role])
 
     def fit_inputs(self, dataset: str, model: str, attack: str, defense: str | None = None) -> dict[str, Input]:
         """What step ``fit_attack`` reads: option → file and its identity."""
@@ -473,8 +484,11 @@ class Study:
             data = self.data(cell.dataset), self.data_identity(cell.dataset)
             return {"data": data, "target": (self.trained(*names, cell.defense), target)}
         inputs = self._asked(*names, TARGET, cell.defense, attack)
-        if entry.needs:
-            own = self.auxiliary_defense(cell, entry.needs)
+        if self._by_coins(attack):
+            others = self._asked(*names, TARGET, self._reference_cell(cell, attack), attack)
+            inputs |= {f"reference_{option}": file for option, file in others.items() if option != "data"}
+        elif entry.needs:
+            own = self.auxiliary_defense(cell, entry.needs, attack)
             if entry.learns:
                 key = "/".join((*names, own or "", attack))
                 fitted = self._remembered("fitted", key, lambda: identity(self.fit_settings(*names, attack, own)))
@@ -491,8 +505,8 @@ class Study:
             if attack not in ATTACKS:
                 continue
             entry = ATTACKS[attack]
-            if entry.needs:
-                own = self.auxiliary_defense(cell, entry.needs)
+            if entry.needs and not self._by_coins(attack):
+                own = self.auxiliary_defense(cell, entry.needs, attack)
                 files.append(self.auxiliary(*names, entry.needs, own))
                 if entry.learns:
                     files += [path for path, _ in self.fit_inputs(*names, attack, own).values()]
@@ -531,6 +545,7 @@ class Study:
             # Not of the cell: what an attack draws at random (features, say) is the same in all cells.
             "seed": derived_seed(self.spec["seed"], cell.dataset, attack),
             "inputs": _identities(self.attack_inputs(cell, attack)),
+            "leave_one_out": self._by_coins(attack),
             "code": _code("attack_models" if entry.reads == "models" else "attack", entry.module),
         }
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from dp_leakage.attacks import ATTACKS, Attack
 from dp_leakage.attacks import SETTINGS as ATTACK_SETTINGS
 from dp_leakage.config import Json, merged
-from dp_leakage.data.roles import MEMBERS, POOL, trained_role
+from dp_leakage.data.roles import MEMBERS, POOL, REFERENCE_POOL, population_role, trained_role
 from dp_leakage.defenses import KEYS, NEEDED, UNITS, accountants, expanded
 from dp_leakage.errors import UserError, nearest
 from dp_leakage.figures import COMMON, FIGURES, FigureKind
@@ -256,13 +256,15 @@ def _check_attacks(study: Study) -> None:
         for key, value in settings.items():
             _known(key, entry.settings, f"attacks.{name}.{key}")
             _check_kind(value, _kind_of(entry, ATTACK_SETTINGS, key), f"attacks.{name}.{key}")
-        if entry.needs:
-            _require(entry.needs in spec, f"key '{entry.needs}' is missing; attack {name} needs {entry.needs} models")
+        by_coins = study.design == COINS and entry.needs == "reference"
+        complaint = f"key '{entry.needs}' is missing; attack {name} needs {entry.needs} models"
+        _require(entry.needs is None or by_coins or entry.needs in spec, complaint)
         resolved = entry.settings | settings
         roles = (*entry.roles, *([resolved["auxiliary"]] if "auxiliary" in resolved else []))
         for dataset, role in product(spec["datasets"], roles):
             if name not in study.attacks_on(dataset):
                 continue
+            role = population_role(spec["datasets"][dataset]["roles"]) if role == REFERENCE_POOL else role
             complaint = f"key 'datasets.{dataset}.roles' lacks the role '{role}'; attack {name} needs its records"
             _require(role in spec["datasets"][dataset]["roles"], complaint)
         for dataset in spec["datasets"]:
@@ -282,6 +284,13 @@ def _needed(study: Study, role: str, dataset: str) -> bool:
 def _check_auxiliary(study: Study, role: str, dataset: str) -> None:
     """Shadow or reference models can draw their records, and leave some for the attacks that learn from them."""
     spec, auxiliary = study.spec, study.auxiliary_spec(dataset, role)
+    trained = [key for key in ("count", "size", "pool") if key in auxiliary]
+    if study.design == COINS and role == "reference":
+        words = "does not apply to design coins, where the other repeats are the references; valid is defense"
+        _require(not trained, f"key 'reference.{''.join(trained[:1])}' {words}")
+        return
+    for key in ("count", "size"):
+        _require(key in auxiliary, f"key '{role}' lacks the key '{key}'; it is required")
     roles = spec["datasets"][dataset]["roles"]
     pool = auxiliary.get("pool", [f"{role}_pool"])
     for part in pool:
@@ -364,7 +373,7 @@ def _check_training(spec: Json, cell: Cell) -> None:
             reason = f"{str(error).rstrip('.')}; elsewhere calibrated_classic or calibrated_tight solve for σ"
             raise UserError(f"key 'rdp_sigma' is 'authors_table' ({cell.key}): {reason}") from None
     for role in AUXILIARY:
-        if spec.get(role, {}).get("defense") == "same" and mechanism.get("accountant"):
+        if "size" in spec.get(role, {}) and spec[role].get("defense") == "same" and mechanism.get("accountant"):
             words = f"defense: same trains its models in batches of {size}; valid is that many records or more"
             _require(size <= spec[role]["size"], f"key '{role}.size' is {spec[role]['size']}, but {words}")
 

@@ -3,8 +3,9 @@
 import numpy as np
 from sklearn.metrics import top_k_accuracy_score
 
-from dp_leakage.attacks import ASKED, ranks
+from dp_leakage.attacks import ranks
 from dp_leakage.attacks.queries import asked_records
+from dp_leakage.data.roles import asked_roles
 from dp_leakage.metrics import measure_ranks
 
 
@@ -14,7 +15,7 @@ def test_top_ten_accuracy_is_scikit_learns(known, numbered, frame_of):
     outputs[:, np.arange(len(data.x)), data.y] += 0.5
     target = known(lambda k, x: outputs[k, x[:, 0].astype(int)], 2)
     rows = measure_ranks(frame_of(ranks, target, data, None, {}), "ranks")
-    record, role = asked_records(data, ASKED)
+    record, role = asked_records(data, asked_roles(data.roles))
     outside = record[role == "target_nonmembers"]
     for row, scores in zip(rows, outputs, strict=False):
         expected = top_k_accuracy_score(data.y[outside], scores[outside], k=10, labels=range(30))

@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 import torch
 
-from dp_leakage.attacks import ASKED, queries
+from dp_leakage.attacks import queries
 from dp_leakage.attacks.queries import asked_records, margins
 from dp_leakage.attacks.signals import losses, positions, score_columns
+from dp_leakage.data.roles import asked_roles
 
 
 def test_losses_equal_torchs_cross_entropy_record_by_record(overfitted):
     data, target, _ = overfitted
-    record, _ = asked_records(data, ASKED)
+    record, _ = asked_records(data, asked_roles(data.roles))
     loss = losses(margins(target, data.x[record], data.y[record]))
     for k in range(target.size):
         module = target.module(k)

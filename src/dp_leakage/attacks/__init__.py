@@ -22,7 +22,6 @@ Family = Literal["membership", "attribute", "model_inversion", "inversion", "rec
 Reads = Literal["signals", "probabilities", "features", "models"]
 FAMILIES: tuple[str, ...] = get_args(Family)
 READS: tuple[str, ...] = get_args(Reads)
-ASKED = ("target_members", "target_nonmembers")  # roles of the records that membership is asked of
 ANSWERED = ("membership", "utility")  # families that read what models say, not the models
 PICTURING = ("model_inversion", "inversion", "reconstruction")  # families whose scores come with pictures
 
@@ -40,6 +39,7 @@ class Attack:
         reads: what of the models: their ``signals``, these and the ``probabilities`` of all classes, these and the
             records' ``features``, or the ``models`` themselves.
         learns: whether it has a ``fit``.
+        aware: whether its reference models train under the cell's own defense, where the study has such.
     """
 
     module: str
@@ -49,6 +49,7 @@ class Attack:
     roles: tuple[str, ...] = ()
     reads: Reads = "signals"
     learns: bool = False
+    aware: bool = True
 
 
 MEMBERSHIP = "dp_leakage.attacks.membership"
@@ -170,6 +171,11 @@ ATTACKS = {
     "lira_online": Attack(f"{MEMBERSHIP}.lira", "membership", "reference", LIRA | {"online": True}),
     "rmia": Attack(f"{MEMBERSHIP}.rmia", "membership", "reference", RMIA, POPULATION),
     "rmia_online": Attack(f"{MEMBERSHIP}.rmia", "membership", "reference", RMIA | {"online": True}, POPULATION),
+    # The same by an attacker who does not know the defense: the references are undefended models.
+    "lira_unaware": Attack(f"{MEMBERSHIP}.lira", "membership", "reference", LIRA | {"online": True}, aware=False),
+    "rmia_unaware": Attack(
+        f"{MEMBERSHIP}.rmia", "membership", "reference", RMIA | {"online": True}, POPULATION, aware=False
+    ),
     "attack_p": Attack(f"{MEMBERSHIP}.attack_p", "membership", None, {"alpha": 0.25}, POPULATION),
     "attack_r": Attack(f"{MEMBERSHIP}.attack_r", "membership", "reference", {"queries": 1, "alpha": 0.25}),
     "quantile_regression": Attack(

@@ -3,10 +3,10 @@
 import numpy as np
 import pandas as pd
 
-from dp_leakage.attacks import ASKED
-from dp_leakage.attacks.queries import asked_records, margins
+from dp_leakage.attacks.queries import margins, trained_on
 from dp_leakage.attacks.signals import losses
 from dp_leakage.data.dataset import Dataset
+from dp_leakage.data.roles import POOL
 from dp_leakage.errors import UserError, nearest
 from dp_leakage.models.ensemble import Ensemble
 
@@ -41,8 +41,9 @@ def score(
     Raises:
         UserError: ``candidates`` is unknown, or too few features have two values.
     """
-    record, role = asked_records(data, ASKED)
-    member = role == "target_members"
+    record = data.targets
+    by_coins = POOL in data.roles
+    member = trained_on(target, record) if by_coins else np.tile(np.isin(record, data.trainable), (target.size, 1))
     x, y = data.x[record], data.y[record]
     columns = x.reshape(len(x), -1)
     frames = []
@@ -56,7 +57,7 @@ def score(
             {
                 "repeat": np.repeat(np.arange(target.size), len(record)),
                 "record": np.tile(record.astype(np.int64), target.size),
-                "member": np.tile(member, target.size),
+                "member": member.ravel(),
                 "feature": np.full(low.size, feature),
                 "truth": truth.ravel(),
                 "guess": (high > low).ravel(),

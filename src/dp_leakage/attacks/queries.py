@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dp_leakage.attacks import ASKED
 from dp_leakage.attacks.signals import Signals
 from dp_leakage.data.dataset import Dataset
+from dp_leakage.data.roles import asked_roles
 from dp_leakage.errors import UserError
 from dp_leakage.models.ensemble import Models
 
@@ -26,7 +26,7 @@ def asked_records(data: Dataset, roles: Sequence[str] | None = None) -> tuple[np
     Those that membership is asked of come first, in the split's order, then role by role the others, ascending.
     """
     chosen = data.roles if roles is None else [role for role in roles if role in data.roles]
-    first = [role for role in ASKED if role in chosen]
+    first = [role for role in asked_roles(data.roles) if role in chosen]
     rest = sorted(set(chosen) - set(first))
     rows = [data.roles[role] for role in first] + [np.sort(data.roles[role]) for role in rest]
     return np.concatenate(rows), np.repeat([*first, *rest], [len(part) for part in rows])
@@ -62,7 +62,7 @@ def ask(models: Models, data: Dataset, queries: int = 1) -> Signals:
             margin[0, :, place] = _margins(z, label).cpu().numpy()
         for query, how in enumerate(QUERIES[1:queries], start=1):
             margin[query, :, rows] = margins(models, altered(x, *how), y[rows])
-    return Signals(record, y, role, _trained_on(models, record), margin, correct, rank)
+    return Signals(record, y, role, trained_on(models, record), margin, correct, rank)
 
 
 def ask_probabilities(models: Models, data: Dataset, roles: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -105,12 +105,13 @@ def _margins(z: Tensor, label: Tensor) -> Tensor:
 
 def _blocks(role: np.ndarray) -> Iterator[slice]:
     """Runs of records that are asked together: those that membership is asked of, then role by role."""
-    group = np.where(np.isin(role, ASKED), "", role)
+    group = np.where(np.isin(role, asked_roles(set(role.tolist()))), "", role)
     ends = [*np.flatnonzero(group[1:] != group[:-1]) + 1, len(role)] if len(role) else []
     yield from (slice(start, end) for start, end in zip([0, *ends], ends, strict=False))
 
 
-def _trained_on(models: Models, record: np.ndarray) -> np.ndarray:
+def trained_on(models: Models, record: np.ndarray) -> np.ndarray:
+    """Whether each model was trained on each of the records (row numbers, (n,)): bool (K, n)."""
     return np.stack([np.isin(record, rows) for rows in models.train_indices.cpu().numpy()])
 
 

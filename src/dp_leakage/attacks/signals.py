@@ -9,10 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dp_leakage.attacks import ASKED
+from dp_leakage.data.roles import asked_roles
 from dp_leakage.errors import UserError
-
-POPULATION = "reference_pool"  # role of records that no target trained on
 
 
 @dataclass(frozen=True)
@@ -30,6 +28,8 @@ class Signals:
         rank: int32 (R, n), the place of the class among all by probability, from 1; ties count against the model.
         probability: float32 (R, n, C), of all classes; None unless it was read.
         x: float32 (n, …), the features; None unless they were read.
+        left_out: of reference models: whether model r tells nothing of target r, since the same coins decided about
+            both (it may be the target itself). Only attacks that say so (``LEAVES_OUT``) are given such.
     """
 
     record: np.ndarray
@@ -41,6 +41,7 @@ class Signals:
     rank: np.ndarray
     probability: np.ndarray | None = None
     x: np.ndarray | None = None
+    left_out: bool = False
 
     @property
     def size(self) -> int:
@@ -50,7 +51,7 @@ class Signals:
     @property
     def asked(self) -> "Signals":
         """Of the records that membership is asked of."""
-        return self.of(*ASKED)
+        return self.of(*asked_roles(set(self.role.tolist())))
 
     def of(self, *roles: str) -> "Signals":
         """Of the records of these roles alone, in the order in which they stand."""

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dp_leakage.data.roles import POOL, trained_role
+from dp_leakage.data.roles import asked_roles, trained_role
 
 
 class Dataset(NamedTuple):
@@ -36,6 +36,4 @@ class Dataset(NamedTuple):
     @property
     def targets(self) -> np.ndarray:
         """Rows that membership is asked of, int64: the members before the non-members, or the pool."""
-        if POOL in self.roles:
-            return self.roles[POOL]
-        return np.concatenate([self.roles["target_members"], self.roles["target_nonmembers"]])
+        return np.concatenate([self.roles[role] for role in asked_roles(self.roles)])

@@ -3,6 +3,7 @@
 from importlib import import_module
 from pathlib import Path
 
+from dp_leakage.attacks.membership.references import leave_one_out
 from dp_leakage.attacks.signals import score_columns
 from dp_leakage.files import read_tensors, write_table
 from dp_leakage.steps import Json, provenance, run
@@ -28,7 +29,8 @@ def main(
         learnt = read_signals(inputs, reference_signals, reference_class_scores, data, "reference_")
     elif fitted:
         learnt = read_tensors(fitted, inputs["fitted"])[0]
-    said = import_module(settings["module"]).score(target, learnt, settings["settings"], settings["seed"])
+    attack, arguments = import_module(settings["module"]), (target, learnt, settings["settings"], settings["seed"])
+    said = leave_one_out(attack, *arguments) if settings["leave_one_out"] else attack.score(*arguments)
     write_table(scores, score_columns(target.asked, said._asdict()), provenance(settings))
 
 

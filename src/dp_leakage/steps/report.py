@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from dp_leakage.data.roles import trained_role
 from dp_leakage.files import read_arrays, read_table, write_text
 from dp_leakage.report import render
 from dp_leakage.report.context import DataFacts, ReportContext, ReportFigure
@@ -67,7 +68,7 @@ def _facts(name: str, spec: Json, path: Path, identity: str) -> DataFacts:
         roles={role: len(rows) for role, rows in arrays.items() if role not in ("x", "y", "sensitive")},
         features=" × ".join(map(str, arrays["x"].shape[1:])),
         classes=len(np.unique(arrays["y"])),
-        guessing=guessing(arrays["y"][arrays["target_members"]], arrays["y"][arrays["target_nonmembers"]]),
+        guessing=guessing(arrays["y"][arrays[trained_role(arrays)]], arrays["y"][arrays["target_nonmembers"]]),
         warnings=tuple(made["remarks"]),
     )
 

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import norm, rankdata
 
-from dp_leakage.attacks import ASKED, ATTACKS
+from dp_leakage.attacks import ATTACKS
 from dp_leakage.attacks.membership import lira
 from dp_leakage.attacks.queries import asked_records
+from dp_leakage.data.roles import asked_roles
 from dp_leakage.errors import UserError
 
 OFFLINE, ONLINE = ATTACKS["lira"].settings, ATTACKS["lira_online"].settings
@@ -36,7 +37,7 @@ def planted(known, numbered):
         margin[inside[:, i], i] = truth["in_mean"][i] + truth["in_sd"][i] * UNIT
         margin[~inside[:, i], i] = truth["out_mean"][i] + truth["out_sd"][i] * UNIT
     # Models of different sizes cannot stack: pad with a row of no role.
-    unused = np.setdiff1d(np.arange(n), asked_records(data, ASKED)[0])[0]
+    unused = np.setdiff1d(np.arange(n), asked_records(data, asked_roles(data.roles))[0])[0]
     sets = [np.flatnonzero(row) for row in inside]
     longest = max(map(len, sets))
     sets = np.stack([np.pad(s, (0, longest - len(s)), constant_values=unused) for s in sets])
@@ -48,7 +49,7 @@ def test_online_scores_equal_the_exact_log_likelihood_ratios(planted, signals, f
     data, reference, target, margin, truth = planted
     settings = ONLINE | PER_RECORD
     frame = frame_of(lira, target, data, signals(reference, data), settings)
-    rows, _ = asked_records(data, ASKED)
+    rows, _ = asked_records(data, asked_roles(data.roles))
     exact = norm.logpdf(margin, truth["in_mean"], truth["in_sd"]) - norm.logpdf(
         margin, truth["out_mean"], truth["out_sd"]
     )
@@ -60,7 +61,7 @@ def test_offline_scores_rank_by_the_exact_tail_probability_and_flag_at_level_alp
     data, reference, target, margin, truth = planted
     settings = OFFLINE | PER_RECORD | {"alpha": 0.1}
     frame = frame_of(lira, target, data, signals(reference, data), settings)
-    rows, _ = asked_records(data, ASKED)
+    rows, _ = asked_records(data, asked_roles(data.roles))
     tail = norm.logsf(margin, truth["out_mean"], truth["out_sd"])[:, rows].ravel()
     np.testing.assert_array_equal(rankdata(-tail), rankdata(frame["score"]))
     np.testing.assert_array_equal(frame["flagged"], tail < np.log(0.1))
@@ -68,7 +69,7 @@ def test_offline_scores_rank_by_the_exact_tail_probability_and_flag_at_level_alp
 
 def test_the_fixed_variance_pools_squares_around_each_records_own_mean(planted, signals):
     data, reference, _, _, truth = planted
-    rows, _ = asked_records(data, ASKED)
+    rows, _ = asked_records(data, asked_roles(data.roles))
     asked = signals(reference, data).asked
     for side, chosen in (("in", asked.trained_on), ("out", ~asked.trained_on)):
         found = lira.gaussians(asked.mean_margin(), chosen, "fixed")

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 
-from dp_leakage.attacks import ASKED, ATTACKS
+from dp_leakage.attacks import ATTACKS
 from dp_leakage.attacks.membership import attack_p, attack_r, quantile_regression
 from dp_leakage.attacks.queries import asked_records, margins
 from dp_leakage.attacks.signals import losses
 from dp_leakage.data.dataset import Dataset
+from dp_leakage.data.roles import asked_roles
 from dp_leakage.metrics import measure_membership
 
 LEVELS = np.linspace(0, 1, 101)
@@ -24,7 +25,7 @@ def called_members(alpha, loss, others):
 
 def test_attack_r_equals_the_quantile_rule_at_every_level(trained, signals, frame_of):
     data, reference = trained.data, trained.reference_with_targets
-    record, _ = asked_records(data, ASKED)
+    record, _ = asked_records(data, asked_roles(data.roles))
     frame = frame_of(attack_r, trained.target, data, signals(reference, data), R)
     level = -frame["score"].to_numpy().reshape(2, -1)
     loss, others = (losses(margins(m, data.x[record], data.y[record])) for m in (trained.target, reference))
@@ -37,7 +38,7 @@ def test_attack_r_equals_the_quantile_rule_at_every_level(trained, signals, fram
 
 def test_attack_p_equals_the_quantile_rule_at_every_level(trained, frame_of):
     data = trained.data
-    record, _ = asked_records(data, ASKED)
+    record, _ = asked_records(data, asked_roles(data.roles))
     level = -frame_of(attack_p, trained.target, data, None, P)["score"].to_numpy().reshape(2, -1)
     pool = data.roles["reference_pool"]
     loss, others = (losses(margins(trained.target, data.x[rows], data.y[rows])) for rows in (record, pool))

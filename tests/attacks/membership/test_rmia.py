@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from dp_leakage.attacks import ASKED, ATTACKS
+from dp_leakage.attacks import ATTACKS
 from dp_leakage.attacks.membership import rmia
 from dp_leakage.attacks.queries import asked_records
 from dp_leakage.attacks.signals import losses, positions
+from dp_leakage.data.roles import asked_roles
 from dp_leakage.errors import UserError
 
 OFFLINE = ATTACKS["rmia"].settings | {"a": 0.4}
@@ -31,7 +32,7 @@ def test_one_search_equals_all_pairs(gamma):
 @pytest.mark.parametrize(("settings", "name"), [(OFFLINE, "reference"), (ONLINE, "reference_with_targets")])
 def test_scores_equal_the_papers_formula_over_all_pairs(trained, signals, frame_of, settings, name):
     data, reference = trained.data, getattr(trained, name)
-    record, _ = asked_records(data, ASKED)
+    record, _ = asked_records(data, asked_roles(data.roles))
     said = signals(reference, data)
     frame = frame_of(rmia, trained.target, data, said, settings)
 

@@ -10,11 +10,12 @@ from dp_leakage.attacks.signals import Scores, Signals
 from dp_leakage.errors import UserError, nearest
 
 VARIANCES = ("fixed", "per_record")
+LEAVES_OUT = True
 LEAST_DEVIATION = 1e-6  # of equal margins, so that the score stays finite
 
 
 class Gaussians(NamedTuple):
-    """Mean and standard deviation of each record's margin, float64 (n,) each."""
+    """Mean and standard deviation of each record's margin, float64 (n,) each; (R, n) where one model is left out."""
 
     mean: np.ndarray
     deviation: np.ndarray
@@ -49,26 +50,35 @@ def score(target: Signals, learnt: Signals, settings: dict, seed: int) -> Scores
         asked.trained_on,
     )
     require(~inside, "lira", "without")
-    out = gaussians(others, ~inside, settings["variance"])
+    out = gaussians(others, ~inside, settings["variance"], learnt.left_out)
     distance = (margin - out.mean) / out.deviation
     if not settings["online"]:
         return Scores(distance, distance > ndtri(1 - settings["alpha"]))
     require(inside, "lira", "with")
-    within = gaussians(others, inside, settings["variance"])
+    within = gaussians(others, inside, settings["variance"], learnt.left_out)
     inner = (margin - within.mean) / within.deviation
     ratio = 0.5 * (distance**2 - inner**2) + np.log(out.deviation / within.deviation)
     return Scores(ratio, ratio > 0)
 
 
-def gaussians(margin: np.ndarray, chosen: np.ndarray, variance: str) -> Gaussians:
+def gaussians(margin: np.ndarray, chosen: np.ndarray, variance: str, left_out: bool = False) -> Gaussians:
     """Of the chosen margins among (K, n); unbiased variances, one for all records or ``per_record``.
 
-    A record of which none was chosen gets the mean, and one with fewer than two the variance, of all records.
+    A record of which none was chosen gets the mean, and one with fewer than two the variance, of all records. With
+    ``left_out`` line k is without model k: what it adds is taken from the sums, around the mean of all, so that no
+    digits are lost.
     """
-    mean = mean_where(margin, chosen)
-    squares = np.where(chosen, (margin - mean) ** 2, 0.0).sum(axis=0)
-    freedom = np.maximum(chosen.sum(axis=0) - 1, 0)
-    pooled = np.full(len(mean), squares.sum() / max(freedom.sum(), 1))
+    mean, counts = mean_where(margin, chosen, left_out), chosen.sum(axis=0)
+    middle = mean_where(margin, chosen)
+    apart = np.where(chosen, margin - middle, 0.0) ** 2
+    squares = apart.sum(axis=0)
+    if left_out:
+        counts = counts - chosen
+        squares = np.maximum(squares - apart - counts * (mean - middle) ** 2, 0.0)
+    squares = np.where(counts > 0, squares, 0.0)
+    freedom = np.maximum(counts - 1, 0)
+    over_all = squares.sum(axis=-1, keepdims=True) / np.maximum(freedom.sum(axis=-1, keepdims=True), 1)
+    pooled = np.broadcast_to(over_all, squares.shape)
     own = np.divide(squares, freedom, out=pooled.copy(), where=freedom > 0)
     deviation = np.sqrt(own if variance == "per_record" else pooled)
     return Gaussians(mean, np.maximum(deviation, LEAST_DEVIATION))

@@ -6,6 +6,7 @@ from dp_leakage.attacks.membership.references import mean_where, population, req
 from dp_leakage.attacks.signals import Scores, Signals, losses
 from dp_leakage.metrics.roc import auc
 
+LEAVES_OUT = True
 TRIED = np.linspace(0, 1, 11)  # values of a that "auto" tries
 ALONE = 0.3  # a where a single reference model leaves none to attack
 
@@ -32,11 +33,11 @@ def score(target: Signals, learnt: Signals, settings: dict, seed: int) -> Scores
     require(~asked.trained_on, "rmia", "without")
     both = [np.exp(-losses(part.mean_margin(queries))) for part in (asked, others)]
     probability, inside = np.concatenate(both, axis=1), np.concatenate([asked.trained_on, others.trained_on], axis=1)
-    a = best_a(probability, inside) if settings["a"] == "auto" else float(settings["a"])
-    before = np.log(expected(probability, inside, a, settings["online"]))
+    a = _chosen_a(probability, inside, learnt.left_out) if settings["a"] == "auto" else float(settings["a"])
+    before = np.log(expected(probability, inside, a, settings["online"], learnt.left_out))
     n, usable = len(asked.record), ~others.trained_on.all(axis=0)
-    ratio_x = -losses(target.asked.mean_margin(queries)) - before[:n]
-    ratio_z = -losses(population(target, "rmia").mean_margin(queries)) - before[n:]
+    ratio_x = -losses(target.asked.mean_margin(queries)) - before[..., :n]
+    ratio_z = -losses(population(target, "rmia").mean_margin(queries)) - before[..., n:]
     share = dominated(ratio_x, ratio_z[:, usable], settings["gamma"])
     return Scores(share, share >= 1 - settings["alpha"])
 
@@ -48,7 +49,9 @@ def dominated(of_x: np.ndarray, of_z: np.ndarray, gamma: float) -> np.ndarray:
     return np.stack(counts) / of_z.shape[1]
 
 
-def expected(probability: np.ndarray, inside: np.ndarray, a: float, online: bool) -> np.ndarray:
+def expected(
+    probability: np.ndarray, inside: np.ndarray, a: float | np.ndarray, online: bool, left_out: bool = False
+) -> np.ndarray:
     """The probabilities of the true class that one expects before seeing the target, Pr(x), float64 (n,).
 
     Pr = (P_in + P_out)/2, means over the reference models trained with and without a record. Offline, and for
@@ -59,12 +62,22 @@ def expected(probability: np.ndarray, inside: np.ndarray, a: float, online: bool
         inside: who was trained on what, bool (K, n).
         a: in [0, 1].
         online: whether models trained with the record count.
+        left_out: whether line k of the result, then (K, n), is without model k; ``a`` may be (K, 1).
     """
-    without = mean_where(probability, ~inside)
+    without = mean_where(probability, ~inside, left_out)
     assumed = a * without + 1 - a
     if not online:
         return (assumed + without) / 2
-    return (np.where(inside.any(axis=0), mean_where(probability, inside), assumed) + without) / 2
+    seen = inside.sum(axis=0) - (inside if left_out else 0) > 0
+    return (np.where(seen, mean_where(probability, inside, left_out), assumed) + without) / 2
+
+
+def _chosen_a(probability: np.ndarray, inside: np.ndarray, left_out: bool) -> float | np.ndarray:
+    """`best_a` of all models, or, (K, 1), of all but each."""
+    if not left_out:
+        return best_a(probability, inside)
+    numbers = np.arange(len(inside))
+    return np.array([[best_a(probability[numbers != k], inside[numbers != k])] for k in numbers])
 
 
 def best_a(probability: np.ndarray, inside: np.ndarray) -> float:
