@@ -25,7 +25,8 @@ REPO = Path(__file__).parents[1]
 SHARED = REPO.parent / "shared" / "data"
 PROMISED = (".safetensors", ".parquet", ".csv", ".npz", ".pdf", ".png")
 PARTS = ("Snakefile", "config.yaml", "workflow", "profiles", "src", "envs")
-# The quickstart at smoke scale, smaller still: one model, two accountants, two budgets.
+# The quickstart at smoke scale, smaller still: one model, two accountants, two budgets, no models of the attacker's for
+# each cell.
 SMALLER = {
     "models": {"softmax_regression": None},
     "epsilon": [1, 100],
@@ -35,6 +36,13 @@ SMALLER = {
         {"defense": "gaussian", "accountant": "naive", "sampler": "shuffle"},
         {"defense": "gaussian", "accountant": "rdp", "sampler": "poisson"},
     ],
+    "attacks": {"lira_online": None},
+    "reference": None,
+    "figures": {
+        "fig_leakage_lira": None,
+        "fig_pareto": {"parts": ["training", "yeom", "shokri"]},
+        "table_members_exposed": {"parts": ["yeom"], "settings": {"attack": "yeom"}},
+    },
 }
 
 
@@ -86,7 +94,10 @@ class Workflow:
         """Sets keys of the quickstart's overrides in config.yaml."""
         path = self.folder / "config.yaml"
         config = yaml.safe_load(path.read_text())
-        config["overrides"].setdefault("quickstart", {}).update(changes)
+        overrides = config["overrides"].setdefault("quickstart", {})
+        for key, value in changes.items():
+            both = isinstance(value, dict) and isinstance(overrides.get(key), dict)
+            overrides[key] = overrides[key] | value if both else value
         path.write_text(yaml.safe_dump(config))
 
     def edit(self, file: str, old: str, new: str) -> None:

@@ -284,8 +284,8 @@ def test_a_data_set_may_name_its_attacks_and_change_its_auxiliary_models():
             "other": other | {"attacks": ["attack_r", "yeom"]},
         },
         "attacks": {"attack_r": {}},
-        "reference": {"count": 3, "size": 200},
-        "figures": {"fig_leakage_attribute": None},
+        "reference": {"count": 3, "size": 200, "pool": ["reference_pool"], "defense": "none"},
+        "figures": {"fig_leakage_attribute": None, "fig_leakage_lira": None, "table_members_exposed": None},
     }
     study = load(changes)["quickstart"]
     assert study.cells["digits/mlp/none"].parts == ["training", "yeom", "shokri"]
@@ -622,7 +622,10 @@ BAD = {
         r"'datasets.digits.roles' lacks the role 'shadow_pool'; attack shokri needs its records",
     ),
     "reference models without records": (
-        {"reference": {"count": 2, "size": 9}, "datasets": {"digits": {"roles": {"reference_pool": None}}}},
+        {
+            "reference": {"pool": None},
+            "datasets": {"digits": {"roles": {"reference_pool": None}}},
+        },
         r"'reference' draws from role 'reference_pool', which data set digits does not have",
     ),
     "shadow models that see everything": (
@@ -630,7 +633,7 @@ BAD = {
         r"'shadow.size' is 700, so that every model trains on all of the 700 records of shadow_pool",
     ),
     "online attack without its models": (
-        {"attacks": {"lira_online": {}}, "reference": {"count": 2, "size": 100}},
+        {"reference": {"count": 2, "size": 100, "pool": ["reference_pool"]}},
         r"'reference.pool' is \['reference_pool'\], but attack lira_online needs models trained with the target's",
     ),
     "pool named twice": (
@@ -748,7 +751,9 @@ def test_the_report_names_the_identity_of_everything_that_it_reads(quickstart):
     assert settings["data"] == [["digits", quickstart.data_identity("digits")]]
     undefended = [cell for cell in quickstart.cells.values() if cell.defense == "none"]
     scored = [
-        identity(quickstart.attack_settings(cell, attack)) for cell in undefended for attack in ("yeom", "shokri")
+        identity(quickstart.attack_settings(cell, attack))
+        for cell in undefended
+        for attack in ("yeom", "shokri", "lira_online")
     ]
     assert settings["scores"] == scored
     assert len(quickstart.exposed_scores()) == len(scored)
@@ -830,7 +835,9 @@ def test_a_figure_of_scores_asks_for_the_membership_scores_of_its_cells_and_noth
     figure = {"figures": {"fig_roc": {"kind": "roc", "select": {"defense": ["none"]}}}}
     study = load(figure)["quickstart"]
     cells = study.figure_settings("fig_roc")["cells"]
-    assert {tuple(part[::2]) for _, parts in cells for part in parts} == {("yeom", "scores"), ("shokri", "scores")}
+    assert {tuple(part[::2]) for _, parts in cells for part in parts} == {
+        (attack, "scores") for attack in ("yeom", "shokri", "lira_online")
+    }
     assert all(path.parent.name == "attack" for path in study.figure_inputs("fig_roc"))
 
 

@@ -43,8 +43,9 @@ COMMENTS = {
     "defenses": "The last has Poisson batches, accounted for with Rényi divergences: the usual way; a cell for each ε.",
     "shadow": "The attacker's own models, never private.",
     "reference": (
-        "Each trains on a random half of the target's records: the strongest attacker, who knows them all but not "
-        "which half."
+        "Each trains on a random half of the target's records, under the defense that it helps to attack: the strongest "
+        "attacker knows the defense and all records, but not which half. Without `defense: same` a weak result is no "
+        "evidence."
     ),
     "scales": "A first look: snakemake NAME --config scale=smoke",
 }
@@ -180,7 +181,7 @@ def _spec(name: str, source: Json, roles: dict[str, int], table: bool, features:
             {"defense": "gaussian", "accountant": "rdp", "sampler": "poisson"},
         ],
         "shadow": {"count": 5, "size": roles["shadow_pool"] // 2},
-        "reference": {"count": 16, "size": members, "pool": ["target_members", "target_nonmembers"]},
+        "reference": {"count": 16, "size": members, "pool": ["target_members", "target_nonmembers"], "defense": "same"},
         "attacks": attacks,
         "figures": _figures(attribute=features > 0),
         "choices": [choice],
