@@ -43,8 +43,8 @@ COMMENTS = {
     "defenses": "The last has Poisson batches, accounted for with Rényi divergences: the usual way; a cell for each ε.",
     "shadow": "The attacker's own models, never private.",
     "reference": (
-        "Each trains on a random half of the target's records, under the defense that it helps to attack: the strongest "
-        "attacker knows the defense and all records, but not which half. Without `defense: same` a weak result is no "
+        "Each trains on a random half of the target's records, under the defense that it helps to attack: the "
+        "strongest attacker knows the defense and all records, but not which half. Without `defense: same` a weak result is no "
         "evidence."
     ),
     "scales": "A first look: snakemake NAME --config scale=smoke",
