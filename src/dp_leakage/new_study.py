@@ -44,8 +44,8 @@ COMMENTS = {
     "shadow": "The attacker's own models, never private.",
     "reference": (
         "Each trains on a random half of the target's records, under the defense that it helps to attack: the "
-        "strongest attacker knows the defense and all records, but not which half. Without `defense: same` a weak result is no "
-        "evidence."
+        "strongest attacker knows the defense and all records, but not which half. Without `defense: same` a weak "
+        "result is no evidence."
     ),
     "scales": "A first look: snakemake NAME --config scale=smoke",
 }
