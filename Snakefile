@@ -39,6 +39,8 @@ onstart:
     # for the rest of the run: after 200 jobs a fifth of a core (measured, 9.27.1). No limit sets none.
     if workflow.local_exec:
         workflow.scheduler.job_rate_limiter = None
+        if config.get("preload", True) and not IN_CONDA:
+            start()
     # A failed submission keeps what it finished (keep-incomplete), so nothing old may lie where something new is due:
     # Snakemake would take it for that. On a workstation each job clears its own files as it begins.
     if not workflow.local_exec:

@@ -39,6 +39,7 @@ READ_BY_ATTACKS = (
 TARGET = "target"  # the group of models under attack; the others are the attacker's own, shadow and reference
 # A registry must not count as code of the steps that look things up in it: a new line would rerun its neighbours.
 REGISTRIES = ("dp_leakage.attacks", "dp_leakage.data", "dp_leakage.figures", "dp_leakage.plugins")
+LAUNCHING = ("dp_leakage.jobs", "dp_leakage.jobs.handover")  # which process a step runs in, not what it computes
 # σ is solved in the training job, but an accountant's edit must not retrain what keeps its σ: `measure` checks that.
 ACCOUNTING = ("dp_leakage.privacy.calibration",)
 SPLIT, COINS = "split", "coins"  # designs of a study
@@ -742,7 +743,9 @@ def _in_records(changes: Json, records: int) -> Json:
 def _code(step: str, *modules: str, exclude: tuple[str, ...] = (), own: tuple[Path, ...] = ()) -> str:
     ours = [name for name in modules if name not in FILES]
     own = (*own, *(FILES[name] for name in modules if name in FILES))
-    return code_fingerprint(f"dp_leakage.steps.{step}", *ours, exclude=(*REGISTRIES, *exclude), extra_files=own)
+    return code_fingerprint(
+        f"dp_leakage.steps.{step}", *ours, exclude=(*REGISTRIES, *LAUNCHING, *exclude), extra_files=own
+    )
 
 
 def _own_files(training: Json) -> tuple[Path, ...]:

@@ -12,6 +12,7 @@ from dp_leakage import plugins
 from dp_leakage.attacks import ATTACKS, PICTURING
 from dp_leakage.errors import UserError
 from dp_leakage.identity import canonical
+from dp_leakage.jobs.start import start
 from dp_leakage.resources import attack_minutes, has_gpu, memory_mb, training_minutes
 from dp_leakage.study import CLASS_SCORES, READ_BY_ATTACKS, SIGNALS, TARGET, pictures
 from dp_leakage.study_checks import AUXILIARY

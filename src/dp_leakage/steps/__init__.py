@@ -3,6 +3,11 @@
 Each takes ``--settings`` (the JSON that the rule prints), named input and output files, and can be run by hand.
 """
 
+# Before anything that takes time to import.
+from dp_leakage.jobs.handover import hand_over
+
+hand_over()
+
 import argparse
 import json
 import logging

@@ -1,4 +1,4 @@
-"""The environment that a training process should start in; read by the workflow's rules and the benchmarks."""
+"""The environment that a job should start in; read by the workflow's rules and the benchmarks."""
 
 ENVIRONMENT = {
     # One process per core: two threads per process were several times slower as soon as a neighbour was busy.
@@ -9,4 +9,6 @@ ENVIRONMENT = {
     "MALLOC_MMAP_MAX_": "0",
     "MALLOC_TRIM_THRESHOLD_": "100000000000",
     "MALLOC_TOP_PAD_": "268435456",
+    # Arrow's second allocator: no thread of its own, which a fork would lose.
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
 }

@@ -1,0 +1,71 @@
+"""Snakemake's benchmark files follow the work: it is no descendant of the shell that Snakemake starts."""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+BLOCK = 512  # bytes of getrusage's unit of input and output
+MEGABYTE = 1 << 20
+
+
+def write_usage(folder: Path, observed: tuple[int, ...], pid: int, used: Any = None) -> None:
+    """Says under the process ids that Snakemake may know a job by where its work is, and at its end what it used.
+
+    Args:
+        folder: of the server's socket.
+        observed: process ids, each of which gets a file of its own.
+        pid: of the work.
+        used: ``resource.struct_rusage`` of the work, once it has ended.
+    """
+    words = [pid]
+    if used is not None:
+        words += [used.ru_utime + used.ru_stime, used.ru_maxrss, used.ru_inblock, used.ru_oublock]
+    for name in observed:
+        written = folder / f"{name}.part"
+        written.write_text(" ".join(map(str, words)))
+        written.replace(folder / str(name))
+
+
+def read_usage(folder: Path, observed: int) -> list[float]:
+    """What ``write_usage`` wrote: [pid], or [pid, seconds, kilobytes, blocks read, blocks written]; [] if nothing."""
+    with suppress(OSError):
+        return [float(word) for word in (folder / str(observed)).read_text().split()]
+    return []
+
+
+def follow_work(folder: Path) -> None:
+    """Lets Snakemake's benchmark timer look at the work of the processes that hand it over.
+
+    Raises:
+        AttributeError: this Snakemake measures otherwise.
+    """
+    import psutil
+    from snakemake import benchmark
+
+    class Observed(psutil.Process):
+        def children(self, recursive: bool = False) -> list[psutil.Process]:
+            found = super().children(recursive)
+            if usage := read_usage(folder, self.pid):
+                with suppress(psutil.NoSuchProcess):
+                    work = psutil.Process(int(usage[0]))
+                    found += [work, *work.children(recursive)]
+            return found
+
+    class Timer(benchmark.BenchmarkTimer):
+        def __init__(self, pid: int, *arguments: Any, **named: Any) -> None:
+            super().__init__(pid, *arguments, **named)
+            self.main = Observed(pid)
+
+        def cancel(self) -> None:
+            """Samples miss what is short, and the end of what is long: the kernel's own sums are exact."""
+            super().cancel()
+            if len(usage := read_usage(folder, self.pid)) > 1:
+                _, seconds, kilobytes, blocks_in, blocks_out = usage
+                record = self.bench_record
+                record.data_collected = True
+                record.cpu_time, record.cpu_usage = seconds, 100 * seconds
+                record.max_rss = max(record.max_rss or 0.0, kilobytes / 1024)
+                record.io_in, record.io_out = (n * BLOCK / MEGABYTE for n in (blocks_in, blocks_out))
+            (folder / str(self.pid)).unlink(missing_ok=True)
+
+    benchmark.BenchmarkTimer = Timer

@@ -1,0 +1,115 @@
+"""A run without Snakemake: the server, the shells that Snakemake would start, and a step that does what it is told."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from dp_leakage.jobs import VARIABLE
+from dp_leakage.jobs.start import THREADS
+from dp_leakage.training.launcher import ENVIRONMENT
+
+PACKAGE = Path(__file__).parents[2] / "src" / "dp_leakage"
+# Starts a server as the Snakefile does, says where, and waits.
+RUN = """
+import os, sys, time
+from dp_leakage.jobs.start import start
+server = start()
+print(os.environ["DP_LEAKAGE_JOBS"], server.pid, flush=True)
+exec(sys.argv[1])
+"""
+# The step `probe` runs the Python that it is given.
+PROBE = """
+import sys
+from dp_leakage.steps import log
+
+if __name__ == "__main__":
+    exec(sys.argv[1], {"log": log})
+"""
+
+
+@dataclass
+class Run:
+    """A process that has started a server."""
+
+    process: subprocess.Popen
+    environment: dict[str, str]
+    server: psutil.Process
+    cwd: Path
+
+    @property
+    def package(self) -> Path:
+        """The copy of the package that its jobs run."""
+        return self.cwd / "src" / "dp_leakage"
+
+    def start(self, code: str, step: str = "probe", shell: bool = True, **options) -> subprocess.Popen:
+        """A job at work, standard error in the file ``log``, as Snakemake starts it or without the shell between."""
+        command = [sys.executable, "-m", f"dp_leakage.steps.{step}", code]
+        if shell:
+            command = ["bash", "-c", 'set -euo pipefail; "$0" "$@" 2> log', *command]
+        given = {"env": self.environment, "cwd": self.cwd, "stdout": subprocess.PIPE, "text": True}
+        return subprocess.Popen(command, **(given | options))
+
+    def job(self, code: str, **options) -> tuple[int, str, str]:
+        """(exit status, standard output, log) of a job."""
+        process = self.start(code, **options)
+        out, _ = process.communicate(timeout=120)
+        return process.returncode, out, self.log
+
+    @property
+    def log(self) -> str:
+        """The last job's log."""
+        return (self.cwd / "log").read_text() if (self.cwd / "log").exists() else ""
+
+    def serves(self) -> bool:
+        """Whether a job is forked from the server."""
+        status, out, log = self.job("import os; print(os.getppid())")
+        assert status == 0, log
+        return int(out) == self.server.pid
+
+    def works(self) -> list[psutil.Process]:
+        """Forks at work."""
+        return self.server.children()
+
+
+@pytest.fixture
+def begin(tmp_path):
+    """A function that starts a run, which then does what it is told."""
+    cwd = tmp_path / "run"
+    shutil.copytree(PACKAGE, cwd / "src" / "dp_leakage", ignore=shutil.ignore_patterns("__pycache__"))
+    (cwd / "src" / "dp_leakage" / "steps" / "probe.py").write_text(PROBE)
+    started: list[subprocess.Popen] = []
+
+    def begin(code: str = "time.sleep(600)", **changes: str) -> Run:
+        environment = os.environ | ENVIRONMENT | {"PYTHONPATH": str(cwd / "src")} | changes
+        for name in (VARIABLE, "PS1"):  # a shell between takes the second away, and one does not always stand there
+            environment.pop(name, None)
+        process = subprocess.Popen(
+            [sys.executable, "-c", RUN, code],
+            cwd=cwd,
+            env=environment,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        started.append(process)
+        folder, pid = process.stdout.readline().split()
+        return Run(process, environment | THREADS | {VARIABLE: folder}, psutil.Process(int(pid)), cwd)
+
+    yield begin
+    for process in started:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+@pytest.fixture
+def run(begin) -> Run:
+    """A run that waits."""
+    return begin()
