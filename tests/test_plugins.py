@@ -259,7 +259,7 @@ LEARNS = "ATTACK = {'family': 'membership', %s}\n" + SCORE
             "ATTACK = {'family': 'attribute', 'reads': 'signals'}\n" + SCORE,
             "family attribute takes the models",
         ),
-        ("mine.py", "ATTACK = {'family': 'membership', 'needs': 'shadows'}\n" + SCORE, "valid: shadow, reference"),
+        ("mine.py", "ATTACK = {'family': 'membership', 'needs': 'shadows'}\n" + SCORE, "valid is null, or shadow or r"),
         ("mine.py", "FIGURE = {}\ndef draw(a, b, c): ...\n", "lacks the key 'caption'"),
         ("mine.py", "FIGURE = {'caption': 'x', 'needs': 'all'}\ndef draw(a, b, c): ...\n", "needs is 'all'"),
         ("mine.py", "MECHANISM = {}\n", "defines a function bound, or noise and epsilon"),
@@ -268,7 +268,7 @@ LEARNS = "ATTACK = {'family': 'membership', %s}\n" + SCORE
         ("yeom.py", "ATTACK = {'family': 'membership'}\n" + SCORE, "'yeom' is already an attack"),
         ("vmf.py", "MECHANISM = {}\ndef bound(norms, clip_norm): ...\n", "'vmf' is already a defense"),
         ("random.py", "ATTACK = {'family': 'membership'}\n" + SCORE, "another Python module is called 'random'"),
-        ("My Attack.py", "ATTACK = {'family': 'membership'}\n" + SCORE, "valid is a name of small letters"),
+        ("My Attack.py", "ATTACK = {'family': 'membership'}\n" + SCORE, "is no name; valid are"),
     ],
 )
 def test_a_mistaken_plugin_gets_one_sentence_with_its_file(tmp_path, file, text, sentence):

@@ -13,22 +13,32 @@ but can be imported by the others. Folders are put at the end of Python's path, 
 
 import ast
 import importlib.util
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 from dp_leakage.attacks import ANSWERED, ATTACKS, FAMILIES, READS, Attack
 from dp_leakage.defenses import KEYS, NEEDED, OWN, OWN_BOUND, OWN_NOISE, Own
 from dp_leakage.errors import UserError, nearest
 from dp_leakage.figures import FIGURES, FigureKind
-from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, Accountant
+from dp_leakage.identity import canonical
+from dp_leakage.kinds import FLAG, NOTHING, TEXT, Kind, choice, either, listed
+from dp_leakage.names import check_name
+from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, Accountant, Neighbours
+from dp_leakage.privacy.mechanism import Sampler
 from dp_leakage.user_code import FILES, add_folder
+from dp_leakage.yaml_files import check_value
 
+Functions = dict[str, ast.FunctionDef]
 ENVIRONMENT = "DP_LEAKAGE_PLUGINS"  # the folders, for the workflow's jobs
 DECLARATIONS = ("ATTACK", "FIGURE", "MECHANISM")
-NAME = re.compile(r"[a-z][a-z0-9_]*")
+# What each function is called with: an attack's ``score`` by whether it reads models.
+SCORE = (("target", "learnt", "settings", "seed"), ("target", "data", "fitted", "settings", "seed"))
+FIT = ("models", "settings", "seed")
+DRAW = ("metrics", "settings", "published")
+BOUND, NOISE, EPSILON = ("norms", "clip_norm"), ("row", "scale", "generator"), ("noise_multiplier", "case")
+ROLES = ("target_members", "target_nonmembers", "shadow_pool", "reference_pool")
 # What a MECHANISM with noise of its own says of its accountant.
 ACCOUNTING = ("accountant", "relations", "claim")
 
@@ -44,7 +54,7 @@ def load(folders: Iterable[str | Path]) -> None:
         if not folder.is_dir():
             raise UserError(f"plugins: {folder} is no folder; valid are folders with your own Python files")
         add_folder(folder.resolve())
-        for path in sorted(folder.glob("*.py")):
+        for path in sorted(filter(Path.is_file, folder.glob("*.py"))):
             if FILES.get(path.stem) != path.resolve():
                 _load_file(path)
 
@@ -60,16 +70,15 @@ def _load_file(path: Path) -> None:
     }
     if not declared:
         return
-    name, functions = path.stem, {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-    if not NAME.fullmatch(name):
-        raise UserError(f"plugin {path}: rename it; valid is a name of small letters, digits and _")
+    name, functions = path.stem, {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    check_name(name, f"plugin {path}")
     found = importlib.util.find_spec(name)
     if found is None or found.origin is None or Path(found.origin).resolve() != path.resolve():
         raise UserError(f"plugin {path}: another Python module is called '{name}'; rename the file")
     for kind, value in declared.items():
         try:
             given = ast.literal_eval(value)
-        except ValueError:
+        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
             raise UserError(f"plugin {path}: {kind} must be written out, without names or calls") from None
         if not isinstance(given, dict) or not all(isinstance(key, str) for key in given):
             raise UserError(f"plugin {path}: {kind} must be a mapping of names to values, such as {{}}")
@@ -77,48 +86,96 @@ def _load_file(path: Path) -> None:
     FILES[name] = path.resolve()
 
 
-def _attack(path: Path, name: str, given: dict[str, Any], functions: set[str]) -> None:
+def _attack(path: Path, name: str, given: dict[str, Any], functions: Functions) -> None:
     _require(path, "ATTACK", given, [f.name for f in fields(Attack) if f.name != "module"], ["family"])
-    if given["family"] not in FAMILIES:
-        raise UserError(f"plugin {path}: family is {given['family']!r}; {nearest(given['family'], FAMILIES)}")
-    if given.get("needs") not in (None, "shadow", "reference"):
-        raise UserError(f"plugin {path}: needs is {given['needs']!r}; valid: shadow, reference, None")
+    _check(path, given, "family", choice(*FAMILIES))
+    _check(path, given, "needs", either(NOTHING, choice("shadow", "reference")))
+    _check(path, given, "reads", choice(*READS))
+    _check(path, given, "learns", FLAG)
+    _check(path, given, "roles", listed(choice(*ROLES)))
+    _check_settings(path, given)
     reads = given.get("reads", "signals" if given["family"] in ANSWERED else "models")
-    if reads not in READS:
-        raise UserError(f"plugin {path}: reads is {reads!r}; {nearest(reads, READS)}")
     if reads == "models" and given.get("needs"):
         raise UserError(f"plugin {path}: it reads models, so it needs none beside them; leave one of the two out")
     if reads != "models" and given["family"] not in ANSWERED:
         raise UserError(f"plugin {path}: family {given['family']} takes the models; leave the key reads out")
     if given.get("learns") and not given.get("needs"):
         raise UserError(f"plugin {path}: it learns, but says not from what; valid is needs: shadow or reference")
-    _define(path, functions, "score", *(["fit"] if given.get("learns") else []))
+    _define(path, functions, {"score": SCORE[reads == "models"]} | ({"fit": FIT} if given.get("learns") else {}))
     _enter(path, ATTACKS, name, Attack(module=name, **given | {"reads": reads}), "an attack")
 
 
-def _figure(path: Path, name: str, given: dict[str, Any], functions: set[str]) -> None:
+def _figure(path: Path, name: str, given: dict[str, Any], functions: Functions) -> None:
     _require(path, "FIGURE", given, [f.name for f in fields(FigureKind) if f.name != "module"], ["caption"])
-    needs = ("metrics", "training", "scores", "images")
-    if given.get("needs", "metrics") not in needs:
-        raise UserError(f"plugin {path}: needs is {given['needs']!r}; {nearest(given['needs'], needs)}")
-    _define(path, functions, "draw")
+    _check(path, given, "caption", TEXT)
+    _check(path, given, "needs", choice(*get_args(get_type_hints(FigureKind)["needs"])))
+    _check_settings(path, given)
+    _define(path, functions, {"draw": DRAW})
     _enter(path, FIGURES, name, FigureKind(module=name, **given), "a kind of figure")
 
 
-def _mechanism(path: Path, name: str, given: dict[str, Any], functions: set[str]) -> None:
+def _mechanism(path: Path, name: str, given: dict[str, Any], functions: Functions) -> None:
     _require(path, "MECHANISM", given, ACCOUNTING, ["relations", "claim"] if "noise" in functions else [])
-    if not functions & {"bound", "noise"}:
+    if not functions.keys() & {"bound", "noise"}:
         raise UserError(f"plugin {path}: a MECHANISM defines a function bound, or noise and epsilon, or all three")
+    if "bound" in functions:
+        _define(path, functions, {"bound": BOUND})
     if "noise" in functions:
-        _define(path, functions, "epsilon")
+        _define(path, functions, {"noise": NOISE, "epsilon": EPSILON})
+        accountant = given.get("accountant", name)
+        check_name(accountant, f"plugin {path}: accountant")
+        _check(path, given, "claim", choice(*get_args(get_type_hints(Accountant)["claim"])))
+        _check_relations(path, given["relations"])
         rules = Accountant(name, {k: tuple(v) for k, v in given["relations"].items()}, given["claim"], module=name)
-        _enter(path, ACCOUNTANTS, given.get("accountant", name), rules, "an accountant")
+        _enter(path, ACCOUNTANTS, accountant, rules, "an accountant")
     elif given:
         raise UserError(f"plugin {path}: without a function noise of its own MECHANISM must be {{}}")
     own = Own(bound="bound" in functions, noise="noise" in functions)
     keys = (OWN_NOISE if own.noise else OWN_BOUND) - ({"bound"} if own.bound else set())
     _enter(path, KEYS, name, keys, "a defense")
     NEEDED[name], OWN[name] = ("accountant",), own
+
+
+def _check(path: Path, given: Mapping[str, Any], key: str, kind: Kind) -> None:
+    if key in given and not kind.holds(given[key]):
+        raise UserError(f"plugin {path}: {key} is {given[key]!r}; {kind.valid(given[key])}")
+
+
+def _check_settings(path: Path, given: Mapping[str, Any]) -> None:
+    """Settings are plain data, since they go through JSON into the names of results."""
+    settings = given.get("settings", {})
+    try:
+        if not isinstance(settings, dict):
+            raise TypeError(f"{type(settings).__name__} is no mapping")
+        check_value(settings, f"plugin {path}", "settings")
+        canonical(settings)
+    except (TypeError, ValueError, RecursionError) as error:
+        if isinstance(error, UserError):
+            raise
+        raise UserError(
+            f"plugin {path}: settings is {settings!r}; valid are names with numbers, texts and lists ({error})"
+        ) from None
+
+
+def _check_relations(path: Path, relations: Any) -> None:
+    """For each sampler the neighbours that the accounting speaks of; at least one of each."""
+    samplers, neighbours = get_args(Sampler), get_args(Neighbours)
+    if not isinstance(relations, dict) or not relations:
+        raise UserError(
+            f"plugin {path}: relations is {relations!r}; valid is a mapping such as {{'poisson': ['add_remove']}}"
+        )
+    for sampler, known in relations.items():
+        if sampler not in samplers:
+            raise UserError(f"plugin {path}: relations has the sampler {sampler!r}; {nearest(sampler, samplers)}")
+        if not isinstance(known, list | tuple) or not known:
+            raise UserError(
+                f"plugin {path}: relations[{sampler!r}] is {known!r}; valid is a list of {', '.join(neighbours)}"
+            )
+        for relation in known:
+            if relation not in neighbours:
+                raise UserError(
+                    f"plugin {path}: relations[{sampler!r}] has {relation!r}; {nearest(relation, neighbours)}"
+                )
 
 
 def _enter(path: Path, registry: dict[str, Any], name: str, entry: object, what: str) -> None:
@@ -136,15 +193,24 @@ def _require(path: Path, kind: str, given: Mapping[str, Any], valid: Iterable[st
             raise UserError(f"plugin {path}: {kind} lacks the key '{key}'; it is required")
 
 
-def _define(path: Path, functions: set[str], *names: str) -> None:
-    for name in names:
+def _define(path: Path, functions: Functions, wanted: Mapping[str, tuple[str, ...]]) -> None:
+    """Functions are there, and can be called with what they will be called with."""
+    for name, arguments in wanted.items():
         if name not in functions:
             raise UserError(f"plugin {path}: it defines no function '{name}'")
+        own = functions[name].args
+        most = len(own.posonlyargs) + len(own.args)
+        least = most - len(own.defaults)
+        named = any(default is None for default in own.kw_defaults)
+        if named or least > len(arguments) or (most < len(arguments) and own.vararg is None):
+            words = f"{name} does not take ({', '.join(arguments)}), with which it is called"
+            raise UserError(f"plugin {path}, line {functions[name].lineno}: {words}")
 
 
 def _parsed(path: Path) -> ast.Module:
     try:
         return ast.parse(path.read_text(encoding="utf-8"))
-    except (SyntaxError, UnicodeDecodeError) as error:
-        where = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
-        raise UserError(f"plugin {path}{where} is not valid Python ({getattr(error, 'msg', error)})") from None
+    except SyntaxError as error:
+        raise UserError(f"plugin {path}, line {error.lineno} is not valid Python ({error.msg})") from None
+    except (UnicodeDecodeError, ValueError, OSError, MemoryError, RecursionError) as error:
+        raise UserError(f"plugin {path} is not valid Python ({error})") from None

@@ -1,9 +1,17 @@
-"""The user's own Python files: where they are, and their functions. ``plugins`` says what they may be."""
+"""The user's own Python files: where they are, and the one way in which their functions are called.
+
+``plugins`` says what they may be. Whatever happens in them becomes one sentence with file and line, and the way there
+goes to the log: a stranger's traceback helps nobody who did not write the code below it.
+"""
 
 import importlib
+import logging
 import os
 import sys
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +19,80 @@ from dp_leakage.errors import UserError
 
 FOLDERS: list[Path] = []  # of plugins, in config.yaml's order
 FILES: dict[str, Path] = {}  # plugin → its file
+log = logging.getLogger("dp_leakage")
+
+
+def call(module: str, name: str, *arguments: Any) -> Any:
+    """What a function of a module returns, of the package's own or of a plugin's.
+
+    Raises:
+        UserError: a plugin cannot be imported, or its function raises.
+    """
+    with guarded(module):
+        return getattr(importlib.import_module(module), name)(*arguments)
+
+
+def guarded(module: str) -> AbstractContextManager[None]:
+    """`blamed` for a plugin's code; nothing for the package's own, whose errors are ours to mend."""
+    return blamed(f"plugin {module}", FILES[module]) if module in FILES else nullcontext()
 
 
 def function(plugin: str, name: str) -> Callable[..., Any]:
-    """A plugin's function. Raises UserError where its file cannot be imported."""
+    """A plugin's function, for what calls it often. Raises UserError where its file cannot be imported."""
+    with blamed(f"plugin {plugin}", FILES.get(plugin)):
+        return getattr(importlib.import_module(plugin), name)  # type: ignore[no-any-return]
+
+
+@contextmanager
+def blamed(what: str, file: Path | None) -> Iterator[None]:
+    """Turns what the user's code raises into a sentence: ``plugin mine, line 3: KeyError: 'x'``.
+
+    Args:
+        what: whose code runs in the block.
+        file: its file; None where it is not known.
+    """
     try:
-        return getattr(importlib.import_module(plugin), name)
-    except Exception as error:  # a user's file can raise anything
-        raise UserError(f"plugin {FILES.get(plugin, plugin)} cannot be used: {error!r}") from error
+        yield
+    except (UserError, KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:  # a user's file can raise anything, and leave by sys.exit
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [frame for frame in frames if file is not None and Path(frame.filename).resolve() == file.resolve()]
+        if own:
+            log.error("%s: the way to the error:\n%s", what, "".join(traceback.format_list(frames)).rstrip())
+        line = f", line {own[-1].lineno}" if own else ""
+        words = str(error).strip().splitlines()
+        reason = f"{type(error).__name__}: {words[0]}" if words else type(error).__name__
+        raise UserError(f"{what}{line}: {reason}") from error
+
+
+def spent_by(plugin: str, noise_multiplier: float, case: Any) -> float:
+    """The ε that a plugin's ``epsilon`` finds. What it says of privacy is not believed blindly.
+
+    Raises:
+        UserError: it is no finite number above 0, or does not fall as the noise grows.
+    """
+    here, there = (
+        _budget(plugin, amount, call(plugin, "epsilon", amount, case))
+        for amount in (noise_multiplier, 2 * noise_multiplier)
+    )
+    if not there < here:
+        raise UserError(
+            f"plugin {plugin}: epsilon is {here:g} at noise_multiplier {noise_multiplier:g} and {there:g} at twice "
+            "that; it must fall as the noise grows"
+        )
+    return here
+
+
+def _budget(plugin: str, noise_multiplier: float, value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        number = None
+    if number is None or isinstance(value, bool | str) or not 0 < number < inf:
+        words = f"epsilon returns {value!r} at noise_multiplier {noise_multiplier:g}"
+        raise UserError(f"plugin {plugin}: {words}; valid is a finite number above 0")
+    return number
 
 
 def add_folder(folder: Path) -> None:

@@ -123,7 +123,7 @@ def check_value(value: Any, where: str, key: str = "", depth: int = 0) -> None:
                 raise UserError(f"{where}: key '{key}' has the key {name!r}, which is no text; {NO_TEXT}")
             _check_scalar(name, f"{where}: a key of '{key}' is")
             check_value(child, where, f"{key}.{name}" if key else name, depth + 1)
-    elif isinstance(value, list):
+    elif isinstance(value, list | tuple):
         for place, child in enumerate(value):
             check_value(child, where, f"{key}.{place}", depth + 1)
     else:

@@ -1,6 +1,6 @@
 """The answer is computed, and says how sure it is."""
 
-from math import isnan, tanh
+from math import isfinite, isnan, tanh
 
 import numpy as np
 import pandas as pd
@@ -161,11 +161,20 @@ def test_the_lead_goes_to_a_model_that_is_accurate_enough(frame: pd.DataFrame) -
 
 def test_it_works_without_spent_budgets_attacks_or_private_cells(frame: pd.DataFrame) -> None:
     plain = frame[frame["metric"].isin(["accuracy_loss"])]
-    answer = answers(plain, 0.1)[0]
-    assert (answer.claimed, answer.leak) == (100, None)
-    assert isnan(answer.spent)
+    assert answers(plain, 0.1) == []  # no ε is known
+    known = frame[frame["metric"].isin(["accuracy_loss", "epsilon_spent"])]
+    answer = answers(known, 0.1)[0]
+    assert answer.leak is None
     assert sentences(answer, 0.1)[1] == "No membership attack was run on it."
     assert answers(frame[frame["accountant"] == ""], 0.1) == []
+
+
+def test_a_cell_whose_epsilon_is_not_known_is_never_recommended(frame: pd.DataFrame) -> None:
+    chosen = answers(frame, 0.1)[0]
+    lost = (frame["metric"] == "epsilon_spent") & (frame["defense"] == chosen.defense)
+    unknown = frame.assign(value=frame["value"].mask(lost))
+    assert all(isfinite(answer.spent) and answer.defense != chosen.defense for answer in answers(unknown, 0.1)[:1])
+    assert answers(frame.assign(value=frame["value"].mask(frame["metric"] == "epsilon_spent")), 0.1) == []
 
 
 def test_the_guarantee_counts_two_steps_where_neighbours_differ_by_a_presence() -> None:

@@ -23,6 +23,19 @@ Reads = Literal["signals", "probabilities", "features", "models"]
 FAMILIES: tuple[str, ...] = get_args(Family)
 READS: tuple[str, ...] = get_args(Reads)
 ANSWERED = ("membership", "utility")  # families that read what models say, not the models
+# Family → the columns of its scores and what they hold; inversion and reconstruction have their measures beside them.
+_RECORD = {"repeat": "whole numbers", "record": "whole numbers", "member": "truth values"}
+_REBUILT = {"repeat": "whole numbers", "target": "whole numbers", "restart": "whole numbers"}
+COLUMNS: dict[str, dict[str, str]] = {
+    "membership": {**_RECORD, "score": "numbers", "flagged": "truth values"},
+    "attribute": {
+        **_RECORD, "feature": "whole numbers", "truth": "truth values", "guess": "truth values", "score": "numbers",
+    },
+    "model_inversion": {**_REBUILT, "distance": "numbers", "ssim": "numbers", "confidence": "numbers"},
+    "inversion": _REBUILT,
+    "reconstruction": _REBUILT,
+    "utility": {**_RECORD, "rank": "whole numbers"},
+}  # fmt: skip
 PICTURING = ("model_inversion", "inversion", "reconstruction")  # families whose scores come with pictures
 
 

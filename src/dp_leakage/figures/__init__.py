@@ -12,11 +12,11 @@ comes back holds exactly the numbers drawn, with the columns ``metric``, ``setti
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from dp_leakage.errors import UserError, nearest
 from dp_leakage.kinds import COUNT, FLAG, NOTHING, SEED, TEXT, TEXTS, Kind, choice, either, like, listed, number, whole
+from dp_leakage.user_code import call
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -340,4 +340,23 @@ def draw(
 ) -> "tuple[Figure, DataFrame]":
     """Draws one figure: (picture, exactly the numbers in it). Raises UserError as `resolve` and the kind do."""
     resolved = resolve(kind, settings)
-    return import_module(FIGURES[kind].module).draw(metrics, resolved, published)
+    return drawn_by(FIGURES[kind].module, metrics, resolved, published)
+
+
+def drawn_by(
+    module: str, metrics: "DataFrame", settings: Mapping[str, Any], published: "DataFrame | None"
+) -> "tuple[Figure, DataFrame]":
+    """What a module's ``draw`` returns. Raises UserError where a plugin raises, or returns something else."""
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+    made = call(module, "draw", metrics, settings, published)
+    if not (
+        isinstance(made, tuple)
+        and [isinstance(*pair) for pair in zip(made, (Figure, DataFrame), strict=False)] == [True, True]
+    ):
+        shown = (
+            f"({', '.join(type(part).__name__ for part in made)})" if isinstance(made, tuple) else type(made).__name__
+        )
+        raise UserError(f"plugin {module}: draw returns {shown}; valid is (matplotlib Figure, pandas DataFrame)")
+    return made

@@ -2,14 +2,18 @@
 
 import importlib
 import inspect
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import get_type_hints
 
 import torch
 from torch import Tensor, nn
 
 from dp_leakage.errors import UserError, nearest
 from dp_leakage.models.ensemble import LOGITS_BYTES
+from dp_leakage.user_code import blamed, module_files
 
 Factory = Callable[[], nn.Module]
 
@@ -26,26 +30,74 @@ def module_factory(path: str, input_shape: tuple[int, ...], n_classes: int, **se
     Raises:
         UserError: nothing is found there, or it does not take these arguments.
     """
+    make = _found(path)
+    where = f"module {path!r}"
+    file = next(iter(module_files(path.partition(":")[0])), None)
+    with blamed(where, file):
+        signature = inspect.signature(make)
+    given = {"input_shape": tuple(input_shape), "n_classes": n_classes}
+    arguments = {key: value for key, value in given.items() if key in signature.parameters} | settings
+    try:
+        signature.bind(**arguments)
+    except TypeError as error:
+        raise UserError(f"{where} does not take these settings: {error}") from error
+
+    def factory() -> nn.Module:
+        with blamed(where, file):
+            module = make(**arguments)
+        if not isinstance(module, nn.Module):
+            raise UserError(f"{where} gives {type(module).__name__}; valid is a torch.nn.Module")
+        return module
+
+    _check_outputs(factory, input_shape, n_classes, where, file)
+    return factory
+
+
+def _found(path: str) -> Callable[..., nn.Module]:
+    """The class or function of that path. It alone is ever called, and only if it is one that makes modules."""
     package, _, name = path.partition(":")
     if not package or not name:
         raise UserError(f"module {path!r} must be an import path such as 'my_models.nets:Net'")
+    if package.partition(".")[0] in sys.stdlib_module_names:
+        raise UserError(f"module {path!r} is of Python's own library, which has no models")
     try:
-        found = importlib.import_module(package)
-    except ImportError as error:
-        raise UserError(
-            f"module {path!r} cannot be imported: {error}; is its folder among plugins or on PYTHONPATH?"
-        ) from error
-    if not hasattr(found, name):
-        raise UserError(f"module {path!r}: {package} has no {name!r}; {nearest(name, vars(found))}")
-    make = getattr(found, name)
-    takes = inspect.signature(make).parameters
-    given = {"input_shape": tuple(input_shape), "n_classes": n_classes}
-    arguments = {key: value for key, value in given.items() if key in takes} | settings
+        with blamed(f"module {path!r}", next(iter(module_files(package)), None)):
+            found = vars(importlib.import_module(package))
+    except UserError as error:
+        if not isinstance(error.__cause__, ImportError):
+            raise
+        words = f"cannot be imported: {error.__cause__}; is its folder among plugins or on PYTHONPATH?"
+        raise UserError(f"module {path!r} {words}") from error
+    if name not in found:
+        raise UserError(f"module {path!r}: {package} has no {name!r}; {nearest(name, found)}")
+    make = found[name]
+    if not (isinstance(make, type) and issubclass(make, nn.Module)) and not _returns_module(make):
+        words = f"valid are such classes, and functions that say so: def {name}(…) -> torch.nn.Module"
+        raise UserError(f"module {path!r} is no torch.nn.Module; {words}")
+    return make  # type: ignore[no-any-return]
+
+
+def _returns_module(make: object) -> bool:
+    """Is it a plain function whose annotation says that it returns a module?"""
+    if not inspect.isfunction(make):
+        return False
     try:
-        inspect.signature(make).bind(**arguments)
-    except TypeError as error:
-        raise UserError(f"module {path!r} does not take these settings: {error}") from error
-    return lambda: make(**arguments)
+        returned = get_type_hints(make).get("return")
+    except Exception:  # an annotation may name anything
+        return False
+    return isinstance(returned, type) and issubclass(returned, nn.Module)
+
+
+@torch.no_grad()
+def _check_outputs(
+    factory: Factory, input_shape: tuple[int, ...], n_classes: int, where: str, file: Path | None
+) -> None:
+    """A module gives one number for each record and class. Random streams are left as they were."""
+    with torch.random.fork_rng(devices=[]), blamed(where, file):
+        out = factory().eval()(torch.zeros(2, *input_shape))
+    if not isinstance(out, Tensor) or out.shape != (2, n_classes) or not out.is_floating_point():
+        shown = f"{tuple(out.shape)} {out.dtype}" if isinstance(out, Tensor) else type(out).__name__
+        raise UserError(f"{where} gives {shown} for 2 records of shape {tuple(input_shape)}; valid is (2, {n_classes})")
 
 
 @dataclass(frozen=True)

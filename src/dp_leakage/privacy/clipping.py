@@ -11,7 +11,7 @@ from torch import Tensor
 from dp_leakage.errors import UserError
 from dp_leakage.models.norms import ROUNDING
 from dp_leakage.privacy.mechanism import Bound
-from dp_leakage.user_code import function
+from dp_leakage.user_code import FILES, blamed, function
 
 OPACUS_EPSILON = 1e-6  # Opacus divides by norm + this; so do we, that both can be compared to the last digits
 LEAST_LENGTH = 1e-12  # squares of much less vanish in float32: what is shorter is not stretched to C
@@ -40,10 +40,29 @@ def bound_scales(norms: Tensor, clip_norm: float, bound: Bound | str, divisor: f
         return (norms + LEAST_LENGTH).reciprocal_().mul_(length / divisor)
     if bound == "clip":
         return (norms + OPACUS_EPSILON).reciprocal_().mul_(length / divisor).clamp_(max=1 / divisor)
-    scales = function(bound, "bound")(norms.clone(), length)
+    scales = _own_scales(norms, length, bound)
     if not bool(((scales * norms).abs() <= clip_norm).all()):  # NaN is no scale either
         raise UserError(
             f"plugin {bound}: its function bound leaves a gradient longer than clip_norm {clip_norm:g}; every "
             "|scale · norm| must be at most that"
         )
     return scales / divisor
+
+
+def _own_scales(norms: Tensor, length: float, plugin: str) -> Tensor:
+    """A plugin's factor of each unit, asked for one unit at a time: no unit's can depend on another's gradient.
+
+    Vectorised where its code allows that (`torch.vmap` shows it one unit's length, whatever it does with it).
+    """
+    one = function(plugin, "bound")
+    each = norms.clone().flatten()
+    try:
+        scales = torch.vmap(lambda norm: one(norm, length))(each)
+    except Exception:  # it branches on the length, say; what is wrong with it shows below
+        with blamed(f"plugin {plugin}", FILES.get(plugin)):
+            given = [torch.as_tensor(one(norm, length), dtype=norms.dtype, device=norms.device) for norm in each]
+        scales = torch.stack(given) if given else each
+    if scales.shape != each.shape or scales.dtype != norms.dtype:
+        words = f"{tuple(scales.shape[1:])} {scales.dtype} for one unit's length; valid is one factor, {norms.dtype}"
+        raise UserError(f"plugin {plugin}: bound returns {words}")
+    return scales.reshape(norms.shape)

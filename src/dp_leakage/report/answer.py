@@ -79,6 +79,7 @@ def answers(metrics: pd.DataFrame, tolerance: float, guessing: Mapping[str, floa
     frame = chosen(metrics, {})
     losses = frame[(frame["metric"] == "accuracy_loss") & is_private(frame) & frame["value"].notna()]
     losses = losses.merge(spent(frame), how="left", on=CELL)
+    losses = losses[np.isfinite(losses["epsilon_spent"])]  # nobody can be told to choose an ε that is not known
     replaced = spent(frame, "replace_one").rename(columns={"epsilon_spent": "epsilon_replaced"})
     losses = losses.merge(replaced[[*CELL, "epsilon_replaced"]], how="left", on=CELL)
     accuracy = frame[frame["metric"] == "test_accuracy"].rename(columns={"low": "accuracy_low"})

@@ -3,11 +3,14 @@
 from importlib import import_module
 from pathlib import Path
 
+from dp_leakage.attacks import ATTACKS
+from dp_leakage.attacks.checks import check_said
 from dp_leakage.attacks.membership.references import leave_one_out
 from dp_leakage.attacks.signals import score_columns
 from dp_leakage.files import read_tensors, write_table
 from dp_leakage.steps import Json, provenance, run
 from dp_leakage.steps._signals import read_signals
+from dp_leakage.user_code import FILES, guarded
 
 
 def main(
@@ -29,8 +32,12 @@ def main(
         learnt = read_signals(inputs, reference_signals, reference_class_scores, data, "reference_")
     elif fitted:
         learnt = read_tensors(fitted, inputs["fitted"])[0]
-    attack, arguments = import_module(settings["module"]), (target, learnt, settings["settings"], settings["seed"])
-    said = leave_one_out(attack, *arguments) if settings["leave_one_out"] else attack.score(*arguments)
+    module, arguments = settings["module"], (target, learnt, settings["settings"], settings["seed"])
+    with guarded(module):
+        attack = import_module(module)
+        said = leave_one_out(attack, *arguments) if settings["leave_one_out"] else attack.score(*arguments)
+    if module in FILES:
+        check_said(said, module, ATTACKS[module].family, target.asked.trained_on.shape)
     write_table(scores, score_columns(target.asked, said._asdict()), provenance(settings))
 
 

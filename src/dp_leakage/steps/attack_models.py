@@ -1,22 +1,27 @@
 """Runs one attack that takes the target models of one cell themselves: scores, and pictures where it makes some."""
 
-from importlib import import_module
 from pathlib import Path
 
 import torch
 
+from dp_leakage.attacks import ATTACKS
+from dp_leakage.attacks.checks import checked_scores
 from dp_leakage.files import write_arrays, write_table
 from dp_leakage.steps import Json, provenance, run
 from dp_leakage.steps._data import read_dataset
 from dp_leakage.steps._models import read_models
+from dp_leakage.user_code import FILES, call
 
 
 def main(settings: Json, data: Path, target: Path, scores: Path, images: Path | None = None) -> None:
     """Reads the target models, writes the attack's scores (and its pictures)."""
     dataset = read_dataset(data, settings["inputs"]["data"])
     ensemble = read_models(target, settings["inputs"]["target"], dataset)
-    scored = import_module(settings["module"]).score(ensemble, dataset, None, settings["settings"], settings["seed"])
-    frame, pictures = scored if images else (scored, {})
+    module = settings["module"]
+    scored = call(module, "score", ensemble, dataset, None, settings["settings"], settings["seed"])
+    if module in FILES:
+        scored = checked_scores(scored, module, ATTACKS[module].family, ensemble.size)
+    frame, pictures = scored if isinstance(scored, tuple) else (scored, {})
     if images:
         write_arrays(images, pictures, provenance(settings))
     write_table(scores, frame, provenance(settings))

@@ -1,10 +1,10 @@
 """Draws one figure from the metrics of its cells: pdf, png, and a csv of exactly what is drawn."""
 
-from importlib import import_module
 from pathlib import Path
 
 import pandas as pd
 
+from dp_leakage.figures import drawn_by
 from dp_leakage.figures.style import save
 from dp_leakage.files import read_arrays, replacing
 from dp_leakage.steps import Json, run
@@ -28,7 +28,7 @@ def main(settings: Json, metrics: list[Path], published: Path | None, pdf: Path,
     else:
         shown = joined([(columns, read_cell(paths, parts)) for columns, paths, parts in cells])
     printed = pd.read_csv(published) if published else None
-    figure, drawn = import_module(settings["module"]).draw(shown, settings["settings"], printed)
+    figure, drawn = drawn_by(settings["module"], shown, settings["settings"], printed)
     for path in (pdf, png):
         with replacing(path) as temporary:
             save(figure, temporary)

@@ -1,11 +1,12 @@
 """Fits what an attack learns from shadow or reference models: once per (data set, model), shared by all cells."""
 
-from importlib import import_module
 from pathlib import Path
 
+from dp_leakage.attacks.checks import checked_arrays
 from dp_leakage.files import write_tensors
 from dp_leakage.steps import Json, provenance, run
 from dp_leakage.steps._signals import read_signals
+from dp_leakage.user_code import call
 
 
 def main(
@@ -13,7 +14,8 @@ def main(
 ) -> None:
     """Reads what the auxiliary models say, writes what the attack learnt of it."""
     said = read_signals(settings["inputs"], signals, class_scores, data)
-    arrays = import_module(settings["module"]).fit(said, settings["settings"], settings["seed"])
+    arrays = call(settings["module"], "fit", said, settings["settings"], settings["seed"])
+    arrays = checked_arrays(arrays, f"plugin {settings['module']}: fit returns")
     write_tensors(fitted, arrays, provenance(settings))
 
 

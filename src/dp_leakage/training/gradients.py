@@ -4,6 +4,7 @@ sample → **per-unit gradients → bound → sum → noise → divide** → opt
 which saves passes over the buffer: the noise, already divided, is drawn into it, and scaled gradients are added.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ import torch.nn.functional as F
 from torch import Generator, Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from dp_leakage.errors import UserError
 from dp_leakage.models.layers import Layers, Parameters
 from dp_leakage.models.norms import norm
 from dp_leakage.privacy.clipping import bound_scales
@@ -19,7 +21,7 @@ from dp_leakage.privacy.mechanism import GROUPS, Mechanism
 from dp_leakage.training.directional import add_directed, add_directed_examples
 from dp_leakage.training.record import Record, backpropagate
 from dp_leakage.training.samplers import Batch
-from dp_leakage.user_code import function
+from dp_leakage.user_code import FILES, blamed, function
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,16 @@ def draw_noise(program: Program) -> None:
         if own is None:
             row.normal_(0.0, deviation, generator=generator)
         else:
-            own(row, deviation, generator)
+            _draw_own(own, mechanism.noise, row, deviation, generator)
+
+
+def _draw_own(own: Callable[..., Any], plugin: str, row: Tensor, deviation: float, generator: Generator) -> None:
+    """A plugin's noise. A place that it leaves as it was would get none, so that is seen: it holds NaN before."""
+    row.fill_(torch.nan)
+    with blamed(f"plugin {plugin}", FILES.get(plugin)):
+        own(row, deviation, generator)
+    if not bool(row.isfinite().all()):
+        raise UserError(f"plugin {plugin}: noise does not fill all of row, in place, with finite numbers")
 
 
 def _add_examples(program: Program, lane: Lane, examples: Examples) -> None:

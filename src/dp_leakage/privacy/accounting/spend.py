@@ -8,7 +8,7 @@ from dp_leakage.errors import UserError, nearest
 from dp_leakage.privacy.accounting import library, printed, renyi, vmf
 from dp_leakage.privacy.accounting.case import Case
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, accountant_named
-from dp_leakage.user_code import function
+from dp_leakage.user_code import spent_by
 
 TOLERANCE = 1e-6
 """A calibrated noise spends at most the target ε, and at most this much less (relative)."""
@@ -111,7 +111,7 @@ def sigma_epsilon(case: Case, sigma: float) -> float:
     """ε of noise on the sum; the functions called here state formula, validity, neighbours and source."""
     own = accountant_named(case.accountant).module
     if own is not None:
-        return float(function(own, "epsilon")(sigma, case))
+        return spent_by(own, sigma, case)
     relative = sigma / _apart(case)
     match case.accountant:
         case "naive":

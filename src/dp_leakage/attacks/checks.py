@@ -1,0 +1,86 @@
+"""What an attack of the user's hands over, checked before it is written: what measures it trusts every column."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dp_leakage.attacks import COLUMNS, PICTURING
+from dp_leakage.errors import UserError
+
+KINDS = {"whole numbers": "iu", "truth values": "b", "numbers": "iuf"}
+
+
+def checked_scores(scored: Any, attack: str, family: str, models: int) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
+    """The frame and the pictures (none, but in families that make some) of a plugin's ``score``.
+
+    Args:
+        scored: what it returned.
+        attack: its name.
+        family: of the attack.
+        models: of the target: repeats are numbered from 0 to this less 1.
+
+    Raises:
+        UserError: names the plugin, and the column that is missing or wrong.
+    """
+    where = f"plugin {attack}: score returns"
+    pictures: Any = {}
+    if family in PICTURING:
+        if not isinstance(scored, tuple) or len(scored) != 2:
+            raise UserError(f"{where} {type(scored).__name__}; valid for the family {family} is (frame, pictures)")
+        scored, pictures = scored
+    if not isinstance(scored, pd.DataFrame):
+        raise UserError(f"{where} {type(scored).__name__}; valid is a pandas.DataFrame, see `membership_frame`")
+    if scored.empty:
+        raise UserError(f"{where} no rows; valid is one for each model and record")
+    for column, kind in COLUMNS[family].items():
+        if column not in scored:
+            raise UserError(f"{where} no column {column!r}; the family {family} has {', '.join(COLUMNS[family])}")
+        if scored[column].dtype.kind not in KINDS[kind]:
+            raise UserError(f"{where} a column {column!r} of {scored[column].dtype}; valid are {kind}")
+        if not np.isfinite(scored[column].to_numpy(dtype=np.float64)).all():
+            raise UserError(f"{where} numbers in column {column!r} that are not finite")
+    if not scored["repeat"].between(0, models - 1).all():
+        raise UserError(f"{where} a repeat beyond the models, whose numbers are 0 to {models - 1}")
+    return scored, checked_arrays(pictures, f"{where} pictures that are")
+
+
+def check_said(said: Any, attack: str, family: str, shape: tuple[int, int]) -> None:
+    """Refuse what a plugin's ``score`` says of signals, unless it is a tuple of arrays by name (`signals.Scores`).
+
+    Args:
+        said: what it returned.
+        attack: its name.
+        family: of the attack.
+        shape: (models, records asked about), of each array.
+
+    Raises:
+        UserError: names the plugin, and the array that is missing or wrong.
+    """
+    where = f"plugin {attack}: score returns"
+    wanted = {name: kind for name, kind in COLUMNS[family].items() if name not in ("repeat", "record", "member")}
+    if not hasattr(said, "_asdict") or set(said._asdict()) != set(wanted):
+        raise UserError(f"{where} {type(said).__name__}; valid is a named tuple of {' and '.join(wanted)}")
+    for name, kind in wanted.items():
+        array = getattr(said, name)
+        if not isinstance(array, np.ndarray) or array.dtype.kind not in KINDS[kind]:
+            raise UserError(
+                f"{where} {getattr(array, 'dtype', type(array).__name__)} as {name}; valid is an array of {kind}"
+            )
+        if array.shape != tuple(shape):
+            raise UserError(
+                f"{where} {name} of shape {array.shape}; valid is {tuple(shape)}, models by records asked about"
+            )
+        if not np.isfinite(array).all():
+            raise UserError(f"{where} numbers in {name} that are not finite")
+
+
+def checked_arrays(arrays: Any, where: str) -> dict[str, np.ndarray]:
+    """Arrays of numbers by name. Raises UserError, whose sentence begins with ``where``, for anything else."""
+    if not isinstance(arrays, Mapping):
+        raise UserError(f"{where} {type(arrays).__name__}; valid is a dict of arrays by name")
+    for name, array in arrays.items():
+        if not isinstance(name, str) or not isinstance(array, np.ndarray) or array.dtype.kind not in "biuf":
+            raise UserError(f"{where} {type(array).__name__} under {name!r}; valid are numpy arrays of numbers by name")
+    return dict(arrays)
