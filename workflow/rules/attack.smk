@@ -28,7 +28,7 @@ rule query:
         "Ask the models of {wildcards.model}/{wildcards.group} on {wildcards.dataset}: {wildcards.answers}"
     shell:
         "{PYTHON:q} -m dp_leakage.steps.query --settings {params.settings:q} --data {input.data:q} --models {input.models:q}"
-        " --{wildcards.answers} {output:q} 2> {log:q}"
+        " --{wildcards.answers:q} {output:q} 2> {log:q}"
 
 
 rule fit_attack:

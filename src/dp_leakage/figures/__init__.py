@@ -351,12 +351,8 @@ def drawn_by(
     from pandas import DataFrame
 
     made = call(module, "draw", metrics, settings, published)
-    if not (
-        isinstance(made, tuple)
-        and [isinstance(*pair) for pair in zip(made, (Figure, DataFrame), strict=False)] == [True, True]
-    ):
-        shown = (
-            f"({', '.join(type(part).__name__ for part in made)})" if isinstance(made, tuple) else type(made).__name__
-        )
-        raise UserError(f"plugin {module}: draw returns {shown}; valid is (matplotlib Figure, pandas DataFrame)")
+    parts = made if isinstance(made, tuple) else (made,)
+    if len(parts) != 2 or not isinstance(parts[0], Figure) or not isinstance(parts[1], DataFrame):
+        shown = ", ".join(type(part).__name__ for part in parts)
+        raise UserError(f"plugin {module}: draw returns ({shown}); valid is (matplotlib Figure, pandas DataFrame)")
     return made
