@@ -43,8 +43,18 @@ LAUNCHING = ("dp_leakage.jobs", "dp_leakage.jobs.handover")  # which process a s
 # σ is solved in the training job, but an accountant's edit must not retrain what keeps its σ: `measure` checks that.
 ACCOUNTING = ("dp_leakage.privacy.calibration",)
 SPLIT, COINS = "split", "coins"  # designs of a study
-DESIGNS = 2  # in which an audit states a bound: one run, and many runs
 TEMPLATE = Path(__file__).parent / "report" / "template.html"  # no code, but what the page says
+# What a design of an audit is where the study does not say.
+AUDIT_DEFAULTS: Json = {
+    "canary": "mislabelled",
+    "canaries": 1,
+    "score": "loss",
+    "relation": "replace_one",
+    "start": "random",
+    "start_epochs": 30,
+    "bug": None,
+    "beyond_reach": "refuse",
+}
 MAX_ARGUMENT = 100_000  # bytes; Linux allows 131,072 for one argument of a command
 Input = tuple[Path, str]  # a file that a step reads, and its identity
 
@@ -58,7 +68,8 @@ class Cell:
         defense: folder name, such as ``none`` or ``gaussian-rdp-eps=0.5``.
         columns: what figures select and draw by: mechanism, accountant, unit, block, epsilon, …
         training: settings of step ``train``, without code and inputs.
-        parts: what is measured of it: ``training``, then the attacks, then ``audit`` where the study has one.
+        parts: what is measured of it: ``training``, then the attacks, then ``audit`` where it has one.
+        audits: names of the designs of its audit.
     """
 
     dataset: str
@@ -67,6 +78,7 @@ class Cell:
     columns: Json
     training: Json
     parts: list[str]
+    audits: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -242,9 +254,32 @@ class Study:
                     [
                         TRAINING,
                         *(attack for attack in entry.get("attacks", own_attacks) if attack in own_attacks),
-                        *self.audited,
+                        *(self.audited if self._audits_of(entry) else []),
                     ],
+                    self._audits_of(entry),
                 )
+
+    def _audits_of(self, entry: Json) -> tuple[str, ...]:
+        """The designs of audit for the cells of a defense: those that it names, else all without a planted bug."""
+        designs = self.spec.get("audit", {}).get("designs", {})
+        return tuple(entry.get("audits", [name for name, design in designs.items() if not design.get("bug")]))
+
+    def audit_design(self, cell: Cell, name: str) -> Json:
+        """A design of the study's audit with its defaults filled in, for one cell."""
+        given = self.spec["audit"]["designs"][name]
+        mechanism = cell.training["mechanism"]
+        claim = given.get("claim", "approximate")
+        whole = AUDIT_DEFAULTS | {"share": _default_share(given["design"], claim)} | given | {"claim": claim}
+        poisson = mechanism is not None and mechanism["sampler"] in ("poisson", "class_poisson")
+        presence = "add_remove" if poisson else "zero_out"
+        return whole | {"neighbours": "replace_one" if whole["relation"] == "replace_one" else presence}
+
+    @cached_property
+    def bounds_together(self) -> int:
+        """Bounds of audits that the study states together: all of them, or each for itself."""
+        if self.spec["audit"].get("hold", "together") == "each":
+            return 1
+        return max(sum(len(cell.audits) for cell in self.cells.values()), 1)
 
     # ------------------------------------------------------------------ paths
     def prepared(self, dataset: str) -> Path:
@@ -552,12 +587,9 @@ class Study:
 
     def audit_settings(self, cell: Cell) -> Json:
         """Of step ``audit``."""
-        audit = self.spec["audit"]
         return cell.training | {
             "role": AUDIT,
-            "repeats": audit["models"],
-            "canaries": audit["canaries"],
-            "share": audit.get("share", 0.25),
+            "designs": {name: self.audit_design(cell, name) for name in cell.audits},
             "delta": self.spec["delta"] if cell.columns["delta"] is None else cell.columns["delta"],
             "seed": derived_seed(self.spec["seed"], cell.dataset, cell.model, cell.defense, AUDIT),
             "data": self.data_identity(cell.dataset),
@@ -600,8 +632,7 @@ class Study:
     def _part(self, cell: Cell, part: str) -> list[str | int]:
         """[part, identity of the file that holds it, family of the attack or ``""``, what the family needs to know]."""
         if part == AUDIT:
-            stated = len(self.cells) * len(self.spec["audit"]["canaries"]) * DESIGNS
-            return [part, identity(self.audit_settings(cell)), AUDIT, stated]
+            return [part, identity(self.audit_settings(cell)), AUDIT, self.bounds_together]
         if part in (TRAINING, CURVE):
             measured = self._remembered(TRAINING, cell.key, lambda: identity(self.measure_training_settings(cell)))
             return [part, measured, ""]
@@ -724,6 +755,11 @@ def released_noise(projection: Json) -> float | None:
         return None
     fit_on = projection.get("fit_on", "all")
     return float(projection["noise"]) if fit_on == "all" or {"target_members", POOL} & set(fit_on) else None
+
+
+def _default_share(design: str, claim: str) -> float:
+    """Of the coins that an audit guesses about: all where a curve is claimed of many runs, else the surest quarter."""
+    return 1.0 if design == "many_runs" and claim != "approximate" else 0.25
 
 
 def pictures(part: str) -> bool:

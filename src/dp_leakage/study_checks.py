@@ -394,12 +394,68 @@ def _check_audit(study: Study) -> None:
     if not study.audited:
         return
     _require("delta" in study.spec, "key 'delta' is missing; an audit of the non-private cells needs one")
-    canaries = study.spec["audit"]["canaries"]
-    for name, dataset in study.spec["datasets"].items():
-        sides = (trained_role(dataset["roles"]), "target_nonmembers")
-        pairs, records = sum(canaries.values()), min(dataset["roles"][role] for role in sides)
-        words = f"valid is up to the {records} that data set {name} has of members and of non-members"
-        _require(pairs <= records, f"key 'audit.canaries' asks for {pairs} pairs of records; {words}")
+    designs = study.spec["audit"]["designs"]
+    for entry in study.spec["defenses"]:
+        for name in entry.get("audits", []):
+            _known(name, designs, "defenses.audits")
+    for cell in study.cells.values():
+        for name in cell.audits:
+            _check_design(study, cell, name)
+
+
+def _check_design(study: Study, cell: Cell, name: str) -> None:
+    """A design of audit fits the cell, and can show what the cell claims."""
+    design, key = study.audit_design(cell, name), f"audit.designs.{name}"
+    mechanism, where = cell.training["mechanism"] or {}, f"for {cell.defense}"
+    records = study.spec["datasets"][cell.dataset]["roles"]
+    gradient, watched = design["canary"] == "gradient", design["score"] == "white_box"
+    paired = ["target_nonmembers"] if design["canary"] in ("natural", "mislabelled") else []
+    most = min(records[role] for role in (trained_role(records), *paired))
+    _require(
+        design["canaries"] <= most,
+        f"key '{key}.canaries' is {design['canaries']}; valid is up to the {most} records that data set {cell.dataset} has",
+    )
+    _require(design["design"] == "one_run" or design["canaries"] == 1, f"key '{key}.canaries' must be 1 but for one_run")
+    coins = design["models"] * design["canaries"]
+    _require(coins >= 4, f"key '{key}' has {coins} coins; valid is 4 or more, of all models and canaries together")
+    vmf, presence = mechanism.get("noise") == "vmf", design["relation"] == "presence"
+    groups = mechanism.get("unit", "example") != "example"
+    refused = {
+        f"key '{key}.canary' is gradient, which only a score of white_box sees": gradient and not watched,
+        f"key '{key}.canary' is gradient, which needs one example as the unit, {where}": gradient and groups,
+        f"key '{key}.canary' is feature, which directional noise cannot have, {where}": vmf
+        and design["canary"] == "feature",
+        f"key '{key}.relation' is presence, which directional noise around single gradients does not protect, {where}": vmf
+        and presence
+        and mechanism["block"] != "sum",
+        f"key '{key}' needs engine ensemble for a score of white_box, presence or a trained start": cell.training["engine"]
+        != "ensemble"
+        and (watched or presence or design["start"] == "trained"),
+        f"key '{key}.bug' plants a mistake in Gaussian noise on examples, {where} there is none": bool(design["bug"])
+        and (mechanism.get("noise") != "gaussian" or groups),
+        f"key '{key}.claim' is own, but {where} no mechanism claims a curve": design["claim"] == "own" and not mechanism,
+    }
+    for complaint, wrong in refused.items():
+        _require(not wrong, complaint)
+    if design["beyond_reach"] == "refuse" and design["bug"] is None:
+        _check_reach(study, cell, name, design, coins)
+
+
+def _check_reach(study: Study, cell: Cell, name: str, design: Json, coins: int) -> None:
+    """Refuses a design that could not show the cell's claim even with perfect scores."""
+    claimed = cell.columns["epsilon"]
+    unsampled = (cell.training["mechanism"] or {}).get("sampler") == "shuffle"
+    if claimed is None or (design["claim"] == "own" and not unsampled):
+        return  # an own curve takes an accountant: step ``measure`` says what it reaches
+    from dp_leakage.audits import CONFIDENCE, approximate_dp, gaussian_dp
+    from dp_leakage.audits.designs import shortfall
+
+    claim = (approximate_dp if design["claim"] == "approximate" else gaussian_dp)(cell.columns["delta"])
+    found = shortfall(claimed, design["design"], coins, claim, study.bounds_together, design["share"], CONFIDENCE)
+    _require(
+        found is None,
+        f"key 'audit.designs.{name}' {found} (defense {cell.defense}); key 'beyond_reach: mark' trains it all the same",
+    )
 
 
 # ---------------------------------------------------------------------- figures

@@ -1,10 +1,9 @@
-"""Canaries of an audit: places in the training set at which a coin puts the one or the other of two records.
+"""Canaries of an audit: places in the training set at which a coin decides what stands there.
 
 Either way the training set has its usual size, so that the mechanism and its accounting are the cell's own; and the two
-data sets that a coin decides between are neighbours in the sense of ``replace_one``.
+data sets that a coin decides between are neighbours: with a record and without it, or with another in its place.
 """
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -12,8 +11,8 @@ import numpy as np
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.errors import UserError
 
-KINDS = ("natural", "mislabelled", "gradient")
-FAR = 10.0  # length of a gradient canary, in mean lengths of the records: clipped for sure
+KINDS = ("natural", "mislabelled", "feature", "blank", "gradient")
+FAR = 10.0  # length of a feature canary, in mean lengths of the records: clipped for sure
 
 
 class Canaries(NamedTuple):
@@ -23,7 +22,7 @@ class Canaries(NamedTuple):
         x: float32 (rows, …), the records with the canaries; y: int64 (rows,).
         fixed: int64 rows that every model trains on.
         held, other: int64 (m,) rows: a coin decides which of the two takes a place.
-        kind: (m,) the kind of each pair.
+        first: rows from here on stand for no records: for nothing, or for a gradient.
     """
 
     x: np.ndarray
@@ -31,50 +30,70 @@ class Canaries(NamedTuple):
     fixed: np.ndarray
     held: np.ndarray
     other: np.ndarray
-    kind: np.ndarray
+    first: int
 
 
-def place(data: Dataset, counts: Mapping[str, int], seed: int) -> Canaries:
-    """Pairs of canaries in place of as many of the target's members.
+def place(data: Dataset, kind: str, count: int, replaced: bool, seed: int) -> Canaries:
+    """Canaries in place of ``count`` of the target's members.
 
-    Both records of a pair have one label, so that they are in one class. ``natural``: a member and a non-member of its
-    class. ``mislabelled``: the same, both with a label that is wrong for them. ``gradient``: a long vector along a
-    feature of its own that is zero in all other records, and its negative: what it adds to a step's sum are
-    coordinates that no other record touches.
+    ``natural``: a member, and a non-member of its class. ``mislabelled``: the same, both with a label that is wrong for
+    them. ``feature``: a long vector along a feature of its own that is zero in all other records, and its negative: what
+    it adds to a step's sum are coordinates that no other record touches. ``blank``: zeros with one label, and zeros with
+    another. ``gradient``: no records; the training puts gradients in their places.
 
     Args:
-        data: features, labels and roles; the features must be flat, (n, d), for ``gradient``.
-        counts: pairs of each kind, one of `KINDS`.
-        seed: draws who is paired, the wrong labels and the labels of gradient canaries.
+        data: features, labels and roles; the features must be flat, (n, d), for ``feature``.
+        kind: one of `KINDS`.
+        count: m ≥ 1.
+        replaced: the coin decides between the two; else between the first and nothing.
+        seed: draws who gives way, the pairs, and labels.
 
     Raises:
-        UserError: too few members and non-members of one class to pair.
+        UserError: too few members, or too few of one class to pair; a feature canary among images.
     """
     rng = np.random.default_rng(seed)
-    pairs = _pairs(data, rng)
-    kind = np.repeat(list(counts), list(counts.values()))
-    if len(kind) > len(pairs):
-        raise UserError(
-            f"key 'audit.canaries' asks for {len(kind)} pairs of records; valid is up to {len(pairs)}, which the "
-            "members and non-members of the same classes give"
-        )
-    held, other = pairs[: len(kind)].T
-    fixed = np.setdiff1d(data.trainable, held)
-    rows = np.concatenate([fixed, held, other])
-    x, y = data.x[rows], data.y[rows].copy()
-    places = np.arange(len(fixed), len(fixed) + len(kind))
-    twins = places + len(kind)
-    wrong, own = kind == "mislabelled", kind == "gradient"
-    y[places[wrong]] = (y[places[wrong]] + rng.integers(1, data.n_classes, size=wrong.sum())) % data.n_classes
-    y[places[own]] = rng.integers(data.n_classes, size=own.sum())
-    y[twins] = y[places]
-    if own.any():
-        x = np.concatenate([x, np.zeros((len(x), own.sum()), dtype=x.dtype)], axis=1)
-        x[places[own]], x[twins[own]] = 0, 0
-        column = data.x.shape[1] + np.arange(own.sum())
-        length = FAR * np.linalg.norm(data.x[fixed], axis=1).mean()
-        x[places[own], column], x[twins[own], column] = length, -length
-    return Canaries(x, y, np.arange(len(fixed)), places, twins, kind)
+    members = data.trainable
+    paired = kind in ("natural", "mislabelled")
+    pairs = _pairs(data, rng) if paired else np.stack([rng.permutation(members)] * 2, axis=1)
+    if count > len(pairs):
+        where = "that the members and non-members of the same classes give" if paired else "of the target's members"
+        raise UserError(f"an audit asks for {count} {kind} canaries; valid is up to {len(pairs)}, the number {where}")
+    if kind == "feature" and data.x.ndim != 2:
+        raise UserError("canary 'feature' needs flat records, and these are images; valid there: blank or gradient")
+    chosen, twins = pairs[:count].T
+    fixed = np.setdiff1d(members, chosen)
+    x, y = np.concatenate([data.x[rows] for rows in (fixed, chosen, twins)]), data.y[[*fixed, *chosen, *twins]]
+    held = np.arange(len(fixed), len(fixed) + count)
+    other = held + count
+    match kind:
+        case "mislabelled":
+            y[held] = (y[held] + rng.integers(1, data.n_classes, size=count)) % data.n_classes
+            y[other] = y[held]
+        case "feature":
+            x, y = _with_features(x, y, held, other, data.n_classes, rng)
+        case "blank":
+            x[held], x[other] = 0, 0
+            y[held] = rng.integers(data.n_classes, size=count)
+            y[other] = (y[held] + rng.integers(1, data.n_classes, size=count)) % data.n_classes
+        case "gradient":
+            x[held], x[other] = 0, 0
+    if not replaced:
+        x[other] = 0
+    first = held[0] if kind == "gradient" else len(x) if replaced else other[0]
+    return Canaries(x, y, np.arange(len(fixed)), held, other, int(first))
+
+
+def _with_features(
+    x: np.ndarray, y: np.ndarray, held: np.ndarray, other: np.ndarray, n_classes: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    length = FAR * np.linalg.norm(x[: held[0]], axis=1).mean() if held[0] else FAR
+    column = x.shape[1] + np.arange(len(held))
+    x = np.concatenate([x, np.zeros((len(x), len(held)), dtype=x.dtype)], axis=1)
+    x[held], x[other] = 0, 0
+    x[held, column], x[other, column] = length, -length
+    y[held] = rng.integers(n_classes, size=len(held))
+    y[other] = y[held]
+    return x, y
 
 
 def _pairs(data: Dataset, rng: np.random.Generator) -> np.ndarray:

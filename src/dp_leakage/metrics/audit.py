@@ -1,61 +1,64 @@
 """From the scores of an audit's canaries to lower bounds on ε."""
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
-from dp_leakage.audits import (
-    CONFIDENCE,
-    Audit,
-    approximate_dp,
-    corrected,
-    gaussian_dp,
-    many_runs_bound,
-    one_run_bound,
-)
+from dp_leakage.audits import CONFIDENCE, Claim, corrected
+from dp_leakage.audits.designs import bound, reach
 
 
 def measure_audit(
-    frame: pd.DataFrame, delta: float, share: float, comparisons: int, unsampled_gaussian: bool
+    frame: pd.DataFrame,
+    designs: Mapping[str, Mapping[str, Any]],
+    claim_of: Callable[[Mapping[str, Any]], Claim],
+    comparisons: int,
+    seed: int,
 ) -> list[dict]:
-    """Rows ``epsilon_lower_bound`` of one cell: all of them, in all cells, hold together with 95 % confidence.
+    """Rows ``epsilon_lower_bound`` of one cell, one for each design.
 
     Args:
-        frame: repeat, canary (kind), place, held (bool, the coin), score (higher: rather held): of every model, the
-            same places of every kind.
-        delta: δ of the claim, in [0, 1).
-        share: of the canaries that are guessed about where (ε, δ) alone is claimed, in (0, 1], fixed beforehand.
-        comparisons: bounds that are stated together.
-        unsampled_gaussian: the claim is of that kind, so that ``many_runs`` may use the tighter bound for it.
-
-    Returns:
-        For each kind of canary ``design=one_run``, from all coins of all models together: they are as many coins of
-        one mechanism, the trainings side by side; and ``design=many_runs``, across the models, from the first place
-        alone.
+        frame: design, repeat, place, held (bool, the coin), score (higher: rather held): of every model, the same
+            places of every design.
+        designs: name → its settings, see the study's schema. From a design of many runs or trials the first place of
+            each model counts; of one run all coins of all models together: they are as many coins of one mechanism, the
+            trainings side by side.
+        claim_of: the claim that a design tests.
+        comparisons: bounds that hold together with 95 % confidence.
+        seed: halves the models of ``trials``.
     """
     confidence = corrected(CONFIDENCE, comparisons)
-    anything = approximate_dp(delta)
-    across, guessed = (gaussian_dp(delta), 1.0) if unsampled_gaussian else (anything, share)
     rows = []
-    for kind, part in frame.groupby("canary", sort=True):
-        found = one_run_bound(*_columns(part), anything, confidence, share)
-        rows.append(_row(kind, "one_run", found, confidence))
-        first = part[part["place"] == part["place"].min()]
-        if len(first) >= 2:
-            found = many_runs_bound(*_columns(first), across, confidence, guessed)
-            rows.append(_row(kind, "many_runs", found, confidence))
+    for name, design in designs.items():
+        part = frame[frame["design"] == name]
+        if design["design"] != "one_run":
+            part = part[part["place"] == 0]
+        claim, share = claim_of(design), design["share"]
+        score, held = part["score"].to_numpy(), part["held"].to_numpy(dtype=bool)
+        found = bound(design["design"], score, held, claim, confidence, share, seed)
+        facts = {
+            "audit": name,
+            "bug": design["bug"] or "none",
+            "canary": design["canary"],
+            "claim": design["claim"],
+            "confidence": f"{confidence:.6g}",
+            "design": design["design"],
+            "guesses": found.guesses,
+            "models": design["models"],
+            "neighbours": design["neighbours"],
+            "coins": len(part),
+            "reach": f"{reach(design['design'], len(part), claim, confidence, share):.6g}",
+            "right": found.right,
+            "score": design["score"],
+            "start": design["start"],
+        }
+        rows.append(_row(found.epsilon, ";".join(f"{key}={facts[key]}" for key in sorted(facts))))
     return rows
 
 
-def _columns(frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    return frame["score"].to_numpy(), frame["held"].to_numpy(dtype=bool)
-
-
-def _row(kind: object, design: str, found: Audit, confidence: float) -> dict:
-    setting = (
-        f"canary={kind};confidence={confidence:.6g};design={design};guesses={found.guesses};"
-        f"neighbours=replace_one;right={found.right}"
-    )
-    value = found.epsilon
+def _row(value: float, setting: str) -> dict:
     return {
         "metric": "epsilon_lower_bound",
         "repeat": "all",

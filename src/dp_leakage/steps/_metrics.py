@@ -17,6 +17,7 @@ from dp_leakage.metrics import (
 )
 from dp_leakage.metrics.audit import measure_audit
 from dp_leakage.steps import Json
+from dp_leakage.steps._claims import claim_of
 
 NOISE = ("noise_multiplier", "kappa")
 MEASURES = {
@@ -45,7 +46,7 @@ def read_part(path: Path, part: str, identity: str, family: str, comparisons: in
     """
     frame, made = read_table(path, identity)
     if family == "audit":
-        return pd.DataFrame(_audited(frame, made["settings"], comparisons))
+        return pd.DataFrame(_audited(frame, made, comparisons))
     if family == "scores":
         return frame.assign(attack=part)
     return pd.DataFrame(MEASURES[family](frame, part)) if family else frame
@@ -69,11 +70,11 @@ def read_cell(paths: Iterable[Path], parts: list[list]) -> pd.DataFrame:
     return pd.concat([*frames, *together], ignore_index=True)
 
 
-def _audited(frame: pd.DataFrame, settings: Json, comparisons: int) -> list[Json]:
-    mechanism = settings["mechanism"] or {}
-    kind = tuple(mechanism.get(key) for key in ("noise", "sampler", "unit"))
-    gaussian = kind == ("gaussian", "shuffle", "example")
-    return measure_audit(frame, settings["delta"], settings["share"], comparisons, gaussian)
+def _audited(frame: pd.DataFrame, made: Json, comparisons: int) -> list[Json]:
+    settings = made["settings"]
+    return measure_audit(
+        frame, settings["designs"], lambda design: claim_of(design, made), comparisons, settings["seed"]
+    )
 
 
 def read_metrics(paths: list[Path], identities: list[str]) -> pd.DataFrame:

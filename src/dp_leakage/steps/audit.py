@@ -1,44 +1,80 @@
 """Trains models of one cell with canaries, each held or not by a coin of its own, and scores the canaries."""
 
+import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 
-from dp_leakage.attacks.queries import margins
+from dp_leakage.attacks.queries import QUERIES, altered, margins
 from dp_leakage.attacks.signals import losses
 from dp_leakage.data.canaries import Canaries, place
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.files import write_table
 from dp_leakage.identity import derived_seed, identity
 from dp_leakage.models.ensemble import Models
+from dp_leakage.models.layers import parameter_shapes
 from dp_leakage.privacy.calibration import calibrated
+from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.steps import Json, log, provenance, run
 from dp_leakage.steps._data import read_dataset
 from dp_leakage.steps._models import architecture_of, device_of, train_models
 from dp_leakage.steps.train import blocks_of, groups_of
 from dp_leakage.training.checkpoint import Checkpoint
+from dp_leakage.training.planted import BUGS
 from dp_leakage.training.settings import TrainingSettings
+from dp_leakage.training.watch import Watch
+
+START = {"optimizer": "adam", "learning_rate": 0.01, "batch_size": 50}  # of a worst-case start's own training
 
 
 def main(settings: Json, data: Path, scores: Path, device: str, checkpoint_seconds: float) -> None:
     """Reads ``data.npz``; writes the score of every canary in every model, and on which side its coin fell."""
     dataset = read_dataset(data, settings["data"])
-    seeds = [derived_seed(settings["seed"], repeat) for repeat in range(settings["repeats"])]
-    placed = place(dataset, _possible(settings, dataset), derived_seed(settings["seed"], "canaries"))
-    coins = np.random.default_rng(derived_seed(settings["seed"], "coins"))
-    held = coins.random((len(seeds), len(placed.held))) < 0.5
+    frames, noise = [], {}
+    for name, design in settings["designs"].items():
+        started = time.perf_counter()
+        resume = Checkpoint(scores.with_name(f".{scores.stem}.{name}.checkpoint"), identity(settings), checkpoint_seconds)
+        frame, mechanism = _scored(name, design, settings, dataset, device_of(device), resume)
+        frames.append(frame.assign(design=name))
+        if mechanism is not None:
+            noise = {"noise_multiplier": mechanism.noise_multiplier, "kappa": mechanism.kappa}
+        log.info("audit %s: %d models in %.0f s", name, design["models"], time.perf_counter() - started)
+    stamp = provenance(settings, n_train=len(dataset.roles["target_members"]), **noise)
+    write_table(scores, pd.concat(frames, ignore_index=True).to_dict("list"), stamp)
+    for name in settings["designs"]:
+        scores.with_name(f".{scores.stem}.{name}.checkpoint").unlink(missing_ok=True)
+
+
+def _scored(
+    name: str, design: Json, settings: Json, dataset: Dataset, device: str, resume: Checkpoint
+) -> tuple[pd.DataFrame, Mechanism | None]:
+    """One design's models, trained: repeat, place, held (the coin) and score; and the mechanism that is claimed."""
+    seed = derived_seed(settings["seed"], name)
+    seeds = [derived_seed(seed, model) for model in range(design["models"])]
+    replaced = design["relation"] == "replace_one"
+    placed = place(dataset, design["canary"], design["canaries"], replaced, derived_seed(seed, "canaries"))
+    held = np.random.default_rng(derived_seed(seed, "coins")).random((len(seeds), len(placed.held))) < 0.5
     chosen = np.where(held, placed.held, placed.other)
     subsets = torch.from_numpy(np.concatenate([np.tile(placed.fixed, (len(seeds), 1)), chosen], axis=1))
     x, y = torch.from_numpy(placed.x), torch.from_numpy(placed.y)
     architecture = architecture_of(settings, tuple(x.shape[1:]), dataset.n_classes)
-    mechanism = calibrated(
+    training = TrainingSettings(**settings["training"])
+    claimed = calibrated(
         settings["mechanism"],
         blocks=blocks_of(architecture, settings["mechanism"]),
         dataset_size=subsets.shape[1],
         **{key: settings["training"][key] for key in ("epochs", "batch_size")},
     )
-    resume = Checkpoint(scores.with_name(f".{scores.stem}.checkpoint"), identity(settings), checkpoint_seconds)
+    done = claimed if design["bug"] is None else BUGS[design["bug"]](claimed, training.batch_size)
+    options: dict[str, Any] = {}
+    if design["start"] == "trained":
+        options["initial"] = _start(settings, architecture, dataset, x.shape[1:], design["start_epochs"], seed, device)
+    watch = _watch(design, placed, architecture, claimed, training.batch_size / subsets.shape[1], replaced, seed)
+    if watch is not None:
+        options["watch"] = watch
     ensemble, _ = train_models(
         settings,
         architecture,
@@ -46,29 +82,68 @@ def main(settings: Json, data: Path, scores: Path, device: str, checkpoint_secon
         y,
         subsets,
         seeds,
-        TrainingSettings(**settings["training"]),
-        mechanism,
+        training,
+        done,
         groups=_groups(settings, placed),
-        device=device_of(device),
+        device=device,
         checkpoint=resume,
-        on_epoch=lambda epoch: log.info("epoch %d of %d", epoch, settings["training"]["epochs"]),
+        on_epoch=lambda epoch: log.info("audit %s: epoch %d of %d", name, epoch, training.epochs),
+        **options,
     )
+    score = watch.scores.numpy() if design["score"] == "white_box" else _asked(design["score"], ensemble, placed)
     frame = {
         "repeat": np.repeat(np.arange(len(seeds)), held.shape[1]),
-        "canary": np.tile(placed.kind, len(seeds)).tolist(),
         "place": np.tile(np.arange(held.shape[1]), len(seeds)),
         "held": held.ravel(),
-        "score": _loss(ensemble, placed, placed.other) - _loss(ensemble, placed, placed.held),
+        "score": score.ravel(),
     }
-    write_table(scores, frame, provenance(settings))
-    resume.path.unlink(missing_ok=True)
+    return pd.DataFrame(frame), claimed
 
 
-def _possible(settings: Json, dataset: Dataset) -> dict[str, int]:
-    """The canaries asked for; a feature of their own needs flat records, and leaves no directional noise as it was."""
-    mechanism = settings["mechanism"]
-    widens = dataset.x.ndim == 2 and settings["engine"] == "ensemble" and (mechanism or {}).get("noise") != "vmf"
-    return {kind: n for kind, n in settings["canaries"].items() if n and (widens or kind != "gradient")}
+def _watch(
+    design: Json,
+    placed: Canaries,
+    architecture: Any,
+    claimed: Mechanism | None,
+    rate: float,
+    replaced: bool,
+    seed: int,
+) -> Watch | None:
+    """What the training is told of its canaries; None where they are records like any other and nobody looks on."""
+    scored = design["score"] == "white_box"
+    if not scored and replaced:
+        return None
+    along = None
+    if design["canary"] == "gradient":
+        size = sum(int(np.prod(shape)) for shape in parameter_shapes(architecture).values())
+        rng = np.random.default_rng(derived_seed(seed, "along"))
+        along = torch.from_numpy(rng.choice(size, len(placed.held), replace=size < len(placed.held)))
+    sampled = claimed is not None and claimed.sampler == "poisson"
+    return Watch(
+        placed.first,
+        torch.from_numpy(placed.held),
+        torch.from_numpy(placed.other),
+        along,
+        replaced,
+        claimed,
+        rate if sampled else 1.0,
+        scored,
+    )
+
+
+def _start(
+    settings: Json, architecture: Any, dataset: Dataset, shape: torch.Size, epochs: int, seed: int, device: str
+) -> dict[str, torch.Tensor]:
+    """Parameters trained without privacy on the non-members: their gradients are small, so a canary stands out."""
+    rows = torch.from_numpy(dataset.roles["target_nonmembers"])
+    x = torch.from_numpy(dataset.x)
+    x = x if x.shape[1:] == shape else torch.nn.functional.pad(x, (0, shape[0] - x.shape[1]))
+    plain = TrainingSettings(**START, epochs=epochs, evaluate_every=epochs)
+    seeds = [derived_seed(seed, "start")]
+    models, _ = train_models(
+        settings, architecture, x, torch.from_numpy(dataset.y), rows[None], seeds, plain, None, device=device
+    )
+    return {name: value[0] for name, value in models.parameters.items()}
 
 
 def _groups(settings: Json, placed: Canaries) -> torch.Tensor | None:
@@ -81,8 +156,18 @@ def _groups(settings: Json, placed: Canaries) -> torch.Tensor | None:
     return groups
 
 
-def _loss(ensemble: Models, placed: Canaries, rows: np.ndarray) -> np.ndarray:
-    return losses(margins(ensemble, placed.x[rows], placed.y[rows])).ravel()
+def _asked(score: str, ensemble: Models, placed: Canaries) -> np.ndarray:
+    """(K, m) how much better the trained models fit what is held than what stands there otherwise."""
+    found = np.zeros((ensemble.size, len(placed.held)))
+    for rows, sign in ((placed.held, 1.0), (placed.other, -1.0)):
+        if rows[0] < placed.first:
+            x, y = placed.x[rows], placed.y[rows]
+            if score == "loss":
+                found -= sign * losses(margins(ensemble, x, y))
+                continue
+            asked = [altered(x, *how) for how in QUERIES] if x.ndim == 4 else [x]
+            found += sign * np.mean([margins(ensemble, one, y) for one in asked], axis=0)
+    return found
 
 
 if __name__ == "__main__":

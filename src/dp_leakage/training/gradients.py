@@ -156,7 +156,7 @@ def _add_examples(program: Program, lane: Lane, examples: Examples) -> None:
     for rows, weights in examples.parts(program.width):
         record = _backpropagate(program, lane, rows)
         if program.mechanism is not None and program.mechanism.noise == "vmf":
-            add_directed_examples(record, **_directed(program, lane))  # of one model, so without padding
+            add_directed_examples(record, **directed(program, lane))  # of one model, so without padding
             continue
         if program.mechanism is None:
             scales = weights
@@ -199,7 +199,7 @@ def _add_groups(program: Program, lane: Lane, batch: Batch) -> None:
             scales = program.x.new_full((1, len(rows)), 1 / len(unit))
             _backpropagate(program, lane, rows[None].to(program.x.device)).add_weighted_sum(scales, mean)
         if mechanism.noise == "vmf":
-            add_directed(mean, **_directed(program, lane))
+            add_directed(mean, **directed(program, lane))
             continue
         norms = torch.stack([norm(view.flatten()) for view in mean.values()])
         scale = _bound(program, torch.linalg.vector_norm(norms))
@@ -207,7 +207,7 @@ def _add_groups(program: Program, lane: Lane, batch: Batch) -> None:
             lane.gradient[name].addcmul_(view, scale)
 
 
-def _directed(program: Program, lane: Lane) -> dict[str, Any]:
+def directed(program: Program, lane: Lane) -> dict[str, Any]:
     """What VMF noise needs besides the gradients; lanes are of one model then."""
     mechanism = program.mechanism
     return {

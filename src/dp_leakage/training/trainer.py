@@ -7,6 +7,7 @@ import torch
 from torch import Generator, Tensor
 
 from dp_leakage.models.ensemble import Ensemble, trained_rows
+from dp_leakage.models.functional import Parameters
 from dp_leakage.models.layers import Layers, initial_parameters
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training import flat
@@ -21,6 +22,7 @@ from dp_leakage.training.requests import check_request
 from dp_leakage.training.samplers import HEADS, Batch, draw_epoch
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.streams import stream
+from dp_leakage.training.watch import Watch
 
 
 def train(
@@ -38,6 +40,8 @@ def train(
     device: str = "cpu",
     checkpoint: Checkpoint | None = None,
     on_epoch: Callable[[int], None] | None = None,
+    initial: Parameters | None = None,
+    watch: Watch | None = None,
 ) -> tuple[Ensemble, History]:
     """Train K models.
 
@@ -57,6 +61,8 @@ def train(
         device: ``cpu`` or ``cuda``.
         checkpoint: where to save, and to go on from.
         on_epoch: called with the number of epochs done, after each.
+        initial: name → (…) parameters that every model starts from, instead of a start of its own.
+        watch: canaries among the rows of x, which it scores step by step.
 
     Returns:
         The ensemble, on the CPU, and the history: one dict (model, epoch, loss, train_accuracy, test_accuracy) per
@@ -70,7 +76,7 @@ def train(
     # TF32 would break the bound, other algorithms the promise of equal bytes from equal seeds.
     exact = torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False)
     with exact, torch.inference_mode():
-        training = start(layers, x, y, subsets, seeds, settings, mechanism, groups, device, held)
+        training = start(layers, x, y, subsets, seeds, settings, mechanism, groups, device, held, initial, watch)
         run(training, training.program.x, training.program.y, settings, mechanism, evaluate_on, checkpoint, on_epoch)
     parameters = {name: view.cpu().clone() for name, view in training.models().parameters.items()}
     return Ensemble(layers, parameters, training.trained_on.cpu(), mechanism), training.history
@@ -90,6 +96,7 @@ class EnsembleTraining:
     penalty: Tensor | None
     generators: dict[str, list[Generator]]
     draw: Callable[[], list[list[Batch]]]
+    watch: Watch | None = None
     epoch: int = 0
     history: History = field(default_factory=list)
 
@@ -108,11 +115,16 @@ class EnsembleTraining:
             f"generator.{role}": torch.stack([generator.get_state() for generator in own])
             for role, own in self.generators.items()
         }
-        return {"parameters": self.parameters, **self.memory, **states}
+        return {**self._moved(), **states}
+
+    def _moved(self) -> dict[str, Tensor]:
+        """The tensors that a step changes in place."""
+        watched = {} if self.watch is None else {"canary_scores": self.watch.scores}
+        return {"parameters": self.parameters, **self.memory, **watched}
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """The inverse of `tensors`."""
-        for name, into in {"parameters": self.parameters, **self.memory}.items():
+        for name, into in self._moved().items():
             into.copy_(tensors[name])
         for role, own in self.generators.items():
             for generator, state in zip(own, tensors[f"generator.{role}"], strict=True):
@@ -124,7 +136,10 @@ def steps(training: EnsembleTraining) -> Iterator[None]:
     program, penalty = training.program, training.penalty
     rate = training.rate(training.epoch)
     for batches in zip(*training.draw(), strict=True):
-        training.fill_gradient(batches)
+        if training.watch is None:
+            training.fill_gradient(batches)
+        else:
+            training.watch.step(program, training.fill_gradient, list(batches))
         if penalty is not None:
             program.gradient.addcmul_(training.parameters, penalty)
         training.update(rate)
@@ -142,14 +157,16 @@ def start(
     groups: Tensor | None = None,
     device: str = "cpu",
     held: Tensor | None = None,
+    initial: Parameters | None = None,
+    watch: Watch | None = None,
 ) -> EnsembleTraining:
     """A training at epoch 0; the arguments are those of `train`."""
     check_gradients(layers, x)
     records = subsets.shape[1]
-    starts = [initial_parameters(layers, stream(seed, "init"), settings.initialisation) for seed in seeds]
     parameters = torch.zeros(len(seeds), flat.size(layers), dtype=x.dtype, device=device)
-    for name, view in flat.views(layers, parameters).items():
-        view.copy_(torch.stack([start[name] for start in starts]))
+    _fill_start(layers, parameters, seeds, settings.initialisation, initial)
+    if watch is not None:
+        watch.begin(len(seeds), len(x))
     gradient = torch.zeros_like(parameters)
     memory = slots(settings, parameters)
     generators = {
@@ -197,7 +214,19 @@ def start(
         flat.penalty(layers, settings.l2, settings.l2_on, parameters) if settings.l2 else None,
         generators,
         draw,
+        watch,
     )
+
+
+def _fill_start(
+    layers: Layers, parameters: Tensor, seeds: Sequence[int], scheme: str, initial: Parameters | None
+) -> None:
+    views = flat.views(layers, parameters)
+    if initial is None:
+        starts = [initial_parameters(layers, stream(seed, "init"), scheme) for seed in seeds]
+        initial = {name: torch.stack([start[name] for start in starts]) for name in views}
+    for name, view in views.items():
+        view.copy_(initial[name])
 
 
 def _divisor(mechanism: Mechanism | None, batch_size: float, records: int, groups: Tensor, share: float) -> float:

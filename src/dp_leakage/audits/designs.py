@@ -1,0 +1,79 @@
+"""The designs of an audit by name: the bound that each states, what it could show at best, and what it would take."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from dp_leakage.audits.claims import Claim
+from dp_leakage.audits.found import Audit
+from dp_leakage.audits.many_runs import many_runs_bound, many_runs_reach
+from dp_leakage.audits.one_run import one_run_bound, one_run_reach
+from dp_leakage.audits.trials import trials_bound, trials_reach
+
+DESIGNS = ("one_run", "many_runs", "trials")
+MOST_COINS = 1 << 22  # as far as it is worth looking for a number of coins that would do
+
+
+def bound(
+    design: str, scores: np.ndarray, held: np.ndarray, claim: Claim, confidence: float, share: float, seed: int
+) -> Audit:
+    """The lower bound of a design from scores (coins,) and coins, bool (coins,); ``seed`` halves those of ``trials``."""
+    if design == "one_run":
+        return one_run_bound(scores, held, claim, confidence, share)
+    if design == "many_runs":
+        return many_runs_bound(scores, held, claim, confidence, share)
+    return trials_bound(scores[held], scores[~held], claim, seed, confidence)
+
+
+def reach(design: str, coins: int, claim: Claim, confidence: float, share: float) -> float:
+    """The largest ε that a design can show with so many coins: perfect scores, half of the coins heads."""
+    if design == "one_run":
+        return one_run_reach(coins, claim, confidence, share)
+    if design == "many_runs":
+        return many_runs_reach(coins, claim, confidence, share)
+    return trials_reach(coins // 2, coins - coins // 2, claim, confidence)
+
+
+def coins_for(epsilon: float, reached: Callable[[int], float], least: int) -> int | None:
+    """The fewest coins, to within a tenth, with which a design reaches ε; None where no number up to a limit does."""
+    high = max(least, 4)
+    while reached(high) < epsilon:
+        high *= 2
+        if high > MOST_COINS:
+            return None
+    low = max(high // 2, 4)
+    while high > 1.1 * low:
+        middle = math.isqrt(low * high)
+        low, high = (low, middle) if reached(middle) >= epsilon else (middle, high)
+    return high
+
+
+def shortfall(
+    epsilon: float, design: str, coins: int, claim: Claim, stated: int, share: float, confidence: float
+) -> str | None:
+    """What keeps a design from reaching a claimed ε, and what would mend it, as one sentence; None where it reaches it.
+
+    Args:
+        epsilon: that is claimed.
+        design: one of `DESIGNS`.
+        coins: how many it has.
+        claim: that it tests.
+        stated: bounds that hold together.
+        share: of the coins that are guessed about.
+        confidence: of all of them together.
+    """
+
+    def reached(n: int, together: int = stated) -> float:
+        return reach(design, n, claim, 1 - (1 - confidence) / together, share)
+
+    if (best := reached(coins)) >= epsilon:
+        return None
+    needed = coins_for(epsilon, reached, coins)
+    ways = [] if needed is None else [f"{needed} coins"]
+    if stated > 1 and reached(coins, 1) >= epsilon:
+        fewest = max(n for n in range(1, stated) if reached(coins, n) >= epsilon)
+        ways.append(f"{fewest} of the {stated} bounds")
+    return f"reaches at most ε = {best:.3g} of the claimed {epsilon:g} with {coins} coins; " + (
+        f"{' or '.join(ways)} would reach it" if ways else "no number of coins reaches it under this claim"
+    )

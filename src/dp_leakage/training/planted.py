@@ -1,0 +1,36 @@
+"""Mistakes that implementations of private training have made, planted to see that an audit finds them.
+
+Each turns the mechanism that is claimed into the one that the mistake makes of it.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from dp_leakage.privacy.mechanism import Mechanism
+
+Bug = Callable[[Mechanism, float], Mechanism]
+
+
+def noise_forgotten(mechanism: Mechanism, batch_size: float) -> Mechanism:
+    """The gradients are clipped, but no noise is added."""
+    return replace(mechanism, noise_multiplier=0.0)
+
+
+def noise_divided_twice(mechanism: Mechanism, batch_size: float) -> Mechanism:
+    """Noise that was already scaled for the mean is divided by the batch size with the sum."""
+    return replace(mechanism, noise_multiplier=mechanism.noise_multiplier / batch_size)
+
+
+def batch_clipped(mechanism: Mechanism, batch_size: float) -> Mechanism:
+    """The batch's mean gradient is clipped instead of every example's; the noise is that of a mean of clipped ones."""
+    return replace(mechanism, unit="batch", noise_multiplier=mechanism.noise_multiplier / batch_size)
+
+
+def batches_shuffled(mechanism: Mechanism, batch_size: float) -> Mechanism:
+    """The accountant assumes Poisson batches, but each record is in exactly one batch of every epoch."""
+    return replace(mechanism, sampler="shuffle")
+
+
+BUGS: dict[str, Bug] = {
+    bug.__name__: bug for bug in (noise_forgotten, noise_divided_twice, batch_clipped, batches_shuffled)
+}

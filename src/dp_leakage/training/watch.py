@@ -1,0 +1,150 @@
+"""Canaries in a training, and what somebody learns about them who sees the result of every step.
+
+Rows from `Watch.first` on are no records. The sampler draws them like any other; then they are taken out of the batch,
+and what they stand for goes through the step's own bound: a gradient along one parameter, or nothing. So a canary can
+be present or absent while every model trains on as many rows, and it can be a gradient that no record has.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Tensor
+
+from dp_leakage.privacy.clipping import bound_scales
+from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.training import flat
+from dp_leakage.training.directional import add_directed
+from dp_leakage.training.gradients import Program, bounds_examples, directed, fill_gradient
+from dp_leakage.training.record import backpropagate
+from dp_leakage.training.samplers import Batch
+
+LONG = 1e3  # length of a gradient canary before it is bounded, in C: any bound reaches it
+
+
+@dataclass
+class Watch:
+    """The m canaries of a training and, after it, their scores.
+
+    Attributes:
+        first: rows of x from here on are no records.
+        held, other: int64 (m,): the row that stands for a canary's presence, and for its absence or another in its
+            place; each model's subset holds one of the two.
+        along: int64 (m,): for canaries that are gradients, the parameter (in the flat buffer) along which each lies;
+            None for records. ``other`` then is the opposite gradient if ``replaced``, else nothing.
+        replaced: see ``along``.
+        claimed: what the training says it is: its σ and its rate say how a step's evidence is weighed. None for sums
+            that are not weighed.
+        rate: chance that a row is in a batch, in (0, 1].
+        scores: float64 (K, m), filled by the training: for Gaussian noise the log-likelihood ratio of "held" against
+            "other", step by step, given everything else; for other noise the sum of the noisy updates along the
+            difference of both gradients. None: not watched, the rows are taken out and no more.
+    """
+
+    first: int
+    held: Tensor
+    other: Tensor
+    along: Tensor | None = None
+    replaced: bool = False
+    claimed: Mechanism | None = None
+    rate: float = 1.0
+    scored: bool = True
+    scores: Tensor = field(default_factory=lambda: torch.empty(0))
+
+    def begin(self, models: int, rows: int) -> None:
+        """Before the first step: K models of a data set of so many rows."""
+        self.scores = torch.zeros(models, len(self.held), dtype=torch.float64)
+        self.fixed = torch.ones(rows, dtype=torch.bool)
+        self.fixed[self.held], self.fixed[self.other], self.fixed[self.first :] = False, False, False
+        self.canary, self.sign = torch.zeros(rows, dtype=torch.int64), torch.zeros(rows)
+        for row, sign in ((self.held, 1.0), (self.other, -1.0 if self.replaced else 0.0)):
+            self.canary[row], self.sign[row] = torch.arange(len(row)), sign
+
+    def step(self, program: Program, fill: Callable[[list[Batch]], None], batches: list[Batch]) -> None:
+        """The step's gradient of every model, of a batch for each, canaries included; adds to the scores."""
+        fill([[rows[rows < self.first] for rows in batch] for batch in batches])
+        if self.along is not None:
+            self._insert(program, batches)
+        if self.scored:
+            self._observe(program, batches)
+
+    def _insert(self, program: Program, batches: list[Batch]) -> None:
+        drawn = torch.zeros(len(batches), len(self.held))
+        for model, batch in enumerate(batches):
+            rows = torch.cat(batch)
+            rows = rows[rows >= self.first]
+            drawn[model].index_add_(0, self.canary[rows], self.sign[rows])
+        mechanism = program.mechanism
+        drawn = drawn.to(program.gradient)
+        if mechanism is not None and mechanism.noise == "vmf":
+            for lane in program.lanes:  # of one model each
+                for sign, along in zip(drawn[lane.models.start], self.along, strict=True):
+                    if sign:
+                        vector = torch.zeros_like(program.gradient[:1])
+                        vector[0, along] = sign
+                        add_directed(flat.views(program.layers, vector), **directed(program, lane))
+            return
+        length = drawn.new_tensor(1.0 if mechanism is None else LONG * mechanism.clip_norm)
+        scale = 1 / program.divisor
+        if mechanism is not None:
+            scale = bound_scales(length, mechanism.clip_norm, mechanism.bound, program.divisor)
+        program.gradient.index_add_(1, self.along.to(drawn.device), drawn * (length * scale))
+
+    def _observe(self, program: Program, batches: list[Batch]) -> None:
+        """What the step's update says of each canary."""
+        clip = 1.0 if program.mechanism is None else program.mechanism.clip_norm
+        seen = (program.gradient - self._known(program, batches)) * (program.divisor / clip)
+        if self.along is not None:
+            along = seen[:, self.along.to(seen.device)].double().cpu()
+            held, other = (along, torch.ones(())), (-along, torch.full((), float(self.replaced)))
+        else:
+            held, other = (self._projected(program, seen, rows) for rows in (self.held, self.other))
+        self.scores += self._evidence(*held) - self._evidence(*other)
+
+    def _projected(self, program: Program, seen: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Of K × m: the update along each canary's bounded gradient (in C), and that gradient's squared length."""
+        mechanism = program.mechanism
+        along, squares = torch.zeros(2, *self.scores.shape, dtype=torch.float64)
+        records = rows < self.first
+        if not bool(records.any()):
+            return along, squares
+        own = rows[records].to(program.x.device)
+        for lane in program.lanes:
+            of_lane = slice(lane.models.start, lane.models.stop)
+            shape = (len(lane.models), len(own))
+            x, y = (data[own].expand(shape[0], *data[own].shape) for data in (program.x, program.y))
+            record = backpropagate(program.layers, lane.parameters, x, y)
+            norms = record.norms()
+            scales = torch.ones_like(norms)
+            if mechanism is not None:
+                scales = bound_scales(norms, mechanism.clip_norm, mechanism.bound) / mechanism.clip_norm
+            found = record.directional_derivative(flat.views(program.layers, seen[of_lane])) * scales
+            along[of_lane, records] = found.double().cpu()
+            squares[of_lane, records] = (norms * scales).double().square().cpu()
+        return along, squares
+
+    def _evidence(self, along: Tensor, squares: Tensor) -> Tensor:
+        claimed = self.claimed
+        there = (squares > 0).double()
+        if claimed is None or claimed.noise != "gaussian" or not claimed.noise_multiplier:
+            return along * there
+        # N(g, σ²) with chance q, else N(0, σ²), against N(0, σ²): along ⟨update, g⟩, squares ‖g‖².
+        exponent = (along - squares / 2) / claimed.noise_multiplier**2
+        if self.rate < 1:
+            exponent = torch.logaddexp(exponent + math.log(self.rate), exponent.new_full((), math.log1p(-self.rate)))
+        return exponent * there
+
+    def _known(self, program: Program, batches: list[Batch]) -> Tensor:
+        """What the records that are no canaries add to each step's gradient, where it is known without the noise."""
+        mechanism = program.mechanism
+        if not bounds_examples(mechanism) or (mechanism is not None and mechanism.noise == "vmf") or mechanism is None:
+            return torch.zeros(())
+        alone = torch.zeros_like(program.gradient)
+        lanes = [
+            replace(lane, gradient=flat.views(program.layers, alone[lane.models.start : lane.models.stop]))
+            for lane in program.lanes
+        ]
+        silent = replace(program, mechanism=replace(mechanism, noise="none"), gradient=alone, lanes=lanes)
+        fill_gradient(silent, [[rows[self.fixed[rows]] for rows in batch] for batch in batches])
+        return alone
