@@ -42,7 +42,7 @@ TINY = {
     "defenses": [{"defense": "none"}, {"defense": "gaussian", "accountant": "gdp"}],
     "shadow": {"count": 2, "size": 40},
     "attacks": {"shokri": {"epochs": 2}, "yeom_attribute": {"features": 2}},
-    "audit": {"models": 2, "canaries": {"natural": 5}},
+    "audit": {"designs": {"losses": {"design": "one_run", "models": 2, "canaries": 5, "beyond_reach": "mark"}}},
     "figures": dict.fromkeys(("fig_leakage_attribute", "fig_leakage_shokri", "fig_pareto", "table_members_exposed"))
     | {"fig_curve": {"kind": "training_curve"}, "fig_roc": {"kind": "roc"}},
 }

@@ -298,7 +298,7 @@ def test_a_data_set_may_name_its_attacks_and_change_its_auxiliary_models():
         load(merged(changes, {"datasets": {"digits": {"attacks": ["jeom"]}}}))
 
 
-AUDITED = {"audit": {"models": 8, "canaries": {"natural": 10, "mislabelled": 10}}}
+AUDITED = {"audit": {"designs": {"losses": {"design": "one_run", "models": 8, "canaries": 10, "beyond_reach": "mark"}}}}
 
 
 def test_an_audit_is_a_part_of_every_cell_and_a_new_cell_trains_no_other_anew():
@@ -317,6 +317,10 @@ def test_a_scale_has_its_own_folder_and_the_same_targets():
     smoke = load(config={"scale": "smoke"})
     assert list(smoke) == ["quickstart-smoke"]
     assert smoke["quickstart-smoke"].target == "quickstart"
+
+
+def _audited(**design):
+    return {"audit": {"designs": {"a": {"design": "one_run", "models": 8, "beyond_reach": "mark"} | design}}}
 
 
 def _entry(defense, **entry):
@@ -417,7 +421,7 @@ BAD = {
         },
         r"'defenses.1.dropout' does not apply to model mlp: engine opacus",
     ),
-    "unknown canary": ({"audit": {"models": 8, "canaries": {"natura": 3}}}, r"unknown key 'audit.canaries.natura'"),
+    "unknown canary": (_audited(canary="natura"), r"key .audit.designs.a.canary. is .natura.; did you mean .natural."),
     "no epsilon": ({"epsilon": []}, r"key 'epsilon' is empty"),
     "epsilon twice": ({"epsilon": [1, 1.0]}, r"has the budget 1 more than once"),
     "images for a model of vectors": (
@@ -648,9 +652,21 @@ BAD = {
         {"defenses": [{"defense": "none"}, {"defense": "l2", "l2": 0.1, "datasets": ["digit"]}]},
         r"'defenses.1.datasets' is 'digit'; did you mean 'digits'",
     ),
+    "a design that cannot show the claim": (
+        _audited(canaries=10, beyond_reach="refuse"),
+        r"'audit.designs.a' reaches at most ε = 0.841 of the claimed 1 with 80 coins; 103 coins or 23 of the 53 bounds",
+    ),
+    "many canaries in many runs": (_audited(design="many_runs", canaries=2), r"canaries' must be 1 but for one_run"),
+    "too few coins": (_audited(models=3), r"'audit.designs.a' has 3 coins; valid is 4 or more"),
+    "a gradient that nobody sees": (_audited(canary="gradient"), r"which only a score of white_box sees"),
+    "own curve without a mechanism": (
+        _audited(claim="own"),
+        r"claim' is own, but for none no mechanism claims a curve",
+    ),
+    "unknown audit": ({"defenses": [{"defense": "none", "audits": ["b"]}], **_audited()}, r"'defenses.audits' is 'b'"),
     "canaries without records": (
-        {"audit": {"models": 2, "canaries": {"natural": 150, "mislabelled": 100}}},
-        r"'audit.canaries' asks for 250 pairs of records; valid is up to the 200",
+        _audited(canaries=250),
+        r"'audit.designs.a.canaries' is 250; valid is up to the 200 records",
     ),
     "override of the name": ({"study": "mine"}, r"'overrides.quickstart.study' cannot be changed there"),
     "override of a scale": ({"scales": {"smoke": {"repeats": 1}}}, r"'overrides.quickstart.scales' cannot be changed"),

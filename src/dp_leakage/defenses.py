@@ -10,7 +10,7 @@ from dp_leakage.privacy.accounting.rules import ACCOUNTANTS
 from dp_leakage.privacy.mechanism import GROUPS
 
 NON_PRIVATE = ("none", "l2", "dropout", "l2_dropout", "normalise")
-_ANY = {"defense", "datasets", "models", "learning_rate", "repeats", "attacks"}
+_ANY = {"defense", "datasets", "models", "learning_rate", "repeats", "attacks", "audits"}
 _PRIVATE = _ANY | {
     "accountant", "sampler", "bound", "clip_norm", "epsilon", "delta", "rdp_sigma", "l2", "accounting_note", "training",
 }  # fmt: skip

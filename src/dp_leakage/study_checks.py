@@ -400,10 +400,10 @@ def _check_audit(study: Study) -> None:
             _known(name, designs, "defenses.audits")
     for cell in study.cells.values():
         for name in cell.audits:
-            _check_design(study, cell, name)
+            _check_audit_design(study, cell, name)
 
 
-def _check_design(study: Study, cell: Cell, name: str) -> None:
+def _check_audit_design(study: Study, cell: Cell, name: str) -> None:
     """A design of audit fits the cell, and can show what the cell claims."""
     design, key = study.audit_design(cell, name), f"audit.designs.{name}"
     mechanism, where = cell.training["mechanism"] or {}, f"for {cell.defense}"
@@ -413,30 +413,30 @@ def _check_design(study: Study, cell: Cell, name: str) -> None:
     most = min(records[role] for role in (trained_role(records), *paired))
     _require(
         design["canaries"] <= most,
-        f"key '{key}.canaries' is {design['canaries']}; valid is up to the {most} records that data set {cell.dataset} has",
+        f"key '{key}.canaries' is {design['canaries']}; valid is up to the {most} records of data set {cell.dataset}",
     )
-    _require(design["design"] == "one_run" or design["canaries"] == 1, f"key '{key}.canaries' must be 1 but for one_run")
+    _require(
+        design["design"] == "one_run" or design["canaries"] == 1, f"key '{key}.canaries' must be 1 but for one_run"
+    )
     coins = design["models"] * design["canaries"]
     _require(coins >= 4, f"key '{key}' has {coins} coins; valid is 4 or more, of all models and canaries together")
-    vmf, presence = mechanism.get("noise") == "vmf", design["relation"] == "presence"
-    groups = mechanism.get("unit", "example") != "example"
+    vmf, presence, own = mechanism.get("noise") == "vmf", design["relation"] == "presence", design["claim"] == "own"
+    groups, feature = mechanism.get("unit", "example") != "example", design["canary"] == "feature"
+    special = watched or presence or design["start"] == "trained"
     refused = {
-        f"key '{key}.canary' is gradient, which only a score of white_box sees": gradient and not watched,
-        f"key '{key}.canary' is gradient, which needs one example as the unit, {where}": gradient and groups,
-        f"key '{key}.canary' is feature, which directional noise cannot have, {where}": vmf
-        and design["canary"] == "feature",
-        f"key '{key}.relation' is presence, which directional noise around single gradients does not protect, {where}": vmf
+        "canary' is gradient, which only a score of white_box sees": gradient and not watched,
+        f"canary' is gradient, which needs one example as the unit, {where}": gradient and groups,
+        f"canary' is feature, which directional noise cannot have, {where}": vmf and feature,
+        f"relation' is presence, which noise around single directions does not protect, {where}": vmf
         and presence
         and mechanism["block"] != "sum",
-        f"key '{key}' needs engine ensemble for a score of white_box, presence or a trained start": cell.training["engine"]
-        != "ensemble"
-        and (watched or presence or design["start"] == "trained"),
-        f"key '{key}.bug' plants a mistake in Gaussian noise on examples, {where} there is none": bool(design["bug"])
+        "score', presence or a trained start needs engine ensemble": cell.training["engine"] != "ensemble" and special,
+        f"bug' plants a mistake in Gaussian noise on examples, {where} there is none": bool(design["bug"])
         and (mechanism.get("noise") != "gaussian" or groups),
-        f"key '{key}.claim' is own, but {where} no mechanism claims a curve": design["claim"] == "own" and not mechanism,
+        f"claim' is own, but {where} no mechanism claims a curve": own and not mechanism,
     }
     for complaint, wrong in refused.items():
-        _require(not wrong, complaint)
+        _require(not wrong, f"key '{key}.{complaint}")
     if design["beyond_reach"] == "refuse" and design["bug"] is None:
         _check_reach(study, cell, name, design, coins)
 

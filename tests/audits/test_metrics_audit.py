@@ -4,7 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dp_leakage.audits import approximate_dp
 from dp_leakage.metrics.audit import measure_audit
+
+DESIGN = {"share": 0.5, "bug": None, "canary": "natural", "claim": "approximate", "neighbours": "zero_out"}
+DESIGN |= {"score": "loss", "start": "random"}
 
 
 def responses(epsilon, models=40, places=50, seed=0):
@@ -16,7 +20,6 @@ def responses(epsilon, models=40, places=50, seed=0):
     return pd.DataFrame(
         {
             "repeat": np.repeat(np.arange(models), places),
-            "canary": "natural",
             "place": np.tile(np.arange(places), models),
             "held": held.ravel(),
             "score": np.where(held == true, size, -size).ravel(),
@@ -24,9 +27,18 @@ def responses(epsilon, models=40, places=50, seed=0):
     )
 
 
+def rows_of(frame, comparisons=1):
+    designs = {name: DESIGN | {"design": name, "models": 40} for name in ("one_run", "many_runs", "trials")}
+    whole = pd.concat([frame.assign(design=name) for name in designs])
+    return measure_audit(whole, designs, lambda design: approximate_dp(0.0), comparisons, 0)
+
+
+def setting(row):
+    return dict(part.split("=") for part in row["setting"].split(";"))
+
+
 def bounds(frame, comparisons=1):
-    rows = measure_audit(frame, 0.0, 0.5, comparisons, False)
-    return {row["setting"].split("design=")[1].split(";")[0]: row["value"] for row in rows}
+    return {setting(row)["audit"]: row["value"] for row in rows_of(frame, comparisons)}
 
 
 def test_one_run_finds_most_of_a_known_epsilon_and_more_comparisons_find_less():
@@ -46,5 +58,8 @@ def test_a_true_claim_is_exceeded_at_the_stated_rate_at_most(design):
     assert np.sum(np.array(found) > 1.0) <= 21
 
 
-def test_one_model_alone_is_no_many_runs():
-    assert set(bounds(responses(1.0, models=1))) == {"one_run"}
+def test_a_row_says_what_was_done_and_what_the_design_could_have_shown():
+    one_run, many_runs, _ = map(setting, (rows_of(responses(8.0, models=100, places=4))))
+    assert (one_run["coins"], many_runs["coins"]) == ("400", "100")
+    assert one_run["guesses"] == "200"
+    assert float(one_run["reach"]) > float(many_runs["reach"]) > 2

@@ -14,36 +14,67 @@ GROUPED = {"sampler": "class_poisson", "bound": "clip", "noise": "gaussian", "bl
 GROUPED |= {"accountant": "class_moments", "noise_multiplier": 2.0, "epsilon": None, "clip_norm": 1.0, "delta": 1e-3}
 VMF = GROUPED | {"unit": "example", "sampler": "poisson", "bound": "normalise", "noise": "vmf", "kappa": 50.0}
 VMF |= {"accountant": "vmf_rdp"}
+EXAMPLES = GROUPED | {"unit": "example", "sampler": "shuffle", "accountant": "gdp"}
 MECHANISMS = {
-    "none": (None, {"natural", "mislabelled", "gradient"}),
-    "class": (GROUPED | {"unit": "class"}, {"natural", "mislabelled", "gradient"}),
-    "subclass": (
-        GROUPED | {"unit": "subclass", "k_sub": 3, "partition": "kmeans"},
-        {"natural", "mislabelled", "gradient"},
-    ),
-    "vmf": (VMF, {"natural", "mislabelled"}),
+    "none": None,
+    "gaussian": EXAMPLES,
+    "class": GROUPED | {"unit": "class"},
+    "subclass": GROUPED | {"unit": "subclass", "k_sub": 3, "partition": "kmeans"},
+    "vmf": VMF,
 }
+DESIGN = {"canaries": 4, "score": "white_box", "relation": "replace_one", "start": "random", "start_epochs": 1}
+DESIGN |= {"design": "one_run", "models": 3, "bug": None}
+# Which canaries go with which mechanisms.
+DESIGNS = {
+    "none": ("natural", "mislabelled", "feature", "blank", "gradient"),
+    "gaussian": ("natural", "mislabelled", "feature", "blank", "gradient"),
+    "class": ("natural", "mislabelled", "feature", "blank"),
+    "subclass": ("natural", "blank"),
+    "vmf": ("natural", "mislabelled", "blank", "gradient"),
+}
+
+
+def run(settings, folder):
+    scores = folder / "audit.parquet"
+    command = [sys.executable, "-m", "dp_leakage.steps.audit", "--settings", json.dumps(settings)]
+    command += ["--data", str(folder / "data.npz"), "--scores", str(scores)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return read_table(scores)[0]
+
+
+def settings_for(name, designs, folder, shape=(6,)):
+    rng = np.random.default_rng(0)
+    roles = {"target_members": np.arange(80), "target_nonmembers": np.arange(80, 160)}
+    features = {"x": rng.normal(size=(160, *shape)).astype(np.float32), "y": np.arange(160) % 4}
+    arrays = features | {"sensitive": np.array([], dtype=np.int64)} | roles
+    write_arrays(folder / "data.npz", arrays, {"identity": "data"})
+    settings = {"study": "s", "dataset": "d", "model": "m", "defense": name, "role": "audit", "engine": "ensemble"}
+    settings |= {"architecture": {"name": "mlp", "hidden": [8]}, "dropout": 0.0, "seed": 1, "designs": designs}
+    return settings | {
+        "training": TRAINING | {"evaluate_every": 2},
+        "mechanism": MECHANISMS[name],
+        "data": "data",
+        "delta": 1e-3,
+    }
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_every_model_tosses_a_coin_for_every_canary(name, tmp_path):
-    mechanism, kinds = MECHANISMS[name]
-    rng = np.random.default_rng(0)
-    roles = {"target_members": np.arange(80), "target_nonmembers": np.arange(80, 160)}
-    features = {"x": rng.normal(size=(160, 6)).astype(np.float32), "y": np.arange(160) % 4}
-    arrays = features | {"sensitive": np.array([], dtype=np.int64)} | roles
-    write_arrays(tmp_path / "data.npz", arrays, {"identity": "data"})
-    settings = {"study": "s", "dataset": "d", "model": "m", "defense": name, "role": "audit", "engine": "ensemble"}
-    settings |= {"architecture": {"name": "mlp", "hidden": [8]}, "dropout": 0.0, "repeats": 3, "seed": 1}
-    settings |= {"training": TRAINING | {"evaluate_every": 2}, "mechanism": mechanism, "data": "data"}
-    settings |= {"canaries": {"natural": 4, "mislabelled": 4, "gradient": 4}, "share": 0.5, "delta": 1e-3}
-    scores = tmp_path / "audit.parquet"
-    command = [sys.executable, "-m", "dp_leakage.steps.audit", "--settings", json.dumps(settings)]
-    command += ["--data", str(tmp_path / "data.npz"), "--scores", str(scores)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    frame, _ = read_table(scores)
-    assert set(frame["canary"]) == kinds
-    assert len(frame) == 3 * 4 * len(kinds)
+    designs = {canary: DESIGN | {"canary": canary} for canary in DESIGNS[name]}
+    designs["losses"] = DESIGN | {"canary": "mislabelled", "score": "loss"}
+    if name != "vmf":
+        designs["start"] = DESIGN | {"canary": "blank", "score": "margin", "relation": "presence", "start": "trained"}
+    frame = run(settings_for(name, designs, tmp_path), tmp_path)
+    assert set(frame["design"]) == set(designs)
+    assert len(frame) == 3 * 4 * len(designs)
     assert np.isfinite(frame["score"]).all()
     assert 0 < frame["held"].mean() < 1
+
+
+def test_images_are_asked_about_shifted_and_mirrored(tmp_path):
+    designs = {score: DESIGN | {"canary": "blank", "score": score} for score in ("margin", "white_box")}
+    settings = settings_for("gaussian", designs, tmp_path, (1, 10, 10))
+    frame = run(settings | {"architecture": {"name": "cnn_small"}}, tmp_path)
+    assert np.isfinite(frame["score"]).all()
+    assert frame["score"].nunique() > len(frame) / 2  # two blank canaries with the same labels score alike

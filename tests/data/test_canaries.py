@@ -1,53 +1,70 @@
-"""Canaries: the training set keeps its size, pairs are neighbours, and each kind is what it says."""
+"""Canaries: the training set keeps its size, and each kind is what it says."""
 
 import numpy as np
 import pytest
 
-from dp_leakage.data.canaries import place
+from dp_leakage.data.canaries import KINDS, place
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.errors import UserError
 
 RNG = np.random.default_rng(0)
-DATA = Dataset(
-    RNG.normal(size=(200, 5)).astype(np.float32),
-    np.arange(200) % 4,
-    {"target_members": np.arange(80), "target_nonmembers": np.arange(80, 180)},
-    np.array([], dtype=np.int64),
-)
-COUNTS = {"natural": 5, "mislabelled": 6, "gradient": 7}
-PLACED = place(DATA, COUNTS, 3)
+ROLES = {"target_members": np.arange(80), "target_nonmembers": np.arange(80, 180)}
+DATA = Dataset(RNG.normal(size=(200, 5)).astype(np.float32), np.arange(200) % 4, ROLES, np.array([], dtype=np.int64))
+IMAGES = DATA._replace(x=RNG.normal(size=(200, 1, 4, 4)).astype(np.float32))
 
 
-def test_with_either_record_of_each_pair_the_training_set_has_its_usual_size():
-    assert len(PLACED.fixed) + len(PLACED.held) == 80
-    assert not {*PLACED.fixed} & {*PLACED.held, *PLACED.other}
-    assert len({*PLACED.held, *PLACED.other}) == 2 * 18
+FLAT_OR_IMAGES = [(kind, data) for kind in KINDS for data in (DATA, IMAGES) if kind != "feature" or data is DATA]
 
 
-def test_both_records_of_a_pair_have_one_label():
-    assert (PLACED.y[PLACED.held] == PLACED.y[PLACED.other]).all()
+@pytest.mark.parametrize("replaced", [True, False])
+@pytest.mark.parametrize(("kind", "data"), FLAT_OR_IMAGES)
+def test_with_either_side_of_each_coin_the_training_set_has_its_usual_size(kind, replaced, data):
+    placed = place(data, kind, 6, replaced, 3)
+    assert len(placed.fixed) + len(placed.held) == 80
+    assert len({*placed.fixed} | {*placed.held} | {*placed.other}) == len(placed.x) == len(placed.y)
+    assert (placed.held >= placed.first).all() == (kind == "gradient")
+    assert (placed.other >= placed.first).all() == (kind == "gradient" or not replaced)
+    assert (placed.fixed < placed.first).all()
 
 
-def true_labels(rows):
+def test_members_that_stay_are_the_data_unchanged():
+    placed = place(DATA, "blank", 5, True, 0)
+    kept = {tuple(row) for row in placed.x[placed.fixed]}
+    assert kept < {tuple(row) for row in DATA.x[:80]}
+    assert len(kept) == 75
+
+
+def true_labels(placed, rows):
     """The label in the data of the records with these features."""
-    return np.array([DATA.y[np.flatnonzero((DATA.x == x[:5]).all(axis=1))[0]] for x in PLACED.x[rows]])
+    return np.array([DATA.y[np.flatnonzero((DATA.x == x).all(axis=1))[0]] for x in placed.x[rows]])
 
 
-def test_natural_canaries_are_a_member_and_an_outsider_and_mislabelled_ones_have_wrong_labels():
-    for kind, right in (("natural", True), ("mislabelled", False)):
-        for rows in (PLACED.held, PLACED.other):
-            own = rows[PLACED.kind == kind]
-            assert ((PLACED.y[own] == true_labels(own)) == right).all()
+@pytest.mark.parametrize(("kind", "right"), [("natural", True), ("mislabelled", False)])
+def test_natural_canaries_are_a_member_and_an_outsider_and_mislabelled_ones_have_wrong_labels(kind, right):
+    placed = place(DATA, kind, 7, True, 3)
+    assert (placed.y[placed.held] == placed.y[placed.other]).all()
+    for rows in (placed.held, placed.other):
+        assert ((placed.y[rows] == true_labels(placed, rows)) == right).all()
 
 
-def test_gradient_canaries_have_a_feature_of_their_own():
-    own = PLACED.kind == "gradient"
-    features = PLACED.x[:, 5:]
-    assert (np.count_nonzero(features, axis=0) == 2).all()
-    assert (PLACED.x[PLACED.held[own]] == -PLACED.x[PLACED.other[own]]).all()
-    assert (PLACED.x[PLACED.held[own], :5] == 0).all()
+def test_feature_canaries_have_a_feature_of_their_own():
+    placed = place(DATA, "feature", 7, True, 3)
+    assert (np.count_nonzero(placed.x[:, 5:], axis=0) == 2).all()
+    assert (placed.x[placed.held] == -placed.x[placed.other]).all()
+    assert (placed.x[placed.held, :5] == 0).all()
+
+
+def test_blank_canaries_differ_in_their_labels_alone():
+    placed = place(IMAGES, "blank", 7, True, 3)
+    assert not placed.x[[*placed.held, *placed.other]].any()
+    assert (placed.y[placed.held] != placed.y[placed.other]).all()
 
 
 def test_too_many_canaries_are_refused_with_the_number_that_there_can_be():
-    with pytest.raises(UserError, match="asks for 81 pairs of records; valid is up to 80"):
-        place(DATA, {"natural": 81}, 0)
+    with pytest.raises(UserError, match="asks for 81 natural canaries; valid is up to 80"):
+        place(DATA, "natural", 81, True, 0)
+
+
+def test_a_feature_of_its_own_needs_flat_records():
+    with pytest.raises(UserError, match="valid there: blank or gradient"):
+        place(IMAGES, "feature", 1, True, 0)

@@ -89,6 +89,7 @@ for _study in STUDIES.values():
                 [
                     _study.audit(cell.dataset, cell.model, cell.defense)
                     for cell in _study.cells.values()
+                    if cell.audits
                 ],
 
     rule:

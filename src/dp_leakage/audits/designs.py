@@ -18,7 +18,7 @@ MOST_COINS = 1 << 22  # as far as it is worth looking for a number of coins that
 def bound(
     design: str, scores: np.ndarray, held: np.ndarray, claim: Claim, confidence: float, share: float, seed: int
 ) -> Audit:
-    """The lower bound of a design from scores (coins,) and coins, bool (coins,); ``seed`` halves those of ``trials``."""
+    """The lower bound of a design from scores and coins, both (coins,); ``seed`` halves those of ``trials``."""
     if design == "one_run":
         return one_run_bound(scores, held, claim, confidence, share)
     if design == "many_runs":

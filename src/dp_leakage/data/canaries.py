@@ -36,10 +36,10 @@ class Canaries(NamedTuple):
 def place(data: Dataset, kind: str, count: int, replaced: bool, seed: int) -> Canaries:
     """Canaries in place of ``count`` of the target's members.
 
-    ``natural``: a member, and a non-member of its class. ``mislabelled``: the same, both with a label that is wrong for
-    them. ``feature``: a long vector along a feature of its own that is zero in all other records, and its negative: what
-    it adds to a step's sum are coordinates that no other record touches. ``blank``: zeros with one label, and zeros with
-    another. ``gradient``: no records; the training puts gradients in their places.
+    ``natural``: a member, and a non-member of its class. ``mislabelled``: the same, both with a label that is wrong
+    for them. ``feature``: a long vector along a feature of its own that is zero in all other records, and its negative:
+    what it adds to a step's sum are coordinates that no other record touches. ``blank``: zeros with one label, and
+    zeros with another. ``gradient``: no records; the training puts gradients in their places.
 
     Args:
         data: features, labels and roles; the features must be flat, (n, d), for ``feature``.

@@ -36,16 +36,20 @@ def main(settings: Json, data: Path, scores: Path, device: str, checkpoint_secon
     frames, noise = [], {}
     for name, design in settings["designs"].items():
         started = time.perf_counter()
-        resume = Checkpoint(scores.with_name(f".{scores.stem}.{name}.checkpoint"), identity(settings), checkpoint_seconds)
+        resume = Checkpoint(_checkpoint(scores, name), identity(settings), checkpoint_seconds)
         frame, mechanism = _scored(name, design, settings, dataset, device_of(device), resume)
         frames.append(frame.assign(design=name))
         if mechanism is not None:
             noise = {"noise_multiplier": mechanism.noise_multiplier, "kappa": mechanism.kappa}
         log.info("audit %s: %d models in %.0f s", name, design["models"], time.perf_counter() - started)
-    stamp = provenance(settings, n_train=len(dataset.roles["target_members"]), **noise)
+    stamp = provenance(settings, n_train=len(dataset.trainable), **noise)
     write_table(scores, pd.concat(frames, ignore_index=True).to_dict("list"), stamp)
     for name in settings["designs"]:
-        scores.with_name(f".{scores.stem}.{name}.checkpoint").unlink(missing_ok=True)
+        _checkpoint(scores, name).unlink(missing_ok=True)
+
+
+def _checkpoint(scores: Path, design: str) -> Path:
+    return scores.with_name(f".{scores.stem}.{design}.checkpoint")
 
 
 def _scored(

@@ -7,8 +7,7 @@ import torch
 from torch import Generator, Tensor
 
 from dp_leakage.models.ensemble import Ensemble, trained_rows
-from dp_leakage.models.functional import Parameters
-from dp_leakage.models.layers import Layers, initial_parameters
+from dp_leakage.models.layers import Layers, Parameters, initial_parameters
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training import flat
 from dp_leakage.training.checkpoint import Checkpoint

@@ -1,0 +1,141 @@
+"""Canaries that are no records, and what the results of all steps say of them: exact likelihood ratios."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from dp_leakage.models.architectures import build
+from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.training import flat
+from dp_leakage.training.checkpoint import Checkpoint
+from dp_leakage.training.settings import TrainingSettings
+from dp_leakage.training.trainer import train
+from dp_leakage.training.watch import Watch
+
+RECORDS, ALONG = 12, 7
+GENERATOR = torch.Generator().manual_seed(3)
+X = torch.cat([torch.randn(RECORDS, 6, generator=GENERATOR), torch.zeros(2, 6)])
+Y = torch.cat([torch.randint(3, (RECORDS,), generator=GENERATOR), torch.zeros(2, dtype=torch.int64)])
+HELD, OTHER = torch.tensor([RECORDS]), torch.tensor([RECORDS + 1])
+LAYERS = build("softmax_regression", (6,), 3)
+
+
+def trained(present, mechanism, watch, epochs=1, batch_size=RECORDS + 1, x=X, **options):
+    """One model for each of ``present``, on all records and the canary's row or the other."""
+    rows = torch.where(torch.as_tensor(present), watch.held, watch.other)[:, None]
+    subsets = torch.cat([torch.arange(int(watch.first)).expand(len(rows), -1), rows], 1)
+    settings = TrainingSettings("sgd", 0.5, epochs=epochs, batch_size=batch_size, evaluate_every=epochs)
+    models, _ = train(LAYERS, x, Y, subsets, range(len(rows)), settings, mechanism, watch=watch, **options)
+    return models
+
+
+def gradient_canary(mechanism, **settings):
+    return Watch(RECORDS, HELD, OTHER, torch.tensor([ALONG]), claimed=mechanism, **settings)
+
+
+def buffer(models):
+    """The models' parameters as the trainer holds them: (K, P)."""
+    buffer = torch.zeros(models.size, flat.size(LAYERS))
+    for name, view in flat.views(LAYERS, buffer).items():
+        view.copy_(models.parameters[name])
+    return buffer
+
+
+def clipped_sum(weight, bias, clip):
+    """Σ over records of their clipped gradients, by autograd."""
+    parameters, total = [weight.clone().requires_grad_(), bias.clone().requires_grad_()], 0
+    for x, y in zip(X[:RECORDS], Y[:RECORDS], strict=True):
+        loss = F.cross_entropy((parameters[0] @ x + parameters[1])[None], y[None])
+        gradient = torch.cat([part.flatten() for part in torch.autograd.grad(loss, parameters)])
+        total = total + gradient * min(1.0, clip / float(gradient.norm()))
+    return total
+
+
+def test_an_absent_canary_is_drawn_and_counted_but_adds_nothing():
+    mechanism = Mechanism("shuffle", noise_multiplier=0.0, clip_norm=0.3)
+    weight, bias = torch.full((3, 6), 0.1), torch.zeros(3)
+    start = {"0.weight": weight, "0.bias": bias}
+    models = trained([False], mechanism, gradient_canary(mechanism), initial=start)
+    moved = torch.cat([weight.flatten(), bias]) - buffer(models)[0, :21]
+    torch.testing.assert_close(moved, 0.5 / (RECORDS + 1) * clipped_sum(weight, bias, 0.3), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("replaced", [True, False])
+def test_a_present_gradient_moves_one_parameter_by_the_clipping_bound(replaced):
+    mechanism = Mechanism("shuffle", noise_multiplier=0.0, clip_norm=0.3)
+    start = {"0.weight": torch.zeros(3, 6), "0.bias": torch.zeros(3)}
+    found = buffer(trained([True, False], mechanism, gradient_canary(mechanism, replaced=replaced), initial=start))
+    expected = torch.zeros_like(found[0])
+    expected[ALONG] = -0.5 * 0.3 / (RECORDS + 1) * (2 if replaced else 1)
+    torch.testing.assert_close(found[0] - found[1], expected, rtol=1e-4, atol=1e-8)
+
+
+PRESENT = np.arange(3000) % 2 == 0
+
+
+@pytest.mark.parametrize("canary", ["gradient", "record"])
+def test_without_sampling_the_score_is_a_normal_log_likelihood_ratio(canary):
+    """T steps at σ: N(±T/2σ², T/σ²); six checks, each wrong by chance once in 15,000 runs."""
+    sigma, steps = 2.0, 3
+    mechanism = Mechanism("shuffle", noise_multiplier=sigma, clip_norm=0.01)
+    x = X.clone()
+    x[RECORDS] = 1.0  # a record whose gradient is longer than C
+    watch = gradient_canary(mechanism)
+    if canary == "record":
+        watch = Watch(RECORDS + 1, HELD, OTHER, claimed=mechanism)
+        subset = {"x": x}
+        rows = torch.where(torch.as_tensor(PRESENT), HELD, OTHER)[:, None]
+        subsets = torch.cat([torch.arange(RECORDS).expand(len(rows), -1), rows], 1)
+        settings = TrainingSettings("sgd", 0.5, epochs=steps, batch_size=RECORDS + 1, evaluate_every=steps)
+        train(LAYERS, subset["x"], Y, subsets, range(len(rows)), settings, mechanism, watch=watch)
+    else:
+        trained(PRESENT, mechanism, watch, epochs=steps)
+    scores, variance = watch.scores[:, 0].numpy(), steps / sigma**2
+    for own, mean in ((scores[PRESENT], variance / 2), (scores[~PRESENT], -variance / 2)):
+        assert own.mean() == pytest.approx(mean, abs=4 * math.sqrt(variance / len(own)))
+        assert own.var() == pytest.approx(variance, rel=4 * math.sqrt(2 / len(own)))
+
+
+def test_under_poisson_sampling_scores_are_log_likelihood_ratios():
+    """E[e^score] without and E[e^-score] with the canary are 1, whatever the batches were."""
+    mechanism = Mechanism("poisson", noise_multiplier=1.0, clip_norm=0.01)
+    watch = gradient_canary(mechanism, rate=3 / (RECORDS + 1))
+    trained(PRESENT, mechanism, watch, epochs=2, batch_size=3)
+    scores = watch.scores[:, 0].numpy()
+    for ratio in (np.exp(scores[~PRESENT]), np.exp(-scores[PRESENT])):
+        assert ratio.mean() == pytest.approx(1, abs=4 * ratio.std() / math.sqrt(len(ratio)))
+    assert scores[PRESENT].mean() > scores[~PRESENT].mean() + 0.2
+
+
+def test_noise_around_directions_shows_a_gradient_canary_on_either_side():
+    mechanism = Mechanism("shuffle", bound="normalise", noise="vmf", kappa=40.0)
+    watch = gradient_canary(mechanism, replaced=True)
+    trained(PRESENT[:200], mechanism, watch)
+    scores = watch.scores[:, 0].numpy()
+    apart = scores[::2].mean() - scores[1::2].mean()
+    assert apart > 5 * math.hypot(scores[::2].std(), scores[1::2].std()) / 10
+
+
+def test_a_killed_training_goes_on_to_the_same_scores(tmp_path):
+    mechanism = Mechanism("shuffle", noise_multiplier=1.0)
+    undisturbed = gradient_canary(mechanism)
+    trained([True, False, True], mechanism, undisturbed, epochs=4)
+
+    class Killed(Exception):
+        pass
+
+    def kill(epoch):
+        if epoch == 2:
+            raise Killed
+
+    checkpoint = Checkpoint(tmp_path / "c", "same", interval=0)
+    with pytest.raises(Killed):
+        trained(
+            [True, False, True], mechanism, gradient_canary(mechanism), epochs=4, checkpoint=checkpoint, on_epoch=kill
+        )
+    resumed = gradient_canary(mechanism)
+    trained([True, False, True], mechanism, resumed, epochs=4, checkpoint=checkpoint)
+    assert torch.equal(resumed.scores, undisturbed.scores)
