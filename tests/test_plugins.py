@@ -3,6 +3,7 @@
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from dp_leakage import defenses, plugins, user_code
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.config import merged
 from dp_leakage.errors import UserError
-from dp_leakage.figures import FIGURES, draw
+from dp_leakage.figures import FIGURES, Needs, draw
 from dp_leakage.fingerprint import code_fingerprint
 from dp_leakage.models.architectures import build
 from dp_leakage.privacy.accounting import ACCOUNTANTS, epsilon_report, noise_multiplier
@@ -327,3 +328,11 @@ def test_the_code_in_the_documentation_is_the_code_that_is_tested():
     for path in EXAMPLES.glob("*.py"):
         nodes = [node for node in ast.parse(path.read_text()).body if not isinstance(node, ast.Expr | ast.Import)]
         assert {plain(node) for node in nodes} <= shown, path.name
+
+
+def test_a_figure_may_read_anything_that_the_package_itself_can(tmp_path):
+    for needs in get_args(Needs):
+        declared = f'FIGURE = {{"caption": "Shown.", "needs": "{needs}"}}'
+        (tmp_path / f"of_{needs}.py").write_text(f"{declared}\n\ndef draw(metrics, settings, published):\n    pass\n")
+    plugins.load([tmp_path])
+    assert {FIGURES[f"of_{needs}"].needs for needs in get_args(Needs)} == set(get_args(Needs))

@@ -6,7 +6,7 @@ from itertools import product
 
 from dp_leakage.config import Json
 from dp_leakage.errors import UserError
-from dp_leakage.privacy.accounting.rules import ACCOUNTANTS
+from dp_leakage.privacy.accounting.rules import own_sampler
 from dp_leakage.privacy.mechanism import GROUPS
 
 NON_PRIVATE = ("none", "l2", "dropout", "l2_dropout", "normalise")
@@ -142,19 +142,13 @@ def _unusual(mechanism: Json, accountant: str, spec: Json) -> list[str]:
         "clip_norm": 1.0,
         "delta": spec.get("delta"),
         "rdp_sigma": _rdp_sigma({}, spec) if accountant == "rdp" else None,
-        "sampler": _own_sampler(accountant, mechanism["unit"]),
+        "sampler": own_sampler(accountant, mechanism["unit"]),
     }
     return [
         f"{key}={mechanism[key] if isinstance(mechanism[key], str) else spell(mechanism[key])}"
         for key, value in usual.items()
         if mechanism[key] != value
     ]
-
-
-def _own_sampler(accountant: str, unit: str) -> str:
-    """The first of the accountant's samplers that draws such units, else the first."""
-    samplers = ACCOUNTANTS[accountant].samplers
-    return "class_poisson" if unit in GROUPS and "class_poisson" in samplers else samplers[0]
 
 
 def _rdp_sigma(entry: Json, spec: Json) -> str:
@@ -169,7 +163,7 @@ def _mechanism(entry: Json, accountant: str, spec: Json) -> Json:
     own = {"kappa": None} if vmf else {}
     own |= {"k_sub": entry["k_sub"], "partition": entry.get("partition", "kmeans")} if "k_sub" in entry else {}
     return {
-        "sampler": entry.get("sampler") or _own_sampler(accountant, unit),
+        "sampler": entry.get("sampler") or own_sampler(accountant, unit),
         "unit": unit,
         "bound": entry["defense"] if plugin.bound else entry.get("bound", "normalise" if vmf else "clip"),
         "clip_norm": float(entry.get("clip_norm", 1.0)),

@@ -17,7 +17,7 @@ import numpy as np
 from dp_leakage.config import Json
 from dp_leakage.data import load, resolve
 from dp_leakage.data.profile import profile
-from dp_leakage.data.raw import Raw
+from dp_leakage.data.raw import Raw, filled
 from dp_leakage.data.splits import automatic_roles, split
 from dp_leakage.errors import UserError, plain
 from dp_leakage.files import write_text
@@ -122,6 +122,7 @@ def study_text(name: str, source: dict[str, Any], raw: Raw) -> tuple[str, list[s
         )
     as_in_settings = dict(sorted(roles.items()))  # the draw depends on their order
     rows = split(raw.y, as_in_settings, seed=_split_seed(name, source), stratified=True)
+    raw = filled(raw, rows)
     remarks = profile(raw, rows)
     shape = f"{raw.x.shape[1]} features" if raw.x.ndim == 2 else f"images of {' × '.join(map(str, raw.x.shape[1:]))}"
     summary = f"{Path(source['path']).name}: {len(raw.y):,} records, {shape}, {classes} classes."

@@ -19,6 +19,7 @@ from data_files import (
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
 from dp_leakage.data import SOURCES, load, resolve
+from dp_leakage.data.raw import Gap, Raw, filled
 from dp_leakage.data.sources import cifar, idx, purchase
 from dp_leakage.errors import UserError
 
@@ -369,18 +370,36 @@ class TestTables:
         assert load({**spec, "drop": ["name"]}, tmp_path).feature_names == ("age",)
 
     @pytest.mark.parametrize("suffix", ["csv", "parquet"])
-    def test_missing_values_are_imputed_when_asked_for_and_said(self, suffix, tmp_path):
+    def test_missing_values_are_what_the_attackers_records_say(self, suffix, tmp_path):
         spec = self.table(
             tmp_path / f"t.{suffix}", age=[1.0, None, 3.0, 10.0], sex=["f", "f", None, "m"], ok=[1, 2, 3, 4]
         )
         raw = load({**spec, "missing": "impute"}, tmp_path)
-        np.testing.assert_array_equal(raw.x, [[1, 0, 1], [3, 0, 2], [3, 0, 3], [10, 1, 4]])
-        assert any("age" in note and "median" in note for note in raw.notes)
+        np.testing.assert_array_equal(raw.x, [[1, 0, 1], [0, 0, 2], [3, 0, 3], [10, 1, 4]])
+        found = filled(raw, {"target_members": np.array([0, 1, 2]), "shadow_pool": np.array([3])})
+        np.testing.assert_array_equal(found.x, [[1, 0, 1], [10, 0, 2], [3, 1, 3], [10, 1, 4]])
+        assert any("age: 1" in note and "median of the attacker's 1 records" in note for note in found.notes)
+        assert not found.gaps
 
-    def test_missing_categorical_codes_are_imputed_by_the_most_frequent(self, tmp_path):
-        spec = self.table(tmp_path / "t.csv", region=[3.0, None, 3.0, 1.0])
+    def test_without_records_of_the_attackers_all_fill_the_gaps_and_the_notes_say_so(self, tmp_path):
+        spec = self.table(tmp_path / "t.csv", region=[3.0, None, 3.0, 1.0], size=[5.0, 1.0, 2.0, None])
         raw = load({**spec, "missing": "impute", "categorical": ["region"]}, tmp_path)
-        np.testing.assert_array_equal(raw.x[:, 0], [1, 1, 1, 0])
+        found = filled(raw, {"target_members": np.arange(4)})
+        np.testing.assert_array_equal(found.x, [[1, 5], [1, 1], [1, 2], [0, 2]])
+        assert all("outside the privacy budget" in note for note in found.notes)
+
+    def test_what_fills_a_gap_does_not_depend_on_members_or_outsiders(self):
+        rng = np.random.default_rng(0)
+        roles = {"target_members": np.arange(4), "target_nonmembers": np.arange(4, 8), "shadow_pool": np.arange(8, 12)}
+        gaps = (Gap("age", (0,), np.array([1, 5, 9])), Gap("hue", (1, 2, 3), np.array([0, 4]), ("a", "b", "c")))
+        x = np.c_[rng.normal(size=12), np.eye(3)[rng.integers(3, size=12)]].astype(np.float32)
+        other = x.copy()
+        other[:8] = np.c_[rng.normal(size=8), np.eye(3)[rng.integers(3, size=8)]]
+        first, second = (filled(Raw(values, np.zeros(12, int), ("u",), gaps=gaps), roles).x for values in (x, other))
+        for gap in gaps:
+            rows = np.ix_(gap.records, gap.columns)
+            np.testing.assert_array_equal(first[rows], second[rows])
+        assert first[1, 0] == np.float32(np.median(x[[8, 10, 11], 0]))
 
     def test_numeric_labels_sort_as_numbers(self, tmp_path):
         pd.DataFrame({"y": [10, 9, 10, 9], "a": [1, 2, 3, 4]}).to_csv(tmp_path / "t.csv", index=False)

@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 
 from dp_leakage.errors import UserError
+from dp_leakage.figures.bounds import bound_notes
 from dp_leakage.figures.frames import attack_rows, chosen, drawn_numbers, metric_rows, panels, spent
-from dp_leakage.figures.notes import remarks
+from dp_leakage.figures.notes import accounting_notes, claimed_neighbours, claimed_relations, remarks
 from dp_leakage.figures.published import KEYS
 
 
@@ -138,3 +139,32 @@ def test_panel_headings_leave_out_what_is_the_same_everywhere(quick: pd.DataFram
     frame = chosen(quick, {})
     assert [heading for heading, _ in panels(frame)] == ["MLP", "softmax regression"]
     assert [heading for heading, _ in panels(frame[frame["model"] == "mlp"])] == ["digits · MLP"]
+
+
+def claiming(accountant: str, unit: str = "example", block: str = "", defense: str = "cell") -> pd.DataFrame:
+    return pd.DataFrame({"accountant": [accountant], "unit": [unit], "block": [block], "defense": [defense]})
+
+
+@pytest.mark.parametrize(
+    ("cell", "relation"),
+    [
+        (claiming("rdp"), "add_remove"),
+        (claiming("rdp", defense="gaussian-sampler=wor-rdp-eps=1"), "replace_one"),
+        (claiming("pld", unit="class"), "replace_one"),
+        (claiming("vmf_rdp", block="row"), "replace_one"),
+        (claiming("vmf_rdp", block="sum"), "add_remove"),
+        (claiming("vmf_rdp", unit="batch"), "add_remove"),
+        (claiming("vmf_rdp", block="sum", defense="vmf-sum-sampler=shuffle-vmf_rdp-eps=1"), "replace_one"),
+        (claiming(""), ""),
+        (claiming("a_plugins"), ""),
+    ],
+)
+def test_figures_take_an_epsilon_for_the_neighbours_that_the_noise_was_solved_for(cell, relation):
+    assert list(claimed_relations(cell)) == [relation]
+    assert claimed_neighbours(cell) == {relation} - {""}
+
+
+def test_noise_on_the_sum_keeps_the_bound_for_its_neighbours_and_names_them():
+    rows = claiming("vmf_rdp", block="sum").assign(delta=1e-5, metric="", setting="")
+    assert any("Dash-dotted" in note for note in bound_notes(rows))
+    assert "of the summed gradient (add/remove neighbours)" in accounting_notes(rows, {})[0]

@@ -7,7 +7,15 @@ that it ``needs``, or, where it ``learns``, what its ``fit(models, settings, see
 for all cells that share the models.
 
 Others ask or take apart the models themselves: ``score(target, data, fitted, settings, seed)`` → the score file's
-frame, or, in the families that make pictures, (frame, images: name → float32 array); ``fitted`` is None.
+frame, or, in the families that make pictures, (frame, images: name → float32 array); ``fitted`` is None. The frame's
+columns:
+
+- ``attribute``: repeat, record, member, feature, truth, guess (bool), score: a row per model, record and feature;
+- ``model_inversion``: repeat, target (the class), restart, distance (Euclidean), ssim, confidence;
+- ``inversion``, ``reconstruction``: repeat, target (the picture), restart, and at least one of mse, mse_standardised,
+  ssim, distance.
+
+Pictures may have further columns (which layer, which penalty): numbers are judged apart for each of their values.
 
 ``settings`` are the entry's defaults with the study's values over them; ``seed`` is the same in all cells, so that what
 an attack draws at random is too.

@@ -6,7 +6,24 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dp_leakage.data.roles import attackers_roles
 from dp_leakage.errors import UserError
+
+
+class Gap(NamedTuple):
+    """A column of a table in which some records have no value.
+
+    Attributes:
+        name: the column's.
+        columns: of ``x`` that it became: one for numbers, zeros and ones for categories.
+        records: int64 rows without a value; they are 0 in ``columns``.
+        categories: what they are called, all of them; empty for numbers.
+    """
+
+    name: str
+    columns: tuple[int, ...]
+    records: np.ndarray
+    categories: tuple[str, ...] = ()
 
 
 class Raw(NamedTuple):
@@ -21,6 +38,7 @@ class Raw(NamedTuple):
         given: the publisher's own split, e.g. ``train`` and ``test`` → int64 rows; empty if there is none.
         notes: sentences for the report.
         sha256: file (or folder) name → SHA-256 of what was read.
+        gaps: what is to be filled once it is known whose records may say with what (`filled`).
     """
 
     x: np.ndarray
@@ -31,6 +49,46 @@ class Raw(NamedTuple):
     given: Mapping[str, np.ndarray] = MappingProxyType({})
     notes: tuple[str, ...] = ()
     sha256: Mapping[str, str] = MappingProxyType({})
+    gaps: tuple[Gap, ...] = ()
+
+
+def filled(raw: Raw, roles: Mapping[str, np.ndarray]) -> Raw:
+    """The data without gaps: each gets the median (numbers) or the most frequent category of the attacker's records.
+
+    Where no role is the attacker's, or none of his records has a value, all records say with what, which lies outside
+    the privacy budget. The notes say so.
+
+    Args:
+        raw: as its source has it.
+        roles: of the study (``roles.attackers_roles``).
+    """
+    if not raw.gaps:
+        return raw
+    own = [roles[role] for role in attackers_roles(roles)]
+    x, notes = raw.x.copy(), []
+    for gap in raw.gaps:
+        known = np.setdiff1d(np.concatenate(own), gap.records) if own else np.empty(0, np.int64)
+        by = f"the attacker's {len(known):,} records"
+        if not len(known):
+            known = np.setdiff1d(np.arange(len(x)), gap.records)
+            by = "all records, which lies outside the privacy budget"
+        value, words = _usual(gap, x[np.ix_(known, gap.columns)])
+        x[np.ix_(gap.records, gap.columns)] = value
+        notes.append(f"{gap.name}: {len(gap.records)} missing values were replaced by {words} of {by}.")
+    return raw._replace(x=x, notes=(*raw.notes, *notes), gaps=())
+
+
+def _usual(gap: Gap, values: np.ndarray) -> tuple[np.ndarray, str]:
+    """What stands for a missing value in the columns of a gap, and what it is called."""
+    if not gap.categories:
+        median = np.float32(np.median(values))
+        return np.array([median]), f"{median:g}, the median"
+    counts = values.sum(axis=0)
+    if len(gap.categories) == 2:  # one column stands for both
+        counts = np.array([len(values) - counts[0], counts[0]])
+    most = int(np.argmax(counts))
+    ones = np.arange(len(gap.categories)) == most
+    return (ones[1:] if len(ones) == 2 else ones).astype(np.float32), f"{gap.categories[most]!r}, the most frequent"
 
 
 def encode_labels(labels: np.ndarray, where: str) -> tuple[np.ndarray, tuple[str, ...]]:

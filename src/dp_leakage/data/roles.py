@@ -23,3 +23,8 @@ def population_role(roles: Collection[str]) -> str:
     That is ``reference_pool``; in design ``coins``, where there is none, the new records that accuracy is measured on.
     """
     return OUTSIDERS if POOL in roles and REFERENCE_POOL not in roles else REFERENCE_POOL
+
+
+def attackers_roles(roles: Collection[str]) -> list[str]:
+    """The roles whose records the attacker has anyway."""
+    return [role for role in ("shadow_pool", population_role(roles)) if role in roles]

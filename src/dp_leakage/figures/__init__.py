@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
+Needs = Literal["metrics", "training", "scores", "images", "timing"]
+
+
 @dataclass(frozen=True)
 class FigureKind:
     """What a study and the report need to know of a kind without importing it.
@@ -41,7 +44,7 @@ class FigureKind:
     module: str
     caption: str
     settings: Mapping[str, Any] = field(default_factory=dict)
-    needs: Literal["metrics", "training", "scores", "images", "timing"] = "metrics"
+    needs: Needs = "metrics"
 
 
 LAYERS = ("conv1", "maxpool1", "conv2", "maxpool2", "conv3", "maxpool3", "dense", "prediction")  # of the CNN

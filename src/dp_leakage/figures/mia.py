@@ -8,7 +8,7 @@ import pandas as pd
 
 from dp_leakage.errors import UserError, nearest
 from dp_leakage.figures.frames import CELL, NUMBERS, in_order, parse_setting
-from dp_leakage.figures.notes import claimed_relation
+from dp_leakage.figures.notes import claimed_relations
 from dp_leakage.figures.style import number
 
 MEASURES = {"euclidean": "Euclidean", "1-ssim": "1 − SSIM"}
@@ -94,8 +94,8 @@ def own_spent(frame: pd.DataFrame) -> pd.DataFrame:
     rows = frame[frame["metric"] == "epsilon_spent"]
     settings = [parse_setting(setting) for setting in rows["setting"]]
     own = [
-        setting["accountant"] == accountant and setting["neighbours"] == claimed_relation(accountant)
-        for setting, accountant in zip(settings, rows["accountant"], strict=True)
+        setting["accountant"] == accountant and setting["neighbours"] == claimed
+        for setting, accountant, claimed in zip(settings, rows["accountant"], claimed_relations(rows), strict=True)
     ]
     return rows[own].rename(columns={"value": "epsilon_spent"})[["dataset", "model", "defense", "epsilon_spent"]]
 

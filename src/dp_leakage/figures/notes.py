@@ -1,13 +1,15 @@
 """Footnotes that say what an ε in a figure means: whose budget, for which batches, for which neighbours."""
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import pandas as pd
 
 from dp_leakage.figures.frames import listed, parse_setting
 from dp_leakage.figures.style import name
-from dp_leakage.privacy.accounting.rules import ACCOUNTANTS
+from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, own_sampler
+from dp_leakage.privacy.accounting.rules import claimed_neighbours as relation_claimed
 
 EPOCHS = "shuffled batches; nominal ε of an accountant that composes whole epochs, without credit for sampling"
 STEPS = "Poisson batches; ε of the sampled Gaussian, composed over all steps"
@@ -19,6 +21,8 @@ MEANING = {
     "pld": STEPS,
     "gdp": "shuffled batches; ε is exact for whole epochs, without credit for sampling",
     "class_moments": "moments of N(0, σ²) against the mixture with N(2, σ²), composed over all steps",
+    "vmf_rdp": "Rényi divergence of noise on directions, composed over all steps",
+    "vmf_pure": "ε without δ of noise on directions, composed over all steps",
     "per_step": "ε is what the paper prints for one step; the whole training spends more",
     "theorem1": "ε is that of the printed theorem, also where its conditions fail",
 }
@@ -35,14 +39,18 @@ def accounting_notes(frame: pd.DataFrame, settings: Mapping[str, Any]) -> list[s
 
     Where the study says something itself of a defence's accounting (``accounting_note``), that stands instead.
     """
-    own, sigma = _column(frame, "accounting_note"), _column(frame, "rdp_sigma")
+    said = [_column(frame, "accounting_note"), _column(frame, "rdp_sigma"), claimed_relations(frame)]
+    said.append(_column(frame, "block").where(_column(frame, "block") == "sum", ""))
     groups: dict[tuple[str, str], list[str]] = {}
     for accountant in [*MEANING, *sorted(set(frame["accountant"]) - {*MEANING, ""})]:
         mine = frame["accountant"] == accountant
-        for note, source in sorted(set(zip(own[mine], sigma[mine], strict=True))):
+        for note, source, relation, block in sorted(set(zip(*(column[mine] for column in said), strict=True))):
             meaning = "; ".join(filter(None, (note or MEANING.get(accountant), RDP_SIGMA.get(source))))
+            neighbours = f" ({name(relation)} neighbours)" if relation else ""
             if meaning:
-                groups.setdefault((_neighbours(accountant), meaning.rstrip(".")), []).append(_short(accountant))
+                groups.setdefault((neighbours, meaning.rstrip(".")), []).append(
+                    _short(accountant) + (" of the summed gradient" if block else "")
+                )
     meanings = [f"{', '.join(names)}{neighbours}: {meaning}." for (neighbours, meaning), names in groups.items()]
     conditions = [text for accountant, text in CONDITIONS.items() if accountant in set(frame["accountant"])]
     return [*meanings, *conditions, *remarks(frame), *own_notes(settings)]
@@ -73,7 +81,25 @@ def _column(frame: pd.DataFrame, column: str) -> "pd.Series[str]":
 
 def claimed_neighbours(frame: pd.DataFrame) -> set[str]:
     """The neighbouring relations for which the private series of a frame claim their ε."""
-    return {claimed_relation(accountant) for accountant in set(frame["accountant"])} - {""}
+    return set(claimed_relations(frame)) - {""}
+
+
+def claimed_relations(frame: pd.DataFrame) -> "pd.Series[str]":
+    """For which neighbours each row's cell claims its ε; "" without one, or where the accountant is not ours."""
+    columns = [_column(frame, column) for column in ("accountant", "unit", "block", "defense")]
+    return pd.Series([_claimed(*cell) for cell in zip(*columns, strict=True)], index=frame.index, dtype=object)
+
+
+@cache
+def _claimed(accountant: str, unit: str, block: str, defense: str) -> str:
+    if accountant not in ACCOUNTANTS:
+        return ""
+    given = [part.removeprefix("sampler=") for part in defense.split("-") if part.startswith("sampler=")]
+    sampler = given[0] if given else own_sampler(accountant, unit)
+    if sampler not in ACCOUNTANTS[accountant].samplers:  # which the study owns up to
+        sampler = ACCOUNTANTS[accountant].samplers[0]
+    summed = ACCOUNTANTS[accountant].noise == "vmf" and (block == "sum" or unit == "batch")
+    return relation_claimed(accountant, sampler, summed)
 
 
 def spent_notes(rows: pd.DataFrame, settings: Mapping[str, Any]) -> list[str]:
@@ -102,14 +128,3 @@ def own_notes(settings: Mapping[str, Any]) -> list[str]:
 
 def _short(accountant: str) -> str:
     return name(accountant).removesuffix(" composition")
-
-
-def _neighbours(accountant: str) -> str:
-    relation = claimed_relation(accountant)
-    return f" ({name(relation)} neighbours)" if relation else ""
-
-
-def claimed_relation(accountant: str) -> str:
-    """The neighbours that an accountant assumes for its usual batches; "" for one that is not ours."""
-    known = ACCOUNTANTS.get(accountant)
-    return next(iter(known.relations.values()))[0] if known else ""

@@ -18,7 +18,7 @@ from dp_leakage.figures.frames import (
     parse_setting,
     series_of,
 )
-from dp_leakage.figures.notes import claimed_relation, own_notes, remarks
+from dp_leakage.figures.notes import claimed_relations, own_notes, remarks
 from dp_leakage.figures.style import (
     EPSILON_RANGE,
     GREY,
@@ -68,7 +68,7 @@ def draw(
         batches=[s["sampling"].removeprefix("hypothetical_") if is_hypothetical(s) else "" for s in said],
     )
     if settings["neighbours"] is None:
-        claimed = measured["accountant"].map(claimed_relation)
+        claimed = claimed_relations(measured)
         measured = measured[measured["hypothetical"] | (claimed == "") | (measured["neighbours"] == claimed)]
     if measured["value"].isna().all():
         raise UserError("figure of kind 'spent_epsilon': no accountant found an ε for these cells")

@@ -7,7 +7,7 @@ import numpy as np
 from dp_leakage.data import load
 from dp_leakage.data.augment import augmented_split
 from dp_leakage.data.profile import profile
-from dp_leakage.data.raw import Raw
+from dp_leakage.data.raw import Raw, filled
 from dp_leakage.data.roles import MEMBERS, trained_role
 from dp_leakage.data.splits import split
 from dp_leakage.data.trees import content_of
@@ -26,6 +26,7 @@ def main(settings: Json, prepared: Path, data_dir: Path) -> None:
     how = {"seed": settings["seed"], "stratified": settings["stratified"]}
     if settings["augment"] is None:
         roles = split(raw.y, settings["roles"], given=given, **how)
+        raw = filled(raw, roles)
     else:
         raw, roles = augmented_split(raw, settings["roles"], settings["augment"], **how)
     remarks = profile(raw, roles)

@@ -13,6 +13,7 @@ from dp_leakage.errors import UserError
 from dp_leakage.metrics import measure_reconstruction
 from dp_leakage.models.architectures import build
 from dp_leakage.models.ensemble import Ensemble
+from dp_leakage.models.user_module import ModuleEnsemble
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
 
@@ -142,3 +143,17 @@ def test_records_that_are_no_images_are_refused(target: Ensemble, digits: Datase
         score(target, digits._replace(x=digits.x.reshape(900, 64)), None, SETTINGS, 0)
     with pytest.raises(UserError, match=r"values in \[0, 1\]"):
         score(target, digits._replace(x=digits.x * 16), None, SETTINGS, 0)
+
+
+def test_of_a_users_own_module_the_prediction_is_rebuilt(target: Ensemble, digits: Dataset):
+    """Its layers are not known here; what a black box shows is, and the same picture is made of it."""
+    network = target.module(0)
+    parameters = {name: value[None].clone() for name, value in network.state_dict().items()}
+    own = ModuleEnsemble(lambda: target.module(0), parameters, target.train_indices[:1])
+    settings = SETTINGS | {"train_records": 60, "epochs": 1}
+    frame, pictures = score(own, digits, None, settings, 5)
+    assert set(frame["layer"]) == {PREDICTION, MATCHED, SCORES, NOTHING}
+    built_in, shown = score(target, digits, None, settings, 5)
+    same = built_in[(built_in["layer"] == PREDICTION) & (built_in["repeat"] == 0)]["mse"]
+    assert frame[frame["layer"] == PREDICTION]["mse"].to_numpy() == pytest.approx(same.to_numpy(), rel=1e-5)
+    np.testing.assert_allclose(pictures[PREDICTION], shown[PREDICTION], atol=1e-5)

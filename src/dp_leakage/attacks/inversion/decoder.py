@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.errors import UserError
 from dp_leakage.identity import derived_seed
-from dp_leakage.models.ensemble import Ensemble
+from dp_leakage.models.ensemble import Ensemble, Models
 from dp_leakage.models.layers import (
     AvgPool2d,
     Conv2d,
@@ -47,15 +47,18 @@ AT_ONCE = 256  # images rebuilt at a time
 
 
 class Cut(NamedTuple):
-    """Where a model is cut: the first ``stop`` layers run, then the activation (if any) that pooling came before."""
+    """Where a model is cut: the first ``stop`` layers run, then the activation (if any) that pooling came before.
+
+    ``stop`` None is the whole model.
+    """
 
     name: str
-    stop: int
+    stop: int | None
     activation: nn.Module | None
 
 
 def score(
-    target: Ensemble, data: Dataset, fitted: dict[str, np.ndarray] | None, settings: dict, seed: int
+    target: Models, data: Dataset, fitted: dict[str, np.ndarray] | None, settings: dict, seed: int
 ) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
     """Trains a decoder for each layer of each target model on auxiliary images and scores it on unseen ones.
 
@@ -66,7 +69,8 @@ def score(
     temperature alone changes neither. And ``mean_image`` is the auxiliary images' mean, rebuilt from nothing.
 
     Args:
-        target: the R models under attack, of a built-in architecture.
+        target: the R models under attack; of a user's own module, which has no layers that are known here, only the
+            prediction is seen.
         data: images (n, channels, height, width) in [0, 1], and roles.
         fitted: unused, the attack learns from the target itself.
         settings: ``train_records``, the first so many of ``shadow_pool``, which the decoders train on (None: all);
@@ -174,12 +178,13 @@ def _images(data: Dataset, settings: dict) -> tuple[Tensor, Tensor]:
 
 
 def _views(
-    target: Ensemble, model: int, known: Tensor, unknown: Tensor, spread: float
+    target: Models, model: int, known: Tensor, unknown: Tensor, spread: float
 ) -> Iterator[tuple[str, Tensor, Tensor]]:
     """(layer, what is seen of the known images, of the unknown ones), float32 (n, …)."""
     module = target.module(model)
-    for name, stop, activation in cuts(target.layers):
-        part = module[:stop] if activation is None else nn.Sequential(*module[:stop], activation)
+    known_layers = cuts(target.layers) if isinstance(target, Ensemble) else [Cut(PREDICTION, None, None)]
+    for name, stop, activation in known_layers:
+        part = module if stop is None else nn.Sequential(*module[:stop], *filter(None, [activation]))
         seen = [_outputs(part, x) for x in (known, unknown)]
         if name != PREDICTION:
             yield name, *seen

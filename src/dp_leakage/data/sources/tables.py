@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dp_leakage.data.raw import Raw, check_finite, encode_labels
+from dp_leakage.data.raw import Gap, Raw, check_finite, encode_labels
 from dp_leakage.data.trees import sha256_of
 from dp_leakage.errors import UserError, nearest
 
@@ -34,7 +34,7 @@ def load(spec: dict, data_dir: Path) -> Raw:
     Numbers and truth values are features as they stand. A text column, or one listed in ``categorical``,
     becomes one column of zeros and ones per category (``colour=red``), or a single one if it has two
     categories. ``sensitive`` columns are those that attribute inference asks for. Missing values are refused,
-    or with ``missing: impute`` replaced by the column's median (numbers) or most frequent value (categories).
+    or with ``missing: impute`` left as gaps, to be filled once it is known which records are the attacker's.
 
     Raises:
         UserError: names the file, and the column and record where there is one.
@@ -49,14 +49,20 @@ def load(spec: dict, data_dir: Path) -> Raw:
                 raise UserError(f"{key}: {name!r} is the label; name other columns")
     y, class_names = _labels(frame[label], f"{path}: column {label!r}")
     dropped = {label, *spec.get("drop", [])}
-    columns, names, sensitive, notes = [], [], [], []
+    columns, names, sensitive, gaps = [], [], [], []
     for name in frame.columns:
         if name in dropped:
             if name in spec.get("sensitive", []):
                 raise UserError(f"sensitive: {name!r} is also listed in drop; a column cannot be both")
             continue
-        column = _filled(frame[name], spec, path, notes)
-        parts = _encoded(column, name in spec.get("categorical", []), f"{path}: column {name!r}")
+        missing = _missing(frame[name], spec, path)
+        column = frame[name].fillna(frame[name][~missing].iloc[0]) if missing.any() else frame[name]
+        parts, categories = _encoded(column, name in spec.get("categorical", []), f"{path}: column {name!r}")
+        if missing.any():
+            for values in parts.values():
+                values[missing] = 0.0
+            own = tuple(range(len(names), len(names) + len(parts)))
+            gaps.append(Gap(name, own, np.flatnonzero(missing), categories))
         if name in spec.get("sensitive", []):
             sensitive += range(len(names), len(names) + len(parts))
         names += [name + suffix for suffix in parts]
@@ -67,7 +73,7 @@ def load(spec: dict, data_dir: Path) -> Raw:
         x = np.stack(columns, axis=1).astype(np.float32)
     check_finite(x, str(path), names)
     digest = {path.name: sha256_of(path)}
-    return Raw(x, y, class_names, tuple(names), np.array(sensitive, np.int64), notes=tuple(notes), sha256=digest)
+    return Raw(x, y, class_names, tuple(names), np.array(sensitive, np.int64), sha256=digest, gaps=tuple(gaps))
 
 
 def _read(path: Path, source: str) -> "pd.DataFrame":
@@ -144,11 +150,15 @@ def _labels(column: "pd.Series", where: str) -> tuple[np.ndarray, tuple[str, ...
     return encode_labels(plain, where)
 
 
-def _filled(column: "pd.Series", spec: dict, path: Path, notes: list[str]) -> "pd.Series":
-    """The column without missing values."""
-    missing = column.isna()
+def _missing(column: "pd.Series", spec: dict, path: Path) -> np.ndarray:
+    """bool (n,): the records without a value.
+
+    Raises:
+        UserError: there are some, and they are not to be imputed, or there are no others.
+    """
+    missing = column.isna().to_numpy()
     if not missing.any():
-        return column
+        return missing
     where = (
         f"{path}: column {column.name!r} lacks {missing.sum()} of {len(column)} values, first in record "
         f"{int(np.argmax(missing))}"
@@ -157,20 +167,14 @@ def _filled(column: "pd.Series", spec: dict, path: Path, notes: list[str]) -> "p
         raise UserError(f"{where}; it holds nothing, so list it in drop")
     if spec.get("missing", "refuse") == "refuse":
         raise UserError(f"{where}; fill them, list the column in drop, or set missing: impute")
-    numeric = column.dtype.kind in "iuf" and column.name not in spec.get("categorical", [])
-    value = column.median() if numeric else column.mode().iloc[0]
-    notes.append(
-        f"{column.name}: {missing.sum()} missing values were replaced by {value} "
-        f"({'median' if numeric else 'most frequent'})."
-    )
-    return column.fillna(value)
+    return missing
 
 
-def _encoded(column: "pd.Series", categorical: bool, where: str) -> dict[str, np.ndarray]:
-    """Suffix of the feature's name → float64 (n,) values."""
+def _encoded(column: "pd.Series", categorical: bool, where: str) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
+    """Suffix of the feature's name → float64 (n,) values; and the categories, none for numbers."""
     kind = column.dtype.kind
     if kind in "iufb" and not categorical:
-        return {"": column.to_numpy(np.float64)}
+        return {"": column.to_numpy(np.float64, copy=True)}, ()
     if kind in "mM":
         raise UserError(f"{where} holds {column.dtype}; turn dates and times into numbers or list the column in drop")
     first = column.iloc[0]
@@ -182,7 +186,7 @@ def _encoded(column: "pd.Series", categorical: bool, where: str) -> dict[str, np
         if numbers.mean() >= MOSTLY:
             row = int(np.argmin(numbers))
             if numbers.all():
-                return {"": texts.astype(float).to_numpy()}
+                return {"": texts.astype(float).to_numpy(copy=True)}, ()
             raise UserError(
                 f"{where} is numeric but holds {texts.iloc[row]!r} in record {row}; "
                 "mend it, or list the column in categorical or drop"
@@ -194,7 +198,7 @@ def _encoded(column: "pd.Series", categorical: bool, where: str) -> dict[str, np
             "list it in drop"
         )
     shown = range(len(categories)) if len(categories) != 2 else [1]
-    return {f"={categories[c]}": (codes == c).astype(np.float64) for c in shown}
+    return {f"={categories[c]}": (codes == c).astype(np.float64) for c in shown}, tuple(categories.tolist())
 
 
 def _is_number(text: str) -> bool:

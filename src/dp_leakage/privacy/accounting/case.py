@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from dp_leakage.errors import UserError, nearest
-from dp_leakage.privacy.accounting.rules import accountant_named, check_sampler
+from dp_leakage.privacy.accounting.rules import accountant_named, check_sampler, claimed_neighbours
 
 CONVERSIONS = ("tight", "classic")
 COMPOSING = ("rdp", "pld")  # accountants that add what a private projection spent before the training
@@ -76,8 +76,8 @@ class Case:
         check_sampler(self.accountant, self.sampler)
         known = rules.relations[self.sampler]
         if self.neighbours is None:
-            tightest = "add_remove" if self.summed and "add_remove" in known else known[0]
-            object.__setattr__(self, "neighbours", tightest)
+            claimed = claimed_neighbours(self.accountant, self.sampler, self.summed)
+            object.__setattr__(self, "neighbours", claimed)
         if self.neighbours not in known:
             raise UserError(
                 f"neighbours: the accountant {self.accountant!r} says nothing about {self.neighbours!r} "

@@ -73,6 +73,25 @@ def accountant_named(name: str) -> Accountant:
     return ACCOUNTANTS[name]
 
 
+def claimed_neighbours(accountant: str, sampler: str, summed: bool = False) -> Neighbours:
+    """The relation for which an accountant's ε is meant where none is asked for.
+
+    Args:
+        accountant: a key of ``ACCOUNTANTS``.
+        sampler: one of its samplers.
+        summed: directional noise around the batch's summed gradient, for which adding or removing a record has a
+            bound of its own, the tighter one.
+    """
+    known = accountant_named(accountant).relations[sampler]
+    return "add_remove" if summed and "add_remove" in known else known[0]
+
+
+def own_sampler(accountant: str, unit: str) -> str:
+    """The first of the accountant's samplers that draws such units, else the first."""
+    samplers = accountant_named(accountant).samplers
+    return "class_poisson" if unit in GROUPS and "class_poisson" in samplers else samplers[0]
+
+
 def check_sampler(accountant: str, sampler: str) -> None:
     """Refuse a sampler whose batches do not satisfy the accountant's assumptions.
 
