@@ -452,10 +452,12 @@ class Study:
         """Of step ``train`` for shadow or reference models."""
         cell = self.cell(dataset, model, defense or "none")
         spec = self.auxiliary_spec(dataset, role)
+        # Online attacks want every record in as many references as it is not; shadows are drawn as their paper has it.
+        dealt = {"dealt": True} if role == "reference" else {}
         return self.train_settings(cell) | {
             "role": role,
             "repeats": spec["count"],
-            "subset": {"pool": spec.get("pool", [f"{role}_pool"]), "size": spec["size"]},
+            "subset": {"pool": spec.get("pool", [f"{role}_pool"]), "size": spec["size"]} | dealt,
             "seed": derived_seed(self.spec["seed"], dataset, model, cell.defense, role),
         }
 

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
-from dp_leakage.data.splits import automatic_roles, balanced, duplicates, split
+from dp_leakage.data.splits import automatic_roles, balanced, dealt, duplicates, split
 from dp_leakage.errors import UserError
 
 Y = load_digits().target.astype(np.int64)
@@ -135,3 +135,22 @@ def test_duplicates_are_counted_within_and_across_roles():
     assert duplicates(x, roles) == {("a", "b"): 2}
     assert duplicates(x, {"all": np.arange(6)}) == {("all", "all"): 2}
     assert duplicates(x, {"a": np.array([0]), "b": np.array([2])}) == {}
+
+
+@pytest.mark.parametrize(("n", "size", "models"), [(100, 50, 16), (101, 50, 6), (90, 30, 9), (90, 60, 9), (7, 6, 14)])
+def test_dealt_records_are_in_as_many_models_as_can_be(n, size, models):
+    rows = dealt(n, size, models, seed=3)
+    assert rows.shape == (models, size)
+    assert all(len(set(own)) == size and set(own) <= set(range(n)) for own in rows.tolist())
+    held = np.zeros(n, dtype=int)
+    np.add.at(held, rows.ravel(), 1)
+    shuffles = -(-models // max(n // min(size, n - size), 1))
+    assert held.max() - held.min() <= shuffles * (n % min(size, n - size) > 0)
+    np.testing.assert_array_equal(dealt(n, size, models - 1, seed=3), rows[:-1])
+
+
+def test_dealt_halves_are_complementary():
+    rows = dealt(40, 20, 4, seed=0)
+    for first, second in (rows[:2], rows[2:]):
+        np.testing.assert_array_equal(np.sort(np.concatenate([first, second])), np.arange(40))
+    assert set(rows[0]) != set(rows[2])

@@ -81,7 +81,9 @@ SHOKRI = {
 }  # fmt: skip
 # ``alpha`` is the level of an attack's own test, at which it flags: near the best advantage for weak and strong leaks.
 LIRA = {"online": False, "variance": "fixed", "queries": 1, "alpha": 0.25}
-RMIA = {"online": False, "a": "auto", "gamma": 1.0, "queries": 1, "alpha": 0.25}
+RMIA = {
+    "online": False, "a": "auto", "temperature": "auto", "fpr": 0.01, "gamma": 1.0, "queries": 1, "alpha": 0.25
+}  # fmt: skip
 TREES = {"rounds": 100, "leaves": 15, "learning_rate": 0.1, "alpha": 0.25}
 # Model inversion: what is minimised over an image, and how (see the module).
 INVERSION = {
@@ -141,6 +143,7 @@ SETTINGS: dict[str, Kind] = {
     "candidates": choice("quartiles", "distinct_quartiles"),
     "epochs": COUNT,
     "features": COUNT,
+    "fpr": number(above=0, below=1),
     "gamma": number(above=0),
     "gradient": choice("image", "variable"),
     "hidden": listed(COUNT),
@@ -169,6 +172,7 @@ SETTINGS: dict[str, Kind] = {
     "start_deviation": number(least=0),
     "step_size": number(above=0),
     "steps": COUNT,
+    "temperature": either(choice("auto"), number(above=0)),
     "test_records": COUNT,
     "told": choice("none", "euclidean", "ssim"),
     "total_variation": number(least=0),

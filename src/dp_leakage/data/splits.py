@@ -72,6 +72,25 @@ def heads(n: int, repeats: int, seed: int) -> np.ndarray:
     return np.stack([np.random.default_rng(derived_seed(seed, repeat)).random(n) < 0.5 for repeat in range(repeats)])
 
 
+def dealt(n: int, size: int, models: int, seed: int) -> np.ndarray:
+    """Which of n records each of several models trains on, ``size`` each: int64 (models, size), ascending.
+
+    As evenly as can be: of one shuffle the training sets (or, where these are more than half of the records, what they
+    leave out) are disjoint blocks, as many as there is room for; then comes the next shuffle. So halves are
+    complementary, and every record is in as many models as it is not. More models leave the earlier ones' records as
+    they are.
+    """
+    block = size if 2 * size <= n else n - size
+    per_shuffle = n // block if block else 1
+    rows = []
+    for model in range(models):
+        shuffle, place = divmod(model, per_shuffle)
+        order = np.random.default_rng([seed, shuffle]).permutation(n)
+        own = order[place * block : (place + 1) * block]
+        rows.append(np.sort(own) if block == size else np.setdiff1d(order, own))
+    return np.stack(rows)
+
+
 def automatic_roles(n: int, names: Sequence[str] = tuple(AUTOMATIC_SHARES)) -> dict[str, int]:
     """Sizes of the roles ``names`` where the user gives none: fixed shares of ``n`` records."""
     total = sum(AUTOMATIC_SHARES[name] for name in names)

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from dp_leakage.data.splits import heads
+from dp_leakage.data.splits import dealt, heads
 from dp_leakage.data.subclasses import PARTITIONS
 from dp_leakage.errors import UserError
 from dp_leakage.files import read_arrays, write_json, write_table, write_tensors
@@ -35,7 +35,7 @@ def main(
     arrays, _ = read_arrays(data, settings["data"])
     x, y = torch.from_numpy(arrays["x"]), torch.from_numpy(arrays["y"])
     seeds = [derived_seed(settings["seed"], repeat) for repeat in range(settings["repeats"])]
-    subsets = torch.stack([_subset(arrays, settings["subset"], seed) for seed in seeds])
+    subsets = _subsets(arrays, settings["subset"], seeds, settings["seed"])
     held = _held(settings["subset"], len(seeds))
     architecture = architecture_of(settings, tuple(x.shape[1:]), int(y.max()) + 1)
     schedule = {key: settings["training"][key] for key in ("epochs", "batch_size")}
@@ -78,13 +78,19 @@ def main(
     resume.path.unlink(missing_ok=True)
 
 
-def _subset(arrays: dict[str, Any], subset: Json, seed: int) -> torch.Tensor:
-    """Rows that one model trains on: the whole pool of roles, or ``size`` records of it drawn without replacement."""
+def _subsets(arrays: dict[str, Any], subset: Json, seeds: list[int], seed: int) -> torch.Tensor:
+    """Rows that each model trains on, (K, size): the whole pool of roles, or ``size`` records of it.
+
+    Those are drawn for each model by its own seed, or, where ``dealt``, from the pool in order of rows to all models.
+    """
     pool = torch.cat([torch.from_numpy(arrays[role]) for role in subset["pool"]])
     if subset["size"] == len(pool):
-        return pool
-    generator = torch.Generator().manual_seed(derived_seed(seed, "subset"))
-    return pool[torch.randperm(len(pool), generator=generator)[: subset["size"]]].sort().values
+        return pool.expand(len(seeds), -1)
+    if subset.get("dealt"):
+        return pool.sort().values[torch.from_numpy(dealt(len(pool), subset["size"], len(seeds), seed))]
+    generators = (torch.Generator().manual_seed(derived_seed(own, "subset")) for own in seeds)
+    drawn = [torch.randperm(len(pool), generator=generator)[: subset["size"]] for generator in generators]
+    return torch.stack([pool[rows].sort().values for rows in drawn])
 
 
 def _held(subset: Json, repeats: int) -> torch.Tensor | None:

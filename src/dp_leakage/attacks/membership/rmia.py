@@ -1,96 +1,137 @@
 """Robust membership inference (RMIA, Zarifzadeh, Liu & Shokri 2024): does the record stand out against others?"""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from dp_leakage.attacks.membership.references import mean_where, population, require
 from dp_leakage.attacks.signals import Scores, Signals, losses
-from dp_leakage.metrics.roc import auc
+from dp_leakage.metrics.roc import flagged_at_fpr
 
-LEAVES_OUT = True
-TRIED = np.linspace(0, 1, 11)  # values of a that "auto" tries
-ALONE = 0.3  # a where a single reference model leaves none to attack
+# What "auto" tries, the choice where a single reference model leaves none to attack first.
+A = np.array([0.3, 0.0, 0.1, 0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
+TEMPERATURES = np.array([1.0, 2.0, 4.0])
+MODELS, RECORDS = 8, 4000  # to choose by: at most so many references are attacked, on at most so many records
+FEWEST = 5  # false alarms that the rate must allow among these records; with fewer a higher rate is taken
+
+
+class Reach(NamedTuple):
+    """How one form of the attack expects probabilities.
+
+    Attributes:
+        a: offline, and for records that no reference saw, P_in is taken as a·P_out + 1 − a (the paper's equation 11).
+        temperature: margins are divided by it before they are turned into probabilities: a temperature of the softmax
+            with two classes, the record's own and all others.
+        online: whether models trained with a record count.
+    """
+
+    a: float
+    temperature: float
+    online: bool
 
 
 def score(target: Signals, learnt: Signals, settings: dict, seed: int) -> Scores:
-    """Scores every record x asked about with the share of records z of which LR(x, z) ≥ γ.
+    """Scores every record x asked about with ln [Pr(x | target)/Pr(x)], less what others reach.
 
-    LR(x, z) = [Pr(x | target)/Pr(x)] / [Pr(z | target)/Pr(z)] (equation 3). As it is a ratio of a term of x
-    and a term of z, all N·Z comparisons are one search among the sorted terms of z. Flagged from 1 −
-    ``alpha`` on.
+    The paper's score is the share of records z of which LR(x, z) = [Pr(x | target)/Pr(x)] / [Pr(z | target)/Pr(z)] ≥ γ
+    (equation 3). Of one target that share is an increasing function of x's own ratio, with ties where x is beyond all
+    z, just where low false positive rates are decided. So the score is the ratio's logarithm, less that from which on
+    the share is at least 1 − ``alpha``: 0 is where the attack flags. Online the records z are not those of the
+    population, whose P_in nobody knows, but those asked about, each under the references that did not train on it.
 
     Args:
-        target: of the R models under attack; the records z are those of ``reference_pool``.
+        target: of the R models under attack; offline the records z are those of ``reference_pool``.
         learnt: of the reference models, the same records.
-        settings: ``online``; ``a`` in [0, 1] or ``auto``, see `best_a`; ``gamma``, ``alpha``; ``queries``, how many
-            margins to average.
+        settings: ``online``; ``a`` in [0, 1] and ``temperature`` > 0, or ``auto``, see `chosen`, and ``fpr``, the false
+            positive rate for which that chooses; ``gamma``, ``alpha``; ``queries``, how many margins to average.
         seed: unused, nothing is drawn.
 
     Raises:
         UserError: ``reference_pool`` is empty, or every reference model was trained on every record asked about.
     """
-    queries = settings["queries"]
+    queries, n = settings["queries"], len(target.asked.record)
     asked, others = learnt.asked, population(learnt, "rmia")
     require(~asked.trained_on, "rmia", "without")
-    both = [np.exp(-losses(part.mean_margin(queries))) for part in (asked, others)]
-    probability, inside = np.concatenate(both, axis=1), np.concatenate([asked.trained_on, others.trained_on], axis=1)
-    a = _chosen_a(probability, inside, learnt.left_out) if settings["a"] == "auto" else float(settings["a"])
-    before = np.log(expected(probability, inside, a, settings["online"], learnt.left_out))
-    n, usable = len(asked.record), ~others.trained_on.all(axis=0)
-    ratio_x = -losses(target.asked.mean_margin(queries)) - before[..., :n]
-    ratio_z = -losses(population(target, "rmia").mean_margin(queries)) - before[..., n:]
-    share = dominated(ratio_x, ratio_z[:, usable], settings["gamma"])
-    return Scores(share, share >= 1 - settings["alpha"])
+    both = ([part.mean_margin(queries) for part in (asked, others)], [asked.trained_on, others.trained_on])
+    margin, inside = (np.concatenate(parts, axis=1) for parts in both)
+    reach = chosen(margin, inside, settings)
+    before = np.log(expected(margin, inside, reach))
+    ratio = -losses(target.asked.mean_margin(queries) / reach.temperature) - before[:n]
+    if settings["online"]:
+        of_z = (-losses(margin[:, :n] / reach.temperature) - before[:n])[~asked.trained_on][None]
+    else:
+        usable = ~others.trained_on.all(axis=0)
+        of_z = -losses(population(target, "rmia").mean_margin(queries) / reach.temperature) - before[n:]
+        of_z = of_z[:, usable]
+    excess = ratio - level(of_z, settings["alpha"]) - np.log(settings["gamma"])
+    return Scores(excess, excess >= 0)
 
 
-def dominated(of_x: np.ndarray, of_z: np.ndarray, gamma: float) -> np.ndarray:
-    """For each x, the share of z with exp(x − z) ≥ γ: logarithms (R, n) and (R, Z), result (R, n)."""
-    reach = of_x - np.log(gamma)
-    counts = [np.searchsorted(np.sort(z), x, side="right") for x, z in zip(reach, of_z, strict=True)]
-    return np.stack(counts) / of_z.shape[1]
+def level(of_z: np.ndarray, alpha: float) -> np.ndarray:
+    """The least value that a share 1 − alpha of the logarithms (R, Z) do not exceed: (R, 1)."""
+    place = max(int(np.ceil((1 - alpha) * of_z.shape[1] - 1e-9)), 1) - 1
+    return np.partition(of_z, place, axis=1)[:, place, None]
 
 
-def expected(
-    probability: np.ndarray, inside: np.ndarray, a: float | np.ndarray, online: bool, left_out: bool = False
-) -> np.ndarray:
+def expected(margin: np.ndarray, inside: np.ndarray, reach: Reach) -> np.ndarray:
     """The probabilities of the true class that one expects before seeing the target, Pr(x), float64 (n,).
 
-    Pr = (P_in + P_out)/2, means over the reference models trained with and without a record. Offline, and for
-    records that no reference model saw, P_in is taken as a·P_out + 1 − a (the paper's equation 11).
+    Pr = (P_in + P_out)/2, means over the reference models trained with and without a record.
 
     Args:
-        probability: of the true class under the reference models, (K, n).
+        margin: under the reference models, (K, n).
         inside: who was trained on what, bool (K, n).
-        a: in [0, 1].
-        online: whether models trained with the record count.
-        left_out: whether line k of the result, then (K, n), is without model k; ``a`` may be (K, 1).
+        reach: how.
     """
-    without = mean_where(probability, ~inside, left_out)
-    assumed = a * without + 1 - a
-    if not online:
-        return (assumed + without) / 2
-    seen = inside.sum(axis=0) - (inside if left_out else 0) > 0
-    return (np.where(seen, mean_where(probability, inside, left_out), assumed) + without) / 2
+    probability = np.exp(-losses(margin / reach.temperature))
+    without = mean_where(probability, ~inside)
+    within = assumed(without, reach.a)
+    if reach.online:
+        within = np.where(inside.any(axis=0), mean_where(probability, inside), within)
+    return (within + without) / 2
 
 
-def _chosen_a(probability: np.ndarray, inside: np.ndarray, left_out: bool) -> float | np.ndarray:
-    """`best_a` of all models, or, (K, 1), of all but each."""
-    if not left_out:
-        return best_a(probability, inside)
-    numbers = np.arange(len(inside))
-    return np.array([[best_a(probability[numbers != k], inside[numbers != k])] for k in numbers])
+def assumed(without: np.ndarray, a: float | np.ndarray) -> np.ndarray:
+    """P_in as the offline form takes it from P_out, of any shape."""
+    return a * without + 1 - a
 
 
-def best_a(probability: np.ndarray, inside: np.ndarray) -> float:
-    """Of 0, 0.1, … 1 the a with the best AUC when the first reference model is attacked with the others' help.
+def chosen(margin: np.ndarray, inside: np.ndarray, settings: dict) -> Reach:
+    """The a and the temperature with which reference models, attacked offline with the others' help, give away most.
 
-    The smallest of equally good ones; arguments as of `expected`, K ≥ 1.
+    That is the share of their own training records that is found at the false positive rate ``fpr``, over `RECORDS` of
+    the records and `MODELS` of the models; of equally good ones the first. What the settings fix is not chosen.
+
+    Args:
+        margin, inside: as of `expected`, K ≥ 1.
+        settings: ``a``, ``temperature``, ``online``, ``fpr``.
     """
-    if len(probability) < 2:
-        return ALONE
-    usable = ~inside[1:].all(axis=0)
-    member = inside[0, usable]
+    a, temperatures = (
+        values if settings[key] == "auto" else np.array([float(settings[key])])
+        for key, values in (("a", A), ("temperature", TEMPERATURES))
+    )
+    best = 0, 0
+    if len(a) * len(temperatures) > 1 and len(margin) > 1:
+        rows = np.linspace(0, margin.shape[1] - 1, min(RECORDS, margin.shape[1])).round().astype(int)
+        margin, inside = margin[:, rows], inside[:, rows]
+        found = [
+            np.mean(
+                [_found(margin / t, inside, model, a, settings["fpr"]) for model in range(min(MODELS, len(margin)))], 0
+            )
+            for t in temperatures
+        ]
+        best = np.unravel_index(np.argmax(found), np.shape(found))
+    return Reach(float(a[best[1]]), float(temperatures[best[0]]), settings["online"])
+
+
+def _found(margin: np.ndarray, inside: np.ndarray, model: int, a: np.ndarray, fpr: float) -> np.ndarray:
+    """The share of a reference model's own records that each a finds, with the other models' help: (len(a),)."""
+    others = np.arange(len(margin)) != model
+    usable = ~inside[others].all(axis=0)
+    member = inside[model, usable]
     if member.all() or not member.any():
-        return ALONE
-    helpers, known = probability[1:, usable], inside[1:, usable]
-    ratios = [probability[0, usable] / expected(helpers, known, a, online=False) for a in TRIED]
-    return float(TRIED[np.argmax([auc(r[None, member], r[None, ~member]).value for r in ratios])])
+        return np.zeros(len(a))
+    without = mean_where(np.exp(-losses(margin[others][:, usable])), ~inside[others][:, usable])
+    ratios = -losses(margin[model, usable]) - np.log((assumed(without, a[:, None]) + without) / 2)
+    rate = min(max(fpr, FEWEST / (~member).sum()), 0.5)
+    return flagged_at_fpr(ratios[:, member], ratios[:, ~member], rate).mean(axis=1)
