@@ -6,8 +6,10 @@ export PATH := $(VENV)/bin:$(PATH)
 # One thread per process: the workflow runs one process per core.
 export OMP_NUM_THREADS := 1
 
-# Their values go to the shell as they are, so that column names may hold spaces.
-export NAME DATA LABEL SENSITIVE DROP CATEGORICAL MISSING SIZE
+# Their values go on as they are typed: column names may hold spaces, and a $ is no variable of make's.
+OPTIONS := NAME DATA LABEL SENSITIVE DROP CATEGORICAL MISSING SIZE
+$(foreach option,$(OPTIONS),$(eval override $(option) := $$(value $(option))))
+export $(OPTIONS)
 
 .PHONY: help install demo new-study test test-long test-slurm lint format bench bench-all reference constraints clean
 
@@ -27,8 +29,8 @@ demo: $(INSTALLED)  ## run the study `quickstart` to its report
 	@echo "Open results/quickstart/report.html"
 
 new-study: $(INSTALLED)  ## a study of your own data: NAME=mine DATA=path LABEL=column [SENSITIVE=columns DROP=… CATEGORICAL=… MISSING=impute SIZE=32x32]
-	@python -m dp_leakage.new_study --name "$$NAME" --data "$$DATA" --label "$$LABEL" --sensitive "$$SENSITIVE" \
-	  --drop "$$DROP" --categorical "$$CATEGORICAL" --missing "$$MISSING" --size "$$SIZE"
+	@python -m dp_leakage.new_study --name="$$NAME" --data="$$DATA" --label="$$LABEL" --sensitive="$$SENSITIVE" \
+	  --drop="$$DROP" --categorical="$$CATEGORICAL" --missing="$$MISSING" --size="$$SIZE"
 
 test: $(INSTALLED)  ## the tests (minutes)
 	pytest -n 2 --dist loadfile

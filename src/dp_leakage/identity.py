@@ -7,7 +7,8 @@ from typing import Any
 
 def canonical(settings: dict[str, Any]) -> str:
     """The one JSON spelling of settings that rules pass to steps and that identities are hashed from."""
-    return json.dumps(settings, sort_keys=True, separators=(",", ":"))
+    # `snakemake --report` puts it into a script, where a < of the user's could end that.
+    return json.dumps(settings, sort_keys=True, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def identity(settings: dict[str, Any]) -> str:

@@ -6,6 +6,7 @@ grid, which ``snakemake mine`` runs to a report.
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Sequence
 from math import ceil, log10
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from dp_leakage.arguments import Parser
 from dp_leakage.config import Json
 from dp_leakage.data import load, resolve
 from dp_leakage.data.profile import profile
@@ -32,6 +34,8 @@ ROLES = {
     "shadow_pool": "what the attacker has: shadow models train on these, and scaling is fitted on them",
 }
 SPLIT_SEED = 1
+NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)
+SIDE = re.compile(r"[1-9][0-9]{0,3}", re.ASCII)
 MOST_FEATURES = 5  # that attribute inference asks for
 
 QUESTION = (
@@ -99,9 +103,9 @@ def source_of(options: argparse.Namespace) -> dict[str, Any]:
     for key in ("sensitive", "categorical", "drop"):
         names = [name.strip() for name in getattr(options, key).split(",") if name.strip()]
         if names:
-            source[key] = [int(name) if name.isdigit() and path.suffix == ".npz" else name for name in names]
+            source[key] = [int(name) if NUMBER.fullmatch(name) and path.suffix == ".npz" else name for name in names]
     if options.size:
-        source["size"] = options.size
+        source["size"] = _size(options.size)
     resolve(source)
     return source
 
@@ -251,12 +255,15 @@ def _targets(file: Path) -> set[str]:
 
 
 def _size(text: str) -> list[int]:
-    height, _, width = text.partition("x")
-    return [int(height), int(width or height)] if text else []
+    """``32x24``, or ``32`` for a square. Raises UserError."""
+    sides = text.split("x")
+    if len(sides) > 2 or not all(SIDE.fullmatch(side) for side in sides):
+        raise UserError(f"size: {text!r} is no size; valid is HEIGHTxWIDTH in pixels, such as 32x32, up to 9999 each")
+    return [int(sides[0]), int(sides[-1])]
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m dp_leakage.new_study", description=__doc__.splitlines()[0])
+    parser = Parser(prog="python -m dp_leakage.new_study", description=__doc__.splitlines()[0])
     parser.add_argument("--name", required=True, help="of the study: small letters, digits and _")
     parser.add_argument("--data", required=True, help=".csv, .tsv, .parquet, .npz, a folder of images or a zip of one")
     parser.add_argument("--label", default="", help="column of a table that holds the class")
@@ -264,7 +271,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--categorical", default="", help="columns of numbers that are categories")
     parser.add_argument("--drop", default="", help="columns to leave out")
     parser.add_argument("--missing", default="", help="impute fills missing values; otherwise they are refused")
-    parser.add_argument("--size", type=_size, default=[], help="height x width to which images are resized: 32x32")
+    parser.add_argument("--size", default="", help="height x width to which images are resized: 32x32")
     parser.add_argument("--folder", type=Path, default=Path("studies"), help="where to write (default: studies)")
     return parser
 

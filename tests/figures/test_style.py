@@ -9,7 +9,7 @@ import matplotlib as mpl
 import pandas as pd
 
 from dp_leakage.figures import draw
-from dp_leakage.figures.style import LOOKS, Series, encode, look, name, number, order, save
+from dp_leakage.figures.style import LOOKS, Series, encode, look, name, number, order
 
 
 def test_importing_the_registry_loads_neither_matplotlib_nor_pandas() -> None:
@@ -79,9 +79,9 @@ def test_the_same_figure_is_the_same_bytes_in_any_process_and_under_any_matplotl
     quick.to_parquet(tmp_path / "metrics.parquet")
     code = (
         "import pandas as pd\nfrom pathlib import Path\nfrom dp_leakage.figures import draw\n"
-        "from dp_leakage.figures.style import save\n"
+        "from dp_leakage.figures.style import encode\n"
         "figure, _ = draw('leakage', pd.read_parquet('metrics.parquet'), {'model': 'mlp', 'attack': 'yeom'})\n"
-        "[save(figure, Path('figure.' + form)) for form in ('pdf', 'png')]"
+        "[Path('figure.' + form).write_bytes(encode(figure, form)) for form in ('pdf', 'png')]"
     )
     environment = os.environ | {"PYTHONHASHSEED": "7", "SOURCE_DATE_EPOCH": "0"}
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, env=environment)
@@ -91,7 +91,7 @@ def test_the_same_figure_is_the_same_bytes_in_any_process_and_under_any_matplotl
 def test_files_carry_no_date_and_no_version(quick: pd.DataFrame, tmp_path) -> None:
     figure, _ = draw("accuracy_loss", quick, {"model": "mlp"})
     for form in ("pdf", "png", "svg"):
-        save(figure, tmp_path / f"figure.{form}")
+        (tmp_path / f"figure.{form}").write_bytes(encode(figure, form))
         written = (tmp_path / f"figure.{form}").read_bytes()
         for word in (b"CreationDate", b"Software", b"<dc:date>", mpl.__version__.encode() + b","):
             assert word not in written

@@ -14,6 +14,7 @@ from dp_leakage.errors import UserError
 from dp_leakage.identity import canonical
 from dp_leakage.jobs.start import start
 from dp_leakage.resources import attack_minutes, has_gpu, memory_mb, training_minutes
+from dp_leakage.shown import as_label, as_rst, one_line
 from dp_leakage.study import CLASS_SCORES, READ_BY_ATTACKS, SIGNALS, TARGET, pictures
 from dp_leakage.study_checks import AUXILIARY
 from dp_leakage.study_file import QUOTING, load_studies, typed
@@ -80,7 +81,7 @@ os.environ.update(
 )
 # For `snakemake --report`, whose texts see the config and the rule's name.
 config["captions"] = {
-    f"{study.target}_{name}": study.caption(name)
+    f"{study.target}_{name}": as_rst(study.caption(name))
     for study in STUDIES.values()
     for name in study.spec["figures"]
 }
@@ -257,8 +258,8 @@ def figure_outputs(study, figure):
     picture = report(
         files["png"],
         caption="../report/figure.rst",
-        category=study.spec["title"],
-        labels={"figure": title_of(study, figure)},
+        category=as_label(study.spec["title"]),
+        labels={"figure": as_label(title_of(study, figure))},
     )
     return files | {"png": picture}
 
@@ -283,13 +284,13 @@ def everything_of(study):
 def target_descriptions(study):
     """Target → one line for `snakemake --list-target-rules`."""
     figures = {
-        f"{study.target}_{name}": title_of(study, name)
+        f"{study.target}_{name}": one_line(title_of(study, name))
         for name in study.spec["figures"]
     }
     audit = {f"{study.target}_audit": "canaries of every cell, trained and scored"}
     return {
         **(audit if study.audited else {}),
-        study.target: study.spec["title"],
+        study.target: one_line(study.spec["title"]),
         f"{study.target}_report": "the page with everything",
         **figures,
     }

@@ -54,7 +54,7 @@ for _study in STUDIES.values():
             report(
                 _study.report,
                 caption="../report/page.rst",
-                category=_study.spec["title"],
+                category=as_label(_study.spec["title"]),
                 labels={"figure": "the study's page"},
             ),
         log:

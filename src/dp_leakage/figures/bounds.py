@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 BOUNDS = {
     "bound_replace_one": ("bound, replace-one ε", "-"),
     "bound_add_remove": ("bound, add/remove ε", (0, (6, 1.5, 1, 1.5))),
-    "bound_printed": ("$e^{\\varepsilon}-1$, as printed", (0, (1, 1.5))),
+    "bound_printed": ("e^ε − 1, as printed", (0, (1, 1.5))),
 }
 
 

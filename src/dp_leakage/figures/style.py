@@ -4,7 +4,6 @@ A series keeps its colour, marker and line style in every figure, so that it is 
 on a black-and-white print. Colours are of Okabe and Ito's palette, which colour-blind readers tell apart.
 """
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
@@ -15,8 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from zlib import crc32
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -24,6 +21,7 @@ if TYPE_CHECKING:
 Drawn = TypeVar("Drawn")
 
 EPSILON_RANGE = (0.01, 1000.0)
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 PANEL = (3.5, 2.5)  # inches
 INK, GREY, FAINT = "#222222", "#767676", "#e4e4e4"
 
@@ -164,6 +162,7 @@ RC = {
     "legend.fontsize": 8,
     "legend.frameon": False,
     "lines.linewidth": 1.3,
+    "text.parse_math": False,  # what the user's titles and notes hold is text, a $ too
     "pdf.fonttype": 42,
     "svg.hashsalt": "dp-leakage",
 }
@@ -235,17 +234,16 @@ def rc() -> Any:
     return mpl.rc_context({**mpl.rcParamsDefault, "backend": "agg", **RC})
 
 
-def encode(figure: "Figure", form: str, dpi: int = 170) -> bytes:
-    """The figure as the bytes of a ``pdf``, ``png`` or ``svg`` file; the same figure gives the same bytes."""
+def encode(figure: "Figure", form: str, dpi: int = 170, keywords: str | None = None) -> bytes:
+    """The figure as the bytes of a ``pdf``, ``png`` or ``svg`` file; the same figure gives the same bytes.
+
+    ``keywords`` stand in a PDF's metadata.
+    """
     buffer = BytesIO()
     with rc():
-        figure.savefig(buffer, format=form, dpi=dpi, metadata=METADATA[form])
+        said = {"Keywords": keywords} if keywords else {}
+        figure.savefig(buffer, format=form, dpi=dpi, metadata=METADATA[form] | said)
     return buffer.getvalue()
-
-
-def save(figure: "Figure", path: "Path") -> None:
-    """Writes the figure in the format of the path's ending, as `encode` gives it."""
-    path.write_bytes(encode(figure, path.suffix[1:]))
 
 
 def canvas(
@@ -294,7 +292,7 @@ def footnotes(notes: Iterable[str], width: float) -> str:
 
 def _legend_columns(labels: Sequence[str], width: float) -> int:
     """As many columns as surely fit into the width: 0.55 inch for the sample and about 0.056 a letter."""
-    letters = max(len(re.sub(r"\$.*?\$", "mmm", label)) for label in labels)
+    letters = max(map(len, labels))
     return min(len(labels), max(1, int(width / (0.55 + 0.056 * letters))))
 
 
@@ -342,7 +340,7 @@ def log_axis(
 
 
 def _decade(exponent: int) -> str:
-    return f"{10.0**exponent:g}" if -3 <= exponent <= 3 else f"$10^{{{exponent}}}$"
+    return f"{10.0**exponent:g}" if -3 <= exponent <= 3 else "10" + str(exponent).translate(SUPERSCRIPTS)
 
 
 def sample(look_: Look, **changes: Any) -> "Artist":

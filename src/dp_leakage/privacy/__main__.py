@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, get_args
 
+from dp_leakage.arguments import Parser
 from dp_leakage.errors import UserError
 from dp_leakage.privacy.accounting import ACCOUNTANTS, epsilon_spent, kappa_for, noise_multiplier
 from dp_leakage.privacy.accounting.case import CONVERSIONS, Case
@@ -97,7 +98,7 @@ def _statement(name: str, noise: float, terms: dict[str, Any]) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    training = argparse.ArgumentParser(add_help=False)
+    training = Parser(add_help=False)
     training.add_argument("--delta", type=float, default=1e-5, help="default 1e-5")
     training.add_argument("--epochs", type=int, required=True)
     training.add_argument("--batch-size", type=int, required=True, help="records (or classes) per batch")
@@ -113,7 +114,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     training.add_argument("--summed", action="store_true", help="directional noise on the summed gradient")
 
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m dp_leakage.privacy",
         description=__doc__.splitlines()[0],
         epilog=EXAMPLES,

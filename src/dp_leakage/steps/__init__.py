@@ -8,7 +8,6 @@ from dp_leakage.jobs.handover import hand_over
 
 hand_over()
 
-import argparse
 import json
 import logging
 import os
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from dp_leakage import plugins
+from dp_leakage.arguments import Parser
 from dp_leakage.errors import UserError
 from dp_leakage.identity import identity
 
@@ -39,7 +39,7 @@ def run(
             before it. So the rules need not write into a shell command what config.yaml says.
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", stream=sys.stderr)
-    parser = argparse.ArgumentParser(prog=f"python -m {step.__module__}", description=sys.modules["__main__"].__doc__)
+    parser = Parser(prog=f"python -m {step.__module__}", description=sys.modules["__main__"].__doc__)
     parser.add_argument("--settings", required=True, type=json.loads, help="JSON, as the rule prints it")
     for name in paths:
         parser.add_argument(

@@ -5,8 +5,9 @@ from pathlib import Path
 import pandas as pd
 
 from dp_leakage.figures import drawn_by
-from dp_leakage.figures.style import save
-from dp_leakage.files import read_arrays, replacing
+from dp_leakage.figures.files import write_figure
+from dp_leakage.files import read_arrays
+from dp_leakage.identity import identity
 from dp_leakage.steps import Json, run
 from dp_leakage.steps._metrics import joined, read_cell
 
@@ -29,11 +30,7 @@ def main(settings: Json, metrics: list[Path], published: Path | None, pdf: Path,
         shown = joined([(columns, read_cell(paths, parts)) for columns, paths, parts in cells])
     printed = pd.read_csv(published) if published else None
     figure, drawn = drawn_by(settings["module"], shown, settings["settings"], printed)
-    for path in (pdf, png):
-        with replacing(path) as temporary:
-            save(figure, temporary)
-    with replacing(csv) as temporary:
-        drawn.to_csv(temporary, index=False, lineterminator="\n")
+    write_figure(figure, drawn, pdf, png, csv, identity(settings))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.data.roles import trained_role
+from dp_leakage.figures.files import read_figure
 from dp_leakage.files import read_arrays, read_table, write_text
 from dp_leakage.report import render
 from dp_leakage.report.context import DataFacts, ReportContext, ReportFigure
@@ -32,7 +33,9 @@ def main(
         study=settings["study"],
         title=spec["title"],
         metrics=read_metrics(metrics, [identity for _, identity in settings["cells"]]),
-        figures=tuple(_figure(name, figure, figures) for name, figure in spec["figures"].items()),
+        figures=tuple(
+            _figure(name, figure, figures, settings["figures"][name]) for name, figure in spec["figures"].items()
+        ),
         data=tuple(
             _facts(name, spec, path, identity) for (name, identity), path in zip(settings["data"], data, strict=True)
         ),
@@ -53,8 +56,8 @@ def main(
     write_text(report, render(context))
 
 
-def _figure(name: str, figure: Json, folder: Path) -> ReportFigure:
-    png = (folder / f"{name}.png").read_bytes()
+def _figure(name: str, figure: Json, folder: Path, identity: str) -> ReportFigure:
+    png = read_figure(*(folder / f"{name}.{form}" for form in ("pdf", "png", "csv")), identity)
     return ReportFigure(name, figure["kind"], png, caption=figure.get("caption", ""))
 
 

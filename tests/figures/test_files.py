@@ -1,0 +1,69 @@
+"""A figure's three files say what made them, and a report takes no other for it."""
+
+import shutil
+
+import pytest
+from matplotlib.figure import Figure
+from pandas import DataFrame
+from PIL import Image
+
+from dp_leakage.errors import UserError
+from dp_leakage.figures.files import read_figure, write_figure
+from dp_leakage.figures.style import encode
+
+FORMS = ("pdf", "png", "csv")
+
+
+def paths(folder, name):
+    return [folder / f"{name}.{form}" for form in FORMS]
+
+
+def drawn(folder, name, identity, value=1.0):
+    figure = Figure(figsize=(1, 1))
+    figure.subplots().plot([0, value])
+    write_figure(figure, DataFrame({"value": [value]}), *paths(folder, name), identity)
+    return encode(figure, "png")
+
+
+def test_a_figure_is_read_as_it_was_drawn_and_is_a_valid_picture(tmp_path):
+    picture = drawn(tmp_path, "a", "0123456789abcdef")
+    assert read_figure(*paths(tmp_path, "a"), "0123456789abcdef") == picture
+    with Image.open(tmp_path / "a.png") as image:
+        image.load()
+        assert image.text["dp-leakage"].startswith("identity=0123456789abcdef csv=")
+    assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_the_same_figure_is_the_same_bytes(tmp_path):
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        drawn(tmp_path / folder, "a", "0123456789abcdef")
+    for form in FORMS:
+        assert (tmp_path / "one" / f"a.{form}").read_bytes() == (tmp_path / "two" / f"a.{form}").read_bytes()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_figure_swapped_for_another_is_refused_by_name(tmp_path, form):
+    drawn(tmp_path, "a", "0123456789abcdef", 1.0)
+    drawn(tmp_path, "b", "fedcba9876543210", 2.0)
+    shutil.copy(tmp_path / f"b.{form}", tmp_path / f"a.{form}")
+    with pytest.raises(UserError, match=rf"a\.{form} (was made by other settings|does not hold the numbers)"):
+        read_figure(*paths(tmp_path, "a"), "0123456789abcdef")
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("how", ["empty", "cut", "noise", "missing", "other end"])
+def test_a_damaged_or_missing_file_of_a_figure_is_refused_by_name(tmp_path, form, how):
+    drawn(tmp_path, "a", "0123456789abcdef")
+    path = tmp_path / f"a.{form}"
+    content = path.read_bytes()
+    if how == "missing":
+        path.unlink()
+    elif how == "other end" and form != "pdf":  # a PDF's pictures are not in the report
+        path.write_bytes(content[:-3] + bytes(3))
+    elif how == "other end":
+        pytest.skip("a PDF holds no digest of itself")
+    else:
+        path.write_bytes({"empty": b"", "cut": content[: min(60, len(content) // 2)], "noise": b"\x00\xff" * 40}[how])
+    with pytest.raises(UserError, match=r"a\.(png|pdf|csv)"):
+        read_figure(*paths(tmp_path, "a"), "0123456789abcdef")
