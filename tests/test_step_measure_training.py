@@ -54,8 +54,8 @@ def measured(tmp_path, monkeypatch):
             histories.append(folder / "training.parquet")
             models, timing = folder / "target.safetensors", folder / "timing.json"
             train.main(study.train_settings(cell), data, models, histories[-1], timing, "cpu", 60.0)
-        rows, curve = folder / "training-rows.parquet", folder / "curve.parquet"
-        measure_training.main(study.measure_training_settings(cell), histories[-1], histories[0], rows, curve)
+        rows, curve, proven = (folder / f"{name}.parquet" for name in ("training-rows", "curve", "proven"))
+        measure_training.main(study.measure_training_settings(cell), histories[-1], histories[0], rows, curve, proven)
         return pd.read_parquet(rows), pd.read_parquet(curve)
 
     return of

@@ -132,7 +132,9 @@ class Run:
 
     def measure_training(self, to, names=CELL):
         own, base = (self.study.trained(*which).with_name("training.parquet") for which in (names, NONE))
-        out = [to / self.study.measured(*names), to / self.study.curve(*names)]
+        out = [
+            (to / self.study.measured(*names)).with_name(f"{name}.parquet") for name in ("training", "curve", "proven")
+        ]
         measure_training.main(self.study.measure_training_settings(self.study.cell(*names)), own, base, *out)
         return out
 

@@ -26,6 +26,7 @@ from dp_leakage.user_code import FILES, module_files
 RESULTS = Path("results")
 # Parts of a cell's metrics that need no attack: its accuracies and spent ε, at the end and by epoch.
 TRAINING, CURVE = "training", "curve"
+PROVEN = "proven"  # the ROC that no attack can exceed; part of what a figure asks for that draws it
 SCORES = "scores"  # what a figure asks for that draws them themselves
 IMAGES = "images"  # what a figure asks for that shows pictures
 TIMING = "timing"  # what a figure asks for that shows how long training takes
@@ -330,12 +331,8 @@ class Study:
         return self.root.joinpath(dataset, model, "timed.parquet")
 
     def measured(self, dataset: str, model: str, defense: str) -> Path:
-        """Metrics of a cell that need no attack: accuracies and spent ε."""
+        """Metrics of a cell that need no attack: accuracies, spent ε, what is proven; beside it more of the same."""
         return self.root.joinpath(dataset, model, defense, "measured", "training.parquet")
-
-    def curve(self, dataset: str, model: str, defense: str) -> Path:
-        """A cell's accuracies and spent ε by epoch."""
-        return self.root.joinpath(dataset, model, defense, "measured", "curve.parquet")
 
     def metrics(self, dataset: str, model: str, defense: str) -> Path:
         """All metrics of a cell."""
@@ -387,7 +384,8 @@ class Study:
             wanted = [part for part in wanted if part in ATTACKS and ATTACKS[part].family == "membership"]
         if self._figure_kind(figure).needs == IMAGES:
             wanted = [part for part in wanted if pictures(part)]
-        return [part for part in wanted if part in cell.parts]
+        proven = [PROVEN] if self._figure_kind(figure).proven and cell.columns["accountant"] else []
+        return [*(part for part in wanted if part in cell.parts), *proven]
 
     # ------------------------------------------------------------------ settings of the steps
     def prepare_settings(self, dataset: str) -> Json:
@@ -620,6 +618,7 @@ class Study:
             "columns": cell.columns,
             "training": identity(self.train_settings(cell)),
             "baseline": identity(self.train_settings(baseline)),
+            "design": self.design,
             "code": _code("measure_training", own=_own_files(cell.training)),
         }
 
@@ -635,7 +634,7 @@ class Study:
         """[part, identity of the file that holds it, family of the attack or ``""``, what the family needs to know]."""
         if part == AUDIT:
             return [part, identity(self.audit_settings(cell)), AUDIT, self.bounds_together]
-        if part in (TRAINING, CURVE):
+        if part in (TRAINING, CURVE, PROVEN):
             measured = self._remembered(TRAINING, cell.key, lambda: identity(self.measure_training_settings(cell)))
             return [part, measured, ""]
         if part == TIMING:
@@ -646,8 +645,8 @@ class Study:
     def part_file(self, cell: Cell, part: str) -> Path:
         """The file that a part of a cell's metrics is read from: measured training, or an attack's scores."""
         names = (cell.dataset, cell.model, cell.defense)
-        if part in (TRAINING, CURVE):
-            return self.measured(*names) if part == TRAINING else self.curve(*names)
+        if part in (TRAINING, CURVE, PROVEN):
+            return self.measured(*names).with_name(f"{part}.parquet")
         if part == TIMING:
             return self.timed(cell.dataset, cell.model)
         return self.audit(*names) if part == AUDIT else self.scores(*names, part)
@@ -659,7 +658,7 @@ class Study:
 
         def part_of(cell: Cell, part: str) -> list[str | int]:
             name, made, *family = self._part(cell, part)
-            return [name, made, *([kind.needs] if kind.needs in (SCORES, IMAGES) else family)]
+            return [name, made, *([kind.needs] if kind.needs in (SCORES, IMAGES) and part != PROVEN else family)]
 
         return _short_enough(
             {

@@ -26,6 +26,11 @@ def scores() -> pd.DataFrame:
 
 
 @pytest.fixture(scope="session")
+def bounded() -> pd.DataFrame:
+    return synthetic.bounded_frame()
+
+
+@pytest.fixture(scope="session")
 def tossed() -> pd.DataFrame:
     return synthetic.tossed_frame()
 

@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.metrics import measure_inversion
+from dp_leakage.metrics.proven import FPR_OF_CURVE
+from dp_leakage.privacy.accounting.tradeoff import gaussian
 
 DELTA = 1e-5
 PAPER_GRID = (0.01, 0.05, 0.1, 0.5, 1, 5, 10, 50, 100, 500, 1000)
@@ -56,6 +58,15 @@ def spent_rows(accountant: str, noise: float, epsilon: float, epochs: int = 100)
     yield "accountant=gdp;neighbours=zero_out;valid=true", gdp
     yield "accountant=gdp;neighbours=replace_one;valid=true", 2.1 * gdp
     yield "accountant=rdp;neighbours=add_remove;sampling=hypothetical_poisson;valid=false", max(0.003, 0.12 * gdp)
+
+
+def proven_rows(mu: float) -> Iterator[tuple[str, str, float]]:
+    """What noise with this μ for replace-one neighbours proves."""
+    curve, said = gaussian(mu), "neighbours=replace_one;source=gaussian"
+    yield "advantage_proven", said, curve.advantage
+    yield "mu", said, mu
+    for fpr in FPR_OF_CURVE:
+        yield "tpr_proven", f"fpr={fpr:g};{said}", float(curve.tpr(fpr))
 
 
 def cell_rows(model: str, noise: float | None, repeats: int, n: int, rng: np.random.Generator) -> Iterator[dict]:
@@ -136,7 +147,7 @@ def study_frame(study: str, dataset: str, grid: tuple[float, ...], repeats: int,
             ]
             rows += [
                 {"metric": metric, "repeat": "all", "value": value, "low": value, "high": value, "setting": setting}
-                for metric, setting, value in numbers
+                for metric, setting, value in [*numbers, *proven_rows(2 * sqrt(100) / noise)]
             ]
         out += [{**cell, **row} for row in rows]
     return pd.DataFrame(out)
@@ -241,6 +252,18 @@ def audited_frame() -> pd.DataFrame:
 def score_frame() -> pd.DataFrame:
     """Scores of two attacks on two cells: 300 members and 300 others, three runs."""
     return _scores(np.tile(np.arange(600) < 300, (3, 1)))
+
+
+def bounded_frame(mu: float = 1.0) -> pd.DataFrame:
+    """The same scores, and of the private cell what noise with this μ would prove."""
+    scores = score_frame()
+    cell = scores[scores["defense"] != "none"].iloc[0]
+    columns = cell.drop(["repeat", "record", "member", "score", "flagged", "attack"]).to_dict()
+    rows = [
+        {"metric": metric, "repeat": "all", "value": value, "low": value, "high": value, "setting": setting, **columns}
+        for metric, setting, value in proven_rows(mu)
+    ]
+    return pd.concat([scores, pd.DataFrame(rows)], ignore_index=True)
 
 
 def tossed_frame() -> pd.DataFrame:

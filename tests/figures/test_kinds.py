@@ -7,14 +7,19 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
+from synthetic import bounded_frame
 
 from dp_leakage.errors import UserError
 from dp_leakage.figures import COMMON, FIGURES, draw, resolve
 from dp_leakage.figures.frames import CELL, NUMBERS
+from dp_leakage.figures.limits import ALARM
 from dp_leakage.figures.pareto import surely_beaten, undominated
 from dp_leakage.figures.style import encode
+from dp_leakage.metrics.proven import FPR_OF_CURVE, between
 from dp_leakage.metrics.roc import tpr_at_fpr
+from dp_leakage.privacy.accounting.tradeoff import gaussian
 
 # name: (kind, frame, settings, with the paper's prints)
 CASES: dict[str, tuple[str, str, dict[str, Any], bool]] = {
@@ -27,7 +32,11 @@ CASES: dict[str, tuple[str, str, dict[str, Any], bool]] = {
         False,
     ),
     "leakage of all attacks": ("leakage", "quick", {}, False),
-    "leakage, axis cut": ("leakage", "paper", {"model": "mlp", "attack": "yeom", "y_max": 0.25}, True),
+    "leakage, axis cut": ("leakage", "paper", {"model": "mlp", "attack": "yeom", "y_max": 0.25, "point": True}, True),
+    "leakage at few false alarms": ("leakage", "quick", {"attack": "yeom", "fpr": 0.01}, False),
+    "leakage beside the point": ("leakage", "quick", {"point": True}, False),
+    "accuracy over proven risk": ("accuracy_proven", "quick", {"title": "At equal risk"}, False),
+    "loss over proven rate": ("accuracy_proven", "quick", {"metric": "accuracy_loss", "fpr": 0.001}, False),
     "spent epsilon": ("spent_epsilon", "quick", {}, False),
     "loss over spent epsilon": ("spent_axis", "paper", {"model": "mlp"}, True),
     "leakage over spent epsilon": ("spent_axis", "quick", {"metric": "leakage"}, False),
@@ -43,6 +52,7 @@ CASES: dict[str, tuple[str, str, dict[str, Any], bool]] = {
     "matrix": ("matrix", "quick", {"model": "mlp", "title": "All against all"}, False),
     "claimed and measured": ("claimed_measured", "audited", {}, False),
     "roc": ("roc", "scores", {"title": "Few false alarms"}, False),
+    "bounded roc": ("roc", "bounded", {}, False),
     "paired": ("paired_table", "scores", {"title": "On the same records", "fpr": 0.05}, False),
     "roc by coins": ("roc", "tossed", {"attack": "lira"}, False),
     "paired by coins": ("paired_table", "tossed", {"attacks": ["lira"]}, False),
@@ -74,7 +84,15 @@ CASES: dict[str, tuple[str, str, dict[str, Any], bool]] = {
 # What they show is computed from metrics and not one of them.
 DERIVED = ("training curve", "roc", "paired", "accountants", "compared", "training times", "tradeoff")
 DERIVED += ("inversion by layer", "inversion by defence", "decoded pictures", "differences", "pictures")
-DERIVED += ("calibrated accuracy", "inverted", "subclasses", "roc by coins", "paired by coins", "vulnerability")
+DERIVED += (
+    "calibrated accuracy",
+    "inverted",
+    "subclasses",
+    "roc by coins",
+    "paired by coins",
+    "vulnerability",
+    "bounded roc",
+)
 
 
 OF_OTHER_FRAMES = (
@@ -167,7 +185,7 @@ def test_prints_are_hollow_markers_at_the_printed_values(drawn: dict) -> None:
 
 
 def test_bounds_are_those_of_the_textbook(drawn: dict) -> None:
-    _, rows = drawn["leakage of all attacks"]
+    _, rows = drawn["leakage beside the point"]
     private = rows[rows["accountant"] != ""]
     epsilon, delta = private["epsilon"].to_numpy(), 1e-5
     grown = np.exp(np.minimum(epsilon, 300))
@@ -453,3 +471,62 @@ def test_a_bound_above_what_was_spent_is_counted_and_no_other(drawn: dict, audit
 def test_a_study_without_audit_has_nothing_to_compare(quick: pd.DataFrame) -> None:
     with pytest.raises(UserError, match="valid is a study with key 'audit'"):
         draw("claimed_measured", quick, {})
+
+
+def test_every_leakage_figure_gives_what_the_noise_proves_and_not_what_its_point_allows(drawn: dict) -> None:
+    figure, rows = drawn["leakage of all attacks"]
+    assert "no attack can be above, proven" in [text.get_text() for text in figure.legends[0].get_texts()]
+    private = rows[rows["accountant"] != ""]
+    mu = 2 * np.sqrt(100) / private["noise_multiplier"]
+    np.testing.assert_allclose(private["mu"], mu)
+    np.testing.assert_allclose(private["advantage_proven"], 2 * norm.cdf(mu / 2) - 1)
+    exact = norm.cdf(norm.ppf(1e-3) + mu)
+    assert (private["tpr_proven"] >= exact - 1e-12).all()
+    np.testing.assert_allclose(private["tpr_proven"], exact, rtol=0.02)
+    assert rows.loc[rows["accountant"] == "", ["mu", "advantage_proven", "tpr_proven"]].isna().all(axis=None)
+    assert not any(column.startswith("bound_") for column in rows)
+    assert any(column.startswith("bound_") for column in drawn["leakage, axis cut"][1])
+
+
+def test_measured_rates_below_the_proven_curve_are_drawn_without_alarm(drawn: dict) -> None:
+    figure, rows = drawn["bounded roc"]
+    assert not rows["crosses"].any()
+    private = rows[rows["accountant"] != ""]
+    exact = norm.cdf(norm.ppf(private["fpr"]) + 1)
+    assert (private["tpr_proven"] >= exact - 1e-9).all()
+    np.testing.assert_allclose(private["tpr_proven"], exact, rtol=0.02)
+    assert (rows.loc[rows["accountant"] == "", "tpr_proven"] == 1).all()
+    assert "an error" not in " ".join(text.get_text() for text in figure.legends[0].get_texts())
+
+
+def test_an_attack_beyond_the_proven_curve_is_drawn_in_red_and_named_an_error() -> None:
+    """Scores planted in the private cell that separate by two standard deviations, noise that allows a tenth."""
+    frame = bounded_frame(mu=0.1)
+    planted = (frame["defense"] != "none") & (frame["attack"] == "lira")
+    frame.loc[planted, "score"] += 2.0 * frame.loc[planted, "member"].astype(float)
+    figure, rows = draw("roc", frame, {})
+    wrong = rows[rows["crosses"]]
+    assert set(wrong["attack"]) == {"lira"}
+    assert set(wrong["defense"]) == {"gaussian-rdp-eps=1"}
+    assert "beyond what is proven: an error" in [text.get_text() for text in figure.legends[0].get_texts()]
+    red = [line for ax in figure.axes for line in ax.lines if line.get_color() == ALARM and len(line.get_xdata())]
+    assert sum(len(line.get_xdata()) for line in red) == len(wrong)
+
+
+def test_equal_proven_risk_stands_at_one_place_whatever_the_mechanism(drawn: dict) -> None:
+    _, rows = drawn["accuracy over proven risk"]
+    private = rows[rows["accountant"] != ""]
+    by_noise = private.groupby("noise_multiplier")["advantage_proven"].nunique()
+    assert (by_noise == 1).all()
+    assert private["accountant"].nunique() == 4
+
+
+@pytest.mark.parametrize("mu", [0.01, 0.5, 3.0, 8.0])
+def test_between_the_written_rates_the_limit_is_never_below_the_curve_and_close_to_it(mu: float) -> None:
+    curve, rates = gaussian(mu), np.array(FPR_OF_CURVE)
+    at = np.concatenate([np.geomspace(1e-6, 1, 997), np.linspace(0, 1, 301), [1e-7, 1e-9]])
+    found, exact = between(at, rates, curve.tpr(rates)), curve.tpr(at)
+    assert (found >= exact - 1e-12).all()
+    inside = at >= 1.3e-6
+    np.testing.assert_allclose(found[inside], exact[inside], rtol=0.05)
+    assert between(np.array([1e-3, 1.0]), rates, curve.tpr(rates)) == pytest.approx(curve.tpr([1e-3, 1.0]))

@@ -185,6 +185,7 @@ rule measure_training:
     output:
         measured="results/{study}/{dataset}/{model}/{defense}/measured/training.parquet",
         curve="results/{study}/{dataset}/{model}/{defense}/measured/curve.parquet",
+        proven="results/{study}/{dataset}/{model}/{defense}/measured/proven.parquet",
     log:
         "logs/{study}/{dataset}/{model}/{defense}/measure_training.log",
     benchmark:
@@ -205,7 +206,7 @@ rule measure_training:
         "Measure accuracy and spent ε of {wildcards.model} on {wildcards.dataset} under {wildcards.defense}"
     shell:
         "{PYTHON:q} -m dp_leakage.steps.measure_training --settings {params.settings:q} --training {input.training:q}"
-        " --baseline {input.baseline:q} --measured {output.measured:q} --curve {output.curve:q} 2> {log:q}"
+        " --baseline {input.baseline:q} --measured {output.measured:q} --curve {output.curve:q} --proven {output.proven:q} 2> {log:q}"
 
 
 rule measure:

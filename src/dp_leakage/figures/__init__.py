@@ -39,12 +39,14 @@ class FigureKind:
             (training.parquet of the cells), ``scores`` (score files of the membership attacks, with a column
             ``attack``) or ``timing`` (how long epochs take), each with the cell's columns beside; or ``images``: a list
             of (the cell's columns, attack, name → array) in place of the frame, one for each attack on each cell.
+        proven: whether the frame also holds the rows ``tpr_proven``, ``advantage_proven`` and ``mu`` of private cells.
     """
 
     module: str
     caption: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     needs: Needs = "metrics"
+    proven: bool = False
 
 
 LAYERS = ("conv1", "maxpool1", "conv2", "maxpool2", "conv3", "maxpool3", "dense", "prediction")  # of the CNN
@@ -77,6 +79,10 @@ SETTINGS: dict[str, Kind] = {
     "measure": choice("euclidean", "1-ssim"),
     "metric": choice("accuracy_loss", "test_accuracy", "train_accuracy", "leakage"),
     "metrics": TEXTS,
+    "point": FLAG,
+    "accuracy_proven.fpr": either(NOTHING, number(above=0, below=1)),
+    "accuracy_proven.metric": TEXT,
+    "leakage.fpr": either(NOTHING, choice(0.01, 0.001)),
     "spent_axis.metric": either(TEXT, TEXTS),
     "model": _NAMES,
     "neighbours": either(NOTHING, choice("add_remove", "zero_out", "replace_one")),
@@ -107,10 +113,18 @@ FIGURES: dict[str, FigureKind] = {
     "leakage": FigureKind(
         "dp_leakage.figures.leakage",
         "What an attacker learns. The advantage is the share of true hits less the share of false alarms: 0 is "
-        "guessing, 1 is certainty. The grey lines are the most that any attack can reach at each ε, for the "
-        "stated meaning of neighbouring data sets; a measured point is what this attack reached, not the most "
-        "that any could.",
-        {"attack": None, "definition": "gap", "threshold": "best", "y_max": None},
+        "guessing, 1 is certainty. The dashed lines are the most that any attack can reach, as the noise of each "
+        "training proves; a measured point is what this attack reached, not the most that any could.",
+        {"attack": None, "definition": "gap", "threshold": "best", "fpr": None, "point": False, "y_max": None},
+        proven=True,
+    ),
+    "accuracy_proven": FigureKind(
+        "dp_leakage.figures.accuracy_proven",
+        "What each degree of proven protection costs in accuracy. Across is the most that any attack can reach, "
+        "whatever the mechanism: an ε means something else for each of them, this does not. Best is top left: accurate "
+        "and surely safe.",
+        {"metric": "test_accuracy", "fpr": None, "y_max": None},
+        proven=True,
     ),
     "spent_epsilon": FigureKind(
         "dp_leakage.figures.spent_epsilon",
@@ -160,9 +174,11 @@ FIGURES: dict[str, FigureKind] = {
     "roc": FigureKind(
         "dp_leakage.figures.roc",
         "How many members each attack names at each rate of false alarms, both on logarithmic axes: what counts is the "
-        "left end, where an attacker accuses hardly anyone wrongly. On the grey diagonal are guesses.",
+        "left end, where an attacker accuses hardly anyone wrongly. On the grey diagonal are guesses. No attack can be "
+        "above the black line: the noise proves it. A red cross above it would be the proof of an error.",
         {"attack": None, "fpr": (0.01, 0.001)},
         needs="scores",
+        proven=True,
     ),
     "paired_table": FigureKind(
         "dp_leakage.figures.paired_table",

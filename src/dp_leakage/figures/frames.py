@@ -31,6 +31,7 @@ WORDS = {
     "mia_distance": "MIA distance to the class's\nnearest training image",
     "membership_auc": "area under the attack's ROC\n(0.5 is guessing)",
     "reached_advantage": "advantage that an attacker reaches\n(true − false positive rate)",
+    "reached_tpr": "members that an attacker names\n(true positive rate)",
     "membership_advantage": "advantage of the attack's own decision\n(true − false positive rate)",
     "attribute_advantage": "attack advantage\n(difference of rates)",
 }
@@ -122,6 +123,12 @@ def attack_rows(frame: pd.DataFrame, attack: str | None, definition: str, thresh
         known = nearest(attack, set(rows["attack"]))
         raise UserError(f"figure setting 'attack': nothing was measured for '{attack}'; {known}")
     return rows[rows["attack"] == attack]
+
+
+def rate_rows(frame: pd.DataFrame, attack: str | None, fpr: float) -> pd.DataFrame:
+    """The TPR of one membership attack (None: of each) at a false positive rate, with a column ``attack``."""
+    rows = metric_rows(frame, "reached_tpr", attack=attack, fpr=f"{fpr:g}")
+    return rows.assign(attack=[parse_setting(setting)["attack"] for setting in rows["setting"]])
 
 
 def reached(frame: pd.DataFrame) -> pd.DataFrame:

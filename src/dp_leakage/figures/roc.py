@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.figures.frames import CELL, NUMBERS, chosen, panels, require_scores
+from dp_leakage.figures.limits import ALARM, KEY, divided, proven_notes, proven_tpr
 from dp_leakage.figures.notes import own_notes
-from dp_leakage.figures.style import GREY, canvas, finish, grid_shape, log_axis, name, styled
+from dp_leakage.figures.style import GREY, INK, canvas, finish, grid_shape, log_axis, name, styled
 from dp_leakage.metrics.measure import at_fpr
 from dp_leakage.metrics.runs import by_repeat
 
@@ -33,13 +34,14 @@ def draw(
     """
     from matplotlib.lines import Line2D
 
-    frame = chosen(metrics, settings)
+    scores, proven = divided(metrics)
+    frame = chosen(scores, settings)
     wanted = settings["attack"]
     attacks = [wanted] if isinstance(wanted, str) else list(wanted or dict.fromkeys(frame["attack"]))
     require_scores(frame, "attack", "attack", attacks)
     rows = pd.concat(
         [
-            _curve(part, attack)
+            _curve(part, attack, proven)
             for _, cell in frame.groupby(["dataset", "model", "defense"], sort=False)
             for attack, part in ((attack, cell[cell["attack"] == attack]) for attack in attacks)
             if len(part)
@@ -55,6 +57,7 @@ def draw(
         for i, attack in enumerate(attacks)
     }
     least = float(rows["fpr"].min())
+    fine = np.geomspace(least, 1, 200)
     n = round(1 / rows.groupby(["dataset", "model", "defense"])["fpr"].min().max())
     few = [f"{100 * rate:g} %" for rate in settings["fpr"] if rate * n < 1]
     marked = next((rate for rate in settings["fpr"] if rate * n >= 1), 1 / n)
@@ -63,12 +66,18 @@ def draw(
         for which in ("x", "y"):
             log_axis(ax, which, [least, 1.0], span=None)
         ax.plot([least, 1], [least, 1], color=GREY, linewidth=0.8)
+        limit = proven_tpr(proven, tuple(part.iloc[0][KEY]), fine)
+        if limit.min() < 1:
+            ax.plot(fine, limit, color=INK, linewidth=1.6, zorder=4)
+            ax.fill_between(fine, limit, 1, color=INK, alpha=0.07, linewidth=0)
         for attack, curve in part.groupby("attack", sort=False):
             visible = curve[curve["measured"] > 0]
             ax.plot(visible["fpr"], visible["measured"], **styles[attack], zorder=3)
             at = curve.iloc[(curve["fpr"] - marked).abs().argmin()]
             place = at["fpr"] * BESIDE ** (attacks.index(attack) - len(attacks) / 2)
             ends = [max(at["low"], least / 10), at["high"]]
+            beyond = curve[curve["crosses"]]
+            ax.plot(beyond["fpr"], beyond["measured"], "X", color=ALARM, markersize=7, zorder=6)
             ax.plot([place, place], ends, color=styles[attack]["color"], linewidth=1, alpha=0.6, zorder=2)
         ax.set_xlabel("false positive rate")
         ax.set_ylabel("true positive rate")
@@ -76,6 +85,11 @@ def draw(
         ax.remove()
     legend = [Line2D([], [], label=name(attack), **styles[attack]) for attack in attacks]
     legend.append(Line2D([], [], color=GREY, linewidth=0.8, label="guessing"))
+    if len(proven):
+        legend.append(Line2D([], [], color=INK, linewidth=1.6, label="no attack can be above, proven"))
+    if rows["crosses"].any():
+        words = "beyond what is proven: an error"
+        legend.append(Line2D([], [], color=ALARM, marker="X", linestyle="none", markersize=7, label=words))
     short = (
         [f"Too few records for {' and '.join(few)}: {n:,} non-members resolve {100 / n:.2g} % at best."] if few else []
     )
@@ -83,12 +97,15 @@ def draw(
         f"Curves: mean of the runs. Bars, side by side: 95 % intervals at {100 * marked:g} %, over records and runs; "
         "all are in the csv."
     )
-    notes = [bars, *(short if few else []), *own_notes(settings)]
+    notes = [bars, *(short if few else []), *proven_notes(proven, "Black"), *own_notes(settings)]
     return finish(figure, legend, notes, settings.get("title")), rows
 
 
-def _curve(scores: pd.DataFrame, attack: str) -> pd.DataFrame:
-    """TPR with its interval at rates from one false alarm among the non-members to all but one."""
+def _curve(scores: pd.DataFrame, attack: str, proven: pd.DataFrame) -> pd.DataFrame:
+    """TPR with its interval at rates from one false alarm among the non-members to all but one, and what is proven.
+
+    ``crosses`` is where the interval lies above that: the mechanism, the accounting or the attack is wrong.
+    """
     (score,), member = by_repeat(scores, ["score"], ["record"])
     n = int((~member).sum())
     passing = np.unique(np.round(np.geomspace(1, n - 1, POINTS)).astype(int))
@@ -100,4 +117,6 @@ def _curve(scores: pd.DataFrame, attack: str) -> pd.DataFrame:
         setting = f"attack={attack};fpr={fpr:g}"
         numbers = dict(zip(NUMBERS, ("tpr_at_fpr", setting, *found, np.nan, pd.NA), strict=True))
         rows.append({**cell, "attack": attack, "fpr": fpr, **numbers})
-    return pd.DataFrame(rows)
+    curve = pd.DataFrame(rows)
+    limit = proven_tpr(proven, tuple(curve.iloc[0][KEY]), curve["fpr"].to_numpy())
+    return curve.assign(tpr_proven=limit, crosses=curve["low"] > limit)

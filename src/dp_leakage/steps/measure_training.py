@@ -1,5 +1,6 @@
 """A cell's accuracies, the accuracy that its defense costs, and the ε that its training spent."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import pandas as pd
 from dp_leakage.errors import UserError
 from dp_leakage.files import read_table, write_table
 from dp_leakage.metrics import measure_training
+from dp_leakage.metrics.measure import FPR_OF_TPR
+from dp_leakage.metrics.proven import FPR_OF_CURVE
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.steps import Json, provenance, run
 
@@ -16,15 +19,22 @@ SAME_NOISE = 1e-4  # relative; solving for σ is not more exact than this, and o
 COLUMNS = ("metric", "repeat", "value", "low", "high", "setting")
 
 
-def main(settings: Json, training: Path, baseline: Path, measured: Path, curve: Path) -> None:
-    """Reads the training history of the cell and of the non-private cell, writes metrics, and the curve by epoch."""
+def main(settings: Json, training: Path, baseline: Path, measured: Path, curve: Path, proven: Path) -> None:
+    """Reads the training history of the cell and of the non-private cell, writes metrics, those by epoch, and the ROC.
+
+    ``proven`` holds the ROC that no attack can exceed (`metrics.proven`), and no rows where nothing is proven.
+    """
     history, made = read_table(training, settings["training"])
     reference, _ = read_table(baseline, settings["baseline"])
     rows = measure_training(history, reference, n_train=settings["columns"]["n_members"], n_test=made["n_test"])
     mechanism = _mechanism(training, made)
+    limit: list[Json] = []
     if mechanism is not None:
-        rows += _spent(mechanism, made)
+        proves = _limit(mechanism, made, settings["design"])
+        rows += [*_spent(mechanism, made), *proves(FPR_OF_TPR)]
+        limit = proves(FPR_OF_CURVE)
     write_table(measured, {key: [row[key] for row in rows] for key in COLUMNS}, provenance(settings))
+    write_table(proven, {key: [row[key] for row in limit] for key in COLUMNS}, provenance(settings))
     write_table(curve, history.assign(epsilon_spent=_by_epoch(history, mechanism, made)), provenance(settings))
 
 
@@ -71,6 +81,24 @@ def _spent(mechanism: Mechanism, made: Json) -> list[Json]:
     return rows
 
 
+def _limit(mechanism: Mechanism, made: Json, design: str) -> Callable[[Iterable[float]], list[Json]]:
+    """A function: FPRs → rows of what the training proves where an attack of this design chooses between two."""
+    from dp_leakage.privacy.accounting.proven import Training, proven_curve, relation_of_game
+
+    nominal = made["settings"]["mechanism"]
+    run = _schedule(made) | {"blocks": made["blocks"], "projection_noise": nominal.get("projection_noise")}
+    neighbours = relation_of_game(design, mechanism.sampler)
+    limit = proven_curve(Training(mechanism, nominal["delta"], **run), neighbours)
+    if limit is None:
+        return lambda rates: []
+    said = {"neighbours": neighbours, "source": limit.source}
+    ends = [_row("advantage_proven", limit.advantage, **said), _row("mu", limit.mu, **said)]
+    return lambda rates: [
+        *ends,
+        *(_row("tpr_proven", float(limit.tpr(fpr)), fpr=f"{fpr:g}", **said) for fpr in rates),
+    ]
+
+
 def _by_epoch(history: pd.DataFrame, mechanism: Mechanism | None, made: Json) -> "pd.Series[float]":
     """The ε that the cell's own accountant finds after each epoch of the history; NaN where there is no noise.
 
@@ -100,4 +128,4 @@ def _row(metric: str, value: float, **setting: str) -> Json:
 
 
 if __name__ == "__main__":
-    run(main, "training", "baseline", "measured", "curve")
+    run(main, "training", "baseline", "measured", "curve", "proven")

@@ -1,0 +1,85 @@
+"""What a training proves, beside what was measured: rows of the proven ROC, and what a figure says of them."""
+
+import numpy as np
+import pandas as pd
+
+from dp_leakage.figures.frames import is_private, parse_setting
+from dp_leakage.figures.style import name
+from dp_leakage.metrics.proven import between
+
+PROVEN = ("advantage_proven", "tpr_proven", "mu")
+KEY = ["dataset", "model", "defense"]
+ALARM = "#e00000"  # of what no figure should ever show: more measured than is possible
+
+
+def divided(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """A figure's frame in two: what was measured (or scores), and what is proven, with columns fpr and neighbours."""
+    if "metric" not in frame:
+        return frame, frame.iloc[:0].assign(metric="", value=np.nan, fpr=np.nan, neighbours="")
+    limit = frame["metric"].isin(PROVEN)
+    said = [parse_setting(setting) for setting in frame.loc[limit, "setting"]]
+    proven = frame[limit].assign(
+        fpr=[float(s.get("fpr", "nan")) for s in said], neighbours=[s["neighbours"] for s in said]
+    )
+    measured = frame[~limit]
+    return measured.dropna(axis="columns", how="all"), proven.drop_duplicates([*KEY, "metric", "setting"])
+
+
+def proven_tpr(proven: pd.DataFrame, cell: tuple[str, ...], fpr: np.ndarray) -> np.ndarray:
+    """The largest TPR that any attack on a cell can have at rates (n,) in [0, 1], (n,); 1 where nothing is proven."""
+    rows = proven[(proven["metric"] == "tpr_proven") & (proven[KEY] == list(cell)).all(axis=1)].sort_values("fpr")
+    if rows.empty:
+        return np.ones(len(fpr))
+    return between(np.asarray(fpr, dtype=float), rows["fpr"].to_numpy(), rows["value"].to_numpy())
+
+
+def with_proven(rows: pd.DataFrame, proven: pd.DataFrame, fpr: float | None) -> pd.DataFrame:
+    """Rows of cells with columns ``advantage_proven``, ``tpr_proven`` and ``mu``: what no attack on the cell exceeds.
+
+    Args:
+        rows: with the columns of the cell.
+        proven: as `divided` gives them.
+        fpr: of ``tpr_proven``; None: of one false alarm in a thousand.
+
+    Returns:
+        1 where a private cell proves nothing for these neighbours (of μ: infinite), NaN where a cell is not private.
+    """
+    rate = 1e-3 if fpr is None else fpr
+    of = {metric: proven[proven["metric"] == metric].set_index(KEY)["value"] for metric in ("advantage_proven", "mu")}
+    keys = pd.MultiIndex.from_frame(rows[KEY]) if len(rows) else []
+    private = is_private(rows).to_numpy()
+
+    def column(metric: str, nothing: float) -> np.ndarray:
+        found = np.array([of[metric].get(key, nothing) for key in keys], dtype=float)
+        return np.where(private, found, np.nan)
+
+    tpr = np.array([proven_tpr(proven, key, np.array([rate]))[0] for key in keys], dtype=float)
+    return rows.assign(
+        advantage_proven=column("advantage_proven", 1.0),
+        tpr_proven=np.where(private, tpr, np.nan),
+        mu=column("mu", np.inf),
+    )
+
+
+def relation_words(proven: pd.DataFrame) -> str:
+    """For which neighbours the rows hold, in words; "" where there are none."""
+    words = {
+        "replace_one": "one record in place of another, as in this game of a member against a non-member",
+        "add_remove": "a record in or out by a coin, as in this game",
+        "zero_out": "a record in or out by a coin, as in this game",
+    }
+    return " or ".join(dict.fromkeys(words[relation] for relation in sorted(set(proven["neighbours"]))))
+
+
+def proven_notes(proven: pd.DataFrame, what: str) -> list[str]:
+    """The footnote on ``what`` (which lines) shows the limit; none where nothing is proven."""
+    if proven.empty:
+        return []
+    return [f"{what}: the most that any attack can reach, as the noise proves for {relation_words(proven)}."]
+
+
+def heading_name(metric: str) -> str:
+    """A metric of ``PROVEN`` in the words of an axis or a table's head."""
+    return {"advantage_proven": "advantage, at most", "tpr_proven": "true positive rate, at most"}.get(
+        metric, name(metric)
+    )

@@ -1,0 +1,34 @@
+"""What a training proves, as numbers in a table: at which rates, and between them.
+
+Rows ``advantage_proven``, ``mu`` and ``tpr_proven`` at ``fpr=…``, with the ``neighbours`` for which they hold.
+"""
+
+import numpy as np
+
+FPR_OF_CURVE = tuple(float(f"{fpr:.4g}") for fpr in np.geomspace(1e-6, 1, 61))  # ten a decade
+
+
+def between(fpr: np.ndarray, rates: np.ndarray, limits: np.ndarray) -> np.ndarray:
+    """The proven TPR at any FPR, from that at some rates; never below the curve.
+
+    The curve is concave, so it lies below the continuations of the chords to its left and to its right.
+
+    Args:
+        fpr: float64 (n,), in [0, 1].
+        rates: float64 (m,), rising, m ≥ 3.
+        limits: float64 (m,), the curve there.
+
+    Returns:
+        float64 (n,), at most 1.
+    """
+    slope = np.diff(limits) / np.diff(rates)
+    right = np.clip(np.searchsorted(rates, fpr, side="right"), 1, len(rates) - 1)  # rates[right − 1] ≤ fpr
+    before = np.where(right >= 2, limits[right - 1] + slope[right - 2] * (fpr - rates[right - 1]), np.inf)
+    after = np.where(
+        right < len(slope),
+        limits[right] - slope[np.minimum(right, len(slope) - 1)] * (rates[right] - fpr),
+        limits[right],
+    )
+    exact = np.isin(fpr, rates)
+    found = np.where(exact, limits[np.clip(np.searchsorted(rates, fpr), 0, len(rates) - 1)], np.minimum(before, after))
+    return np.minimum(found, 1.0)
