@@ -218,7 +218,7 @@ READ = {
     ],
     "figure_of_metrics": [f"{TARGET}/measured/training.parquet"],
     "figure_of_curves": [f"{TARGET}/measured/curve.parquet"],
-    "figure_of_scores": [f"{TARGET}/attack/yeom.parquet"],
+    "figure_of_scores": [f"{TARGET}/attack/yeom.parquet", f"{TARGET}/measured/proven.parquet"],
     "report": [
         f"{TARGET}/metrics.parquet",
         f"{ROOT}/digits/data.npz",

@@ -384,8 +384,9 @@ class Study:
             wanted = [part for part in wanted if part in ATTACKS and ATTACKS[part].family == "membership"]
         if self._figure_kind(figure).needs == IMAGES:
             wanted = [part for part in wanted if pictures(part)]
-        proven = [PROVEN] if self._figure_kind(figure).proven and cell.columns["accountant"] else []
-        return [*(part for part in wanted if part in cell.parts), *proven]
+        found = [part for part in wanted if part in cell.parts]
+        proven = found and self._figure_kind(figure).proven and cell.columns["accountant"]
+        return [*found, PROVEN] if proven else found
 
     # ------------------------------------------------------------------ settings of the steps
     def prepare_settings(self, dataset: str) -> Json:

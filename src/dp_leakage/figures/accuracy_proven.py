@@ -29,15 +29,15 @@ def draw(
     rows = drawn_numbers(metric_rows(chosen(measured, settings), settings["metric"]), published)
     rows = with_proven(rows, proven, settings["fpr"])
     if settings["fpr"] is None:
-        risk, words = "advantage_proven", "proven: advantage of any attack at most"
+        risk, words = "advantage_proven", "proven: advantage of any attack\nat most"
     else:
         risk = "tpr_proven"
-        words = f"proven: members named at {100 * settings['fpr']:g} % false alarms at most"
+        words = f"proven: at most so many members named\nat {100 * settings['fpr']:g} % false alarms"
     silent = rows[is_private(rows) & (rows[risk] >= 1)]
     figure = draw_series(
         rows,
         x=risk,
-        x_label=f"{words}\n(→ weaker protection)",
+        x_label=f"{words} (→ weaker)",
         span=None,
         y_max=settings["y_max"],
         notes=[

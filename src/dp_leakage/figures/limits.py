@@ -22,7 +22,9 @@ def divided(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
         fpr=[float(s.get("fpr", "nan")) for s in said], neighbours=[s["neighbours"] for s in said]
     )
     measured = frame[~limit]
-    return measured.dropna(axis="columns", how="all"), proven.drop_duplicates([*KEY, "metric", "setting"])
+    if measured["metric"].isna().all():  # scores
+        measured = measured.drop(columns=["metric", "value", "low", "high", "setting"])
+    return measured, proven.drop_duplicates([*KEY, "metric", "setting"])
 
 
 def proven_tpr(proven: pd.DataFrame, cell: tuple[str, ...], fpr: np.ndarray) -> np.ndarray:
