@@ -14,7 +14,7 @@ from dp_leakage.study_file import load_studies
 from dp_leakage.yaml_files import read_yaml
 
 REPO = Path(__file__).parents[1]
-NEEDING_MORE = ("fig_leakage_shokri", "fig_pareto")  # figures of attacks that the tiny study leaves out
+NEEDING_MORE = ("fig_leakage_shokri", "fig_leakage_lira", "fig_pareto", "table_members_exposed")  # figures of attacks that the tiny study leaves out
 TINY = {
     "datasets": {
         "digits": {
@@ -26,7 +26,8 @@ TINY = {
     "repeats": 1,
     "training": {"epochs": 2, "batch_size": 20, "evaluate_every": 1},
     "shadow": None,
-    "attacks": {"shokri": None},
+    "reference": None,
+    "attacks": {"shokri": None, "lira_online": None},
     "figures": dict.fromkeys(NEEDING_MORE),
 }
 
