@@ -14,7 +14,8 @@ from dp_leakage.study_file import load_studies
 from dp_leakage.yaml_files import read_yaml
 
 REPO = Path(__file__).parents[1]
-NEEDING_MORE = ("fig_leakage_shokri", "fig_leakage_lira", "fig_pareto", "table_members_exposed")  # figures of attacks that the tiny study leaves out
+# Figures of attacks that the tiny study leaves out.
+NEEDING_MORE = ("fig_leakage_shokri", "fig_leakage_lira", "fig_pareto", "table_members_exposed")
 TINY = {
     "datasets": {
         "digits": {
