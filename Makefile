@@ -7,11 +7,11 @@ export PATH := $(VENV)/bin:$(PATH)
 export OMP_NUM_THREADS := 1
 
 # Their values go on as they are typed: column names may hold spaces, and a $ is no variable of make's.
-OPTIONS := NAME DATA LABEL SENSITIVE DROP CATEGORICAL MISSING SIZE
+OPTIONS := NAME DATA LABEL SENSITIVE DROP CATEGORICAL MISSING SIZE OUTPUTS REFERENCES MODEL WEIGHTS MEMBERS REFERENCE_MODEL
 $(foreach option,$(OPTIONS),$(eval override $(option) := $$(value $(option))))
 export $(OPTIONS)
 
-.PHONY: help install demo new-study test test-long test-slurm lint format bench bench-all reference constraints clean
+.PHONY: help install demo new-study audit-model test test-long test-slurm lint format bench bench-all reference constraints clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -31,6 +31,10 @@ demo: $(INSTALLED)  ## run the study `quickstart` to its report
 new-study: $(INSTALLED)  ## a study of your own data: NAME=mine DATA=path LABEL=column [SENSITIVE=columns DROP=… CATEGORICAL=… MISSING=impute SIZE=32x32]
 	@python -m dp_leakage.new_study --name="$$NAME" --data="$$DATA" --label="$$LABEL" --sensitive="$$SENSITIVE" \
 	  --drop="$$DROP" --categorical="$$CATEGORICAL" --missing="$$MISSING" --size="$$SIZE"
+
+audit-model: $(INSTALLED)  ## a study of a trained model: NAME=mine OUTPUTS=table [REFERENCES=table], or MODEL=file.onnx DATA=path LABEL=column MEMBERS=column
+	@python -m dp_leakage.audit_model --name="$$NAME" --outputs="$$OUTPUTS" --references="$$REFERENCES" --model="$$MODEL" \
+	  --weights="$$WEIGHTS" --data="$$DATA" --label="$$LABEL" --members="$$MEMBERS" --reference-model="$$REFERENCE_MODEL"
 
 test: $(INSTALLED)  ## the tests (minutes)
 	pytest -n 2 --dist loadfile

@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     file = options.folder / f"{options.name}.yaml"
     try:
-        _check_name(options.name, file)
+        check_study_name(options.name, file)
         source = source_of(options)
         raw = load(source, Path("data"))
         text, said = study_text(options.name, source, raw)
@@ -90,13 +90,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def source_of(options: argparse.Namespace) -> dict[str, Any]:
     """The data set's ``source`` as a study file has it. Raises UserError for keys that its kind does not have."""
-    path = Path(options.data).expanduser().resolve()
+    path = Path(options.data).expanduser()
     if not options.data or not path.exists():
         raise UserError(f"data: {options.data} does not exist; valid is a table, an .npz, a folder of images or a zip")
-    if any("\ud800" <= c <= "\udfff" for c in str(path)):
-        raise UserError(f"data: {options.data!r} has a name that is no UTF-8 text; rename it")
-    inside = path.is_relative_to(Path.cwd())
-    source: dict[str, Any] = {"path": os.path.relpath(path) if inside else str(path)}
+    source: dict[str, Any] = {"path": path_in_study(path)}
     for key in ("label", "missing"):
         if getattr(options, key):
             source[key] = getattr(options, key)
@@ -108,6 +105,14 @@ def source_of(options: argparse.Namespace) -> dict[str, Any]:
         source["size"] = _size(options.size)
     resolve(source)
     return source
+
+
+def path_in_study(path: Path) -> str:
+    """How a study file names a file: from here where it lies here, else from the root. UserError for no UTF-8 name."""
+    path = path.resolve()
+    if any("\ud800" <= c <= "\udfff" for c in str(path)):
+        raise UserError(f"{str(path)!r} has a name that is no UTF-8 text; rename it")
+    return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
 
 
 def study_text(name: str, source: dict[str, Any], raw: Raw) -> tuple[str, list[str]]:
@@ -233,7 +238,7 @@ def _split_seed(name: str, source: dict[str, Any]) -> int:
     return int(Study(name, spec).prepare_settings(name)["seed"])
 
 
-def _check_name(name: str, file: Path) -> None:
+def check_study_name(name: str, file: Path) -> None:
     """Refuse a name that would break this or another study's targets."""
     check_name(name, "name")
     if file.exists() or file.is_symlink():

@@ -11,7 +11,7 @@ Json = dict[str, Any]
 
 START = 5  # minutes: processes, imports and reading over a network; never less than this
 # Seconds per record, epoch and model on one core. Measured: 2e-5 for a 256-256 MLP with per-example clipping.
-SECONDS = {"ensemble": 2e-4, "opacus": 5e-3}
+SECONDS = {"ensemble": 2e-4, "opacus": 5e-3, "estimator": 1e-3}
 BASE_MB = 2000  # Python, PyTorch and what they allocate before any data
 MB_PER_RECORD = 0.04  # three copies of 3,072 float32 features
 MB_PER_MODEL = 20  # parameters, gradient and two Adam slots of 1.2 million weights
@@ -20,7 +20,7 @@ MB_PER_MODEL = 20  # parameters, gradient and two Adam slots of 1.2 million weig
 def training_minutes(settings: Json, attempt: int = 1) -> int:
     """Minutes that step ``train`` may take; ``settings`` are the step's own."""
     passes = settings["training"]["epochs"] * settings["subset"]["size"] * settings["repeats"]
-    return attempt * (START + ceil(passes * SECONDS[settings["engine"]] / 60))
+    return attempt * (START + ceil(passes * SECONDS.get(settings["engine"], 0.0) / 60))
 
 
 def attack_minutes(records: int, models: int, attempt: int = 1, settings: Json | None = None) -> int:

@@ -17,6 +17,8 @@ from dp_leakage.data import SOURCES, resolve
 from dp_leakage.data.roles import POOL, asked_roles, trained_role
 from dp_leakage.data.trees import content_of
 from dp_leakage.defenses import expanded
+from dp_leakage.engines import ENGINES
+from dp_leakage.engines import FILES as EXISTING
 from dp_leakage.errors import UserError, nearest
 from dp_leakage.figures import COMMON, FIGURES, FigureKind
 from dp_leakage.fingerprint import code_fingerprint
@@ -435,11 +437,24 @@ class Study:
 
     def train_settings(self, cell: Cell) -> Json:
         """Of step ``train`` for the cell's target models."""
-        return cell.training | {
-            "subset": self._subset(cell.dataset, cell.columns["n_records"]),
-            "data": self.data_identity(cell.dataset),
-            "code": _code("train", exclude=ACCOUNTING, own=_own_files(cell.training)),
-        }
+        return self._trained(
+            cell.training | {"subset": self._subset(cell.dataset, cell.columns["n_records"])}, cell.dataset
+        )
+
+    def _trained(self, settings: Json, dataset: str) -> Json:
+        """Settings of step ``train`` with the data, the code, and the content of models that exist already."""
+        engine = settings["engine"]
+        files = [
+            str(settings["architecture"][key]) for key in EXISTING.get(engine, ()) if key in settings["architecture"]
+        ]
+        content = {"content": [self._content_of(file) for file in files]} if files else {}
+        modules = [ENGINES[engine]] if engine in ENGINES else []
+        code = _code("train", *modules, exclude=ACCOUNTING, own=_own_files(settings))
+        return settings | content | {"data": self.data_identity(dataset), "code": code}
+
+    def _content_of(self, file: str) -> str:
+        """Digest of a file of the user's, so that an edit reaches what is made of it. UserError if there is none."""
+        return self._remembered("content", file, lambda: content_of(Path(file).expanduser()))
 
     def _subset(self, dataset: str, records: int) -> Json:
         """What target models train on. Every cell of a data set has the same coins, so that cells compare in pairs."""
@@ -453,12 +468,14 @@ class Study:
         spec = self.auxiliary_spec(dataset, role)
         # Online attacks want every record in as many references as it is not; shadows are drawn as their paper has it.
         dealt = {"dealt": True} if role == "reference" else {}
-        return self.train_settings(cell) | {
+        settings = cell.training | {
+            **{key: spec[key] for key in ("engine", "architecture") if key in spec},
             "role": role,
             "repeats": spec["count"],
             "subset": {"pool": spec.get("pool", [f"{role}_pool"]), "size": spec["size"]} | dealt,
             "seed": derived_seed(self.spec["seed"], dataset, model, cell.defense, role),
         }
+        return self._trained(settings, dataset)
 
     def query_settings(
         self, dataset: str, model: str, role: str, defense: str | None = None, what: str = SIGNALS
@@ -791,7 +808,7 @@ def _own_files(training: Json) -> tuple[Path, ...]:
     mechanism = training["mechanism"] or {}
     names = dict.fromkeys(mechanism.get(part) for part in ("bound", "noise"))
     files = [FILES[name] for name in names if name in FILES]
-    if training["engine"] == "opacus":
+    if training["engine"] in ("opacus", "module"):
         files += module_files(training["architecture"]["name"].partition(":")[0])
     return tuple(files)
 

@@ -11,6 +11,8 @@ from dp_leakage.attacks import SETTINGS as ATTACK_SETTINGS
 from dp_leakage.config import Json, merged
 from dp_leakage.data.roles import MEMBERS, POOL, REFERENCE_POOL, population_role, trained_role
 from dp_leakage.defenses import KEYS, NEEDED, UNITS, accountants, expanded
+from dp_leakage.engines import ENGINES, GIVEN
+from dp_leakage.engines import FILES as EXISTING
 from dp_leakage.errors import UserError, nearest
 from dp_leakage.figures import COMMON, FIGURES, FigureKind
 from dp_leakage.figures import SETTINGS as FIGURE_SETTINGS
@@ -153,11 +155,31 @@ def _check_models(spec: Json) -> None:
                 complaint = f"key '{key}.name' is {architecture['name']!r}; valid is a path such as 'my_models:Net'"
                 _require(bool(module and what), complaint)
                 continue
+            if changed.get("engine") in ENGINES:
+                _check_engine(changed["engine"], architecture, key)
+                continue
             _known(architecture["name"], ARCHITECTURES, f"{key}.name")
             try:
                 check_settings(architecture["name"], {k: v for k, v in architecture.items() if k != "name"})
             except UserError as error:
                 raise UserError(f"key '{key}': {error}") from None
+
+
+def _check_engine(engine: str, architecture: Json, key: str) -> None:
+    """What an engine's architecture names is there, as far as that can be told without importing it."""
+    valid = {"outputs": ("name", "of"), "onnx": ("name",)}.get(engine)
+    for given in architecture:
+        _require(valid is None or given in valid, f"key '{key}.{given}' does not apply to engine {engine}; valid: name")
+    if engine in ("module", "estimator"):
+        module, _, what = str(architecture["name"]).partition(":")
+        complaint = f"key '{key}.name' is {architecture['name']!r}; valid is a path such as 'sklearn.svm:SVC'"
+        _require(bool(module and what), complaint)
+    for part in EXISTING[engine]:
+        needed = part != "of"
+        _require(part in architecture or not needed, f"key '{key}' lacks the key '{part}'; engine {engine} needs it")
+        if part in architecture:
+            file = Path(str(architecture[part])).expanduser()
+            _require(file.is_file(), f"key '{key}.{part}' is {architecture[part]!r}; valid is a file")
 
 
 def _as_changed(spec: Json, name: str, model: Json) -> Iterable[tuple[str, Json]]:
@@ -324,6 +346,7 @@ def _check_cells(study: Study) -> None:
         complaint = f"key 'defenses': 'none' does not cover {place}, so that the loss of {cell.key} has no baseline"
         _require(f"{place}/none" in study.cells, complaint)
         _check_architecture(study.spec, cell)
+        _check_answers(cell)
         _check_training(study.spec, cell)
 
 
@@ -335,7 +358,7 @@ def _components(spec: Json, dataset: str) -> int | None:
 def _check_architecture(spec: Json, cell: Cell) -> None:
     """Refuse a model that cannot take what its data set is projected to."""
     architecture, components = dict(cell.training["architecture"]), _components(spec, cell.dataset)
-    if components is None or cell.training["engine"] == "opacus":
+    if components is None or cell.training["engine"] != "ensemble":
         return
     try:
         build(architecture.pop("name"), (components,), 2, **architecture)
@@ -344,6 +367,25 @@ def _check_architecture(spec: Json, cell: Cell) -> None:
             f"key 'models.{cell.model}.architecture' (data set {cell.dataset}, projected to {components} components)"
         )
         raise UserError(f"{place}: {error}") from None
+
+
+def _check_answers(cell: Cell) -> None:
+    """Of engines that keep what models say nothing else can be asked, and no mechanism protects their training."""
+    engine, mechanism = cell.training["engine"], cell.columns["mechanism"]
+    if engine not in ENGINES:
+        return
+    for attack in cell.parts:
+        takes = attack in ATTACKS and ATTACKS[attack].reads == "models"
+        _require(
+            not takes, f"key 'attacks.{attack}' takes the models themselves; engine {engine} keeps what they say alone"
+        )
+    _require("audit" not in cell.parts, f"key 'audit' trains models with canaries, which engine {engine} cannot")
+    words = f"key 'defenses' has {mechanism} for model {cell.model}; engine {engine} knows the defense none alone"
+    _require(mechanism == "none", words)
+    given = engine in GIVEN and engine != "outputs"
+    _require(
+        not given or cell.training["repeats"] == 1, f"key 'repeats' is {cell.training['repeats']}; there is one model"
+    )
 
 
 def _check_training(spec: Json, cell: Cell) -> None:

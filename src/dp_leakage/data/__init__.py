@@ -27,7 +27,7 @@ MISSING = choice("refuse", "impute")
 _IMAGES = {"size": SHAPE, "channels": CHANNELS, "min_per_class": COUNT, "per_class": COUNT, "seed": SEED}
 _TABLE = {
     "path": TEXT, "label": TEXT, "sensitive": COLUMNS, "categorical": COLUMNS, "drop": COLUMNS,
-    "missing": MISSING,
+    "missing": MISSING, "member": TEXT,
 }  # fmt: skip
 
 
@@ -66,9 +66,10 @@ SOURCES: dict[str, Source] = {
     "image_folder": Source("images", "your images, one folder per class, or a zip or tar of that",
                            {"path": TEXT, **_IMAGES}),
     "npz": Source("arrays", "your arrays x and y in an .npz file",
-                  {"path": TEXT, "x": TEXT, "y": TEXT, "layout": LAYOUT, "sensitive": PLACES}),
+                  {"path": TEXT, "x": TEXT, "y": TEXT, "layout": LAYOUT, "sensitive": PLACES, "member": TEXT}),
     "csv": Source("tables", "your table, comma- or tab-separated, with a label column", _TABLE),
     "parquet": Source("tables", "your table in a Parquet file, with a label column", _TABLE),
+    "outputs": Source("outputs", "what models said of records (docs/audit-model.md)", {"path": TEXT}),
 }  # fmt: skip
 
 OWN_SUFFIXES = {

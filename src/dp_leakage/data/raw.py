@@ -138,6 +138,31 @@ def check_finite(x: np.ndarray, where: str, columns: Sequence[str] = ()) -> None
             raise UserError(f"{where}: record {start + row} has {value} in {name}; only finite numbers are valid")
 
 
+MEMBER = {"1": True, "0": False, "1.0": True, "0.0": False, "true": True, "false": False, "yes": True, "no": False}
+
+
+def member_flags(values: np.ndarray, where: str) -> np.ndarray:
+    """Who was trained on, bool (n,), of 1 and 0, true and false, yes and no. UserError for anything else."""
+    texts = [str(value).strip().lower() for value in np.asarray(values).tolist()]
+    for line, text in enumerate(texts):
+        if text not in MEMBER:
+            raise UserError(
+                f"{where}: 'member' is {text!r} on line {line + 1} of the records; valid are 1 and 0, true and "
+                "false, yes and no"
+            )
+    return np.array([MEMBER[text] for text in texts], dtype=bool)
+
+
+def trained_and_not(values: np.ndarray, where: str) -> dict[str, np.ndarray]:
+    """Rows ``train`` and ``test`` of who was trained on and who was not. UserError where there are none of one kind."""
+    member = member_flags(values, where)
+    rows = {"train": np.flatnonzero(member), "test": np.flatnonzero(~member)}
+    for name, words in (("train", "members"), ("test", "non-members")):
+        if not len(rows[name]):
+            raise UserError(f"{where} has no {words}; attacks are judged by how well they tell the two apart")
+    return rows
+
+
 def ranges(**counts: int) -> dict[str, np.ndarray]:
     """Consecutive int64 row ranges by name: ``ranges(train=3, test=2)`` → train 0-2, test 3-4."""
     ends = np.cumsum(list(counts.values()))

@@ -4,9 +4,11 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from dp_leakage.data.dataset import Dataset
+from dp_leakage.engines import ENGINES
 from dp_leakage.errors import UserError
 from dp_leakage.files import read_tensors
 from dp_leakage.models.architectures import build
@@ -46,8 +48,16 @@ def device_of(device: str) -> str:
 
 def read_models(path: Path, identity: str | None, data: Dataset) -> Models:
     """A ``.safetensors`` file of step ``train``. Raises UserError where it is damaged or of another identity."""
-    tensors, made = read_tensors(path, identity)
+    return models_of(*read_tensors(path, identity), data)
+
+
+def models_of(tensors: dict[str, np.ndarray], made: Json, data: Dataset) -> Models:
+    """The models of a file's tensors and provenance. Raises UserError where the file holds answers alone."""
     settings: Json = made["settings"]
+    if settings["engine"] in ENGINES:
+        raise UserError(
+            f"engine {settings['engine']} keeps what its models say, not the models; read the signals instead"
+        )
     architecture = architecture_of(settings, data.x.shape[1:], data.n_classes)
     found = {name: torch.from_numpy(array) for name, array in tensors.items()}
     if settings["engine"] == "opacus":

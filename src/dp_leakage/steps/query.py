@@ -4,11 +4,13 @@ from pathlib import Path
 
 import torch
 
-from dp_leakage.attacks.queries import ask, ask_probabilities
-from dp_leakage.files import write_arrays
+from dp_leakage.attacks.queries import ask, ask_probabilities, asked_records
+from dp_leakage.engines import ENGINES
+from dp_leakage.engines.answers import Answers, signals_of
+from dp_leakage.files import read_tensors, write_arrays
 from dp_leakage.steps import Json, provenance, run
 from dp_leakage.steps._data import read_dataset
-from dp_leakage.steps._models import device_of, read_models
+from dp_leakage.steps._models import device_of, models_of
 
 
 def main(
@@ -16,11 +18,22 @@ def main(
 ) -> None:
     """Reads models; writes what they say of all records, or class scores of the records of some roles."""
     dataset = read_dataset(data, settings["data"])
-    asked = read_models(models, settings["models"], dataset).to(device_of(device))
+    tensors, made = read_tensors(models, settings["models"])
+    if made["settings"]["engine"] in ENGINES:
+        answers = Answers.from_tensors(tensors)
+        if signals:
+            said = signals_of(answers, dataset, *asked_records(dataset), settings["queries"])
+        else:
+            record, probability = answers.probabilities(asked_records(dataset, settings["roles"])[0])
+    else:
+        asked = models_of(tensors, made, dataset).to(device_of(device))
+        if signals:
+            said = ask(asked, dataset, settings["queries"])
+        else:
+            record, probability = ask_probabilities(asked, dataset, settings["roles"])
     if signals:
-        write_arrays(signals, ask(asked, dataset, settings["queries"]).arrays(), provenance(settings))
+        write_arrays(signals, said.arrays(), provenance(settings))
     if class_scores:
-        record, probability = ask_probabilities(asked, dataset, settings["roles"])
         write_arrays(class_scores, {"record": record, "probability": probability}, provenance(settings))
 
 

@@ -1,13 +1,18 @@
 """Trains the K models of one cell (targets, shadows or references) as one ensemble."""
 
 import time
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
+from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.splits import dealt, heads
 from dp_leakage.data.subclasses import PARTITIONS
+from dp_leakage.engines import ENGINES
+from dp_leakage.engines.answers import Answers, history_of
 from dp_leakage.errors import UserError
 from dp_leakage.files import read_arrays, write_json, write_table, write_tensors
 from dp_leakage.identity import derived_seed, identity
@@ -15,6 +20,7 @@ from dp_leakage.models.layers import Layers
 from dp_leakage.privacy.calibration import calibrated
 from dp_leakage.privacy.mechanism import GROUPS
 from dp_leakage.steps import Json, log, provenance, run
+from dp_leakage.steps._data import dataset_of
 from dp_leakage.steps._models import architecture_of, device_of, train_models
 from dp_leakage.training.blocks import block_dimensions
 from dp_leakage.training.checkpoint import Checkpoint
@@ -37,6 +43,11 @@ def main(
     seeds = [derived_seed(settings["seed"], repeat) for repeat in range(settings["repeats"])]
     subsets = _subsets(arrays, settings["subset"], seeds, settings["seed"])
     held = _held(settings["subset"], len(seeds))
+    if settings["engine"] in ENGINES:
+        found = _answers(settings, dataset_of(arrays), subsets.numpy(), seeds)
+        _write_answers(settings, dataset_of(arrays), found, models, history)
+        write_json(timing, {"train_seconds": time.perf_counter() - started, "models": len(seeds), "device": "cpu"})
+        return
     architecture = architecture_of(settings, tuple(x.shape[1:]), int(y.max()) + 1)
     schedule = {key: settings["training"][key] for key in ("epochs", "batch_size")}
     blocks = blocks_of(architecture, settings["mechanism"])
@@ -63,8 +74,7 @@ def main(
             on_epoch=lambda epoch: log.info("epoch %d of %d", epoch, settings["training"]["epochs"]),
         )
     except UserError as error:
-        cell = "/".join(settings[key] for key in ("study", "dataset", "model", "defense"))
-        raise UserError(f"{cell} ({settings['role']} models): {error}") from None
+        raise UserError(f"{_cell(settings)}: {error}") from None
     noise = {} if mechanism is None else {"noise_multiplier": mechanism.noise_multiplier, "kappa": mechanism.kappa}
     n_groups = None if groups is None else int(groups.max()) + 1
     sizes = {"n_train": int(subsets.shape[1]), "n_test": len(arrays["target_nonmembers"]), "n_groups": n_groups}
@@ -76,6 +86,26 @@ def main(
         {"train_seconds": time.perf_counter() - started, "models": len(seeds), "device": device_of(device)},
     )
     resume.path.unlink(missing_ok=True)
+
+
+def _answers(settings: Json, data: Dataset, subsets: np.ndarray, seeds: list[int]) -> Answers:
+    try:
+        return import_module(ENGINES[settings["engine"]]).answers(settings, data, subsets, seeds)
+    except UserError as error:
+        raise UserError(f"{_cell(settings)}: {error}") from None
+
+
+def _write_answers(settings: Json, data: Dataset, found: Answers, models: Path, history: Path) -> None:
+    """What an engine says in place of a model's parameters, and its accuracies."""
+    sizes = {"n_train": int(found.trained_on.sum(axis=1).max()), "n_test": len(data.roles["target_nonmembers"])}
+    stamp = provenance(settings, **sizes, n_groups=None, blocks=None)
+    write_tensors(models, found.tensors(), stamp)
+    write_table(history, history_of(found, data), stamp)
+
+
+def _cell(settings: Json) -> str:
+    cell = "/".join(settings[key] for key in ("study", "dataset", "model", "defense"))
+    return f"{cell} ({settings['role']} models)"
 
 
 def _subsets(arrays: dict[str, Any], subset: Json, seeds: list[int], seed: int) -> torch.Tensor:

@@ -2,11 +2,12 @@
 
 import zipfile
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from dp_leakage.data.raw import Raw, check_finite, encode_labels, ranges
+from dp_leakage.data.raw import Raw, check_finite, encode_labels, ranges, trained_and_not
 from dp_leakage.data.trees import sha256_of
 from dp_leakage.errors import UserError, nearest
 
@@ -35,6 +36,8 @@ def load(spec: dict, data_dir: Path) -> Raw:
             )
         x, y = np.concatenate([x_train, x_test]), np.concatenate([y_train, y_test])
         given = ranges(train=len(x_train), test=len(x_test))
+    if "member" in spec:
+        given = trained_and_not(_member(path, spec["member"], len(y)), str(path))
     x = _features(x, spec.get("layout"), f"{path}: {next(iter(arrays))}")
     check_finite(x, str(path))
     y, class_names = encode_labels(y, f"{path}: {list(arrays)[1]}")
@@ -46,17 +49,20 @@ def load(spec: dict, data_dir: Path) -> Raw:
     return Raw(x, y, class_names, features, sensitive, given, sha256={path.name: sha256_of(path)})
 
 
-def _arrays(path: Path, spec: dict) -> dict[str, np.ndarray]:
-    """The named arrays in the order x, y or x_train, y_train, x_test, y_test."""
+def read_archive(path: Path, wanted: Callable[[list[str]], list[str]] = list) -> dict[str, np.ndarray]:
+    """Arrays of an ``.npz``, those that ``wanted`` chooses of its names, in that order.
+
+    Raises:
+        UserError: it is missing, damaged, no archive of arrays, or holds Python objects.
+    """
     if not path.is_file():
         raise UserError(f"{path}: no such file")
     try:
         archive = np.load(path, allow_pickle=False)
         if isinstance(archive, np.ndarray):
-            raise UserError(f"{path}: holds a single array; valid is an .npz file with x and y")
+            raise UserError(f"{path}: holds a single array; valid is an .npz file with arrays by name")
         with archive:
-            wanted = _wanted(archive, path, spec)
-            arrays = {name: archive[name] for name in wanted}
+            return {name: archive[name] for name in wanted(archive.files)}
     except UserError:
         raise
     except (
@@ -72,6 +78,12 @@ def _arrays(path: Path, spec: dict) -> dict[str, np.ndarray]:
                 f"{path}: holds Python objects (pickle), which are never loaded; save plain arrays of numbers or texts"
             ) from error
         raise UserError(f"{path}: cannot be read, it is damaged or no .npz archive of arrays ({error})") from error
+
+
+def _arrays(path: Path, spec: dict) -> dict[str, np.ndarray]:
+    """The named arrays in the order x, y or x_train, y_train, x_test, y_test."""
+    arrays = read_archive(path, lambda names: _wanted(names, path, spec))
+    wanted = list(arrays)
     for x_name, y_name in zip(wanted[::2], wanted[1::2], strict=True):
         x, y = arrays[x_name], arrays[y_name] = arrays[x_name], _flat(arrays[y_name])
         if y.ndim != 1 or x.ndim < 2 or len(x) != len(y):
@@ -82,15 +94,31 @@ def _arrays(path: Path, spec: dict) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _wanted(archive: np.lib.npyio.NpzFile, path: Path, spec: dict) -> list[str]:
+def _wanted(files: list[str], path: Path, spec: dict) -> list[str]:
     split = ["x_train", "y_train", "x_test", "y_test"]
-    if not {"x", "y"} & spec.keys() and not {"x", "y"} & set(archive.files) and set(split) <= set(archive.files):
+    if not {"x", "y"} & spec.keys() and not {"x", "y"} & set(files) and set(split) <= set(files):
         return split
     names = [spec.get("x", "x"), spec.get("y", "y")]
     for key, name in zip("xy", names, strict=True):
-        if name not in archive.files:
-            raise UserError(f"{key}: {path} has no array {name!r}; {nearest(name, archive.files)}")
+        if name not in files:
+            raise UserError(f"{key}: {path} has no array {name!r}; {nearest(name, files)}")
     return names
+
+
+def _member(path: Path, name: str, n: int) -> np.ndarray:
+    """The array that says who was trained on."""
+
+    def wanted(files: list[str]) -> list[str]:
+        if name not in files:
+            raise UserError(f"member: {path} has no array {name!r}; {nearest(name, files)}")
+        return [name]
+
+    found = read_archive(path, wanted)[name]
+    if found.shape != (n,):
+        raise UserError(
+            f"member: array {name!r} of {path} has the shape {found.shape}; valid is ({n},), one for each record"
+        )
+    return found
 
 
 def _flat(y: np.ndarray) -> np.ndarray:

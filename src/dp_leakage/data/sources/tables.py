@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dp_leakage.data.raw import Gap, Raw, check_finite, encode_labels
+from dp_leakage.data.raw import Gap, Raw, check_finite, encode_labels, trained_and_not
 from dp_leakage.data.trees import sha256_of
 from dp_leakage.errors import UserError, nearest
 
@@ -34,21 +34,23 @@ def load(spec: dict, data_dir: Path) -> Raw:
     Numbers and truth values are features as they stand. A text column, or one listed in ``categorical``,
     becomes one column of zeros and ones per category (``colour=red``), or a single one if it has two
     categories. ``sensitive`` columns are those that attribute inference asks for. Missing values are refused,
-    or with ``missing: impute`` left as gaps, to be filled once it is known which records are the attacker's.
+    or with ``missing: impute`` left as gaps, to be filled once it is known which records are the attacker's. The
+    column ``member`` says on which records a model that exists already was trained.
 
     Raises:
         UserError: names the file, and the column and record where there is one.
     """
     path = Path(spec["path"]).expanduser()
-    frame = _read(path, spec["source"])
+    frame = read_frame(path, spec["source"])
     label = spec["label"]
-    for key in ("label", "sensitive", "categorical", "drop"):
-        for name in [label] if key == "label" else spec.get(key, []):
+    for key in ("label", "member", "sensitive", "categorical", "drop"):
+        for name in [spec[key]] if key in ("label", "member") and key in spec else spec.get(key, []):
             _require_column(frame, name, key, path)
             if key != "label" and name == label:
                 raise UserError(f"{key}: {name!r} is the label; name other columns")
     y, class_names = _labels(frame[label], f"{path}: column {label!r}")
-    dropped = {label, *spec.get("drop", [])}
+    given = trained_and_not(frame[spec["member"]].to_numpy(), str(path)) if "member" in spec else {}
+    dropped = {label, *spec.get("drop", []), *([spec["member"]] if "member" in spec else [])}
     columns, names, sensitive, gaps = [], [], [], []
     for name in frame.columns:
         if name in dropped:
@@ -73,10 +75,12 @@ def load(spec: dict, data_dir: Path) -> Raw:
         x = np.stack(columns, axis=1).astype(np.float32)
     check_finite(x, str(path), names)
     digest = {path.name: sha256_of(path)}
-    return Raw(x, y, class_names, tuple(names), np.array(sensitive, np.int64), sha256=digest, gaps=tuple(gaps))
+    places = np.array(sensitive, np.int64)
+    return Raw(x, y, class_names, tuple(names), places, given, sha256=digest, gaps=tuple(gaps))
 
 
-def _read(path: Path, source: str) -> "pd.DataFrame":
+def read_frame(path: Path, source: str) -> "pd.DataFrame":
+    """The table as it is; ``source`` is csv or parquet. UserError where it cannot be read or holds no records."""
     import pandas as pd
 
     if not path.is_file():

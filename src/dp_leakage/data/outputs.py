@@ -1,0 +1,327 @@
+"""What models said of records, from a file of the user's: a table (csv, tsv, parquet) or arrays (npz).
+
+A table has a line per record, or per record, model and query, and the columns
+
+- ``label``, the record's class; ``member``, whether the model was trained on it;
+- one of: ``probability_CLASS`` for every class, ``score_CLASS`` (logits) for every class, ``loss`` (cross-entropy in
+  nats), ``margin`` (ln p/(1 − p) of the label's probability);
+- ``record``, its name or number, needed where it comes on several lines or in several files; ``model`` and ``query``,
+  names or numbers, where there are several.
+
+An ``.npz`` has the same as arrays: ``record`` and ``label`` (n,), ``member`` (n,) or (R, n), ``probability`` or
+``score`` (n, C) or (R, n, C), of whose columns ``classes`` (C,) gives the names (else they are 0 … C-1), ``loss`` or
+``margin`` (n,), (R, n) or (Q, R, n).
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dp_leakage.data.raw import encode_labels, member_flags
+from dp_leakage.errors import UserError, nearest
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SUFFIXES = (".csv", ".tsv", ".parquet", ".npz")
+KINDS = ("probability", "score", "loss", "margin")
+SUM = 1e-3  # how far from 1 the probabilities of a record may add up
+FLOOR = 1e-7  # probabilities are taken for no smaller: exact zeros of trees or of rounding would be certainty
+
+
+class Outputs(NamedTuple):
+    """What R models say of n records.
+
+    Attributes:
+        record: text (n,), the records' names, each once, in the order of the file.
+        label: (n,), their classes as the file has them.
+        member: bool (R, n), who was trained on what; None where the file does not say.
+        classes: text (C,), the classes that there are outputs for; empty where the file has only losses or margins.
+        log_probability: float64 (R, n, C), of the first query; None where the file has only losses or margins.
+        margin: float64 (Q, R, n).
+    """
+
+    record: np.ndarray
+    label: np.ndarray
+    member: np.ndarray | None
+    classes: np.ndarray
+    log_probability: np.ndarray | None
+    margin: np.ndarray
+
+
+def read_outputs(path: Path, member: bool = True) -> Outputs:
+    """A file of outputs. ``member``: whether it must say who was trained on what.
+
+    Raises:
+        UserError: whatever is wrong with the file, in one sentence that names it.
+    """
+    if not path.is_file():
+        raise UserError(f"{path}: no such file; valid is a table of outputs ({', '.join(SUFFIXES)})")
+    if path.suffix.lower() not in SUFFIXES:
+        raise UserError(f"{path} ends in {path.suffix!r}; valid for outputs are {', '.join(SUFFIXES)}")
+    frame = _from_arrays(path) if path.suffix.lower() == ".npz" else _table(path)
+    return _outputs(frame, path, member)
+
+
+def log_probabilities(probability: np.ndarray) -> np.ndarray:
+    """ln p, float64, of probabilities (…, C), no smaller than that of `FLOOR`."""
+    return np.log(np.maximum(probability.astype(np.float64), FLOOR))
+
+
+def log_softmax(score: np.ndarray) -> np.ndarray:
+    """ln p, float64, of class scores (…, C) that are logits."""
+    shifted = score.astype(np.float64) - score.max(axis=-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+
+
+def margins_of(log_probability: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """ln p_y/(1 − p_y), float64 (…, n), of ln p (…, n, C) and classes int64 (n,); 1 − p_y is the sum of the others."""
+    places = np.broadcast_to(y[:, None], (*log_probability.shape[:-1], 1))
+    own = np.take_along_axis(log_probability, places, -1)[..., 0]
+    others = log_probability.copy()
+    np.put_along_axis(others, places, -np.inf, -1)
+    top = others.max(axis=-1)
+    return own - top - np.log(np.exp(others - top[..., None]).sum(axis=-1))
+
+
+def from_losses(loss: np.ndarray) -> np.ndarray:
+    """The margins of cross-entropies ≥ 0 in nats; a loss of 0 is taken for that of a probability of 1 − `FLOOR`."""
+    loss = np.maximum(loss.astype(np.float64), -np.log1p(-FLOOR))
+    return -loss - np.log(-np.expm1(-loss))
+
+
+# ---------------------------------------------------------------------- reading
+def _table(path: Path) -> "pd.DataFrame":
+    from dp_leakage.data.sources.tables import read_frame
+
+    return read_frame(path, "parquet" if path.suffix.lower() == ".parquet" else "csv")
+
+
+def _from_arrays(path: Path) -> "pd.DataFrame":
+    """The arrays as the table that they stand for."""
+    import pandas as pd
+
+    from dp_leakage.data.sources.arrays import read_archive
+
+    arrays = read_archive(path)
+    given = [kind for kind in KINDS if kind in arrays]
+    if "label" not in arrays or len(given) != 1:
+        raise UserError(
+            f"{path} holds the arrays {', '.join(sorted(arrays)) or 'none'}; valid are label and one of "
+            f"{', '.join(KINDS)}"
+        )
+    (kind,) = given
+    values, n = arrays[kind], len(arrays["label"])
+    axes = 4 if kind in ("probability", "score") else 3
+    while values.ndim < axes:
+        values = values[None]
+    if values.ndim != axes or values.shape[2] != n:
+        raise UserError(
+            f"{path}: {kind} has the shape {arrays[kind].shape}, label {arrays['label'].shape}; the number of "
+            "records must agree"
+        )
+    queries, models = values.shape[:2]
+    columns: dict[str, np.ndarray] = {}
+    for name, each in (("record", arrays.get("record", np.arange(n))), ("label", arrays["label"])):
+        if each.shape != (n,):
+            raise UserError(f"{path}: {name} has the shape {each.shape}; valid is ({n},), one for each record")
+        columns[name] = np.tile(each, queries * models)
+    if "member" in arrays:
+        if arrays["member"].shape not in ((n,), (models, n)):
+            raise UserError(
+                f"{path}: member has the shape {arrays['member'].shape}; valid is ({n},) or ({models}, {n})"
+            )
+        columns["member"] = np.broadcast_to(arrays["member"], (queries, models, n)).ravel()
+    columns["model"] = np.tile(np.repeat(np.arange(models), n), queries)
+    columns["query"] = np.repeat(np.arange(queries), models * n)
+    if axes == 3:
+        return pd.DataFrame(columns | {kind: values.ravel()})
+    classes = arrays.get("classes", np.arange(values.shape[3]))
+    if classes.shape != values.shape[3:]:
+        raise UserError(
+            f"{path}: classes has the shape {classes.shape}; valid is {values.shape[3:]}, a name for each column"
+        )
+    flat = values.reshape(-1, values.shape[3])
+    return pd.DataFrame(columns | {f"{kind}_{name}": flat[:, c] for c, name in enumerate(classes)})
+
+
+# ---------------------------------------------------------------------- checking
+def _outputs(frame: "pd.DataFrame", path: Path, member: bool) -> Outputs:
+    kind, names = _kind(frame, path)
+    for column in ("label", *(["member"] if member else [])):
+        if column not in frame:
+            why = (
+                "; which records were trained on must be said: their order tells nothing" if column == "member" else ""
+            )
+            raise UserError(f"{path} has no column {column!r}{why}; {nearest(column, frame.columns)}")
+    order, record = _places(frame, path)  # (Q, R, n) lines of the file
+    label = _agreed(frame, "label", order, path)
+    values = np.stack([_numbers(frame[name], f"{path}: column {name!r}") for name in names], axis=-1)[order]
+    said = None
+    if "member" in frame:
+        said = member_flags(frame["member"].to_numpy(), str(path))[order]
+        _require(
+            (said == said[:1]).all(axis=0),
+            f"{path}: record {{record}} is both a member and none, by its queries",
+            record,
+        )
+        said = said[0]
+    if kind in ("loss", "margin"):
+        if kind == "loss":
+            _require(
+                (values >= 0)[..., 0],
+                f"{path}: record {{record}} has a loss below 0; valid are cross-entropies",
+                record,
+            )
+        margin = from_losses(values[..., 0]) if kind == "loss" else values[..., 0].astype(np.float64)
+        return Outputs(record, label, said, np.array([], dtype=str), None, margin)
+    classes = np.array([name.removeprefix(f"{kind}_") for name in names])
+    if kind == "probability":
+        _check_probabilities(values, path, record)
+    log_probability = log_probabilities(values) if kind == "probability" else log_softmax(values)
+    texts = [_text(value) for value in label.tolist()]
+    missing = sorted(set(texts) - set(classes.tolist()))
+    if missing:
+        raise UserError(
+            f"{path}: label {missing[0]!r} of record {record[texts.index(missing[0])]} has no column "
+            f"{kind}_{missing[0]}; there are outputs for the classes {', '.join(classes[:20])}"
+        )
+    place = {name: c for c, name in enumerate(classes.tolist())}
+    y = np.array([place[text] for text in texts])
+    return Outputs(record, label, said, classes, log_probability[0], margins_of(log_probability, y))
+
+
+def _kind(frame: "pd.DataFrame", path: Path) -> tuple[str, list[str]]:
+    """What the columns of outputs are, and their names."""
+    found = {
+        kind: [name for name in frame if name == kind or (kind in KINDS[:2] and str(name).startswith(f"{kind}_"))]
+        for kind in KINDS
+    }
+    given = {kind: names for kind, names in found.items() if names}
+    if len(given) != 1:
+        words = f"has {' and '.join(given)}" if given else f"has the columns {', '.join(map(str, list(frame)[:20]))}"
+        raise UserError(
+            f"{path} {words}; valid is one of probability_CLASS or score_CLASS for every class, loss, or margin"
+        )
+    ((kind, names),) = given.items()
+    if kind in KINDS[:2] and (kind in names or len(names) < 2):
+        raise UserError(
+            f"{path}: column {names[0]!r} alone; valid is a column {kind}_CLASS for each of two or more classes"
+        )
+    return kind, names
+
+
+def _places(frame: "pd.DataFrame", path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Line numbers, (Q, R, n), of every query, model and record, and the records' names."""
+    import pandas as pd
+
+    if "record" not in frame and {"model", "query"} & set(frame):
+        raise UserError(
+            f"{path} has several lines for a record, but no column 'record' that says which belong together"
+        )
+    codes, sizes = [], []
+    for key in ("query", "model", "record"):
+        column = (
+            frame[key]
+            if key in frame
+            else pd.Series(np.arange(len(frame)) if key == "record" else np.zeros(len(frame), int))
+        )
+        if column.isna().any():
+            raise UserError(
+                f"{path}: line {int(column.isna().argmax()) + 1} of the records has no {key}; every line needs one"
+            )
+        code, names = pd.factorize(column.map(_text), sort=key != "record")
+        codes.append(code)
+        sizes.append(len(names))
+    place = np.ravel_multi_index(codes, sizes)
+    lines = np.full(int(np.prod(sizes)), -1)
+    lines[place] = np.arange(len(frame))
+    order = lines.reshape(sizes)
+    if len(np.unique(place)) < len(frame):
+        twice = names[codes[2][np.flatnonzero(pd.Series(place).duplicated())[0]]]
+        raise UserError(f"{path}: record {twice} comes twice for one model and query; valid is once")
+    if (order < 0).any():
+        query, model, row = np.argwhere(order < 0)[0]
+        raise UserError(
+            f"{path}: record {names[row]} is missing for model {model + 1} of {sizes[1]}, query {query + 1} of "
+            f"{sizes[0]}; every model must be asked about every record"
+        )
+    return order, np.asarray(names, dtype=str)
+
+
+def _agreed(frame: "pd.DataFrame", column: str, order: np.ndarray, path: Path) -> np.ndarray:
+    """A column's value of each record, (n,), the same on all its lines."""
+    values = frame[column].to_numpy()
+    if frame[column].isna().any():
+        raise UserError(f"{path}: record on line {int(frame[column].isna().argmax()) + 1} has no {column}")
+    first = values[order[0, 0]]
+    same = (values[order] == first).all(axis=(0, 1))
+    if not same.all():
+        raise UserError(f"{path}: a record has several values of {column}, such as {first[~same][0]!r}; valid is one")
+    encode_labels(first, f"{path}: column {column!r}")
+    return first
+
+
+def _numbers(column: "pd.Series", where: str) -> np.ndarray:
+    if column.dtype.kind not in "iufb":
+        raise UserError(f"{where} holds {column.iloc[0]!r}; valid are numbers")
+    values = column.to_numpy(np.float64)
+    if not np.isfinite(values).all():
+        line = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise UserError(f"{where} holds {values[line]} on line {line + 1} of the records; valid are finite numbers")
+    return values
+
+
+def _check_probabilities(values: np.ndarray, path: Path, record: np.ndarray) -> None:
+    _require(
+        ((values >= 0) & (values <= 1)).all(axis=(0, 1, 3)),
+        f"{path}: record {{record}} has a probability outside 0 to 1; logits belong in columns score_CLASS",
+        record,
+    )
+    sums = values.sum(axis=3)
+    off = np.abs(sums - 1).max(axis=(0, 1))
+    worst = float(sums[..., off.argmax()].ravel()[0])
+    _require(
+        off <= SUM, f"{path}: the probabilities of record {{record}} add up to {worst:.4g}; valid is 1", record, off
+    )
+
+
+def _require(good: np.ndarray, complaint: str, record: np.ndarray, badness: np.ndarray | None = None) -> None:
+    """``good`` ends in the records' axis; the complaint names the first (or worst) bad one."""
+    each = good.reshape(-1, len(record)).all(axis=0)
+    if not each.all():
+        row = int(np.flatnonzero(~each)[0]) if badness is None else int(badness.argmax())
+        raise UserError(complaint.format(record=record[row]))
+
+
+def _text(value: object) -> str:
+    """A class's or record's name: whole numbers are spelled without a point, however they were stored."""
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def aligned(given: Outputs, record: np.ndarray, path: Path) -> Outputs:
+    """The same outputs for the records of another file, in its order.
+
+    Raises:
+        UserError: a record is missing.
+    """
+    place: Mapping[str, int] = {name: row for row, name in enumerate(given.record.tolist())}
+    missing = [name for name in record.tolist() if name not in place]
+    if missing:
+        raise UserError(
+            f"{path}: record {missing[0]} is missing ({len(missing)} of {len(record)}); valid is every record of "
+            "the models under attack, by the same name"
+        )
+    rows = np.array([place[name] for name in record.tolist()])
+    return Outputs(
+        record,
+        given.label[rows],
+        None if given.member is None else given.member[:, rows],
+        given.classes,
+        None if given.log_probability is None else given.log_probability[:, rows],
+        given.margin[:, :, rows],
+    )

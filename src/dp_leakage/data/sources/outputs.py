@@ -1,0 +1,42 @@
+"""Records of which only models' outputs are known; see ``data.outputs``."""
+
+from pathlib import Path
+
+import numpy as np
+
+from dp_leakage.data.outputs import read_outputs
+from dp_leakage.data.raw import Raw, encode_labels, trained_and_not
+from dp_leakage.data.trees import sha256_of
+from dp_leakage.errors import UserError
+
+
+def load(spec: dict, data_dir: Path) -> Raw:
+    """The records of ``path``; their only feature is their number. ``given`` says who was a member.
+
+    Raises:
+        UserError: the file is not as `read_outputs` wants it, or there are no members, no others, or models that were
+            trained on different records.
+    """
+    path = Path(spec["path"]).expanduser()
+    found = read_outputs(path)
+    y, names = encode_labels(found.label, f"{path}: column 'label'")
+    x = np.arange(len(y), dtype=np.float32)[:, None]
+    return Raw(
+        x,
+        y,
+        names,
+        ("record",),
+        given=members_of(found.member, found.record, path),
+        sha256={path.name: sha256_of(path)},
+    )
+
+
+def members_of(member: np.ndarray, record: np.ndarray, path: Path) -> dict[str, np.ndarray]:
+    """Rows ``train`` and ``test`` of who was trained on what, bool (R, n). Raises UserError as `load`."""
+    differ = (member != member[:1]).any(axis=0)
+    if differ.any():
+        raise UserError(
+            f"{path}: record {record[differ.argmax()]} is a member of some of the models alone; valid is the same "
+            "training set for all models under attack: others are references, or a study of their own"
+        )
+    return trained_and_not(member[0], str(path))

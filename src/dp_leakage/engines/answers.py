@@ -1,0 +1,96 @@
+"""What models of any origin say of all records of a data set, and the signals that follow from it. NumPy alone."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dp_leakage.attacks.signals import Signals
+from dp_leakage.data.dataset import Dataset
+from dp_leakage.data.outputs import margins_of
+from dp_leakage.data.roles import asked_roles
+from dp_leakage.errors import UserError
+
+
+class Answers(NamedTuple):
+    """What K models say of the N records of a data set.
+
+    Attributes:
+        trained_on: bool (K, N), which model was trained on which record.
+        log_probability: float64 (K, N, C), of all classes; None where they are not known.
+        margin: float64 (Q, K, N), of the record's class; the first query is the record as it is.
+    """
+
+    trained_on: np.ndarray
+    log_probability: np.ndarray | None
+    margin: np.ndarray
+
+    @classmethod
+    def of(cls, trained_on: np.ndarray, log_probability: np.ndarray, y: np.ndarray) -> "Answers":
+        """From the logarithms of all probabilities, (K, N, C), and the classes (N,)."""
+        return cls(trained_on, log_probability, margins_of(log_probability, y)[None])
+
+    def tensors(self) -> dict[str, np.ndarray]:
+        """Everything that a file of these holds."""
+        return {name: value for name, value in self._asdict().items() if value is not None}
+
+    @classmethod
+    def from_tensors(cls, tensors: dict[str, np.ndarray]) -> "Answers":
+        """The inverse of `tensors`."""
+        return cls(tensors["trained_on"].astype(bool), tensors.get("log_probability"), tensors["margin"])
+
+    def probabilities(self, record: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of all classes: the records and float32 (K, n, C). UserError where only margins are known."""
+        if self.log_probability is None:
+            raise UserError(
+                "attacks that read probabilities need them of all classes; only losses or margins are given"
+            )
+        return record, np.exp(self.log_probability[:, record]).astype(np.float32)
+
+    def ranks(self, y: np.ndarray) -> np.ndarray:
+        """The place of each record's class, int32 (K, N); if only margins are known, 1 above 0, else 2."""
+        if self.log_probability is None:
+            return np.where(self.margin[0] > 0, 1, 2).astype(np.int32)
+        own = np.take_along_axis(self.log_probability, np.broadcast_to(y[:, None], (*self.margin.shape[1:], 1)), 2)
+        return (self.log_probability >= own).sum(axis=2).astype(np.int32)
+
+    def correct(self, y: np.ndarray) -> np.ndarray:
+        """Whether the class has the largest probability, bool (K, N); where only its margin is known, more than ½."""
+        if self.log_probability is None:
+            return self.margin[0] > 0
+        return self.log_probability.argmax(axis=2) == y
+
+
+def trained_on(data: Dataset, subsets: np.ndarray) -> np.ndarray:
+    """Which of a data set's records is in which of the subsets int64 (K, m): bool (K, N)."""
+    return np.stack([np.isin(np.arange(len(data.y)), rows) for rows in subsets])
+
+
+def signals_of(answers: Answers, data: Dataset, record: np.ndarray, role: np.ndarray, queries: int) -> Signals:
+    """The signals of some records (`asked_records`). UserError where fewer queries were asked."""
+    if queries > len(answers.margin):
+        raise UserError(f"key 'queries' is {queries}, but there are {len(answers.margin)} answers for each record")
+    y = data.y[record]
+    margin, rank, correct = (
+        answers.margin[:queries, :, record],
+        answers.ranks(data.y)[:, record],
+        answers.correct(data.y),
+    )
+    return Signals(record, y, role, answers.trained_on[:, record], margin, correct[:, record], rank)
+
+
+def history_of(answers: Answers, data: Dataset) -> dict[str, list]:
+    """The one line of a training history that answers allow, per model: loss on and accuracy over what it trained on.
+
+    The test accuracy is over ``target_nonmembers``, as everywhere.
+    """
+    correct, loss = answers.correct(data.y), np.logaddexp(0.0, -answers.margin[0])
+    asked = np.isin(np.arange(len(data.y)), np.concatenate([data.roles[name] for name in asked_roles(data.roles)]))
+    outside = data.roles["target_nonmembers"]
+    rows = [own if own.any() else asked for own in answers.trained_on]
+    return {
+        "repeat": list(range(len(rows))),
+        "epoch": [1] * len(rows),
+        "loss": [float(each[own].mean()) for each, own in zip(loss, rows, strict=True)],
+        "train_accuracy": [float(each[own].mean()) for each, own in zip(correct, rows, strict=True)],
+        "test_accuracy": [float(each[outside].mean()) for each in correct],
+    }

@@ -1,0 +1,93 @@
+"""Engine ``estimator``: classifiers of scikit-learn, LightGBM and libraries alike, trained here by import path.
+
+What a library trains is kept as what it says of all records, never as a pickle.
+"""
+
+import importlib
+import inspect
+import warnings
+from typing import Any
+
+import numpy as np
+
+from dp_leakage.config import Json
+from dp_leakage.data.dataset import Dataset
+from dp_leakage.data.outputs import FLOOR, log_probabilities
+from dp_leakage.engines.answers import Answers, trained_on
+from dp_leakage.errors import UserError, nearest
+
+SEEDS = 2**31 - 1  # that NumPy's and LightGBM's generators take
+
+
+def answers(settings: Json, data: Dataset, subsets: np.ndarray, seeds: list[int]) -> Answers:
+    """Trains one estimator for each subset, and asks it about all records.
+
+    Args:
+        settings: of step ``train``; the architecture is ``name``, ``module:Class``, and the class's arguments. In a
+            cell of defense ``claimed`` it is that of the model's key ``private``, with the cell's ε.
+        data: the records; images are flattened.
+        subsets: int64 (K, m), the records that each trains on.
+        seeds: one for each.
+
+    Raises:
+        UserError: there is no such class, or it does not take these arguments, records or classes.
+    """
+    x = data.x.reshape(len(data.x), -1)
+    said = np.empty((len(seeds), len(x), data.n_classes))
+    for k, (rows, seed) in enumerate(zip(subsets, seeds, strict=True)):
+        estimator = made(settings["architecture"], seed % SEEDS)
+        said[k] = _fitted(estimator, x, data.y, rows, settings["architecture"]["name"], data.n_classes)
+    return Answers.of(trained_on(data, subsets), log_probabilities(said), data.y)
+
+
+def made(architecture: Json, seed: int) -> Any:
+    """The estimator of an import path with its arguments; seeded and on one thread where it can be told so.
+
+    Raises:
+        UserError: it cannot be imported, or does not take the arguments.
+    """
+    name = str(architecture["name"])
+    package, _, what = name.partition(":")
+    try:
+        module = importlib.import_module(package)
+    except ImportError as error:
+        raise UserError(f"estimator {name!r} cannot be imported ({error}); install the library that has it") from None
+    if not hasattr(module, what):
+        raise UserError(f"estimator {name!r}: {package} has no {what!r}; {nearest(what, vars(module))}")
+    found = getattr(module, what)
+    takes = inspect.signature(found).parameters
+    given = {key: value for key, value in architecture.items() if key != "name"}
+    own = {"random_state": seed, "n_jobs": 1, "verbose": -1 if package.startswith("lightgbm") else None}
+    own |= {"deterministic": True, "force_row_wise": True} if package.startswith("lightgbm") else {}
+    anything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in takes.values())
+    own = {key: value for key, value in own.items() if value is not None and (key in takes or anything)}
+    unknown = [key for key in given if key not in takes and not anything]
+    if unknown:
+        raise UserError(f"estimator {name!r} does not take {unknown[0]!r}; {nearest(unknown[0], takes)}")
+    try:
+        return found(**own | given)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"estimator {name!r} does not take these settings: {error}") from None
+
+
+def _fitted(estimator: Any, x: np.ndarray, y: np.ndarray, rows: np.ndarray, name: str, n_classes: int) -> np.ndarray:
+    """Probabilities, float64 (N, C), of all records after training on some; a class that it never saw gets 0."""
+    for method in ("fit", "predict_proba"):
+        if not callable(getattr(estimator, method, None)):
+            raise UserError(f"estimator {name!r} has no {method}; valid is a classifier that gives probabilities")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            estimator.fit(x[rows], y[rows])
+            found = np.asarray(estimator.predict_proba(x), dtype=np.float64)
+    except Exception as error:  # a library can raise anything
+        words = " ".join(str(error).split())[:200]
+        raise UserError(f"estimator {name!r} cannot be trained on these records ({words})") from None
+    classes = np.asarray(estimator.classes_, dtype=np.int64)
+    if found.shape != (len(x), len(classes)) or not np.isfinite(found).all():
+        raise UserError(
+            f"estimator {name!r} gives outputs of shape {found.shape}; valid are probabilities, one per class"
+        )
+    said = np.zeros((len(x), n_classes))
+    said[:, classes] = found
+    return said / np.maximum(said.sum(axis=1, keepdims=True), FLOOR)

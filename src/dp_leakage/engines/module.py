@@ -1,0 +1,62 @@
+"""Engine ``module``: a trained `torch.nn.Module` of the user's by import path, its weights from a file without code."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from dp_leakage.config import Json
+from dp_leakage.data.dataset import Dataset
+from dp_leakage.engines.answers import Answers, trained_on
+from dp_leakage.engines.onnx import ROWS, log_classes
+from dp_leakage.errors import UserError
+from dp_leakage.models.user_module import module_factory
+
+
+def answers(settings: Json, data: Dataset, subsets: np.ndarray, seeds: list[int]) -> Answers:
+    """What the module says of the records as they are; of subsets (1, m) it was trained on.
+
+    Args:
+        settings: of step ``train``; the architecture is ``name``, ``module:Class``, ``weights``, a ``.safetensors`` or
+            a state dict that PyTorch loads with ``weights_only``, and the class's own arguments.
+        data: the records.
+        subsets: who was trained on.
+        seeds: unused.
+
+    Raises:
+        UserError: there is no such module, or the weights or the records do not fit it.
+    """
+    arguments = {key: value for key, value in settings["architecture"].items() if key not in ("name", "weights")}
+    module = module_factory(settings["architecture"]["name"], data.x.shape[1:], data.n_classes, **arguments)()
+    path = Path(settings["architecture"]["weights"]).expanduser()
+    try:
+        module.load_state_dict(_weights(path))
+    except (RuntimeError, TypeError, AttributeError) as error:
+        raise UserError(f"{path} does not fit {settings['architecture']['name']}: {_words(error)}") from None
+    module.eval()
+    try:
+        with torch.no_grad():
+            outputs = torch.cat([module(part) for part in torch.from_numpy(data.x).split(ROWS)]).double().numpy()
+    except Exception as error:  # a user's module can raise anything
+        raise UserError(
+            f"{settings['architecture']['name']} cannot be asked about the records: {_words(error)}"
+        ) from None
+    said = log_classes(outputs, data.n_classes, settings["architecture"]["name"])
+    return Answers.of(trained_on(data, subsets[:1]), said[None], data.y)
+
+
+def _weights(path: Path) -> dict[str, torch.Tensor]:
+    if not path.is_file():
+        raise UserError(f"{path}: no such file; valid are weights as .safetensors or a state dict (.pt)")
+    try:
+        if path.suffix == ".safetensors":
+            from safetensors.torch import load_file
+
+            return load_file(path)
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:
+        raise UserError(f"{path} cannot be read as weights without running code ({_words(error)})") from None
+
+
+def _words(error: Exception) -> str:
+    return " ".join(str(error).split())[:200] or type(error).__name__

@@ -1,0 +1,102 @@
+"""Engine ``onnx``: a trained model in the format that PyTorch, TensorFlow, scikit-learn and LightGBM export."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dp_leakage.config import Json
+from dp_leakage.data.dataset import Dataset
+from dp_leakage.data.outputs import SUM, log_probabilities, log_softmax
+from dp_leakage.engines.answers import Answers, trained_on
+from dp_leakage.errors import UserError
+
+ROWS = 1024  # records asked about at once
+TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16}
+
+
+def answers(settings: Json, data: Dataset, subsets: np.ndarray, seeds: list[int]) -> Answers:
+    """What the model in the file ``name`` says of the records as they are; of subsets (1, m) it was trained on.
+
+    Outputs that are probabilities (in 0 to 1, adding up to 1) are taken for these, others for logits.
+
+    Raises:
+        UserError: the file is no ONNX model, or does not fit the records or the classes.
+    """
+    path = Path(settings["architecture"]["name"]).expanduser()
+    said = log_classes(outputs_of(path, data.x), data.n_classes, str(path))
+    return Answers.of(trained_on(data, subsets[:1]), said[None], data.y)
+
+
+def outputs_of(path: Path, x: np.ndarray) -> np.ndarray:
+    """The class outputs, (n, C) or (n,), of an ONNX model for records float32 (n, …). Raises UserError."""
+    import onnxruntime
+
+    if not path.is_file():
+        raise UserError(f"{path}: no such file; valid is an ONNX model")
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    try:
+        session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # the library raises classes of its own
+        raise UserError(f"{path} is no ONNX model that can be read ({_first_line(error)})") from None
+    inputs = session.get_inputs()
+    if len(inputs) != 1 or inputs[0].type not in TYPES:
+        found = ", ".join(f"{one.name}: {one.type}" for one in inputs)
+        raise UserError(f"{path} takes {found}; valid is one input of floating-point numbers, the records")
+    batch, *shape = inputs[0].shape
+    wanted = [size if isinstance(size, int) else None for size in shape]
+    fits = len(wanted) == x.ndim - 1 and all(w in (None, s) for w, s in zip(wanted, x.shape[1:], strict=True))
+    if not fits:
+        words = " × ".join("any" if size is None else str(size) for size in wanted)
+        raise UserError(f"{path} takes records of {words} numbers; the data have {' × '.join(map(str, x.shape[1:]))}")
+    rows = batch if isinstance(batch, int) and batch > 0 else ROWS
+    parts = []
+    for start in range(0, len(x), rows):
+        part = x[start : start + rows]
+        filled = np.concatenate([part, np.repeat(part[-1:], rows - len(part), 0)]) if isinstance(batch, int) else part
+        try:
+            given = session.run(None, {inputs[0].name: filled.astype(TYPES[inputs[0].type])})
+        except Exception as error:
+            raise UserError(f"{path} cannot be run on the records ({_first_line(error)})") from None
+        parts.append(_class_output(given, path)[: len(part)])
+    return np.concatenate(parts)
+
+
+def log_classes(outputs: np.ndarray, n_classes: int, where: str) -> np.ndarray:
+    """ln p, float64 (n, C), of outputs that are probabilities or logits; one number is for the second of two classes.
+
+    Raises:
+        UserError: other than ``n_classes`` classes, or numbers that are not finite.
+    """
+    outputs = outputs.astype(np.float64)
+    if not np.isfinite(outputs).all():
+        row = int(np.argwhere(~np.isfinite(outputs))[0][0])
+        raise UserError(f"{where}: the output for record {row} is not finite")
+    if outputs.ndim == 1 or outputs.shape[1] == 1:
+        second = outputs.reshape(-1)
+        if second.min() < 0 or second.max() > 1:
+            outputs = np.column_stack([np.zeros_like(second), second])
+        else:
+            outputs = np.column_stack([1 - second, second])
+    if outputs.shape[1] != n_classes:
+        raise UserError(f"{where} gives {outputs.shape[1]} outputs for a record, the labels have {n_classes} classes")
+    probabilities = (outputs >= 0).all() and (np.abs(outputs.sum(axis=1) - 1) <= SUM).all()
+    return log_probabilities(outputs) if probabilities else log_softmax(outputs)
+
+
+def _class_output(given: list[Any], path: Path) -> np.ndarray:
+    """Of a model's outputs the one with a number for each class: the last of floating-point numbers."""
+    for output in reversed(given):
+        if (
+            isinstance(output, list) and output and isinstance(output[0], dict)
+        ):  # scikit-learn's converter: one map a record
+            return np.array([[record[name] for name in sorted(record)] for record in output])
+        if isinstance(output, np.ndarray) and output.dtype.kind == "f" and output.ndim in (1, 2):
+            return output
+    raise UserError(f"{path} has no output of class probabilities or logits, (records, classes)")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:160]

@@ -1,0 +1,57 @@
+"""Engine ``outputs``: what the user's own models said, from a file; see ``data.outputs``."""
+
+from pathlib import Path
+
+import numpy as np
+
+from dp_leakage.config import Json
+from dp_leakage.data.dataset import Dataset
+from dp_leakage.data.outputs import aligned, read_outputs
+from dp_leakage.engines.answers import Answers
+from dp_leakage.errors import UserError
+
+
+def answers(settings: Json, data: Dataset, subsets: np.ndarray, seeds: list[int]) -> Answers:
+    """The outputs in the file, for the records of the data set, which come from it or from the file ``of``.
+
+    Args:
+        settings: of step ``train``; the architecture's ``name`` is the file.
+        data: made by the source ``outputs``, so that its rows are the records of the file in their order.
+        subsets: unused, the file says who was trained on what; of reference models it may say nothing: then on none of
+            these records.
+        seeds: one for each model that the study expects.
+
+    Raises:
+        UserError: the file is not what it was, or does not fit.
+    """
+    path = Path(settings["architecture"]["name"]).expanduser()
+    target = settings["role"] == "target"
+    found = read_outputs(path, member=target)
+    if "of" in settings["architecture"]:
+        of = Path(settings["architecture"]["of"]).expanduser()
+        known = read_outputs(of)
+        found = aligned(found, known.record, path)
+        if [str(value) for value in found.label] != [str(value) for value in known.label]:
+            raise UserError(f"{path} and {of} give a record different labels; valid are the same ones")
+    models, n = found.margin.shape[1:]
+    if n != len(data.y) or models != len(seeds):
+        raise UserError(
+            f"{path} holds {models} models and {n} records, the study says {len(seeds)} and {len(data.y)}; make "
+            "the study anew"
+        )
+    member = np.zeros((models, n), dtype=bool) if found.member is None else found.member
+    if found.log_probability is not None and found.log_probability.shape[2] < data.n_classes:
+        raise UserError(
+            f"{path} has outputs for {found.log_probability.shape[2]} classes; the data have {data.n_classes}"
+        )
+    return Answers(member, _by_class(found, data), found.margin)
+
+
+def _by_class(found, data: Dataset) -> np.ndarray | None:
+    """Columns in the order of the data set's class numbers; classes that no record has come last."""
+    if found.log_probability is None:
+        return None
+    named = {str(label): int(c) for label, c in zip(found.label.tolist(), data.y.tolist(), strict=True)}
+    named = {name.removesuffix(".0"): c for name, c in named.items()}
+    order = sorted(range(len(found.classes)), key=lambda c: named.get(found.classes[c], len(named) + c))
+    return found.log_probability[:, :, order]

@@ -1,0 +1,433 @@
+"""A model that exists already, audited from outside: the numbers are its own; what does not fit gets one sentence."""
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnxmltools
+import pandas as pd
+import pytest
+import torch
+from lightgbm import LGBMClassifier
+from onnxmltools.convert.common.data_types import FloatTensorType as LightgbmFloats
+from safetensors.torch import save_file
+from skl2onnx import to_onnx
+from sklearn.datasets import load_digits
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.neighbors import KNeighborsClassifier
+
+from dp_leakage import audit_model
+from dp_leakage.attacks import ATTACKS
+from dp_leakage.attacks.membership import yeom
+from dp_leakage.attacks.queries import ask, asked_records
+from dp_leakage.data.dataset import Dataset
+from dp_leakage.data.outputs import FLOOR, margins_of, read_outputs
+from dp_leakage.engines import module, onnx, outputs
+from dp_leakage.engines.answers import Answers, signals_of
+from dp_leakage.models.architectures import build
+from dp_leakage.training.settings import TrainingSettings
+from dp_leakage.training.trainer import train
+
+X, Y = load_digits(return_X_y=True)
+X, Y = (X[:600] / 16).astype(np.float32), Y[:600].astype(np.int64)
+MEMBER = np.random.default_rng(0).random(600) < 0.5
+ROLES = {"target_members": np.flatnonzero(MEMBER), "target_nonmembers": np.flatnonzero(~MEMBER)}
+DATA = Dataset(X, Y, ROLES, np.array([], dtype=np.int64))
+SETTINGS = {"role": "target"}
+
+
+def signals(answers):
+    return signals_of(answers, DATA, *asked_records(DATA), 1)
+
+
+def auc(said):
+    scores = yeom.score(said, None, ATTACKS["yeom"].settings, 0).score
+    return [roc_auc_score(member, row) for member, row in zip(said.asked.trained_on, scores, strict=True)]
+
+
+@pytest.fixture(scope="module")
+def ensemble():
+    layers = build("mlp", (64,), 10, hidden=[32])
+    subsets = torch.from_numpy(np.stack([ROLES["target_members"]] * 2))
+    settings = TrainingSettings(epochs=30, batch_size=50, evaluate_every=30)
+    return train(layers, torch.from_numpy(X), torch.from_numpy(Y), subsets, [1, 2], settings)[0]
+
+
+def exported(net, path):
+    torch.onnx.export(
+        net, (torch.from_numpy(X[:2]),), str(path), dynamo=False, dynamic_axes={"x": {0: "n"}}, input_names=["x"]
+    )
+    return path
+
+
+def test_a_member_of_an_ensemble_exported_as_onnx_gives_the_numbers_of_its_own_cell(ensemble, tmp_path):
+    own = ask(ensemble, DATA)
+    for k in range(2):
+        settings = SETTINGS | {"architecture": {"name": str(exported(ensemble.module(k), tmp_path / f"{k}.onnx"))}}
+        said = signals(onnx.answers(settings, DATA, ROLES["target_members"][None], [0]))
+        np.testing.assert_allclose(said.margin[0, 0], own.margin[0, k], rtol=1e-3, atol=1e-3)
+        np.testing.assert_array_equal(said.rank[0], own.rank[k])
+        np.testing.assert_array_equal(said.trained_on[0], own.trained_on[k])
+        assert auc(said)[0] == pytest.approx(auc(own)[k], abs=1e-4)
+
+
+@pytest.mark.parametrize("suffix", [".safetensors", ".pt"])
+def test_a_module_with_its_weights_gives_the_numbers_of_its_own_cell(ensemble, tmp_path, monkeypatch, suffix):
+    weights = tmp_path / f"weights{suffix}"
+    state = ensemble.module(1).state_dict()
+    save_file(state, weights) if suffix == ".safetensors" else torch.save(state, weights)
+    (tmp_path / "own_nets.py").write_text(
+        "import torch\n\n\nclass Net(torch.nn.Sequential):\n    def __init__(self, n_classes, width=32):\n"
+        "        super().__init__(torch.nn.Linear(64, width), torch.nn.ReLU(), torch.nn.Linear(width, n_classes))\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    settings = SETTINGS | {"architecture": {"name": "own_nets:Net", "weights": str(weights), "width": 32}}
+    said = signals(module.answers(settings, DATA, ROLES["target_members"][None], [0]))
+    np.testing.assert_allclose(said.margin[0, 0], ask(ensemble, DATA).margin[0, 1], rtol=1e-4, atol=1e-4)
+
+
+ESTIMATORS = {
+    "forest": RandomForestClassifier(30, random_state=0),
+    "boosting": GradientBoostingClassifier(n_estimators=5, random_state=0),
+    "logistic": LogisticRegression(C=10, max_iter=300),
+    "neighbours": KNeighborsClassifier(5),
+    "lightgbm": LGBMClassifier(n_estimators=10, verbose=-1, n_jobs=1, random_state=0),
+}
+
+
+@pytest.mark.parametrize("zipmap", [True, False])
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_an_estimator_exported_as_onnx_has_the_auc_of_its_own_predict_proba(name, zipmap, tmp_path):
+    model = ESTIMATORS[name].fit(X[MEMBER], Y[MEMBER])
+    if name == "lightgbm":
+        kind = [("input", LightgbmFloats([None, 64]))]
+        exported = onnxmltools.convert_lightgbm(model, initial_types=kind, target_opset=15, zipmap=zipmap)
+    else:
+        exported = to_onnx(model, X[:1], options={"zipmap": zipmap}, target_opset=15)
+    path = tmp_path / "model.onnx"
+    path.write_bytes(exported.SerializeToString())
+    settings = SETTINGS | {"architecture": {"name": str(path)}}
+    said = signals(onnx.answers(settings, DATA, ROLES["target_members"][None], [0]))
+    probability = np.maximum(model.predict_proba(X)[np.arange(600), Y], FLOOR)
+    oracle = roc_auc_score(MEMBER, np.round(np.log(probability), 5))  # float32 of the exported model breaks ties
+    scores = np.round(-np.logaddexp(0, -said.margin[0, 0]), 5)
+    assert roc_auc_score(said.trained_on[0], scores) == pytest.approx(oracle, abs=2e-3)
+
+
+# ---------------------------------------------------------------------- tables
+def table(**columns):
+    """Outputs of a model that is surer of its members, as a table of probabilities of three classes."""
+    rng = np.random.default_rng(1)
+    n = 120
+    label, member = rng.integers(3, size=n), np.arange(n) % 2
+    score = 2 * np.eye(3)[label] * (1 + member[:, None]) + rng.normal(size=(n, 3))
+    p = np.exp(score) / np.exp(score).sum(axis=1, keepdims=True)
+    frame = pd.DataFrame({f"probability_{c}": p[:, c] for c in range(3)})
+    return frame.assign(record=[f"r{i}" for i in range(n)], label=label, member=member, **columns)
+
+
+def with_losses(frame):
+    p = frame[[f"probability_{c}" for c in range(3)]].to_numpy()
+    loss = -np.log(p[np.arange(len(frame)), frame["label"]])
+    return frame[["record", "label", "member"]].assign(loss=loss)
+
+
+def test_probabilities_logits_losses_and_margins_are_the_same_outputs(tmp_path):
+    frame = table()
+    names = [f"probability_{c}" for c in range(3)]
+    logits = frame.rename(columns={name: name.replace("probability", "score") for name in names})
+    logits[[name.replace("probability", "score") for name in names]] = np.log(frame[names]) + 3.0
+    losses = with_losses(frame)
+    margins = losses.drop(columns="loss").assign(margin=-losses["loss"] - np.log(-np.expm1(-losses["loss"])))
+    files = {"p.csv": frame, "z.parquet": logits, "loss.tsv": losses, "margin.csv": margins}
+    found = []
+    for name, one in files.items():
+        path = tmp_path / name
+        one.to_parquet(path) if name.endswith("parquet") else one.to_csv(
+            path, index=False, sep="\t" if name.endswith("tsv") else ","
+        )
+        found.append(read_outputs(path))
+    arrays = {"label": frame["label"], "member": frame["member"], "probability": frame[names].to_numpy()}
+    np.savez(tmp_path / "p.npz", record=frame["record"].to_numpy(str), **arrays)
+    found.append(read_outputs(tmp_path / "p.npz"))
+    for other in found[1:]:
+        np.testing.assert_allclose(other.margin, found[0].margin, rtol=1e-6, atol=1e-6)
+        np.testing.assert_array_equal(other.member, found[0].member)
+        np.testing.assert_array_equal(other.record, found[0].record)
+
+
+def test_several_models_and_queries_are_told_apart_in_any_order_of_lines(tmp_path):
+    parts = [table(model=f"m{m}", query=q) for m in range(2) for q in range(3)]
+    for k, part in enumerate(parts):
+        part["probability_0"] += 0.001 * k
+        part[["probability_0", "probability_1", "probability_2"]] /= 1 + 0.001 * k
+    whole = pd.concat(parts)
+    whole.to_csv(tmp_path / "a.csv", index=False)
+    found = read_outputs(tmp_path / "a.csv")
+    assert found.margin.shape == (3, 2, 120)
+    for m in range(2):
+        for q in range(3):
+            part = parts[3 * m + q]
+            p = part[[f"probability_{c}" for c in range(3)]].to_numpy()
+            np.testing.assert_allclose(found.margin[q, m], margins_of(np.log(p), part["label"].to_numpy()))
+    whole.sample(frac=1, random_state=0).to_csv(tmp_path / "b.csv", index=False)
+    other = read_outputs(tmp_path / "b.csv")
+    order = [other.record.tolist().index(name) for name in found.record]
+    np.testing.assert_allclose(other.margin[:, :, order], found.margin)
+
+
+def test_certain_probabilities_keep_margins_finite():
+    p = np.array([[[1.0, 0.0], [0.0, 1.0]]])
+    margin = margins_of(np.log(np.maximum(p, FLOOR)), np.array([0, 0]))
+    np.testing.assert_allclose(margin, [[-np.log(FLOOR), np.log(FLOOR)]])
+
+
+def test_classes_are_matched_by_name_not_by_place(tmp_path):
+    frame = table()
+    frame["label"] = frame["label"].map({0: "no", 1: "yes", 2: "maybe"})
+    names = {
+        "probability_0": "probability_no",
+        "probability_1": "probability_yes",
+        "probability_2": "probability_maybe",
+    }
+    path = tmp_path / "o.csv"
+    frame.rename(columns=names)[["label", *names.values(), "member", "record"]].to_csv(path, index=False)
+    y = frame["label"].map({"maybe": 0, "no": 1, "yes": 2}).to_numpy()
+    data = Dataset(np.zeros((120, 1), np.float32), y, {}, np.array([], dtype=np.int64))
+    said = outputs.answers({"architecture": {"name": str(path)}, "role": "target"}, data, np.zeros((1, 1)), [0])
+    own = np.exp(said.log_probability[0][np.arange(120), y])
+    p = table()[[f"probability_{c}" for c in range(3)]].to_numpy()
+    np.testing.assert_allclose(own, p[np.arange(120), table()["label"]])
+
+
+def test_a_file_of_answers_reads_as_it_was_written():
+    answers = Answers.of(np.array([[True, False]]), np.log(np.array([[[0.2, 0.8], [0.5, 0.5]]])), np.array([1, 0]))
+    again = Answers.from_tensors(answers.tensors())
+    np.testing.assert_array_equal(again.margin, answers.margin)
+    np.testing.assert_array_equal(again.ranks(np.array([1, 0])), [[1, 2]])
+
+
+# ---------------------------------------------------------------------- the workflow
+def references(frame, trained_on):
+    rng = np.random.default_rng(2)
+    parts = []
+    for k in range(6):
+        member = rng.integers(2, size=len(frame)) if trained_on else None
+        shift = 0 if member is None else member[:, None]
+        score = 2 * np.eye(3)[frame["label"]] * (1 + shift) + rng.normal(size=(len(frame), 3))
+        p = np.exp(score) / np.exp(score).sum(axis=1, keepdims=True)
+        part = frame[["record", "label"]].assign(model=k, **{f"probability_{c}": p[:, c] for c in range(3)})
+        parts.append(part if member is None else part.assign(member=member))
+    return pd.concat(parts)
+
+
+def test_the_readmes_lines_for_a_trained_model_end_in_a_report(whole):
+    frame = pd.concat([table(), table().assign(record=[f"s{i}" for i in range(120)])])
+    frame.to_parquet(whole.folder / "outputs.parquet")
+    references(frame, trained_on=True).to_csv(whole.folder / "references.csv", index=False)
+    lines = (Path(__file__).parents[1] / "README.md").read_text().splitlines()
+    (line,) = [line for line in lines if line.startswith("make audit-model") and "OUTPUTS" in line]
+    words = dict(part.split("=", 1) for part in shlex.split(line, comments=True) if "=" in part)
+    arguments = [f"--{key.lower()}={value}" for key, value in words.items()]
+    done = subprocess.run(
+        [sys.executable, "-m", "dp_leakage.audit_model", *arguments], cwd=whole.folder, text=True, capture_output=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "No lower bound on ε" in done.stdout
+    whole.snakemake(words["NAME"], "--cores", "1")
+    results = whole.folder / "results" / words["NAME"]
+    metrics = pd.read_parquet(results / words["NAME"] / "audited" / "none" / "metrics.parquet")
+    found = metrics[(metrics["metric"] == "membership_auc") & (metrics["repeat"] == "all")]
+    assert set(found["setting"].str.removeprefix("attack=")) >= {"yeom", "lira_online", "rmia_online", "attack_p"}
+    assert found["value"].max() > 0.6
+    assert "No lower bound on ε" in (results / "report.html").read_text()
+
+
+# ---------------------------------------------------------------------- what does not fit
+def changed(**columns):
+    frame = table()
+    for name, values in columns.items():
+        frame[name] = values
+    return frame
+
+
+def at(frame, row, column, value):
+    frame = frame.astype({column: object})
+    frame.loc[row, column] = value
+    return frame
+
+
+P = ["probability_0", "probability_1", "probability_2"]
+MALFORMED = {
+    "no member column": (lambda: table().drop(columns="member"), "their order tells nothing"),
+    "no label column": (lambda: table().drop(columns="label"), "no column 'label'"),
+    "no outputs": (lambda: table().drop(columns=P), "valid is one of probability_CLASS"),
+    "two kinds of outputs": (lambda: table(loss=1.0), "has probability and loss"),
+    "one class alone": (lambda: table().drop(columns=P[1:]), "alone; valid is a column"),
+    "a class without a column": (lambda: table().drop(columns=P[2]), "add up to"),
+    "a label without a column": (lambda: at(table(), 3, "label", 7), "has no column probability_7"),
+    "sums of a half": (lambda: table().assign(**{p: table()[p] / 2 for p in P}), "add up to 0.5"),
+    "sums of 100": (lambda: table().assign(**{p: table()[p] * 100 for p in P}), "outside 0 to 1"),
+    "a negative probability": (lambda: at(table(), 5, P[0], -0.1), "outside 0 to 1"),
+    "a missing probability": (lambda: at(table(), 5, P[0], np.nan).astype({P[0]: float}), "valid are finite numbers"),
+    "an infinite score": (lambda: with_losses(table()).assign(loss=np.inf), "valid are finite numbers"),
+    "a text among the outputs": (lambda: at(table(), 5, P[0], "much"), "valid are numbers"),
+    "a negative loss": (lambda: at(with_losses(table()), 5, "loss", -1.0).astype({"loss": float}), "a loss below 0"),
+    "a member called perhaps": (lambda: at(table(), 5, "member", "perhaps"), "true and false"),
+    "a member of 2": (lambda: at(table(), 5, "member", 2), "true and false"),
+    "a missing member": (lambda: at(table(), 5, "member", None), "true and false"),
+    "all members": (lambda: changed(member=1), "no non-members"),
+    "no members": (lambda: changed(member=0), "no members"),
+    "few members": (lambda: changed(member=(np.arange(120) < 5).astype(int)), "at least 25"),
+    "few non-members": (lambda: changed(member=(np.arange(120) >= 5).astype(int)), "at least 25"),
+    "a member and none by its queries": (
+        lambda: pd.concat([table(query=0), changed(member=1).assign(query=1)]),
+        "both a member and none",
+    ),
+    "the same record twice": (lambda: pd.concat([table(), table().iloc[:1]]), "comes twice"),
+    "members that are among the non-members": (
+        lambda: pd.concat([table(), table().query("member == 1").assign(member=0)]),
+        "comes twice",
+    ),
+    "a record without a name": (lambda: at(table(), 5, "record", None), "has no record"),
+    "models without names of records": (
+        lambda: pd.concat([table(model=0), table(model=1)]).drop(columns="record"),
+        "no column 'record'",
+    ),
+    "a record that one model was not asked about": (
+        lambda: pd.concat([table(model=0), table(model=1).iloc[1:]]),
+        "is missing for model",
+    ),
+    "models trained on different records": (
+        lambda: pd.concat([table(model=0), table(model=1).assign(member=1 - table()["member"])]),
+        "is a member of some of the models alone",
+    ),
+    "labels that differ between models": (
+        lambda: pd.concat([table(model=0), table(model=1).assign(label=0)]),
+        "several values of label",
+    ),
+    "one class only": (lambda: changed(label=1), "only one class"),
+    "a missing label": (lambda: at(table(), 5, "label", None), "has no label"),
+    "fractional labels": (lambda: changed(label=table()["label"] + 0.5), "has the label"),
+    "a table without lines": (lambda: table().iloc[:0], "no records"),
+}
+
+
+def error_of(capsys, *arguments):
+    assert audit_model.main(["--name", "mine", *map(str, arguments)]) == 1
+    text = capsys.readouterr().err
+    assert text.startswith("error: ")
+    assert text.count("\n") == 1
+    assert "Traceback" not in text
+    return text
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("what", MALFORMED)
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_malformed_table_of_outputs_gets_one_sentence(here, capsys, what, suffix):
+    make, sentence = MALFORMED[what]
+    frame, path = make(), here / f"outputs.{suffix}"
+    if suffix == "csv":
+        frame.to_csv(path, index=False)
+    else:
+        mixed = [name for name in frame if frame[name].dtype == object and frame[name].map(type).nunique() > 1]
+        frame.astype(dict.fromkeys(mixed, str)).to_parquet(path, index=False)
+    text = error_of(capsys, "--outputs", path)
+    if suffix == "csv":
+        assert sentence in text
+    assert not (here / "studies").exists()
+
+
+def npz(here, **arrays):
+    np.savez(here / "o.npz", **arrays)
+    return "--outputs", here / "o.npz"
+
+
+P3 = np.full((120, 3), 1 / 3)
+LABELS = np.arange(120) % 3
+GOOD = {"label": LABELS, "member": LABELS > 0, "probability": P3}
+ARRAYS = {
+    "no label": ({"label": None}, "valid are label and one of"),
+    "no outputs": ({"probability": None}, "valid are label and one of"),
+    "other lengths": ({"label": LABELS[:5]}, "the number of records must agree"),
+    "member of another shape": ({"member": np.ones((3, 120))}, "member has the shape"),
+    "record of another shape": ({"record": np.arange(3)}, "record has the shape"),
+    "classes of another shape": ({"classes": np.arange(5)}, "classes has the shape"),
+    "five axes": ({"probability": np.zeros((1, 1, 1, 120, 3))}, "must agree"),
+}
+
+
+@pytest.mark.parametrize("what", ARRAYS)
+def test_a_malformed_archive_of_outputs_gets_one_sentence(here, capsys, what):
+    changes, sentence = ARRAYS[what]
+    arrays = {name: values for name, values in (GOOD | changes).items() if values is not None}
+    assert sentence in error_of(capsys, *npz(here, **arrays))
+
+
+def test_files_that_are_none_get_one_sentence(here, capsys):
+    assert "no such file" in error_of(capsys, "--outputs", here / "missing.csv")
+    (here / "o.txt").write_text("a")
+    assert "valid for outputs are" in error_of(capsys, "--outputs", here / "o.txt")
+    (here / "o.parquet").write_text("a")
+    assert "cannot be read as a parquet table" in error_of(capsys, "--outputs", here / "o.parquet")
+    np.savez(here / "o.npz", label=np.array([object()], dtype=object))
+    assert "never loaded" in error_of(capsys, "--outputs", here / "o.npz")
+    assert "nothing to audit" in error_of(capsys)
+
+
+def test_references_that_do_not_fit_get_one_sentence(here, capsys):
+    frame = table()
+    frame.to_csv(here / "o.csv", index=False)
+
+    def said(others):
+        others.to_csv(here / "r.csv", index=False)
+        return error_of(capsys, "--outputs", here / "o.csv", "--references", here / "r.csv")
+
+    good = references(frame, trained_on=True)
+    assert "is missing (1 of 120)" in said(good[good["record"] != "r7"])
+    assert "has the label" in said(good.assign(label=good["label"].where(good["record"] != "r7", 2 - good["label"])))
+    assert "no column 'record'" in said(good.drop(columns="record"))
+    words = error_of(capsys, "--outputs", here / "o.csv", "--reference-model", "mlp")
+    assert "references are trained on features" in words
+
+
+def test_models_that_do_not_fit_their_data_get_one_sentence(here, capsys, ensemble):
+    pd.DataFrame(X).add_prefix("f").assign(label=Y, member=MEMBER.astype(int)).to_csv("d.csv", index=False)
+    exported(ensemble.module(0), here / "m.onnx")
+    given = ("--data", "d.csv", "--label", "label")
+    assert "members is missing" in error_of(capsys, "--model", "m.onnx", *given)
+    assert "data is missing" in error_of(capsys, "--model", "m.onnx", "--members", "member")
+    given = (*given, "--members", "member")
+    assert "no column 'membr'" in error_of(capsys, "--model", "m.onnx", *given[:-1], "membr")
+    assert "no such file" in error_of(capsys, "--model", "none.onnx", *given)
+    (here / "text.onnx").write_text("no model")
+    assert "is no ONNX model" in error_of(capsys, "--model", "text.onnx", *given)
+    pd.read_csv("d.csv").drop(columns="f3").to_csv("narrow.csv", index=False)
+    assert "takes records of 64 numbers; the data have 63" in error_of(
+        capsys, "--model", "m.onnx", "--data", "narrow.csv", *given[2:]
+    )
+    few = pd.read_csv("d.csv").query("label < 5")
+    few.to_csv("few.csv", index=False)
+    assert "gives 10 outputs for a record, the labels have 5" in error_of(
+        capsys, "--model", "m.onnx", "--data", "few.csv", *given[2:]
+    )
+    assert "valid with it is WEIGHTS" in error_of(capsys, "--model", "nets:Net", *given)
+    assert "valid with MODEL is REFERENCE_MODEL" in error_of(
+        capsys, "--model", "m.onnx", "--references", "d.csv", *given
+    )
+    assert "reference_model 'mpl' is unknown" in error_of(
+        capsys, "--model", "m.onnx", "--reference-model", "mpl", *given
+    )
+    (here / "w.pt").write_bytes(b"\x80\x04no weights")
+    words = error_of(capsys, "--model", "no_such_nets:Net", "--weights", "w.pt", *given)
+    assert "cannot be imported" in words
