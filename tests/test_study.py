@@ -254,6 +254,16 @@ def test_a_private_projection_of_the_members_is_part_of_a_cells_mechanism():
     assert "projection_noise" not in plain.training["mechanism"]
 
 
+@pytest.mark.parametrize("defense", ["class", "subclass"])
+def test_classes_as_units_and_a_private_projection_for_records_are_refused_before_anything_is_trained(defense):
+    """A class of the digits moves the second moment by up to 13.5 times what the projection's noise is made for."""
+    entry = {"defense": defense, "accountant": "pld", "epsilon": [8]} | ({"k_sub": 2} if defense == "subclass" else {})
+    own = {"defenses": [{"defense": "none"}, entry]}
+    with pytest.raises(UserError, match=r"'datasets.digits.projection' \(of .*\) has noise for one record, but unit"):
+        load({**_projected(), **own})
+    load({**_projected(fit_on=["shadow_pool"]), **own})
+
+
 def test_a_study_with_times_times_all_defenses_of_a_model_in_one_job():
     changes = {"timing": {"rounds": 2, "records": 50}, "figures": {"table": {"kind": "timing_table"}}}
     study = load(changes)["quickstart"]

@@ -397,6 +397,11 @@ def _check_training(spec: Json, cell: Cell) -> None:
     except UserError as error:
         raise UserError(f"key 'training' (of {cell.key}): {error}") from None
     if "projection_noise" in mechanism and mechanism["accountant"]:
+        words = (
+            f"(of {cell.key}) has noise for one record, but unit {mechanism['unit']!r} protects all records of a "
+            "(sub)class together; valid is unit example, another method, or fit_on roles that no model trains on"
+        )
+        _require(mechanism["unit"] not in GROUPS, f"key 'datasets.{cell.dataset}.projection' {words}")
         try:
             check_projection(mechanism["accountant"], mechanism["projection_noise"])
         except UserError as error:

@@ -170,3 +170,14 @@ def test_every_row_is_of_an_accountant_that_supports_the_sampler(sampler, sigma)
         assert np.isfinite(row.epsilon)
         if row.sampling == "as_trained":
             assert neighbours in ACCOUNTANTS[name].relations[sampler]
+
+
+def test_a_private_projection_before_shuffled_batches_is_reported_by_those_who_can_add_it():
+    """With an accounting_note a study may train so; it failed once everything was trained."""
+    mechanism = Mechanism(sampler="shuffle", noise_multiplier=4.0)
+    run = {"delta": 1e-5, "epochs": 5, "batch_size": 50, "dataset_size": 500}
+    rows = epsilon_report(mechanism, **run, accountant="rdp", projection_noise=4.0)
+    assert {row.accountant for row in rows} == {"rdp", "pld"}
+    assert not any(row.valid for row in rows)
+    alone = {row.accountant: row.epsilon for row in epsilon_report(mechanism, **run, accountant="rdp")}
+    assert all(row.epsilon > alone[row.accountant] for row in rows)

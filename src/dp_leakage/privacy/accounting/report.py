@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from dp_leakage.privacy.accounting import printed
-from dp_leakage.privacy.accounting.case import Case
+from dp_leakage.privacy.accounting.case import COMPOSING, Case
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, accountant_named, check_noise
 from dp_leakage.privacy.accounting.spend import epsilon_spent
 from dp_leakage.privacy.mechanism import GROUPS, Mechanism
@@ -67,6 +67,7 @@ def epsilon_report(
         blocks: the dimension of each unit vector, for von Mises–Fisher noise.
         accountant: the nominal one; its rows come first.
         projection_noise: of a private PCA of the same records, whose cost is then part of every ε; see ``case.Case``.
+            Accountants that cannot add it say nothing.
 
     Raises:
         UserError: a value is out of range, ``blocks`` is missing, or the nominal accountant is unknown or one of other
@@ -109,6 +110,8 @@ def _gaussian(mechanism: Mechanism, run: dict[str, Any]) -> Iterator[Spent]:
     # Whatever happens to a record, a batch's one bounded vector moves by up to twice the clipping norm.
     relative = mechanism.noise_multiplier / (2 if batch else 1)
     for name, neighbours in _supported(mechanism):
+        if run["projection_noise"] is not None and name not in COMPOSING:
+            continue
         terms = run | {"neighbours": neighbours, "sampler": mechanism.sampler}
         if ACCOUNTANTS[name].claim == "as_printed":
             sigma = mechanism.noise_multiplier
