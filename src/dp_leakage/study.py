@@ -39,6 +39,8 @@ SIGNALS, CLASS_SCORES = "signals", "class_scores"
 READ_BY_ATTACKS = (
     SIGNALS, CLASS_SCORES, f"reference_{SIGNALS}", f"reference_{CLASS_SCORES}", "fitted", "data", "target"
 )  # fmt: skip
+TARGETS_FILE, AUXILIARY_FILE = "target.safetensors", "models.safetensors"
+BESIDE_MODELS = ("training.parquet", "timing.json")  # what a training writes beside its models
 TARGET = "target"  # the group of models under attack; the others are the attacker's own, shadow and reference
 # A registry must not count as code of the steps that look things up in it: a new line would rerun its neighbours.
 REGISTRIES = ("dp_leakage.attacks", "dp_leakage.data", "dp_leakage.figures", "dp_leakage.plugins")
@@ -108,8 +110,11 @@ class Study:
 
     @property
     def targets(self) -> list[str]:
-        """Names of all its Snakemake targets: the study, its report, its figures, and its audit where it has one."""
-        return [self.target, *(f"{self.target}_{part}" for part in ["report", *self.audited, *self.spec["figures"]])]
+        """Names of its Snakemake targets: the study, its report, check and figures, and its audit where it has one."""
+        return [
+            self.target,
+            *(f"{self.target}_{part}" for part in ["report", "verify", *self.audited, *self.spec["figures"]]),
+        ]
 
     @property
     def root(self) -> Path:
@@ -295,11 +300,11 @@ class Study:
 
     def trained(self, dataset: str, model: str, defense: str) -> Path:
         """The cell's target models."""
-        return self.root.joinpath(dataset, model, defense, "target.safetensors")
+        return self.root.joinpath(dataset, model, defense, TARGETS_FILE)
 
     def auxiliary(self, dataset: str, model: str, role: str, defense: str | None = None) -> Path:
         """Shadow or reference models: shared, or of one defense where the study says ``defense: same``."""
-        return self.root.joinpath(dataset, model, *([defense] if defense else []), role, "models.safetensors")
+        return self.root.joinpath(dataset, model, *([defense] if defense else []), role, AUXILIARY_FILE)
 
     def models(self, dataset: str, model: str, role: str, defense: str | None = None) -> Path:
         """The models of a group: a cell's targets, or shadow or reference models, shared or of one defense."""
@@ -551,6 +556,24 @@ class Study:
                 others = self._asked(*names, entry.needs, own, attack)
                 inputs |= {f"reference_{option}": file for option, file in others.items() if option != "data"}
         return inputs
+
+    def everything(self) -> list[Path]:
+        """All that the study's target asks for: every output of every job that the study makes, but for temporary ones.
+
+        A file that nothing asks for by name would stay away once it was lost, as the job's others are still there.
+        """
+        files = [self.report]
+        for figure in self.spec["figures"]:
+            files += [*self.figure_files(figure).values(), *self.figure_inputs(figure)]
+        for cell in self.cells.values():
+            names = (cell.dataset, cell.model, cell.defense)
+            files += [self.data(cell.dataset), self.trained(*names), self.metrics(*names)]
+            files += [self.part_file(cell, part) for part in (TRAINING, CURVE, PROVEN, *cell.parts)]
+            files += [self.images(cell, part) for part in cell.parts if pictures(part)]
+            files += self.made_for(cell)
+        models = [path for path in files if path.name in (TARGETS_FILE, AUXILIARY_FILE)]
+        files += [path.with_name(name) for path in models for name in BESIDE_MODELS]
+        return list(dict.fromkeys(files))
 
     def made_for(self, cell: Cell) -> list[Path]:
         """Every file between the training of a cell and its scores: auxiliary models, answers, what attacks learnt."""

@@ -16,12 +16,13 @@ from dp_leakage.jobs.planning import plan_faster
 from dp_leakage.jobs.start import start
 from dp_leakage.resources import attack_minutes, has_gpu, memory_mb, training_minutes
 from dp_leakage.shown import as_label, as_rst, one_line
-from dp_leakage.study import CLASS_SCORES, READ_BY_ATTACKS, SIGNALS, TARGET, pictures
+from dp_leakage.study import CLASS_SCORES, READ_BY_ATTACKS, SIGNALS, TARGET
 from dp_leakage.study_checks import AUXILIARY
 from dp_leakage.study_file import QUOTING, load_studies, typed
 from dp_leakage.targets import asked, asks_for, check_targets
 from dp_leakage.training.launcher import ENVIRONMENT
 from dp_leakage.user_code import FOLDERS
+from dp_leakage.verify import check_whole
 from dp_leakage.yaml_files import read_yaml
 
 # Planning makes millions of objects that stay to its end: looking for garbage among them took a fifth of its time. Jobs
@@ -266,20 +267,10 @@ def figure_outputs(study, figure):
 
 
 def everything_of(study):
-    """What a study's target asks for: its report, its figures, and every file of every cell.
-
-    All are named, so that one that was deleted is made again.
-    """
-    files = [study.report]
-    for figure in study.spec["figures"]:
-        files += study.figure_files(figure).values()
-    for cell in study.cells.values():
-        names = (cell.dataset, cell.model, cell.defense)
-        files += [study.trained(*names), study.metrics(*names)]
-        files += [study.part_file(cell, part) for part in cell.parts]
-        files += [study.images(cell, part) for part in cell.parts if pictures(part)]
-        files += study.made_for(cell)
-    return list(dict.fromkeys(files))
+    """What a study's target asks for; what is there already ends as it should, or the run stops with its name."""
+    files = study.everything()
+    or_stop(lambda: check_whole(files))
+    return files
 
 
 def target_descriptions(study):
@@ -291,6 +282,7 @@ def target_descriptions(study):
     audit = {f"{study.target}_audit": "canaries of every cell, trained and scored"}
     return {
         **(audit if study.audited else {}),
+        f"{study.target}_verify": "reads every file of the study and compares it with its digest",
         study.target: one_line(study.spec["title"]),
         f"{study.target}_report": "the page with everything",
         **figures,

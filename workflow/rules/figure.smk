@@ -98,6 +98,26 @@ for _study in STUDIES.values():
         input:
             lambda wildcards, study=_study: everything_of(study),
 
+    rule:
+        name:
+            f"{_study.target}_verify"
+        input:
+            lambda wildcards, study=_study: everything_of(study),
+        log:
+            f"logs/{_study.name}/verify.log",
+        conda:
+            "../../envs/cpu.yaml"
+        threads: 1
+        resources:
+            mem_mb=lambda wildcards, attempt: 2000 * attempt,
+            runtime=lambda wildcards, attempt: 30 * attempt,
+        params:
+            folder=_study.root,
+        message:
+            f"Read every file of {_study.name} and compare it with its digest"
+        shell:
+            "{PYTHON:q} -m dp_leakage.steps.verify --settings '{{}}' --folder {params.folder:q} 2> {log:q}"
+
     # A docstring inside a loop is a constant; the list of targets reads these.
     for _name, _words in target_descriptions(_study).items():
         workflow.get_rule(_name).docstring = _words

@@ -41,8 +41,8 @@ def write_figure(figure: "Figure", drawn: "DataFrame", pdf: Path, png: Path, csv
             temporary.write_bytes(content)
 
 
-def read_figure(pdf: Path, png: Path, csv: Path, identity: str) -> bytes:
-    """The PNG of a figure, whose three files belong together and to this identity.
+def read_figure(pdf: Path, png: Path, csv: Path, identity: str | None = None) -> bytes:
+    """The PNG of a figure, whose three files belong together and to this identity (None: whichever they have).
 
     Raises:
         UserError: one of them is missing, damaged, or of another figure, study or version of the code.
@@ -60,6 +60,7 @@ def read_figure(pdf: Path, png: Path, csv: Path, identity: str) -> bytes:
         raise UserError(f"{png} or {pdf.name} is damaged or not a file of this workflow ({error}): {REBUILD}") from None
     if sha256(picture).hexdigest() != found.get("png"):
         raise UserError(f"{png} is damaged (its content does not match its own digest): {REBUILD}")
+    identity = identity or found.get("identity")
     for path, stamp in ((png, found), (pdf, of_pdf)):
         if stamp.get("identity") != identity:
             words = f"(identity {stamp.get('identity')}; expected {identity})"

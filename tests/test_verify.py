@@ -1,0 +1,85 @@
+"""Whole files are told from cut, lengthened and changed ones."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from dp_leakage.errors import UserError
+from dp_leakage.figures.files import write_figure
+from dp_leakage.files import write_arrays, write_json, write_table, write_tensors
+from dp_leakage.verify import READERS, check_content, check_whole
+
+MADE = {"identity": "0" * 16, "settings": {}}
+
+
+@pytest.fixture
+def files(tmp_path):
+    arrays = {"x": np.arange(300.0), "none": np.zeros((0, 3), np.float32)}
+    write_arrays(tmp_path / "a.npz", arrays, MADE)
+    write_tensors(tmp_path / "b.safetensors", arrays, MADE)
+    write_table(tmp_path / "c.parquet", {"x": np.arange(50), "word": ["a"] * 50}, MADE)
+    write_json(tmp_path / "d.json", {"seconds": 1.5})
+    (tmp_path / "e.html").write_text("<html></html>\n")
+    figure = Figure(figsize=(1, 1))
+    figure.add_subplot().plot([0, 1])
+    paths = [tmp_path / f"f.{kind}" for kind in ("pdf", "png", "csv")]
+    write_figure(figure, pd.DataFrame({"x": [1, 2]}), *paths, "0" * 16)
+    return sorted(tmp_path.iterdir())
+
+
+def test_whole_files_are_whole_and_missing_ones_are_passed_over(files, tmp_path):
+    check_whole([*files, tmp_path / "missing.npz"])
+    assert check_content(files) == 7  # the csv is checked with its picture
+
+
+def test_whatever_is_cut_off_or_added_shows(files):
+    for path in files:
+        content = path.read_bytes()
+        for kept in {0, 1, len(content) // 3, len(content) // 2, len(content) - 9}:
+            path.write_bytes(content[: max(kept, 0)])
+            if path.suffix == ".csv" and content[: max(kept, 0)].endswith(b"\n"):
+                continue  # a line less: told by the picture alone, below
+            with pytest.raises(UserError, match=f"{path.name} is damaged"):
+                check_whole([path])
+        if path.suffix not in (".csv", ".json"):
+            path.write_bytes(content + b"\0" * 70)
+            with pytest.raises(UserError, match=f"{path.name} is damaged"):
+                check_whole([path])
+        path.write_bytes(content)
+
+
+def test_a_changed_bit_shows_when_all_is_read(files):
+    rng = np.random.default_rng(0)
+    for path in files:
+        if path.suffix in (".json", ".html", ".pdf"):
+            continue  # they hold no digest: their ends alone are looked at
+        content, said = path.read_bytes(), str(READERS[path.suffix](path)) if path.suffix != ".csv" else ""
+        for place in rng.integers(len(content), size=30):
+            changed = bytearray(content)
+            changed[place] ^= 1
+            path.write_bytes(changed)
+            shown = path.with_suffix(".png") if path.suffix == ".csv" else path
+            try:
+                check_content([shown])
+            except UserError:
+                continue
+            # A file has bytes that say nothing, such as padding: what was written is still what is read.
+            assert path.suffix in (".npz", ".parquet"), path
+            assert str(READERS[path.suffix](path)) == said
+        path.write_bytes(content)
+
+
+def test_a_csv_that_lost_a_line_is_not_what_its_picture_shows(files, tmp_path):
+    path = tmp_path / "f.csv"
+    path.write_text("x\n1\n")
+    with pytest.raises(UserError, match=r"f\.png is damaged"):
+        check_content(files)
+
+
+def test_many_damaged_files_are_counted(tmp_path):
+    paths = [tmp_path / f"{i}.npz" for i in range(8)]
+    for path in paths:
+        path.write_bytes(b"")
+    with pytest.raises(UserError, match=r"4.npz and 3 more, each is damaged"):
+        check_whole(paths)

@@ -1,0 +1,80 @@
+"""A study's target stands for every file that the study makes, and a file that is not whole does not go unnoticed."""
+
+import os
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dp_leakage.config import merged
+from dp_leakage.study_file import load_studies
+from dp_leakage.yaml_files import read_yaml
+
+CELL = "digits/mlp/gaussian-rdp-eps=1"
+# Each is made by a job that makes others too, which stay.
+LONELY = (
+    "digits/mlp/shadow/training.parquet",
+    "digits/mlp/shadow/timing.json",
+    f"{CELL}/measured/curve.parquet",
+    f"{CELL}/training.parquet",
+    "figures/fig_pareto.pdf",
+)
+
+
+def everything(folder: Path) -> set[str]:
+    schemas = {
+        name: yaml.safe_load((folder / "workflow" / "schemas" / f"{name}.schema.yaml").read_text())
+        for name in ("config", "study")
+    }
+    config = merged(read_yaml(folder / "config.yaml"), {})
+    studies = load_studies(config, [folder / "workflow" / "studies" / "quickstart.yaml"], schemas)
+    return {str(path) for study in studies.values() for path in study.everything()}
+
+
+def test_the_target_names_every_file_that_the_study_makes(finished):
+    made = {
+        str(path.relative_to(finished.folder))
+        for path in finished.results.rglob("*")
+        if path.is_file() and not path.name.startswith(".") and "benchmarks" not in path.parts
+    }
+    assert made == everything(finished.folder)
+
+
+def test_a_lost_file_is_made_again_though_its_job_left_others(workflow):
+    before = workflow.hashes()
+    for name in LONELY:
+        (workflow.results / name).unlink()
+    workflow.run()
+    assert workflow.hashes() == before
+    assert all((workflow.results / name).exists() for name in LONELY)
+    assert "Nothing to be done" in workflow.run()
+
+
+@pytest.mark.parametrize(
+    "name", ["digits/mlp/shadow/models.safetensors", f"{CELL}/signals.npz", f"{CELL}/metrics.parquet"]
+)
+def test_a_cut_file_with_its_old_date_stops_the_run_with_its_name(workflow, name):
+    path = workflow.results / name
+    stat, content = path.stat(), path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    text = workflow.snakemake("quickstart", "--cores", "1", check=False)
+    assert f"error: results/quickstart-smoke/{name} is damaged, too short or too long: delete it" in text
+    assert "Traceback" not in text
+    path.write_bytes(content)
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    assert "Nothing to be done" in workflow.run()
+
+
+def test_verify_reads_all_and_names_a_file_in_which_one_bit_changed(workflow):
+    workflow.snakemake("quickstart_verify", "--cores", "1")
+    path = workflow.results / "digits/mlp/shadow/models.safetensors"
+    stat, content = path.stat(), bytearray(path.read_bytes())
+    content[-100] ^= 4
+    path.write_bytes(content)
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    assert "Nothing to be done" in workflow.run()
+    text = workflow.snakemake("quickstart_verify", "--cores", "1", check=False)
+    assert "error: results/quickstart-smoke/digits/mlp/shadow/models.safetensors is damaged: delete it" in text
+    path.unlink()
+    assert workflow.snakemake("quickstart_verify", "--cores", "2")
