@@ -10,7 +10,7 @@ import pytest
 import torch
 import yaml
 
-from dp_leakage import defenses, plugins, user_code
+from dp_leakage import plugins, user_code
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.config import merged
 from dp_leakage.errors import UserError
@@ -18,8 +18,10 @@ from dp_leakage.figures import FIGURES, Needs, draw
 from dp_leakage.fingerprint import code_fingerprint
 from dp_leakage.models.architectures import build
 from dp_leakage.privacy.accounting import ACCOUNTANTS, epsilon_report, noise_multiplier
+from dp_leakage.privacy.calibration import calibrated
 from dp_leakage.privacy.clipping import bound_scales
-from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.privacy.mechanism import SAMPLERS, UNITS, Mechanism
+from dp_leakage.privacy.mechanisms import MECHANISMS
 from dp_leakage.study_file import load_studies
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
@@ -31,9 +33,8 @@ SCHEMAS = {
     name: yaml.safe_load((REPO / "workflow" / "schemas" / f"{name}.schema.yaml").read_text())
     for name in ("config", "study")
 }
-REGISTRIES = (
-    ATTACKS, FIGURES, ACCOUNTANTS, defenses.OWN, defenses.KEYS, defenses.NEEDED, user_code.FILES,
-)  # fmt: skip
+REGISTRIES = (ATTACKS, FIGURES, ACCOUNTANTS, MECHANISMS, user_code.FILES, user_code.DEFINED)
+LISTS = (SAMPLERS, UNITS, user_code.FOLDERS)
 STUDY = {
     "epsilon": [1],
     "attacks": {"confidence": {"threshold": 0.5}},
@@ -49,14 +50,16 @@ STUDY = {
 @pytest.fixture(autouse=True)
 def clean(monkeypatch):
     """The registries, Python's path and its modules as before."""
-    before, path, folders = [dict(registry) for registry in REGISTRIES], list(sys.path), list(user_code.FOLDERS)
+    before, path, lists = [dict(registry) for registry in REGISTRIES], list(sys.path), [list(own) for own in LISTS]
     yield
     for name in user_code.FILES:
         sys.modules.pop(name, None)
     for registry, old in zip(REGISTRIES, before, strict=True):
         registry.clear()
         registry.update(old)
-    user_code.FOLDERS[:], sys.path[:] = folders, path
+    for own, old in zip(LISTS, lists, strict=True):
+        own[:] = old
+    sys.path[:] = path
 
 
 @pytest.fixture
@@ -263,9 +266,13 @@ LEARNS = "ATTACK = {'family': 'membership', %s}\n" + SCORE
         ("mine.py", "ATTACK = {'family': 'membership', 'needs': 'shadows'}\n" + SCORE, "valid is null, or shadow or r"),
         ("mine.py", "FIGURE = {}\ndef draw(a, b, c): ...\n", "lacks the key 'caption'"),
         ("mine.py", "FIGURE = {'caption': 'x', 'needs': 'all'}\ndef draw(a, b, c): ...\n", "needs is 'all'"),
-        ("mine.py", "MECHANISM = {}\n", "defines a function bound, or noise and epsilon"),
+        ("mine.py", "MECHANISM = {}\n", "defines one or more of bound, noise or Noise, sample, groups"),
         ("mine.py", "MECHANISM = {}\ndef noise(row, scale, generator): ...\n", "lacks the key 'relations'"),
-        ("mine.py", "MECHANISM = {'claim': 'bound'}\ndef bound(norms, clip_norm): ...\n", "must be {}"),
+        (
+            "mine.py",
+            "MECHANISM = {'claim': 'bound'}\ndef bound(norms, clip_norm): ...\n",
+            "function epsilon, which is missing",
+        ),
         ("yeom.py", "ATTACK = {'family': 'membership'}\n" + SCORE, "'yeom' is already an attack"),
         ("vmf.py", "MECHANISM = {}\ndef bound(norms, clip_norm): ...\n", "'vmf' is already a defense"),
         ("random.py", "ATTACK = {'family': 'membership'}\n" + SCORE, "another Python module is called 'random'"),
@@ -336,3 +343,97 @@ def test_a_figure_may_read_anything_that_the_package_itself_can(tmp_path):
         (tmp_path / f"of_{needs}.py").write_text(f"{declared}\n\ndef draw(metrics, settings, published):\n    pass\n")
     plugins.load([tmp_path])
     assert {FIGURES[f"of_{needs}"].needs for needs in get_args(Needs)} == set(get_args(Needs))
+
+
+CORRELATED = """
+from dp_leakage.privacy.mechanisms import banded
+
+MECHANISM = {"relations": {"cyclic": ["zero_out", "replace_one"]}, "claim": "exact", "settings": {"bands": 1},
+             "label": "ours", "guarantee": "Hides each record."}
+
+
+class Noise(banded.Noise):
+    pass
+
+
+def epsilon(noise_multiplier, case):
+    return banded.epsilon(noise_multiplier, case)
+"""
+
+
+def study_with(tmp_path, monkeypatch, name, text, entry):
+    folder = tmp_path / "plugins"
+    folder.mkdir()
+    (folder / f"{name}.py").write_text(text)
+    monkeypatch.setattr(sys.modules[__name__], "EXAMPLES", folder)
+    changes = {"attacks": {"yeom": {}}, "figures": {}, "defenses": [{"defense": "none"}, entry]}
+    return quickstart(tmp_path, **changes)
+
+
+def private_cell(study):
+    return next(cell for cell in study.cells.values() if cell.defense != "none" and cell.model == "mlp")
+
+
+def test_a_plugin_with_noise_correlated_over_steps_trains_what_the_built_in_one_trains(tmp_path, monkeypatch):
+    entry = {"defense": "correlated", "accountant": "correlated", "bands": 3, "epsilon": [2]}
+    cell = private_cell(study_with(tmp_path, monkeypatch, "correlated", CORRELATED, entry))
+    assert cell.defense == "correlated-bands=3-correlated-eps=2"
+    schedule = {"epochs": 2, "batch_size": 40, "dataset_size": 120}
+    ours = calibrated(cell.training["mechanism"], **schedule)
+    theirs = calibrated(cell.training["mechanism"] | {"noise": "banded", "accountant": "banded_gdp"}, **schedule)
+    assert ours.noise_multiplier == pytest.approx(theirs.noise_multiplier, rel=1e-5)
+    same = replace(ours, noise="banded")
+    for name, value in trained(ours, (1, 2)).parameters.items():
+        assert torch.equal(value, trained(same, (1, 2)).parameters[name])
+
+
+OWN_STEPS = """
+import torch
+
+MECHANISM = {"relations": {"halves": ["zero_out"]}, "claim": "bound"}
+
+
+def sample(count, batch_size, steps, generator):
+    order = torch.randperm(count, generator=generator)
+    return [order[: count // 2], order[count // 2 :]] + [order[:0]] * (steps - 2)
+
+
+def epsilon(noise_multiplier, case):
+    return case.epochs / noise_multiplier
+"""
+
+
+def test_a_plugin_may_draw_batches_of_its_own(tmp_path, monkeypatch):
+    entry = {"defense": "halves", "accountant": "halves", "epsilon": [2]}
+    cell = private_cell(study_with(tmp_path, monkeypatch, "halves", OWN_STEPS, entry))
+    mechanism = calibrated(cell.training["mechanism"], epochs=2, batch_size=40, dataset_size=120)
+    assert (mechanism.sampler, mechanism.noise) == ("halves", "gaussian")
+    assert mechanism.noise_multiplier == pytest.approx(1.0, rel=1e-5)
+    assert bool(trained(mechanism).parameters["0.weight"].isfinite().all())
+
+
+PEOPLE = """
+import numpy as np
+
+MECHANISM = {"relations": {"class_poisson": ["replace_one"]}, "claim": "bound"}
+
+
+def groups(x, y, seed):
+    return np.arange(len(x)) // 5
+
+
+def epsilon(noise_multiplier, case):
+    return case.steps / noise_multiplier
+"""
+
+
+def test_a_plugin_may_say_which_records_are_one_unit(tmp_path, monkeypatch):
+    from dp_leakage.steps.train import groups_of
+
+    entry = {"defense": "people", "accountant": "people", "epsilon": [2]}
+    cell = private_cell(study_with(tmp_path, monkeypatch, "people", PEOPLE, entry))
+    settings = cell.training["mechanism"]
+    assert (settings["unit"], settings["sampler"]) == ("people", "class_poisson")
+    x, y = digits(50)
+    groups = groups_of(settings, x, y, torch.arange(50)[None], 0)
+    assert groups.tolist() == [row // 5 for row in range(50)]

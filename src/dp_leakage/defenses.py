@@ -1,79 +1,37 @@
 """A study's defense entries, one by one: their folder names and the mechanism that each trains with."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import product
 
 from dp_leakage.config import Json
 from dp_leakage.errors import UserError
 from dp_leakage.privacy.accounting.rules import own_sampler
-from dp_leakage.privacy.mechanism import GROUPS
+from dp_leakage.privacy.mechanisms import MECHANISMS
+from dp_leakage.privacy.mechanisms.base import ANY
 
-NON_PRIVATE = ("none", "l2", "dropout", "l2_dropout", "normalise")
-_ANY = {"defense", "datasets", "models", "learning_rate", "repeats", "attacks", "audits"}
-_PRIVATE = _ANY | {
-    "accountant", "sampler", "bound", "clip_norm", "epsilon", "delta", "rdp_sigma", "l2", "accounting_note", "training",
-}  # fmt: skip
-# Defense → the keys that an entry of it may have; every other key would be dropped without a word.
-KEYS: dict[str, set[str]] = {
-    "none": _ANY,
-    "l2": _ANY | {"l2"},
-    "dropout": _ANY | {"dropout"},
-    "l2_dropout": _ANY | {"l2", "dropout"},
-    "normalise": _ANY,
-    "gaussian": _PRIVATE | {"unit", "noise_multiplier"},
-    "vmf": _PRIVATE | {"unit", "block"},
-    "class": _PRIVATE | {"noise_multiplier"},
-    "subclass": _PRIVATE | {"noise_multiplier", "k_sub", "partition"},
+# Defenses without a mechanism: the keys that an entry of each may have, and those that it must have.
+PLAIN: dict[str, tuple[frozenset[str], tuple[str, ...]]] = {
+    "none": (ANY, ()),
+    "l2": (ANY | {"l2"}, ("l2",)),
+    "dropout": (ANY | {"dropout"}, ("dropout",)),
+    "l2_dropout": (ANY | {"l2", "dropout"}, ("l2", "dropout")),
 }
-# Defense → the keys that an entry of it must have.
-NEEDED: dict[str, tuple[str, ...]] = {
-    "l2": ("l2",),
-    "dropout": ("dropout",),
-    "l2_dropout": ("l2", "dropout"),
-    "gaussian": ("accountant",),
-    "vmf": ("accountant",),
-    "class": ("accountant",),
-    "subclass": ("k_sub", "accountant"),
-}
-# Of a mechanism of the user's own (``plugins`` adds them above): with Gaussian noise, and with noise of its own.
-OWN_BOUND = (_PRIVATE - {"bound"}) | {"unit", "noise_multiplier"}
-OWN_NOISE = (_PRIVATE - {"rdp_sigma"}) | {"noise_multiplier"}
 UNITS = ("example", "batch")  # that an entry may choose; (sub)classes are defenses of their own
-# Gradients of length one without noise: what directional noise costs beyond its normalisation is told by this.
-NORMALISED = {
-    "sampler": "shuffle",
-    "unit": "example",
-    "bound": "normalise",
-    "clip_norm": 1.0,
-    "noise": "none",
-    "block": "whole",
-    "accountant": "",
-    "epsilon": None,
-    "noise_multiplier": None,
-    "delta": None,
-    "rdp_sigma": None,
-}
 
 
-@dataclass(frozen=True)
-class Own:
-    """A user's mechanism, a file in a folder of ``plugins``: what of a private training step it does itself.
-
-    Attributes:
-        bound: it defines ``bound(norms, clip_norm)`` → the factor of each unit's gradient, given its ℓ2 norm (a tensor
-            ≥ 0 of any shape); |factor · norm| ≤ clip_norm is checked. Otherwise gradients are clipped.
-        noise: it defines ``noise(row, scale, generator)``, which fills ``row``, float32 (parameters,), in place with
-            noise of scale noise_multiplier · clip_norm (already divided as the sum is), and ``epsilon(noise_multiplier,
-            case)`` → the ε that the training spends, decreasing in noise_multiplier; ``case`` is an
-            ``accounting.case.Case``. Otherwise the noise is Gaussian, and every accountant of that applies.
-    """
-
-    bound: bool
-    noise: bool
+def defenses() -> list[str]:
+    """Every defense that an entry can name, plugins' included."""
+    return [*PLAIN, *MECHANISMS]
 
 
-OWN: dict[str, Own] = {}  # filled by ``plugins``
+def keys_of(defense: str) -> frozenset[str]:
+    """The keys that an entry of a defense may have; every other one would be dropped without a word."""
+    return PLAIN[defense][0] if defense in PLAIN else MECHANISMS[defense].all_keys
+
+
+def needed_by(defense: str) -> tuple[str, ...]:
+    """The keys that an entry of a defense must have."""
+    return PLAIN[defense][1] if defense in PLAIN else MECHANISMS[defense].needed
 
 
 def spell(value: float) -> str:
@@ -101,25 +59,29 @@ def expanded(entry: Json, spec: Json) -> Iterator[tuple[str, Json | None, Json]]
 
 def _budgeted(entry: Json, spec: Json, variant: list[str]) -> Iterator[tuple[str, Json | None, Json]]:
     """`expanded` for one learning rate, which ``variant`` spells."""
-    if entry["defense"] == "normalise":
-        yield "-".join(["normalise", *variant]), NORMALISED, {}
-        return
-    if entry["defense"] in NON_PRIVATE:
+    if entry["defense"] in PLAIN:
         given = entry.get("l2")
         for l2 in given if isinstance(given, list) else [given]:
             name = f"{entry['defense']}-lambda={spell(l2)}" if isinstance(given, list) else entry["defense"]
             yield "-".join([name, *variant]), None, {} if l2 is None else {"l2": float(l2)}
+        return
+    declared = MECHANISMS[entry["defense"]]
+    if not declared.private:
+        yield "-".join([entry["defense"], *variant]), _mechanism(entry, "", spec), {}
         return
     changes = entry.get("training", {}) | ({"l2": float(entry["l2"])} if "l2" in entry else {})
     by_sigma = "noise_multiplier" in entry
     budgets = entry["noise_multiplier"] if by_sigma else entry.get("epsilon") or spec["epsilon"]
     for accountant, budget in product(accountants(entry), budgets):
         mechanism = _mechanism(entry, accountant, spec) | {"noise_multiplier" if by_sigma else "epsilon": float(budget)}
-        variants = [mechanism["block"]] if mechanism["noise"] == "vmf" else []
+        variants = [mechanism[field] for field in declared.spelled]
         variants += [mechanism["unit"]] if mechanism["unit"] == "batch" else []
-        variants += ["normalise"] if mechanism["bound"] == "normalise" and mechanism["noise"] != "vmf" else []
-        variants += [f"k_sub={entry['k_sub']}"] if "k_sub" in entry else []
-        variants += ["partition=random"] if entry.get("partition") == "random" else []
+        variants += ["normalise"] if mechanism["bound"] == "normalise" != declared.bound else []
+        variants += [
+            f"{key}={_spelled(value)}"
+            for key, value in mechanism["settings"].items()
+            if value != declared.settings[key]
+        ]
         variants += [f"l2={spell(entry['l2'])}"] if "l2" in entry else []
         variants += variant
         variants += _unusual(mechanism, accountant, spec)
@@ -144,11 +106,7 @@ def _unusual(mechanism: Json, accountant: str, spec: Json) -> list[str]:
         "rdp_sigma": _rdp_sigma({}, spec) if accountant == "rdp" else None,
         "sampler": own_sampler(accountant, mechanism["unit"]),
     }
-    return [
-        f"{key}={mechanism[key] if isinstance(mechanism[key], str) else spell(mechanism[key])}"
-        for key, value in usual.items()
-        if mechanism[key] != value
-    ]
+    return [f"{key}={_spelled(mechanism[key])}" for key, value in usual.items() if mechanism[key] != value]
 
 
 def _rdp_sigma(entry: Json, spec: Json) -> str:
@@ -156,23 +114,27 @@ def _rdp_sigma(entry: Json, spec: Json) -> str:
     return entry.get("rdp_sigma", spec.get("rdp_sigma", "calibrated_tight"))
 
 
+def _spelled(value: str | float) -> str:
+    return value if isinstance(value, str) else spell(value)
+
+
 def _mechanism(entry: Json, accountant: str, spec: Json) -> Json:
-    vmf = entry["defense"] == "vmf"
-    unit = entry.get("unit", entry["defense"] if entry["defense"] in GROUPS else "example")
-    plugin = OWN.get(entry["defense"], Own(bound=False, noise=False))
-    own = {"kappa": None} if vmf else {}
-    own |= {"k_sub": entry["k_sub"], "partition": entry.get("partition", "kmeans")} if "k_sub" in entry else {}
+    """The step of an entry, as `Mechanism` has it, and how its noise is to be found."""
+    declared = MECHANISMS[entry["defense"]]
+    unit = declared.step.get("unit", entry.get("unit", "example"))
+    private = declared.private
     return {
-        "sampler": entry.get("sampler") or own_sampler(accountant, unit),
+        "sampler": entry.get("sampler") or (own_sampler(accountant, unit) if private else "shuffle"),
         "unit": unit,
-        "bound": entry["defense"] if plugin.bound else entry.get("bound", "normalise" if vmf else "clip"),
+        "bound": entry.get("bound", declared.bound),
         "clip_norm": float(entry.get("clip_norm", 1.0)),
-        "noise": "vmf" if vmf else entry["defense"] if plugin.noise else "gaussian",
+        "noise": declared.noise,
         "block": entry.get("block", "whole"),
         "accountant": accountant,
         "epsilon": None,
         "noise_multiplier": None,
-        "delta": entry.get("delta", spec.get("delta")),
+        "kappa": None,
+        "delta": entry.get("delta", spec.get("delta")) if private else None,
         "rdp_sigma": _rdp_sigma(entry, spec) if accountant == "rdp" else None,
-        **own,
+        "settings": {key: entry.get(key, default) for key, default in declared.settings.items()},
     }

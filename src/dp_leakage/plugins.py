@@ -5,7 +5,20 @@ and imports nothing that only a job needs:
 
     ATTACK = {"family": "membership"}          # and a function ``score``, see ``dp_leakage.attacks``
     FIGURE = {"caption": "What is shown."}     # and a function ``draw``, see ``dp_leakage.figures``
-    MECHANISM = {}                             # and ``bound``, or ``noise`` and ``epsilon``, see ``defenses.Own``
+    MECHANISM = {}                             # and what it does itself, see below
+
+A mechanism defines what of a private training step it does itself; the rest is DP-SGD's:
+
+    bound(norms, clip_norm) → the factor of each unit's gradient, given its ℓ2 norm (a tensor ≥ 0 of any shape);
+        |factor · norm| ≤ clip_norm is checked;
+    noise(row, scale, generator), which fills ``row``, float32 (parameters,), in place with noise of scale
+        noise_multiplier · clip_norm (already divided as the sum is); or, where it remembers something between steps,
+        a class ``Noise`` that derives from ``dp_leakage.privacy.mechanisms.base.Noise``;
+    sample(count, batch_size, steps, generator) → the batches of one epoch: a list of ``steps`` int64 tensors of places
+        in 0 … count − 1; the sampler is called like the plugin;
+    groups(x, y, seed) → int64 (n,), the group of each record, from 0: whole groups are the units then;
+    epsilon(noise_multiplier, case) → the ε that the training spends, decreasing in noise_multiplier; ``case`` is an
+        ``accounting.case.Case``. Needed with any of the three before; ``amount_for(epsilon, case)`` may be its inverse.
 
 The keys are the fields of the registries' entries; the name is the file's. Files without such a line are left alone,
 but can be imported by the others. Folders are put at the end of Python's path, so a file hides no installed module.
@@ -19,28 +32,37 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from dp_leakage.attacks import ANSWERED, ATTACKS, FAMILIES, READS, Attack
-from dp_leakage.defenses import KEYS, NEEDED, OWN, OWN_BOUND, OWN_NOISE, Own
+from dp_leakage.defenses import PLAIN
 from dp_leakage.errors import UserError, nearest
 from dp_leakage.figures import FIGURES, FigureKind
 from dp_leakage.identity import canonical
-from dp_leakage.kinds import FLAG, NOTHING, TEXT, Kind, choice, either, listed
+from dp_leakage.kinds import FLAG, NOTHING, TEXT, Kind, choice, either, like, listed
 from dp_leakage.names import check_name
-from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, Accountant, Neighbours
-from dp_leakage.privacy.mechanism import Sampler
-from dp_leakage.user_code import FILES, add_folder
+from dp_leakage.privacy.mechanism import SAMPLERS, UNITS
+from dp_leakage.privacy.mechanisms import ACCOUNTANTS, MECHANISMS, noise_module
+from dp_leakage.privacy.mechanisms.base import Accountant, Claim, Declaration, Neighbours
+from dp_leakage.user_code import DEFINED, FILES, add_folder
 from dp_leakage.yaml_files import check_value
 
-Functions = dict[str, ast.FunctionDef]
+Functions = dict[str, ast.FunctionDef | ast.ClassDef]
 ENVIRONMENT = "DP_LEAKAGE_PLUGINS"  # the folders, for the workflow's jobs
 DECLARATIONS = ("ATTACK", "FIGURE", "MECHANISM")
 # What each function is called with: an attack's ``score`` by whether it reads models.
 SCORE = (("target", "learnt", "settings", "seed"), ("target", "data", "fitted", "settings", "seed"))
 FIT = ("models", "settings", "seed")
 DRAW = ("metrics", "settings", "published")
-BOUND, NOISE, EPSILON = ("norms", "clip_norm"), ("row", "scale", "generator"), ("noise_multiplier", "case")
+# Of a mechanism: what it may define, and what each is called with.
+STEP = {
+    "bound": ("norms", "clip_norm"),
+    "noise": ("row", "scale", "generator"),
+    "sample": ("count", "batch_size", "steps", "generator"),
+    "groups": ("x", "y", "seed"),
+    "epsilon": ("noise_multiplier", "case"),
+    "amount_for": ("epsilon", "case"),
+}
 ROLES = ("target_members", "target_nonmembers", "shadow_pool", "reference_pool")
-# What a MECHANISM with noise of its own says of its accountant.
-ACCOUNTING = ("accountant", "relations", "claim")
+# What a MECHANISM may say: of its accountant, and of itself.
+MECHANISM_KEYS = ("accountant", "relations", "claim", "settings", "label", "guarantee")
 
 
 def load(folders: Iterable[str | Path]) -> None:
@@ -70,7 +92,10 @@ def _load_file(path: Path) -> None:
     }
     if not declared:
         return
-    name, functions = path.stem, {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    name, functions = (
+        path.stem,
+        {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)},
+    )
     check_name(name, f"plugin {path}")
     found = importlib.util.find_spec(name)
     if found is None or found.origin is None or Path(found.origin).resolve() != path.resolve():
@@ -83,7 +108,7 @@ def _load_file(path: Path) -> None:
         if not isinstance(given, dict) or not all(isinstance(key, str) for key in given):
             raise UserError(f"plugin {path}: {kind} must be a mapping of names to values, such as {{}}")
         {"ATTACK": _attack, "FIGURE": _figure, "MECHANISM": _mechanism}[kind](path, name, given, functions)
-    FILES[name] = path.resolve()
+    FILES[name], DEFINED[name] = path.resolve(), frozenset(functions)
 
 
 def _attack(path: Path, name: str, given: dict[str, Any], functions: Functions) -> None:
@@ -115,25 +140,44 @@ def _figure(path: Path, name: str, given: dict[str, Any], functions: Functions) 
 
 
 def _mechanism(path: Path, name: str, given: dict[str, Any], functions: Functions) -> None:
-    _require(path, "MECHANISM", given, ACCOUNTING, ["relations", "claim"] if "noise" in functions else [])
-    if not functions.keys() & {"bound", "noise"}:
-        raise UserError(f"plugin {path}: a MECHANISM defines a function bound, or noise and epsilon, or all three")
-    if "bound" in functions:
-        _define(path, functions, {"bound": BOUND})
-    if "noise" in functions:
-        _define(path, functions, {"noise": NOISE, "epsilon": EPSILON})
+    own_noise = bool(functions.keys() & {"noise", "Noise"})
+    accounted = own_noise or bool(functions.keys() & {"sample", "groups", "epsilon"})
+    _require(path, "MECHANISM", given, MECHANISM_KEYS, ["relations", "claim"] if accounted else [])
+    if not (own_noise or functions.keys() & {"bound", "sample", "groups"}):
+        raise UserError(f"plugin {path}: a MECHANISM defines one or more of bound, noise or Noise, sample, groups")
+    needed = ["epsilon"] if accounted else []
+    _define(path, functions, {key: takes for key, takes in STEP.items() if key in functions or key in needed})
+    _check(path, given, "label", TEXT)
+    _check(path, given, "guarantee", TEXT)
+    _check_settings(path, given)
+    if "sample" in functions:
+        SAMPLERS.append(name)
+    if "groups" in functions:
+        UNITS.append(name)
+    if accounted:
         accountant = given.get("accountant", name)
         check_name(accountant, f"plugin {path}: accountant")
-        _check(path, given, "claim", choice(*get_args(get_type_hints(Accountant)["claim"])))
+        _check(path, given, "claim", choice(*get_args(Claim)))
         _check_relations(path, given["relations"])
-        rules = Accountant(name, {k: tuple(v) for k, v in given["relations"].items()}, given["claim"], module=name)
+        relations = {sampler: tuple(neighbours) for sampler, neighbours in given["relations"].items()}
+        rules = Accountant(name if own_noise else "gaussian", relations, given["claim"], module=name)
         _enter(path, ACCOUNTANTS, accountant, rules, "an accountant")
-    elif given:
-        raise UserError(f"plugin {path}: without a function noise of its own MECHANISM must be {{}}")
-    own = Own(bound="bound" in functions, noise="noise" in functions)
-    keys = (OWN_NOISE if own.noise else OWN_BOUND) - ({"bound"} if own.bound else set())
-    _enter(path, KEYS, name, keys, "a defense")
-    NEEDED[name], OWN[name] = ("accountant",), own
+    elif set(given) & {"relations", "claim", "accountant"}:
+        raise UserError(f"plugin {path}: relations, claim and accountant are of a function epsilon, which is missing")
+    settings = given.get("settings", {})
+    declared = Declaration(
+        label=given.get("label", name),
+        guarantee=given.get("guarantee", ""),
+        module=name if own_noise else noise_module("gaussian"),
+        noise=name if own_noise else "gaussian",
+        keys=frozenset({"noise_multiplier"} | (set() if own_noise or "groups" in functions else {"unit"})),
+        settings=settings,
+        kinds={key: like(default) for key, default in settings.items()},
+        refused=frozenset({"bound"} if "bound" in functions else ()) | ({"rdp_sigma"} if own_noise else set()),
+        step={"unit": name} if "groups" in functions else {},
+        bound=name if "bound" in functions else "clip",
+    )
+    _enter(path, MECHANISMS, name, declared, "a defense")
 
 
 def _check(path: Path, given: Mapping[str, Any], key: str, kind: Kind) -> None:
@@ -159,7 +203,7 @@ def _check_settings(path: Path, given: Mapping[str, Any]) -> None:
 
 def _check_relations(path: Path, relations: Any) -> None:
     """For each sampler the neighbours that the accounting speaks of; at least one of each."""
-    samplers, neighbours = get_args(Sampler), get_args(Neighbours)
+    samplers, neighbours = tuple(SAMPLERS), get_args(Neighbours)
     if not isinstance(relations, dict) or not relations:
         raise UserError(
             f"plugin {path}: relations is {relations!r}; valid is a mapping such as {{'poisson': ['add_remove']}}"
@@ -179,7 +223,7 @@ def _check_relations(path: Path, relations: Any) -> None:
 
 
 def _enter(path: Path, registry: dict[str, Any], name: str, entry: object, what: str) -> None:
-    if name in registry:
+    if name in registry or (registry is MECHANISMS and name in PLAIN):
         raise UserError(f"plugin {path}: '{name}' is already {what}; choose another name")
     registry[name] = entry
 
@@ -196,7 +240,7 @@ def _require(path: Path, kind: str, given: Mapping[str, Any], valid: Iterable[st
 def _define(path: Path, functions: Functions, wanted: Mapping[str, tuple[str, ...]]) -> None:
     """Functions are there, and can be called with what they will be called with."""
     for name, arguments in wanted.items():
-        if name not in functions:
+        if not isinstance(functions.get(name), ast.FunctionDef):
             raise UserError(f"plugin {path}: it defines no function '{name}'")
         own = functions[name].args
         most = len(own.posonlyargs) + len(own.args)

@@ -14,7 +14,7 @@ from dp_leakage.config import merged
 from dp_leakage.data import SOURCES
 from dp_leakage.figures import COMMON, FIGURES
 from dp_leakage.models.architectures import ARCHITECTURES
-from dp_leakage.privacy.accounting.rules import ACCOUNTANTS
+from dp_leakage.privacy.mechanisms import ACCOUNTANTS, MECHANISMS
 
 HEAD = """\
 # Reference
@@ -40,6 +40,7 @@ def reference(config: Json, study: Json) -> str:
     parts += [_rows(("name", "finds out", "reads", "needs", "settings and their defaults"), _attacks())]
     parts += ["### kinds of figures", f"All have the settings {_words(COMMON)}."]
     parts += [_rows(("kind", "draws from", "own settings and their defaults"), _figures())]
+    parts += ["### mechanisms", _rows(("defense", "label", "keys of its own", "guarantee"), _mechanisms())]
     parts += ["### accountants", _rows(("name", "noise", "samplers", "neighbours", "its number is"), _accountants())]
     parts += ["### sources of data", _rows(("name", "what it is", "keys"), _sources())]
     parts += ["### architectures", _rows(("name", "what it is"), _architectures())]
@@ -128,6 +129,12 @@ def _attacks() -> Iterator[tuple[str, ...]]:
 def _figures() -> Iterator[tuple[str, ...]]:
     for name, kind in FIGURES.items():
         yield f"`{name}`", kind.needs, _words(kind.settings)
+
+
+def _mechanisms() -> Iterator[tuple[str, ...]]:
+    for name, declared in MECHANISMS.items():
+        own = "; ".join(f"`{key}`: {kind.words}" for key, kind in declared.kinds.items())
+        yield f"`{name}`", declared.label, own or "–", declared.guarantee
 
 
 def _accountants() -> Iterator[tuple[str, ...]]:

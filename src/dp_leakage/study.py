@@ -23,6 +23,7 @@ from dp_leakage.errors import UserError, nearest
 from dp_leakage.figures import COMMON, FIGURES, FigureKind
 from dp_leakage.fingerprint import code_fingerprint
 from dp_leakage.identity import canonical, derived_seed, identity
+from dp_leakage.privacy.mechanisms import MECHANISM_FILES, noise_module
 from dp_leakage.user_code import FILES, module_files
 
 RESULTS = Path("results")
@@ -43,10 +44,20 @@ TARGETS_FILE, AUXILIARY_FILE = "target.safetensors", "models.safetensors"
 BESIDE_MODELS = ("training.parquet", "timing.json")  # what a training writes beside its models
 TARGET = "target"  # the group of models under attack; the others are the attacker's own, shadow and reference
 # A registry must not count as code of the steps that look things up in it: a new line would rerun its neighbours.
-REGISTRIES = ("dp_leakage.attacks", "dp_leakage.data", "dp_leakage.figures", "dp_leakage.plugins")
+REGISTRIES = (
+    "dp_leakage.attacks",
+    "dp_leakage.data",
+    "dp_leakage.figures",
+    "dp_leakage.plugins",
+    "dp_leakage.privacy.mechanisms",
+)
 LAUNCHING = ("dp_leakage.jobs", "dp_leakage.jobs.handover")  # which process a step runs in, not what it computes
 # σ is solved in the training job, but an accountant's edit must not retrain what keeps its σ: `measure` checks that.
-ACCOUNTING = ("dp_leakage.privacy.calibration",)
+ACCOUNTING = (
+    "dp_leakage.privacy.calibration",
+    "dp_leakage.privacy.accounting",
+    *(f"dp_leakage.privacy.accounting.{file.stem}" for file in Path(__file__).parent.glob("privacy/accounting/*.py")),
+)
 SPLIT, COINS = "split", "coins"  # designs of a study
 TEMPLATE = Path(__file__).parent / "report" / "template.html"  # no code, but what the page says
 # What a design of an audit is where the study does not say.
@@ -210,6 +221,7 @@ class Study:
             for name, alone, given in expanded(entry, spec):
                 mechanism = None if alone is None else alone | released
                 changes = _in_records(given, records)
+                own = (mechanism or {}).get("settings", {})
                 by_noise = (mechanism or {}).get("noise_multiplier")  # where the cell is given by its noise, not by ε
                 columns = {
                     "study": self.name,
@@ -221,8 +233,8 @@ class Study:
                     "unit": "",
                     "block": "",
                     "sigma": by_noise,
-                    "k_sub": (mechanism or {}).get("k_sub", 0),
-                    "partition": (mechanism or {}).get("partition", ""),
+                    "k_sub": own.get("k_sub", 0),
+                    "partition": own.get("partition", ""),
                     "l2": changes.get("l2", 0.0),  # the defense's own λ
                     "learning_rate": changes.get("learning_rate", training["learning_rate"]),
                     "epsilon": None,
@@ -453,7 +465,7 @@ class Study:
             str(settings["architecture"][key]) for key in EXISTING.get(engine, ()) if key in settings["architecture"]
         ]
         content = {"content": [self._content_of(file) for file in files]} if files else {}
-        modules = [ENGINES[engine]] if engine in ENGINES else []
+        modules = [*([ENGINES[engine]] if engine in ENGINES else []), *_noise_modules(settings)]
         code = _code("train", *modules, exclude=ACCOUNTING, own=_own_files(settings))
         return settings | content | {"data": self.data_identity(dataset), "code": code}
 
@@ -634,7 +646,7 @@ class Study:
             "delta": self.spec["delta"] if cell.columns["delta"] is None else cell.columns["delta"],
             "seed": derived_seed(self.spec["seed"], cell.dataset, cell.model, cell.defense, AUDIT),
             "data": self.data_identity(cell.dataset),
-            "code": _code("audit", exclude=ACCOUNTING, own=_own_files(cell.training)),
+            "code": _code("audit", *_noise_modules(cell.training), exclude=ACCOUNTING, own=_own_files(cell.training)),
         }
 
     def timing_settings(self, dataset: str, model: str) -> Json:
@@ -649,7 +661,7 @@ class Study:
             "cells": [cell.training for cell in cells],
             "seed": derived_seed(self.spec["seed"], dataset, model, TIMING),
             "data": self.data_identity(dataset),
-            "code": _code("time_training", exclude=ACCOUNTING),
+            "code": _code("time_training", *_noise_modules(*(cell.training for cell in cells)), exclude=ACCOUNTING),
         }
 
     def measure_training_settings(self, cell: Cell) -> Json:
@@ -660,7 +672,7 @@ class Study:
             "training": identity(self.train_settings(cell)),
             "baseline": identity(self.train_settings(baseline)),
             "design": self.design,
-            "code": _code("measure_training", own=_own_files(cell.training)),
+            "code": _code("measure_training", *MECHANISM_FILES, own=_own_files(cell.training)),
         }
 
     def measure_settings(self, cell: Cell) -> Json:
@@ -826,10 +838,16 @@ def _code(step: str, *modules: str, exclude: tuple[str, ...] = (), own: tuple[Pa
     )
 
 
+def _noise_modules(*trainings: Json) -> tuple[str, ...]:
+    """The files of the noise of some trainings: their code is found by name, so no import shows it."""
+    named = [training["mechanism"]["noise"] for training in trainings if training["mechanism"]]
+    return tuple(noise_module(noise) for noise in dict.fromkeys(named) if noise != "none" and noise not in FILES)
+
+
 def _own_files(training: Json) -> tuple[Path, ...]:
     """The files of a user's own torch module and mechanism, so that an edit to them retrains."""
     mechanism = training["mechanism"] or {}
-    names = dict.fromkeys(mechanism.get(part) for part in ("bound", "noise"))
+    names = dict.fromkeys(mechanism.get(part) for part in ("bound", "noise", "sampler", "unit"))
     files = [FILES[name] for name in names if name in FILES]
     if training["engine"] in ("opacus", "module"):
         files += module_files(training["architecture"]["name"].partition(":")[0])

@@ -10,7 +10,7 @@ from dp_leakage.attacks import ATTACKS, Attack
 from dp_leakage.attacks import SETTINGS as ATTACK_SETTINGS
 from dp_leakage.config import Json, merged
 from dp_leakage.data.roles import MEMBERS, POOL, REFERENCE_POOL, population_role, trained_role
-from dp_leakage.defenses import KEYS, NEEDED, UNITS, accountants, expanded
+from dp_leakage.defenses import UNITS, accountants, defenses, expanded, keys_of, needed_by
 from dp_leakage.engines import ENGINES, GIVEN
 from dp_leakage.engines import FILES as EXISTING
 from dp_leakage.errors import UserError, nearest
@@ -23,7 +23,8 @@ from dp_leakage.names import check_name
 from dp_leakage.privacy.accounting.case import check_projection
 from dp_leakage.privacy.accounting.printed import authors_sigma
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, check_mechanism, check_noise
-from dp_leakage.privacy.mechanism import GROUPS, Mechanism, check_step
+from dp_leakage.privacy.mechanism import Mechanism, check_step, holds_groups
+from dp_leakage.privacy.mechanisms import MECHANISMS
 from dp_leakage.study import COINS, SPLIT, TIMING, TRAINING, Cell, Study
 from dp_leakage.training.settings import TrainingSettings
 
@@ -196,14 +197,14 @@ def _check_defenses(spec: Json) -> None:
     _require(any(entry["defense"] == "none" for entry in spec["defenses"]), complaint)
     for position, entry in enumerate(spec["defenses"]):
         key = f"defenses.{position}"
-        _known(entry["defense"], KEYS, f"{key}.defense")
+        _known(entry["defense"], defenses(), f"{key}.defense")
         for field in ("datasets", "models", "attacks"):
             for name in entry.get(field, []):
                 _known(name, spec[field], f"{key}.{field}")
         for accountant in accountants(entry):
             _known(accountant, ACCOUNTANTS, f"{key}.accountant")
         _check_keys(entry, key)
-        if "accountant" in KEYS[entry["defense"]]:
+        if "accountant" in keys_of(entry["defense"]):
             _check_budgets(entry, spec, key)
         engines = {name: spec["models"][name].get("engine", "ensemble") for name in entry.get("models", spec["models"])}
         for name, engine in engines.items():
@@ -220,15 +221,19 @@ def _check_keys(entry: Json, key: str) -> None:
     """Refuse a key that says nothing about this defense, and ask for those that it needs."""
     kind = entry["defense"]
     for given in entry:
-        valid = ", ".join(name for name, keys in KEYS.items() if given in keys)
-        _require(given in KEYS[kind], f"key '{key}.{given}' does not apply to defense {kind}; valid is {valid}")
-    for needed in NEEDED.get(kind, ()):
+        others = [name for name in defenses() if given in keys_of(name)]
+        valid = f"valid is {', '.join(others)}" if others else nearest(given, sorted(keys_of(kind)))
+        _require(given in keys_of(kind), f"key '{key}.{given}' does not apply to defense {kind}; {valid}")
+    for name, known in (MECHANISMS[kind].kinds if kind in MECHANISMS else {}).items():
+        if name in entry:
+            _check_kind(entry[name], known, f"{key}.{name}")
+    for needed in needed_by(kind):
         hint = nearest("", ACCOUNTANTS) if needed == "accountant" else f"defense {kind} needs it"
         _require(needed in entry, f"key '{key}' lacks the key '{needed}'; {hint}")
     if entry.get("unit", UNITS[0]) not in UNITS:
         words = f"{' or '.join(UNITS)}, or defense {entry['unit']}"
         raise UserError(f"key '{key}.unit' is {entry['unit']!r}; valid is {words}")
-    if "accountant" in KEYS[kind] and isinstance(entry.get("l2"), list):
+    if "accountant" in keys_of(kind) and isinstance(entry.get("l2"), list):
         raise UserError(f"key '{key}.l2' is {entry['l2']!r}; valid for defense {kind} is one number")
     if "rdp_sigma" in entry and ("rdp" not in accountants(entry) or "noise_multiplier" in entry):
         words = "says where accountant rdp takes σ from; valid is an epsilon under that accountant"
@@ -253,7 +258,7 @@ def _check_mechanism(entry: Json, mechanism: Json, engines: set[str], key: str) 
 
     With ``accounting_note`` a study owns up to a sampler or unit that its accountant does not assume.
     """
-    step = Mechanism(**{field: mechanism.get(field) for field in Mechanism.__dataclass_fields__})
+    step = Mechanism(**{field: mechanism[field] for field in Mechanism.__dataclass_fields__})
     try:
         for engine in sorted(engines):
             check_step(step, engine)
@@ -409,7 +414,7 @@ def _check_training(spec: Json, cell: Cell) -> None:
     words = f"valid is at most the {members} {people} of data set {cell.dataset}"
     _require(size <= members, f"key '{_origin(spec, cell, 'batch_size')}' is {size}; {words}")
     delta = mechanism.get("delta")
-    if delta is not None and mechanism["unit"] not in GROUPS and not cell.columns["accounting_note"]:
+    if delta is not None and not holds_groups(mechanism["unit"]) and not cell.columns["accounting_note"]:
         words = f"valid is below 1/{members}, the δ of publishing one of data set {cell.dataset}'s {members} {people}"
         why = "(or say in accounting_note why it is more)"
         _require(delta < 1 / members, f"key 'delta' is {delta:g} (of {cell.key}); {words} {why}")

@@ -19,6 +19,7 @@ from dp_leakage.errors import UserError
 
 FOLDERS: list[Path] = []  # of plugins, in config.yaml's order
 FILES: dict[str, Path] = {}  # plugin → its file
+DEFINED: dict[str, frozenset[str]] = {}  # plugin → the functions and classes that its file defines
 log = logging.getLogger("dp_leakage")
 
 

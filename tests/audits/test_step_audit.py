@@ -11,7 +11,8 @@ from dp_leakage.files import read_table, write_arrays
 
 TRAINING = {"optimizer": "adam", "learning_rate": 0.01, "momentum": 0.0, "l2": 0.0, "epochs": 2, "batch_size": 20}
 GROUPED = {"sampler": "class_poisson", "bound": "clip", "noise": "gaussian", "block": "whole", "rdp_sigma": None}
-GROUPED |= {"accountant": "class_moments", "noise_multiplier": 2.0, "epsilon": None, "clip_norm": 1.0, "delta": 1e-3}
+GROUPED |= {"accountant": "class_moments", "noise_multiplier": 2.0, "epsilon": None}
+GROUPED |= {"clip_norm": 1.0, "delta": 1e-3, "settings": {}, "kappa": None}
 VMF = GROUPED | {"unit": "example", "sampler": "poisson", "bound": "normalise", "noise": "vmf", "kappa": 50.0}
 VMF |= {"accountant": "vmf_rdp"}
 EXAMPLES = GROUPED | {"unit": "example", "sampler": "shuffle", "accountant": "gdp"}
@@ -19,7 +20,7 @@ MECHANISMS = {
     "none": None,
     "gaussian": EXAMPLES,
     "class": GROUPED | {"unit": "class"},
-    "subclass": GROUPED | {"unit": "subclass", "k_sub": 3, "partition": "kmeans"},
+    "subclass": GROUPED | {"unit": "subclass", "settings": {"k_sub": 3, "partition": "kmeans"}},
     "vmf": VMF,
 }
 DESIGN = {"canaries": 4, "score": "white_box", "relation": "replace_one", "start": "random", "start_epochs": 1}

@@ -65,7 +65,7 @@ def test_a_budget_holds_the_projection_too(accountant):
     spent = epsilon_spent(accountant, noise_multiplier=composed, projection_noise=4.0, **run)
     assert 2.0 * (1 - 1e-3) <= spent <= 2.0
     settings = {
-        "sampler": "poisson", "unit": "example", "bound": "clip", "clip_norm": 1.0, "noise": "gaussian",
+        "sampler": "poisson", "unit": "example", "bound": "clip", "clip_norm": 1.0, "noise": "gaussian", "settings": {},
         "block": "whole", "accountant": accountant, "epsilon": 2.0, "noise_multiplier": None, "delta": 1e-5,
         "rdp_sigma": "calibrated_tight" if accountant == "rdp" else None, "projection_noise": 4.0,
     }  # fmt: skip

@@ -14,7 +14,7 @@ def settings(accountant: str, sampler: str, **changes: object) -> dict:
     return {
         "sampler": sampler,
         "unit": "class" if sampler == "class_poisson" else "example",
-        "bound": "clip" if noise == "gaussian" else "normalise",
+        "bound": "normalise" if noise == "vmf" else "clip",
         "clip_norm": 1.0,
         "noise": noise,
         "block": "whole",
@@ -22,6 +22,7 @@ def settings(accountant: str, sampler: str, **changes: object) -> dict:
         "epsilon": 3.0,
         "noise_multiplier": None,
         "kappa": None,
+        "settings": {"bands": 4} if noise == "banded" else {},
         "delta": 1e-5,
         "rdp_sigma": "calibrated_tight" if accountant == "rdp" else None,
     } | changes

@@ -17,6 +17,7 @@ from dp_leakage.training.trainer import train
 
 NOISY = Mechanism("poisson", noise_multiplier=0.5)
 ADAM = TrainingSettings("adam", 0.01, epochs=40, batch_size=8, evaluate_every=3)
+BANDED = Mechanism("cyclic", noise="banded", noise_multiplier=0.5, settings={"bands": 3})
 MOMENTUM = TrainingSettings("sgd", 0.05, momentum=0.9, epochs=40, batch_size=8, evaluate_every=3)
 
 
@@ -84,8 +85,9 @@ def kill_at_random_moments(settings, mechanism, folder, kills):
         (ADAM, NOISY),
         (MOMENTUM, None),
         (ADAM, Mechanism(bound="normalise", noise="vmf", kappa=30.0, block="layer")),
+        (ADAM, BANDED),
     ],
-    ids=["gaussian", "none", "vmf"],
+    ids=["gaussian", "none", "vmf", "banded"],
 )
 def test_a_training_killed_at_twenty_random_moments_gives_the_same_bytes(settings, mechanism, tmp_path):
     kill_at_random_moments(settings, mechanism, tmp_path, kills=20)

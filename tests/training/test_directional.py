@@ -7,8 +7,8 @@ from small import SHAPES, data_of, layers_of, started, subsets_of, take
 
 from dp_leakage.models.layers import initial_parameters
 from dp_leakage.models.layers.linear import LinearGradients
+from dp_leakage.privacy.directional import add_directed, add_directed_examples
 from dp_leakage.privacy.mechanism import Mechanism
-from dp_leakage.training.directional import add_directed, add_directed_examples
 from dp_leakage.training.record import Record, backpropagate
 
 BATCH, CLIP = 6, 0.8

@@ -15,7 +15,7 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTens
 from dp_leakage.errors import UserError
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training import graphs, lanes, trainer
-from dp_leakage.training.gradients import add_examples, draw_noise, fill_gradient, lay_out
+from dp_leakage.training.gradients import add_examples, fill_gradient, lay_out
 from dp_leakage.training.settings import TrainingSettings
 
 GAUSSIAN = [Mechanism(sampler, noise_multiplier=0.5) for sampler in ("shuffle", "poisson", "wor")]
@@ -86,7 +86,7 @@ def test_a_capturable_step_stays_on_its_device_and_waits_for_nothing(name, mecha
     with mode, torch.inference_mode():
         examples = lay_out(program, [[torch.arange(size)] for size in (8, 8, 5)])
         assert all(tensor.device.type == NO_KERNELS for tensor in examples[0])
-        draw_noise(program)
+        program.noise.add(0)
         add_examples(program, examples)
         training.update(0.1)
 

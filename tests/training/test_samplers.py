@@ -66,7 +66,39 @@ def test_class_poisson_takes_whole_groups_each_with_the_rate():
     assert ((taken - 0.3 * steps).abs() < 6 * (steps * 0.3 * 0.7) ** 0.5).all()
 
 
-@pytest.mark.parametrize("sampler", ["shuffle", "poisson", "wor"])
+def test_cyclic_batches_are_shuffled_once_and_the_same_in_every_epoch():
+    rows, generator = torch.arange(50), torch.Generator().manual_seed(4)
+    none = torch.zeros(50, dtype=torch.int64)
+    first, second = (draw_epoch("cyclic", "example", rows, 8, none, generator) for _ in range(2))
+    assert [batch.tolist() for (batch,) in first] == [batch.tolist() for (batch,) in second]
+    assert torch.cat([batch for (batch,) in first]).sort().values.equal(rows)
+    assert not torch.cat([batch for (batch,) in first]).equal(rows)
+    # Also after a checkpoint, which brings the state of another moment.
+    resumed = torch.Generator().manual_seed(4)
+    resumed.set_state(generator.get_state())
+    third = draw_epoch("cyclic", "example", rows, 8, none, resumed)
+    assert [batch.tolist() for (batch,) in first] == [batch.tolist() for (batch,) in third]
+
+
+def test_balls_in_bins_put_each_record_into_one_step_uniformly_and_independently():
+    rows, generator = torch.arange(20), torch.Generator().manual_seed(5)
+    epochs, steps = 4000, 4
+    place = torch.empty(epochs, 20)
+    for epoch in range(epochs):
+        batches = draw_epoch("balls_in_bins", "example", rows, 5, torch.zeros(20, dtype=torch.int64), generator)
+        assert len(batches) == steps
+        for step, (batch,) in enumerate(batches):
+            place[epoch, batch] = step
+        assert sum(len(batch) for (batch,) in batches) == 20
+    counts = torch.stack([(place == step).sum(0) for step in range(steps)]).double()
+    # Chi-square with 60 degrees of freedom: above 120.5 once in 250,000 times.
+    assert ((counts - epochs / steps) ** 2 / (epochs / steps)).sum() < 120.5
+    # Two records meet in a step as often as chance says: six standard deviations, false alarm 2e-9.
+    met = (place[:, :-1] == place[:, 1:]).double().mean()
+    assert abs(met - 1 / steps) < 6 * (0.25 * 0.75 / (epochs * 19)) ** 0.5
+
+
+@pytest.mark.parametrize("sampler", ["shuffle", "poisson", "wor", "cyclic", "balls_in_bins"])
 def test_class_units_split_a_batch_by_group(sampler):
     groups = torch.arange(50) % 3
     for batch in draw(sampler, "class", groups=groups):
@@ -74,7 +106,7 @@ def test_class_units_split_a_batch_by_group(sampler):
         assert len(batch) <= 3
 
 
-@pytest.mark.parametrize("sampler", ["shuffle", "poisson", "wor"])
+@pytest.mark.parametrize("sampler", ["shuffle", "poisson", "wor", "cyclic", "balls_in_bins"])
 def test_the_stream_decides(sampler):
     first, again, other = (draw(sampler, seed=seed) for seed in (1, 1, 2))
     assert all(torch.equal(a, b) for (a,), (b,) in zip(first, again, strict=True))

@@ -13,6 +13,8 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from zlib import crc32
 
+from dp_leakage.privacy.mechanisms import MECHANISMS
+
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
@@ -206,6 +208,8 @@ def order(series: Series) -> tuple[Any, ...]:
 
 def name(identifier: str) -> str:
     """A name as people write it: ``softmax_regression`` → softmax regression, ``cifar100`` → CIFAR-100."""
+    if identifier not in NAMES and identifier in MECHANISMS:
+        return MECHANISMS[identifier].label
     return NAMES.get(identifier, identifier.replace("_", " "))
 
 

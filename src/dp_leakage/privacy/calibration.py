@@ -6,8 +6,9 @@ from typing import Any
 from dp_leakage.privacy.accounting import ACCOUNTANTS, epsilon_spent, kappa_for, noise_multiplier
 from dp_leakage.privacy.accounting.rules import check_noise
 from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.privacy.mechanisms import amount_of
 
-STEP = ("sampler", "unit", "bound", "clip_norm", "noise", "block")
+STEP = ("sampler", "unit", "bound", "clip_norm", "noise", "block", "settings")
 # Where σ of accountant rdp comes from, as a study says it → as the accountant takes it.
 RDP_SIGMA = {
     "calibrated_tight": {"conversion": "tight"},
@@ -35,7 +36,7 @@ def calibrated(
     if step.noise == "none":
         return step
     check_noise(settings["accountant"], step)
-    name = "kappa" if step.noise == "vmf" else "noise_multiplier"
+    name = amount_of(step.noise)
     amount = settings[name]
     if amount is None:
         accountant = settings["accountant"]
@@ -47,7 +48,7 @@ def calibrated(
         }
         if "projection_noise" in settings:  # what a private PCA of the same records spends is part of ε
             terms["projection_noise"] = settings["projection_noise"]
-        if step.noise == "vmf":
+        if name == "kappa":
             amount = kappa_for(accountant, **terms)
         else:
             amount = noise_multiplier(accountant, **terms, **RDP_SIGMA.get(settings["rdp_sigma"], {}))
@@ -69,7 +70,7 @@ def epsilon_after(
     its noise; a printed formula stays as it is printed.
     """
     terms = {"delta": delta, **schedule, **_terms(accountant, mechanism, blocks)}
-    if mechanism.noise == "vmf":
+    if amount_of(mechanism.noise) == "kappa":
         return epsilon_spent(accountant, kappa=mechanism.kappa, **terms)
     doubled = mechanism.unit == "batch" and ACCOUNTANTS[accountant].claim != "as_printed"
     return epsilon_spent(accountant, noise_multiplier=mechanism.noise_multiplier / (2 if doubled else 1), **terms)

@@ -1,18 +1,21 @@
 """What happens in one private training step, apart from its accounting: sample → bound each unit → sum → noise."""
 
-from dataclasses import dataclass
-from typing import Literal, get_args
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
 
 from dp_leakage.errors import UserError, nearest
 
-Sampler = Literal["shuffle", "poisson", "wor", "class_poisson"]
-Unit = Literal["example", "batch", "class", "subclass"]
+Sampler = Literal["shuffle", "poisson", "wor", "cyclic", "balls_in_bins", "class_poisson"]
 Bound = Literal["clip", "normalise"]
-Noise = Literal["gaussian", "vmf", "none"]
 Block = Literal["whole", "layer", "row", "sum"]
-GROUPS = ("class", "subclass")  # units that hold many records
+SINGLE = ("example", "batch")  # units that need no grouping of the records; every other one is a kind of groups
 # (unit, bound, noise) that Opacus can carry out.
 OPACUS = (("example", "clip", "gaussian"), ("example", "clip", "none"))
+
+
+UNITS = [*SINGLE, "class", "subclass"]  # plugins add theirs
+SAMPLERS = list(get_args(Sampler))  # plugins add theirs
 
 
 @dataclass(frozen=True)
@@ -21,28 +24,37 @@ class Mechanism:
 
     Attributes:
         sampler: ``shuffle`` each record once an epoch; ``poisson`` each record with rate batch_size/n;
-            ``wor`` a fixed-size batch without replacement, afresh at each step; ``class_poisson`` each
-            (sub)class with rate q.
+            ``wor`` a fixed-size batch without replacement, afresh at each step; ``cyclic`` each record once an epoch,
+            in the same order in all; ``balls_in_bins`` each record in one step of each epoch, drawn for each record by
+            itself; ``class_poisson`` each (sub)class with rate q.
         unit: whose gradient is bounded: every example's, the whole batch's mean, or the mean gradient
             of each (sub)class in the batch.
         bound: ``clip`` to ``clip_norm``, or ``normalise`` to exactly that length; or a plugin's name.
         clip_norm: C > 0, the bound's ℓ2 length.
-        noise: ``gaussian`` with standard deviation ``noise_multiplier``·C on the sum; ``vmf`` around the
-            unit's direction with concentration ``kappa``; ``none``; or a plugin's name.
+        noise: ``none``, or the module of `privacy.mechanisms` or the plugin that defines it: ``gaussian`` with standard
+            deviation ``noise_multiplier``·C on the sum, ``vmf`` around the unit's direction with concentration
+            ``kappa``, ….
         block: for ``vmf``: what is one unit vector: an example's whole gradient, each layer, each row of
             each layer, or the batch's summed gradient.
         noise_multiplier: σ relative to C, ≥ 0; None for vmf.
         kappa: κ ≥ 0; None unless vmf.
+        settings: what the mechanism's own file knows besides, see `mechanisms.base.Declaration`.
     """
 
-    sampler: Sampler = "shuffle"
-    unit: Unit = "example"
+    sampler: Sampler | str = "shuffle"
+    unit: str = "example"
     bound: Bound | str = "clip"
     clip_norm: float = 1.0
-    noise: Noise | str = "gaussian"
+    noise: str = "gaussian"
     block: Block = "whole"
     noise_multiplier: float | None = None
     kappa: float | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+def holds_groups(unit: str) -> bool:
+    """Whether a unit is a group of records: a class, a subclass, or what a plugin's function ``groups`` says."""
+    return unit not in SINGLE
 
 
 def check_step(mechanism: Mechanism, engine: str = "ensemble") -> None:
@@ -53,10 +65,11 @@ def check_step(mechanism: Mechanism, engine: str = "ensemble") -> None:
     Raises:
         UserError: its parts do not go together.
     """
-    for key, kind in (("sampler", Sampler), ("unit", Unit), ("block", Block)):
-        if (value := getattr(mechanism, key)) not in get_args(kind):
-            raise UserError(f"{key} {value!r} is unknown; {nearest(value, get_args(kind))}")
-    if mechanism.sampler == "class_poisson" and mechanism.unit not in GROUPS:
+    known = {"sampler": SAMPLERS, "unit": UNITS, "block": get_args(Block)}
+    for key, values in known.items():
+        if (value := getattr(mechanism, key)) not in values:
+            raise UserError(f"{key} {value!r} is unknown; {nearest(value, values)}")
+    if mechanism.sampler == "class_poisson" and not holds_groups(mechanism.unit):
         raise UserError(
             f"sampler 'class_poisson' draws whole (sub)classes, so unit {mechanism.unit!r} cannot be bounded; "
             "valid units: class, subclass"

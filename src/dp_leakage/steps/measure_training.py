@@ -13,6 +13,7 @@ from dp_leakage.metrics import measure_training
 from dp_leakage.metrics.measure import FPR_OF_TPR
 from dp_leakage.metrics.proven import FPR_OF_CURVE
 from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.privacy.mechanisms import amount_of
 from dp_leakage.steps import Json, provenance, run
 
 SAME_NOISE = 1e-4  # relative; solving for σ is not more exact than this, and other library versions differ by less
@@ -46,7 +47,7 @@ def _mechanism(training: Path, made: Json) -> Mechanism | None:
     today = calibrated(nominal, blocks=made["blocks"], **_schedule(made))
     if today is None or today.noise == "none":
         return today
-    name = "kappa" if today.noise == "vmf" else "noise_multiplier"
+    name = amount_of(today.noise)
     trained, wanted = made[name], getattr(today, name)
     # The trainer's fingerprint leaves the accountants out, so that an edit there retrains nothing whose noise stays.
     if abs(wanted - trained) > SAME_NOISE * wanted:

@@ -18,13 +18,14 @@ from dp_leakage.files import read_arrays, write_json, write_table, write_tensors
 from dp_leakage.identity import derived_seed, identity
 from dp_leakage.models.layers import Layers
 from dp_leakage.privacy.calibration import calibrated
-from dp_leakage.privacy.mechanism import GROUPS
+from dp_leakage.privacy.mechanism import holds_groups
 from dp_leakage.steps import Json, log, provenance, run
 from dp_leakage.steps._data import dataset_of
 from dp_leakage.steps._models import architecture_of, device_of, train_models
 from dp_leakage.training.blocks import block_dimensions
 from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.settings import TrainingSettings
+from dp_leakage.user_code import FILES, function
 
 
 def main(
@@ -132,14 +133,17 @@ def groups_of(
     mechanism: Json | None, x: torch.Tensor, y: torch.Tensor, subsets: torch.Tensor, seed: int
 ) -> torch.Tensor | None:
     """The (sub)class of each record, int64 (n,), where those are the mechanism's units; of records trained on."""
-    if mechanism is None or mechanism["unit"] not in GROUPS:
+    if mechanism is None or not holds_groups(mechanism["unit"]):
         return None
     if mechanism["unit"] == "class":
         return y
     rows = subsets.unique()
-    split = PARTITIONS[mechanism["partition"]]
+    if mechanism["unit"] in FILES:
+        own = function(mechanism["unit"], "groups")(x.numpy(), y.numpy(), derived_seed(seed, "groups"))
+        return torch.as_tensor(own, dtype=torch.int64)
+    split = PARTITIONS[mechanism["settings"]["partition"]]
     groups = torch.zeros_like(y)
-    found = split(x[rows].numpy(), y[rows].numpy(), mechanism["k_sub"], derived_seed(seed, "subclasses"))
+    found = split(x[rows].numpy(), y[rows].numpy(), mechanism["settings"]["k_sub"], derived_seed(seed, "subclasses"))
     groups[rows] = torch.from_numpy(found)
     return groups
 

@@ -4,24 +4,21 @@ sample → **per-unit gradients → bound → sum → noise → divide** → opt
 which saves passes over the buffer: the noise, already divided, is drawn into it, and scaled gradients are added.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from dp_leakage.errors import UserError
 from dp_leakage.models.layers import Layers, Parameters
 from dp_leakage.models.norms import norm
 from dp_leakage.privacy.clipping import bound_scales
-from dp_leakage.privacy.mechanism import GROUPS, Mechanism
-from dp_leakage.training.directional import add_directed, add_directed_examples
+from dp_leakage.privacy.mechanism import Mechanism, holds_groups
+from dp_leakage.privacy.mechanisms.base import Noise
 from dp_leakage.training.record import Record, backpropagate
 from dp_leakage.training.samplers import Batch
-from dp_leakage.user_code import FILES, blamed, function
 
 
 @dataclass(frozen=True)
@@ -44,7 +41,7 @@ class Program:
         mechanism: None for plain training.
         divisor: what a bounded sum is divided by: the expected number of units in a batch, which no record moves.
         gradient: flat buffer (K, P).
-        noise: for each model its row of ``gradient`` and its generator, on the buffer's device.
+        noise: what the mechanism adds to ``gradient``, or makes of each unit's gradient.
         lanes: how the models share passes.
         width: most records of one model in one pass.
         multiple: batches are padded to a multiple of this many records.
@@ -57,7 +54,7 @@ class Program:
     mechanism: Mechanism | None
     divisor: float
     gradient: Tensor
-    noise: list[tuple[Tensor, Generator]]
+    noise: Noise
     lanes: list[Lane]
     width: int
     multiple: int = 1
@@ -85,9 +82,9 @@ class Examples(NamedTuple):
         return [Examples(self.rows[:, own], None if self.weights is None else self.weights[:, own]) for own in slices]
 
 
-def fill_gradient(program: Program, batches: list[Batch]) -> None:
-    """The step's gradient of every model into its lane; ``batches`` holds one batch per model."""
-    draw_noise(program)
+def fill_gradient(program: Program, batches: list[Batch], step: int = 0) -> None:
+    """The gradient of every model into its lane: of ``step``, counted over the training, on one batch per model."""
+    program.noise.add(step)
     if bounds_examples(program.mechanism):
         add_examples(program, lay_out(program, batches))
         return
@@ -110,7 +107,7 @@ def lay_out(program: Program, batches: list[Batch]) -> list[Examples]:
 def add_examples(program: Program, examples: list[Examples]) -> None:
     """Adds to each lane's gradient that of its examples, every one a unit.
 
-    But for von Mises-Fisher noise and plugins this work depends on the shapes in ``examples`` alone, and on a GPU it
+    But for noise of directions and plugins this work depends on the shapes in ``examples`` alone, and on a GPU it
     never waits for a result: so it can be captured (see `graphs`).
     """
     for lane, of_lane in zip(program.lanes, examples, strict=True):
@@ -123,40 +120,15 @@ def bounds_examples(mechanism: Mechanism | None) -> bool:
 
 
 def _single_records(mechanism: Mechanism, batch: Batch) -> bool:
-    return mechanism.unit in GROUPS and len(batch) > 0 and all(len(unit) == 1 for unit in batch)
-
-
-def draw_noise(program: Program) -> None:
-    """The divided noise N(0, (σC/divisor)²) or a plugin's, each model's from its own stream, or zeros."""
-    mechanism = program.mechanism
-    # None, or noise of directions: that comes with the gradients.
-    if mechanism is None or mechanism.noise in ("none", "vmf") or not mechanism.noise_multiplier:
-        program.gradient.zero_()
-        return
-    deviation = mechanism.noise_multiplier * mechanism.clip_norm / program.divisor
-    own = None if mechanism.noise == "gaussian" else function(mechanism.noise, "noise")
-    for row, generator in program.noise:
-        if own is None:
-            row.normal_(0.0, deviation, generator=generator)
-        else:
-            _draw_own(own, mechanism.noise, row, deviation, generator)
-
-
-def _draw_own(own: Callable[..., Any], plugin: str, row: Tensor, deviation: float, generator: Generator) -> None:
-    """A plugin's noise. A place that it leaves as it was would get none, so that is seen: it holds NaN before."""
-    row.fill_(torch.nan)
-    with blamed(f"plugin {plugin}", FILES.get(plugin)):
-        own(row, deviation, generator)
-    if not bool(row.isfinite().all()):
-        raise UserError(f"plugin {plugin}: noise does not fill all of row, in place, with finite numbers")
+    return holds_groups(mechanism.unit) and len(batch) > 0 and all(len(unit) == 1 for unit in batch)
 
 
 def _add_examples(program: Program, lane: Lane, examples: Examples) -> None:
     """Every example a unit."""
     for rows, weights in examples.parts(program.width):
         record = _backpropagate(program, lane, rows)
-        if program.mechanism is not None and program.mechanism.noise == "vmf":
-            add_directed_examples(record, **directed(program, lane))  # of one model, so without padding
+        if program.noise.directs:  # of one model, so without padding
+            program.noise.add_examples(record, lane.gradient, lane.models.start)
             continue
         if program.mechanism is None:
             scales = weights
@@ -191,32 +163,19 @@ def _side_by_side(program: Program, batches: list[Tensor]) -> Examples:
 def _add_groups(program: Program, lane: Lane, batch: Batch) -> None:
     """Each unit's mean gradient, bounded (zhang2020, algorithm 2; unit ``batch``: one unit). One model per lane."""
     mean = {name: torch.empty_like(view) for name, view in lane.gradient.items()}
-    mechanism = program.mechanism
     for unit in batch:
         for view in mean.values():
             view.zero_()
         for rows in unit.split(program.width) if len(unit) else ():
             scales = program.x.new_full((1, len(rows)), 1 / len(unit))
             _backpropagate(program, lane, rows[None].to(program.x.device)).add_weighted_sum(scales, mean)
-        if mechanism.noise == "vmf":
-            add_directed(mean, **directed(program, lane))
+        if program.noise.directs:
+            program.noise.add_unit(mean, lane.gradient, lane.models.start)
             continue
         norms = torch.stack([norm(view.flatten()) for view in mean.values()])
         scale = _bound(program, torch.linalg.vector_norm(norms))
         for name, view in mean.items():
             lane.gradient[name].addcmul_(view, scale)
-
-
-def directed(program: Program, lane: Lane) -> dict[str, Any]:
-    """What VMF noise needs besides the gradients; lanes are of one model then."""
-    mechanism = program.mechanism
-    return {
-        "block": "whole" if mechanism.block == "sum" else mechanism.block,
-        "kappa": mechanism.kappa,
-        "scale": mechanism.clip_norm / program.divisor,
-        "total": lane.gradient,
-        "generator": program.noise[lane.models.start][1],
-    }
 
 
 def _bound(program: Program, norms: Tensor) -> Tensor:

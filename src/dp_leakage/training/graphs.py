@@ -19,10 +19,10 @@ from dp_leakage.training.gradients import (
     Program,
     add_examples,
     bounds_examples,
-    draw_noise,
     fill_gradient,
     lay_out,
 )
+from dp_leakage.training.noise import directs
 from dp_leakage.training.samplers import Batch
 
 OFF = "DP_LEAKAGE_NO_CUDA_GRAPHS"  # set in the environment: train without
@@ -30,7 +30,7 @@ Work = Callable[[], None]
 Capture = Callable[[Work], Work]
 
 
-def gradient_step(program: Program) -> Callable[[list[Batch]], None]:
+def gradient_step(program: Program) -> Callable[[list[Batch], int], None]:
     """`fill_gradient` of this program, replayed from graphs where device, mechanism and environment allow it."""
     if program.x.is_cuda and capturable(program.mechanism) and not os.environ.get(OFF):
         return Replayed(program, cuda_capture(pass_generators(program)))
@@ -46,10 +46,10 @@ def pass_generators(program: Program) -> list[Generator]:
 def capturable(mechanism: Mechanism | None) -> bool:
     """Whether the passes of all steps of one shape do the same work and never ask for a result of theirs.
 
-    Von Mises-Fisher noise asks, groups of records have many shapes, and a plugin's bound may do what it likes.
+    Noise of directions asks, groups of records have many shapes, and a plugin's bound may do what it likes.
     """
     return bounds_examples(mechanism) and (
-        mechanism is None or (mechanism.noise != "vmf" and mechanism.bound in ("clip", "normalise"))
+        mechanism is None or (not directs(mechanism) and mechanism.bound in ("clip", "normalise"))
     )
 
 
@@ -65,9 +65,9 @@ class Replayed:
         self.program, self.capture = program, capture
         self.replays: dict[tuple, tuple[list[Tensor], Work]] = {}
 
-    def __call__(self, batches: list[Batch]) -> None:
-        """The gradient of one step, from one batch per model."""
-        draw_noise(self.program)
+    def __call__(self, batches: list[Batch], step: int = 0) -> None:
+        """As `fill_gradient`."""
+        self.program.noise.add(step)
         examples = lay_out(self.program, batches)
         shape = tuple((rows.shape, weights is None) for rows, weights in examples)
         if shape not in self.replays:

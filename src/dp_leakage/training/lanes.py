@@ -14,6 +14,7 @@ from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training import flat
 from dp_leakage.training.gradients import Lane, bounds_examples
 from dp_leakage.training.graphs import capturable
+from dp_leakage.training.noise import directs
 
 CACHE_BYTES = 1 << 22  # for the activations of a lane (measured: softmax regression gains up to ten models)
 PASS_BYTES = 1 << 28  # main memory for the activations of one pass
@@ -48,7 +49,7 @@ def lane_size(
 
     ``ragged``: the models' batches of a step differ in length.
     """
-    if not bounds_examples(mechanism) or (mechanism is not None and mechanism.noise == "vmf"):
+    if not bounds_examples(mechanism) or directs(mechanism):
         return 1
     bytes_per_model = batch_size * activation_floats(layers, shape) * parameters.element_size()
     if parameters.device.type != "cpu":

@@ -8,6 +8,7 @@ from torch import Tensor
 from dp_leakage.errors import UserError
 from dp_leakage.models.layers import Layers, output_shape
 from dp_leakage.privacy.mechanism import Mechanism, check_step
+from dp_leakage.privacy.mechanisms import amount_of
 from dp_leakage.training.settings import TrainingSettings
 
 
@@ -51,13 +52,12 @@ def check_data(x: Tensor, y: Tensor, subsets: Tensor, seeds: Sequence[int], held
 def check_private(mechanism: Mechanism, settings: TrainingSettings, engine: str = "ensemble") -> None:
     """Refuse a mechanism that the engine cannot carry out with these settings, with a UserError."""
     check_step(mechanism, engine)
-    if mechanism.sampler in ("shuffle", "wor") and settings.batch_size != int(settings.batch_size):
+    if mechanism.sampler in ("shuffle", "wor", "cyclic") and settings.batch_size != int(settings.batch_size):
         raise UserError(f"batch_size {settings.batch_size} must be whole for sampler {mechanism.sampler!r}")
-    sigma = mechanism.noise_multiplier
-    if mechanism.noise not in ("vmf", "none") and not (sigma is not None and sigma >= 0):
-        raise UserError(f"noise_multiplier is {sigma} but must be 0 or more for noise {mechanism.noise!r}")
-    if mechanism.noise == "vmf" and (mechanism.kappa is None or not mechanism.kappa >= 0):
-        raise UserError(f"kappa is {mechanism.kappa} but must be 0 or more for noise 'vmf'")
+    if mechanism.noise != "none":
+        name = amount_of(mechanism.noise)
+        if (amount := getattr(mechanism, name)) is None or not amount >= 0:
+            raise UserError(f"{name} is {amount} but must be 0 or more for noise {mechanism.noise!r}")
     if torch.get_float32_matmul_precision() != "highest":
         raise UserError(
             "private training needs torch.set_float32_matmul_precision('highest'); "

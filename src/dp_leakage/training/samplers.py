@@ -14,15 +14,17 @@ import math
 import torch
 from torch import Generator, Tensor
 
-from dp_leakage.privacy.mechanism import Sampler, Unit
+from dp_leakage.privacy.mechanism import Sampler, holds_groups
+from dp_leakage.user_code import FILES, function
 
 Batch = list[Tensor]
+RAGGED = ("poisson", "balls_in_bins", "class_poisson")  # samplers whose batches differ in length
 HEADS = 0.5  # share of a pool that fair coins put into training
 
 
 def draw_epoch(
-    sampler: Sampler,
-    unit: Unit,
+    sampler: Sampler | str,
+    unit: str,
     rows: Tensor,
     batch_size: float,
     groups: Tensor,
@@ -51,15 +53,27 @@ def draw_epoch(
         return [[batch] for batch in rows[torch.randperm(count, generator=generator)].split(size)]
     if sampler == "shuffle":
         positions = torch.randperm(count, generator=generator).split(size)
+    elif sampler == "cyclic":  # a shuffled order, but the same in every epoch
+        positions = torch.randperm(count, generator=_as_it_began(generator)).split(size)
+    elif sampler in FILES:
+        positions = function(sampler, "sample")(count, batch_size, steps, generator)
+    elif sampler == "balls_in_bins":
+        bins = torch.randint(steps, (count,), generator=generator)
+        positions = [(bins == step).nonzero()[:, 0] for step in range(steps)]
     elif sampler == "wor":
         positions = [torch.randperm(count, generator=generator)[:size] for _ in range(steps)]
     else:
         positions = poisson_batches(count, rate, steps, generator)
     if held is not None:
         positions = [chosen[held[chosen]] for chosen in positions]
-    if unit in ("class", "subclass"):
+    if holds_groups(unit):
         return [[rows[own] for own in split_by_group(chosen, groups)] for chosen in positions]
     return [[rows[chosen]] for chosen in positions]
+
+
+def _as_it_began(generator: Generator) -> Generator:
+    """Another generator at the start of the same stream."""
+    return Generator().manual_seed(generator.initial_seed())
 
 
 def poisson_batches(n: int, rate: float, steps: int, generator: Generator) -> list[Tensor]:

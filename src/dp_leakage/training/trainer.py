@@ -1,24 +1,27 @@
 """Training: K models of one architecture at once, private or not, through one code path."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 from torch import Generator, Tensor
 
 from dp_leakage.models.ensemble import Ensemble, trained_rows
 from dp_leakage.models.layers import Layers, Parameters, initial_parameters
-from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.privacy.mechanism import Mechanism, holds_groups
 from dp_leakage.training import flat
 from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.gradients import Program, bounds_examples
 from dp_leakage.training.graphs import gradient_step
 from dp_leakage.training.lanes import batch_multiple, lane_size, make_lanes, pass_width
 from dp_leakage.training.loop import History, run
+from dp_leakage.training.noise import start_noise
 from dp_leakage.training.optimizers import Slots, slots, updater
 from dp_leakage.training.record import check_gradients, record_lengths
 from dp_leakage.training.requests import check_request
-from dp_leakage.training.samplers import HEADS, Batch, draw_epoch
+from dp_leakage.training.samplers import HEADS, RAGGED, Batch, draw_epoch
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.streams import stream
 from dp_leakage.training.watch import Watch
@@ -86,7 +89,7 @@ class EnsembleTraining:
     """K models of layers in one flat buffer; see `loop.Training`."""
 
     program: Program
-    fill_gradient: Callable[[list[Batch]], None]
+    fill_gradient: Callable[[list[Batch], int], None]
     parameters: Tensor
     trained_on: Tensor
     memory: Slots
@@ -114,7 +117,8 @@ class EnsembleTraining:
             f"generator.{role}": torch.stack([generator.get_state() for generator in own])
             for role, own in self.generators.items()
         }
-        return {**self._moved(), **states}
+        noise = {f"noise.{name}": tensor for name, tensor in self.program.noise.tensors().items()}
+        return {**self._moved(), **states, **noise}
 
     def _moved(self) -> dict[str, Tensor]:
         """The tensors that a step changes in place."""
@@ -128,17 +132,21 @@ class EnsembleTraining:
         for role, own in self.generators.items():
             for generator, state in zip(own, tensors[f"generator.{role}"], strict=True):
                 generator.set_state(state.clone())  # aligned: set_state crashes on what a file left in between
+        own = {name.removeprefix("noise."): value for name, value in tensors.items() if name.startswith("noise.")}
+        self.program.noise.restore(own)
 
 
 def steps(training: EnsembleTraining) -> Iterator[None]:
     """Takes every step of an epoch, of all models, and yields after each."""
     program, penalty = training.program, training.penalty
     rate = training.rate(training.epoch)
-    for batches in zip(*training.draw(), strict=True):
+    drawn = list(zip(*training.draw(), strict=True))
+    for step, batches in enumerate(drawn, training.epoch * len(drawn)):
+        fill = partial(training.fill_gradient, step=step)
         if training.watch is None:
-            training.fill_gradient(batches)
+            fill(batches)
         else:
-            training.watch.step(program, training.fill_gradient, list(batches))
+            training.watch.step(program, fill, list(batches))
         if penalty is not None:
             program.gradient.addcmul_(training.parameters, penalty)
         training.update(rate)
@@ -170,12 +178,14 @@ def start(
     memory = slots(settings, parameters)
     generators = {
         "batches": [stream(seed, "batches") for seed in seeds],
-        "noise": [stream(seed, "noise", device) for seed in seeds],
         "dropout": [stream(seed, "dropout", device) for seed in seeds],
     }
     batch_size = min(settings.batch_size, records)
+    divisor = _divisor(mechanism, batch_size, records, y if groups is None else groups, 1.0 if held is None else HEADS)
+    own = [stream(seed, "noise", device) for seed in seeds]
+    noise = start_noise(mechanism, gradient, divisor, own, math.ceil(records / batch_size))
     groups = y if groups is None else groups
-    ragged = held is not None or (mechanism is not None and mechanism.sampler in ("poisson", "class_poisson"))
+    ragged = held is not None or (mechanism is not None and mechanism.sampler in RAGGED)
     size = lane_size(layers, parameters, mechanism, batch_size, x.shape[1:], ragged)
     on_device = x.to(device)
     program = Program(
@@ -183,9 +193,9 @@ def start(
         on_device,
         y.to(device),
         mechanism,
-        _divisor(mechanism, batch_size, records, groups, 1.0 if held is None else HEADS),
+        divisor,
         gradient,
-        list(zip(gradient, generators["noise"], strict=True)),
+        noise,
         make_lanes(layers, parameters, gradient, generators["dropout"], size),
         pass_width(layers, x.shape[1:]),
         batch_multiple(parameters.device, mechanism, size, ragged),
@@ -232,7 +242,7 @@ def _divisor(mechanism: Mechanism | None, batch_size: float, records: int, group
     """What a bounded sum is divided by: how many units a batch holds on average over coins and draws alike."""
     if bounds_examples(mechanism):
         return float(batch_size) * share  # plain training divides by the batch itself
-    if mechanism.unit not in ("class", "subclass"):
+    if not holds_groups(mechanism.unit):
         return 1.0
     count = int(groups.max()) + 1
     # In this order one record per group gives batch_size itself.

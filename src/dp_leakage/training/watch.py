@@ -14,9 +14,9 @@ from torch import Tensor
 
 from dp_leakage.privacy.clipping import bound_scales
 from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.privacy.mechanisms.base import Noise
 from dp_leakage.training import flat
-from dp_leakage.training.directional import add_directed
-from dp_leakage.training.gradients import Program, bounds_examples, directed, fill_gradient
+from dp_leakage.training.gradients import Program, bounds_examples, fill_gradient
 from dp_leakage.training.record import backpropagate
 from dp_leakage.training.samplers import Batch
 
@@ -77,13 +77,14 @@ class Watch:
             drawn[model].index_add_(0, self.canary[rows], self.sign[rows])
         mechanism = program.mechanism
         drawn = drawn.to(program.gradient)
-        if mechanism is not None and mechanism.noise == "vmf":
+        if program.noise.directs:
             for lane in program.lanes:  # of one model each
                 for sign, along in zip(drawn[lane.models.start], self.along, strict=True):
                     if sign:
                         vector = torch.zeros_like(program.gradient[:1])
                         vector[0, along] = sign
-                        add_directed(flat.views(program.layers, vector), **directed(program, lane))
+                        unit = flat.views(program.layers, vector)
+                        program.noise.add_unit(unit, lane.gradient, lane.models.start)
             return
         length = drawn.new_tensor(1.0 if mechanism is None else LONG * mechanism.clip_norm)
         scale = 1 / program.divisor
@@ -138,13 +139,15 @@ class Watch:
     def _known(self, program: Program, batches: list[Batch]) -> Tensor:
         """What the records that are no canaries add to each step's gradient, where it is known without the noise."""
         mechanism = program.mechanism
-        if not bounds_examples(mechanism) or (mechanism is not None and mechanism.noise == "vmf") or mechanism is None:
+        if not bounds_examples(mechanism) or program.noise.directs or mechanism is None:
             return torch.zeros(())
         alone = torch.zeros_like(program.gradient)
         lanes = [
             replace(lane, gradient=flat.views(program.layers, alone[lane.models.start : lane.models.stop]))
             for lane in program.lanes
         ]
-        silent = replace(program, mechanism=replace(mechanism, noise="none"), gradient=alone, lanes=lanes)
+        plain = replace(mechanism, noise="none")
+        noise = Noise(plain, alone, program.divisor, [], 1)
+        silent = replace(program, mechanism=plain, gradient=alone, noise=noise, lanes=lanes)
         fill_gradient(silent, [[rows[self.fixed[rows]] for rows in batch] for batch in batches])
         return alone

@@ -19,6 +19,7 @@ from dp_leakage.models.layers import Layers, Parameters, initial_parameters, par
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training import flat
 from dp_leakage.training.gradients import Lane, Program, fill_gradient
+from dp_leakage.training.noise import start_noise
 
 WEIGHTS = ("initial", "trained")
 
@@ -105,7 +106,8 @@ def released_gradients(
     """
     step = x.new_zeros(1, flat.size(layers))
     lane = Lane(range(1), {name: value[None] for name, value in parameters.items()}, flat.views(layers, step), [noise])
-    program = Program(layers, x, y, mechanism, 1.0, step, [(step[0], noise)], [lane], width=1)
+    own = start_noise(mechanism, step, 1.0, [noise], 1)
+    program = Program(layers, x, y, mechanism, 1.0, step, own, [lane], width=1)
     rows = []
     with torch.no_grad():
         for row in torch.arange(len(x)):

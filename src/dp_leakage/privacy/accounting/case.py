@@ -6,6 +6,7 @@ from math import ceil
 from dp_leakage.errors import UserError, nearest
 from dp_leakage.privacy.accounting.rules import accountant_named, check_sampler, claimed_neighbours
 
+ONCE_AN_EPOCH = ("shuffle", "cyclic", "balls_in_bins")  # samplers under which each unit comes once an epoch
 CONVERSIONS = ("tight", "classic")
 COMPOSING = ("rdp", "pld")  # accountants that add what a private projection spent before the training
 
@@ -66,8 +67,23 @@ class Case:
 
     @property
     def uses(self) -> int:
-        """Number of steps that one unit can take part in: once an epoch if shuffled, else in all."""
-        return self.epochs if self.sampler == "shuffle" else self.steps
+        """Number of steps that one unit can take part in: one in each epoch, or all."""
+        return self.epochs if self.sampler in ONCE_AN_EPOCH else self.steps
+
+    @property
+    def apart(self) -> float:
+        """How far neighbouring data sets' clipped sums can lie apart, in clipping norms."""
+        return 2.0 if self.neighbours == "replace_one" else 1.0
+
+    @property
+    def beside(self) -> float:
+        """ρ of the private projection: Δ²/2σ², where Δ² is 1 for add_remove and 2 for replace_one.
+
+        See ``data.projection.SENSITIVITY``.
+        """
+        if self.projection_noise is None:
+            return 0.0
+        return (2.0 if self.neighbours == "replace_one" else 1.0) / (2 * self.projection_noise**2)
 
     def _check_relation(self) -> None:
         rules = accountant_named(self.accountant)

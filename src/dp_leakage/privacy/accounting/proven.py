@@ -2,14 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from math import sqrt
 
 from dp_leakage.privacy.accounting import library, renyi, tradeoff, vmf
-from dp_leakage.privacy.accounting.case import Case, steps_per_epoch
+from dp_leakage.privacy.accounting.case import ONCE_AN_EPOCH, Case, steps_per_epoch
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, Neighbours
 from dp_leakage.privacy.accounting.spend import epsilon_spent
 from dp_leakage.privacy.accounting.tradeoff import TradeOff
-from dp_leakage.privacy.mechanism import GROUPS, Mechanism, Sampler
+from dp_leakage.privacy.mechanism import Mechanism, Sampler, holds_groups
+from dp_leakage.privacy.mechanisms import noise_module
+from dp_leakage.user_code import FILES
 
 POISSON = ("poisson", "class_poisson")
 PRESENCE = ("add_remove", "zero_out")  # the same under Poisson sampling, where nobody's batches depend on another's
@@ -21,7 +24,7 @@ class Training:
 
     Attributes:
         mechanism: with its noise.
-        delta: in (0, 1); only for a plugin's own noise, of which no more than (ε, δ) is known.
+        delta: in (0, 1); only for a plugin's own noise or sampler, of which no more than (ε, δ) is known.
         epochs, batch_size, dataset_size: as in ``case.Case``.
         blocks: the dimension of each unit vector, for von Mises–Fisher noise.
         projection_noise: of a private PCA of the same records that is composed with it; None for none.
@@ -81,9 +84,12 @@ def proven_curve(training: Training, neighbours: Neighbours) -> TradeOff | None:
     mechanism = training.mechanism
     if mechanism.noise == "none" or mechanism.noise_multiplier == 0:
         return None
-    if mechanism.noise == "gaussian":
-        return _group(training, neighbours) if mechanism.unit in GROUPS else _gaussian(training, neighbours)
-    return _directional(training, neighbours) if mechanism.noise == "vmf" else _own(training, neighbours)
+    if mechanism.noise == "gaussian" and mechanism.sampler not in FILES:
+        return _group(training, neighbours) if holds_groups(mechanism.unit) else _gaussian(training, neighbours)
+    if mechanism.noise == "vmf":
+        return _directional(training, neighbours)
+    module = import_module(noise_module(mechanism.noise))
+    return module.proven(training, neighbours) if hasattr(module, "proven") else _own(training, neighbours)
 
 
 def _gaussian(training: Training, neighbours: Neighbours) -> TradeOff | None:
@@ -96,7 +102,7 @@ def _gaussian(training: Training, neighbours: Neighbours) -> TradeOff | None:
         return _poisson(training, relative, neighbours == "replace_one", beside)
     if neighbours == "add_remove":  # changes the batches of others too
         return None
-    if mechanism.sampler == "shuffle":
+    if mechanism.sampler in ONCE_AN_EPOCH:
         return tradeoff.gaussian(sqrt(training.epochs / relative**2 + 2 * beside))
     return _divergences(training, mechanism.noise_multiplier / 2, True, beside)  # another record may be in its place
 
@@ -148,7 +154,7 @@ def _directional(training: Training, neighbours: Neighbours) -> TradeOff | None:
 
 
 def _own(training: Training, neighbours: Neighbours) -> TradeOff | None:
-    """A plugin's noise: its accountant knows an ε at the training's δ."""
+    """A plugin's noise or sampler: its accountant knows an ε at the training's δ."""
     mechanism = training.mechanism
     curves = []
     for name, rules in ACCOUNTANTS.items():

@@ -7,7 +7,8 @@ from dp_leakage.privacy.accounting import printed
 from dp_leakage.privacy.accounting.case import COMPOSING, Case
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, accountant_named, check_noise
 from dp_leakage.privacy.accounting.spend import epsilon_spent
-from dp_leakage.privacy.mechanism import GROUPS, Mechanism
+from dp_leakage.privacy.mechanism import Mechanism, holds_groups
+from dp_leakage.user_code import FILES
 
 CLASSIC = "the classic Gaussian formula holds only while each epoch's epsilon is below 1"
 BATCH = "a whole batch's clipped gradient can move by twice the clipping norm, the formula assumes once"
@@ -169,7 +170,7 @@ def _is_summed(mechanism: Mechanism) -> bool:
 
 def _supported(mechanism: Mechanism) -> Iterator[tuple[str, str]]:
     """Accountant and neighbours, for each that supports the mechanism's noise, sampler and unit."""
-    if (mechanism.unit in GROUPS) != (mechanism.sampler == "class_poisson"):
+    if holds_groups(mechanism.unit) != (mechanism.sampler == "class_poisson") and mechanism.sampler not in FILES:
         return
     for name, rules in ACCOUNTANTS.items():
         if rules.noise == mechanism.noise:

@@ -4,62 +4,22 @@ Nothing here is computed, so that the workflow can refuse a configuration while 
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal, get_args
 
 from dp_leakage.errors import UserError, nearest
-from dp_leakage.privacy.mechanism import GROUPS, Mechanism, Noise, Sampler
+from dp_leakage.privacy.mechanism import SAMPLERS, Mechanism, holds_groups
+from dp_leakage.privacy.mechanisms import ACCOUNTANTS
+from dp_leakage.privacy.mechanisms.base import Accountant, Neighbours
+from dp_leakage.user_code import FILES
 
-Neighbours = Literal["add_remove", "zero_out", "replace_one"]
-"""Two data sets are neighbours if they differ by one unit's presence (``add_remove``); by one unit's
-contribution being set to zero with everything else, the batches too, left in place (``zero_out``); or by one
-unit's value (``replace_one``)."""
-
-
-@dataclass(frozen=True)
-class Accountant:
-    """What an accountant can speak for, and what its number is worth.
-
-    Attributes:
-        noise: the noise it accounts for.
-        relations: each sampler whose batches satisfy its assumptions, and the neighbours that it knows under
-            it; the first of each is its default.
-        claim: ``exact``; ``bound`` (never below the true ε); or ``as_printed``: a paper's formula, which may
-            be wrong outside its conditions.
-        module: the user's plugin that computes it, in a function ``epsilon(noise_multiplier, case)``; None for ours.
-    """
-
-    noise: Noise | str
-    relations: dict[Sampler, tuple[Neighbours, ...]]
-    claim: Literal["exact", "bound", "as_printed"]
-    module: str | None = None
-
-    @property
-    def samplers(self) -> tuple[Sampler, ...]:
-        """The samplers that it supports, its default first."""
-        return tuple(self.relations)
-
-
-_EACH_EPOCH = {"shuffle": ("zero_out", "replace_one")}
-_GROUPS = {"class_poisson": ("replace_one", "add_remove")}
-_DIRECTIONS = {
-    "poisson": ("replace_one", "add_remove"),  # add_remove for summed gradients only, see ``Case``
-    "wor": ("replace_one",),
-    "shuffle": ("replace_one",),
-}
-ACCOUNTANTS: dict[str, Accountant] = {
-    "naive": Accountant("gaussian", {"shuffle": ("zero_out",)}, "as_printed"),
-    "advanced": Accountant("gaussian", {"shuffle": ("zero_out",)}, "as_printed"),
-    "zcdp": Accountant("gaussian", _EACH_EPOCH, "bound"),
-    "gdp": Accountant("gaussian", _EACH_EPOCH, "exact"),
-    "rdp": Accountant("gaussian", {"poisson": ("add_remove", "replace_one"), "wor": ("replace_one",)}, "bound"),
-    "pld": Accountant("gaussian", {"poisson": ("add_remove", "replace_one")} | _GROUPS, "bound"),
-    "class_moments": Accountant("gaussian", _GROUPS, "bound"),
-    "theorem1": Accountant("gaussian", _GROUPS, "as_printed"),
-    "vmf_pure": Accountant("vmf", _DIRECTIONS, "bound"),
-    "vmf_rdp": Accountant("vmf", _DIRECTIONS, "bound"),
-    "per_step": Accountant("vmf", dict.fromkeys(_DIRECTIONS, ("replace_one",)), "as_printed"),
-}
+__all__ = [
+    "ACCOUNTANTS",
+    "Accountant",
+    "Neighbours",
+    "accountant_named",
+    "check_mechanism",
+    "check_noise",
+    "check_sampler",
+]
 
 
 def accountant_named(name: str) -> Accountant:
@@ -89,7 +49,7 @@ def claimed_neighbours(accountant: str, sampler: str, summed: bool = False) -> N
 def own_sampler(accountant: str, unit: str) -> str:
     """The first of the accountant's samplers that draws such units, else the first."""
     samplers = accountant_named(accountant).samplers
-    return "class_poisson" if unit in GROUPS and "class_poisson" in samplers else samplers[0]
+    return "class_poisson" if holds_groups(unit) and "class_poisson" in samplers else samplers[0]
 
 
 def check_sampler(accountant: str, sampler: str) -> None:
@@ -99,8 +59,8 @@ def check_sampler(accountant: str, sampler: str) -> None:
         UserError: unknown accountant or sampler, or the two do not match.
     """
     allowed = accountant_named(accountant).samplers
-    if sampler not in get_args(Sampler):
-        raise UserError(f"sampler: {sampler!r} is unknown; {nearest(sampler, get_args(Sampler))}.")
+    if sampler not in SAMPLERS:
+        raise UserError(f"sampler: {sampler!r} is unknown; {nearest(sampler, SAMPLERS)}.")
     if sampler not in allowed:
         raise UserError(
             f"sampler: {sampler!r} does not satisfy what the accountant {accountant!r} assumes, "
@@ -130,7 +90,7 @@ def check_mechanism(accountant: str, mechanism: Mechanism) -> None:
     """
     check_noise(accountant, mechanism)
     check_sampler(accountant, mechanism.sampler)
-    if (mechanism.unit in GROUPS) != (mechanism.sampler == "class_poisson"):
+    if holds_groups(mechanism.unit) != (mechanism.sampler == "class_poisson") and mechanism.sampler not in FILES:
         raise UserError(
             f"unit: {mechanism.unit!r} cannot be accounted for under the sampler {mechanism.sampler!r}, "
             "classes and subclasses are drawn by 'class_poisson', and nothing else is."

@@ -1,14 +1,15 @@
 """ε ↔ noise, under every accountant."""
 
 from collections.abc import Callable
+from importlib import import_module
 from math import exp, inf, log
 from typing import Any
 
 from dp_leakage.errors import UserError, nearest
-from dp_leakage.privacy.accounting import library, printed, renyi, vmf
+from dp_leakage.privacy.accounting import printed
 from dp_leakage.privacy.accounting.case import Case
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, accountant_named
-from dp_leakage.user_code import spent_by
+from dp_leakage.user_code import FILES, call, spent_by
 
 TOLERANCE = 1e-6
 """A calibrated noise spends at most the target ε, and at most this much less (relative)."""
@@ -24,7 +25,7 @@ def noise_multiplier(accountant: str, *, epsilon: float, sigma_table: str = "com
     """The least Gaussian noise with which the training spends at most ``epsilon``.
 
     Args:
-        accountant: a key of ``rules.ACCOUNTANTS``; ``sigma_epsilon`` says where each one's formula, validity,
+        accountant: a key of ``rules.ACCOUNTANTS``; ``noise_epsilon`` says where each one's formula, validity,
             neighbours and source stand.
         epsilon: > 0, the whole training's budget.
         sigma_table: ``authors`` takes the σ for ``rdp`` from jayaraman2019's table,
@@ -48,27 +49,20 @@ def noise_multiplier(accountant: str, *, epsilon: float, sigma_table: str = "com
         if accountant != "rdp":
             raise UserError(f"sigma_table: 'authors' belongs to the accountant 'rdp', not to {accountant!r}.")
         return printed.authors_sigma(epsilon, case.delta, case.epochs, case.batch_size, case.dataset_size)
-    match accountant:
-        case "naive":
-            return printed.naive_sigma(epsilon, case.delta, case.epochs)
-        case "advanced":
-            return printed.advanced_sigma(epsilon, case.delta, case.epochs)
-        case "zcdp":
-            return _apart(case) * printed.zcdp_sigma(epsilon, case.delta, case.epochs)
-        case "gdp":
-            return _apart(case) * library.gaussian_sigma(epsilon, case.delta, case.epochs)
-        case "pld":  # slow: start near the solution
-            rdp = Case(
-                "rdp",
-                case.delta,
-                case.epochs,
-                case.batch_size,
-                case.dataset_size,
-                projection_noise=case.projection_noise,
-            )
-            guess = _least_noise(lambda sigma: sigma_epsilon(rdp, sigma), epsilon)
-            return _least_noise(lambda sigma: sigma_epsilon(case, sigma), epsilon, guess, 0.1, PLD_TOLERANCE, PLD_TURNS)
-    return _least_noise(lambda sigma: sigma_epsilon(case, sigma), epsilon)
+    if (known := _formula(case, epsilon)) is not None:
+        return known
+    if accountant == "pld":  # slow: start near the solution
+        rdp = Case(
+            "rdp",
+            case.delta,
+            case.epochs,
+            case.batch_size,
+            case.dataset_size,
+            projection_noise=case.projection_noise,
+        )
+        guess = _least_noise(lambda sigma: noise_epsilon(rdp, sigma), epsilon)
+        return _least_noise(lambda sigma: noise_epsilon(case, sigma), epsilon, guess, 0.1, PLD_TOLERANCE, PLD_TURNS)
+    return _least_noise(lambda sigma: noise_epsilon(case, sigma), epsilon)
 
 
 def kappa_for(accountant: str, *, epsilon: float, **training: Any) -> float:
@@ -86,7 +80,7 @@ def kappa_for(accountant: str, *, epsilon: float, **training: Any) -> float:
     case = Case(accountant=accountant, **training)
     _check_budget(epsilon)
     pure = epsilon / (2 * len(case.blocks) * case.uses)  # affordable without any amplification
-    return 1 / _least_noise(lambda noise: kappa_epsilon(case, 1 / noise), epsilon, start=1 / pure)
+    return 1 / _least_noise(lambda noise: noise_epsilon(case, 1 / noise), epsilon, start=1 / pure)
 
 
 def epsilon_spent(
@@ -107,68 +101,31 @@ def epsilon_spent(
     return _spender(case, noise_multiplier, kappa)(case)
 
 
-def sigma_epsilon(case: Case, sigma: float) -> float:
-    """ε of noise on the sum; the functions called here state formula, validity, neighbours and source."""
-    own = accountant_named(case.accountant).module
-    if own is not None:
-        return spent_by(own, sigma, case)
-    relative = sigma / _apart(case)
-    match case.accountant:
-        case "naive":
-            return printed.naive_epsilon(sigma, case.delta, case.epochs)
-        case "advanced":
-            return printed.advanced_epsilon(sigma, case.delta, case.epochs)
-        case "zcdp":
-            return printed.zcdp_epsilon(relative, case.delta, case.epochs)
-        case "gdp":
-            return library.gaussian_epsilon(relative, case.delta, case.epochs)
-        case "pld":
-            return library.pld_epsilon(case.rate, sigma, case.delta, case.steps, case.neighbours, _beside(case))
-        case "theorem1":
-            return printed.theorem1_epsilon(sigma, case.delta, case.rate, case.steps, case.neighbours)
-    # class_moments accounts for the pair that zhang2020 does, N(0) against (1−q) N(0) + q N(2C). For the two
-    # mixtures that replacing a class yields, it is larger wherever the tests compare the two by quadrature.
-    replaced = case.accountant == "rdp" and case.neighbours == "replace_one"
-    return renyi.sampled_gaussian_epsilon(
-        case.rate, relative, replaced, case.steps, case.delta, case.conversion, _beside(case)
-    )
+def noise_epsilon(case: Case, amount: float) -> float:
+    """ε of an amount of noise, σ or κ: what the accountant's own module says (see `mechanisms.base`).
 
-
-def kappa_epsilon(case: Case, kappa: float) -> float:
-    """ε of directional noise; the functions called here state formula, validity, neighbours and source."""
-    match case.accountant:
-        case "vmf_pure":
-            return vmf.pure_epsilon(kappa, case)
-        case "vmf_rdp":
-            return vmf.renyi_epsilon(kappa, case)
-    return vmf.printed_epsilon(kappa)
-
-
-def _beside(case: Case) -> float:
-    """ρ of the private projection: Δ²/2σ², where Δ² is 1 for add_remove and 2 for replace_one.
-
-    See ``data.projection.SENSITIVITY``.
+    The functions called there state formula, validity, neighbours and source.
     """
-    if case.projection_noise is None:
-        return 0.0
-    return (2.0 if case.neighbours == "replace_one" else 1.0) / (2 * case.projection_noise**2)
+    module = accountant_named(case.accountant).module
+    return spent_by(module, amount, case) if module in FILES else float(call(module, "epsilon", amount, case))
 
 
-def _apart(case: Case) -> float:
-    """How far neighbouring data sets' clipped sums can lie apart, in clipping norms."""
-    return 2.0 if case.neighbours == "replace_one" else 1.0
+def _formula(case: Case, epsilon: float) -> float | None:
+    """The amount of noise for a budget, where the accountant's module has a formula."""
+    module = import_module(accountant_named(case.accountant).module)
+    return module.amount_for(epsilon, case) if hasattr(module, "amount_for") else None
 
 
 def _spender(case: Case, sigma: float | None, kappa: float | None) -> Callable[[Case], float]:
     if accountant_named(case.accountant).noise == "vmf":
         if kappa is None or not 0 <= kappa < inf:
             raise UserError(f"kappa: {kappa} is no concentration; {case.accountant!r} needs 0 ≤ kappa < inf.")
-        return lambda case: kappa_epsilon(case, kappa)
+        return lambda case: noise_epsilon(case, kappa)
     if sigma is None or not 0 < sigma < inf:
         raise UserError(
             f"noise_multiplier: {sigma} is no amount of noise; {case.accountant!r} needs a positive number."
         )
-    return lambda case: sigma_epsilon(case, sigma)
+    return lambda case: noise_epsilon(case, sigma)
 
 
 def _check_noise_kind(accountant: str, *, directional: bool) -> None:

@@ -10,6 +10,7 @@ the one for a fixed direction.
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Generator, Tensor
@@ -18,14 +19,16 @@ from dp_leakage.models.layers import Parameters, PerExample
 from dp_leakage.privacy.mechanism import Block
 from dp_leakage.privacy.noise import sample_vmf
 from dp_leakage.privacy.vmf_sum import combination, draw_vmf_sum
-from dp_leakage.training.record import Record
+
+if TYPE_CHECKING:
+    from dp_leakage.training.record import Record
 
 LEAST = 1e-30  # float32 has too few digits for anything much shorter
 ROWS_BYTES = 1 << 25  # of unit rows that are drawn at a time
 
 
 def add_directed_examples(
-    record: Record, block: Block, kappa: float, scale: float, total: Parameters, generator: Generator
+    record: "Record", block: Block, kappa: float, scale: float, total: Parameters, generator: Generator
 ) -> None:
     """total += scale·Σ Xᵢ, with Xᵢ around the directions of each example's gradient (of one model, K = 1)."""
     if block == "whole":
@@ -77,7 +80,7 @@ def _named(flat: Tensor, names: list[str], like: Parameters) -> Parameters:
 
 
 def _add_sum(
-    source: Record | PerExample,
+    source: "Record | PerExample",
     names: list[str],
     kappa: float,
     scale: float,

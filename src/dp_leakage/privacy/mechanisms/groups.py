@@ -1,0 +1,54 @@
+"""Privacy for whole classes, or for subclasses of records that look alike (zhang2020): Gaussian noise on few sums."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dp_leakage.kinds import COUNT, choice
+from dp_leakage.privacy.mechanisms import gaussian
+from dp_leakage.privacy.mechanisms.base import Accountant, Declaration
+
+if TYPE_CHECKING:
+    from dp_leakage.privacy.accounting.case import Case
+
+HERE = __name__
+MECHANISMS = {
+    "class": Declaration(
+        label="class",
+        guarantee="Hides what all records of a class are: replace_one and add_remove of a class. Classes are few, so "
+        "that no useful δ lies below one over their number.",
+        module=gaussian.HERE,
+        noise="gaussian",
+        step={"unit": "class"},
+    ),
+    "subclass": Declaration(
+        label="subclass",
+        guarantee="Hides what the records of one subclass are: replace_one and add_remove of a subclass. Subclasses by "
+        "k-means look at the records outside the budget.",
+        module=gaussian.HERE,
+        noise="gaussian",
+        settings={"k_sub": None, "partition": "kmeans"},
+        kinds={"k_sub": COUNT, "partition": choice("kmeans", "random")},
+        step={"unit": "subclass"},
+    ),
+}
+_DRAWN = {"class_poisson": ("replace_one", "add_remove")}
+ACCOUNTANTS = {
+    "class_moments": Accountant("gaussian", _DRAWN, "bound", HERE),
+    "theorem1": Accountant("gaussian", _DRAWN, "as_printed", HERE),
+}
+
+
+def epsilon(sigma: float, case: Case) -> float:
+    """ε of Gaussian noise on the sum of the classes' gradients; see the functions called here.
+
+    class_moments accounts for the pair that zhang2020 does, N(0) against (1−q) N(0) + q N(2C). For the two mixtures
+    that replacing a class yields, it is larger wherever the tests compare the two by quadrature.
+    """
+    from dp_leakage.privacy.accounting import printed, renyi
+
+    if case.accountant == "theorem1":
+        return printed.theorem1_epsilon(sigma, case.delta, case.rate, case.steps, case.neighbours)
+    return renyi.sampled_gaussian_epsilon(
+        case.rate, sigma / case.apart, False, case.steps, case.delta, case.conversion, case.beside
+    )

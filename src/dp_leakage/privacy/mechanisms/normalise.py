@@ -1,0 +1,16 @@
+"""Gradients of length one without noise: the control that says what directional noise costs beyond normalisation."""
+
+from dp_leakage.privacy.mechanisms.base import Declaration
+
+MECHANISMS = {
+    "normalise": Declaration(
+        label="normalised, no noise",
+        guarantee="Hides nothing.",
+        module="",
+        noise="none",
+        bound="normalise",
+        private=False,
+        keys=frozenset(),
+    )
+}
+ACCOUNTANTS: dict = {}

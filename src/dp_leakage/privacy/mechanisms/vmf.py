@@ -1,0 +1,77 @@
+"""Noise of direction: a draw from the von Mises-Fisher distribution around each unit vector (directional2023)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dp_leakage.privacy.mechanisms import base
+from dp_leakage.privacy.mechanisms.base import Accountant, Declaration
+
+if TYPE_CHECKING:
+    from dp_leakage.models.layers import Parameters
+    from dp_leakage.privacy.accounting.case import Case
+    from dp_leakage.training.record import Record
+
+HERE = __name__
+MECHANISMS = {
+    "vmf": Declaration(
+        label="VMF",
+        guarantee="Hides each record: replace_one; add_remove too where the noise is drawn around the summed gradient "
+        "(block: sum) of a Poisson batch.",
+        module=HERE,
+        noise="vmf",
+        keys=frozenset({"unit", "block"}),
+        bound="normalise",
+        spelled=("block",),
+        amount="kappa",
+    )
+}
+_DIRECTIONS = {
+    "poisson": ("replace_one", "add_remove"),  # add_remove for summed gradients only, see ``Case``
+    "wor": ("replace_one",),
+    "shuffle": ("replace_one",),
+}
+ACCOUNTANTS = {
+    "vmf_pure": Accountant("vmf", _DIRECTIONS, "bound", HERE),
+    "vmf_rdp": Accountant("vmf", _DIRECTIONS, "bound", HERE),
+    "per_step": Accountant("vmf", dict.fromkeys(_DIRECTIONS, ("replace_one",)), "as_printed", HERE),
+}
+
+
+class Noise(base.Noise):
+    """Each unit's gradient becomes a vector of length C around its direction; see `privacy.directional`."""
+
+    directs = True
+
+    def add_examples(self, record: Record, total: Parameters, model: int) -> None:
+        """As in `base.Noise`."""
+        from dp_leakage.privacy.directional import add_directed_examples
+
+        add_directed_examples(record, total=total, **self._how(model))
+
+    def add_unit(self, mean: Parameters, total: Parameters, model: int) -> None:
+        """As in `base.Noise`."""
+        from dp_leakage.privacy.directional import add_directed
+
+        add_directed(mean, total=total, **self._how(model))
+
+    def _how(self, model: int) -> dict:
+        mechanism = self.mechanism
+        return {
+            "block": "whole" if mechanism.block == "sum" else mechanism.block,
+            "kappa": mechanism.kappa,
+            "scale": mechanism.clip_norm / self.divisor,
+            "generator": self.generators[model],
+        }
+
+
+def epsilon(kappa: float, case: Case) -> float:
+    """ε of directional noise; the functions called here state formula, validity, neighbours and source."""
+    from dp_leakage.privacy.accounting import vmf
+
+    match case.accountant:
+        case "vmf_pure":
+            return vmf.pure_epsilon(kappa, case)
+        case "vmf_rdp":
+            return vmf.renyi_epsilon(kappa, case)
+    return vmf.printed_epsilon(kappa)
