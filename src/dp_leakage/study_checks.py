@@ -406,7 +406,7 @@ def _check_training(spec: Json, cell: Cell) -> None:
             f"(of {cell.key}) has noise for one record, but unit {mechanism['unit']!r} protects all records of a "
             "(sub)class together; valid is unit example, another method, or fit_on roles that no model trains on"
         )
-        _require(mechanism["unit"] not in GROUPS, f"key 'datasets.{cell.dataset}.projection' {words}")
+        _require(not holds_groups(mechanism["unit"]), f"key 'datasets.{cell.dataset}.projection' {words}")
         try:
             check_projection(mechanism["accountant"], mechanism["projection_noise"])
         except UserError as error:
