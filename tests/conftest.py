@@ -23,6 +23,7 @@ hypothesis.settings.load_profile("repeatable")
 
 REPO = Path(__file__).parents[1]
 SHARED = REPO.parent / "shared" / "data"
+SPLIT = Path(__file__).parent / "studies" / "quickstart.yaml"
 PROMISED = (".safetensors", ".parquet", ".csv", ".npz", ".pdf", ".png")
 PARTS = ("Snakefile", "config.yaml", "workflow", "profiles", "src", "envs")
 # The quickstart at smoke scale, smaller still: one model, two accountants, two budgets, no models of the attacker's for
@@ -138,8 +139,12 @@ def copied(folder: Path) -> Workflow:
 
 
 def fresh(folder: Path) -> Workflow:
-    """A copy set to the small study, which has run nothing yet."""
+    """A copy set to the small study, which has run nothing yet.
+
+    Its quickstart has fixed members and shadow models, so that every kind of step is among its jobs.
+    """
     workflow = copied(folder)
+    shutil.copy2(SPLIT, workflow.folder / "workflow" / "studies" / "quickstart.yaml")
     workflow.edit("config.yaml", "scale: paper", "scale: smoke")
     workflow.configure(**SMALLER)
     return workflow
@@ -159,6 +164,12 @@ def quickstart(tmp_path_factory) -> Workflow:
     workflow = copied(tmp_path_factory.mktemp("quickstart"))
     workflow.snakemake("quickstart", "--cores", "2", timeout=3000)
     return workflow
+
+
+@pytest.fixture(scope="session")
+def another(tmp_path_factory):
+    """A function: name → the repository's workflow as it is, in a folder of its own for several tests."""
+    return lambda name: copied(tmp_path_factory.mktemp(name))
 
 
 @pytest.fixture

@@ -50,15 +50,16 @@ def test_a_table_gets_a_study_that_passes_every_check_at_both_scales(capsys):
     study = loaded(file)
     dataset = study.spec["datasets"]["mine"]
     assert dataset["source"] == {"path": "wine.csv", "label": "target", "sensitive": ["alcohol", "hue"]}
-    assert dataset["roles"] == {"target_members": 44, "target_nonmembers": 44, "shadow_pool": 89}
+    assert dataset["roles"] == {"pool": 118, "target_nonmembers": 59}
+    assert study.spec["design"] == "coins"
     assert study.spec["attacks"]["yeom_attribute"]["features"] == 2
     assert len(study.cells) == 2 * (1 + 1 + 8) + 1
     assert len(loaded(file, "smoke").cells) == 2 * (1 + 1 + 2) + 1
     said = capsys.readouterr().out
     assert "178 records, 13 features, 3 classes" in said
     assert "Now run: snakemake mine" in said
-    assert "target_members has only 44 records" in said
-    assert "target_members has only 44 records" in file.read_text()
+    assert "pool has only 118 records" in said
+    assert "pool has only 118 records" in file.read_text()
 
 
 def test_images_get_a_convolutional_network_and_no_attribute_inference():
@@ -67,7 +68,7 @@ def test_images_get_a_convolutional_network_and_no_attribute_inference():
     study = loaded(new_study("digits.npz"))
     assert set(study.spec["models"]) == {"softmax_regression", "cnn_small"}
     assert "yeom_attribute" not in study.spec["attacks"]
-    assert sum(study.spec["datasets"]["mine"]["roles"].values()) == 449 + 449 + 898
+    assert sum(study.spec["datasets"]["mine"]["roles"].values()) == 1198 + 599
 
 
 def test_what_is_said_holds_for_the_split_that_the_workflow_will_draw(capsys):
@@ -78,16 +79,16 @@ def test_what_is_said_holds_for_the_split_that_the_workflow_will_draw(capsys):
     y = np.concatenate([frame["target"], frame["target"].iloc[:200]])
     rows = split(y, settings["roles"], seed=settings["seed"], stratified=settings["stratified"])
     records = np.concatenate([np.arange(len(frame)), np.arange(200)])
-    shared = np.isin(records[rows["target_members"]], records[rows["target_nonmembers"]]).sum()
+    shared = np.isin(records[rows["pool"]], records[rows["target_nonmembers"]]).sum()
     assert shared > 0
-    assert f"{shared} records of target_members also occur in target_nonmembers" in capsys.readouterr().out
+    assert f"{shared} records of pool also occur in target_nonmembers" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"constant": 1.0}, "1 feature with one value in all target_members: constant"),
-        ({"target": [0] * 170 + [1] * 8}, "classes with fewer than 10 target_members|class with fewer than 10"),
+        ({"constant": 1.0}, "1 feature with one value in all pool: constant"),
+        ({"target": [0] * 170 + [1] * 8}, "classes with fewer than 10 pool|class with fewer than 10"),
     ],
 )
 def test_what_makes_data_hard_to_judge_by_is_said_before_anything_is_trained(capsys, change, sentence):

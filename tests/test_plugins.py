@@ -68,7 +68,7 @@ def examples():
 
 
 def quickstart(folder, **changes):
-    spec = read_yaml(REPO / "workflow" / "studies" / "quickstart.yaml")
+    spec = read_yaml(REPO / "tests" / "studies" / "quickstart.yaml")
     study = folder / "own.yaml"
     study.write_text(yaml.safe_dump({**spec, "scales": {}, **STUDY, "study": "own", **changes}))
     config = merged(read_yaml(REPO / "config.yaml"), {"plugins": [str(EXAMPLES)]})

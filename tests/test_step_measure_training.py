@@ -46,7 +46,7 @@ def measured(tmp_path, monkeypatch):
         overrides = TINY | {"defenses": [{"defense": "none"}, entry]}
         config = merged(read_yaml(REPO / "config.yaml"), {"overrides": {"quickstart": {}}})
         config["overrides"]["quickstart"] = overrides
-        study = load_studies(config, [REPO / "workflow" / "studies" / "quickstart.yaml"], schemas)["quickstart"]
+        study = load_studies(config, [REPO / "tests" / "studies" / "quickstart.yaml"], schemas)["quickstart"]
         data, prepared = study.data("digits"), study.prepared("digits")
         prepare.main(study.prepare_settings("digits"), prepared, tmp_path)
         project.main(study.project_settings("digits"), prepared, data)

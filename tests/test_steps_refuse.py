@@ -178,7 +178,7 @@ def tiny(tmp_path_factory):
     config["overrides"]["quickstart"] = TINY
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("tiny"))
-        run = Run(load_studies(config, [REPO / "workflow" / "studies" / "quickstart.yaml"], schemas)["quickstart"])
+        run = Run(load_studies(config, [REPO / "tests" / "studies" / "quickstart.yaml"], schemas)["quickstart"])
         for step in ("prepare", "project", "train_shadow", "query_shadow", "fit_attack"):
             run(step)
         for names in (NONE, CELL):

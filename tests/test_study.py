@@ -25,7 +25,7 @@ SCHEMAS = {
     name: yaml.safe_load((REPO / "workflow" / "schemas" / f"{name}.schema.yaml").read_text())
     for name in ("config", "study")
 }
-QUICKSTART = REPO / "workflow" / "studies" / "quickstart.yaml"
+QUICKSTART = Path(__file__).parent / "studies" / "quickstart.yaml"  # the design of papers: fixed members, shadow models
 CONFIG = read_yaml(REPO / "config.yaml")
 
 

@@ -2,17 +2,21 @@
 
 import numpy as np
 import pytest
-from test_study import load
+from test_study import REPO
+from test_study import load as load_file
 
 from dp_leakage.data.splits import heads
 from dp_leakage.errors import UserError
 
-ROLES = {"target_members": None, "pool": 800, "target_nonmembers": 300, "shadow_pool": 397, "reference_pool": 300}
-COINS = {"design": "coins", "repeats": 8, "datasets": {"digits": {"roles": ROLES}}}
+QUICKSTART = REPO / "workflow" / "studies" / "quickstart.yaml"
 
 
-def with_coins(**changes):
-    return COINS | changes
+def load(changes):
+    return load_file(changes, file=QUICKSTART)
+
+
+def roles(**changed):
+    return {"datasets": {"digits": {"roles": changed}}}
 
 
 def test_the_heads_of_a_repeat_do_not_depend_on_how_many_there_are():
@@ -33,24 +37,24 @@ def test_heads_are_fair_and_independent_over_records_and_repeats():
 
 
 def test_every_cell_of_a_data_set_has_the_same_coins_and_another_seed_others():
-    study, other = load(with_coins())["quickstart"], load(with_coins(seed=9))["quickstart"]
+    study, other = load({})["quickstart"], load({"seed": 9})["quickstart"]
     cells = {study.train_settings(cell)["subset"]["coins"] for cell in study.cells.values()}
     assert len(cells) == 1
     assert cells != {other.train_settings(cell)["subset"]["coins"] for cell in other.cells.values()}
 
 
 def test_rates_steps_and_deltas_are_of_the_pool_and_members_are_half_of_it():
-    study = load(with_coins())["quickstart"]
+    study = load({})["quickstart"]
     cell = study.cell("digits", "mlp", "gaussian-rdp-eps=1")
     assert study.train_settings(cell)["subset"]["size"] == 800
     assert (cell.columns["n_records"], cell.columns["n_members"], cell.columns["n_nonmembers"]) == (800, 400, 400)
     rated = {"defense": "gaussian", "accountant": "rdp", "sampler": "poisson", "training": {"sampling_rate": 0.1}}
-    study = load(with_coins(defenses=[{"defense": "none"}, rated]))["quickstart"]
+    study = load({"defenses": [{"defense": "none"}, rated]})["quickstart"]
     cell = study.cell("digits", "mlp", "gaussian-rdp-eps=1")
     assert cell.training["training"]["batch_size"] == 80
 
 
-ATTACKED = with_coins(attacks={"lira_online": {}, "lira_unaware": {}, "rmia": {}})
+ATTACKED = {"attacks": {"lira_unaware": {}, "rmia": {}}}
 
 
 def test_the_references_are_the_cells_own_repeats_or_the_undefended_ones_and_nothing_more_is_trained():
@@ -71,16 +75,16 @@ def test_the_references_are_the_cells_own_repeats_or_the_undefended_ones_and_not
     ("changes", "words"),
     [
         (ATTACKED | {"reference": {"count": 4}}, "'reference.count' does not apply to design coins"),
-        ({"design": "coins"}, "lacks the role 'pool'"),
-        (with_coins(design="split"), "lacks the role 'target_members'"),
-        (COINS | {"datasets": {"digits": {"roles": ROLES | {"target_members": 10}}}}, "has the role 'target_members'"),
-        (with_coins(design="coin"), "'design' is 'coin'"),
-        (COINS | {"datasets": {"digits": {"roles": ROLES | {"pool": 10}}}}, "valid is 20 or more"),
-        (COINS | {"datasets": {"digits": {"roles": ROLES, "augment": "after_split"}}}, "in and out at once"),
-        (with_coins(training={"batch_size": 801}), "at most the 800 records of the pool"),
-        (with_coins(delta=0.002), "valid is below 1/800"),
-        (with_coins(attacks={"dlg": {}}), "'attacks.dlg' needs fixed members"),
-        (with_coins(attacks={"lira": {}}, repeats=1), "learns from the other repeats; valid is 2 or more"),
+        (roles(pool=None), "lacks the role 'pool'"),
+        ({"design": "split"}, "lacks the role 'target_members'"),
+        (roles(target_members=10), "has the role 'target_members'"),
+        ({"design": "coin"}, "'design' is 'coin'"),
+        (roles(pool=10), "valid is 20 or more"),
+        ({"datasets": {"digits": {"augment": "after_split"}}}, "in and out at once"),
+        ({"training": {"batch_size": 801}}, "at most the 800 records of the pool"),
+        ({"delta": 0.002}, "valid is below 1/800"),
+        ({"attacks": {"dlg": {}}}, "'attacks.dlg' needs fixed members"),
+        ({"repeats": 1}, "learns from the other repeats; valid is 2 or more"),
     ],
 )
 def test_what_does_not_go_with_coins_is_refused_with_one_sentence(changes, words):

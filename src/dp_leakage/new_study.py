@@ -20,6 +20,7 @@ from dp_leakage.config import Json
 from dp_leakage.data import load, resolve
 from dp_leakage.data.profile import profile
 from dp_leakage.data.raw import Raw, filled
+from dp_leakage.data.roles import OUTSIDERS, POOL
 from dp_leakage.data.splits import automatic_roles, split
 from dp_leakage.errors import UserError, plain
 from dp_leakage.files import write_text
@@ -27,11 +28,10 @@ from dp_leakage.names import check_name
 from dp_leakage.study import Study
 from dp_leakage.yaml_files import read_yaml, written
 
-LEAST_MEMBERS = 25  # with fewer, intervals are as wide as the whole range
+LEAST_POOL = 50  # with fewer, intervals are as wide as the whole range
 ROLES = {
-    "target_members": "the models under attack train on these",
-    "target_nonmembers": "new records: accuracy is measured on them, and attacks must tell them from members",
-    "shadow_pool": "what the attacker has: shadow models train on these, and scaling is fitted on them",
+    POOL: "for each model a coin says of each of these whether it trains on it; attacks must tell which way it fell",
+    OUTSIDERS: "no model trains on these: accuracy is measured on them, and scaling is fitted on them",
 }
 SPLIT_SEED = 1
 NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)
@@ -43,24 +43,19 @@ QUESTION = (
     "and which ε was really spent?"
 )
 COMMENTS = {
-    "repeats": "Models per cell; more make the intervals narrower.",
-    "defenses": "The last has Poisson batches, accounted for with Rényi divergences: the usual way; a cell for each ε.",
-    "shadow": "The attacker's own models, never private.",
-    "reference": (
-        "Each trains on a random half of the target's records, under the defense that it helps to attack: the "
-        "strongest attacker knows the defense and all records, but not which half. Without `defense: same` a weak "
-        "result is no evidence."
+    "design": (
+        "In each repeat every record of the pool is in or out of training by a fair coin; the other repeats of a cell "
+        "are the attackers' references, so that no further model is trained."
     ),
+    "repeats": "Models per cell; more make the intervals narrower and the attacks stronger.",
+    "defenses": "The last has Poisson batches, accounted for with Rényi divergences: the usual way; a cell for each ε.",
     "scales": "A first look: snakemake NAME --config scale=smoke",
 }
 SCALES: Json = {
     "smoke": {
-        "repeats": 2,
+        "repeats": 4,
         "epsilon": [1, 100],
         "training": {"epochs": 4, "evaluate_every": 4},
-        "shadow": {"count": 2},
-        "reference": {"count": 4},
-        "attacks": {"shokri": {"epochs": 10}},
     }
 }
 SOFTMAX: Json = {"architecture": {"name": "softmax_regression"}}
@@ -123,11 +118,12 @@ def study_text(name: str, source: dict[str, Any], raw: Raw) -> tuple[str, list[s
     """
     roles = automatic_roles(len(raw.y), tuple(ROLES))
     classes = len(raw.class_names)
-    if roles["target_members"] < max(LEAST_MEMBERS, classes):
-        share = len(raw.y) / max(roles["target_members"], 1)
+    least = max(LEAST_POOL, 2 * classes)
+    if roles[POOL] < least:
+        share = len(raw.y) / max(roles[POOL], 1)
         raise UserError(
-            f"{source['path']}: only {len(raw.y):,} records of {classes} classes; at least "
-            f"{ceil(share * max(LEAST_MEMBERS, classes)):,} are needed, since models train on a quarter of them"
+            f"{source['path']}: only {len(raw.y):,} records of {classes} classes; at least {ceil(share * least):,} are "
+            "needed, since models train on a third of them"
         )
     as_in_settings = dict(sorted(roles.items()))  # the draw depends on their order
     rows = split(raw.y, as_in_settings, seed=_split_seed(name, source), stratified=True)
@@ -156,14 +152,15 @@ def _spec(name: str, source: Json, roles: dict[str, int], table: bool, features:
         table: are they rows of a table, and no images?
         features: how many attribute inference asks for; 0 for none.
     """
-    members = roles["target_members"]
+    pool = roles[POOL]
+    members = pool // 2
     epochs = 60 if members <= 1000 else 30 if members <= 10_000 else 15
-    projection = {"scale": "standard", "fit_on": ["shadow_pool"]} if table else None
-    attacks: Json = {"yeom": {}, "shokri": {}, "lira_online": {}}
+    projection = {"scale": "standard", "fit_on": [OUTSIDERS]} if table else None
+    attacks: Json = {"yeom": {}, "lira_online": {}, "rmia_online": {}}
     if features:
         attacks["yeom_attribute"] = {"features": features, "candidates": "distinct_quartiles"}
     choice = (
-        "Features are scaled by what the attacker's own records say, so that costs no privacy."
+        "Features are scaled by what records say that no model trains on, so that costs no privacy."
         if table
         else "Pixels are used as they are, in [0, 1]."
     )
@@ -172,8 +169,9 @@ def _spec(name: str, source: Json, roles: dict[str, int], table: bool, features:
         "title": f"What a privacy budget buys on {name}",
         "question": QUESTION,
         "seed": SPLIT_SEED,
-        "repeats": 5,
-        "delta": min(1e-5, 10.0 ** -ceil(log10(members) + 1)),
+        "design": "coins",
+        "repeats": 16,
+        "delta": min(1e-5, 10.0 ** -ceil(log10(pool) + 1)),
         "epsilon": [0.1, 1, 2, 5, 10, 50, 100, 1000],
         "datasets": {name: {"source": source, "roles": roles, "stratified": True, "projection": projection}},
         "models": TABLE_MODELS if table else IMAGE_MODELS,
@@ -181,7 +179,7 @@ def _spec(name: str, source: Json, roles: dict[str, int], table: bool, features:
             "optimizer": "adam",
             "learning_rate": 0.01,
             "epochs": epochs,
-            "batch_size": max(1, min(256, members // 4)),
+            "batch_size": max(1, min(512, pool // 4)),
             "evaluate_every": epochs // 5,
         },
         "defenses": [
@@ -190,23 +188,25 @@ def _spec(name: str, source: Json, roles: dict[str, int], table: bool, features:
             {"defense": "dropout", "dropout": 0.5, "models": ["mlp" if table else "cnn_small"]},
             {"defense": "gaussian", "accountant": "rdp", "sampler": "poisson"},
         ],
-        "shadow": {"count": 5, "size": roles["shadow_pool"] // 2},
-        "reference": {"count": 16, "size": members, "pool": ["target_members", "target_nonmembers"], "defense": "same"},
         "attacks": attacks,
-        "figures": _figures(attribute=features > 0),
+        "figures": _figures(attribute=features > 0, network="mlp" if table else "cnn_small"),
         "choices": [choice],
         "scales": SCALES,
     }
 
 
-def _figures(*, attribute: bool) -> Json:
-    lira, guessed = ({"attack": attack, "definition": "gap"} for attack in ("lira_online", "yeom_attribute"))
+def _figures(*, attribute: bool, network: str) -> Json:
+    guessed = {"attack": "yeom_attribute", "definition": "gap"}
+    membership = ["yeom", "lira_online", "rmia_online"]
+    spread = ["none", "l2", "dropout", "gaussian-rdp-eps=1", "gaussian-rdp-eps=10", "gaussian-rdp-eps=1000"]
+    exposed = _attacked("vulnerability", "Who is exposed", {"attack": "lira_online"})
     return {
-        "fig_pareto": _figure("pareto", "Accuracy against leakage", ["training", "yeom", "shokri", "lira_online"]),
+        "fig_pareto": _figure("pareto", "Accuracy against leakage", ["training", *membership]),
         "fig_accuracy_loss": _figure("accuracy_loss", "Accuracy lost to each privacy budget", ["training"]),
         "fig_leakage_yeom": _attacked("leakage", "Membership, loss threshold (Yeom)", {"attack": "yeom"}),
-        "fig_leakage_shokri": _attacked("leakage", "Membership, shadow models (Shokri)", {"attack": "shokri"}),
-        "fig_leakage_lira": _attacked("leakage", "Membership, likelihood ratio (LiRA, online)", lira),
+        "fig_leakage_lira": _attacked("leakage", "Membership, likelihood ratio (LiRA)", {"attack": "lira_online"}),
+        "fig_leakage_rmia": _attacked("leakage", "Membership, against others (RMIA)", {"attack": "rmia_online"}),
+        "fig_vulnerability": exposed | {"select": {"model": [network], "defense": spread}},
         **({"fig_leakage_attribute": _attacked("leakage", "Attribute inference (Yeom)", guessed)} if attribute else {}),
         "fig_spent_epsilon": _figure("spent_epsilon", "The ε that was really spent", ["training"]),
         "table_members_exposed": _attacked(
@@ -228,8 +228,7 @@ def _askable(raw: Raw, rows: dict[str, np.ndarray]) -> int:
     if raw.x.ndim != 2:
         return 0
     columns = raw.sensitive if len(raw.sensitive) else np.arange(raw.x.shape[1])
-    targets = np.concatenate([rows["target_members"], rows["target_nonmembers"]])
-    return int(min(MOST_FEATURES, (np.ptp(raw.x[targets][:, columns], axis=0) > 0).sum()))
+    return int(min(MOST_FEATURES, (np.ptp(raw.x[rows[POOL]][:, columns], axis=0) > 0).sum()))
 
 
 def _split_seed(name: str, source: dict[str, Any]) -> int:

@@ -198,6 +198,11 @@ class Study:
         return str(self.spec.get("design", SPLIT))
 
     @property
+    def bounded(self) -> list[str]:
+        """The parts that state lower bounds on ε: ``coins`` in design coins, and ``audit`` where the study has one."""
+        return [*([COINS] if self.design == COINS else []), *self.audited]
+
+    @property
     def audited(self) -> list[str]:
         """The part ``audit``, where the study has one."""
         return [AUDIT] if self.spec.get("audit") else []
@@ -274,6 +279,7 @@ class Study:
                     [
                         TRAINING,
                         *(attack for attack in entry.get("attacks", own_attacks) if attack in own_attacks),
+                        *([COINS] if self.design == COINS else []),
                         *(self.audited if self._audits_of(entry) else []),
                     ],
                     self._audits_of(entry),
@@ -296,10 +302,11 @@ class Study:
 
     @cached_property
     def bounds_together(self) -> int:
-        """Bounds of audits that the study states together: all of them, or each for itself."""
-        if self.spec["audit"].get("hold", "together") == "each":
+        """Lower bounds on ε that the study states together, by audits and by its coins: all of them, or each alone."""
+        if self.spec.get("audit", {}).get("hold", "together") == "each":
             return 1
-        return max(sum(len(cell.audits) for cell in self.cells.values()), 1)
+        by_coins = len(self.cells) if self.design == COINS else 0
+        return max(sum(len(cell.audits) for cell in self.cells.values()) + by_coins, 1)
 
     # ------------------------------------------------------------------ paths
     def prepared(self, dataset: str) -> Path:
@@ -398,7 +405,7 @@ class Study:
             return [CURVE]
         if self._figure_kind(figure).needs == TIMING:
             return [TIMING]
-        wanted = self.spec["figures"][figure].get("parts", [TRAINING, *self.spec["attacks"], *self.audited])
+        wanted = self.spec["figures"][figure].get("parts", [TRAINING, *self.spec["attacks"], *self.bounded])
         if self._figure_kind(figure).needs == SCORES:
             wanted = [part for part in wanted if part in ATTACKS and ATTACKS[part].family == "membership"]
         if self._figure_kind(figure).needs == IMAGES:
@@ -604,21 +611,19 @@ class Study:
 
     def _asked(self, dataset: str, model: str, role: str, defense: str | None, attack: str) -> dict[str, Input]:
         """What an attack reads of one group of models, and the data where it looks at features."""
-        reads = ATTACKS[attack].reads
-
-        def answered(what: str) -> Input:
-            key = "/".join((dataset, model, role, defense or ""))
-            made = self._remembered(
-                what, key, lambda: identity(self.query_settings(dataset, model, role, defense, what))
-            )
-            return self.answers(dataset, model, role, defense, what), made
-
-        inputs = {SIGNALS: answered(SIGNALS)}
+        reads, group = ATTACKS[attack].reads, (dataset, model, role, defense)
+        inputs = {SIGNALS: self._answered(*group, SIGNALS)}
         if reads == "probabilities":
-            inputs[CLASS_SCORES] = answered(CLASS_SCORES)
+            inputs[CLASS_SCORES] = self._answered(*group, CLASS_SCORES)
         if reads == "features":
             inputs["data"] = self.data(dataset), self.data_identity(dataset)
         return inputs
+
+    def _answered(self, dataset: str, model: str, role: str, defense: str | None, what: str) -> Input:
+        """What a group of models says, asked once."""
+        key, group = "/".join((dataset, model, role, defense or "")), (dataset, model, role, defense)
+        made = self._remembered(what, key, lambda: identity(self.query_settings(*group, what)))
+        return self.answers(*group, what), made
 
     def attack_settings(self, cell: Cell, attack: str) -> Json:
         """Of step ``attack``, ``attack_models`` or ``reconstruct``."""
@@ -643,7 +648,7 @@ class Study:
         return cell.training | {
             "role": AUDIT,
             "designs": {name: self.audit_design(cell, name) for name in cell.audits},
-            "delta": self.spec["delta"] if cell.columns["delta"] is None else cell.columns["delta"],
+            "delta": self._delta(cell),
             "seed": derived_seed(self.spec["seed"], cell.dataset, cell.model, cell.defense, AUDIT),
             "data": self.data_identity(cell.dataset),
             "code": _code("audit", *_noise_modules(cell.training), exclude=ACCOUNTING, own=_own_files(cell.training)),
@@ -687,6 +692,13 @@ class Study:
         """[part, identity of the file that holds it, family of the attack or ``""``, what the family needs to know]."""
         if part == AUDIT:
             return [part, identity(self.audit_settings(cell)), AUDIT, self.bounds_together]
+        if part == COINS:
+            from dp_leakage.privacy.accounting.proven import relation_of_game  # brings SciPy: not for every command
+
+            inputs = self._answered(cell.dataset, cell.model, TARGET, cell.defense, SIGNALS)
+            sampler = (cell.training["mechanism"] or {}).get("sampler", "poisson")
+            claim = {"delta": self._delta(cell), "neighbours": relation_of_game(COINS, sampler)}
+            return [part, inputs[1], COINS, self.bounds_together, claim]
         if part in (TRAINING, CURVE, PROVEN):
             measured = self._remembered(TRAINING, cell.key, lambda: identity(self.measure_training_settings(cell)))
             return [part, measured, ""]
@@ -702,7 +714,12 @@ class Study:
             return self.measured(*names).with_name(f"{part}.parquet")
         if part == TIMING:
             return self.timed(cell.dataset, cell.model)
+        if part == COINS:
+            return self.answers(cell.dataset, cell.model, TARGET, cell.defense)
         return self.audit(*names) if part == AUDIT else self.scores(*names, part)
+
+    def _delta(self, cell: Cell) -> float:
+        return self.spec["delta"] if cell.columns["delta"] is None else cell.columns["delta"]
 
     def figure_settings(self, figure: str) -> Json:
         """Of step ``figure``."""

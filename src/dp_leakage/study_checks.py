@@ -443,9 +443,10 @@ def _origin(spec: Json, cell: Cell, name: str) -> str:
 
 
 def _check_audit(study: Study) -> None:
+    if study.bounded:
+        _require("delta" in study.spec, "key 'delta' is missing; lower bounds on the ε of non-private cells need one")
     if not study.audited:
         return
-    _require("delta" in study.spec, "key 'delta' is missing; an audit of the non-private cells needs one")
     designs = study.spec["audit"]["designs"]
     for entry in study.spec["defenses"]:
         for name in entry.get("audits", []):
@@ -523,9 +524,9 @@ def _check_figure(study: Study, name: str, cells: list[Cell]) -> None:
     _known(figure["kind"], FIGURES, f"{key}.kind")
     if FIGURES[figure["kind"]].needs == TIMING:
         _require("timing" in spec, f"key 'timing' is missing; figure {name} shows how long training takes")
-    parts = figure.get("parts", [TRAINING, *spec["attacks"], *study.audited])
+    parts = figure.get("parts", [TRAINING, *spec["attacks"], *study.bounded])
     for part in parts:
-        _known(part, [TRAINING, *spec["attacks"], *study.audited], f"{key}.parts")
+        _known(part, [TRAINING, *spec["attacks"], *study.bounded], f"{key}.parts")
     for column, values in figure.get("select", {}).items():
         _known(column, cells[0].columns, f"{key}.select")
         for value in values:

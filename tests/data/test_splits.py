@@ -109,7 +109,7 @@ def test_impossible_sizes_are_refused(roles, official, words):
 
 def test_automatic_roles_fit_any_number_of_records():
     for n in (10, 569, 1797):
-        sizes = automatic_roles(n)
+        sizes = automatic_roles(n, ["target_members", "target_nonmembers", "shadow_pool", "reference_pool"])
         assert n - len(sizes) < sum(sizes.values()) <= n
         assert sizes["target_members"] == sizes["target_nonmembers"]
         assert sizes["shadow_pool"] >= 2 * sizes["target_members"]

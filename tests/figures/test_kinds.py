@@ -434,7 +434,7 @@ def test_the_undefended_models_name_the_planted_records_and_the_others_lie_on_ch
     assert 0.7 * 30 / 600 < at.loc["none", "measured"] <= 33 / 600
     assert at.loc["gaussian-rdp-eps=1", "measured"] == 0
     often = rows[np.isclose(rows["named"], 0.1)].set_index("defense").loc["gaussian-rdp-eps=1"]
-    assert often["low"] <= often["by_chance"] * 1.5 + 0.01
+    assert often["outside"] == pytest.approx(0.07, abs=0.04)
 
 
 def test_defenses_attacked_on_other_records_are_not_compared(scores: pd.DataFrame) -> None:

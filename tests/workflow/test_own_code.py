@@ -16,7 +16,7 @@ OWN = {
         "linear": {"architecture": {"name": "softmax_regression"}},
         "small_net": {"engine": "opacus", "architecture": {"name": "small_net:SmallNet", "width": 16}},
     },
-    "attacks": {"shokri": None, "yeom_attribute": None, "confidence": {"threshold": 0.8}},
+    "attacks": {"lira_online": None, "rmia_online": None, "confidence": {"threshold": 0.8}},
     "defenses": [
         {"defense": "none"},
         {"defense": "gaussian", "accountant": "rdp", "sampler": "poisson", "models": ["small_net"]},

@@ -19,11 +19,12 @@ SMALLEST = {
     "epsilon": [10],
     "defenses": [{"defense": "none"}, {"defense": "gaussian", "accountant": "rdp", "sampler": "poisson"}],
     "repeats": 2,
-    "attacks": {"shokri": None, "lira_online": None},
+    "attacks": {"rmia_online": None, "lira_online": None},
     "figures": {
         "fig_pareto": {"parts": ["training", "yeom"]},
-        "fig_leakage_shokri": None,
+        "fig_leakage_rmia": None,
         "fig_leakage_lira": None,
+        "fig_vulnerability": None,
         "fig_spent_epsilon": None,
         "table_members_exposed": None,
     },
@@ -84,11 +85,11 @@ def report(workflow, **overrides: object) -> str:
 
 def test_a_csv_becomes_a_study_and_a_report(whole):
     said = new_study(whole, csv(whole.folder))
-    assert "target_members         44" in said
+    assert "pool                  118" in said
     page = report(whole, **SMALLEST)
     assert re.search("the smallest budget that|no budget surely|no private model", page)
     assert "wine.csv" in page
-    assert "target_members has only 44 records" in page
+    assert "pool has only 118 records" in page
 
 
 @pytest.mark.study

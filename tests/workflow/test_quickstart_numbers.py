@@ -3,10 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import norm
 
 pytestmark = pytest.mark.study
-PRIVATE = ("naive", "advanced", "zcdp", "rdp")
+ATTACKS = ("yeom", "lira_online", "rmia_online")
 
 
 @pytest.fixture(scope="module")
@@ -23,28 +22,39 @@ def _over_all(numbers: pd.DataFrame, metric: str, **setting: str) -> pd.DataFram
     return rows.set_index(["model", "defense"])[["value", "low", "high"]]
 
 
-def test_the_undefended_mlp_leaks_and_its_interval_says_so(numbers):
-    assert _over_all(numbers, "membership_advantage", attack="yeom").loc[("mlp", "none"), "low"] > 0
+def test_the_undefended_mlp_leaks_and_epsilon_1_does_not_with_intervals_apart(numbers):
+    lira = _over_all(numbers, "membership_advantage", attack="lira_online").loc["mlp"]
+    assert lira.loc["none", "low"] > lira.loc["gaussian-rdp-eps=1", "high"]
+    assert lira.loc["gaussian-rdp-eps=1", "low"] <= 0 <= lira.loc["gaussian-rdp-eps=1", "high"]
+    for metric in ("membership_auc", "reached_advantage"):
+        found = _over_all(numbers, metric, attack="lira_online").loc["mlp"]
+        assert found.loc["none", "low"] > found.loc["gaussian-rdp-eps=1", "high"]
 
 
-@pytest.mark.parametrize("attack", ["yeom", "shokri"])
-def test_epsilon_a_tenth_leaks_nothing(numbers, attack):
-    """Pooled over cells; a 99 % interval, so one false alarm in a hundred seeds, and the seed is fixed."""
-    rows = _over_all(numbers, "membership_advantage", attack=attack)
-    rows = rows[rows.index.get_level_values("defense").str.endswith("-eps=0.1")]
-    assert len(rows) == 2 * len(PRIVATE)
-    deviations = (rows["high"] - rows["low"]) / (2 * norm.ppf(0.975))
-    # All cells are judged on the same records, so their errors are taken as one and the same.
-    reach = norm.ppf(0.995) * deviations.mean()
-    assert abs(rows["value"].mean()) <= reach
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_intervals_of_the_advantage_are_at_most_3_hundredths_to_either_side(numbers, attack):
+    found = _over_all(numbers, "membership_advantage", attack=attack).loc["mlp"]
+    for defense in ("none", "gaussian-rdp-eps=10"):
+        row = found.loc[defense]
+        assert max(row["high"] - row["value"], row["value"] - row["low"]) <= 0.03, (defense, row.to_dict())
+
+
+def test_what_is_measured_stays_below_what_was_spent_in_every_cell(numbers):
+    proved = _over_all(numbers, "epsilon_lower_bound", design="one_run")
+    assert len(proved) == numbers.groupby(["model", "defense"]).ngroups
+    spent = numbers[(numbers["metric"] == "epsilon_spent") & numbers["setting"].str.contains("valid=true")]
+    spent = spent[spent["setting"].str.contains("neighbours=(?:add_remove|zero_out)")]
+    for (model, defense), rows in spent.groupby(["model", "defense"]):
+        assert proved.loc[(model, defense), "value"] <= rows["value"].min()
+    assert proved.loc[("mlp", "none"), "value"] > 0
 
 
 def test_accuracy_loss_falls_with_epsilon(numbers):
     loss = _over_all(numbers, "accuracy_loss")["value"]
-    for model in ("softmax_regression", "mlp"):
-        for accountant in PRIVATE:
-            strict, loose = (loss[model, f"gaussian-{accountant}-eps={e}"] for e in ("0.1", "1000"))
-            assert loose < strict
+    cells = [("softmax_regression", "rdp"), *(("mlp", name) for name in ("naive", "advanced", "zcdp", "rdp"))]
+    for model, accountant in cells:
+        strict, loose = (loss[model, f"gaussian-{accountant}-eps={e}"] for e in ("0.1", "1000"))
+        assert loose < strict
 
 
 def test_at_equal_epsilon_rdp_adds_least_noise_and_naive_most(numbers):

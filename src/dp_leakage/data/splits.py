@@ -10,8 +10,8 @@ from dp_leakage.errors import UserError
 from dp_leakage.identity import derived_seed
 
 # Shares of each role when a user names no sizes; shadows need members and as many non-members from their
-# pool.
-AUTOMATIC_SHARES = {"target_members": 2, "target_nonmembers": 2, "shadow_pool": 4, "reference_pool": 2}
+# pool, and a pool is half in, half out.
+AUTOMATIC_SHARES = {"target_members": 2, "pool": 4, "target_nonmembers": 2, "shadow_pool": 4, "reference_pool": 2}
 
 
 def split(
@@ -91,7 +91,7 @@ def dealt(n: int, size: int, models: int, seed: int) -> np.ndarray:
     return np.stack(rows)
 
 
-def automatic_roles(n: int, names: Sequence[str] = tuple(AUTOMATIC_SHARES)) -> dict[str, int]:
+def automatic_roles(n: int, names: Sequence[str]) -> dict[str, int]:
     """Sizes of the roles ``names`` where the user gives none: fixed shares of ``n`` records."""
     total = sum(AUTOMATIC_SHARES[name] for name in names)
     return {name: n * AUTOMATIC_SHARES[name] // total for name in names}

@@ -69,7 +69,6 @@ SETTINGS: dict[str, Kind] = {
     "counting": choice("mean", "all_runs"),
     "dataset": _NAMES,
     "defense": _NAMES,
-    "defenses": TEXTS,
     "definition": choice("gap", "released"),
     "exposed_by": either(NOTHING, TEXT),
     "fpr": listed(number(above=0, below=1)),
@@ -158,9 +157,9 @@ FIGURES: dict[str, FigureKind] = {
         "dp_leakage.figures.vulnerability",
         "Who is exposed. An attacker who is wrong about 1 % of the records that were not in training (or as the figure "
         "says) names those that were. Across: the share of the repeats that it was in, in which a record "
-        "is named. Upward: the share of records that are named at least so often. The grey line is chance alone; a "
-        "defence that protects everybody lies on it.",
-        {"attack": None, "defenses": (), "fpr": 0.01},
+        "is named. Upward: the share of records named at least so often. Grey: the same in the repeats that the "
+        "records were not in, under all these defences; one that protects everybody lies in there.",
+        {"attack": None, "fpr": 0.01},
         needs="scores",
     ),
     "pareto": FigureKind(

@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dp_leakage.files import read_table
+from dp_leakage.attacks.signals import Signals
+from dp_leakage.files import read_arrays, read_table
 from dp_leakage.metrics import (
     measure_attribute,
     measure_inversion,
@@ -16,6 +17,7 @@ from dp_leakage.metrics import (
     measure_strongest,
 )
 from dp_leakage.metrics.audit import measure_audit
+from dp_leakage.metrics.coin_audit import measure_coins
 from dp_leakage.steps import Json
 from dp_leakage.steps._claims import claim_of
 
@@ -29,21 +31,27 @@ MEASURES = {
 }
 
 
-def read_part(path: Path, part: str, identity: str, family: str, comparisons: int = 1) -> pd.DataFrame:
+def read_part(
+    path: Path, part: str, identity: str, family: str, comparisons: int = 1, claim: Json | None = None
+) -> pd.DataFrame:
     """Rows of one part of a cell: read as they are, or measured from the scores of an attack of a ``family``.
 
     Membership attacks are measured together (`read_cell`).
 
     Args:
         path: the part's file.
-        part: ``training``, ``curve``, ``audit`` or an attack.
+        part: ``training``, ``curve``, ``audit``, ``coins`` or an attack.
         identity: of the file.
         family: of the attack; "" for what is read as it is, ``scores`` for scores as they are.
         comparisons: bounds that the audits of all cells state together.
+        claim: of part ``coins``: δ, and between which ``neighbours`` a coin decides.
 
     Raises:
         UserError: the file is damaged, or made by other settings than its identity says.
     """
+    if family == "coins":
+        said = Signals(**read_arrays(path, identity)[0])
+        return pd.DataFrame(measure_coins(said, comparisons=comparisons, **(claim or {})))
     frame, made = read_table(path, identity)
     if family == "audit":
         return pd.DataFrame(_audited(frame, made, comparisons))

@@ -1,0 +1,83 @@
+"""A small study of design coins for real: whose coins are where, and what more repeats leave as it is."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from safetensors.numpy import load_file
+
+SMALL = {
+    "models": {"softmax_regression": None},
+    "epsilon": [10],
+    "repeats": 4,
+    "training": {"epochs": 4, "evaluate_every": 2},
+    "defenses": [
+        {"defense": "none"},
+        {"defense": "gaussian", "accountant": "naive", "sampler": "shuffle"},
+        {"defense": "gaussian", "accountant": "rdp", "sampler": "poisson"},
+    ],
+    "attacks": {"lira_unaware": {}},
+}
+CELLS = ("none", "gaussian-naive-eps=10", "gaussian-rdp-eps=10")
+
+
+@pytest.fixture(scope="module")
+def coins(another):
+    """The quickstart, smaller, run with 4 and then with 5 repeats; the files of the first run, by cell."""
+    workflow = another("coins")
+    workflow.configure(**SMALL)
+    target = [f"results/quickstart/digits/mlp/{cell}/metrics.parquet" for cell in CELLS]
+    workflow.snakemake(*target, "--cores", "2")
+    folder = workflow.folder / "results" / "quickstart" / "digits" / "mlp"
+    before = {cell: load_file(folder / cell / "target.safetensors") for cell in CELLS}
+    config = workflow.folder / "config.yaml"
+    changed = yaml.safe_load(config.read_text())
+    changed["overrides"]["quickstart"]["repeats"] = 5
+    config.write_text(yaml.safe_dump(changed))
+    workflow.snakemake(*target, "quickstart_fig_pareto", "quickstart_fig_vulnerability", "--cores", "2")
+    return folder, before
+
+
+def test_more_repeats_leave_the_earlier_ones_bytes_as_they_are(coins):
+    folder, before = coins
+    for cell, tensors in before.items():
+        after = load_file(folder / cell / "target.safetensors")
+        for name, value in tensors.items():
+            assert len(after[name]) == 5
+            assert after[name][:4].tobytes() == value.tobytes(), (cell, name)
+
+
+def test_every_cell_and_every_score_has_the_same_coins_and_only_the_pool_is_asked_about(coins):
+    folder, _ = coins
+    pool = np.load(folder.parent / "data.npz")["pool"]
+    held = [load_file(folder / cell / "target.safetensors")["train_indices"] for cell in CELLS]
+    assert all(np.array_equal(held[0], other) for other in held)
+    inside = np.stack([np.isin(pool, rows) for rows in held[0]])
+    assert 0.4 < inside.mean() < 0.6
+    for cell in CELLS:
+        for attack in ("yeom", "lira_online", "rmia_online", "lira_unaware"):
+            frame = pd.read_parquet(folder / cell / "attack" / f"{attack}.parquet")
+            assert set(frame["record"]) == set(pool)
+            for repeat, rows in frame.groupby("repeat"):
+                assert set(rows.loc[rows["member"], "record"]) == set(pool[inside[repeat]])
+
+
+def test_an_attacker_who_does_not_know_the_defense_has_other_scores_but_for_undefended_models(coins):
+    folder, _ = coins
+    for cell in CELLS:
+        aware, unaware = (
+            pd.read_parquet(folder / cell / "attack" / f"{name}.parquet")["score"]
+            for name in ("lira_online", "lira_unaware")
+        )
+        assert np.allclose(aware, unaware) == (cell == "none")
+
+
+def test_every_cell_states_a_lower_bound_corrected_for_all_that_are_stated(coins):
+    folder, _ = coins
+    for cell in CELLS:
+        rows = pd.read_parquet(folder / cell / "metrics.parquet")
+        bounds = rows[rows["metric"] == "epsilon_lower_bound"]
+        (together,) = bounds[bounds["repeat"] == "all"]["setting"]
+        assert f"confidence={1 - 0.05 / len(CELLS):.6g}" in together
+        assert f"neighbours={'zero_out' if 'naive' in cell else 'add_remove'}" in together
+        assert len(bounds) == 6
