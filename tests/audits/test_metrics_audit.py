@@ -27,10 +27,10 @@ def responses(epsilon, models=40, places=50, seed=0):
     )
 
 
-def rows_of(frame, comparisons=1):
-    designs = {name: DESIGN | {"design": name, "models": 40} for name in ("one_run", "many_runs", "trials")}
+def rows_of(frame, comparisons=1, delta=0.0, **changes):
+    designs = {name: DESIGN | {"design": name, "models": 40} | changes for name in ("one_run", "many_runs", "trials")}
     whole = pd.concat([frame.assign(design=name) for name in designs])
-    return measure_audit(whole, designs, lambda design: approximate_dp(0.0), comparisons, 0)
+    return measure_audit(whole, designs, lambda design: approximate_dp(delta), comparisons, 0)
 
 
 def setting(row):
@@ -63,3 +63,29 @@ def test_a_row_says_what_was_done_and_what_the_design_could_have_shown():
     assert (one_run["coins"], many_runs["coins"]) == ("400", "100")
     assert one_run["guesses"] == "200"
     assert float(one_run["reach"]) > float(many_runs["reach"]) > 2
+
+
+def exchanged(frame, delta=0.0):
+    """(design, neighbours) → bound, of canaries that change places."""
+    rows = rows_of(frame, 1, delta, neighbours="replace_one")
+    return {(setting(row)["audit"], setting(row)["neighbours"]): row["value"] for row in rows}
+
+
+@pytest.mark.parametrize("design", ["one_run", "many_runs", "trials"])
+def test_without_delta_an_exchange_is_two_presences(design):
+    found = exchanged(responses(4.0, models=400, places=2))
+    assert 0 < found[design, "presence"] == pytest.approx(found[design, "replace_one"] / 2, abs=1e-6)
+
+
+def test_with_delta_the_bound_on_a_presence_refutes_twice_its_epsilon_at_the_delta_that_goes_with_it():
+    """(ε, δ) of a presence is (2ε, (1 + e^ε)δ) of an exchange; there the audit just refutes."""
+    frame = responses(6.0, models=100, places=20)
+    found = exchanged(frame, 1e-3)
+    present = found["one_run", "presence"]
+    at_its_delta = exchanged(frame, (1 + np.exp(present)) * 1e-3)["one_run", "replace_one"]
+    assert at_its_delta == pytest.approx(2 * present, abs=1e-3)
+    assert present < found["one_run", "replace_one"] / 2  # more δ allows more
+
+
+def test_bounds_of_a_presence_have_no_twin():
+    assert {setting(row)["neighbours"] for row in rows_of(responses(2.0))} == {"zero_out"}

@@ -12,8 +12,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dp_leakage.figures import draw
 from dp_leakage.report import ReportContext, render
-from dp_leakage.report.tables import broken_claims, claimed_and_spent, duration, members_exposed, times
+from dp_leakage.report.tables import (
+    broken_claims,
+    claimed_and_spent,
+    duration,
+    members_exposed,
+    times,
+)
 
 VOID = {"meta", "link", "img", "br"}
 
@@ -139,11 +146,37 @@ def test_a_lower_bound_above_the_spent_epsilon_is_shown_in_red(context: ReportCo
     assert broken_claims(broken) == [
         "digits · MLP · gaussian-rdp-eps=1: an attack proves ε ≥ 0.95, the accounting allows 0.8."
     ]
+    assert broken_claims(broken.replace("attack=audit", "attack=audit;neighbours=presence")) == []  # 1.6 is known
     # An attack that replaces a record is judged by the ε for that, here 1.6.
     assert broken_claims(broken.replace("attack=audit", "attack=audit;neighbours=replace_one")) == []
     assert broken_claims(broken.replace("attack=audit", "attack=audit;neighbours=zero_out")) == []  # not known
     assert 'class="alarm"' in render(replace(context, metrics=broken))
     assert 'class="alarm"' not in html
+
+
+def test_the_alarm_is_raised_where_epsilon_is_known_for_a_presence_alone(context: ReportContext) -> None:
+    """Spent 1 for zero-out neighbours and nothing else known; canaries that change places prove 2.92 of an exchange."""
+    spent = context.metrics["metric"] == "epsilon_spent"
+    naive = context.metrics["defense"] == "gaussian-naive-eps=1"
+    zero_out = context.metrics["setting"] == "accountant=gdp;neighbours=zero_out;valid=true"
+    frame = context.metrics[~spent | ~naive | zero_out].copy()
+    frame.loc[spent & naive & zero_out, "value"] = 1.0
+    cell = frame[(frame["defense"] == "gaussian-naive-eps=1") & (frame["metric"] == "accuracy_loss")]
+    cell = cell[(cell["repeat"] == "all") & (cell["model"] == "mlp")]
+
+    def proved(exchanged: float, present: float) -> pd.DataFrame:
+        both = (("replace_one", exchanged), ("presence", present))
+        rows = [cell.assign(metric="epsilon_lower_bound", setting=f"neighbours={n};", value=v) for n, v in both]
+        return pd.concat([frame, *rows])
+
+    assert broken_claims(proved(1.9, 0.94)) == []
+    assert broken_claims(proved(2.92, 1.45)) == [
+        "digits · MLP · gaussian-naive-eps=1: an attack proves ε ≥ 1.45 for zero-out neighbours, the accounting allows "
+        "1."
+    ]
+    figure, rows = draw("claimed_measured", proved(2.92, 1.45), {})
+    assert rows["broken"].tolist() == [True]
+    assert "1 above what was spent, in red" in figure.get_supxlabel().replace("\n", " ")
 
 
 def test_claimed_and_spent_is_one_table_where_all_cells_agree(context: ReportContext) -> None:

@@ -9,14 +9,16 @@ absent is add/remove, a canary in the place of another record is replace-one. Sc
   2023 for (ε, δ), Mahloujifar, Melis & Chaudhuri 2024 for every other claim;
 * `trials_bound`: independent trainings with a threshold that half of them choose and the other half is counted at.
 
-`many_runs_reach`, `one_run_reach` and `trials_reach` say what each could show at best, before training. Where
-several bounds are stated together, `corrected` keeps the chance of a single false alarm.
+`many_runs_reach`, `one_run_reach` and `trials_reach` say what each could show at best, before training.
+`presence_bound` turns a replace-one bound into one on an add/remove or zero-out ε. Where several bounds are stated
+together, `corrected` keeps the chance of a single false alarm.
 """
 
 from dp_leakage.audits.claims import Claim, approximate_dp, gaussian_dp
 from dp_leakage.audits.found import CONFIDENCE, Audit, corrected
 from dp_leakage.audits.many_runs import many_runs_bound, many_runs_reach
 from dp_leakage.audits.one_run import one_run_bound, one_run_reach
+from dp_leakage.audits.presence import presence_bound
 from dp_leakage.audits.trials import trials_bound, trials_reach
 
 __all__ = [
@@ -30,6 +32,7 @@ __all__ = [
     "many_runs_reach",
     "one_run_bound",
     "one_run_reach",
+    "presence_bound",
     "trials_bound",
     "trials_reach",
 ]

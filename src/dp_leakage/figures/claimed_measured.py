@@ -6,7 +6,16 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.errors import UserError
-from dp_leakage.figures.frames import chosen, drawn_numbers, each_budget, each_series, panels, parse_setting, spent
+from dp_leakage.figures.frames import (
+    chosen,
+    contradicted,
+    drawn_numbers,
+    each_budget,
+    each_series,
+    panels,
+    parse_setting,
+    spent,
+)
 from dp_leakage.figures.notes import own_notes, remarks
 from dp_leakage.figures.numbers import cell_label
 from dp_leakage.figures.style import GREY, INK, canvas, finish, log_axis, styled
@@ -34,12 +43,19 @@ def draw(
     bounds = frame[frame["metric"] == "epsilon_lower_bound"]
     if bounds.empty:
         raise UserError("figure of kind 'claimed_measured': no cell was audited; valid is a study with key 'audit'")
+    relations = [parse_setting(setting).get("neighbours", "") for setting in bounds["setting"]]
+    bounds = bounds[[relation != "presence" for relation in relations]]  # the same guesses, said of other neighbours
     best = bounds.sort_values("value", kind="stable").drop_duplicates(CELL, keep="last")
     relations = [parse_setting(setting).get("neighbours", "") for setting in best["setting"]]
     if len(set(relations)) > 1:
         raise UserError("figure of kind 'claimed_measured': bounds of different neighbours in one figure")
     tight = spent(frame, relations[0])
-    rows = drawn_numbers(best.merge(tight, how="left", on=CELL), published, extra=["epsilon_spent", "spent_accountant"])
+    broken = contradicted(frame)
+    best = best.merge(tight, how="left", on=CELL).merge(
+        broken[CELL].drop_duplicates().assign(broken=True), how="left", on=CELL
+    )
+    best = best.assign(broken=best["broken"].notna())
+    rows = drawn_numbers(best, published, extra=["epsilon_spent", "spent_accountant", "broken"])
     parts = panels(rows)
     longest = max(len(part) for _, part in parts)
     figure, axes = canvas(len(parts), 1, panel=(6.2, 0.75 + 0.17 * longest), sharex=True, sharey=False)
@@ -53,11 +69,12 @@ def draw(
         Line2D([], [], label="spent, smallest valid bound", **SPENT),
         Line2D([], [], label="measured: at least", **PROVED),
     ]
-    broken = int((rows["measured"] > rows["epsilon_spent"]).sum())
-    verdict = f"{broken} above what was spent, in red: an error." if broken else "None exceeds what was spent."
+    wrong = int(rows["broken"].sum())
+    verdict = f"{wrong} above what was spent, in red: an error." if wrong else "None exceeds what was spent."
     notes = [
         f"Measured: lower bounds of audits; all in the study hold together with 95 % confidence. {verdict}",
-        "No orange line: nothing was proved. No blue mark: not differentially private, or no valid accountant for it.",
+        "No orange line: nothing was proved. No blue mark: not differentially private, or no valid accountant for "
+        "replace-one neighbours; red then means above what was spent for others, converted.",
         *remarks(frame),
         *own_notes(settings),
     ]
@@ -76,7 +93,7 @@ def _panel(ax: "Axes", part: pd.DataFrame, seen: pd.Series) -> None:
                 ax.plot([row.epsilon], [place], zorder=3, **CLAIMED)
                 ax.plot([row.epsilon_spent], [place], zorder=4, **SPENT)
                 if row.measured > left:
-                    colour = ALARM if row.measured > row.epsilon_spent else MEASURED
+                    colour = ALARM if row.broken else MEASURED
                     style = {**PROVED, "color": colour, "markevery": [1]}
                     ax.plot([left, row.measured], [place, place], zorder=2, **style)
     ax.set(ylim=(len(labels) - 0.5, -0.5))

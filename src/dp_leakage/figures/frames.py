@@ -286,3 +286,39 @@ def spent(frame: pd.DataFrame, neighbours: str | None = None) -> pd.DataFrame:
     cell = ["dataset", "model", "defense"]
     best = rows.sort_values([*cell, "epsilon_spent", "spent_accountant"], kind="stable").drop_duplicates(cell)
     return best[[*cell, "epsilon_spent", "spent_accountant", "spent_neighbours"]].reset_index(drop=True)
+
+
+# What an audit's bound is compared with, by the neighbours that it is for.
+COMPARED = {"replace_one": ("replace_one",), "presence": ("add_remove", "zero_out")}
+
+
+def contradicted(frame: pd.DataFrame) -> pd.DataFrame:
+    """The lower bounds on ε that are above what was spent: something there is wrong.
+
+    A bound that says for which ``neighbours`` it holds is compared with the ε spent for those; where none is known for
+    replace_one, its twin for a ``presence`` is, with that for add/remove and for zero-out ones. Any other bound is
+    compared with the smallest ε spent, else with the claim.
+
+    Args:
+        frame: rows over all repeats.
+
+    Returns:
+        Those rows, with ``allowed``, the ε that was spent, and ``relation``, for which neighbours ("" if not known).
+    """
+    bounds = frame[frame["metric"] == "epsilon_lower_bound"]
+    if bounds.empty:
+        return bounds.assign(relation="", allowed=np.nan)
+    said = [parse_setting(setting).get("neighbours", "") for setting in bounds["setting"]]
+    pairs = [(i, neighbours) for i, said_ in enumerate(said) for neighbours in COMPARED.get(said_, (said_,))]
+    rows = bounds.iloc[[i for i, _ in pairs]]
+    rows = rows.assign(relation=[neighbours for _, neighbours in pairs], neighbours=[said[i] for i, _ in pairs])
+    cell = ["dataset", "model", "defense"]
+    known = pd.concat(
+        [spent(frame, relation or None).assign(relation=relation) for relation in sorted(set(rows["relation"]))]
+    )
+    rows = rows.merge(known[[*cell, "relation", "epsilon_spent"]], how="left", on=[*cell, "relation"])
+    exchanged = spent(frame, "replace_one")[cell].assign(exchanged=True)
+    converted = rows["relation"].isin(COMPARED["presence"]) & (rows["neighbours"] == "presence")
+    rows = rows[~converted | rows[cell].merge(exchanged, how="left", on=cell)["exchanged"].isna()]
+    allowed = rows["epsilon_spent"].where(rows["epsilon_spent"].notna() | (rows["relation"] != ""), rows["epsilon"])
+    return rows.assign(allowed=allowed)[rows["value"] > allowed]

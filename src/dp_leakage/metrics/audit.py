@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dp_leakage.audits import CONFIDENCE, Claim, corrected
+from dp_leakage.audits import CONFIDENCE, Claim, approximate_dp, corrected, presence_bound
 from dp_leakage.audits.designs import bound, reach
 
 
@@ -17,7 +17,10 @@ def measure_audit(
     comparisons: int,
     seed: int,
 ) -> list[dict]:
-    """Rows ``epsilon_lower_bound`` of one cell, one for each design.
+    """Rows ``epsilon_lower_bound`` of one cell: one for each design, for the neighbours of its game.
+
+    Where records change places (replace_one) there is a second, ``neighbours=presence``: what the same guesses say of
+    an ε that is known for add/remove or zero-out neighbours alone. It is the one to compare with there, not one more.
 
     Args:
         frame: design, repeat, place, held (bool, the coin), score (higher: rather held): of every model, the same
@@ -54,16 +57,22 @@ def measure_audit(
             "score": design["score"],
             "start": design["start"],
         }
-        rows.append(_row(found.epsilon, ";".join(f"{key}={facts[key]}" for key in sorted(facts))))
+        rows.append(_row(found.epsilon, facts))
+        if design["neighbours"] == "replace_one":
+
+            def at(delta: float, coins: tuple = (design["design"], score, held), share: float = share) -> float:
+                return bound(*coins, approximate_dp(delta), confidence, share, seed).epsilon
+
+            rows.append(_row(presence_bound(at, claim.delta), facts | {"neighbours": "presence"}))
     return rows
 
 
-def _row(value: float, setting: str) -> dict:
+def _row(value: float, facts: Mapping[str, Any]) -> dict:
     return {
         "metric": "epsilon_lower_bound",
         "repeat": "all",
         "value": value,
         "low": value,
         "high": np.inf,
-        "setting": setting,
+        "setting": ";".join(f"{key}={facts[key]}" for key in sorted(facts)),
     }

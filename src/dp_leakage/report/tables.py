@@ -8,6 +8,7 @@ import pandas as pd
 
 from dp_leakage.figures.frames import (
     chosen,
+    contradicted,
     each_budget,
     each_series,
     in_order,
@@ -71,6 +72,8 @@ def _hypothetical(private: pd.DataFrame) -> pd.DataFrame:
 def _proved(frame: pd.DataFrame) -> pd.DataFrame:
     """The largest lower bound that an audit found for each cell."""
     bounds = frame[frame["metric"] == "epsilon_lower_bound"]
+    exchanged = [parse_setting(setting).get("neighbours", "replace_one") != "presence" for setting in bounds["setting"]]
+    bounds = bounds[np.array(exchanged, dtype=bool)]
     return bounds.groupby(CELL)["value"].max().rename("proved").reset_index()
 
 
@@ -219,19 +222,13 @@ def budget_words(row: pd.Series) -> str:
 
 
 def broken_claims(metrics: pd.DataFrame) -> list[str]:
-    """Cells whose measured lower bound on ε exceeds what was spent (else claimed): something there is wrong.
-
-    A bound that says for which ``neighbours`` it holds is compared with the ε spent for those only.
-    """
-    frame = chosen(metrics, {})
-    bounds = frame[frame["metric"] == "epsilon_lower_bound"]
-    relations = [parse_setting(setting).get("neighbours") for setting in bounds["setting"]]
-    broken = []
-    for relation, row in zip(relations, bounds.itertuples(), strict=True):
-        known = spent(frame[(frame[CELL] == [getattr(row, key) for key in CELL]).all(axis=1)], relation)
-        claimed = np.nan if relation else row.epsilon
-        allowed = known["epsilon_spent"].iloc[0] if len(known) else claimed
-        if row.value > allowed:
-            words = f"{name(row.dataset)} · {name(row.model)} · {row.defense}: an attack proves ε ≥ {number(row.value)}"
-            broken.append(f"{words}, the accounting allows {number(allowed)}.")
-    return broken
+    """Cells whose measured lower bound on ε exceeds what was spent, else claimed: something there is wrong."""
+    found = contradicted(chosen(metrics, {})).sort_values("value", ascending=False, kind="stable")
+    told = []
+    for row in found.drop_duplicates([*CELL, "relation"]).itertuples():
+        counted = f" for {name(row.relation)} neighbours" if row.relation else ""
+        told.append(
+            f"{name(row.dataset)} · {name(row.model)} · {row.defense}: an attack proves ε ≥ {number(row.value)}"
+            f"{counted}, the accounting allows {number(row.allowed)}."
+        )
+    return told
