@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 from dp_leakage.errors import nearest
 
+MOST = 2**63 - 1  # of a whole number, whatever it counts
+
 
 class Kind(NamedTuple):
     """What a setting may hold.
@@ -27,7 +29,7 @@ class Kind(NamedTuple):
 def whole(least: int, most: int | None = None) -> Kind:
     """Whole numbers from ``least`` (to ``most``)."""
     words = f"a whole number from {least} " + ("on" if most is None else f"to {most}")
-    return Kind(lambda v: _is_whole(v) and least <= v and (most is None or v <= most), words)
+    return Kind(lambda v: _is_whole(v) and least <= v <= (MOST if most is None else most), words)
 
 
 def number(

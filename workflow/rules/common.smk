@@ -235,13 +235,6 @@ def cell_parts(wildcards):
     return [study.part_file(cell, part) for part in cell.parts]
 
 
-def own_files(wildcards):
-    """The user's own file. Its content is in the settings, so its age does not count: a touched file is the same."""
-    source = STUDIES[wildcards.study].source(wildcards.dataset)
-    own = "path" in source and Path(source["path"]).is_file()
-    return [ancient(source["path"])] if own else []
-
-
 def published_file(study):
     """The paper's printed numbers, an input of every figure; none where the study has no paper."""
     name = study.spec.get("published")

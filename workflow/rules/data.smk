@@ -2,9 +2,11 @@
 
 
 rule prepare_dataset:
-    """Records from their source, split into roles."""
-    input:
-        own_files,
+    """Records from their source, split into roles.
+
+    A file of the user's own is no input, since its name may hold what Snakemake takes for a wildcard: its content is in
+    the settings, so that an edit counts and a new date does not.
+    """
     output:
         temp("results/{study}/{dataset}/prepared.npz"),
     log:

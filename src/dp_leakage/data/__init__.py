@@ -11,15 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from dp_leakage.errors import UserError, nearest
-from dp_leakage.kinds import COUNT, FLAG, SEED, TEXT, TEXTS, Kind, choice, listed
+from dp_leakage.kinds import COUNT, FLAG, SEED, TEXT, TEXTS, Kind, choice, listed, whole
 
 if TYPE_CHECKING:
     from dp_leakage.data.raw import Raw
 
 
-SHAPE = Kind(listed(COUNT, 2).holds, "[height, width] in pixels")
-COLUMNS = Kind(TEXTS.holds, "a list of column names")
-PLACES = Kind(listed(SEED).holds, "a list of column numbers, from 0 on")
+SHAPE = Kind(listed(whole(1, 1024), 2).holds, "[height, width] in pixels, up to 1024 each")
+COLUMNS = Kind(lambda v: TEXTS.holds(v) and len(set(v)) == len(v), "a list of column names, each once")
+PLACES = Kind(
+    lambda v: listed(SEED).holds(v) and len(set(v)) == len(v), "a list of column numbers, from 0 on, each once"
+)
 CHANNELS = Kind(choice(1, 3).holds, "1 (grey) or 3 (colour)")
 LAYOUT = choice("nchw", "nhwc")
 MISSING = choice("refuse", "impute")
@@ -86,8 +88,8 @@ def resolve(spec: Mapping[str, object]) -> dict[str, object]:
     Raises:
         UserError: an unknown source, suffix or key, a value of the wrong kind, or a key that is missing.
     """
-    source = spec.get("source") or (_own_source(spec["path"]) if "path" in spec else "digits")
-    if source not in SOURCES:
+    source = spec["source"] if "source" in spec else _own_source(spec["path"]) if "path" in spec else "digits"
+    if not isinstance(source, str) or source not in SOURCES:
         raise UserError(f"source: {source!r} is not a data set; {nearest(source, SOURCES)}")
     keys = SOURCES[source].keys
     for key, value in spec.items():
@@ -122,8 +124,12 @@ def _own_source(path: object) -> str:
     if not TEXT.holds(path):
         raise UserError(f"path: {path!r} is not valid; it must name a file or a folder")
     place = Path(path).expanduser()
-    if place.is_dir():
-        return "image_folder"
+    try:
+        if place.is_dir():
+            return "image_folder"
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"path: {path!r} cannot be read ({reason}); it must name a file or a folder") from None
     suffixes = [s.lower() for s in place.suffixes if s.lower() != ".gz"] or [""]
     suffix = suffixes[-1]
     if suffix not in OWN_SUFFIXES:

@@ -104,10 +104,11 @@ def encode_labels(labels: np.ndarray, where: str) -> tuple[np.ndarray, tuple[str
     labels = np.asarray(labels)
     if labels.dtype.kind == "f":
         _require(~np.isnan(labels), f"{where}: record {{row}} has no label; every record needs one")
-        whole = np.isfinite(labels) & (labels == np.floor(labels))
+        # From 2⁵³ on neighbouring whole numbers are one float, so that classes would merge.
+        whole = np.isfinite(labels) & (labels == np.floor(labels)) & (np.abs(labels) < 2.0**53)
         _require(
             whole,
-            f"{where}: record {{row}} has the label {{value}}; labels are classes: whole numbers or texts",
+            f"{where}: record {{row}} has the label {{value}}; labels are classes: texts, or whole numbers below 2⁵³",
             labels,
         )
         labels = labels.astype(np.int64)

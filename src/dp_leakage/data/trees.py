@@ -1,12 +1,16 @@
 """One way to look into a folder, a zip and a tar: names and bytes. Nothing is ever unpacked to the disk."""
 
 import hashlib
+import lzma
 import posixpath
+import stat
+import struct
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -16,11 +20,18 @@ _DAMAGE = (
     zipfile.BadZipFile,
     tarfile.TarError,
     zlib.error,
+    lzma.LZMAError,
     EOFError,
     OSError,
     NotImplementedError,
     RuntimeError,
+    ValueError,
+    OverflowError,
+    struct.error,
 )
+MAX_FILE = 2**30  # bytes of one file in an archive; an image or array of more is none of ours
+MAX_COUNT = 200_000
+MAX_FILES = 8 * 2**30  # of all of them
 
 
 class Tree(NamedTuple):
@@ -48,25 +59,62 @@ def open_tree(path: Path, wanted: Callable[[str], bool] = lambda name: True) -> 
     Raises:
         UserError: the path is missing, not such a thing, damaged, or its names are unsafe.
     """
-    if not path.exists():
-        raise UserError(f"{path}: no such file or folder")
-    if path.is_dir():
-        names = (p.relative_to(path).as_posix() for p in path.rglob("*") if p.is_file())
-        yield Tree(
-            path,
-            tuple(sorted(filter(wanted, names))),
-            _guarded(path, lambda name: (path / name).read_bytes()),
-        )
+    if is_folder(path):
+        names = _names(path, (p.relative_to(path).as_posix() for p in path.rglob("*") if p.is_file()), wanted)
+        sizes = {name: (path / name).stat().st_size for name in names}
+        _check_sizes(path, sizes)
+        yield Tree(path, names, _guarded(path, lambda name: (path / name).read_bytes()))
     elif _is_zip(path):
         with _open(path, zipfile.ZipFile) as archive:
-            names = [name for name in archive.namelist() if not name.endswith("/")]
-            for name in names:
-                if _leads_out(name):
-                    raise _unsafe(path, name)
-            yield Tree(path, tuple(sorted(filter(wanted, names))), _guarded(path, archive.read))
+            infos = [info for info in archive.infolist() if not info.is_dir()]
+            for info in infos:
+                if _leads_out(info.filename):
+                    raise _unsafe(path, info.filename)
+            names = _names(path, (info.filename for info in infos), wanted)
+            if len(set(names)) < len(names):
+                twice = next(name for name in names if names.count(name) > 1)
+                raise UserError(f"{path}: the member {twice!r} stands twice; keep one")
+            _check_sizes(path, {info.filename: info.file_size for info in infos if info.filename in set(names)})
+            yield Tree(path, names, _guarded(path, archive.read))
     else:
         files = _read_tar(path, wanted)
-        yield Tree(path, tuple(sorted(files)), files.__getitem__)
+        yield Tree(path, _names(path, files, wanted), files.__getitem__)
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a path of the user's is a folder, and no file.
+
+    Raises:
+        UserError: there is neither: nothing, or a device, a socket or a pipe, which could be read without end.
+    """
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        raise UserError(f"{path}: no such file or folder") from None
+    except (OSError, ValueError) as error:  # a name of 300 letters, a loop of links, a folder without permission
+        raise UserError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
+    if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
+        raise UserError(f"{path}: is neither a file nor a folder; valid is one of them")
+    return stat.S_ISDIR(mode)
+
+
+def _names(path: Path, names: Iterable[str], wanted: Callable[[str], bool]) -> tuple[str, ...]:
+    """The wanted names, sorted. Raises UserError where there are too many, or one that no text in UTF-8 can hold."""
+    found = sorted(islice(filter(wanted, names), MAX_COUNT + 1))
+    if len(found) > MAX_COUNT:
+        raise UserError(f"{path}: has more than {MAX_COUNT:,} files; name the folder of the data alone")
+    for name in found:
+        if any("\ud800" <= letter <= "\udfff" for letter in name):
+            raise UserError(f"{path}: the name {name!r} is no UTF-8 text; rename it")
+    return tuple(found)
+
+
+def _check_sizes(path: Path, sizes: Mapping[str, int]) -> None:
+    for name, size in sizes.items():
+        if size > MAX_FILE:
+            raise UserError(f"{path}: {name!r} has {size:,} bytes; valid are up to {MAX_FILE:,}")
+    if sum(sizes.values()) > MAX_FILES:
+        raise UserError(f"{path}: its files have {sum(sizes.values()):,} bytes; valid are up to {MAX_FILES:,}")
 
 
 def sha256_of(path: Path) -> str:
@@ -93,7 +141,7 @@ def content_of(path: Path) -> str:
         UserError: there is no such file or folder, or it cannot be read.
     """
     try:
-        if path.is_file():
+        if not is_folder(path):
             return sha256_of(path)
         with open_tree(path, lambda name: not any(part.startswith(".") for part in name.split("/"))) as tree:
             return sha256_of_parts((name, tree.read(name)) for name in tree.names)
@@ -108,14 +156,19 @@ def _is_zip(path: Path) -> bool:
 
 
 def _read_tar(path: Path, wanted: Callable[[str], bool]) -> dict[str, bytes]:
-    files = {}
+    files: dict[str, bytes] = {}
+    sizes: dict[str, int] = {}
     with _open(path, tarfile.open) as archive:
         try:
             for member in archive:
                 if _leads_out(member.name) or member.isdev() or _links_out(member):
                     raise _unsafe(path, member.name)
                 if member.isfile() and wanted(member.name):
+                    sizes[member.name] = member.size
+                    _check_sizes(path, sizes)
                     files[str(PurePosixPath(member.name))] = archive.extractfile(member).read()
+        except UserError:
+            raise
         except _DAMAGE as error:
             raise _damaged(path, error) from error
     return files
@@ -141,6 +194,8 @@ def _guarded(path: Path, read: Callable[[str], bytes]) -> Callable[[str], bytes]
     def guarded(name: str) -> bytes:
         try:
             return read(name)
+        except UserError:
+            raise
         except _DAMAGE as error:
             raise _damaged(path / name, error) from error
 

@@ -1,15 +1,16 @@
 """The user's own arrays in an ``.npz`` file: x and y, or x_train, y_train, x_test, y_test."""
 
-import zipfile
-import zlib
 from collections.abc import Callable
+from math import prod
 from pathlib import Path
 
 import numpy as np
 
 from dp_leakage.data.raw import Raw, check_finite, encode_labels, ranges, trained_and_not
-from dp_leakage.data.trees import sha256_of
+from dp_leakage.data.trees import is_folder, sha256_of
 from dp_leakage.errors import UserError, nearest
+
+MAX_BYTES = 4 * 2**30  # of one array, unpacked
 
 
 def load(spec: dict, data_dir: Path) -> Raw:
@@ -53,31 +54,32 @@ def read_archive(path: Path, wanted: Callable[[list[str]], list[str]] = list) ->
     """Arrays of an ``.npz``, those that ``wanted`` chooses of its names, in that order.
 
     Raises:
-        UserError: it is missing, damaged, no archive of arrays, or holds Python objects.
+        UserError: it is missing, damaged, no archive of arrays, too large, or holds Python objects.
     """
-    if not path.is_file():
-        raise UserError(f"{path}: no such file")
+    if is_folder(path):
+        raise UserError(f"{path}: is a folder; valid is an .npz file with arrays by name, such as x and y")
     try:
-        archive = np.load(path, allow_pickle=False)
-        if isinstance(archive, np.ndarray):
-            raise UserError(f"{path}: holds a single array; valid is an .npz file with arrays by name")
-        with archive:
-            return {name: archive[name] for name in wanted(archive.files)}
+        with path.open("rb") as file:
+            if file.read(6) == b"\x93NUMPY":
+                raise UserError(
+                    f"{path}: holds a single array; valid is an .npz file with arrays by name, such as x and y"
+                )
+        with np.load(path, allow_pickle=False) as archive:
+            chosen = wanted(archive.files)
+            for name in chosen:
+                _check_size(archive, name, path)
+            return {name: archive[name] for name in chosen}
     except UserError:
         raise
-    except (
-        ValueError,
-        OSError,
-        EOFError,
-        KeyError,
-        zlib.error,
-        zipfile.BadZipFile,
-    ) as error:
+    except MemoryError:
+        raise UserError(f"{path}: does not fit into the memory of this machine; give it fewer records") from None
+    except Exception as error:  # the readers of zip, of its compressions and of arrays have classes of every kind
         if "pickle" in str(error):
             raise UserError(
                 f"{path}: holds Python objects (pickle), which are never loaded; save plain arrays of numbers or texts"
             ) from error
-        raise UserError(f"{path}: cannot be read, it is damaged or no .npz archive of arrays ({error})") from error
+        reason = str(error) or type(error).__name__
+        raise UserError(f"{path}: cannot be read, it is damaged or no .npz archive of arrays ({reason})") from error
 
 
 def _arrays(path: Path, spec: dict) -> dict[str, np.ndarray]:
@@ -91,7 +93,28 @@ def _arrays(path: Path, spec: dict) -> dict[str, np.ndarray]:
                 f"{path}: {x_name} has shape {x.shape} and {y_name} {y.shape}; valid are (n, d) or images, "
                 "and (n,) labels"
             )
+        if not x.size:
+            raise UserError(f"{path}: {x_name} of shape {x.shape} has no records, or none with a feature")
     return arrays
+
+
+def _check_size(archive: np.lib.npyio.NpzFile, name: str, path: Path) -> None:
+    """Refuse an array before it is unpacked: of another kind, too large, or of other bytes than its shape says."""
+    info = archive.zip.getinfo(name if name in archive.zip.namelist() else f"{name}.npy")
+    with archive.zip.open(info) as member:
+        version = np.lib.format.read_magic(member)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read(member)
+        begun = member.tell()
+    if dtype.hasobject:
+        return  # np.load refuses it
+    told = prod(shape) * dtype.itemsize
+    if told != info.file_size - begun:
+        raise UserError(
+            f"{path}: {name} has {info.file_size - begun:,} bytes, but says that it has {told:,}; save it anew"
+        )
+    if told > MAX_BYTES:
+        raise UserError(f"{path}: {name} has {told:,} bytes; valid are up to {MAX_BYTES:,}")
 
 
 def _wanted(files: list[str], path: Path, spec: dict) -> list[str]:

@@ -86,11 +86,20 @@ def read(path: Path, spec: dict) -> Raw:
         rows = balanced(y, spec.get("min_per_class", 1), spec.get("per_class"), spec.get("seed", 0))
         y, class_names = encode_labels(classes[rows], f"{path}: folders left by min_per_class and per_class")
         names = [tree.names[row] for row in rows]
+        _check_room(path, len(names), spec)
         x = _stack((_decode(tree.read(name), f"{path}/{name}", spec) for name in names), names, path)
         digest = sha256_of(path) if path.is_file() else sha256_of_parts((n, tree.read(n)) for n in names)
     given = {split: np.flatnonzero(splits[rows] == split) for split in sorted({*splits} - {""})}
     notes = (f"{path.name}: {len(names):,} of {len(splits):,} images in {len(class_names):,} classes.",)
     return Raw(x, y, class_names, given=given, notes=notes, sha256={path.name: digest})
+
+
+def _check_room(path: Path, images: int, spec: dict) -> None:
+    """Refuse a size that the images would not fit in, before any is read."""
+    height, width = spec.get("size", (1, 1))
+    if 4 * images * 3 * height * width > MAX_BYTES:
+        words = "need over 8 GiB; set a smaller size: [height, width]"
+        raise UserError(f"{path}: {images:,} images of {height}×{width} pixels {words}")
 
 
 def _is_image(name: str) -> bool:

@@ -3,7 +3,6 @@
 import csv
 import gzip
 import warnings
-import zlib
 from collections.abc import Iterable
 from difflib import get_close_matches
 from numbers import Number
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dp_leakage.data.raw import Gap, Raw, check_finite, encode_labels, trained_and_not
-from dp_leakage.data.trees import sha256_of
+from dp_leakage.data.trees import is_folder, sha256_of
 from dp_leakage.errors import UserError, nearest
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ MISSING_VALUES = {
     "na_values": ["", "?", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"],
     "keep_default_na": False,
 }
+MAX_BYTES = 8 * 2**30  # of a table in memory
 MAX_CATEGORIES = 100  # more different texts are names or numbers of records rather than categories
 MAX_SHOWN = 20  # column names in a complaint
 MOSTLY = 0.9  # a column with this share of numbers is numeric, and its texts are mistakes
@@ -57,6 +57,7 @@ def load(spec: dict, data_dir: Path) -> Raw:
             if name in spec.get("sensitive", []):
                 raise UserError(f"sensitive: {name!r} is also listed in drop; a column cannot be both")
             continue
+        _check_values(frame[name], f"{path}: column {name!r}")
         missing = _missing(frame[name], spec, path)
         column = frame[name].fillna(frame[name][~missing].iloc[0]) if missing.any() else frame[name]
         parts, categories = _encoded(column, name in spec.get("categorical", []), f"{path}: column {name!r}")
@@ -83,11 +84,11 @@ def read_frame(path: Path, source: str) -> "pd.DataFrame":
     """The table as it is; ``source`` is csv or parquet. UserError where it cannot be read or holds no records."""
     import pandas as pd
 
-    if not path.is_file():
-        raise UserError(f"{path}: no such file")
+    if is_folder(path):
+        raise UserError(f"{path}: is a folder; valid is a file of the kind {source}")
     try:
         if source == "parquet":
-            frame = pd.read_parquet(path)
+            frame = _read_parquet(path)
             frame.columns = [str(name) for name in frame.columns]
             _require_distinct(frame.columns, path)
         else:
@@ -99,8 +100,9 @@ def read_frame(path: Path, source: str) -> "pd.DataFrame":
                 frame = pd.read_csv(path, sep=separator, index_col=False, low_memory=False, **MISSING_VALUES)
     except UserError:
         raise
-    # Every reader below raises its own kinds on damaged input, all with a line that says what was wrong.
-    except (ValueError, OSError, EOFError, zlib.error, csv.Error, NotImplementedError, Warning) as error:
+    except MemoryError:
+        raise UserError(f"{path}: does not fit into the memory of this machine; give it fewer records") from None
+    except Exception as error:  # every reader above has its own classes; this block does nothing but read
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         if isinstance(error, Warning):
             reason = "a record has more values than there are column names"
@@ -110,26 +112,41 @@ def read_frame(path: Path, source: str) -> "pd.DataFrame":
     return frame
 
 
+def _read_parquet(path: Path) -> "pd.DataFrame":
+    """The columns as they lie in the file: what pandas says there of an index may name columns that are not."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
+        numbers = file.metadata.num_rows * file.metadata.num_columns
+        if 8 * numbers > MAX_BYTES:
+            raise UserError(f"{path}: has {numbers:,} values; valid are up to {MAX_BYTES // 8:,}")
+        return file.read().to_pandas(ignore_metadata=True)
+
+
 def _check_header(path: Path, separator: str) -> None:
     opener = gzip.open if path.suffix == ".gz" else open
     with opener(path, "rt", newline="", encoding="utf-8-sig") as file:
         header = next(csv.reader(file, delimiter=separator), [])
     if not header:
         raise UserError(f"{path}: empty; a line of column names and then records are needed")
+    if header[0].startswith("#"):
+        raise UserError(f"{path}: the first line begins with #; remove lines of comment, so that it names the columns")
     if all(map(_is_number, header)):
         raise UserError(f"{path}: the first line holds numbers ({header[0]}, …); it must hold the names of the columns")
-    if "" in header:
-        place = header.index("") + 1
+    if not all(name.strip() for name in header):
+        place = [name.strip() for name in header].index("") + 1
         raise UserError(f"{path}: column {place} has no name; name it, or remove it if it numbers the records")
     _require_distinct(header, path)
 
 
 def _require_distinct(names: Iterable[str], path: Path) -> None:
-    seen = set()
+    seen: dict[str, str] = {}
     for name in names:
-        if name in seen:
-            raise UserError(f"{path}: two columns are called {name!r}; every column needs a name of its own")
-        seen.add(name)
+        bare = " ".join(name.split())
+        if bare in seen:
+            same = f"called {name!r}" if seen[bare] == name else f"called {name!r} and {seen[bare]!r}, which look alike"
+            raise UserError(f"{path}: two columns are {same}; every column needs a name of its own")
+        seen[bare] = name
 
 
 def _require_column(frame: "pd.DataFrame", name: str, key: str, path: Path) -> None:
@@ -150,8 +167,19 @@ def _labels(column: "pd.Series", where: str) -> tuple[np.ndarray, tuple[str, ...
         raise UserError(
             f"{where}: record {int(np.argmax(missing))} has no label; remove the {missing.sum()} records without one"
         )
+    _check_values(column, where)
     plain = column.to_numpy() if column.dtype.kind in "iufb" else column.astype(str).to_numpy()
     return encode_labels(plain, where)
+
+
+def _check_values(column: "pd.Series", where: str) -> None:
+    """Refuse what is neither numbers nor texts: dates, lists, bytes."""
+    if column.dtype.kind in "mM":
+        raise UserError(f"{where} holds {column.dtype}; turn dates and times into numbers or list the column in drop")
+    if column.dtype.kind not in "iufbO" or column.dtype.kind == "O":
+        wrong = next((v for v in column[column.notna()] if not isinstance(v, str | Number | np.bool_)), None)
+        if wrong is not None:
+            raise UserError(f"{where} holds values of type {type(wrong).__name__}; valid are numbers and texts")
 
 
 def _missing(column: "pd.Series", spec: dict, path: Path) -> np.ndarray:
@@ -176,16 +204,14 @@ def _missing(column: "pd.Series", spec: dict, path: Path) -> np.ndarray:
 
 def _encoded(column: "pd.Series", categorical: bool, where: str) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
     """Suffix of the feature's name → float64 (n,) values; and the categories, none for numbers."""
-    kind = column.dtype.kind
-    if kind in "iufb" and not categorical:
+    if column.dtype.kind in "iufb" and not categorical:
         return {"": column.to_numpy(np.float64, copy=True)}, ()
-    if kind in "mM":
-        raise UserError(f"{where} holds {column.dtype}; turn dates and times into numbers or list the column in drop")
-    first = column.iloc[0]
-    if kind == "O" and not isinstance(first, str | Number):
-        raise UserError(f"{where} holds values of type {type(first).__name__}; valid are numbers and texts")
     texts = column.astype(str)
     if not categorical:
+        commas = texts.str.fullmatch(r"[+-]?[0-9]+,[0-9]+")
+        if commas.mean() >= MOSTLY:
+            row = int(np.argmax(commas))
+            raise UserError(f"{where} has decimal commas, such as {texts.iloc[row]!r} in record {row}; write a point")
         numbers = texts.map(_is_number)
         if numbers.mean() >= MOSTLY:
             row = int(np.argmin(numbers))
