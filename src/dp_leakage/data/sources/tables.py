@@ -144,8 +144,8 @@ def _require_distinct(names: Iterable[str], path: Path) -> None:
     for name in names:
         bare = " ".join(name.split())
         if bare in seen:
-            same = f"called {name!r}" if seen[bare] == name else f"called {name!r} and {seen[bare]!r}, which look alike"
-            raise UserError(f"{path}: two columns are {same}; every column needs a name of its own")
+            alike = "" if seen[bare] == name else f" but for blanks ({seen[bare]!r})"
+            raise UserError(f"{path}: two columns are called {name!r}{alike}; every column needs a name of its own")
         seen[bare] = name
 
 
