@@ -58,7 +58,8 @@ def _left_out(called, error):
 def _studies():
     # Read here, since Snakemake's `configfile` answers a faulty file with a traceback, and can run what it holds.
     given = {
-        key: typed(value) if key in QUOTING else value for key, value in config.items()
+        key: typed(value) if key in {*QUOTING, "preload"} else value
+        for key, value in config.items()
     }
     config.clear()
     update_config(config, read_yaml(Path("config.yaml")))
