@@ -483,6 +483,37 @@ BAD = {
         _defenses(accountant="rdp", epsilon=[1], noise_multiplier=[1]),
         r"'defenses.1' has both epsilon and noise_multiplier",
     ),
+    "epsilon and target": (
+        _defenses(accountant="rdp", epsilon=[1], target={"advantage": 0.1}),
+        r"'defenses.1' has both epsilon and target",
+    ),
+    "target of nothing": (
+        _defenses(accountant="rdp", target={"advantage": 1.5}),
+        r"'defenses.1': target.advantage is 1.5; valid is a number above 0 and below 1",
+    ),
+    "target of no measure": (
+        _defenses(accountant="rdp", target={"mu": 1}),
+        r"'defenses.1': target is {'mu': 1}; valid",
+    ),
+    "target twice": (
+        _defenses(accountant="rdp", target=[{"advantage": 0.1}, {"advantage": 0.1}]),
+        r"'defenses.1' has the budget advantage=0.1 more than once",
+    ),
+    "target that the noise does not limit": (
+        {
+            "defenses": [
+                {"defense": "none"},
+                {
+                    "defense": "class",
+                    "accountant": "rdp",
+                    "sampler": "poisson",
+                    "accounting_note": "as it is",
+                    "target": {"advantage": 0.1},
+                },
+            ]
+        },
+        r"'defenses.1.target' asks for a limit, but the mechanism proves none for replace_one neighbours",
+    ),
     "no baseline": ({"defenses": [{"defense": "l2", "l2": 0.1}]}, r"'defenses' lacks the entry '- defense: none'"),
     "l2 without strength": ({"defenses": [{"defense": "none"}, {"defense": "l2"}]}, r"'defenses.1' lacks the key 'l2'"),
     "noise for no defense": (

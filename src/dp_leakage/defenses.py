@@ -5,9 +5,10 @@ from itertools import product
 
 from dp_leakage.config import Json
 from dp_leakage.errors import UserError
-from dp_leakage.privacy.accounting.rules import own_sampler
+from dp_leakage.privacy.accounting.rules import own_sampler, relation_of_game
 from dp_leakage.privacy.mechanisms import MECHANISMS
 from dp_leakage.privacy.mechanisms.base import ANY
+from dp_leakage.privacy.target import Target
 
 # Defenses without a mechanism: the keys that an entry of each may have, and those that it must have.
 PLAIN: dict[str, tuple[frozenset[str], tuple[str, ...]]] = {
@@ -16,6 +17,8 @@ PLAIN: dict[str, tuple[frozenset[str], tuple[str, ...]]] = {
     "dropout": (ANY | {"dropout"}, ("dropout",)),
     "l2_dropout": (ANY | {"l2", "dropout"}, ("l2", "dropout")),
 }
+# What a budget may be given by → how its folder's name says so (a target says so itself).
+BUDGETS = {"epsilon": "eps", "noise_multiplier": "sigma", "target": ""}
 UNITS = ("example", "batch")  # that an entry may choose; (sub)classes are defenses of their own
 
 
@@ -70,10 +73,11 @@ def _budgeted(entry: Json, spec: Json, variant: list[str]) -> Iterator[tuple[str
         yield "-".join([entry["defense"], *variant]), _mechanism(entry, "", spec), {}
         return
     changes = entry.get("training", {}) | ({"l2": float(entry["l2"])} if "l2" in entry else {})
-    by_sigma = "noise_multiplier" in entry
-    budgets = entry["noise_multiplier"] if by_sigma else entry.get("epsilon") or spec["epsilon"]
-    for accountant, budget in product(accountants(entry), budgets):
-        mechanism = _mechanism(entry, accountant, spec) | {"noise_multiplier" if by_sigma else "epsilon": float(budget)}
+    for accountant, (end, budget) in product(accountants(entry), budgets(entry, spec)):
+        mechanism = _mechanism(entry, accountant, spec) | budget
+        if "target" in budget:
+            relation = relation_of_game(spec.get("design", "split"), mechanism["sampler"])
+            mechanism |= {"target": budget["target"] | {"neighbours": relation}, "rdp_sigma": None}
         variants = [mechanism[field] for field in declared.spelled]
         variants += [mechanism["unit"]] if mechanism["unit"] == "batch" else []
         variants += ["normalise"] if mechanism["bound"] == "normalise" != declared.bound else []
@@ -85,8 +89,27 @@ def _budgeted(entry: Json, spec: Json, variant: list[str]) -> Iterator[tuple[str
         variants += [f"l2={spell(entry['l2'])}"] if "l2" in entry else []
         variants += variant
         variants += _unusual(mechanism, accountant, spec)
-        end = f"{'sigma' if by_sigma else 'eps'}={spell(float(budget))}"
         yield "-".join([entry["defense"], *variants, accountant, end]), mechanism, changes
+
+
+def budgets(entry: Json, spec: Json) -> list[tuple[str, Json]]:
+    """(its end of the folder name, what it is) of each budget: by noise, by ε or by risk; the study's, without own."""
+    own = [key for key in BUDGETS if key in entry]
+    place = entry if own else spec
+    found: list[tuple[str, Json]] = []
+    for key in own or BUDGETS:
+        for value in _as_list(place.get(key, [])):
+            if key == "target":
+                target = Target.read(value)
+                end = "-".join(f"{name}={spell(number)}" for name, number in target.settings.items())
+                found.append((end, {"target": target.settings}))
+            else:
+                found.append((f"{BUDGETS[key]}={spell(float(value))}", {key: float(value)}))
+    return found
+
+
+def _as_list(value: object) -> list:
+    return value if isinstance(value, list) else [value]
 
 
 def accountants(entry: Json) -> list[str]:
@@ -103,7 +126,7 @@ def _unusual(mechanism: Json, accountant: str, spec: Json) -> list[str]:
     usual = {
         "clip_norm": 1.0,
         "delta": spec.get("delta"),
-        "rdp_sigma": _rdp_sigma({}, spec) if accountant == "rdp" else None,
+        "rdp_sigma": _rdp_sigma({}, spec) if accountant == "rdp" and "target" not in mechanism else None,
         "sampler": own_sampler(accountant, mechanism["unit"]),
     }
     return [f"{key}={_spelled(mechanism[key])}" for key, value in usual.items() if mechanism[key] != value]

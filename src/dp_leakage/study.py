@@ -24,6 +24,7 @@ from dp_leakage.figures import COMMON, FIGURES, FigureKind
 from dp_leakage.fingerprint import code_fingerprint
 from dp_leakage.identity import canonical, derived_seed, identity
 from dp_leakage.privacy.mechanisms import MECHANISM_FILES, noise_module
+from dp_leakage.privacy.target import Target
 from dp_leakage.user_code import FILES, module_files
 
 RESULTS = Path("results")
@@ -243,6 +244,7 @@ class Study:
                     "l2": changes.get("l2", 0.0),  # the defense's own λ
                     "learning_rate": changes.get("learning_rate", training["learning_rate"]),
                     "epsilon": None,
+                    "target": "",  # the risk that it was given by, in words
                     "delta": None,
                     # How σ was solved for, where it was.
                     "rdp_sigma": (mechanism or {}).get("rdp_sigma") or "" if not by_noise else "",
@@ -257,6 +259,7 @@ class Study:
                 }
                 if mechanism is not None:
                     columns |= {k: mechanism[k] for k in ("accountant", "unit", "block", "epsilon", "delta")}
+                    columns["target"] = target_words(mechanism)
                 yield Cell(
                     dataset,
                     model,
@@ -831,6 +834,12 @@ def released_noise(projection: Json) -> float | None:
 def _default_share(design: str, claim: str) -> float:
     """Of the coins that an audit guesses about: all where a curve is claimed of many runs, else the surest quarter."""
     return 1.0 if design == "many_runs" and claim != "approximate" else 0.25
+
+
+def target_words(mechanism: Json) -> str:
+    """The risk by which a mechanism's noise is given, as ``advantage ≤ 0.1``; "" where it is given otherwise."""
+    wanted = {key: value for key, value in mechanism.get("target", {}).items() if key != "neighbours"}
+    return Target.read(wanted).words if wanted else ""
 
 
 def pictures(part: str) -> bool:

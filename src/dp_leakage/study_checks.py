@@ -10,7 +10,7 @@ from dp_leakage.attacks import ATTACKS, Attack
 from dp_leakage.attacks import SETTINGS as ATTACK_SETTINGS
 from dp_leakage.config import Json, merged
 from dp_leakage.data.roles import MEMBERS, POOL, REFERENCE_POOL, population_role, trained_role
-from dp_leakage.defenses import UNITS, accountants, defenses, expanded, keys_of, needed_by
+from dp_leakage.defenses import BUDGETS, UNITS, accountants, budgets, defenses, expanded, keys_of, needed_by
 from dp_leakage.engines import ENGINES, GIVEN
 from dp_leakage.engines import FILES as EXISTING
 from dp_leakage.errors import UserError, nearest
@@ -235,22 +235,28 @@ def _check_keys(entry: Json, key: str) -> None:
         raise UserError(f"key '{key}.unit' is {entry['unit']!r}; valid is {words}")
     if "accountant" in keys_of(kind) and isinstance(entry.get("l2"), list):
         raise UserError(f"key '{key}.l2' is {entry['l2']!r}; valid for defense {kind} is one number")
-    if "rdp_sigma" in entry and ("rdp" not in accountants(entry) or "noise_multiplier" in entry):
+    if "rdp_sigma" in entry and ("rdp" not in accountants(entry) or {"noise_multiplier", "target"} & set(entry)):
         words = "says where accountant rdp takes σ from; valid is an epsilon under that accountant"
         raise UserError(f"key '{key}.rdp_sigma' {words}")
 
 
 def _check_budgets(entry: Json, spec: Json, key: str) -> None:
-    if "epsilon" in entry and "noise_multiplier" in entry:
-        raise UserError(f"key '{key}' has both epsilon and noise_multiplier; valid is one of them")
-    if not any("epsilon" in place or "noise_multiplier" in place for place in (entry, spec)):
-        raise UserError(f"key '{key}' has no budget; valid is epsilon or noise_multiplier, or the study's epsilon")
+    given = [name for name in BUDGETS if name in entry]
+    if len(given) > 1:
+        raise UserError(f"key '{key}' has both {' and '.join(given)}; valid is one of them")
+    if not given and not {"epsilon", "target"} & set(spec):
+        known = "epsilon, target or noise_multiplier, or the study's epsilon or target"
+        raise UserError(f"key '{key}' has no budget; valid is {known}")
     if "delta" not in entry and "delta" not in spec:
         raise UserError(f"key '{key}' has no delta; valid is delta here or for the whole study")
-    budgets = entry.get("noise_multiplier") or entry.get("epsilon") or spec["epsilon"]
-    repeated = sorted({b for b in budgets if budgets.count(b) > 1})
+    try:
+        names = [name for name, _ in budgets(entry, spec)]
+    except UserError as error:
+        raise UserError(f"key '{key if given else 'target'}': {error}") from None
+    repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
-        raise UserError(f"key '{key}' has the budget {repeated[0]:g} more than once; valid is each budget once")
+        words = repeated[0].removeprefix("eps=").removeprefix("sigma=")
+        raise UserError(f"key '{key}' has the budget {words} more than once; valid is each budget once")
 
 
 def _check_mechanism(entry: Json, mechanism: Json, engines: set[str], key: str) -> None:
@@ -266,12 +272,23 @@ def _check_mechanism(entry: Json, mechanism: Json, engines: set[str], key: str) 
             check_noise(mechanism["accountant"], step)
     except UserError as error:
         raise UserError(f"key '{key}': {error}") from None
+    if "target" in mechanism:
+        _check_target(step, mechanism["target"]["neighbours"], key)
     if step.noise != "none" and "accounting_note" not in entry:
         try:
             check_mechanism(mechanism["accountant"], step)
         except UserError as error:
             reason = str(error).rstrip(".")
             raise UserError(f"key '{key}': {reason} (or say in accounting_note why it is done)") from None
+
+
+def _check_target(step: Mechanism, neighbours: str, key: str) -> None:
+    """Refuse a limit on what no noise limits."""
+    from dp_leakage.privacy.accounting.proven import proves
+
+    words = f"{neighbours} neighbours, between which attacks choose in this study"
+    complaint = f"key '{key}.target' asks for a limit, but the mechanism proves none for {words}"
+    _require(proves(step, neighbours), complaint)
 
 
 # ---------------------------------------------------------------------- attacks

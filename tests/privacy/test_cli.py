@@ -2,6 +2,7 @@ import subprocess
 import sys
 
 import pytest
+from scipy.stats import norm
 
 from dp_leakage.privacy.__main__ import main
 from dp_leakage.privacy.accounting import ACCOUNTANTS, epsilon_spent, noise_multiplier
@@ -48,9 +49,33 @@ def test_epsilon_of_a_concentration(capsys):
     assert float(rows[0][1]) == 20.0
 
 
+def test_sigma_for_a_risk_lists_every_sampler_and_gives_the_risk_back(capsys):
+    assert main(["sigma", "--advantage", "0.1", *TRAINING]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
+    sigma = {line[4]: line[3] for line in lines}
+    assert set(sigma) == {"poisson", "shuffle", "wor", "class_poisson"}
+    assert float(sigma["shuffle"]) == pytest.approx(2 * 10 / (2 * norm.ppf(0.55)), rel=1e-4)
+    assert float(sigma["poisson"]) < float(sigma["shuffle"])
+    assert main(["risk", "--noise-multiplier", sigma["poisson"], "--sampler", "poisson", *TRAINING]) == 0
+    (_, replaced, present) = capsys.readouterr().out.splitlines()
+    assert 0.0995 < float(replaced.split()[3]) <= 0.1
+    assert float(present.split()[3]) < 0.06
+    assert "add_remove" in present
+
+
+def test_risk_of_a_concentration_needs_its_blocks(capsys):
+    assert main(["risk", "--kappa", "0.5", "--blocks", "100", "--sampler", "shuffle", *TRAINING]) == 0
+    assert "κ = 0.5" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
+        (["sigma", "--epsilon", "1", "--fpr", "0.1"], "error: --fpr stands in place of --epsilon"),
+        (["sigma", "--tpr", "0.1"], "error: target lacks the key 'fpr'"),
+        (["sigma", "--precision", "0.4", "--prior", "0.5"], "error: target.precision is 0.4"),
+        (["risk", "--kappa", "0.1"], "error: --kappa needs --blocks"),
+        (["risk", "--noise-multiplier", "-1"], "error: noise_multiplier: -1.0 is no amount of noise"),
         (["epsilon", "--kappa", "0.1"], "error: blocks: []"),
         (["sigma", "--epsilon", "-1"], "error: epsilon: -1 is no budget"),
         (["epsilon", "--kappa", "1", "--blocks", "9", "--sampler", "class_poisson"], "error: no accountant speaks"),

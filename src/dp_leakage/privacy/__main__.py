@@ -1,4 +1,4 @@
-"""Which noise for this ε, and which ε for this noise: ``python -m dp_leakage.privacy sigma|epsilon …``.
+"""Which noise for an ε or a risk, and which for a noise: ``python -m dp_leakage.privacy sigma|epsilon|risk …``.
 
 Each line of the table is one accountant under one way of drawing batches, which it takes for granted.
 """
@@ -6,18 +6,24 @@ Each line of the table is one accountant under one way of drawing batches, which
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, get_args
 
 from dp_leakage.arguments import Parser
 from dp_leakage.errors import UserError
 from dp_leakage.privacy.accounting import ACCOUNTANTS, epsilon_spent, kappa_for, noise_multiplier
 from dp_leakage.privacy.accounting.case import CONVERSIONS, Case
+from dp_leakage.privacy.accounting.proven import Training, noise_for, proven_curve, proves
 from dp_leakage.privacy.accounting.report import printed_validity
-from dp_leakage.privacy.accounting.rules import Neighbours
-from dp_leakage.privacy.mechanism import Sampler
+from dp_leakage.privacy.accounting.rules import POISSON, Neighbours
+from dp_leakage.privacy.mechanism import Mechanism, Sampler
+from dp_leakage.privacy.target import Target
 
 EXAMPLES = """examples:
   python -m dp_leakage.privacy sigma --epsilon 1 --epochs 100 --batch-size 200 --dataset-size 10000
+  python -m dp_leakage.privacy sigma --advantage 0.1 --epochs 100 --batch-size 200 --dataset-size 10000
+  python -m dp_leakage.privacy sigma --tpr 0.05 --fpr 0.001 --epochs 100 --batch-size 200 --dataset-size 10000
+  python -m dp_leakage.privacy risk --noise-multiplier 1.1 --epochs 60 --batch-size 256 --dataset-size 60000
   python -m dp_leakage.privacy epsilon --noise-multiplier 1.1 --epochs 60 --batch-size 256 --dataset-size 60000
   python -m dp_leakage.privacy epsilon --kappa 0.1 --blocks 120x401,10x85 --epochs 1 --batch-size 64 \
 --dataset-size 4500
@@ -25,24 +31,37 @@ EXAMPLES = """examples:
 
 
 NONE = "-"
+HEADS = {"risk": ("noise", "advantage", "TPR at 1 %", "at 0.1 %", "μ")}
+STEPS = {
+    "gaussian": {
+        "poisson": Mechanism(),
+        "shuffle": Mechanism(),
+        "wor": Mechanism(),
+        "class_poisson": Mechanism(unit="class"),
+    },
+    "vmf": dict.fromkeys(("poisson", "shuffle", "wor"), Mechanism(bound="normalise", noise="vmf")),
+}
+EXACT = {"gaussian": "exact", "pure": "exact"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status, 2 where the question has no answer."""
     options = _parser().parse_args(arguments)
     try:
-        rows = list(_rows(options))
+        target = _target(options)
+        by_risk = target is not None or options.answer == "risk"
+        rows = list(_risks(options, target) if by_risk else _rows(options))
         if not rows:
             raise UserError(
                 "no accountant speaks for this noise, sampler and neighbours together; "
                 "leave out --sampler or --neighbours to see those that speak for the noise."
             )
-        if all(answer == NONE for _, answer, *_ in rows):
+        if all(row[1] == NONE for row in rows):
             raise UserError(rows[0][-1])
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    header = ("accountant", options.answer, "sampler", "neighbours", "statement")
+    header = (*HEADS.get(options.answer, ("accountant", options.answer)), "sampler", "neighbours", "statement")
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
     for row in (header, *rows):
         print("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
@@ -87,6 +106,50 @@ def _row(name: str, options: argparse.Namespace, sampler: str, neighbours: str) 
     return name, f"{symbol}{answer:.6g}", sampler, neighbours, _statement(name, noise, terms)
 
 
+def _target(options: argparse.Namespace) -> Target | None:
+    """The risk that the question names; None where it names an ε or a noise."""
+    given = {key: getattr(options, key, None) for key in ("advantage", "tpr", "precision", "fpr", "prior")}
+    given = {key: value for key, value in given.items() if value is not None}
+    if not given:
+        return None
+    if options.epsilon is not None:
+        raise UserError(f"--{next(iter(given))} stands in place of --epsilon; give one of them")
+    return Target.read(given)
+
+
+def _risks(options: argparse.Namespace, target: Target | None) -> Iterator[tuple[str, ...]]:
+    """What noise proves, or the noise for a target: a line for each sampler and, without a target, relation."""
+    directional = bool(options.blocks)
+    if options.kappa is not None and not directional:
+        raise UserError("--kappa needs --blocks, the dimensions of a unit's vectors, such as 61706 or 120x401,10x85.")
+    for sampler, step in STEPS["vmf" if directional else "gaussian"].items():
+        mechanism = replace(step, sampler=sampler, block="sum" if directional and options.summed else step.block)
+        own = "add_remove" if sampler in POISSON else "zero_out"
+        relations = [options.neighbours] if options.neighbours else ["replace_one", *([] if target else [own])]
+        for neighbours in relations:
+            if options.sampler in (None, sampler) and proves(mechanism, neighbours):
+                yield _risk(options, mechanism, neighbours, target)
+
+
+def _risk(
+    options: argparse.Namespace, mechanism: Mechanism, neighbours: Neighbours, target: Target | None
+) -> tuple[str, ...]:
+    run = (options.delta, options.epochs, options.batch_size, options.dataset_size, options.blocks)
+    name, symbol = ("kappa", "κ") if mechanism.noise == "vmf" else ("noise_multiplier", "σ")
+    place = (mechanism.sampler, neighbours)
+    try:
+        given = getattr(options, name)
+        noise = given if target is None else noise_for(target, Training(mechanism, *run), neighbours)
+        curve = proven_curve(Training(replace(mechanism, **{name: noise}), *run), neighbours)
+    except UserError as error:
+        return ("-", NONE, *place, str(error))
+    if target is not None:
+        return ("proven", f"{symbol} = {noise:.6g}", *place, f"{target.words}; {EXACT.get(curve.source, 'bound')}")
+    rates = (f"{float(curve.tpr(fpr)):.4g}" for fpr in (0.01, 0.001))
+    says = EXACT.get(curve.source, "bound")
+    return (f"{symbol} = {noise:.6g}", f"{curve.advantage:.4g}", *rates, f"{curve.mu:.4g}", *place, says)
+
+
 def _statement(name: str, noise: float, terms: dict[str, Any]) -> str:
     claim = ACCOUNTANTS[name].claim
     if claim != "as_printed":
@@ -120,15 +183,24 @@ def _parser() -> argparse.ArgumentParser:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    commands = parser.add_subparsers(required=True, metavar="sigma|epsilon")
-    sigma = commands.add_parser("sigma", parents=[training], help="the least noise for a budget")
-    sigma.add_argument("--epsilon", type=float, required=True)
+    commands = parser.add_subparsers(required=True, metavar="sigma|epsilon|risk")
+    sigma = commands.add_parser("sigma", parents=[training], help="the least noise for a budget or a risk")
+    budget = sigma.add_mutually_exclusive_group(required=True)
+    budget.add_argument("--epsilon", type=float)
+    budget.add_argument("--advantage", type=float, help="of any attack: true less false positive rate, at most")
+    budget.add_argument("--tpr", type=float, help="of any attack at --fpr, at most")
+    budget.add_argument(
+        "--precision", type=float, help="of any attack at --fpr (0.001), at most, where --prior are members"
+    )
+    sigma.add_argument("--fpr", type=float, help="rate of false alarms, for --tpr and --precision")
+    sigma.add_argument("--prior", type=float, help="share of members among those asked about, for --precision")
     sigma.set_defaults(answer="sigma", noise_multiplier=None, kappa=None)
-    epsilon = commands.add_parser("epsilon", parents=[training], help="the budget that a noise spends")
-    noise = epsilon.add_mutually_exclusive_group(required=True)
-    noise.add_argument("--noise-multiplier", type=float, help="Gaussian σ relative to the clipping norm")
-    noise.add_argument("--kappa", type=float, help="concentration of directional noise; needs --blocks")
-    epsilon.set_defaults(answer="epsilon", epsilon=None)
+    for answer, words in (("epsilon", "the budget that a noise spends"), ("risk", "what a noise proves of any attack")):
+        command = commands.add_parser(answer, parents=[training], help=words)
+        noise = command.add_mutually_exclusive_group(required=True)
+        noise.add_argument("--noise-multiplier", type=float, help="Gaussian σ relative to the clipping norm")
+        noise.add_argument("--kappa", type=float, help="concentration of directional noise; needs --blocks")
+        command.set_defaults(answer=answer, epsilon=None)
     return parser
 
 

@@ -7,6 +7,7 @@ from dp_leakage.privacy.accounting import ACCOUNTANTS, epsilon_spent, kappa_for,
 from dp_leakage.privacy.accounting.rules import check_noise
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.privacy.mechanisms import amount_of
+from dp_leakage.privacy.target import Target
 
 STEP = ("sampler", "unit", "bound", "clip_norm", "noise", "block", "settings")
 # Where σ of accountant rdp comes from, as a study says it → as the accountant takes it.
@@ -20,7 +21,7 @@ RDP_SIGMA = {
 def calibrated(
     settings: dict[str, Any] | None, *, blocks: Sequence[int] | None = None, **schedule: int
 ) -> Mechanism | None:
-    """The mechanism with its noise, solved for by the cell's own accountant where the cell names an ε.
+    """The mechanism with its noise, solved for where the cell names an ε, by its own accountant, or a target.
 
     Args:
         settings: the cell's mechanism (see ``defenses``), or None for training without one.
@@ -38,7 +39,9 @@ def calibrated(
     check_noise(settings["accountant"], step)
     name = amount_of(step.noise)
     amount = settings[name]
-    if amount is None:
+    if amount is None and "target" in settings:
+        amount = _for_target(settings, step, blocks, schedule)
+    elif amount is None:
         accountant = settings["accountant"]
         terms = {
             "epsilon": settings["epsilon"],
@@ -53,6 +56,16 @@ def calibrated(
         else:
             amount = noise_multiplier(accountant, **terms, **RDP_SIGMA.get(settings["rdp_sigma"], {}))
     return Mechanism(**{key: settings[key] for key in STEP}, **{name: float(amount)})
+
+
+def _for_target(settings: dict[str, Any], step: Mechanism, blocks: Sequence[int] | None, schedule: dict) -> float:
+    """The noise with which no attack reaches more than the cell's target, between the neighbours that it names."""
+    from dp_leakage.privacy.accounting.proven import Training, noise_for
+
+    wanted = {key: value for key, value in settings["target"].items() if key != "neighbours"}
+    run = schedule | {"blocks": blocks, "projection_noise": settings.get("projection_noise")}
+    training = Training(step, settings["delta"], **run)
+    return noise_for(Target.read(wanted), training, settings["target"]["neighbours"])
 
 
 def epsilon_after(

@@ -84,7 +84,8 @@ def _spent(mechanism: Mechanism, made: Json) -> list[Json]:
 
 def _limit(mechanism: Mechanism, made: Json, design: str) -> Callable[[Iterable[float]], list[Json]]:
     """A function: FPRs → rows of what the training proves where an attack of this design chooses between two."""
-    from dp_leakage.privacy.accounting.proven import Training, proven_curve, relation_of_game
+    from dp_leakage.privacy.accounting.proven import Training, proven_curve
+    from dp_leakage.privacy.accounting.rules import relation_of_game
 
     nominal = made["settings"]["mechanism"]
     run = _schedule(made) | {"blocks": made["blocks"], "projection_noise": nominal.get("projection_noise")}

@@ -13,7 +13,9 @@ MOST_POINTS = 150_000  # in one step's distribution; the library takes some 4 µ
 AGREEMENT = 2e-4
 HUGE = 1e5  # an ε for which a grid would be so coarse that the library overflows
 PER_STEP, MOST_TOTAL = (5_000, 40_000), 1_000_000  # points of a curve: of one step, tried in turn, and of all steps
-VANISHED, LINES = 1e-12, 1_000  # the δ beyond which a curve needs no more ε, and how many ε it is made of
+HEAVY = 20.0  # relative variance of a step's likelihood ratio, from which on its losses have a heavy tail
+VANISHED, LINES = 1e-12, 250  # the δ beyond which a curve needs no more ε, and how many ε it is made of
+ENDS = [float(1.3**k) for k in range(-52, 25)]  # of those ε, tried in turn: from 1e-6 to 500
 ROUNDING = 1e-13  # of δ in the library's Fourier transforms, on the safe side; it grows with the steps beyond MANY
 MANY = 1e4
 AT_ONCE = 1 << 16
@@ -136,8 +138,10 @@ def loss_profile(
         return None
     reach = steps * rate * min(largest, spread) + beside  # at least the mean loss
     relation = NeighboringRelation.REPLACE_ONE if replaced else NeighboringRelation.ADD_OR_REMOVE_ONE
-    for points in PER_STEP:
-        spacing = max(FINEST, min(typical / 16, largest / points), (reach + 20 * sqrt(reach) + largest) / MOST_TOTAL)
+    heavy = spread > HEAVY  # the typical loss is then that of a few draws, and the other losses are much smaller
+    for points in PER_STEP if heavy else PER_STEP[:1]:
+        wanted = min(typical / 16, largest / points) if heavy else typical / 16
+        spacing = max(FINEST, wanted, (reach + 20 * sqrt(reach) + largest) / MOST_TOTAL)
         with np.errstate(all="ignore"):  # infinite losses, of which the library takes care
             step = from_gaussian_mechanism(
                 (2 if replaced else 1) * sigma,
@@ -149,12 +153,12 @@ def loss_profile(
             if beside:
                 other = from_gaussian_mechanism(sqrt(0.5 / beside), value_discretization_interval=spacing)
                 total = total.compose(other)
-            rough = np.concatenate(([0.0], np.geomspace(spacing, 600.0, 300)))
-            remains = np.asarray(total.get_delta_for_epsilon(rough)) >= VANISHED
-            epsilon = np.linspace(0.0, rough[min(remains.sum(), len(rough) - 1)], LINES)
-            delta = np.asarray(total.get_delta_for_epsilon(epsilon))
-        if typical / 16 <= largest / points or delta[0] > 0.99:
-            break  # fine enough, or there is little to prove
+            # One ε at a time: the library's way with many at once is a loop over all losses.
+            top = next((e for e in ENDS if total.get_delta_for_epsilon(e) < VANISHED), ENDS[-1])
+            epsilon = top * np.linspace(0.0, 1.0, LINES) ** 2  # closest where the curve bends
+            delta = np.array([total.get_delta_for_epsilon(e) for e in epsilon.tolist()])
+        if delta[0] > 0.99:
+            break  # there is little to prove
     return epsilon, np.minimum(delta + _rounding(steps), 1.0)
 
 

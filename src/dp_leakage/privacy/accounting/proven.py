@@ -1,21 +1,27 @@
 """What a training proves, as a curve: the tightest that is known of its mechanism, for neighbouring sets of records."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
-from math import sqrt
+from math import inf, log1p, sqrt
 
+from scipy.special import ndtri
+
+from dp_leakage.errors import UserError
 from dp_leakage.privacy.accounting import library, renyi, tradeoff, vmf
 from dp_leakage.privacy.accounting.case import ONCE_AN_EPOCH, Case, steps_per_epoch
-from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, Neighbours
-from dp_leakage.privacy.accounting.spend import epsilon_spent
+from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, POISSON, Neighbours
+from dp_leakage.privacy.accounting.spend import epsilon_spent, least_noise
 from dp_leakage.privacy.accounting.tradeoff import TradeOff
-from dp_leakage.privacy.mechanism import Mechanism, Sampler, holds_groups
-from dp_leakage.privacy.mechanisms import noise_module
+from dp_leakage.privacy.mechanism import Mechanism, holds_groups
+from dp_leakage.privacy.mechanisms import amount_of, noise_module
+from dp_leakage.privacy.target import Target
 from dp_leakage.user_code import FILES
 
-POISSON = ("poisson", "class_poisson")
 PRESENCE = ("add_remove", "zero_out")  # the same under Poisson sampling, where nobody's batches depend on another's
+THINNED = 4  # of as many orders one is enough for a curve, whose points each have an order of their own
+TIGHT, LOOSE = 1e-6, 1e-3
+"""How far below a target its risk may end, relative: where the curve is exact, and where it has a grid."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,17 @@ class Training:
     blocks: Sequence[int] | None = None
     projection_noise: float | None = None
 
+    def __post_init__(self) -> None:
+        if self.epochs < 1 or not 0 < self.batch_size <= self.dataset_size:
+            raise UserError(
+                f"epochs, batch_size and dataset_size are {self.epochs}, {self.batch_size} and {self.dataset_size}; "
+                "valid is at least one epoch, in batches of at least one and at most all records."
+            )
+        for name in ("noise_multiplier", "kappa", "projection_noise"):
+            noise = getattr(self.mechanism, name, None) if name != "projection_noise" else self.projection_noise
+            if noise is not None and not 0 <= noise < inf:
+                raise UserError(f"{name}: {noise} is no amount of noise; valid: 0 or more.")
+
     @property
     def rate(self) -> float:
         """A unit's chance q of being in a batch."""
@@ -53,17 +70,6 @@ class Training:
         if self.projection_noise is None:
             return 0.0
         return (2.0 if neighbours == "replace_one" else 1.0) / (2 * self.projection_noise**2)
-
-
-def relation_of_game(design: str, sampler: Sampler) -> Neighbours:
-    """The neighbours between which a membership attack chooses.
-
-    A fixed ``split``, of a member against a non-member: one record in place of another. ``coins``, one for each record:
-    with a record or without it, all batches otherwise the same; under Poisson sampling that is ``add_remove``.
-    """
-    if design == "split":
-        return "replace_one"
-    return "add_remove" if sampler in POISSON else "zero_out"
 
 
 def proven_curve(training: Training, neighbours: Neighbours) -> TradeOff | None:
@@ -145,7 +151,7 @@ def _directional(training: Training, neighbours: Neighbours) -> TradeOff | None:
     case = Case("vmf_rdp", 0.5, *run, blocks=tuple(training.blocks or ()), summed=summed)  # δ is of no effect here
     beside = training.projection_cost(neighbours)
     curves = [
-        tradeoff.renyi(orders, case.uses * each + beside * orders)
+        tradeoff.renyi(orders[::THINNED], (case.uses * each + beside * orders)[::THINNED])
         for orders, each in vmf.divergences(mechanism.kappa, case)
     ]
     if not beside:
@@ -177,3 +183,54 @@ def _own(training: Training, neighbours: Neighbours) -> TradeOff | None:
         curve = tradeoff.epsilon_delta(max(epsilon, 0.0), training.delta)
         curves.append(curve if relation == same else tradeoff.twice(curve))
     return tradeoff.lowest(curves) if curves else None
+
+
+def proves(mechanism: Mechanism, neighbours: Neighbours) -> bool:
+    """Whether the mechanism limits, with enough noise, what tells such neighbouring sets of *records* apart."""
+    if mechanism.noise == "none":
+        return False
+    tried = replace(mechanism, **{amount_of(mechanism.noise): 1.0})
+    return (
+        proven_curve(Training(tried, 0.5, epochs=1, batch_size=1, dataset_size=1, blocks=(2,)), neighbours) is not None
+    )
+
+
+def noise_for(target: Target, training: Training, neighbours: Neighbours) -> float:
+    """The least noise with which no attack can reach more than the target: σ, or for directional noise the largest κ.
+
+    Args:
+        target: see ``Target``.
+        training: of which ``mechanism`` lacks its noise.
+        neighbours: between which the attacks choose, see ``rules.relation_of_game``.
+
+    Raises:
+        UserError: nothing is proven for these neighbours, or no noise is enough.
+    """
+    name = amount_of(training.mechanism.noise)
+    if not proves(training.mechanism, neighbours):
+        raise UserError(f"target: the mechanism proves nothing for {neighbours} neighbours, whatever its noise")
+    falls = name == "kappa"  # an amount that means less noise the larger it is
+
+    def with_noise(noise: float) -> TradeOff:
+        mechanism = replace(training.mechanism, **{name: 1 / noise if falls else noise})
+        return proven_curve(replace(training, mechanism=mechanism), neighbours)
+
+    def beyond_guessing(curve: TradeOff) -> float:
+        return curve.advantage if target.fpr is None else float(curve.tpr(target.fpr)) - target.fpr
+
+    allowed = target.limit - (target.fpr or 0.0)
+    if beyond_guessing(tradeoff.gaussian(sqrt(2 * training.projection_cost(neighbours)))) >= allowed:
+        raise UserError(f"target: the private PCA alone exceeds {target.words}; valid is more noise there")
+    start = 1.0 if falls else _first_guess(target, training, neighbours)
+    tolerance = TIGHT if with_noise(start).source == "gaussian" else LOOSE
+    noise = least_noise(lambda x: beyond_guessing(with_noise(x)), allowed, start, 0.1, tolerance, what="target")
+    return 1 / noise if falls else noise
+
+
+def _first_guess(target: Target, training: Training, neighbours: Neighbours) -> float:
+    """σ at which many small steps have the target's risk, by the central limit (Bu, Dong, Long & Su 2020)."""
+    mu = 2 * ndtri((1 + target.limit) / 2) if target.fpr is None else ndtri(target.limit) - ndtri(target.fpr)
+    apart = 2 if neighbours == "replace_one" or training.mechanism.unit != "example" else 1
+    if training.mechanism.sampler in ONCE_AN_EPOCH:
+        return float(apart * sqrt(training.epochs) / mu)
+    return float(apart / sqrt(log1p((mu / training.rate) ** 2 / training.steps)))

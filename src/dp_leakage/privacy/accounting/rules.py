@@ -22,6 +22,20 @@ __all__ = [
 ]
 
 
+POISSON = ("poisson", "class_poisson")
+
+
+def relation_of_game(design: str, sampler: str) -> Neighbours:
+    """The neighbours between which a membership attack chooses.
+
+    A fixed ``split``, of a member against a non-member: one record in place of another. ``coins``, one for each record:
+    with a record or without it, all batches otherwise the same; under Poisson sampling that is ``add_remove``.
+    """
+    if design == "split":
+        return "replace_one"
+    return "add_remove" if sampler in POISSON else "zero_out"
+
+
 def accountant_named(name: str) -> Accountant:
     """The accountant's assumptions.
 

@@ -60,9 +60,9 @@ def noise_multiplier(accountant: str, *, epsilon: float, sigma_table: str = "com
             case.dataset_size,
             projection_noise=case.projection_noise,
         )
-        guess = _least_noise(lambda sigma: noise_epsilon(rdp, sigma), epsilon)
-        return _least_noise(lambda sigma: noise_epsilon(case, sigma), epsilon, guess, 0.1, PLD_TOLERANCE, PLD_TURNS)
-    return _least_noise(lambda sigma: noise_epsilon(case, sigma), epsilon)
+        guess = least_noise(lambda sigma: noise_epsilon(rdp, sigma), epsilon)
+        return least_noise(lambda sigma: noise_epsilon(case, sigma), epsilon, guess, 0.1, PLD_TOLERANCE, PLD_TURNS)
+    return least_noise(lambda sigma: noise_epsilon(case, sigma), epsilon)
 
 
 def kappa_for(accountant: str, *, epsilon: float, **training: Any) -> float:
@@ -80,7 +80,7 @@ def kappa_for(accountant: str, *, epsilon: float, **training: Any) -> float:
     case = Case(accountant=accountant, **training)
     _check_budget(epsilon)
     pure = epsilon / (2 * len(case.blocks) * case.uses)  # affordable without any amplification
-    return 1 / _least_noise(lambda noise: noise_epsilon(case, 1 / noise), epsilon, start=1 / pure)
+    return 1 / least_noise(lambda noise: noise_epsilon(case, 1 / noise), epsilon, start=1 / pure)
 
 
 def epsilon_spent(
@@ -140,18 +140,19 @@ def _check_budget(epsilon: float) -> None:
         raise UserError(f"epsilon: {epsilon:g} is no budget that noise can meet; valid: positive and finite.")
 
 
-def _least_noise(
+def least_noise(
     epsilon_of: Callable[[float], float],
     target: float,
     start: float = 1.0,
     stride: float = 1.0,
     tolerance: float = TOLERANCE,
     turns: int = MOST_TURNS,
+    what: str = "epsilon",
 ) -> float:
     """The noise whose ε lies within ``tolerance`` below the target: false position in log-log scale.
 
-    It is bracketed from ``start`` in factors of e^stride, e^2·stride, … After as many ``turns`` the least noise so far
-    that spends no more than the target is taken.
+    ``what`` names in a complaint what is meant in place of ε, if it is. The noise is bracketed from ``start`` in
+    factors of e^stride, e^2·stride, … After as many ``turns`` the least noise so far that spends no more is taken.
 
     Raises:
         UserError: no noise up to ``MAX_NOISE`` reaches the target.
@@ -170,7 +171,7 @@ def _least_noise(
         low, f_low = high, f_high
         high, stride = high + stride, 2 * stride
         if exp(high) > MAX_NOISE:
-            raise UserError(f"epsilon: no noise up to {MAX_NOISE:g} spends as little as {target:g}.")
+            raise UserError(f"{what}: no noise up to {MAX_NOISE:g} spends as little as {target:g}.")
         f_high = excess(high)
     weight_low = weight_high = 1.0
     for _ in range(turns):

@@ -35,7 +35,8 @@ Claim = Literal["exact", "bound", "as_printed"]
 # Keys that an entry of any defense may have, and those of every private one besides.
 ANY = frozenset({"defense", "datasets", "models", "learning_rate", "repeats", "attacks", "audits"})
 PRIVATE = ANY | {
-    "accountant", "sampler", "bound", "clip_norm", "epsilon", "delta", "rdp_sigma", "l2", "accounting_note", "training",
+    "accountant", "sampler", "bound", "clip_norm", "epsilon", "target", "delta", "rdp_sigma", "l2", "accounting_note",
+    "training",
 }  # fmt: skip
 
 

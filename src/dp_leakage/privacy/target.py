@@ -1,0 +1,90 @@
+"""Noise chosen by risk: a limit on what any attack can reach, in place of an ε. Imports nothing heavy."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dp_leakage.errors import UserError, nearest
+
+FPR = 0.001  # at which a precision is meant where nothing else is said
+KEYS = {"advantage": (), "tpr": ("fpr",), "precision": ("prior", "fpr")}
+NEEDED = {"advantage": (), "tpr": ("fpr",), "precision": ("prior",)}
+EXAMPLES = "{advantage: 0.1}, {tpr: 0.05, fpr: 0.001} or {precision: 0.5, prior: 0.01}"
+
+
+@dataclass(frozen=True)
+class Target:
+    """At most this risk, from any attack.
+
+    Attributes:
+        measure: ``advantage`` (TPR − FPR), ``tpr`` (members named at ``fpr``) or ``precision`` (of those accused at
+            ``fpr`` the share that are members, where a share ``prior`` of all are).
+        value: the limit, in (0, 1).
+        fpr: the rate of false alarms, in (0, 1); None for an advantage.
+        prior: in (0, 1), of a precision; else None.
+    """
+
+    measure: str
+    value: float
+    fpr: float | None = None
+    prior: float | None = None
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> "Target":
+        """The target that a study file's ``target`` says.
+
+        Raises:
+            UserError: unknown or missing keys, values out of range, or a limit that every training or none keeps.
+        """
+        measures = [key for key in KEYS if key in given]
+        if len(measures) != 1:
+            raise UserError(f"target is {dict(given)}; valid is {EXAMPLES}")
+        measure = measures[0]
+        for key in given:
+            if key not in (measure, *KEYS[measure]):
+                raise UserError(f"target has the unknown key '{key}'; {nearest(key, (measure, *KEYS[measure]))}")
+        for key in NEEDED[measure]:
+            if key not in given:
+                raise UserError(f"target lacks the key '{key}', which {measure} needs; valid is {EXAMPLES}")
+        for key, value in given.items():
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
+                raise UserError(f"target.{key} is {value!r}; valid is a number above 0 and below 1")
+        fpr = float(given.get("fpr", FPR)) if measure != "advantage" else None
+        prior = float(given["prior"]) if measure == "precision" else None
+        found = cls(measure, float(given[measure]), fpr, prior)
+        found._check_reachable()
+        return found
+
+    @property
+    def settings(self) -> dict[str, float]:
+        """As a study file says it, every key written out."""
+        values = {self.measure: self.value, "prior": self.prior, "fpr": self.fpr}
+        return {key: value for key, value in values.items() if value is not None}
+
+    @property
+    def limit(self) -> float:
+        """What must not be exceeded: the advantage, or the true positive rate at ``fpr``."""
+        if self.prior is None or self.fpr is None:
+            return self.value
+        return self.fpr * (1 - self.prior) / self.prior * self.value / (1 - self.value)
+
+    @property
+    def words(self) -> str:
+        """advantage ≤ 0.1, TPR ≤ 0.05 at FPR 0.001, …"""
+        if self.measure == "advantage":
+            return f"advantage ≤ {self.value:g}"
+        if self.measure == "tpr":
+            return f"TPR ≤ {self.value:g} at FPR {self.fpr:g}"
+        return f"precision ≤ {self.value:g} at prior {self.prior:g} and FPR {self.fpr:g}"
+
+    def _check_reachable(self) -> None:
+        if self.measure == "precision" and self.value <= self.prior:
+            words = f"valid is above the prior, {self.prior:g}, which guessing reaches"
+            raise UserError(f"target.precision is {self.value:g}; {words}")
+        if self.fpr is not None and self.limit <= self.fpr:
+            raise UserError(
+                f"target.tpr is {self.limit:g}; valid is above the fpr, {self.fpr:g}, which guessing reaches"
+            )
+        if self.limit >= 1:
+            words = f"already because only {self.fpr:g} of the others are accused; a smaller fpr would ask for noise"
+            raise UserError(f"target.precision {self.value:g} at prior {self.prior:g} is never exceeded, {words}")
