@@ -778,9 +778,10 @@ class Study:
         """Whether on every data set a membership attack learns from models under the defense that it attacks."""
 
         def learns(dataset: str, attack: str) -> bool:
-            role = ATTACKS[attack].needs
-            same = role is not None and self.auxiliary_spec(dataset, role).get("defense") == "same"
-            return same and ATTACKS[attack].family == "membership"
+            entry = ATTACKS[attack]
+            usual = "same" if self._by_coins(attack) else "none"
+            same = entry.needs is not None and self.auxiliary_spec(dataset, entry.needs).get("defense", usual) == "same"
+            return same and entry.aware and entry.family == "membership"
 
         return all(any(learns(d, attack) for attack in self.attacks_on(d)) for d in self.spec["datasets"])
 

@@ -87,7 +87,7 @@ def test_a_csv_becomes_a_study_and_a_report(whole):
     said = new_study(whole, csv(whole.folder))
     assert "pool                  118" in said
     page = report(whole, **SMALLEST)
-    assert re.search("the smallest budget that|no budget surely|no private model", page)
+    assert re.search("the smallest budget that|no budget surely|no budget tried", page)
     assert "wine.csv" in page
     assert "pool has only 118 records" in page
 
@@ -97,7 +97,7 @@ def test_a_csv_becomes_a_study_and_a_report(whole):
 def test_every_other_format_becomes_a_report_too(whole, write):
     new_study(whole, write(whole.folder))
     page = report(whole, **SMALLEST)
-    assert re.search("the smallest budget that|no budget surely|no private model", page)
+    assert re.search("the smallest budget that|no budget surely|no budget tried", page)
     assert "SHA-256" in page
 
 

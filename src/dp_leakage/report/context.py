@@ -73,7 +73,7 @@ class ReportContext:
             Snakemake's benchmark files; None if there are none.
         versions: package → version.
         exposed: the most exposed records: ``dataset``, ``model``, ``defense``, ``attack`` and the columns of
-            `exposed.most_exposed`; None if there are none.
+            `exposed.most_exposed`, with ``shown`` (`exposed.described`) of the user's own data; None if there are none.
         aware: whether an attack learns from models that were trained under the defence that it attacks.
         tolerance: the accuracy loss that is acceptable, a fraction of the undefended accuracy in (0, 1).
     """

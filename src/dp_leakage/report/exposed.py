@@ -1,7 +1,13 @@
-"""Which records an attacker singles out."""
+"""Which records an attacker singles out, and what they are."""
 
 import numpy as np
 import pandas as pd
+
+from dp_leakage.data.raw import Raw
+from dp_leakage.metrics.runs import by_repeat
+from dp_leakage.metrics.vulnerability import vulnerability
+
+SHOWN = 4  # features of a record that are named
 
 
 def most_exposed(frame: pd.DataFrame, n: int = 10) -> pd.DataFrame:
@@ -14,8 +20,12 @@ def most_exposed(frame: pd.DataFrame, n: int = 10) -> pd.DataFrame:
     Returns:
         n rows at most, the most exposed first: ``record`` (row of data.npz), ``outsiders_above`` (mean over the repeats
         of the share of non-members whose score is at least the record's, in [0, 1]: the false positive rate at which
-        the record is named), ``flagged`` (repeats in which the attack itself named it) and ``runs`` (repeats).
+        the record is named), ``flagged`` (repeats in which the attack itself named it) and ``runs`` (repeats). Where
+        coins put the records in and out: what `vulnerability` counts.
     """
+    _, member = by_repeat(frame, [], ["record"])
+    if member.ndim == 2:
+        return vulnerability(frame).head(n)
     parts = []
     for _, run in frame.groupby("repeat"):
         outsiders = np.sort(run.loc[~run["member"].astype(bool), "score"].to_numpy())
@@ -29,3 +39,40 @@ def most_exposed(frame: pd.DataFrame, n: int = 10) -> pd.DataFrame:
     )
     ordered = found.reset_index().sort_values(["outsiders_above", "flagged", "record"], ascending=[True, False, True])
     return ordered.head(n).reset_index(drop=True).astype({"flagged": "int64", "runs": "int64"})
+
+
+def described(raw: Raw, records: list[int]) -> list[str]:
+    """What each record is: its class and its most unusual features, or its picture as a ``data:`` address.
+
+    Args:
+        raw: the user's own data, as their source has them.
+        records: rows of it.
+    """
+    if raw.x.ndim == 4:
+        return [_picture(raw.x[record]) for record in records]
+    spread = raw.x.std(axis=0)
+    unusual = np.abs(raw.x[records] - raw.x.mean(axis=0)) / np.where(spread > 0, spread, np.inf)
+    return [
+        ", ".join(
+            [f"class {raw.class_names[raw.y[record]]}"]
+            + [f"{_column(raw, c)} = {raw.x[record, c]:g}" for c in np.argsort(-own, kind="stable")[:SHOWN]]
+        )
+        for record, own in zip(records, unusual, strict=True)
+    ]
+
+
+def _column(raw: Raw, number: int) -> str:
+    return raw.feature_names[number] if raw.feature_names else f"column {number}"
+
+
+def _picture(pixels: np.ndarray) -> str:
+    """An image (channels, height, width) in [0, 1] as a PNG in a ``data:`` address."""
+    from base64 import b64encode
+    from io import BytesIO
+
+    from matplotlib.image import imsave
+
+    out = BytesIO()
+    rows = np.clip(pixels.transpose(1, 2, 0), 0, 1)
+    imsave(out, np.repeat(rows, 3, axis=2) if rows.shape[2] == 1 else rows, format="png")
+    return "data:image/png;base64," + b64encode(out.getvalue()).decode("ascii")

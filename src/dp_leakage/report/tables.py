@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from markupsafe import Markup
 
 from dp_leakage.figures.frames import (
     chosen,
@@ -23,6 +25,9 @@ from dp_leakage.report.leak import leaks
 from dp_leakage.report.words import reach_words
 
 CELL = ["dataset", "model", "defense"]
+RANKED = ("outsiders that look more like members", "named by the attack")
+COUNTED = ("named where it was in training", "named where it was not")
+PICTURE = "data:image/png;base64,"
 COUNTINGS = {"mean": "mean", "all_runs": "every run"}
 
 
@@ -131,18 +136,36 @@ def most_exposed(exposed: pd.DataFrame | None) -> list[HtmlTable]:
     """One table per data set, model, defence and attack."""
     if exposed is None or exposed.empty:
         return []
-    heads = ["record", "outsiders that look more like members", "named by the attack"]
+    by_coins, known = "named_in" in exposed, "shown" in exposed and exposed["shown"].notna().any()
+    heads = ["record", *(COUNTED if by_coins else RANKED), *(["what it is"] if known else [])]
     return [
         HtmlTable(
             " · ".join(name(str(value)) for value in key),
             heads,
             [
-                [str(row.record), f"{100 * row.outsiders_above:.1f} %", f"in {row.flagged} of {row.runs} runs"]
+                [str(row.record), *(_counted if by_coins else _ranked)(row), *([_shown(row)] if known else [])]
                 for row in part.itertuples()
             ],
         )
         for key, part in exposed.groupby(["dataset", "model", "defense", "attack"], sort=False)
     ]
+
+
+def _ranked(row: Any) -> list[str]:
+    return [f"{100 * row.outsiders_above:.1f} %", f"in {row.flagged} of {row.runs} runs"]
+
+
+def _counted(row: Any) -> list[str]:
+    ends = f"[{100 * row.low:.0f} %, {100 * row.high:.0f} %]"
+    return [f"{row.named_in} of {row.runs_in} runs, {ends}", f"{row.named_out} of {row.runs_out} runs"]
+
+
+def _shown(row: Any) -> str:
+    """Text, or a picture of our own making."""
+    words = row.shown if isinstance(row.shown, str) else ""
+    if not words.startswith(PICTURE):
+        return words
+    return Markup('<img src="{}" alt="record {}" height="48">').format(words, row.record)
 
 
 def times(timings: pd.DataFrame | None) -> HtmlTable | None:

@@ -6,12 +6,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from dp_leakage.data import load
+from dp_leakage.data.raw import Raw
 from dp_leakage.data.roles import trained_role
 from dp_leakage.figures.files import read_figure
 from dp_leakage.files import read_arrays, read_table, write_text
 from dp_leakage.report import render
 from dp_leakage.report.context import DataFacts, ReportContext, ReportFigure
-from dp_leakage.report.exposed import most_exposed
+from dp_leakage.report.exposed import described, most_exposed
 from dp_leakage.steps import Json, run
 from dp_leakage.steps._metrics import read_metrics
 
@@ -50,7 +52,7 @@ def main(
         choices=tuple(spec.get("choices", ())),
         timings=_timings(benchmarks),
         versions={name: found for name in PACKAGES if (found := _version(name))},
-        exposed=_exposed(scores, settings["scores"]),
+        exposed=_exposed(scores, settings["scores"], spec),
         aware=settings["aware"],
     )
     write_text(report, render(context))
@@ -81,14 +83,23 @@ def guessing(members: np.ndarray, others: np.ndarray) -> float:
     return float((others == np.bincount(members).argmax()).mean())
 
 
-def _exposed(scores: list[Path], identities: list[str]) -> pd.DataFrame | None:
-    """The most exposed records of the undefended models, where membership was attacked."""
-    frames = []
+def _exposed(scores: list[Path], identities: list[str], spec: Json) -> pd.DataFrame | None:
+    """The most exposed records of the undefended models, where membership was attacked; the user's own with words."""
+    frames, own = [], {name: _own(dataset) for name, dataset in spec["datasets"].items()}
     for path, identity in zip(scores, identities, strict=True):
         frame, made = read_table(path, identity)
         cell = {key: made["settings"][key] for key in ("dataset", "model", "defense", "attack")}
-        frames.append(most_exposed(frame).assign(**cell))
+        found, raw = most_exposed(frame).assign(**cell), own[cell["dataset"]]
+        frames.append(found if raw is None else found.assign(shown=described(raw, found["record"].tolist())))
     return pd.concat(frames, ignore_index=True) if frames else None
+
+
+def _own(dataset: Json) -> Raw | None:
+    """The user's own records as they are in their file; None for published data, and for copies that we made."""
+    source = dataset["source"]
+    if isinstance(source, str) or "path" not in source or "augment" in dataset:
+        return None
+    return load(source, Path())
 
 
 def _timings(folder: Path) -> pd.DataFrame | None:
