@@ -1,7 +1,9 @@
 """What does a privacy budget buy in practice? Every study and every figure is a target: snakemake --list-target-rules"""
 
+from dp_leakage.interrupts import end_quietly
 from snakemake.utils import min_version
 
+end_quietly("Stopped. Run the same command again: what is finished stays.")
 min_version("9.27")
 
 
@@ -44,6 +46,7 @@ onstart:
     # A failed submission keeps what it finished (keep-incomplete), so nothing old may lie where something new is due:
     # Snakemake would take it for that. On a workstation each job clears its own files as it begins.
     if not workflow.local_exec:
+        end_soon(workflow.scheduler._executor)
         for job in workflow.dag.needrun_jobs():
             for file in job.output:
                 Path(file).unlink(missing_ok=True)

@@ -4,8 +4,10 @@ Each takes ``--settings`` (the JSON that the rule prints), named input and outpu
 """
 
 # Before anything that takes time to import.
+from dp_leakage.interrupts import end_quietly
 from dp_leakage.jobs.handover import hand_over
 
+end_quietly()
 hand_over()
 
 import json

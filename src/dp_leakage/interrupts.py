@@ -1,0 +1,30 @@
+"""Ctrl-C ends a run, whatever it is doing, and says so in a few words: nobody has to read a traceback for that."""
+
+import sys
+import threading
+from types import TracebackType
+from typing import Any
+
+
+def end_quietly(words: str = "") -> None:
+    """From now on an interrupt that nothing catches prints ``words`` in place of a traceback; other errors as before.
+
+    The process still ends by the signal, so that a shell or a scheduler sees what happened.
+    """
+    shown, unraisable, of_thread = sys.excepthook, sys.unraisablehook, threading.excepthook
+
+    def excepthook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if not issubclass(kind, KeyboardInterrupt):
+            shown(kind, error, trace)
+        elif words:
+            print(words, file=sys.stderr, flush=True)
+
+    def unraisablehook(found: Any) -> None:
+        if not issubclass(found.exc_type, KeyboardInterrupt):
+            unraisable(found)
+
+    def thread_hook(found: Any) -> None:
+        if not issubclass(found.exc_type, KeyboardInterrupt):
+            of_thread(found)
+
+    sys.excepthook, sys.unraisablehook, threading.excepthook = excepthook, unraisablehook, thread_hook
