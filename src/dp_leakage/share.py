@@ -1,0 +1,117 @@
+"""A copy of a study's results that can be given away: without seeds, member lists, and what confirms a guess at either.
+
+    python -m dp_leakage.share results/quickstart shared/quickstart
+
+Everything random in a training follows from its seed. Who has a model's file with seed and members can train the model
+again, to equal bytes; so who has the file, the seed and some guess at the members (or the data) can confirm the guess.
+Noise that can be computed again protects nobody. The copy holds the figures, the metrics and the models' weights; not
+the data, who was a member, scores of single records, seeds, or hashes that were made of them; nor the report, which
+names the seed, the data's hash and the most exposed records. Figures that show records are copied as they are.
+"""
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from dp_leakage.errors import UserError
+from dp_leakage.files import read_table, read_tensors, replacing
+
+MEMBERS = "train_indices"
+OPEN = ("mechanism", "dataset", "model", "defense", "architecture", "training")  # settings that say nothing of records
+STAMPS = re.compile(rb"(identity=)[0-9a-f]{16}|(csv=|png=)[0-9a-f]{64}")
+
+
+def share(results: Path, shared: Path) -> list[Path]:
+    """Writes the copy; returns its files.
+
+    Args:
+        results: a study's folder.
+        shared: a folder that does not exist, or is empty.
+
+    Raises:
+        UserError: there are no results, there is something in ``shared`` already, or a file is damaged.
+    """
+    if not (results / "report.html").is_file():
+        raise UserError(f"{results} holds no finished study (report.html is missing); run `snakemake STUDY` first")
+    if shared.exists() and any(shared.iterdir()):
+        raise UserError(f"{shared} is not empty; name a folder that does not exist")
+    written = []
+    for path in sorted(results.rglob("*")):
+        to = shared / path.relative_to(results)
+        if path.name.startswith(".") or not path.is_file():
+            continue
+        if path.name in ("target.safetensors", "models.safetensors"):
+            _weights(path, to)
+        elif path.name == "metrics.parquet":
+            _metrics(path, to)
+        elif path.parent == results / "figures":
+            with replacing(to) as temporary:
+                temporary.write_bytes(_unstamped(path.read_bytes(), path.suffix))
+        else:
+            continue
+        written.append(to)
+    return written
+
+
+def _weights(path: Path, to: Path) -> None:
+    from safetensors.numpy import save_file
+
+    tensors, made = read_tensors(path)
+    settings = {key: value for key, value in made["settings"].items() if key in OPEN}
+    weights = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items() if name != MEMBERS}
+    with replacing(to) as temporary:
+        save_file(weights, temporary, {"dp_leakage": json.dumps(settings, sort_keys=True)})
+
+
+def _metrics(path: Path, to: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    frame, _ = read_table(path)
+    with replacing(to) as temporary:
+        pq.write_table(pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None), temporary)
+
+
+def _unstamped(content: bytes, suffix: str) -> bytes:
+    """A figure's file with what it says of its making overwritten by zeros, its length kept."""
+    if suffix == ".csv":
+        return content
+    found = STAMPS.sub(lambda said: said[1] + b"0" * 16 if said[1] else said[2] + b"0" * 64, content)
+    return _with_checksum(found) if suffix == ".png" else found
+
+
+def _with_checksum(png: bytes) -> bytes:
+    """A PNG whose second chunk, the text, has the checksum that belongs to it."""
+    import struct
+    import zlib
+
+    start = 8 + 25  # signature and header
+    (length,) = struct.unpack(">I", png[start : start + 4])
+    end = start + 8 + length
+    return png[:end] + struct.pack(">I", zlib.crc32(png[start + 4 : end])) + png[end + 4 :]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m dp_leakage.share", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("results", type=Path, help="a study's folder, such as results/quickstart")
+    parser.add_argument("shared", type=Path, help="where to: a folder that does not exist")
+    options = parser.parse_args(arguments)
+    try:
+        written = share(options.results, options.shared)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    print(f"{len(written)} files in {options.shared}, without seeds and member lists")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
