@@ -23,6 +23,7 @@ from dp_leakage.errors import UserError, nearest
 from dp_leakage.figures import COMMON, FIGURES, FigureKind
 from dp_leakage.fingerprint import code_fingerprint
 from dp_leakage.identity import canonical, derived_seed, identity
+from dp_leakage.privacy.accounting.rules import relation_of_game
 from dp_leakage.privacy.mechanisms import MECHANISM_FILES, noise_module
 from dp_leakage.privacy.target import Target
 from dp_leakage.user_code import FILES, module_files
@@ -696,8 +697,6 @@ class Study:
         if part == AUDIT:
             return [part, identity(self.audit_settings(cell)), AUDIT, self.bounds_together]
         if part == COINS:
-            from dp_leakage.privacy.accounting.proven import relation_of_game  # brings SciPy: not for every command
-
             inputs = self._answered(cell.dataset, cell.model, TARGET, cell.defense, SIGNALS)
             sampler = (cell.training["mechanism"] or {}).get("sampler", "poisson")
             claim = {"delta": self._delta(cell), "neighbours": relation_of_game(COINS, sampler)}
