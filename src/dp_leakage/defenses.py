@@ -10,12 +10,14 @@ from dp_leakage.privacy.mechanisms import MECHANISMS
 from dp_leakage.privacy.mechanisms.base import ANY
 from dp_leakage.privacy.target import Target
 
+CLAIMED = "claimed"  # another library's private training: its ε is what that library says
 # Defenses without a mechanism: the keys that an entry of each may have, and those that it must have.
 PLAIN: dict[str, tuple[frozenset[str], tuple[str, ...]]] = {
     "none": (ANY, ()),
     "l2": (ANY | {"l2"}, ("l2",)),
     "dropout": (ANY | {"dropout"}, ("dropout",)),
     "l2_dropout": (ANY | {"l2", "dropout"}, ("l2", "dropout")),
+    CLAIMED: (ANY | {"epsilon", "delta"}, ("epsilon",)),
 }
 # What a budget may be given by → how its folder's name says so (a target says so itself).
 BUDGETS = {"epsilon": "eps", "noise_multiplier": "sigma", "target": ""}
@@ -62,6 +64,11 @@ def expanded(entry: Json, spec: Json) -> Iterator[tuple[str, Json | None, Json]]
 
 def _budgeted(entry: Json, spec: Json, variant: list[str]) -> Iterator[tuple[str, Json | None, Json]]:
     """`expanded` for one learning rate, which ``variant`` spells."""
+    if entry["defense"] == CLAIMED:
+        for epsilon in entry["epsilon"]:
+            budget = {"epsilon": float(epsilon), "delta": entry.get("delta", spec.get("delta"))}
+            yield "-".join([CLAIMED, *variant, f"eps={spell(float(epsilon))}"]), None, {CLAIMED: budget}
+        return
     if entry["defense"] in PLAIN:
         given = entry.get("l2")
         for l2 in given if isinstance(given, list) else [given]:

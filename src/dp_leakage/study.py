@@ -16,7 +16,7 @@ from dp_leakage.config import Json, merged
 from dp_leakage.data import SOURCES, resolve
 from dp_leakage.data.roles import POOL, asked_roles, trained_role
 from dp_leakage.data.trees import content_of
-from dp_leakage.defenses import expanded
+from dp_leakage.defenses import CLAIMED, expanded
 from dp_leakage.engines import ENGINES
 from dp_leakage.engines import FILES as EXISTING
 from dp_leakage.errors import UserError, nearest
@@ -227,7 +227,8 @@ class Study:
                 continue
             for name, alone, given in expanded(entry, spec):
                 mechanism = None if alone is None else alone | released
-                changes = _in_records(given, records)
+                claimed = given.get(CLAIMED)
+                changes = _in_records({key: value for key, value in given.items() if key != CLAIMED}, records)
                 own = (mechanism or {}).get("settings", {})
                 by_noise = (mechanism or {}).get("noise_multiplier")  # where the cell is given by its noise, not by ε
                 columns = {
@@ -258,6 +259,9 @@ class Study:
                     "n_nonmembers": roles["target_nonmembers"] if self.design == SPLIT else records - records // 2,
                     "n_records": records,  # that batch rates and steps are of
                 }
+                if claimed is not None:
+                    words = f"ε as claimed by {model_spec.get('private', {}).get('by', 'its library')}"
+                    columns |= claimed | {"accountant": CLAIMED, "accounting_note": words}
                 if mechanism is not None:
                     columns |= {k: mechanism[k] for k in ("accountant", "unit", "block", "epsilon", "delta")}
                     columns["target"] = target_words(mechanism)
@@ -273,7 +277,7 @@ class Study:
                         "defense": name,
                         "role": "target",
                         "engine": model_spec.get("engine", "ensemble"),
-                        "architecture": model_spec["architecture"],
+                        "architecture": _architecture(model_spec, claimed),
                         "dropout": entry.get("dropout", 0.0),
                         "training": training | changes,
                         "mechanism": mechanism,
@@ -845,6 +849,13 @@ def target_words(mechanism: Json) -> str:
 def pictures(part: str) -> bool:
     """Does this part of a cell come with pictures?"""
     return part in ATTACKS and ATTACKS[part].family in PICTURING
+
+
+def _architecture(model: Json, claimed: Json | None) -> Json:
+    """What a cell trains: the model's, or the private one in its place, with the budget that its library is told."""
+    if claimed is None:
+        return dict(model["architecture"])
+    return {key: value for key, value in model.get("private", {}).items() if key != "by"} | {CLAIMED: claimed}
 
 
 def _in_records(changes: Json, records: int) -> Json:

@@ -10,7 +10,7 @@ from dp_leakage.attacks import ATTACKS, Attack
 from dp_leakage.attacks import SETTINGS as ATTACK_SETTINGS
 from dp_leakage.config import Json, merged
 from dp_leakage.data.roles import MEMBERS, POOL, REFERENCE_POOL, population_role, trained_role
-from dp_leakage.defenses import BUDGETS, UNITS, accountants, budgets, defenses, expanded, keys_of, needed_by
+from dp_leakage.defenses import BUDGETS, CLAIMED, UNITS, accountants, budgets, defenses, expanded, keys_of, needed_by
 from dp_leakage.engines import ENGINES, GIVEN
 from dp_leakage.engines import FILES as EXISTING
 from dp_leakage.errors import UserError, nearest
@@ -395,6 +395,10 @@ def _check_answers(cell: Cell) -> None:
     """Of engines that keep what models say nothing else can be asked, and no mechanism protects their training."""
     engine, mechanism = cell.training["engine"], cell.columns["mechanism"]
     if engine not in ENGINES:
+        words = (
+            f"key 'defenses' has {CLAIMED} for model {cell.model}, which this package trains; valid is engine estimator"
+        )
+        _require(mechanism != CLAIMED, words)
         return
     for attack in cell.parts:
         takes = attack in ATTACKS and ATTACKS[attack].reads == "models"
@@ -402,8 +406,11 @@ def _check_answers(cell: Cell) -> None:
             not takes, f"key 'attacks.{attack}' takes the models themselves; engine {engine} keeps what they say alone"
         )
     _require("audit" not in cell.parts, f"key 'audit' trains models with canaries, which engine {engine} cannot")
-    words = f"key 'defenses' has {mechanism} for model {cell.model}; engine {engine} knows the defense none alone"
-    _require(mechanism == "none", words)
+    known = ("none", CLAIMED) if engine == "estimator" else ("none",)
+    words = f"key 'defenses' has {mechanism} for model {cell.model}; engine {engine} knows {' and '.join(known)} alone"
+    _require(mechanism in known, words)
+    words = f"key 'models.{cell.model}' lacks the key 'private', a class that takes epsilon; defense {CLAIMED} needs it"
+    _require(mechanism != CLAIMED or "name" in cell.training["architecture"], words)
     given = engine in GIVEN and engine != "outputs"
     _require(
         not given or cell.training["repeats"] == 1, f"key 'repeats' is {cell.training['repeats']}; there is one model"

@@ -42,6 +42,7 @@ CASES: dict[str, tuple[str, str, dict[str, Any], bool]] = {
     "leakage over spent epsilon": ("spent_axis", "quick", {"metric": "leakage"}, False),
     "collapse": ("collapse", "paper", {}, True),
     "pareto": ("pareto", "quick", {}, False),
+    "kinds of models": ("kinds_of_models", "quick", {"title": "Of all kinds"}, False),
     "members exposed": ("members_exposed", "quick", {}, False),
     "members exposed beside print": ("members_exposed", "paper", {"model": "mlp"}, True),
     "results": ("results_table", "quick", {"model": "mlp"}, False),

@@ -55,6 +55,8 @@ class Source(NamedTuple):
 SOURCES: dict[str, Source] = {
     "digits": Source("digits", "scikit-learn's handwritten digits, 8×8, bundled",
                      {"resize": SHAPE, "channels": CHANNELS, "binary": FLAG}),
+    "breast_cancer": Source("breast_cancer", "569 tumours, 30 measurements, two classes; scikit-learn's, bundled",
+                            {}),
     "cifar10": Source("cifar", "CIFAR-10, official binary version", {}),
     "cifar100": Source("cifar", "CIFAR-100 with its 100 fine labels, official binary version", {}),
     "mnist": Source("idx", "MNIST, official IDX files", {}),

@@ -1,5 +1,6 @@
 """What models of any origin say of all records of a data set, and the signals that follow from it. NumPy alone."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -60,8 +61,8 @@ class Answers(NamedTuple):
         return self.log_probability.argmax(axis=2) == y
 
 
-def trained_on(data: Dataset, subsets: np.ndarray) -> np.ndarray:
-    """Which of a data set's records is in which of the subsets int64 (K, m): bool (K, N)."""
+def trained_on(data: Dataset, subsets: Sequence[np.ndarray]) -> np.ndarray:
+    """Which of a data set's records is in which of K subsets, int64 (m,) each: bool (K, N)."""
     return np.stack([np.isin(np.arange(len(data.y)), rows) for rows in subsets])
 
 

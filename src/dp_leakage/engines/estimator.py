@@ -13,29 +13,33 @@ import numpy as np
 from dp_leakage.config import Json
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.outputs import FLOOR, log_probabilities
+from dp_leakage.defenses import CLAIMED
 from dp_leakage.engines.answers import Answers, trained_on
 from dp_leakage.errors import UserError, nearest
 
 SEEDS = 2**31 - 1  # that NumPy's and LightGBM's generators take
 
 
-def answers(settings: Json, data: Dataset, subsets: np.ndarray, seeds: list[int]) -> Answers:
+def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: list[int]) -> Answers:
     """Trains one estimator for each subset, and asks it about all records.
 
     Args:
         settings: of step ``train``; the architecture is ``name``, ``module:Class``, and the class's arguments. In a
             cell of defense ``claimed`` it is that of the model's key ``private``, with the cell's ε.
         data: the records; images are flattened.
-        subsets: int64 (K, m), the records that each trains on.
+        subsets: int64 (m,) for each of K: the records that it trains on.
         seeds: one for each.
 
     Raises:
         UserError: there is no such class, or it does not take these arguments, records or classes.
     """
     x = data.x.reshape(len(data.x), -1)
+    architecture = dict(settings["architecture"])
+    if isinstance(bounds := architecture.get("privacy_bounds"), list):  # one pair for all features
+        architecture["privacy_bounds"] = np.tile(np.array(bounds, dtype=np.float64), (x.shape[1], 1))
     said = np.empty((len(seeds), len(x), data.n_classes))
     for k, (rows, seed) in enumerate(zip(subsets, seeds, strict=True)):
-        estimator = made(settings["architecture"], seed % SEEDS)
+        estimator = made(architecture, seed % SEEDS)
         said[k] = _fitted(estimator, x, data.y, rows, settings["architecture"]["name"], data.n_classes)
     return Answers.of(trained_on(data, subsets), log_probabilities(said), data.y)
 
@@ -56,7 +60,10 @@ def made(architecture: Json, seed: int) -> Any:
         raise UserError(f"estimator {name!r}: {package} has no {what!r}; {nearest(what, vars(module))}")
     found = getattr(module, what)
     takes = inspect.signature(found).parameters
-    given = {key: value for key, value in architecture.items() if key != "name"}
+    budget = {key: value for key, value in architecture.get(CLAIMED, {}).items() if key in takes and value is not None}
+    if CLAIMED in architecture and "epsilon" not in budget:
+        raise UserError(f"estimator {name!r} takes no epsilon; valid for defense {CLAIMED} is a class that does")
+    given = {key: value for key, value in architecture.items() if key not in ("name", CLAIMED)} | budget
     own = {"random_state": seed, "n_jobs": 1, "verbose": -1 if package.startswith("lightgbm") else None}
     own |= {"deterministic": True, "force_row_wise": True} if package.startswith("lightgbm") else {}
     anything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in takes.values())

@@ -13,8 +13,8 @@ from dp_leakage.errors import UserError
 from dp_leakage.models.user_module import module_factory
 
 
-def answers(settings: Json, data: Dataset, subsets: np.ndarray, seeds: list[int]) -> Answers:
-    """What the module says of the records as they are; of subsets (1, m) it was trained on.
+def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: list[int]) -> Answers:
+    """What the module says of the records as they are; it was trained on the one subset.
 
     Args:
         settings: of step ``train``; the architecture is ``name``, ``module:Class``, ``weights``, a ``.safetensors`` or

@@ -15,8 +15,8 @@ ROWS = 1024  # records asked about at once
 TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16}
 
 
-def answers(settings: Json, data: Dataset, subsets: np.ndarray, seeds: list[int]) -> Answers:
-    """What the model in the file ``name`` says of the records as they are; of subsets (1, m) it was trained on.
+def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: list[int]) -> Answers:
+    """What the model in the file ``name`` says of the records as they are; it was trained on the one subset.
 
     Outputs that are probabilities (in 0 to 1, adding up to 1) are taken for these, others for logits.
 

@@ -11,7 +11,7 @@ from dp_leakage.engines.answers import Answers
 from dp_leakage.errors import UserError
 
 
-def answers(settings: Json, data: Dataset, subsets: np.ndarray, seeds: list[int]) -> Answers:
+def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: list[int]) -> Answers:
     """The outputs in the file, for the records of the data set, which come from it or from the file ``of``.
 
     Args:

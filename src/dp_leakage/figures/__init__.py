@@ -170,6 +170,13 @@ FIGURES: dict[str, FigureKind] = {
         "is both more accurate and less leaky, and their intervals are apart in both.",
         {"attack": None},
     ),
+    "kinds_of_models": FigureKind(
+        "dp_leakage.figures.kinds_of_models",
+        "Use against leakage of different kinds of models: open marks are undefended models, filled ones private "
+        "models of the same kind, with the ε that is claimed for them. Best is bottom right: accurate and leaking "
+        "nothing. Leakage is what the strongest attack on each model reaches.",
+        {"attack": None},
+    ),
     "roc": FigureKind(
         "dp_leakage.figures.roc",
         "How many members each attack names at each rate of false alarms, both on logarithmic axes: what counts is the "

@@ -35,7 +35,7 @@ def draw(
 
     frame = chosen(metrics, settings)
     rows = drawn_numbers(
-        _points(frame, settings["attack"] or STRONGEST),
+        points(frame, settings["attack"] or STRONGEST),
         published,
         extra=["attack", "of", "test_accuracy", "accuracy_low", "accuracy_high", "best", "surely_beaten"],
     )
@@ -65,11 +65,12 @@ def draw(
     finish(figure, entries, notes, settings.get("title"))
     figure.draw_without_rendering()  # labels need the final places of the points
     for ax, (_, part) in zip(flat, parts, strict=False):
-        _label(ax, part)
+        colours = {row: look(series).color for series, line in each_series(part) for row in line.index}
+        label_budgets(ax, part, colours)
     return figure, rows
 
 
-def _points(frame: pd.DataFrame, attack: str) -> pd.DataFrame:
+def points(frame: pd.DataFrame, attack: str) -> pd.DataFrame:
     """What one attack reaches in each cell, with the cell's test accuracy, and how it stands beside the others."""
     advantages = reached(frame)
     advantages = advantages[advantages["attack"] == attack]
@@ -121,8 +122,14 @@ def _panel(ax: "Axes", part: pd.DataFrame) -> None:
             ax.plot(x[shown], y[shown], zorder=3, color=style.color, linestyle="none", alpha=alpha, **style.mark)
 
 
-def _label(ax: "Axes", part: pd.DataFrame) -> None:
-    """Writes the budgets beside the points, the best first, wherever there is room; the rest stay in the csv."""
+def label_budgets(ax: "Axes", part: pd.DataFrame, colours: dict[Any, str]) -> None:
+    """Writes the budgets beside the points, the best first, wherever there is room; the rest stay in the csv.
+
+    Args:
+        ax: with the points in their final places.
+        part: of `points`.
+        colours: of its rows, by their index.
+    """
     from matplotlib.patheffects import withStroke
 
     halo = withStroke(linewidth=2, foreground="white")
@@ -145,7 +152,6 @@ def _label(ax: "Axes", part: pd.DataFrame) -> None:
                 and frame.y0 < box[1]
                 and box[3] < frame.y1
             ):
-                colour = look(next(each_series(part.loc[[row.Index]]))[0]).color
                 beside = {
                     "xytext": (shift[0] / scale, shift[1] / scale),
                     "textcoords": "offset points",
@@ -156,7 +162,7 @@ def _label(ax: "Axes", part: pd.DataFrame) -> None:
                     text,
                     (row.test_accuracy, row.measured),
                     fontsize=7,
-                    color=colour,
+                    color=colours[row.Index],
                     zorder=5,
                     path_effects=[halo],
                     **beside,

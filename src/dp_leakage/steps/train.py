@@ -45,7 +45,8 @@ def main(
     subsets = _subsets(arrays, settings["subset"], seeds, settings["seed"])
     held = _held(settings["subset"], len(seeds))
     if settings["engine"] in ENGINES:
-        found = _answers(settings, dataset_of(arrays), subsets.numpy(), seeds)
+        rows = [own if held is None else own[held[k]] for k, own in enumerate(subsets)]
+        found = _answers(settings, dataset_of(arrays), [own.numpy() for own in rows], seeds)
         _write_answers(settings, dataset_of(arrays), found, models, history)
         write_json(timing, {"train_seconds": time.perf_counter() - started, "models": len(seeds), "device": "cpu"})
         return
@@ -89,7 +90,7 @@ def main(
     resume.path.unlink(missing_ok=True)
 
 
-def _answers(settings: Json, data: Dataset, subsets: np.ndarray, seeds: list[int]) -> Answers:
+def _answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: list[int]) -> Answers:
     try:
         return import_module(ENGINES[settings["engine"]]).answers(settings, data, subsets, seeds)
     except UserError as error:

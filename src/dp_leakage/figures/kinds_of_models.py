@@ -1,0 +1,87 @@
+"""Use against leakage of different kinds of models, undefended and private, in one picture."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from dp_leakage.figures.frames import chosen, drawn_numbers
+from dp_leakage.figures.notes import accounting_notes, threshold_notes
+from dp_leakage.figures.pareto import label_budgets, points
+from dp_leakage.figures.style import GREY, canvas, finish, grid_shape, name, styled
+from dp_leakage.metrics.measure import STRONGEST
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Colours that the colour-blind tell apart (Wong 2011, Tol 2021), with a mark each, as these run out first.
+LOOKS = [
+    ("#0072b2", "o"), ("#d55e00", "s"), ("#009e73", "^"), ("#cc79a7", "D"), ("#e69f00", "v"), ("#56b4e9", "P"),
+    ("#222222", "X"), ("#882255", "p"), ("#999933", "h"), ("#332288", "<"),
+]  # fmt: skip
+
+
+@styled
+def draw(
+    metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
+) -> "tuple[Figure, pd.DataFrame]":
+    """One panel per data set, a colour and mark per model: open undefended, filled private with its ε.
+
+    Settings:
+        attack: whose advantage; None: of each cell the attack that finds most there, chosen on other records than it is
+            judged on.
+    """
+    from matplotlib.lines import Line2D
+
+    frame = chosen(metrics, settings)
+    rows = drawn_numbers(
+        points(frame, settings["attack"] or STRONGEST),
+        published,
+        extra=["attack", "of", "test_accuracy", "accuracy_low", "accuracy_high", "best"],
+    )
+    models = list(dict.fromkeys(frame["model"]))
+    looks = {model: LOOKS[place % len(LOOKS)] for place, model in enumerate(models)}
+    datasets = list(dict.fromkeys(rows["dataset"]))
+    shape = grid_shape(len(datasets), 2)
+    figure, axes = canvas(*shape, panel=(5.2, 4.2), sharex=False, sharey=False)
+    flat = [ax for line in axes for ax in line]
+    whose = "the strongest attack" if settings["attack"] is None else name(settings["attack"])
+    for ax, dataset in zip(flat, datasets, strict=False):
+        ax.set_title(name(dataset), loc="left")
+        ax.axhline(0, color=GREY, linewidth=0.7)
+        for model in models:
+            _model(ax, rows[(rows["dataset"] == dataset) & (rows["model"] == model)], *looks[model])
+        ax.set_xlabel("test accuracy (fraction right)  → more useful")
+        ax.set_ylabel(f"advantage that {whose} reaches\n→ more leakage")
+    for ax in flat[len(datasets) :]:
+        ax.remove()
+    entries = [
+        Line2D([], [], color=colour, marker=mark, linestyle="none", label=name(model))
+        for model, (colour, mark) in looks.items()
+    ]
+    entries += [
+        Line2D([], [], color=GREY, marker="o", markerfacecolor="white", linestyle="none", label="undefended"),
+        Line2D([], [], color=GREY, marker="o", label="private, with its claimed ε"),
+    ]
+    bars = "Bars: 95 % intervals. Numbers: claimed ε, as far as there is room; all are in the csv."
+    notes = [bars, *threshold_notes(rows), *accounting_notes(frame, settings)]
+    finish(figure, entries, notes, settings.get("title"))
+    figure.draw_without_rendering()  # labels need the final places of the points
+    for ax, dataset in zip(flat, datasets, strict=False):
+        part = rows[rows["dataset"] == dataset]
+        label_budgets(ax, part, {row: looks[model][0] for row, model in part["model"].items()})
+    return figure, rows
+
+
+def _model(ax: "Axes", part: pd.DataFrame, colour: str, mark: str) -> None:
+    part = part.sort_values("epsilon", na_position="last")
+    x, y = part["test_accuracy"], part["measured"]
+    across = np.clip([x - part["accuracy_low"], part["accuracy_high"] - x], 0, None)
+    upward = np.clip([y - part["low"], part["high"] - y], 0, None)
+    ax.errorbar(x, y, xerr=across, yerr=upward, fmt="none", ecolor=colour, elinewidth=0.6, alpha=0.4, zorder=2)
+    ax.plot(x, y, color=colour, linewidth=0.9, alpha=0.6, zorder=2)
+    for private in (False, True):
+        own = part[part["epsilon"].notna() == private]
+        face = colour if private else "white"
+        ax.plot(own["test_accuracy"], own["measured"], mark, color=colour, markerfacecolor=face, markersize=6, zorder=3)
