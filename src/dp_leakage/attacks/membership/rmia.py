@@ -6,7 +6,6 @@ import numpy as np
 
 from dp_leakage.attacks.membership.references import mean_where, population, require
 from dp_leakage.attacks.signals import Scores, Signals, losses
-from dp_leakage.metrics.roc import flagged_at_fpr
 
 # What "auto" tries, the choice where a single reference model leaves none to attack first.
 A = np.array([0.3, 0.0, 0.1, 0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
@@ -113,25 +112,25 @@ def chosen(margin: np.ndarray, inside: np.ndarray, settings: dict) -> Reach:
     best = 0, 0
     if len(a) * len(temperatures) > 1 and len(margin) > 1:
         rows = np.linspace(0, margin.shape[1] - 1, min(RECORDS, margin.shape[1])).round().astype(int)
-        margin, inside = margin[:, rows], inside[:, rows]
-        found = [
-            np.mean(
-                [_found(margin / t, inside, model, a, settings["fpr"]) for model in range(min(MODELS, len(margin)))], 0
-            )
-            for t in temperatures
-        ]
+        found = [_found(margin[:, rows] / t, inside[:, rows], a, settings["fpr"]) for t in temperatures]
         best = np.unravel_index(np.argmax(found), np.shape(found))
     return Reach(float(a[best[1]]), float(temperatures[best[0]]), settings["online"])
 
 
-def _found(margin: np.ndarray, inside: np.ndarray, model: int, a: np.ndarray, fpr: float) -> np.ndarray:
-    """The share of a reference model's own records that each a finds, with the other models' help: (len(a),)."""
-    others = np.arange(len(margin)) != model
-    usable = ~inside[others].all(axis=0)
-    member = inside[model, usable]
-    if member.all() or not member.any():
-        return np.zeros(len(a))
-    without = mean_where(np.exp(-losses(margin[others][:, usable])), ~inside[others][:, usable])
-    ratios = -losses(margin[model, usable]) - np.log((assumed(without, a[:, None]) + without) / 2)
-    rate = min(max(fpr, FEWEST / (~member).sum()), 0.5)
-    return flagged_at_fpr(ratios[:, member], ratios[:, ~member], rate).mean(axis=1)
+def _found(margin: np.ndarray, inside: np.ndarray, a: np.ndarray, fpr: float) -> np.ndarray:
+    """The mean share of a reference model's own records that each a finds, with the other models' help: (len(a),)."""
+    own = -losses(margin)
+    without = mean_where(np.exp(own), ~inside, left_out=True)
+    told = (~inside).sum(axis=0) - ~inside > 0  # by some other model that was trained without the record
+    shares = np.zeros(len(a))
+    for model in range(min(MODELS, len(margin))):
+        members, outsiders = (told[model] & (inside[model] == kind) for kind in (True, False))
+        if not members.any() or not outsiders.any():
+            continue
+        expects = (assumed(without[model], a[:, None]) + without[model]) / 2
+        ratios = own[model] - np.log(expects)
+        rate = min(max(fpr, FEWEST / outsiders.sum()), 0.5)
+        passing = int(np.floor(rate * outsiders.sum() + 1e-9))
+        limit = -np.partition(-ratios[:, outsiders], passing, axis=1)[:, passing]
+        shares += (ratios[:, members] > limit[:, None]).mean(axis=1)
+    return shares
