@@ -71,6 +71,19 @@ def test_the_references_are_the_cells_own_repeats_or_the_undefended_ones_and_not
     assert changed.attack_inputs(cell, "lira_online")["reference_signals"][0].parent.name == "none"
 
 
+def test_a_cells_bound_is_for_the_neighbours_that_its_coins_decide_between_and_corrected_for_all_cells():
+    study = load({})["quickstart"]
+    for defense, neighbours in (
+        ("none", "add_remove"),
+        ("gaussian-rdp-eps=1", "add_remove"),
+        ("gaussian-zcdp-eps=1", "zero_out"),
+    ):
+        cell = study.cell("digits", "mlp", defense)
+        (part,) = [part for part in study.measure_settings(cell)["parts"] if part[0] == "coins"]
+        assert part[2:] == ["coins", len(study.cells), {"delta": 1e-5, "neighbours": neighbours}]
+        assert study.part_file(cell, "coins") == study.answers("digits", "mlp", "target", defense)
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
