@@ -62,6 +62,7 @@ def test_a_row_says_what_was_done_and_what_the_design_could_have_shown():
     one_run, many_runs, _ = map(setting, (rows_of(responses(8.0, models=100, places=4))))
     assert (one_run["coins"], many_runs["coins"]) == ("400", "100")
     assert one_run["guesses"] == "200"
+    assert float(one_run["alone"]) == pytest.approx(rows_of(responses(8.0, models=100, places=4))[0]["value"], rel=1e-5)
     assert float(one_run["reach"]) > float(many_runs["reach"]) > 2
 
 

@@ -244,7 +244,8 @@ def audited_frame() -> pd.DataFrame:
     frame = quick_frame()
     cells = frame[frame["repeat"] == "all"].drop_duplicates(["dataset", "model", "defense"])
     value = cells["epsilon"].fillna(300.0) / 300
-    setting = "canary=natural;confidence=0.999;design=one_run;neighbours=replace_one"
+    setting = "alone=0.4;audit=losses;bug=none;canary=natural;claim=approximate;coins=720;confidence=0.999;"
+    setting += "design=one_run;guesses=180;models=24;neighbours=replace_one;reach=0.9;right=120;score=loss;start=random"
     bounds = cells.assign(metric="epsilon_lower_bound", value=value, low=value, high=np.inf, setting=setting)
     return pd.concat([frame, bounds], ignore_index=True)
 

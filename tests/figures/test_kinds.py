@@ -52,6 +52,7 @@ CASES: dict[str, tuple[str, str, dict[str, Any], bool]] = {
     "training curve": ("training_curve", "histories", {}, False),
     "matrix": ("matrix", "quick", {"model": "mlp", "title": "All against all"}, False),
     "claimed and measured": ("claimed_measured", "audited", {}, False),
+    "proved": ("proved", "audited", {"literature": [{"label": "others", "epsilon": 10, "bound": 7.21}]}, False),
     "roc": ("roc", "scores", {"title": "Few false alarms"}, False),
     "bounded roc": ("roc", "bounded", {}, False),
     "paired": ("paired_table", "scores", {"title": "On the same records", "fpr": 0.05}, False),
@@ -97,7 +98,8 @@ DERIVED += (
 
 
 OF_OTHER_FRAMES = (
-    "lambda_search", "training_curve", "claimed_measured", "roc", "paired_table", "accountants", "projection_noise",
+    "lambda_search", "training_curve", "claimed_measured", "proved", "roc", "paired_table", "accountants",
+    "projection_noise",
     "timing_table", "decoded_layers", "decoded_table", "tradeoff", "decoded_pictures", "difference_table", "pictures",
     "mia_distance", "mia_budget", "mia_table", "mia_cells", "inverted", "subclasses", "vulnerability",
 )  # fmt: skip
@@ -531,3 +533,11 @@ def test_between_the_written_rates_the_limit_is_never_below_the_curve_and_close_
     inside = at >= 1.3e-6
     np.testing.assert_allclose(found[inside], exact[inside], rtol=0.05)
     assert between(np.array([1e-3, 1.0]), rates, curve.tpr(rates)) == pytest.approx(curve.tpr([1e-3, 1.0]))
+
+
+def test_what_was_proved_is_drawn_as_a_share_of_the_claim(audited: pd.DataFrame) -> None:
+    figure, rows = draw("proved", audited, {})
+    assert rows["share"].tolist() == pytest.approx((rows["measured"] / rows["epsilon"]).tolist())
+    assert len(figure.axes[0].get_yticklabels()) == len(rows) > 0
+    with pytest.raises(UserError, match="setting 'bugs' is True, and there are no such audits"):
+        draw("proved", audited, {"bugs": True})

@@ -14,7 +14,7 @@ absent is add/remove, a canary in the place of another record is replace-one. Sc
 together, `corrected` keeps the chance of a single false alarm.
 """
 
-from dp_leakage.audits.claims import Claim, approximate_dp, gaussian_dp
+from dp_leakage.audits.claims import Claim, approximate_dp, gaussian_dp, own_curves
 from dp_leakage.audits.found import CONFIDENCE, Audit, corrected
 from dp_leakage.audits.many_runs import many_runs_bound, many_runs_reach
 from dp_leakage.audits.one_run import one_run_bound, one_run_reach
@@ -32,6 +32,7 @@ __all__ = [
     "many_runs_reach",
     "one_run_bound",
     "one_run_reach",
+    "own_curves",
     "presence_bound",
     "trials_bound",
     "trials_reach",

@@ -8,24 +8,30 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr
 
-from dp_leakage.audits.curves import Curve, approximate_curve, gaussian_curve
+from dp_leakage.audits.curves import DIAGONAL, Curve, approximate_curve, gaussian_curve, sampled
+
+COARSE = 7  # steps of bisection where a curve takes an accountant seconds: within a hundredth of what is claimed
 
 
 class Claim(NamedTuple):
-    """A family of promises, one for each ε.
+    """A family of promises, one for each strength.
 
     Attributes:
         name: what is claimed, as a table says it.
         delta: δ at which ε is read, in [0, 1).
-        curve: ε ≥ 0 → the largest curve that the promise allows, symmetric (as it is the larger of both directions),
-            growing with ε.
+        curve: strength ≥ 0 → the largest curve that the promise allows, symmetric (as it is the larger of both
+            directions), growing with the strength.
         kind: ``approximate`` and ``gaussian`` have closed forms that some bounds use; ``curve`` is anything else.
+        epsilon: strength → ε at ``delta``; ε is the strength itself where nothing else is said.
+        steps: of bisection, when the largest refuted strength is looked for.
     """
 
     name: str
     delta: float
     curve: Callable[[float], Curve]
     kind: Literal["approximate", "gaussian", "curve"] = "curve"
+    epsilon: Callable[[float], float] = float
+    steps: int = 40
 
 
 @lru_cache
@@ -38,6 +44,22 @@ def approximate_dp(delta: float) -> Claim:
 def gaussian_dp(delta: float) -> Claim:
     """μ-GDP: unsampled Gaussian noise, composed. ε is the one that μ has at ``delta`` > 0."""
     return Claim("Gaussian DP", delta, lambda epsilon: _gaussian(epsilon, delta), "gaussian")
+
+
+def own_curves(name: str, delta: float, tpr: Callable[[float], Callable[[np.ndarray], np.ndarray]]) -> Claim:
+    """One mechanism and no other: with less noise, it would have a larger curve of its own.
+
+    Args:
+        name: of the claim.
+        delta: at which ε is read off the curves, in (0, 1).
+        tpr: strength > 0 → (FPR (n,) → largest TPR (n,)); 1 is what is claimed, and 2 has half of the noise.
+    """
+
+    @lru_cache(maxsize=64)
+    def curve(strength: float) -> Curve:
+        return sampled(tpr(strength)) if strength > 0 else DIAGONAL
+
+    return Claim(name, delta, curve, "curve", lambda strength: curve(strength).epsilon(delta), COARSE)
 
 
 @lru_cache(maxsize=256)

@@ -4,6 +4,7 @@ A polygon is a pair of distributions over finitely many outcomes, the sides: on 
 slope. So everything an audit asks of a claim can be read off the sides.
 """
 
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -38,6 +39,12 @@ class Curve:
         shares, truth = self._surest
         return np.clip(np.interp(share, shares, truth) / share, 0.5, 1.0)
 
+    def epsilon(self, delta: float) -> float:
+        """The least ε ≥ 0 with which the curve is (ε, δ)-DP; infinite where it is not for any."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slopes = np.where(self.tpr > delta, (self.tpr - delta) / self.fpr, 0.0)
+        return float(np.log(max(slopes.max(), 1.0)))
+
 
 def outer(fpr: np.ndarray, tpr: np.ndarray) -> Curve:
     """A polygon that nowhere lies below the concave curve through the points given.
@@ -65,6 +72,13 @@ def outer(fpr: np.ndarray, tpr: np.ndarray) -> Curve:
     return Curve(np.minimum(found_fpr / found_fpr[-1], 1.0), np.minimum(found_tpr, 1.0))
 
 
+def sampled(tpr: Callable[[np.ndarray], np.ndarray]) -> Curve:
+    """A concave curve given as a function, from outside."""
+    small = np.concatenate([[0.0], np.geomspace(1e-12, 0.1, 600), np.linspace(0.1, 0.9, 801)[1:-1]])
+    fpr = np.concatenate([small, 1 - np.geomspace(0.1, 1e-12, 600), [1.0]])
+    return outer(fpr, np.maximum.accumulate(np.maximum(tpr(fpr), fpr)))
+
+
 def gaussian_curve(mu: float) -> Curve:
     """Φ(Φ⁻¹(FPR) + μ) (Dong, Roth & Su 2022), from outside."""
     threshold = np.arange(mu + TAIL, -TAIL, -SPACING)
@@ -76,3 +90,6 @@ def approximate_curve(epsilon: float, delta: float) -> Curve:
     """min(1, δ + e^ε FPR, 1 − e^−ε (1 − δ − FPR)) (Kairouz, Oh & Viswanath 2015)."""
     corner = (1 - delta) / (1 + np.exp(min(epsilon, 700.0)))
     return Curve(np.array([0.0, corner, 1 - delta, 1.0]), np.array([delta, 1 - corner, 1.0, 1.0]))
+
+
+DIAGONAL = Curve(np.array([0.0, 1.0]), np.array([0.0, 1.0]))  # nothing can be told

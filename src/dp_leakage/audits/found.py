@@ -9,7 +9,6 @@ from dp_leakage.errors import UserError
 
 CONFIDENCE = 0.95
 MOST = 1e4  # ε beyond which no bound is looked for: no number of canaries gets there
-STEPS = 40  # of bisection: far below any rounding that matters
 
 
 class Audit(NamedTuple):
@@ -66,8 +65,8 @@ def right_guesses(scores: np.ndarray, included: np.ndarray, guesses: int) -> int
     return int(included[order[-half:]].sum() + (~included[order[:half]]).sum())
 
 
-def largest(refuted: Callable[[float], bool]) -> float:
-    """The largest ε ≥ 0 that is refuted, where refutation holds up to some ε; 0 where even that is not."""
+def largest(refuted: Callable[[float], bool], steps: int) -> float:
+    """The largest strength ≥ 0 that is refuted, where refutation holds up to some; 0 where even that is not."""
     if not refuted(0.0):
         return 0.0
     low, high = 0.0, 1.0
@@ -75,7 +74,7 @@ def largest(refuted: Callable[[float], bool]) -> float:
         low, high = high, 2 * high
         if low > MOST:
             return low
-    for _ in range(STEPS):
+    for _ in range(steps):
         middle = (low + high) / 2
         low, high = (middle, high) if refuted(middle) else (low, middle)
     return low

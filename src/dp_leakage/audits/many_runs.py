@@ -46,7 +46,7 @@ def many_runs_reach(n: int, claim: Claim, confidence: float = CONFIDENCE, share:
     return _bound(n, guesses, guesses, claim, confidence)
 
 
-def many_runs_p_value(n: int, guesses: int, right: int, claim: Claim, epsilon: float) -> float:
+def many_runs_p_value(n: int, guesses: int, right: int, claim: Claim, strength: float) -> float:
     """Most that the claim can make the probability of so many right guesses among n independent coins.
 
     Whatever obeys the claim's curve is a function of the pair of distributions that has this curve (Blackwell 1953).
@@ -54,7 +54,7 @@ def many_runs_p_value(n: int, guesses: int, right: int, claim: Claim, epsilon: f
     than the likelier value of the coins of which it is surest. With U the share of outcomes that are as sure as the
     least sure of the k guessed, U ~ Beta(k + 1, n − k), the right ones are Binomial(k, accuracy(U)).
     """
-    curve = claim.curve(epsilon)
+    curve = claim.curve(strength)
     if guesses == n:
         return float(bdtrc(right - 1, n, curve.accuracy(np.array(1.0))))
     nodes, weights = np.polynomial.legendre.leggauss(NODES)
@@ -66,4 +66,5 @@ def many_runs_p_value(n: int, guesses: int, right: int, claim: Claim, epsilon: f
 def _bound(n: int, guesses: int, right: int, claim: Claim, confidence: float) -> float:
     if right == 0:
         return 0.0
-    return largest(lambda epsilon: many_runs_p_value(n, guesses, right, claim, epsilon) <= 1 - confidence)
+    found = largest(lambda at: many_runs_p_value(n, guesses, right, claim, at) <= 1 - confidence, claim.steps)
+    return claim.epsilon(found)

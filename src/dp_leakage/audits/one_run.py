@@ -98,5 +98,5 @@ def curve_refuted(curve: Curve, m: int, guesses: int, right: int, error: float) 
 def _bound(m: int, guesses: int, right: int, claim: Claim, confidence: float) -> float:
     error = 1 - confidence
     if claim.kind == "approximate":
-        return largest(lambda epsilon: one_run_p_value(m, guesses, right, epsilon, claim.delta) <= error)
-    return largest(lambda epsilon: curve_refuted(claim.curve(epsilon), m, guesses, right, error))
+        return largest(lambda at: one_run_p_value(m, guesses, right, at, claim.delta) <= error, claim.steps)
+    return claim.epsilon(largest(lambda at: curve_refuted(claim.curve(at), m, guesses, right, error), claim.steps))

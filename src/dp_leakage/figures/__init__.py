@@ -56,12 +56,19 @@ COMMON: Mapping[str, Any] = {"dataset": None, "model": None, "unit": None, "titl
 
 _NAMES = either(NOTHING, TEXT, TEXTS)
 # Setting → what it may hold, in every kind that has a setting of that name; KIND.SETTING where one kind differs.
+PUBLISHED_BOUNDS = Kind(
+    lambda v: (
+        isinstance(v, list | tuple) and all(isinstance(e, dict) and {*e} == {"label", "epsilon", "bound"} for e in v)
+    ),
+    "a list of published bounds, each with label, epsilon and bound",
+)
 SETTINGS: dict[str, Kind] = {
     "across": choice("epsilon_spent", "k_sub"),
     "against": TEXT,
     "attack": either(NOTHING, TEXT),
     "attacks": TEXTS,
     "best": FLAG,
+    "bugs": FLAG,
     "best_of": TEXTS,
     "classes": either(COUNT, listed(SEED)),
     "compare": FLAG,
@@ -75,6 +82,7 @@ SETTINGS: dict[str, Kind] = {
     "image": whole(0),
     "layer": TEXT,
     "layers": TEXTS,
+    "literature": PUBLISHED_BOUNDS,
     "measure": choice("euclidean", "1-ssim"),
     "metric": choice("accuracy_loss", "test_accuracy", "train_accuracy", "leakage"),
     "metrics": TEXTS,
@@ -203,6 +211,12 @@ FIGURES: dict[str, FigureKind] = {
         "dp_leakage.figures.claimed_measured",
         "The ε that each defence claims, the one that its training spent, and the one that an audit proves at least. "
         "A measured bound right of the spent ε would be the proof of an error.",
+    ),
+    "proved": FigureKind(
+        "dp_leakage.figures.proved",
+        "What each audit proves of the ε that is claimed: 1 is all of it, and more would prove an error. A tick "
+        "is the most that the design could have shown with perfect scores.",
+        {"literature": (), "bugs": False},
     ),
     "members_exposed": FigureKind(
         "dp_leakage.figures.members_exposed",

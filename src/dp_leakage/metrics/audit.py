@@ -31,6 +31,10 @@ def measure_audit(
         claim_of: the claim that a design tests.
         comparisons: bounds that hold together with 95 % confidence.
         seed: halves the models of ``trials``.
+
+    Returns:
+        The rows; their settings say what was done, what the bound would be for itself (``alone``), and the most that
+        the design could have shown (``reach``).
     """
     confidence = corrected(CONFIDENCE, comparisons)
     rows = []
@@ -40,8 +44,11 @@ def measure_audit(
             part = part[part["place"] == 0]
         claim, share = claim_of(design), design["share"]
         score, held = part["score"].to_numpy(), part["held"].to_numpy(dtype=bool)
-        found = bound(design["design"], score, held, claim, confidence, share, seed)
+        found, alone = (
+            bound(design["design"], score, held, claim, level, share, seed) for level in (confidence, CONFIDENCE)
+        )
         facts = {
+            "alone": f"{alone.epsilon:.6g}",
             "audit": name,
             "bug": design["bug"] or "none",
             "canary": design["canary"],

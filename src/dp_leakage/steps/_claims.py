@@ -1,22 +1,59 @@
 """What a design of a cell's audit tests, from what the file of its scores says of their making."""
 
-from dp_leakage.audits import Claim, approximate_dp, gaussian_dp
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+
+from dp_leakage.audits import Claim, approximate_dp, gaussian_dp, own_curves
 from dp_leakage.errors import UserError
+from dp_leakage.identity import canonical
+from dp_leakage.privacy.accounting.proven import Training, proven_curve
 from dp_leakage.steps import Json
+from dp_leakage.steps._models import mechanism_of
 
 
 def claim_of(design: Json, made: Json) -> Claim:
-    """The claim that a design tests. Raises UserError where the mechanism makes no such claim."""
+    """The claim that a design tests. Raises UserError where nothing is proven for what its coins decide."""
     settings = made["settings"]
-    mechanism, delta = settings["mechanism"] or {}, settings["delta"]
+    delta = settings["delta"]
     if design["claim"] == "approximate":
         return approximate_dp(delta)
-    if unsampled_gaussian(mechanism):
+    mechanism = settings["mechanism"]
+    if tuple(mechanism[key] for key in ("noise", "sampler", "unit")) == ("gaussian", "shuffle", "example"):
         return gaussian_dp(delta)
-    raise UserError(f"audit claim {design['claim']!r} needs Gaussian noise without sampling; valid here: approximate")
+    return _own(canonical(made), design["neighbours"])
 
 
-def unsampled_gaussian(mechanism: Json) -> bool:
-    """Is it Gaussian noise on batches that every record is in once an epoch?"""
-    kind = tuple(mechanism.get(key) for key in ("noise", "sampler", "unit"))
-    return kind == ("gaussian", "shuffle", "example")
+@lru_cache
+def _own(made_as_text: str, neighbours: str) -> Claim:
+    """Once for all designs of a cell: its curves take seconds."""
+    made = json.loads(made_as_text)
+    settings = made["settings"]
+    training = Training(
+        mechanism_of(made),
+        settings["delta"],
+        settings["training"]["epochs"],
+        settings["training"]["batch_size"],
+        made["n_train"],
+        made["blocks"],
+        settings["mechanism"].get("projection_noise"),
+    )
+
+    def tpr(strength: float) -> Callable[[np.ndarray], np.ndarray]:
+        mechanism = training.mechanism
+        noise, kappa = (
+            None if amount is None else amount * factor
+            for amount, factor in ((mechanism.noise_multiplier, 1 / strength), (mechanism.kappa, strength))
+        )
+        scaled = replace(training, mechanism=replace(mechanism, noise_multiplier=noise, kappa=kappa))
+        proven = proven_curve(scaled, neighbours)
+        if proven is None:
+            raise UserError(
+                f"audit claim 'own': nothing is proven of {settings['defense']} for {neighbours} neighbours"
+            )
+        return proven.tpr
+
+    return own_curves(f"this {mechanism_of(made).noise} mechanism", settings["delta"], tpr)

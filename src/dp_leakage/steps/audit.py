@@ -33,16 +33,16 @@ START = {"optimizer": "adam", "learning_rate": 0.01, "batch_size": 50}  # of a w
 def main(settings: Json, data: Path, scores: Path, device: str, checkpoint_seconds: float) -> None:
     """Reads ``data.npz``; writes the score of every canary in every model, and on which side its coin fell."""
     dataset = read_dataset(data, settings["data"])
-    frames, noise = [], {}
+    frames, noise, blocks = [], {}, None
     for name, design in settings["designs"].items():
         started = time.perf_counter()
         resume = Checkpoint(_checkpoint(scores, name), identity(settings), checkpoint_seconds)
-        frame, mechanism = _scored(name, design, settings, dataset, device_of(device), resume)
+        frame, mechanism, blocks = _scored(name, design, settings, dataset, device_of(device), resume)
         frames.append(frame.assign(design=name))
         if mechanism is not None:
             noise = {"noise_multiplier": mechanism.noise_multiplier, "kappa": mechanism.kappa}
         log.info("audit %s: %d models in %.0f s", name, design["models"], time.perf_counter() - started)
-    stamp = provenance(settings, n_train=len(dataset.trainable), **noise)
+    stamp = provenance(settings, n_train=len(dataset.trainable), blocks=blocks, **noise)
     write_table(scores, pd.concat(frames, ignore_index=True).to_dict("list"), stamp)
     for name in settings["designs"]:
         _checkpoint(scores, name).unlink(missing_ok=True)
@@ -54,8 +54,8 @@ def _checkpoint(scores: Path, design: str) -> Path:
 
 def _scored(
     name: str, design: Json, settings: Json, dataset: Dataset, device: str, resume: Checkpoint
-) -> tuple[pd.DataFrame, Mechanism | None]:
-    """One design's models, trained: repeat, place, held (the coin) and score; and the mechanism that is claimed."""
+) -> tuple[pd.DataFrame, Mechanism | None, list[int] | None]:
+    """One design's models, trained: repeat, place, held (the coin), score; the mechanism claimed, and its blocks."""
     seed = derived_seed(settings["seed"], name)
     seeds = [derived_seed(seed, model) for model in range(design["models"])]
     replaced = design["relation"] == "replace_one"
@@ -66,9 +66,10 @@ def _scored(
     x, y = torch.from_numpy(placed.x), torch.from_numpy(placed.y)
     architecture = architecture_of(settings, tuple(x.shape[1:]), dataset.n_classes)
     training = TrainingSettings(**settings["training"])
+    blocks = blocks_of(architecture, settings["mechanism"])
     claimed = calibrated(
         settings["mechanism"],
-        blocks=blocks_of(architecture, settings["mechanism"]),
+        blocks=blocks,
         dataset_size=subsets.shape[1],
         **{key: settings["training"][key] for key in ("epochs", "batch_size")},
     )
@@ -101,7 +102,7 @@ def _scored(
         "held": held.ravel(),
         "score": score.ravel(),
     }
-    return pd.DataFrame(frame), claimed
+    return pd.DataFrame(frame), claimed, blocks
 
 
 def _watch(
