@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
 from sklearn.datasets import load_breast_cancer
@@ -12,6 +13,8 @@ from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.outputs import FLOOR
 from dp_leakage.engines import estimator
 from dp_leakage.errors import UserError
+from dp_leakage.figures.style import number
+from dp_leakage.report.tables import claimed_and_spent
 from dp_leakage.study_file import load_studies
 from dp_leakage.yaml_files import read_yaml
 
@@ -110,6 +113,20 @@ def test_a_claimed_cell_trains_the_private_class_and_says_whose_claim_it_is():
     assert cell.columns["accounting_note"] == "ε as claimed by InterpretML"
     none = study.cell("breast_cancer", "additive_trees", "none")
     assert none.training["architecture"]["name"] == "interpret.glassbox:ExplainableBoostingClassifier"
+
+
+def test_the_report_says_whose_claim_a_budget_is(monkeypatch):
+    monkeypatch.syspath_prepend(REPO / "tests" / "figures")
+    import synthetic
+
+    frame = synthetic.quick_frame()
+    theirs = {"accountant": "claimed", "mechanism": "claimed", "accounting_note": "ε as claimed by InterpretML"}
+    cell = frame["defense"] == frame.loc[frame["accountant"] == "rdp", "defense"].iloc[0]
+    claimed = frame[cell & ~frame["metric"].str.startswith("epsilon_spent")].assign(**theirs, noise_multiplier=np.nan)
+    (table, *_) = claimed_and_spent(pd.concat([frame[~cell], claimed]))
+    (row,) = [row for row in table.rows if row[0] == "private, as its library claims"]
+    assert row[1] == number(claimed["epsilon"].iloc[0])
+    assert row[3:5] == ["–", "as claimed by InterpretML"]
 
 
 @pytest.mark.parametrize(

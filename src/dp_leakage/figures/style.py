@@ -67,6 +67,7 @@ LOOKS: dict[tuple[str, str], Look] = {
     ("dropout", ""): Look("dropout", "#808080", "X"),
     ("l2_dropout", ""): Look("ℓ2 and dropout", "#808080", "h"),
     ("normalise", ""): Look("normalised, no noise", "#a0522d", (4, 1, 45)),
+    ("claimed", "claimed"): Look("private, as its library claims", "#117733", ">", (3, 1)),
     ("gaussian", "naive"): Look("DP-SGD, naive composition", "#d55e00", "s", (1, 1.2)),
     ("gaussian", "advanced"): Look("DP-SGD, advanced composition", "#e69f00", "D", (5, 1.2, 1, 1.2)),
     ("gaussian", "zcdp"): Look("DP-SGD, zCDP", "#009e73", "^", (4, 1.5)),

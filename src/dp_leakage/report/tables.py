@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
+from dp_leakage.defenses import CLAIMED
 from dp_leakage.figures.frames import (
     chosen,
     contradicted,
@@ -45,9 +46,11 @@ def claimed_and_spent(metrics: pd.DataFrame) -> list[HtmlTable]:
     """Per claim what was spent: one table for all data and models that agree, else one for each."""
     frame = chosen(metrics, {})
     private = frame[is_private(frame) & (frame["metric"] == "epsilon_spent")]
-    if private.empty:
+    # Of another library's training nothing is known but what it claims.
+    others = frame[(frame["accountant"] == CLAIMED) & (frame["metric"] == "test_accuracy")]
+    if private.empty and others.empty:
         return []
-    cells = private.drop_duplicates(CELL).merge(spent(frame), how="left", on=CELL)
+    cells = pd.concat([private, others]).drop_duplicates(CELL).merge(spent(frame), how="left", on=CELL)
     cells = cells.merge(_hypothetical(private), how="left", on=CELL)
     cells = in_order(cells.merge(_proved(frame), how="left", on=CELL))
     columns = {"if batches were Poisson": "if_poisson", "an audit proves at least": "proved"}
@@ -89,13 +92,20 @@ def _spent_rows(part: pd.DataFrame, more: list[str]) -> list[list[str]]:
             number(row.epsilon),
             number(row.noise_multiplier),
             number(row.epsilon_spent),
-            name(row.spent_accountant) if isinstance(row.spent_accountant, str) else "–",
+            _accounted(row),
             name(row.spent_neighbours) if isinstance(row.spent_neighbours, str) else "–",
             *(number(value) if np.isfinite(value) else "" for value in (getattr(row, column) for column in more)),
         ]
         for series, rows in each_series(part)
         for row in rows.itertuples()
     ]
+
+
+def _accounted(row: Any) -> str:
+    """Whose word the spent ε is."""
+    if row.accountant == CLAIMED:
+        return str(row.accounting_note).removeprefix("ε ")
+    return name(row.spent_accountant) if isinstance(row.spent_accountant, str) else "–"
 
 
 def members_exposed(metrics: pd.DataFrame) -> list[HtmlTable]:
