@@ -7,11 +7,11 @@ export PATH := $(VENV)/bin:$(PATH)
 export OMP_NUM_THREADS := 1
 
 # Their values go on as they are typed: column names may hold spaces, and a $ is no variable of make's.
-OPTIONS := NAME DATA LABEL SENSITIVE DROP CATEGORICAL MISSING SIZE OUTPUTS REFERENCES MODEL WEIGHTS MEMBERS REFERENCE_MODEL
+OPTIONS := NAME DATA LABEL SENSITIVE DROP CATEGORICAL MISSING SIZE OUTPUTS REFERENCES MODEL WEIGHTS MEMBERS REFERENCE_MODEL TRAIN EPSILON DELTA MODELS CANARIES CANARY CLAIM RECORDS
 $(foreach option,$(OPTIONS),$(eval override $(option) := $$(value $(option))))
 export $(OPTIONS)
 
-.PHONY: help install demo new-study audit-model test test-long test-slurm lint format bench bench-all reference constraints clean
+.PHONY: help install demo new-study audit-training audit-model test test-long test-slurm lint format bench bench-all reference constraints clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -35,6 +35,12 @@ new-study: $(INSTALLED)  ## a study of your own data: NAME=mine DATA=path LABEL=
 audit-model: $(INSTALLED)  ## a study of a trained model: NAME=mine OUTPUTS=table [REFERENCES=table], or MODEL=file.onnx DATA=path LABEL=column MEMBERS=column
 	@python -m dp_leakage.audit_model --name="$$NAME" --outputs="$$OUTPUTS" --references="$$REFERENCES" --model="$$MODEL" \
 	  --weights="$$WEIGHTS" --data="$$DATA" --label="$$LABEL" --members="$$MEMBERS" --reference-model="$$REFERENCE_MODEL"
+
+audit-training: $(INSTALLED)  ## audit a private training function of yours: TRAIN=my_module:train EPSILON=4 [DELTA= MODELS= CANARIES= CANARY= CLAIM= RECORDS= DATA=x.npz BEYOND_REACH=1]
+	@python -m dp_leakage.audit_training --train "$$TRAIN" --epsilon "$$EPSILON" $${DELTA:+--delta "$$DELTA"} \
+	  $${MODELS:+--models "$$MODELS"} $${CANARIES:+--canaries "$$CANARIES"} $${CANARY:+--canary "$$CANARY"} \
+	  $${CLAIM:+--claim "$$CLAIM"} $${RECORDS:+--records "$$RECORDS"} $${DATA:+--data "$$DATA"} \
+	  $(if $(BEYOND_REACH),--beyond-reach)
 
 test: $(INSTALLED)  ## the tests (minutes)
 	pytest -n 2 --dist loadfile

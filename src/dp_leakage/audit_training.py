@@ -1,0 +1,191 @@
+"""Audits a private training function of the user's own, from outside: it is called with and without canaries.
+
+    make audit-training TRAIN=my_module:train EPSILON=4
+
+``train(x, y, seed)`` trains on float32 records x (n, …) with int64 labels y (n,) in whatever way and with whatever
+library, and returns a function: records (m, …) → probabilities or logits (m, classes). Each call is one training with a
+fair coin for each canary, which decides whether that record is among those it gets.
+"""
+
+import argparse
+import importlib
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from dp_leakage.audits import CONFIDENCE, Claim, approximate_dp, gaussian_dp
+from dp_leakage.audits.designs import bound, reach, shortfall
+from dp_leakage.data.canaries import place
+from dp_leakage.data.dataset import Dataset
+from dp_leakage.errors import UserError
+from dp_leakage.user_code import blamed, module_files
+
+Predict = Callable[[np.ndarray], np.ndarray]
+Train = Callable[[np.ndarray, np.ndarray, int], Predict]
+REFUTED = 3  # exit status where the claim is refuted
+
+
+def scored(
+    train: Train, data: Dataset, canary: str, canaries: int, models: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Calls ``train`` once for each model.
+
+    Args:
+        train: see the module.
+        data: its members are trained on, ``canaries`` of them replaced.
+        canary: ``mislabelled``, ``blank`` or ``feature``.
+        canaries: m, of each model.
+        models: K.
+        seed: draws canaries and coins; the trainings get seeds of their own.
+
+    Returns:
+        Scores float64 (K, m), the margin of the canary's label, and coins bool (K, m).
+
+    Raises:
+        UserError: the outputs are not finite numbers, one row a record, one column a class.
+    """
+    placed = place(data, canary, canaries, False, seed)
+    rng = np.random.default_rng([seed, 1])
+    held = rng.random((models, canaries)) < 0.5
+    seeds = rng.integers(2**31, size=models)
+    scores = np.empty(held.shape)
+    x, y = placed.x[placed.held], placed.y[placed.held]
+    for model, coins in enumerate(held):
+        rows = np.concatenate([placed.fixed, placed.held[coins]])
+        predict = train(placed.x[rows], placed.y[rows], int(seeds[model]))
+        outputs = np.asarray(predict(x), dtype=np.float64)
+        if (
+            outputs.ndim != 2
+            or len(outputs) != canaries
+            or outputs.shape[1] <= y.max()
+            or not np.isfinite(outputs).all()
+        ):
+            raise UserError(
+                f"the trained function gives an array of shape {outputs.shape} for {canaries} records of "
+                f"{data.n_classes} classes; valid are finite numbers, one row a record, one column a class"
+            )
+        scores[model] = _margins(outputs, y)
+        print(f"\rtraining {model + 1} of {models}", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    return scores, held
+
+
+def _margins(outputs: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """ln p_y/(1 − p_y), of probabilities or of logits."""
+    if (outputs >= 0).all() and np.allclose(outputs.sum(1), 1, atol=1e-4):
+        outputs = np.log(np.maximum(outputs, 1e-300))
+    own = np.take_along_axis(outputs, y[:, None], 1)[:, 0]
+    others = outputs.copy()
+    np.put_along_axis(others, y[:, None], -np.inf, 1)
+    return own - np.logaddexp.reduce(others, axis=1)
+
+
+def training_function(path: str) -> Train:
+    """The function at ``module:function``; what goes wrong in it becomes one sentence.
+
+    Raises:
+        UserError: there is none.
+    """
+    module, _, name = path.partition(":")
+    if not module or not name:
+        raise UserError(f"TRAIN is {path!r}; valid is module:function, such as my_module:train")
+    sys.path.insert(0, str(Path.cwd()))
+    file = next(iter(module_files(module)), None)
+    with blamed(f"TRAIN={path}", file):
+        function = getattr(importlib.import_module(module), name)
+
+    def train(x: np.ndarray, y: np.ndarray, seed: int) -> Predict:
+        with blamed(f"TRAIN={path}", file):
+            predict = function(x, y, seed)
+        if not callable(predict):
+            raise UserError(
+                f"TRAIN={path} returns {type(predict).__name__}; valid is a function from records to outputs"
+            )
+
+        def asked(records: np.ndarray) -> np.ndarray:
+            with blamed(f"TRAIN={path}", file):
+                return predict(records)
+
+        return asked
+
+    return train
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns 0 where the claim stands, 3 where it is refuted, 2 where nothing can be asked."""
+    given = _parser().parse_args(arguments)
+    try:
+        claim = (gaussian_dp if given.claim == "gaussian" else approximate_dp)(given.delta)
+        design = "many_runs" if given.canaries == 1 else "one_run"
+        share = 1.0 if design == "many_runs" and given.claim == "gaussian" else 0.25
+        _announce(design, given.models * given.canaries, claim, share, given)
+        data = _data(given.data, given.records)
+        scores, held = scored(
+            training_function(given.train), data, given.canary, given.canaries, given.models, given.seed
+        )
+        found = bound(design, scores.ravel(), held.ravel(), claim, CONFIDENCE, share, given.seed)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(
+        f"{found.right} of {found.guesses} guesses are right: ε is at least {found.epsilon:.3g} at δ = {given.delta:g}"
+    )
+    print("with 95 % confidence, for one record added or removed.")
+    if found.epsilon > given.epsilon:
+        print(f"This refutes the claim of ε = {given.epsilon:g}.")
+        return REFUTED
+    print(f"The claim of ε = {given.epsilon:g} stands; what was not found may still be there.")
+    return 0
+
+
+def _announce(design: str, coins: int, claim: Claim, share: float, given: argparse.Namespace) -> None:
+    """Says what could be shown before anything is trained. Raises UserError where that is less than the claim."""
+    most = reach(design, coins, claim, CONFIDENCE, share)
+    print(f"{coins} coins: with perfect scores this audit shows ε = {most:.3g}", flush=True)
+    found = shortfall(given.epsilon, design, coins, claim, 1, share, CONFIDENCE)
+    if found and not given.beyond_reach:
+        raise UserError(f"this audit {found}; --beyond-reach (BEYOND_REACH=1) trains all the same")
+
+
+def _data(path: str, records: int) -> Dataset:
+    """Arrays x and y of an ``.npz``, or the bundled digits; the first ``records`` of a fixed order."""
+    if path:
+        try:
+            with np.load(path, allow_pickle=False) as arrays:
+                x, y = arrays["x"], arrays["y"]
+        except (OSError, ValueError, KeyError) as error:
+            raise UserError(f"DATA {path} cannot be read ({error}); valid is an .npz with arrays x and y") from None
+    else:
+        from sklearn.datasets import load_digits
+
+        x, y = load_digits(return_X_y=True)
+        x = x / 16
+    if len(x) != len(y) or y.ndim != 1 or not np.isfinite(x).all() or (y != y.astype(np.int64)).any() or y.min() < 0:
+        raise UserError("DATA: x must be finite, and y hold one whole number from 0 on for each record")
+    if not 2 <= records <= len(x):
+        raise UserError(f"RECORDS is {records}; valid is 2 to the {len(x)} records of the data")
+    rows = np.random.default_rng(0).permutation(len(x))
+    roles = {"target_members": rows[:records], "target_nonmembers": rows[:records]}  # a wrong label needs no outsider
+    return Dataset(x.astype(np.float32), y.astype(np.int64), roles, np.array([], dtype=np.int64))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m dp_leakage.audit_training", description=__doc__)
+    parser.add_argument("--train", required=True, help="module:function")
+    parser.add_argument("--epsilon", type=float, required=True, help="that is claimed, for one record added or removed")
+    parser.add_argument("--delta", type=float, default=1e-5)
+    parser.add_argument("--models", type=int, default=200, help="trainings")
+    parser.add_argument("--canaries", type=int, default=1, help="in each; more than 1 is a one-run audit")
+    parser.add_argument("--canary", choices=("mislabelled", "blank", "feature"), default="mislabelled")
+    parser.add_argument("--claim", choices=("approximate", "gaussian"), default="approximate")
+    parser.add_argument("--data", default="", help=".npz with x and y; the bundled digits if not given")
+    parser.add_argument("--records", type=int, default=100, help="that each training gets, canaries among them")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--beyond-reach", action="store_true", help="also where the claim cannot be refuted")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
