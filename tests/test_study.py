@@ -343,7 +343,7 @@ BAD = {
     "unknown nested key": ({"training": {"epoch": 3}}, r"unknown key 'training.epoch'; did you mean 'epochs'"),
     "text for a number": ({"delta": "1e-5"}, r"key 'delta' is '1e-5'; .*write it like 1.0e-3"),
     "wrong type": ({"repeats": "three"}, r"key 'repeats' is 'three'; valid is a value of type integer"),
-    "negative epsilon": ({"epsilon": [1, -2]}, r"key 'epsilon.1' is -2; valid is more than 0"),
+    "negative epsilon": ({"epsilon": [1, -2]}, r"key 'epsilon.1' is -2; valid is 1e-05 or more"),
     "subclass without number": (
         {"defenses": [{"defense": "none"}, {"defense": "subclass", "accountant": "class_moments"}]},
         r"key 'defenses.1' lacks the key 'k_sub'",

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import torch
 
-from dp_leakage import defenses, plugins, user_code
+from dp_leakage import plugins, user_code
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.attacks.checks import check_said, checked_arrays, checked_scores
 from dp_leakage.attacks.signals import Scores
@@ -18,11 +18,13 @@ from dp_leakage.models.architectures import build
 from dp_leakage.models.user_module import module_factory
 from dp_leakage.privacy.accounting import ACCOUNTANTS, epsilon_spent, noise_multiplier
 from dp_leakage.privacy.clipping import bound_scales
-from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.privacy.mechanism import SAMPLERS, UNITS, Mechanism
+from dp_leakage.privacy.mechanisms import MECHANISMS
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
 
-REGISTRIES = (ATTACKS, FIGURES, ACCOUNTANTS, defenses.OWN, defenses.KEYS, defenses.NEEDED, user_code.FILES)
+REGISTRIES = (ATTACKS, FIGURES, ACCOUNTANTS, MECHANISMS, user_code.FILES, user_code.DEFINED)
+LISTS = (SAMPLERS, UNITS, user_code.FOLDERS)
 TERMS = {"delta": 1e-5, "epochs": 2, "batch_size": 40, "dataset_size": 120}
 OWN = "MECHANISM = {'relations': {'shuffle': ['zero_out']}, 'claim': 'bound'}\n"
 NOISE = "def noise(row, scale, generator):\n    row.normal_(generator=generator)\n"
@@ -31,14 +33,16 @@ NOISE = "def noise(row, scale, generator):\n    row.normal_(generator=generator)
 @pytest.fixture(autouse=True)
 def clean():
     """The registries, Python's path and its modules as before."""
-    before, path, folders = [dict(registry) for registry in REGISTRIES], list(sys.path), list(user_code.FOLDERS)
+    before, path, lists = [dict(registry) for registry in REGISTRIES], list(sys.path), [list(own) for own in LISTS]
     yield
     for name in [*user_code.FILES, "plug"]:
         sys.modules.pop(name, None)
     for registry, old in zip(REGISTRIES, before, strict=True):
         registry.clear()
         registry.update(old)
-    user_code.FOLDERS[:], sys.path[:] = folders, path
+    for own, old in zip(LISTS, lists, strict=True):
+        own[:] = old
+    sys.path[:] = path
 
 
 @pytest.fixture

@@ -2,9 +2,37 @@
 
 import argparse
 import sys
-from typing import NoReturn
+from collections.abc import Callable
+from typing import NoReturn, TypeVar
 
 from dp_leakage.errors import plain
+
+T = TypeVar("T")
+
+
+def number(least: float, most: float) -> Callable[[str], float]:
+    """Type of an option that holds a number within these bounds."""
+    return _within(float, "a number", least, most)
+
+
+def whole(least: int, most: int) -> Callable[[str], int]:
+    """Type of an option that holds a whole number within these bounds."""
+    return _within(int, "a whole number", least, most)
+
+
+def _within(kind: Callable[[str], T], what: str, least: float, most: float) -> Callable[[str], T]:
+    def read(text: str) -> T:
+        try:
+            value = kind(text) if len(text) < 100 else None
+        except ValueError:
+            value = None
+        if value is None or not least <= value <= most:  # type: ignore[operator]
+            raise argparse.ArgumentTypeError(
+                f"{text[:50]!r} is not valid; it must be {what} from {least:g} to {most:g}"
+            )
+        return value
+
+    return read
 
 
 class Parser(argparse.ArgumentParser):

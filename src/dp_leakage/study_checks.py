@@ -141,6 +141,10 @@ def _check_datasets(study: Study) -> None:
         fit_on = projection.get("fit_on", "all")
         for role in fit_on if isinstance(fit_on, list) else []:
             _known(role, dataset["roles"], f"{key}.projection.fit_on")
+        fitted = sum(dataset["roles"].values())
+        if projection.get("components", 1) > fitted:
+            words = f"valid is up to the {fitted} records of its roles"
+            raise UserError(f"key '{key}.projection.components' is {projection['components']}; {words}")
         needed = {"pca": ("components",), "private_pca": ("components", "noise")}
         for part in needed.get(projection.get("method"), ()):
             complaint = f"key '{key}.projection' lacks the key '{part}'; method {projection.get('method')} needs it"

@@ -41,6 +41,12 @@ def load_study(
     """
     where = f"study file {path}"
     check(raw, schema, where)
+    for name, changes in raw.get("scales", {}).items():
+        if words := sorted({"study", "scales"} & changes.keys()):
+            raise UserError(f"{where}: key 'scales.{name}.{words[0]}' cannot be changed there; leave it out")
+        _check_changes(raw, changes, f"scales.{name}", where)
+        if name != scale:  # whose own check says more
+            check(merged(raw, changes), schema, f"{where} at scale '{name}'")
     if scale != "paper" and scale not in raw.get("scales", {}):
         return None
     whole = Study(raw["study"], raw)
@@ -172,16 +178,15 @@ def _unquoted(key: str, value: object) -> object:
     return read
 
 
-def _check_changes(base: Mapping, changes: Mapping, key: str) -> None:
+def _check_changes(base: Mapping, changes: Mapping, key: str, where: str = "config.yaml") -> None:
     """Refuse changes that would change nothing: a null for what is not there, or a key that names the study itself."""
     for name, value in changes.items():
         if key.count(".") == 1 and name in ("study", "scales"):
-            raise UserError(f"config.yaml: key '{key}.{name}' cannot be changed there; edit the study's file")
+            raise UserError(f"{where}: key '{key}.{name}' cannot be changed there; edit the study's file")
         if value is None and ":" in name:
-            raise UserError(
-                f"config.yaml: key '{key}' has '{name}'; write a space after the colon: {QUOTING['overrides']}"
-            )
+            raise UserError(f"{where}: key '{key}' has '{name}'; write a space after the colon: {QUOTING['overrides']}")
         if value is None and name not in base:
-            raise UserError(f"config.yaml: key '{key}.{name}' is null, but there is none; {nearest(name, base)}")
+            raise UserError(f"{where}: key '{key}.{name}' is null, but there is none; {nearest(name, base)}")
         if isinstance(value, Mapping):
-            _check_changes(base.get(name) if isinstance(base.get(name), Mapping) else {}, value, f"{key}.{name}")
+            below = base.get(name) if isinstance(base.get(name), Mapping) else {}
+            _check_changes(below, value, f"{key}.{name}", where)

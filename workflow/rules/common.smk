@@ -96,7 +96,7 @@ wildcard_constraints:
     study="[a-z][a-z0-9_]*(-small|-smoke)?",
     dataset="[a-z][a-z0-9_]*",
     model="[a-z][a-z0-9_]*",
-    defense="(?!shadow|reference)[^/]+",
+    defense="(?!(?:shadow|reference)/)[^/]+",
     attack="|".join(ATTACKS),
     role="shadow|reference",
     # A group of models that are asked together: of a cell, or auxiliary ones, shared or of one defense.

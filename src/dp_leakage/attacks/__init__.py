@@ -24,7 +24,7 @@ an attack draws at random is too.
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from dp_leakage.kinds import COUNT, FLAG, NOTHING, TEXT, Kind, choice, either, listed, number, whole
+from dp_leakage.kinds import COUNT, FLAG, NOTHING, Kind, choice, either, listed, number, whole
 
 Family = Literal["membership", "attribute", "model_inversion", "inversion", "reconstruction", "utility"]
 Reads = Literal["signals", "probabilities", "features", "models"]
@@ -134,6 +134,13 @@ DECODER = {
 POPULATION = ("reference_pool",)
 LEARNING = (("shadow_pool",), "probabilities", True)  # how attacks learn from shadow models
 
+# What model inversion can be penalised by (`regularisers` computes them).
+PENALTIES = ("none", "l1", "l1_mean", "l2", "smoothness", "btv")
+PENALTY = Kind(
+    lambda v: isinstance(v, list) and len(v) == 2 and choice(*PENALTIES).holds(v[0]) and number(least=0).holds(v[1]),
+    "[name, weight]",
+)
+
 # Setting → what it may hold, in every attack that has a setting of that name.
 SETTINGS: dict[str, Kind] = {
     "a": either(choice("auto"), number(least=0, most=1)),
@@ -159,7 +166,10 @@ SETTINGS: dict[str, Kind] = {
     "online": FLAG,
     "only_correct": FLAG,
     "optimizer": choice("adam", "sgd"),
-    "penalties": listed(listed(listed(either(TEXT, number(least=0)), 2))),
+    "penalties": Kind(
+        lambda v: isinstance(v, list) and v != [] and all(map(listed(PENALTY).holds, v)),
+        f"a list of lists of [name, weight from 0 on], the name one of {', '.join(PENALTIES)}",
+    ),
     "per_class": FLAG,
     "probability_floor": number(least=0, below=1),
     "queries": whole(1, 18),

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 
 from dp_leakage.errors import UserError, nearest
-from dp_leakage.kinds import ANY, COUNT, Kind, choice, either, listed, number
+from dp_leakage.kinds import ANY, Kind, choice, either, listed, number, whole
 from dp_leakage.models.layers import (
     Conv2d,
     Dropout,
@@ -44,11 +44,12 @@ _TEMPERED = Kind(
     f"the numbers {', '.join(TEMPERED)} of a tempered sigmoid",
 )
 # What a setting of an architecture may hold, by its annotation there.
+WIDTH = whole(1, 100_000)  # of a layer, whose weights of two such fill 40 GB
 KINDS = {
-    int: COUNT,
-    Sequence[int]: listed(COUNT),
-    tuple[int, int]: listed(COUNT, 2),
-    Levels: either(Kind(lambda v: v is None, "null"), listed(COUNT)),
+    int: WIDTH,
+    Sequence[int]: listed(WIDTH),
+    tuple[int, int]: listed(WIDTH, 2),
+    Levels: either(Kind(lambda v: v is None, "null"), listed(WIDTH)),
     Activation: Kind(
         lambda v: choice(*ACTIVATIONS).holds(v) or _TEMPERED.holds(v),
         f"one of {', '.join(ACTIVATIONS)}, or {_TEMPERED.words}",

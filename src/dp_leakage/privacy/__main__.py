@@ -4,12 +4,13 @@ Each line of the table is one accountant under one way of drawing batches, which
 """
 
 import argparse
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
-from dp_leakage.arguments import Parser
+from dp_leakage.arguments import Parser, number, whole
 from dp_leakage.errors import UserError
 from dp_leakage.privacy.accounting import ACCOUNTANTS, epsilon_spent, kappa_for, noise_multiplier
 from dp_leakage.privacy.accounting.case import CONVERSIONS, Case
@@ -42,6 +43,11 @@ STEPS = {
     "vmf": dict.fromkeys(("poisson", "shuffle", "wor"), Mechanism(bound="normalise", noise="vmf")),
 }
 EXACT = {"gaussian": "exact", "pure": "exact"}
+# What can be answered in seconds, and means something.
+BUDGETS = (1e-5, 1e6)
+NOISES = (1e-8, 1e15)
+MOST_EPOCHS, MOST_RECORDS, MOST_BLOCKS = 10**9, 10**12, 10**6
+BLOCK = re.compile(r"[1-9][0-9]{0,9}", re.ASCII)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -52,9 +58,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         by_risk = target is not None or options.answer == "risk"
         rows = list(_risks(options, target) if by_risk else _rows(options))
         if not rows:
+            pairs = {
+                f"{sampler} with {relation}"
+                for rules in ACCOUNTANTS.values()
+                for sampler, relations in rules.relations.items()
+                for relation in relations
+            }
             raise UserError(
-                "no accountant speaks for this noise, sampler and neighbours together; "
-                "leave out --sampler or --neighbours to see those that speak for the noise."
+                f"no accountant speaks for --sampler {options.sampler} with --neighbours {options.neighbours} and this "
+                f"noise; valid are {', '.join(sorted(pairs))}"
             )
         if all(row[1] == NONE for row in rows):
             raise UserError(rows[0][-1])
@@ -161,11 +173,11 @@ def _statement(name: str, noise: float, terms: dict[str, Any]) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    training = Parser(add_help=False)
-    training.add_argument("--delta", type=float, default=1e-5, help="default 1e-5")
-    training.add_argument("--epochs", type=int, required=True)
-    training.add_argument("--batch-size", type=int, required=True, help="records (or classes) per batch")
-    training.add_argument("--dataset-size", type=int, required=True, help="records (or classes) in all")
+    training, records = Parser(add_help=False), whole(1, MOST_RECORDS)
+    training.add_argument("--delta", type=number(0, 1), default=1e-5, help="default 1e-5")
+    training.add_argument("--epochs", type=whole(1, MOST_EPOCHS), required=True)
+    training.add_argument("--batch-size", type=records, required=True, help="records (or classes) per batch")
+    training.add_argument("--dataset-size", type=records, required=True, help="records (or classes) in all")
     training.add_argument("--sampler", choices=get_args(Sampler), help="only accountants for this one")
     training.add_argument("--neighbours", choices=get_args(Neighbours), help="only statements about these")
     training.add_argument("--conversion", choices=CONVERSIONS, default="tight", help="of Rényi divergences")
@@ -186,20 +198,20 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="sigma|epsilon|risk")
     sigma = commands.add_parser("sigma", parents=[training], help="the least noise for a budget or a risk")
     budget = sigma.add_mutually_exclusive_group(required=True)
-    budget.add_argument("--epsilon", type=float)
-    budget.add_argument("--advantage", type=float, help="of any attack: true less false positive rate, at most")
-    budget.add_argument("--tpr", type=float, help="of any attack at --fpr, at most")
+    budget.add_argument("--epsilon", type=number(*BUDGETS))
+    budget.add_argument("--advantage", type=number(0, 1), help="of any attack: true less false positive rate, at most")
+    budget.add_argument("--tpr", type=number(0, 1), help="of any attack at --fpr, at most")
     budget.add_argument(
-        "--precision", type=float, help="of any attack at --fpr (0.001), at most, where --prior are members"
+        "--precision", type=number(0, 1), help="of any attack at --fpr (0.001), at most, where --prior are members"
     )
-    sigma.add_argument("--fpr", type=float, help="rate of false alarms, for --tpr and --precision")
-    sigma.add_argument("--prior", type=float, help="share of members among those asked about, for --precision")
+    sigma.add_argument("--fpr", type=number(0, 1), help="rate of false alarms, for --tpr and --precision")
+    sigma.add_argument("--prior", type=number(0, 1), help="share of members among those asked about, for --precision")
     sigma.set_defaults(answer="sigma", noise_multiplier=None, kappa=None)
     for answer, words in (("epsilon", "the budget that a noise spends"), ("risk", "what a noise proves of any attack")):
         command = commands.add_parser(answer, parents=[training], help=words)
         noise = command.add_mutually_exclusive_group(required=True)
-        noise.add_argument("--noise-multiplier", type=float, help="Gaussian σ relative to the clipping norm")
-        noise.add_argument("--kappa", type=float, help="concentration of directional noise; needs --blocks")
+        noise.add_argument("--noise-multiplier", type=number(*NOISES), help="Gaussian σ relative to the clipping norm")
+        noise.add_argument("--kappa", type=number(*NOISES), help="concentration of directional noise; needs --blocks")
         command.set_defaults(answer=answer, epsilon=None)
     return parser
 
@@ -208,8 +220,15 @@ def _blocks(text: str) -> tuple[int, ...]:
     """``120x401,10x85`` → 120 times 401 and 10 times 85; ``61706`` → once."""
     blocks: list[int] = []
     for part in text.split(","):
-        count, _, dimension = part.rpartition("x")
-        blocks += [int(dimension)] * int(count or 1)
+        count, times, dimension = part.rpartition("x")
+        numbers = [count, dimension] if times else ["1", dimension]
+        if not all(BLOCK.fullmatch(one) for one in numbers) or int(dimension) < 2:
+            raise argparse.ArgumentTypeError(
+                f"{text[:50]!r} is not valid; write dimensions from 2 on, such as 61706 or 120x401,10x85"
+            )
+        if len(blocks) + int(numbers[0]) > MOST_BLOCKS:
+            raise argparse.ArgumentTypeError(f"{text[:50]!r} has more than {MOST_BLOCKS:,} blocks")
+        blocks += [int(dimension)] * int(numbers[0])
     return tuple(blocks)
 
 

@@ -250,3 +250,10 @@ def test_rows_of_numbers_are_refused():
     data = data_of()._replace(x=np.zeros((12, 4), np.float32))
     with pytest.raises(UserError, match="no images"):
         score(models_of("softmax_regression"), data, None, ATTACKS["inversion_l1"].settings, 0)
+
+
+def test_the_penalties_that_a_study_may_name_are_those_that_there_are():
+    from dp_leakage.attacks import PENALTIES
+    from dp_leakage.attacks.inversion.regularisers import REGULARISERS
+
+    assert set(PENALTIES) == set(REGULARISERS)

@@ -1,0 +1,206 @@
+"""Ways in which hostile input comes in, each ending in what was said: a complaint, or None where it was taken."""
+
+import contextlib
+import io
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import yaml
+
+from dp_leakage import new_study, plugins, user_code
+from dp_leakage.attacks import ATTACKS
+from dp_leakage.attacks.checks import check_said
+from dp_leakage.config import merged
+from dp_leakage.errors import UserError
+from dp_leakage.figures import FIGURES
+from dp_leakage.privacy.__main__ import main as privacy
+from dp_leakage.privacy.accounting import ACCOUNTANTS, noise_multiplier
+from dp_leakage.privacy.clipping import bound_scales
+from dp_leakage.privacy.mechanism import SAMPLERS, UNITS
+from dp_leakage.privacy.mechanisms import MECHANISMS
+from dp_leakage.study_file import load_studies
+from dp_leakage.yaml_files import read_yaml
+
+REPO = Path(__file__).parents[2]
+SCHEMAS = {name: read_yaml(REPO / "workflow" / "schemas" / f"{name}.schema.yaml") for name in ("config", "study")}
+CONFIG = read_yaml(REPO / "config.yaml")
+REGISTRIES = (ATTACKS, FIGURES, ACCOUNTANTS, MECHANISMS, user_code.FILES, user_code.DEFINED)
+LISTS = (SAMPLERS, UNITS, user_code.FOLDERS)
+TINY = {
+    "study": "tiny",
+    "title": "A tiny study",
+    "seed": 1,
+    "repeats": 2,
+    "delta": 1e-5,
+    "epsilon": [1, 100],
+    "datasets": {
+        "digits": {
+            "source": "digits",
+            "roles": {"target_members": 300, "target_nonmembers": 300, "shadow_pool": 300},
+            "projection": {"method": "pca", "components": 8},
+        }
+    },
+    "models": {"mlp": {"architecture": {"name": "mlp", "hidden": [8]}}},
+    "training": {"optimizer": "adam", "learning_rate": 0.01, "epochs": 2, "batch_size": 20},
+    "defenses": [{"defense": "none"}, {"defense": "gaussian", "accountant": "rdp", "sampler": "poisson"}],
+    "shadow": {"count": 2, "size": 100},
+    "attacks": {"yeom": {}, "shokri": {}},
+    "figures": {"fig_loss": {"kind": "accuracy_loss"}},
+}
+
+
+def said(run) -> str | None:
+    """What a call complains of: the sentence of a UserError, or the line of a command that ends with a status."""
+    errors = io.StringIO()
+    status: object = 0
+    try:
+        with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):
+            status = run()
+    except UserError as error:
+        return f"error: {error}"
+    except SystemExit as error:
+        status = error.code
+    text = errors.getvalue().strip()
+    return text if status not in (0, None) else None
+
+
+def is_sentence(text: str) -> bool:
+    """One line that begins with ``error:`` and says something, and no traceback."""
+    return text.count("error: ") == 1 and len(text.splitlines()) == 1 and "Traceback" not in text and len(text) > 30
+
+
+def study(folder: Path, content: object, config: dict | None = None) -> str | None:
+    """A study file of this content (text, bytes, or changes to `TINY`), loaded and checked."""
+    file = folder / "tiny.yaml"
+    if isinstance(content, dict):
+        content = yaml.safe_dump(merged(TINY, content))
+    file.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass"))
+    return said(
+        lambda: planned(load_studies(CONFIG | (config or {}), [file], SCHEMAS, REPO / "workflow" / "published"))
+    )
+
+
+def planned(studies: dict) -> None:
+    """All that `snakemake -n` would work out."""
+    for one in studies.values():
+        for cell in one.cells.values():
+            one.train_settings(cell)
+        for figure in one.spec["figures"]:
+            one.figure_settings(figure)
+
+
+def whole_study(folder: Path, **changes: object) -> str | None:
+    """`TINY` with keys replaced as they are, not merged."""
+    return study(folder, yaml.safe_dump({**TINY, **changes}))
+
+
+def config(folder: Path, content: object) -> str | None:
+    """A config.yaml of this content, with `TINY` beside it."""
+    file, beside = folder / "config.yaml", folder / "tiny.yaml"
+    beside.write_text(yaml.safe_dump(TINY))
+    if isinstance(content, dict):
+        content = yaml.safe_dump(CONFIG | content)
+    file.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass"))
+    return said(lambda: planned(load_studies(read_yaml(file), [beside], SCHEMAS, REPO / "workflow" / "published")))
+
+
+def data(folder: Path, path: str, *arguments: str) -> str | None:
+    """`new_study` of a file or folder, in the working folder, and the plan of what it wrote."""
+
+    def run() -> int:
+        status = new_study.main(["--name", "mine", f"--data={path}", *arguments])
+        if status == 0:
+            planned(load_studies(CONFIG, [Path("studies/mine.yaml")], SCHEMAS, REPO / "workflow" / "published"))
+        return status
+
+    before = os.getcwd()
+    os.chdir(folder)
+    try:
+        return said(run)
+    finally:
+        os.chdir(before)
+
+
+def table(folder: Path, frame: pd.DataFrame | None = None, *arguments: str, text: str | None = None) -> str | None:
+    """`new_study` of a CSV: a frame, or its text."""
+    if text is None:
+        frame.to_csv(folder / "d.csv", index=False)
+    else:
+        (folder / "d.csv").write_bytes(text.encode("utf-8", "surrogateescape"))
+    return data(folder, "d.csv", "--label=y", *arguments)
+
+
+def plugin(folder: Path, text: str, name: str = "plug", use=None) -> str | None:
+    """A plugin of this text, loaded and then used."""
+    before, path, lists = [dict(registry) for registry in REGISTRIES], list(sys.path), [list(had) for had in LISTS]
+    own = folder / "plugs"
+    own.mkdir(exist_ok=True)
+    (own / f"{name}.py").write_text(text)
+
+    def run() -> None:
+        plugins.load([own])
+        if use is not None:
+            use(name)
+
+    try:
+        return said(run)
+    finally:
+        sys.modules.pop(name, None)
+        for registry, old in zip(REGISTRIES, before, strict=True):
+            registry.clear()
+            registry.update(old)
+        for had, old in zip(LISTS, lists, strict=True):
+            had[:] = old
+        sys.path[:] = path
+
+
+def scored(name: str) -> None:
+    """Use of an attack."""
+    result = user_code.call(name, "score", *range(4))
+    check_said(result, name, ATTACKS[name].family, (2, 3))
+
+
+def solved(name: str) -> None:
+    """Use of a mechanism's accountant."""
+    noise_multiplier(name, epsilon=1.0, delta=1e-5, epochs=2, batch_size=20, dataset_size=300)
+
+
+def bounded(name: str) -> None:
+    """Use of a mechanism's bound."""
+    import torch
+
+    bound_scales(torch.tensor([0.5, 2.0, 3.0]), 1.0, name)
+
+
+def asked(words: str) -> str | None:
+    """The command line of `python -m dp_leakage.privacy`."""
+    return said(lambda: privacy(words.split()))
+
+
+def made(folder: Path, **options: str) -> str | None:
+    """`make new-study`, without setting up anything."""
+    venv = Path(sys.executable).parents[1]
+    given = [f"{key}={value}" for key, value in options.items()]
+    command = ["make", "-f", REPO / "Makefile", f"VENV={venv}", "-o", venv / ".installed", "new-study", *given]
+    done = subprocess.run(command, cwd=folder, text=True, capture_output=True, check=False)
+    lines = [line for line in done.stderr.splitlines() if not line.startswith("make: ")]
+    return "\n".join(lines) if done.returncode else None
+
+
+def sound(n: int = 300) -> pd.DataFrame:
+    """A table that is taken."""
+    rng = np.random.default_rng(0)
+    return pd.DataFrame({"a": rng.random(n), "b": rng.random(n), "y": np.arange(n) % 2})
+
+
+def of_snakemake(text: str) -> str | None:
+    """What a run of Snakemake complains of; None where it planned something."""
+    found = re.findall(r"^(?:error|left out): .*$", text, re.MULTILINE)
+    if "Traceback" in text or not found:
+        return None if "This was a dry-run" in text or "Nothing to be done" in text else text
+    return "\n".join(line.replace("left out:", "error:") for line in found)

@@ -1,0 +1,47 @@
+"""Every input that once was taken, unclear, endless or answered by a traceback, and its like: one sentence, soon."""
+
+import csv
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "data")]
+import given  # noqa: E402
+from listed import MAY, MUST  # noqa: E402
+
+pytestmark = pytest.mark.fuzz
+SHARED = given.REPO.parent / "shared" / "hostile_inputs.tsv"
+SOON = 10  # seconds; of which a loaded machine takes most
+# Through the whole of Snakemake: in tests/workflow/test_targets.py, test_hostile_words.py and test_user_code.py.
+ELSEWHERE = ("cli/", "study/model=opacus_", "make/NAME='xxx")
+# Snakemake's own parser of the command line answers these before a file of ours is read.
+SNAKEMAKES = ("cli/--config 1a=3", "cli/--config =5", "cli/--config noequals", "cli/--config é=3")
+
+
+@pytest.mark.parametrize("case", MUST)
+def test_an_input_that_cannot_be_meant_ends_in_one_sentence(tmp_path, case):
+    begun = time.process_time()
+    text = MUST[case](tmp_path)
+    assert text is not None, "it was taken"
+    assert given.is_sentence(text), text
+    assert time.process_time() - begun < SOON
+
+
+@pytest.mark.parametrize("case", MAY)
+def test_an_input_that_may_be_meant_is_taken_or_ends_in_one_sentence(tmp_path, case):
+    begun = time.process_time()
+    text = MAY[case](tmp_path)
+    assert text is None or given.is_sentence(text), text
+    assert time.process_time() - begun < SOON
+
+
+def test_every_listed_input_is_driven_here_or_through_snakemake():
+    if not SHARED.exists():
+        pytest.skip(f"no list of hostile inputs at {SHARED}")
+    with SHARED.open(encoding="utf-8") as file:
+        names = [row["input"] for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)]
+    assert len(names) > 150
+    missing = [name for name in names if name not in MUST and name not in MAY and not name.startswith(ELSEWHERE)]
+    assert missing == []
