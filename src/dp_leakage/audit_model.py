@@ -19,10 +19,11 @@ from dp_leakage.data.raw import Raw
 from dp_leakage.errors import UserError, plain
 from dp_leakage.files import write_text
 from dp_leakage.models.architectures import ARCHITECTURES
-from dp_leakage.new_study import LEAST_MEMBERS, check_study_name, path_in_study
+from dp_leakage.new_study import check_study_name, path_in_study
 from dp_leakage.yaml_files import written
 
 SEED = 1
+LEAST_MEMBERS = 25  # and non-members: with fewer, intervals are as wide as the whole range
 POPULATION = 0.25  # share of the non-members that an attacker is taken to know as such; attacks compare with them
 REFERENCES = 16  # trained here, where the user names an architecture for them
 QUESTION = "How much do the outputs of this model tell about the records that it was trained on?"
