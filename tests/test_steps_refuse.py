@@ -28,6 +28,7 @@ from dp_leakage.study_file import load_studies
 from dp_leakage.yaml_files import read_yaml
 
 REPO = Path(__file__).parents[1]
+FIGURES = ("fig_leakage_attribute", "fig_leakage_lira", "fig_leakage_shokri", "fig_pareto", "table_members_exposed")
 TINY = {
     "datasets": {
         "digits": {
@@ -41,10 +42,10 @@ TINY = {
     "training": {"epochs": 2, "batch_size": 20, "evaluate_every": 1},
     "defenses": [{"defense": "none"}, {"defense": "gaussian", "accountant": "gdp"}],
     "shadow": {"count": 2, "size": 40},
-    "attacks": {"shokri": {"epochs": 2}, "yeom_attribute": {"features": 2}},
+    "reference": None,
+    "attacks": {"shokri": {"epochs": 2}, "yeom_attribute": {"features": 2}, "lira_online": None},
     "audit": {"designs": {"losses": {"design": "one_run", "models": 2, "canaries": 5, "beyond_reach": "mark"}}},
-    "figures": dict.fromkeys(("fig_leakage_attribute", "fig_leakage_shokri", "fig_pareto", "table_members_exposed"))
-    | {"fig_curve": {"kind": "training_curve"}, "fig_roc": {"kind": "roc"}},
+    "figures": dict.fromkeys(FIGURES) | {"fig_curve": {"kind": "training_curve"}, "fig_roc": {"kind": "roc"}},
 }
 CELL = ("digits", "mlp", "gaussian-gdp-eps=10")
 NONE = ("digits", "mlp", "none")
@@ -222,8 +223,6 @@ READ = {
     "report": [
         f"{TARGET}/metrics.parquet",
         f"{ROOT}/digits/data.npz",
-        f"{ROOT}/digits/mlp/none/attack/yeom.parquet",
-        f"{ROOT}/digits/mlp/none/attack/shokri.parquet",
     ],
 }
 

@@ -806,10 +806,10 @@ def test_a_missing_file_of_the_users_own_is_named_once_it_is_asked_for(tmp_path)
 def test_the_report_names_the_identity_of_everything_that_it_reads(quickstart):
     settings = quickstart.report_settings()
     assert settings["data"] == [["digits", quickstart.data_identity("digits")]]
-    undefended = [cell for cell in quickstart.cells.values() if cell.defense == "none"]
+    asked = [cell for cell in quickstart.cells.values() if cell.defense == "none" or cell.columns["accountant"]]
     scored = [
-        identity(quickstart.attack_settings(cell, attack))
-        for cell in undefended
+        [*cell.key.split("/"), attack, identity(quickstart.attack_settings(cell, attack))]
+        for cell in asked
         for attack in ("yeom", "shokri", "lira_online")
     ]
     assert settings["scores"] == scored

@@ -768,7 +768,10 @@ class Study:
                 "figures": {figure: identity(self.figure_settings(figure)) for figure in self.spec["figures"]},
                 "cells": [[key, identity(self.measure_settings(cell))] for key, cell in self.cells.items()],
                 "data": [[dataset, self.data_identity(dataset)] for dataset in self.spec["datasets"]],
-                "scores": [self._part(cell, attack)[1] for cell, attack in self._exposed()],
+                "scores": [
+                    [cell.dataset, cell.model, cell.defense, attack, self._part(cell, attack)[1]]
+                    for cell, attack in self._exposed()
+                ],
                 "aware": self.aware,
                 "words": identity({"template": TEMPLATE.read_text(encoding="utf-8"), "captions": captions}),
                 "code": _code("report"),
@@ -798,7 +801,7 @@ class Study:
         return [file(cell, part) for cell in self.figure_cells(figure) for part in self.figure_parts(figure, cell)]
 
     def exposed_scores(self) -> list[Path]:
-        """Membership scores of the undefended models: whom they single out is in the report."""
+        """Membership scores of the undefended and the private models: whom some of them single out is in the report."""
         return [self.scores(cell.dataset, cell.model, cell.defense, attack) for cell, attack in self._exposed()]
 
     def _exposed(self) -> list[tuple[Cell, str]]:
@@ -806,7 +809,9 @@ class Study:
             (cell, attack)
             for cell in self.cells.values()
             for attack in cell.parts
-            if cell.defense == "none" and attack in ATTACKS and ATTACKS[attack].family == "membership"
+            if (cell.defense == "none" or cell.columns["accountant"])
+            and attack in ATTACKS
+            and ATTACKS[attack].family == "membership"
         ]
 
     @cached_property

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dp_leakage.report import answers, most_exposed
+from dp_leakage.report import answers, most_exposed, singled_out, tables
 from dp_leakage.report.answer import best_of
 from dp_leakage.report.proven import guaranteed, proven_words
 from dp_leakage.report.words import UNTUNED, sentences
@@ -221,3 +221,32 @@ def test_the_most_exposed_records_are_those_few_outsiders_surpass() -> None:
     assert found["outsiders_above"].is_monotonic_increasing
     assert set(found["runs"]) == {4}
     assert len(most_exposed(frame, n=5)) == 5
+
+
+def test_members_that_are_equally_exposed_are_counted_and_listed_by_their_numbers() -> None:
+    score = np.zeros(100)
+    score[99], score[40], score[45:60] = 4.0, 5.0, 3.0  # 99 is an outsider
+    flat = {"record": range(100), "member": np.arange(100) < 60, "score": score, "flagged": score > 1}
+    found = most_exposed(pd.concat([pd.DataFrame({"repeat": repeat, **flat}) for repeat in range(2)]))
+    assert found["record"].tolist() == [40, *range(45, 54)]
+    assert found["tied"].tolist() == [1, *[15] * 9]
+    (table,) = tables.most_exposed(found.assign(dataset="d", model="a", defense="none", attack="yeom"))
+    assert "(15 are exactly as exposed as the last one; listed are those with the lowest row numbers)" in table.heading
+    (table,) = tables.most_exposed(
+        found.head(1).assign(dataset="d", model="a", defense="none", attack="yeom", called="cat/7.png", shown="")
+    )
+    assert "exactly" not in table.heading
+    assert table.rows[0][0] == "cat/7.png"
+
+
+def test_the_exposed_are_told_of_the_undefended_and_the_answers_models_by_the_strongest_attack(
+    frame: pd.DataFrame,
+) -> None:
+    private = (frame["defense"] == "gaussian-zcdp-eps=1000") & frame["setting"].str.startswith("attack=strongest")
+    frame.loc[private, "setting"] = "attack=strongest;of=lira"
+    assert singled_out(frame, {}) == {
+        ("d", "a", "none", "yeom"),
+        ("d", "a", "gaussian-zcdp-eps=1000", "lira"),
+        ("d", "b", "none", "yeom"),
+        ("d", "b", "gaussian-rdp-eps=100", "yeom"),
+    }

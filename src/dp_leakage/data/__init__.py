@@ -22,14 +22,18 @@ COLUMNS = Kind(lambda v: TEXTS.holds(v) and len(set(v)) == len(v), "a list of co
 PLACES = Kind(
     lambda v: listed(SEED).holds(v) and len(set(v)) == len(v), "a list of column numbers, from 0 on, each once"
 )
+FOLDERS = Kind(TEXTS.holds, "a list of folder names")
 CHANNELS = Kind(choice(1, 3).holds, "1 (grey) or 3 (colour)")
 LAYOUT = choice("nchw", "nhwc")
 MISSING = choice("refuse", "impute")
 
-_IMAGES = {"size": SHAPE, "channels": CHANNELS, "min_per_class": COUNT, "per_class": COUNT, "seed": SEED}
+_IMAGES = {
+    "size": SHAPE, "channels": CHANNELS, "min_per_class": COUNT, "per_class": COUNT, "seed": SEED,
+    "leave_out": FOLDERS, "skip_damaged": FLAG,
+}  # fmt: skip
 _TABLE = {
     "path": TEXT, "label": TEXT, "sensitive": COLUMNS, "categorical": COLUMNS, "drop": COLUMNS,
-    "missing": MISSING, "member": TEXT,
+    "missing": MISSING, "member": TEXT, "key": TEXT,
 }  # fmt: skip
 
 

@@ -65,7 +65,7 @@ def augmented_split(
         f"{len(raw.y):,} images, filled up with varied copies to {wanted:,}, {order.replace('_', ' the ')}: mirrored, "
         f"turned by up to {TURN:g}°, shifted, zoomed and lit by up to {SHIFT:.0%}, {ZOOM:.0%} and {LIGHT:.0%}."
     )
-    return raw._replace(x=x, y=y, notes=(*raw.notes, note)), rows
+    return raw._replace(x=x, y=y, names=(), notes=(*raw.notes, note)), rows
 
 
 def varied(image: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -39,6 +39,7 @@ class Raw(NamedTuple):
         notes: sentences for the report.
         sha256: file (or folder) name → SHA-256 of what was read.
         gaps: what is to be filled once it is known whose records may say with what (`filled`).
+        names: what the user calls each record, (n,): an image's file, a table's key; empty where they do not.
     """
 
     x: np.ndarray
@@ -50,6 +51,7 @@ class Raw(NamedTuple):
     notes: tuple[str, ...] = ()
     sha256: Mapping[str, str] = MappingProxyType({})
     gaps: tuple[Gap, ...] = ()
+    names: tuple[str, ...] = ()
 
 
 def filled(raw: Raw, roles: Mapping[str, np.ndarray]) -> Raw:

@@ -1,6 +1,6 @@
 """The study as one page: `render` makes it from a `ReportContext`. Nothing here reads or writes a study's files."""
 
-from dp_leakage.report.answer import Answer, answers
+from dp_leakage.report.answer import Answer, answers, singled_out
 from dp_leakage.report.context import DataFacts, ReportContext, ReportFigure
 from dp_leakage.report.exposed import most_exposed
 from dp_leakage.report.page import TEMPLATE, render
@@ -14,4 +14,5 @@ __all__ = [
     "answers",
     "most_exposed",
     "render",
+    "singled_out",
 ]

@@ -10,6 +10,7 @@ import pandas as pd
 from dp_leakage.figures.frames import chosen, is_private, series_of, spent
 from dp_leakage.figures.style import Series, order
 from dp_leakage.intervals import Estimate
+from dp_leakage.report.context import TOLERANCE
 from dp_leakage.report.leak import Leak, leaks
 from dp_leakage.report.proven import guaranteed
 
@@ -100,6 +101,13 @@ def best_of(found: list[Answer]) -> list[Answer]:
     ordered = sorted(found, key=key)
     best = {answer.dataset: answer for answer in reversed(ordered)}
     return [best[dataset] for dataset in dict.fromkeys(answer.dataset for answer in found)]
+
+
+def singled_out(metrics: pd.DataFrame, guessing: Mapping[str, float]) -> set[tuple[str, str, str, str]]:
+    """(data set, model, defense, attack): the strongest attack on each undefended model, and on the answers' models."""
+    frame = chosen(metrics, {})
+    told = {(answer.dataset, answer.model, answer.defense) for answer in answers(metrics, TOLERANCE, guessing)}
+    return {(*cell, leak.attack) for cell, leak in leaks(frame).items() if cell[2] == "none" or cell in told}
 
 
 def _answer(frame: pd.DataFrame, losses: pd.DataFrame, tolerance: float) -> Answer:

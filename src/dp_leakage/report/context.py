@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
+TOLERANCE = 0.1  # accuracy that may be lost, a fraction of the undefended one
+
 
 @dataclass(frozen=True)
 class ReportFigure:
@@ -96,4 +98,4 @@ class ReportContext:
     versions: Mapping[str, str] = field(default_factory=dict)
     exposed: pd.DataFrame | None = None
     aware: bool = False
-    tolerance: float = 0.1
+    tolerance: float = TOLERANCE

@@ -20,8 +20,8 @@ def most_exposed(frame: pd.DataFrame, n: int = 10) -> pd.DataFrame:
     Returns:
         n rows at most, the most exposed first: ``record`` (row of data.npz), ``outsiders_above`` (mean over the repeats
         of the share of non-members whose score is at least the record's, in [0, 1]: the false positive rate at which
-        the record is named), ``flagged`` (repeats in which the attack itself named it) and ``runs`` (repeats). Where
-        coins put the records in and out: what `vulnerability` counts.
+        the record is named), ``flagged`` (repeats in which the attack itself named it), ``runs`` (repeats) and ``tied``
+        (how many members are exactly as exposed). Where coins put the records in and out: what `vulnerability` counts.
     """
     _, member = by_repeat(frame, [], ["record"])
     if member.ndim == 2:
@@ -38,7 +38,9 @@ def most_exposed(frame: pd.DataFrame, n: int = 10) -> pd.DataFrame:
         .agg(outsiders_above=("outsiders_above", "mean"), flagged=("flagged", "sum"), runs=("flagged", "size"))
     )
     ordered = found.reset_index().sort_values(["outsiders_above", "flagged", "record"], ascending=[True, False, True])
-    return ordered.head(n).reset_index(drop=True).astype({"flagged": "int64", "runs": "int64"})
+    alike = ordered.groupby(["outsiders_above", "flagged"])["record"].transform("size")
+    ordered = ordered.assign(tied=alike).astype({"flagged": "int64", "runs": "int64"})
+    return ordered.head(n).reset_index(drop=True)
 
 
 def described(raw: Raw, records: list[int]) -> list[str]:

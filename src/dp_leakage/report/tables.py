@@ -150,15 +150,31 @@ def most_exposed(exposed: pd.DataFrame | None) -> list[HtmlTable]:
     heads = ["record", *(COUNTED if by_coins else RANKED), *(["what it is"] if known else [])]
     return [
         HtmlTable(
-            " · ".join(name(str(value)) for value in key),
+            " · ".join(name(str(value)) for value in key) + _tied(part),
             heads,
             [
-                [str(row.record), *(_counted if by_coins else _ranked)(row), *([_shown(row)] if known else [])]
+                [_called(row), *(_counted if by_coins else _ranked)(row), *([_shown(row)] if known else [])]
                 for row in part.itertuples()
             ],
         )
         for key, part in exposed.groupby(["dataset", "model", "defense", "attack"], sort=False)
     ]
+
+
+def _tied(part: pd.DataFrame) -> str:
+    """That more are as exposed as the last ones listed, where it is so."""
+    if "tied" not in part:
+        return ""
+    tied = int(part["tied"].iloc[-1])
+    if tied <= int((part["tied"] == tied).sum()):
+        return ""
+    return f" ({tied:,} are exactly as exposed as the last one; listed are those with the lowest row numbers)"
+
+
+def _called(row: Any) -> str:
+    """A record's name where its data have one, else its number."""
+    called = getattr(row, "called", None)
+    return called if isinstance(called, str) else str(row.record)
 
 
 def _ranked(row: Any) -> list[str]:

@@ -2,6 +2,7 @@
 
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -11,12 +12,14 @@ from dp_leakage.data.raw import Raw
 from dp_leakage.data.roles import trained_role
 from dp_leakage.figures.files import read_figure
 from dp_leakage.files import read_arrays, read_table, write_text
-from dp_leakage.report import render
+from dp_leakage.report import render, singled_out
 from dp_leakage.report.context import DataFacts, ReportContext, ReportFigure
 from dp_leakage.report.exposed import described, most_exposed
 from dp_leakage.steps import Json, run
 from dp_leakage.steps._metrics import read_metrics
 
+Cell: TypeAlias = tuple[str, str, str, str]
+CELL = ("dataset", "model", "defense", "attack")
 PACKAGES = ("dp-leakage", "torch", "dp-accounting", "opacus", "numpy", "scipy", "scikit-learn", "pandas", "snakemake")
 
 
@@ -29,18 +32,21 @@ def main(
     benchmarks: Path,
     report: Path,
 ) -> None:
-    """Reads every cell's metrics, the non-private cells' scores, the figures and Snakemake's benchmark files."""
+    """Reads every cell's metrics, the figures, Snakemake's benchmark files, and the scores of those whom it names."""
     spec = settings["spec"]
+    measured = read_metrics(metrics, [identity for _, identity in settings["cells"]])
+    facts = tuple(
+        _facts(name, spec, path, identity) for (name, identity), path in zip(settings["data"], data, strict=True)
+    )
+    shown = singled_out(measured, {fact.name: fact.guessing for fact in facts})
     context = ReportContext(
         study=settings["study"],
         title=spec["title"],
-        metrics=read_metrics(metrics, [identity for _, identity in settings["cells"]]),
+        metrics=measured,
         figures=tuple(
             _figure(name, figure, figures, settings["figures"][name]) for name, figure in spec["figures"].items()
         ),
-        data=tuple(
-            _facts(name, spec, path, identity) for (name, identity), path in zip(settings["data"], data, strict=True)
-        ),
+        data=facts,
         models={name: _words(model["architecture"]) for name, model in spec["models"].items()},
         attacks={name: _words(attack) for name, attack in spec["attacks"].items()},
         training={key: str(value) for key, value in spec["training"].items()},
@@ -52,7 +58,7 @@ def main(
         choices=tuple(spec.get("choices", ())),
         timings=_timings(benchmarks),
         versions={name: found for name in PACKAGES if (found := _version(name))},
-        exposed=_exposed(scores, settings["scores"], spec),
+        exposed=_exposed(scores, settings["scores"], spec, shown),
         aware=settings["aware"],
     )
     write_text(report, render(context))
@@ -83,14 +89,25 @@ def guessing(members: np.ndarray, others: np.ndarray) -> float:
     return float((others == np.bincount(members).argmax()).mean())
 
 
-def _exposed(scores: list[Path], identities: list[str], spec: Json) -> pd.DataFrame | None:
-    """The most exposed records of the undefended models, where membership was attacked; the user's own with words."""
+def _exposed(scores: list[Path], made: list[list[str]], spec: Json, shown: set[Cell]) -> pd.DataFrame | None:
+    """The most exposed records by the strongest attack on the cells shown; the user's own with words and names.
+
+    Args:
+        scores: files of membership attacks.
+        made: of each its data set, model, defense, attack and identity.
+        spec: the study.
+        shown: which of them.
+    """
     frames, own = [], {name: _own(dataset) for name, dataset in spec["datasets"].items()}
-    for path, identity in zip(scores, identities, strict=True):
-        frame, made = read_table(path, identity)
-        cell = {key: made["settings"][key] for key in ("dataset", "model", "defense", "attack")}
-        found, raw = most_exposed(frame).assign(**cell), own[cell["dataset"]]
-        frames.append(found if raw is None else found.assign(shown=described(raw, found["record"].tolist())))
+    for path, (*cell, identity) in zip(scores, made, strict=True):
+        if tuple(cell) in shown:
+            found = most_exposed(read_table(path, identity)[0])
+            found, raw = found.assign(**dict(zip(CELL, cell, strict=True))), own[cell[0]]
+            if raw is not None:
+                records = found["record"].tolist()
+                called = [raw.names[record] for record in records] if raw.names else None
+                found = found.assign(shown=described(raw, records), called=called)
+            frames.append(found)
     return pd.concat(frames, ignore_index=True) if frames else None
 
 

@@ -46,7 +46,8 @@ OFFICIAL = {
 def load(spec: dict, data_dir: Path) -> Raw:
     """Images below ``path``, or a published set's in ``data_dir``.
 
-    ``size`` resizes, ``channels`` turns to grey or colour, ``min_per_class`` drops small classes,
+    ``size`` resizes, ``channels`` turns to grey or colour, ``leave_out`` leaves out folders of these names wherever
+    they lie, ``skip_damaged`` counts images that cannot be read and goes on, ``min_per_class`` drops small classes,
     ``per_class`` draws that many images of each class (by ``seed``, 0 if not given) and drops classes with
     fewer.
     """
@@ -78,20 +79,42 @@ def read(path: Path, spec: dict) -> Raw:
         UserError: no images, only one class, an unreadable image, or images of different sizes without
         ``size``.
     """
-    with open_tree(path, _is_image) as tree:
+    without = set(spec.get("leave_out", []))
+    with open_tree(path, lambda name: _is_image(name) and not without & set(PurePosixPath(name).parts[:-1])) as tree:
         if not tree.names:
-            raise UserError(f"{path}: no images; valid are folders, one per class, of {', '.join(sorted(SUFFIXES))}")
+            left_out = f" beside {', '.join(sorted(without))}" if without else ""
+            raise UserError(
+                f"{path}: no images{left_out}; valid are folders, one per class, of {', '.join(sorted(SUFFIXES))}"
+            )
         splits, classes = _classes(tree)
         y, _ = encode_labels(classes, f"{path}: folders of images")
         rows = balanced(y, spec.get("min_per_class", 1), spec.get("per_class"), spec.get("seed", 0))
-        y, class_names = encode_labels(classes[rows], f"{path}: folders left by min_per_class and per_class")
-        names = [tree.names[row] for row in rows]
-        _check_room(path, len(names), spec)
-        x = _stack((_decode(tree.read(name), f"{path}/{name}", spec) for name in names), names, path)
+        left = f"{path}: folders left by min_per_class and per_class"
+        encode_labels(classes[rows], left)
+        wanted = [tree.names[row] for row in rows]
+        _check_room(path, len(wanted), spec)
+        names, x, grey = _stack(_readable(tree, wanted, path, spec), len(wanted), path)
+        rows = rows[np.isin(wanted, names)]
+        y, class_names = encode_labels(classes[rows], left)
         digest = sha256_of(path) if path.is_file() else sha256_of_parts((n, tree.read(n)) for n in names)
     given = {split: np.flatnonzero(splits[rows] == split) for split in sorted({*splits} - {""})}
-    notes = (f"{path.name}: {len(names):,} of {len(splits):,} images in {len(class_names):,} classes.",)
-    return Raw(x, y, class_names, given=given, notes=notes, sha256={path.name: digest})
+    notes = [f"{path.name}: {len(names):,} of {len(splits):,} images in {len(class_names):,} classes."]
+    if len(names) < len(wanted):
+        notes.append(f"{path.name}: {len(wanted) - len(names):,} damaged images were skipped (skip_damaged).")
+    if 0 < grey < len(names):
+        notes.append(f"{path.name}: {grey:,} of {len(names):,} images are grey, and became coloured like the others.")
+    return Raw(x, y, class_names, names=tuple(names), given=given, notes=tuple(notes), sha256={path.name: digest})
+
+
+def _readable(tree: Tree, names: list[str], path: Path, spec: dict) -> Iterator[tuple[str, np.ndarray]]:
+    """Name and pixels of each image; without damaged ones where the spec has them skipped."""
+    for name in names:
+        content = tree.read(name)
+        try:
+            yield name, _decode(content, f"{path}/{name}", spec)
+        except UserError as error:
+            if not spec.get("skip_damaged", False):
+                raise UserError(f"{error}; or skip_damaged: true leaves such images out") from error
 
 
 def _check_room(path: Path, images: int, spec: dict) -> None:
@@ -151,10 +174,11 @@ def _decode(content: bytes, where: str, spec: dict) -> np.ndarray:
         raise UserError(f"{where}: not a readable image ({reason}); valid are {', '.join(FORMATS)}") from error
 
 
-def _stack(images: Iterator[np.ndarray], names: list[str], path: Path) -> np.ndarray:
-    """One float32 array of the images, (n, channels, height, width)."""
-    decoded = []
-    for name, image in zip(names, images, strict=True):
+def _stack(images: Iterator[tuple[str, np.ndarray]], at_most: int, path: Path) -> tuple[list[str], np.ndarray, int]:
+    """Their names, one float32 array of them, (n, channels, height, width), and how many are grey."""
+    names: list[str] = []
+    decoded: list[np.ndarray] = []
+    for name, image in images:
         height, width = image.shape[:2]
         first = decoded[0].shape[:2] if decoded else (height, width)
         if (height, width) != first:
@@ -163,14 +187,17 @@ def _stack(images: Iterator[np.ndarray], names: list[str], path: Path) -> np.nda
                 f"{first[0]}×{first[1]}; "
                 f"give all images one size, or set size: [{first[0]}, {first[1]}]"
             )
-        if 4 * len(names) * image.size > MAX_BYTES:
+        if 4 * at_most * image.size > MAX_BYTES:
             raise UserError(
-                f"{path}: {len(names):,} images of {height}×{width} pixels need over 8 GiB; "
+                f"{path}: {at_most:,} images of {height}×{width} pixels need over 8 GiB; "
                 "set a smaller size: [height, width]"
             )
+        names.append(name)
         decoded.append(image)
-    channels = 3 if any(image.ndim == 3 for image in decoded) else 1
-    x = np.empty((len(decoded), channels, *decoded[0].shape[:2]), np.float32)
+    if not decoded:
+        raise UserError(f"{path}: none of {at_most:,} images can be read; valid are {', '.join(FORMATS)}")
+    grey = sum(image.ndim == 2 for image in decoded)
+    x = np.empty((len(decoded), 1 if grey == len(decoded) else 3, *decoded[0].shape[:2]), np.float32)
     for row, image in zip(x, decoded, strict=True):
         np.divide(image if image.ndim == 2 else image.transpose(2, 0, 1), np.float32(255), out=row)
-    return x
+    return names, x, grey

@@ -35,7 +35,8 @@ def load(spec: dict, data_dir: Path) -> Raw:
     becomes one column of zeros and ones per category (``colour=red``), or a single one if it has two
     categories. ``sensitive`` columns are those that attribute inference asks for. Missing values are refused,
     or with ``missing: impute`` left as gaps, to be filled once it is known which records are the attacker's. The
-    column ``member`` says on which records a model that exists already was trained.
+    column ``member`` says on which records a model that exists already was trained; the column ``key`` is what the
+    report calls each record.
 
     Raises:
         UserError: names the file, and the column and record where there is one.
@@ -43,19 +44,21 @@ def load(spec: dict, data_dir: Path) -> Raw:
     path = Path(spec["path"]).expanduser()
     frame = read_frame(path, spec["source"])
     label = spec["label"]
-    for key in ("label", "member", "sensitive", "categorical", "drop"):
-        for name in [spec[key]] if key in ("label", "member") and key in spec else spec.get(key, []):
+    single = {key: [spec[key]] for key in ("label", "member", "key") if key in spec}
+    asked = single | {key: spec.get(key, []) for key in ("sensitive", "categorical", "drop")}
+    for key, columns_named in asked.items():
+        for name in columns_named:
             _require_column(frame, name, key, path)
             if key != "label" and name == label:
                 raise UserError(f"{key}: {name!r} is the label; name other columns")
     y, class_names = _labels(frame[label], f"{path}: column {label!r}")
     given = trained_and_not(frame[spec["member"]].to_numpy(), str(path)) if "member" in spec else {}
-    dropped = {label, *spec.get("drop", []), *([spec["member"]] if "member" in spec else [])}
+    dropped = {*spec.get("drop", []), *(name for named in single.values() for name in named)}
     columns, names, sensitive, gaps = [], [], [], []
     for name in frame.columns:
         if name in dropped:
             if name in spec.get("sensitive", []):
-                raise UserError(f"sensitive: {name!r} is also listed in drop; a column cannot be both")
+                raise UserError(f"sensitive: {name!r} is also in drop, member or key; a column cannot be both")
             continue
         _check_values(frame[name], f"{path}: column {name!r}")
         missing = _missing(frame[name], spec, path)
@@ -77,7 +80,8 @@ def load(spec: dict, data_dir: Path) -> Raw:
     check_finite(x, str(path), names)
     digest = {path.name: sha256_of(path)}
     places = np.array(sensitive, np.int64)
-    return Raw(x, y, class_names, tuple(names), places, given, sha256=digest, gaps=tuple(gaps))
+    called = tuple(frame[spec["key"]].astype(str)) if "key" in spec else ()
+    return Raw(x, y, class_names, tuple(names), places, given, sha256=digest, gaps=tuple(gaps), names=called)
 
 
 def read_frame(path: Path, source: str) -> "pd.DataFrame":
