@@ -7,7 +7,7 @@ export PATH := $(VENV)/bin:$(PATH)
 export OMP_NUM_THREADS := 1
 
 # Their values go on as they are typed: column names may hold spaces, and a $ is no variable of make's.
-OPTIONS := NAME DATA LABEL SENSITIVE DROP CATEGORICAL MISSING SIZE OUTPUTS REFERENCES MODEL WEIGHTS MEMBERS REFERENCE_MODEL TRAIN EPSILON DELTA MODELS CANARIES CANARY CLAIM RECORDS
+OPTIONS := NAME DATA LABEL KEY SENSITIVE DROP CATEGORICAL MISSING SIZE LEAVE_OUT SKIP_DAMAGED OUTPUTS REFERENCES MODEL WEIGHTS MEMBERS REFERENCE_MODEL TRAIN EPSILON DELTA MODELS CANARIES CANARY CLAIM RECORDS
 $(foreach option,$(OPTIONS),$(eval override $(option) := $$(value $(option))))
 export $(OPTIONS)
 
@@ -28,9 +28,10 @@ demo: $(INSTALLED)  ## run the study `quickstart` to its report
 	snakemake quickstart
 	@echo "Open results/quickstart/report.html"
 
-new-study: $(INSTALLED)  ## a study of your own data: NAME=mine DATA=path LABEL=column [SENSITIVE=columns DROP=… CATEGORICAL=… MISSING=impute SIZE=32x32]
+new-study: $(INSTALLED)  ## a study of your own data: NAME=mine DATA=path LABEL=column [SENSITIVE=columns DROP=… KEY=column CATEGORICAL=… MISSING=impute SIZE=32x32 …]
 	@python -m dp_leakage.new_study --name="$$NAME" --data="$$DATA" --label="$$LABEL" --sensitive="$$SENSITIVE" \
-	  --drop="$$DROP" --categorical="$$CATEGORICAL" --missing="$$MISSING" --size="$$SIZE"
+	  --drop="$$DROP" --categorical="$$CATEGORICAL" --missing="$$MISSING" --size="$$SIZE" \
+	  --key="$$KEY" --leave-out="$$LEAVE_OUT" --skip-damaged="$$SKIP_DAMAGED"
 
 audit-model: $(INSTALLED)  ## a study of a trained model: NAME=mine OUTPUTS=table [REFERENCES=table], or MODEL=file.onnx DATA=path LABEL=column MEMBERS=column
 	@python -m dp_leakage.audit_model --name="$$NAME" --outputs="$$OUTPUTS" --references="$$REFERENCES" --model="$$MODEL" \

@@ -53,7 +53,10 @@ onstart:
 
 
 onsuccess:
-    reports = [study.report for study in STUDIES.values() if study.report.exists()]
+    made = {str(path) for job in workflow.dag.jobs for path in job.output}
+    reports = [
+        study.report for study in STUDIES.values() if str(study.report) in made
+    ]
     print("".join(f"Report: {path}\n" for path in reports), end="")
 
 

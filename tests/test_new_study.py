@@ -146,3 +146,39 @@ def test_missing_values_can_be_filled_and_categories_are_told_from_numbers():
     study = loaded(new_study("wine.tsv", "--label", "target", "--missing", "impute", "--sensitive", "colour"))
     assert study.spec["datasets"]["mine"]["source"]["missing"] == "impute"
     assert study.spec["attacks"]["yeom_attribute"]["features"] == 1
+
+
+def test_binary_columns_stay_as_they_are_and_others_are_standardised(capsys):
+    binary = (wine().drop(columns="target") > wine().median()[:-1]).astype(int).assign(target=wine()["target"])
+    binary.to_csv("binary.csv", index=False)
+    wine().to_csv("wine.csv", index=False)
+    plain, scaled = (loaded(new_study(f"{n}.csv", "--label", "target", name=n)) for n in ("binary", "wine"))
+    assert plain.spec["datasets"]["binary"].get("projection") is None
+    assert scaled.spec["datasets"]["wine"]["projection"]["scale"] == "standard"
+    assert plain.spec["models"]["mlp"]["architecture"]["hidden"] == [256]
+    assert "snakemake binary --config scale=smoke" in capsys.readouterr().out
+
+
+def test_only_what_misleads_is_to_beware_of(capsys):
+    wine().assign(constant=1.0).to_csv("wine.csv", index=False)
+    new_study("wine.csv", "--label", "target")
+    said = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("1 feature with one value in all pool") for line in said)
+    assert any(line.startswith("Beware: ") and "has only" in line for line in said)
+
+
+def test_a_key_and_what_to_skip_go_into_the_study():
+    wine().assign(nr=[f"w{i}" for i in range(178)]).to_csv("wine.csv", index=False)
+    study = loaded(new_study("wine.csv", "--label", "target", "--key", "nr"))
+    assert study.spec["datasets"]["mine"]["source"]["key"] == "nr"
+    from PIL import Image
+
+    for label in ("a", "b", "thumbs"):
+        Path("images", label).mkdir(parents=True)
+        for i in range(90):
+            pixels = np.random.default_rng(i).integers(0, 256, (8, 8), dtype=np.uint8)
+            Image.fromarray(pixels).save(Path("images", label, f"{i}.png"))
+    Path("images/a/0.png").write_bytes(b"")
+    file = new_study("images", "--leave-out", "thumbs", "--skip-damaged", "yes", name="pictures")
+    source = loaded(file).spec["datasets"]["pictures"]["source"]
+    assert (source["leave_out"], source["skip_damaged"]) == (["thumbs"], True)

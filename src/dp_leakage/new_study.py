@@ -18,7 +18,7 @@ import numpy as np
 from dp_leakage.arguments import Parser
 from dp_leakage.config import Json
 from dp_leakage.data import load, resolve
-from dp_leakage.data.profile import profile
+from dp_leakage.data.profile import is_harmless, profile
 from dp_leakage.data.raw import Raw, filled
 from dp_leakage.data.roles import OUTSIDERS, POOL
 from dp_leakage.data.splits import automatic_roles, split
@@ -29,6 +29,7 @@ from dp_leakage.study import Study
 from dp_leakage.yaml_files import read_yaml, written
 
 LEAST_POOL = 50  # with fewer, intervals are as wide as the whole range
+LEAST_MEMBERS = LEAST_POOL // 2  # that a model trains on, in the mean
 ROLES = {
     POOL: "for each model a coin says of each of these whether it trains on it; attacks must tell which way it fell",
     OUTSIDERS: "no model trains on these: accuracy is measured on them, and scaling is fitted on them",
@@ -59,7 +60,11 @@ SCALES: Json = {
     }
 }
 SOFTMAX: Json = {"architecture": {"name": "softmax_regression"}}
-TABLE_MODELS: Json = {"softmax_regression": SOFTMAX, "mlp": {"architecture": {"name": "mlp", "hidden": [64, 64]}}}
+# A wide layer and a small rate: on 446 binary columns of 30 classes .635 right where two layers of 64 at .01 have .544.
+TABLE_MODELS: Json = {
+    "softmax_regression": SOFTMAX,
+    "mlp": {"architecture": {"name": "mlp", "hidden": [256]}, "training": {"learning_rate": 0.001}},
+}
 IMAGE_MODELS: Json = {
     "softmax_regression": SOFTMAX,
     "cnn_small": {"architecture": {"name": "cnn_small"}, "training": {"learning_rate": 0.003}},
@@ -79,7 +84,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    print("\n".join(map(plain, [*said, f"Wrote {file}. Now run: snakemake {options.name}"])))
+    look = f"A first look in minutes: snakemake {options.name} --config scale=smoke"
+    print("\n".join(map(plain, [*said, f"Wrote {file}. Now run: snakemake {options.name}", look])))
     return 0
 
 
@@ -89,13 +95,17 @@ def source_of(options: argparse.Namespace) -> dict[str, Any]:
     if not options.data or not path.exists():
         raise UserError(f"data: {options.data} does not exist; valid is a table, an .npz, a folder of images or a zip")
     source: dict[str, Any] = {"path": path_in_study(path)}
-    for key in ("label", "missing"):
+    for key in ("label", "key", "missing"):
         if getattr(options, key):
             source[key] = getattr(options, key)
     for key in ("sensitive", "categorical", "drop"):
         names = [name.strip() for name in getattr(options, key).split(",") if name.strip()]
         if names:
             source[key] = [int(name) if NUMBER.fullmatch(name) and path.suffix == ".npz" else name for name in names]
+    if options.leave_out:
+        source["leave_out"] = [name.strip() for name in options.leave_out.split(",") if name.strip()]
+    if options.skip_damaged:
+        source["skip_damaged"] = True
     if options.size:
         source["size"] = _size(options.size)
     resolve(source)
@@ -134,33 +144,51 @@ def study_text(name: str, source: dict[str, Any], raw: Raw) -> tuple[str, list[s
     header = [
         summary,
         f"Made by python -m dp_leakage.new_study; change what you like, then run: snakemake {name}",
-        *(f"Beware: {remark}" for remark in remarks),
+        *beware(remarks),
     ]
     comments = {key: words.replace("NAME", name) for key, words in COMMENTS.items()}
-    text = written(_spec(name, source, roles, raw.x.ndim == 2, _askable(raw, rows)), header, comments)
+    text = written(_spec(name, source, roles, _projection(raw), _askable(raw, rows)), header, comments)
     sizes = [f"  {role:<18}{count:>7,}   {ROLES[role]}" for role, count in roles.items()]
-    return text, [summary, *raw.notes, *sizes, *(f"Beware: {remark}" for remark in remarks)]
+    return text, [summary, *raw.notes, *sizes, *beware(remarks)]
 
 
-def _spec(name: str, source: Json, roles: dict[str, int], table: bool, features: int) -> Json:
+def beware(remarks: list[str]) -> list[str]:
+    """Remarks as they are said: with "Beware" where they are about something that one would be misled by."""
+    return [remark if is_harmless(remark) else f"Beware: {remark}" for remark in remarks]
+
+
+def _projection(raw: Raw) -> Json | None:
+    """How the columns of a table are scaled: binary ones are left as they are; None for images.
+
+    Standardising would stretch a rare one to many times the others' length, and with it what clipping takes away.
+    """
+    if raw.x.ndim != 2:
+        return None
+    binary = bool(((raw.x == 0) | (raw.x == 1)).all())
+    return {} if binary else {"scale": "standard", "fit_on": [OUTSIDERS]}
+
+
+def _spec(name: str, source: Json, roles: dict[str, int], projection: Json | None, features: int) -> Json:
     """The study, as its file says it.
 
     Args:
         name: of the study and its data set.
         source: where the records come from.
         roles: how many records each has.
-        table: are they rows of a table, and no images?
+        projection: how the columns of a table are scaled; None for images.
         features: how many attribute inference asks for; 0 for none.
     """
     pool = roles[POOL]
     members = pool // 2
     epochs = 60 if members <= 1000 else 30 if members <= 10_000 else 15
-    projection = {"scale": "standard", "fit_on": [OUTSIDERS]} if table else None
+    table = projection is not None
     attacks: Json = {"yeom": {}, "lira_online": {}, "rmia_online": {}}
     if features:
         attacks["yeom_attribute"] = {"features": features, "candidates": "distinct_quartiles"}
     choice = (
         "Features are scaled by what records say that no model trains on, so that costs no privacy."
+        if projection
+        else "Features are zeros and ones and stay so."
         if table
         else "Pixels are used as they are, in [0, 1]."
     )
@@ -173,7 +201,7 @@ def _spec(name: str, source: Json, roles: dict[str, int], table: bool, features:
         "repeats": 16,
         "delta": min(1e-5, 10.0 ** -ceil(log10(pool) + 1)),
         "epsilon": [0.1, 1, 2, 5, 10, 50, 100, 1000],
-        "datasets": {name: {"source": source, "roles": roles, "stratified": True, "projection": projection}},
+        "datasets": {name: {"source": source, "roles": roles, "stratified": True, "projection": projection or None}},
         "models": TABLE_MODELS if table else IMAGE_MODELS,
         "training": {
             "optimizer": "adam",
@@ -274,6 +302,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--sensitive", default="", help="columns that attribute inference asks for: a,b")
     parser.add_argument("--categorical", default="", help="columns of numbers that are categories")
     parser.add_argument("--drop", default="", help="columns to leave out")
+    parser.add_argument("--key", default="", help="column of a table by which the report calls its records")
+    parser.add_argument("--leave-out", default="", help="folders of images to leave out: a,b")
+    parser.add_argument("--skip-damaged", default="", help="yes leaves images out that cannot be read, and counts them")
     parser.add_argument("--missing", default="", help="impute fills missing values; otherwise they are refused")
     parser.add_argument("--size", default="", help="height x width to which images are resized: 32x32")
     parser.add_argument("--folder", type=Path, default=Path("studies"), help="where to write (default: studies)")

@@ -30,6 +30,11 @@ def profile(raw: Raw, roles: Mapping[str, np.ndarray]) -> list[str]:
     ]
 
 
+def is_harmless(remark: str) -> bool:
+    """Whether a remark only informs: nothing measured gets worse by a column that is always the same."""
+    return " with one value in all " in remark
+
+
 def _few_records(roles: Mapping[str, np.ndarray]) -> list[str]:
     sizes = {role: len(rows) for role, rows in roles.items()}
     said = [

@@ -39,6 +39,7 @@ class DataFacts:
         features: shape of one record, in words ("50 numbers", "1 × 28 × 28").
         classes: number of classes.
         warnings: sentences on what makes it hard to judge by.
+        notes: sentences that only inform.
         guessing: the accuracy on new records of always naming the members' most frequent class; NaN if not known.
     """
 
@@ -49,6 +50,7 @@ class DataFacts:
     features: str
     classes: int
     warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     guessing: float = float("nan")
 
 

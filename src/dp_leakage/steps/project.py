@@ -14,7 +14,13 @@ def main(settings: Json, prepared: Path, data: Path) -> None:
     dataset, notes = project(dataset_of(arrays), settings["projection"], settings["seed"])
     for note in notes:
         log.info("%s", note)
-    stamp = provenance(settings, sha256=made["sha256"], n_records=made["n_records"], remarks=[*made["remarks"], *notes])
+    stamp = provenance(
+        settings,
+        sha256=made["sha256"],
+        n_records=made["n_records"],
+        notes=[*made["notes"], *notes],
+        remarks=made["remarks"],
+    )
     write_arrays(data, {"x": dataset.x, "y": dataset.y, "sensitive": dataset.sensitive, **dataset.roles}, stamp)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.data import load
+from dp_leakage.data.profile import is_harmless
 from dp_leakage.data.raw import Raw
 from dp_leakage.data.roles import trained_role
 from dp_leakage.figures.files import read_figure
@@ -80,7 +81,8 @@ def _facts(name: str, spec: Json, path: Path, identity: str) -> DataFacts:
         features=" × ".join(map(str, arrays["x"].shape[1:])),
         classes=len(np.unique(arrays["y"])),
         guessing=guessing(arrays["y"][arrays[trained_role(arrays)]], arrays["y"][arrays["target_nonmembers"]]),
-        warnings=tuple(made["remarks"]),
+        warnings=tuple(remark for remark in made["remarks"] if not is_harmless(remark)),
+        notes=(*made["notes"], *filter(is_harmless, made["remarks"])),
     )
 
 
