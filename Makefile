@@ -11,7 +11,7 @@ OPTIONS := NAME DATA LABEL KEY SENSITIVE DROP CATEGORICAL MISSING SIZE LEAVE_OUT
 $(foreach option,$(OPTIONS),$(eval override $(option) := $$(value $(option))))
 export $(OPTIONS)
 
-.PHONY: help install demo new-study audit-training audit-model test test-long test-slurm lint format bench bench-all reference constraints clean
+.PHONY: help install demo new-study audit-training audit-model test test-long test-fuzz test-slurm lint format bench bench-all reference constraints clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -48,6 +48,9 @@ test: $(INSTALLED)  ## the tests (minutes)
 
 test-long: $(INSTALLED)  ## whole studies at smoke scale, kills, full disks and damaged files (tens of minutes)
 	pytest -m 'slow or study or faults'
+
+test-fuzz: $(INSTALLED)  ## hostile input: what was found, and a thousand generated ones (minutes)
+	pytest -m fuzz tests/hostile
 
 test-slurm: $(INSTALLED)  ## on a SLURM cluster of one node that is set up here (Debian or Ubuntu, root; half an hour)
 	pytest -m slurm tests/slurm

@@ -384,3 +384,25 @@ def test_a_study_that_names_a_program_as_its_model_runs_nothing(unrun):
     text = unrun.snakemake(target, "--cores", "1", check=False)
     assert "of Python's own library" in text
     assert not list(unrun.folder.rglob("ran"))
+
+
+# ---------------------------------------------------------------------- samplers
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        ("return None", "sample returns NoneType; valid is a list of 2 tensors"),
+        ("return [torch.arange(3)]", "sample returns list; valid is a list of 2 tensors"),
+        ("return [torch.arange(3.0)] * 2", "valid is a list of 2 tensors, int64"),
+        ("return [torch.tensor([0, 9])] * 2", "positions beyond 0 to 5"),
+        ("return [torch.tensor([1, 1])] * 2", "a position twice in one batch"),
+        ("raise KeyError('boom')", "plugin plug, line 5: KeyError: 'boom'"),
+    ],
+)
+def test_batches_of_ones_own_are_positions_of_records_each_once(plug, body, sentence):
+    from dp_leakage.training.samplers import _own_batches
+
+    declared = "MECHANISM = {'relations': {'plug': ['zero_out']}, 'claim': 'bound'}\n"
+    text = f"import torch\n\n{declared}def sample(count, batch_size, steps, generator):\n    {body}\n"
+    plug(text + "def epsilon(noise_multiplier, case):\n    return 1 / noise_multiplier\n")
+    with pytest.raises(UserError, match=sentence):
+        _own_batches("plug", 6, 3, 2, torch.Generator())

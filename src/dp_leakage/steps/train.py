@@ -25,7 +25,7 @@ from dp_leakage.steps._models import architecture_of, device_of, train_models
 from dp_leakage.training.blocks import block_dimensions
 from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.settings import TrainingSettings
-from dp_leakage.user_code import FILES, function
+from dp_leakage.user_code import FILES, call
 
 
 def main(
@@ -140,7 +140,16 @@ def groups_of(
         return y
     rows = subsets.unique()
     if mechanism["unit"] in FILES:
-        own = function(mechanism["unit"], "groups")(x.numpy(), y.numpy(), derived_seed(seed, "groups"))
+        own = call(mechanism["unit"], "groups", x.numpy(), y.numpy(), derived_seed(seed, "groups"))
+        if (
+            not isinstance(own, np.ndarray)
+            or own.shape != tuple(y.shape)
+            or own.dtype.kind not in "iu"
+            or own.min() < 0
+        ):
+            words = f"valid is an array of whole numbers from 0 on, one for each of {len(y)} records"
+            found = getattr(own, "dtype", type(own).__name__)
+            raise UserError(f"plugin {mechanism['unit']}: groups returns {found}; {words}")
         return torch.as_tensor(own, dtype=torch.int64)
     split = PARTITIONS[mechanism["settings"]["partition"]]
     groups = torch.zeros_like(y)

@@ -14,8 +14,9 @@ import math
 import torch
 from torch import Generator, Tensor
 
+from dp_leakage.errors import UserError
 from dp_leakage.privacy.mechanism import Sampler, holds_groups
-from dp_leakage.user_code import FILES, function
+from dp_leakage.user_code import FILES, call
 
 Batch = list[Tensor]
 RAGGED = ("poisson", "balls_in_bins", "class_poisson")  # samplers whose batches differ in length
@@ -56,7 +57,7 @@ def draw_epoch(
     elif sampler == "cyclic":  # a shuffled order, but the same in every epoch
         positions = torch.randperm(count, generator=_as_it_began(generator)).split(size)
     elif sampler in FILES:
-        positions = function(sampler, "sample")(count, batch_size, steps, generator)
+        positions = _own_batches(sampler, count, batch_size, steps, generator)
     elif sampler == "balls_in_bins":
         bins = torch.randint(steps, (count,), generator=generator)
         positions = [(bins == step).nonzero()[:, 0] for step in range(steps)]
@@ -69,6 +70,22 @@ def draw_epoch(
     if holds_groups(unit):
         return [[rows[own] for own in split_by_group(chosen, groups)] for chosen in positions]
     return [[rows[chosen]] for chosen in positions]
+
+
+def _own_batches(plugin: str, count: int, batch_size: int, steps: int, generator: Generator) -> list[Tensor]:
+    """The batches of a plugin's ``sample``. Raises UserError where they are no positions, or of another number."""
+    drawn = call(plugin, "sample", count, batch_size, steps, generator)
+    words = f"plugin {plugin}: sample returns {type(drawn).__name__}; valid is a list of {steps} tensors, int64"
+    if not isinstance(drawn, list | tuple) or len(drawn) != steps:
+        raise UserError(words)
+    for batch in drawn:
+        if not isinstance(batch, Tensor) or batch.dtype != torch.int64 or batch.ndim != 1:
+            raise UserError(words)
+        if len(batch) and not 0 <= int(batch.min()) <= int(batch.max()) < count:
+            raise UserError(f"plugin {plugin}: sample returns positions beyond 0 to {count - 1}")
+        if len(batch.unique()) < len(batch):
+            raise UserError(f"plugin {plugin}: sample returns a position twice in one batch")
+    return list(drawn)
 
 
 def _as_it_began(generator: Generator) -> Generator:
