@@ -17,7 +17,9 @@ pytestmark = pytest.mark.faults
 KILLS = 30
 SEED = 20260728
 ROUNDS = int(os.environ.get("DP_LEAKAGE_KILL_ROUNDS", "12"))
-NAMED = re.compile(r"error: (results/\S+?(?:, results/\S+?)*)(?: and \d+ more)?(?:, each)? is damaged")
+NAMED = re.compile(
+    r"error: (results/\S+?(?:, results/\S+?)*)(?: and \d+ more)?(?:, each)? (?:is damaged|does not hold|was made by)"
+)
 # Not prepared.npz (temporary), metrics and figures (those of all cells follow the training of the undefended one).
 LASTING = ("data.npz", "target.safetensors", "models.safetensors", "shokri.safetensors")
 
