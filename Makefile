@@ -73,6 +73,7 @@ bench-all: bench  ## every benchmark
 	python benchmarks/vmf_noise.py
 	python benchmarks/membership.py
 	python benchmarks/dag.py
+	python benchmarks/jobs.py
 
 reference: $(INSTALLED)  ## renew docs/reference.md from the schemas and registries
 	python -m dp_leakage.reference > docs/reference.md

@@ -1,5 +1,6 @@
 """A copy of the real workflow and package, with one small study run to its end, for tests that edit and rerun."""
 
+import fcntl
 import os
 import re
 import shutil
@@ -152,10 +153,18 @@ def fresh(folder: Path) -> Workflow:
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory) -> Workflow:
-    """The small study, run to its end once. Do not edit: ask for `workflow`, a copy."""
-    workflow = fresh(tmp_path_factory.mktemp("finished"))
-    workflow.run()
-    return workflow
+    """The small study, run to its end once for all processes of the tests. Do not edit: ask for `workflow`, a copy."""
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    folder = shared / "finished"
+    with (shared / "finished.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (shared / "finished.done").exists():
+            folder.mkdir()
+            fresh(folder).run()
+            (shared / "finished.done").touch()
+    return Workflow(folder)
 
 
 @pytest.fixture(scope="session")

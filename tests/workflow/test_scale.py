@@ -78,3 +78,11 @@ def test_a_figure_of_jayaraman2019_asks_for_its_own_cells(whole):
 def test_a_bare_snakemake_runs_the_quickstart(whole):
     assert whole.planned() - whole.planned("quickstart") == Counter(all=1)
     assert whole.planned() - Counter(all=1) == whole.planned("quickstart") - Counter(quickstart=1)
+
+
+@pytest.mark.slow
+def test_the_benchmark_of_jobs_prints_a_line_for_each_goal(tmp_path):
+    script = Path(__file__).parents[2] / "benchmarks" / "jobs.py"
+    command = [sys.executable, script, "--scale", "smoke", "--studies", "quickstart"]
+    done = subprocess.run(command, text=True, capture_output=True, check=True)
+    assert len(re.findall(r" \d[\d.]* .*≤", done.stdout)) == 5, done.stdout
