@@ -12,6 +12,7 @@ from dp_leakage import plugins
 from dp_leakage.attacks import ATTACKS, PICTURING
 from dp_leakage.errors import UserError
 from dp_leakage.identity import canonical
+from dp_leakage.jobs.planning import plan_faster
 from dp_leakage.jobs.remote import end_soon
 from dp_leakage.jobs.start import start
 from dp_leakage.resources import attack_minutes, has_gpu, memory_mb, training_minutes
