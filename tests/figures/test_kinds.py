@@ -54,6 +54,7 @@ CASES: dict[str, tuple[str, str, dict[str, Any], bool]] = {
     "claimed and measured": ("claimed_measured", "audited", {}, False),
     "proved": ("proved", "audited", {"literature": [{"label": "others", "epsilon": 10, "bound": 7.21}]}, False),
     "roc": ("roc", "scores", {"title": "Few false alarms"}, False),
+    "risk in people": ("risk_table", "quick", {"title": "What an accusation is worth"}, False),
     "bounded roc": ("roc", "bounded", {}, False),
     "paired": ("paired_table", "scores", {"title": "On the same records", "fpr": 0.05}, False),
     "roc by coins": ("roc", "tossed", {"attack": "lira"}, False),
@@ -94,6 +95,7 @@ DERIVED += (
     "paired by coins",
     "vulnerability",
     "bounded roc",
+    "risk in people",
 )
 
 
@@ -541,3 +543,17 @@ def test_what_was_proved_is_drawn_as_a_share_of_the_claim(audited: pd.DataFrame)
     assert len(figure.axes[0].get_yticklabels()) == len(rows) > 0
     with pytest.raises(UserError, match="setting 'bugs' is True, and there are no such audits"):
         draw("proved", audited, {"bugs": True})
+
+
+def test_risk_in_people_is_bayes_rule_of_the_strongest_attack_measured_and_proven(drawn: dict) -> None:
+    _, rows = drawn["risk in people"]
+    assert set(rows["attack"]) == {"yeom"}
+    quick = drawn["leakage at few false alarms"][1].set_index(["model", "defense"])
+    for row in rows.itertuples():
+        tpr = quick.loc[(row.model, row.defense)]
+        right = row.prior * tpr["measured"]
+        assert row.measured == pytest.approx(right / (right + (1 - row.prior) * 0.01))
+        if row.accountant:
+            most = row.prior * tpr["tpr_proven"]
+            assert row.precision_proven == pytest.approx(most / (most + (1 - row.prior) * 0.01))
+    assert rows.loc[rows["accountant"] == "", "precision_proven"].isna().all()

@@ -63,6 +63,14 @@ def test_sigma_for_a_risk_lists_every_sampler_and_gives_the_risk_back(capsys):
     assert "add_remove" in present
 
 
+def test_select_says_what_the_choice_costs_and_what_to_train(capsys):
+    assert main(["select", "--noise-multiplier", "7", "--mean", "10", "--grid", "6", "--seed", "3", *TRAINING]) == 0
+    cost, _, runs = capsys.readouterr().out.splitlines()
+    assert cost.startswith("one run: ε = 0.8")
+    assert "the best of 10 on average (geometric): ε = 1.7" in cost
+    assert {int(word) for word in runs.partition(":")[2].split(",")} <= set(range(6))
+
+
 def test_risk_of_a_concentration_needs_its_blocks(capsys):
     assert main(["risk", "--kappa", "0.5", "--blocks", "100", "--sampler", "shuffle", *TRAINING]) == 0
     assert "κ = 0.5" in capsys.readouterr().out
@@ -75,7 +83,6 @@ def test_risk_of_a_concentration_needs_its_blocks(capsys):
         (["sigma", "--tpr", "0.1"], "error: target lacks the key 'fpr'"),
         (["sigma", "--precision", "0.4", "--prior", "0.5"], "error: target.precision is 0.4"),
         (["risk", "--kappa", "0.1"], "error: --kappa needs --blocks"),
-        (["risk", "--noise-multiplier", "-1"], "error: noise_multiplier: -1.0 is no amount of noise"),
         (["epsilon", "--kappa", "0.1"], "error: blocks: []"),
         (["sigma", "--epsilon", "-1"], "error: epsilon: -1 is no budget"),
         (["epsilon", "--kappa", "1", "--blocks", "9", "--sampler", "class_poisson"], "error: no accountant speaks"),

@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
+from dp_leakage.metrics.proven import precision
 from dp_leakage.privacy.accounting import library, noise_multiplier, renyi, tradeoff
 from dp_leakage.privacy.accounting.proven import Training, proven_curve
 from dp_leakage.privacy.accounting.rules import relation_of_game
 from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.privacy.target import Target
 
 FPR = np.concatenate([np.geomspace(1e-6, 0.5, 40), 1 - np.geomspace(0.5, 1e-6, 40)])
 RANDOM = np.random.default_rng(0)
@@ -341,11 +343,11 @@ def test_every_curve_is_symmetric_concave_and_rises_to_one_without_a_failure_at_
 
 
 def test_precision_is_bayes_rule_and_its_inverse():
-    assert tradeoff.precision(0.5, 0.2, 0.05) == pytest.approx(0.8)
-    assert tradeoff.precision(0.01, 0.2, 0.001) == pytest.approx(0.2 * 0.01 / (0.2 * 0.01 + 0.001 * 0.99))
-    assert np.isnan(tradeoff.precision(0.5, 0.0, 0.0))
-    needed = tradeoff.tpr_for_precision(0.7, 0.1, 0.01)
-    assert tradeoff.precision(0.1, needed, 0.01) == pytest.approx(0.7)
+    assert precision(0.5, 0.2, 0.05) == pytest.approx(0.8)
+    assert precision(0.01, 0.2, 0.001) == pytest.approx(0.2 * 0.01 / (0.2 * 0.01 + 0.001 * 0.99))
+    assert np.isnan(precision(0.5, 0.0, 0.0))
+    wanted = Target.read({"precision": 0.7, "prior": 0.1, "fpr": 0.01})
+    assert precision(0.1, wanted.limit, 0.01) == pytest.approx(0.7)
 
 
 def test_planted_optimism_crosses_the_drawn_curve():

@@ -1,14 +1,17 @@
 """The answer is computed, and says how sure it is."""
 
-from math import isfinite, isnan, tanh
+from math import isfinite
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
 
+from dp_leakage.intervals import Estimate
 from dp_leakage.report import answers, most_exposed, singled_out, tables
 from dp_leakage.report.answer import best_of
-from dp_leakage.report.proven import guaranteed, proven_words
+from dp_leakage.report.leak import Leak
+from dp_leakage.report.proven import Proven, proven_words, risk_words
 from dp_leakage.report.words import UNTUNED, sentences
 
 
@@ -69,7 +72,7 @@ def test_it_names_the_smallest_spent_budget_whose_whole_interval_is_accurate_eno
     assert tuple(answer.loss) == (0.05, 0.03, 0.07)
     assert (answer.leak.attack, tuple(answer.leak.advantage)) == ("yeom", (0.12, 0.07, 0.17))
     assert tuple(answer.undefended_leak.advantage) == (0.4, 0.35, 0.45)
-    first, second, third = sentences(answer, 0.1)
+    first, second, third, *_ = sentences(answer, 0.1)
     assert first == (
         "On d, the smallest budget tried that keeps the accuracy loss below 10 % is ε = 1000 (DP-SGD, zCDP; a): it "
         "costs 5.0 % [3.0, 7.0] of the undefended accuracy, and its training really spent ε = 40 (zero-out neighbours)."
@@ -80,9 +83,7 @@ def test_it_names_the_smallest_spent_budget_whose_whole_interval_is_accurate_eno
         "0.600). Without any defence: an advantage of 0.400 [0.350, 0.450], names 2.0 % [1.0, 3.0] of the members at "
         "1 % false alarms (Yeom membership, the strongest of 2 attacks, AUC 0.600)."
     )
-    assert third == (
-        "Proven is that no attack at all reaches an advantage above 1.000, which rules out next to nothing."
-    )
+    assert third == "Nothing is proven there of attacks that were not tried."
 
 
 def test_the_attack_is_the_strongest_of_the_cell_not_of_the_undefended_model(frame: pd.DataFrame) -> None:
@@ -177,20 +178,47 @@ def test_a_cell_whose_epsilon_is_not_known_is_never_recommended(frame: pd.DataFr
     assert answers(frame.assign(value=frame["value"].mask(frame["metric"] == "epsilon_spent")), 0.1) == []
 
 
-def test_the_guarantee_counts_two_steps_where_neighbours_differ_by_a_presence() -> None:
-    unknown = np.nan
-    assert guaranteed(0.2, "add_remove", unknown, 0.0) == pytest.approx(tanh(0.2))
-    assert guaranteed(0.2, "zero_out", unknown, 0.0) == pytest.approx(tanh(0.2))
-    assert guaranteed(0.2, "replace_one", 0.2, 0.0) == pytest.approx(tanh(0.1))
-    assert guaranteed(0.2, "add_remove", 0.3, 0.0) == pytest.approx(tanh(0.15))  # what is known directly may be less
-    assert guaranteed(np.inf, "add_remove", np.inf, 1e-5) == 1
-    assert isnan(guaranteed(unknown, unknown, unknown, 1e-5))
+def proven(advantage: float, **more: object) -> Proven:
+    return Proven(advantage, **{"tprs": {0.01: 0.12, 0.001: 0.021}, "mu": 0.5, "exact": True, "neighbours": "x"} | more)
 
 
-def test_what_is_proven_is_rounded_upward() -> None:
-    assert proven_words(0.7612) == "Proven is that no attack at all reaches an advantage above 0.762."
-    assert "rules out next to nothing" in proven_words(0.95)
-    assert proven_words(np.nan) == "Nothing is proven there of attacks that were not tried."
+def test_what_is_proven_is_said_rounded_up() -> None:
+    assert proven_words(proven(0.2112)) == (
+        "Proven is that no attack at all reaches an advantage above 0.212 or names more than 12.0 % of the members at "
+        "1 % false alarms or 2.1 % of the members at 0.1 % false alarms (μ = 0.50)."
+    )
+    assert "rules out next to nothing" in proven_words(proven(0.95))
+    assert "μ" not in proven_words(proven(0.3, exact=False))
+    assert proven_words(None) == "Nothing is proven there of attacks that were not tried."
+
+
+def test_the_risk_is_said_in_people_by_bayes_rule_measured_and_proven() -> None:
+    leak = Leak("yeom", 1, Estimate(0.1, 0.0, 0.2), {0.01: Estimate(0.06, 0.03, 0.09)}, Estimate(0.6, 0.5, 0.7))
+    words = risk_words(leak, proven(0.3))
+    assert "wrong about one in 100 people who were not in the training data" in words
+    # 0.01 · 0.06 against 0.99 · 0.01, of ten: 0.57; proven 0.12 in place of 0.06: 1.08.
+    assert "one in a hundred of those asked about was in the training data, 0.6 [0.3, 0.8] (at random 0.1)" in words
+    assert "no attack can be right about more than 1.1" in words
+    assert "one in ten of those asked about was in the training data, 4.0 [2.5, 5.0] (at random 1)" in words
+    assert "half of those asked about was in the training data, 8.6 [7.5, 9.0] (at random 5)" in words
+    assert "no attack can" not in risk_words(leak, None)
+    assert risk_words(None, None) == ""
+
+
+def test_the_page_says_that_the_choice_among_cells_is_not_covered_by_epsilon(frame: pd.DataFrame) -> None:
+    found = answers(frame, 0.1)[0]
+    assert found.tried == 6
+    assert "chosen among 6 private cells" in sentences(found, 0.1)[-1]
+    assert "which its ε does not cover" in sentences(found, 0.1)[-1]
+
+
+def test_what_is_proven_of_a_cell_is_read_from_its_metrics(metrics: pd.DataFrame) -> None:
+    found = answers(metrics, 0.5)[0]
+    mu = 2 * np.sqrt(100) / found.row["noise_multiplier"]
+    assert found.proven.mu == pytest.approx(mu)
+    assert found.proven.advantage == pytest.approx(2 * norm.cdf(mu / 2) - 1)
+    assert found.proven.exact
+    assert found.proven.neighbours == "replace_one"
 
 
 def test_the_most_exposed_records_are_those_few_outsiders_surpass() -> None:

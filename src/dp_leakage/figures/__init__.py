@@ -89,6 +89,7 @@ SETTINGS: dict[str, Kind] = {
     "point": FLAG,
     "accuracy_proven.fpr": either(NOTHING, number(above=0, below=1)),
     "accuracy_proven.metric": TEXT,
+    "risk_table.fpr": choice(0.01, 0.001),
     "leakage.fpr": either(NOTHING, choice(0.01, 0.001)),
     "spent_axis.metric": either(TEXT, TEXTS),
     "model": _NAMES,
@@ -123,6 +124,14 @@ FIGURES: dict[str, FigureKind] = {
         "guessing, 1 is certainty. The dashed lines are the most that any attack can reach, as the noise of each "
         "training proves; a measured point is what this attack reached, not the most that any could.",
         {"attack": None, "definition": "gap", "threshold": "best", "fpr": None, "point": False, "y_max": None},
+        proven=True,
+    ),
+    "risk_table": FigureKind(
+        "dp_leakage.figures.risk_table",
+        "What an accusation is worth. Of ten people whom the best measured attack accuses, so many were really in the "
+        "training data; and no attack whatsoever can be right about more than the noise allows. The rarer members are "
+        "among those asked about, the less an accusation says.",
+        {"fpr": 0.01},
         proven=True,
     ),
     "accuracy_proven": FigureKind(

@@ -6,6 +6,18 @@ Rows ``advantage_proven``, ``mu`` and ``tpr_proven`` at ``fpr=…``, with the ``
 import numpy as np
 
 FPR_OF_CURVE = tuple(float(f"{fpr:.4g}") for fpr in np.geomspace(1e-6, 1, 61))  # ten a decade
+PRIORS = (0.01, 0.1, 0.5)  # shares of members among those whom an attacker asks about
+
+
+def precision(prior: float, tpr: float, fpr: float) -> float:
+    """Of those whom an attack accuses the share that are members; NaN where it accuses nobody.
+
+    Args:
+        prior: the share of members among all whom the attacker asks about, in (0, 1).
+        tpr, fpr: the attack's rates, in [0, 1].
+    """
+    right, wrong = prior * tpr, (1 - prior) * fpr
+    return right / (right + wrong) if right + wrong > 0 else float("nan")
 
 
 def between(fpr: np.ndarray, rates: np.ndarray, limits: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ Each line of the table is one accountant under one way of drawing batches, which
 
 import argparse
 import re
+import secrets
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -17,6 +18,7 @@ from dp_leakage.privacy.accounting.case import CONVERSIONS, Case
 from dp_leakage.privacy.accounting.proven import Training, noise_for, proven_curve, proves
 from dp_leakage.privacy.accounting.report import printed_validity
 from dp_leakage.privacy.accounting.rules import POISSON, Neighbours
+from dp_leakage.privacy.accounting.selection import SHAPES, drawn_runs, selection_epsilon
 from dp_leakage.privacy.mechanism import Mechanism, Sampler
 from dp_leakage.privacy.target import Target
 
@@ -54,6 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status, 2 where the question has no answer."""
     options = _parser().parse_args(arguments)
     try:
+        if options.answer == "select":
+            return _select(options)
         target = _target(options)
         by_risk = target is not None or options.answer == "risk"
         rows = list(_risks(options, target) if by_risk else _rows(options))
@@ -116,6 +120,21 @@ def _row(name: str, options: argparse.Namespace, sampler: str, neighbours: str) 
         return name, NONE, sampler, neighbours, str(error)
     symbol = "κ = " if directional and options.epsilon is not None else ""
     return name, f"{symbol}{answer:.6g}", sampler, neighbours, _statement(name, noise, terms)
+
+
+def _select(options: argparse.Namespace) -> int:
+    """Prints what the choice costs and, with a grid, what to train."""
+    run = {key: getattr(options, key) for key in ("delta", "epochs", "batch_size", "dataset_size")}
+    spent = selection_epsilon(options.noise_multiplier, mean=options.mean, runs=options.runs, **run)
+    once = epsilon_spent("rdp", noise_multiplier=options.noise_multiplier, **run)
+    print(f"one run: ε = {once:.4g}; the best of {options.mean:g} on average ({options.runs}): ε = {spent:.4g}")
+    print(f"add/remove neighbours, δ = {options.delta:g}, Poisson batches; release the best run alone")
+    if options.grid is not None:
+        seed = secrets.randbits(64) if options.seed is None else options.seed
+        chosen = drawn_runs(options.mean, options.runs, options.grid, seed)
+        words = ", ".join(map(str, chosen)) or "nothing, and release nothing"
+        print(f"train, of settings 0 to {options.grid - 1}: {words}")
+    return 0
 
 
 def _target(options: argparse.Namespace) -> Target | None:
@@ -195,7 +214,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    commands = parser.add_subparsers(required=True, metavar="sigma|epsilon|risk")
+    commands = parser.add_subparsers(required=True, metavar="sigma|epsilon|risk|select")
     sigma = commands.add_parser("sigma", parents=[training], help="the least noise for a budget or a risk")
     budget = sigma.add_mutually_exclusive_group(required=True)
     budget.add_argument("--epsilon", type=number(*BUDGETS))
@@ -213,6 +232,15 @@ def _parser() -> argparse.ArgumentParser:
         noise.add_argument("--noise-multiplier", type=number(*NOISES), help="Gaussian σ relative to the clipping norm")
         noise.add_argument("--kappa", type=number(*NOISES), help="concentration of directional noise; needs --blocks")
         command.set_defaults(answer=answer, epsilon=None)
+    select = commands.add_parser("select", parents=[training], help="what releasing the best of several runs spends")
+    select.add_argument(
+        "--noise-multiplier", type=number(*NOISES), required=True, help="Gaussian σ of each run, Poisson batches"
+    )
+    select.add_argument("--mean", type=number(1, 1e9), required=True, help="number of runs, on average")
+    select.add_argument("--runs", choices=SHAPES, default="geometric", help="how their number is drawn")
+    select.add_argument("--grid", type=int, help="number of settings declared: draws which of them to train")
+    select.add_argument("--seed", type=int, default=None, help="of that draw, secret; otherwise a fresh one")
+    select.set_defaults(answer="select", epsilon=None, kappa=None)
     return parser
 
 

@@ -12,7 +12,7 @@ from dp_leakage.figures.style import Series, order
 from dp_leakage.intervals import Estimate
 from dp_leakage.report.context import TOLERANCE
 from dp_leakage.report.leak import Leak, leaks
-from dp_leakage.report.proven import guaranteed
+from dp_leakage.report.proven import Proven, proven_of
 
 CELL = ["dataset", "model", "defense"]
 Verdict = Literal["met", "open", "missed", "guessing"]
@@ -38,7 +38,8 @@ class Answer:
         leak: what an attacker reaches there; None if no membership attack was run.
         undefended_leak: the same on the undefended model.
         unproven: the same under the defences that prove nothing (an ℓ2 penalty, dropout, …).
-        guaranteed: the most that any attack could reach at the spent ε.
+        proven: the most that any attack could reach; None if nothing is proven.
+        tried: private cells of the data set, among which the recommended one was chosen.
     """
 
     dataset: str
@@ -56,7 +57,8 @@ class Answer:
     leak: Leak | None
     undefended_leak: Leak | None
     unproven: Mapping[Series, Leak]
-    guaranteed: float
+    proven: Proven | None
+    tried: int
 
     @property
     def budget(self) -> float:
@@ -81,12 +83,14 @@ def answers(metrics: pd.DataFrame, tolerance: float, guessing: Mapping[str, floa
     losses = frame[(frame["metric"] == "accuracy_loss") & is_private(frame) & frame["value"].notna()]
     losses = losses.merge(spent(frame), how="left", on=CELL)
     losses = losses[np.isfinite(losses["epsilon_spent"])]  # nobody can be told to choose an ε that is not known
-    replaced = spent(frame, "replace_one").rename(columns={"epsilon_spent": "epsilon_replaced"})
-    losses = losses.merge(replaced[[*CELL, "epsilon_replaced"]], how="left", on=CELL)
     accuracy = frame[frame["metric"] == "test_accuracy"].rename(columns={"low": "accuracy_low"})
     losses = losses.merge(accuracy[[*CELL, "accuracy_low"]], how="left", on=CELL)
     losses = losses.assign(guessing=losses["dataset"].map(guessing or {}).astype(float))
-    return [_answer(frame, part, tolerance) for _, part in losses.groupby(["dataset", "model"], sort=False)]
+    tried = losses.groupby("dataset").size()
+    return [
+        _answer(frame, part, tolerance, int(tried[dataset]))
+        for (dataset, _), part in losses.groupby(["dataset", "model"], sort=False)
+    ]
 
 
 def best_of(found: list[Answer]) -> list[Answer]:
@@ -110,7 +114,7 @@ def singled_out(metrics: pd.DataFrame, guessing: Mapping[str, float]) -> set[tup
     return {(*cell, leak.attack) for cell, leak in leaks(frame).items() if cell[2] == "none" or cell in told}
 
 
-def _answer(frame: pd.DataFrame, losses: pd.DataFrame, tolerance: float) -> Answer:
+def _answer(frame: pd.DataFrame, losses: pd.DataFrame, tolerance: float, tried: int) -> Answer:
     here = frame[(frame["dataset"] == losses["dataset"].iloc[0]) & (frame["model"] == losses["model"].iloc[0])]
     undefended = _estimate(here, "none", "test_accuracy")
     guessing = float(losses["guessing"].iloc[0])
@@ -145,7 +149,8 @@ def _answer(frame: pd.DataFrame, losses: pd.DataFrame, tolerance: float) -> Answ
         leak=leak.get((*names, row["defense"])),
         undefended_leak=leak.get((*names, "none")),
         unproven={series: unproven[series] for series in sorted(unproven, key=order)},
-        guaranteed=guaranteed(row["epsilon_spent"], row["spent_neighbours"], row["epsilon_replaced"], row["delta"]),
+        proven=proven_of(here, row["defense"]),
+        tried=tried,
     )
 
 

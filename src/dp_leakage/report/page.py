@@ -100,7 +100,15 @@ def _answer_table(found: list[Answer]) -> tables.HtmlTable:
         row("… by guessing", (fraction(a.guessing) for a in found)),
         *leak_rows("an attacker", [a.leak for a in found]),
         *leak_rows("the same, undefended", [a.undefended_leak for a in found]),
-        row("any attack's advantage, at most", (fraction(a.guaranteed) for a in found)),
+        row("any attack's advantage, at most", (fraction(a.proven.advantage) if a.proven else "–" for a in found)),
+        *(
+            row(
+                f"… members named at {100 * rate:g} % false alarms, at most",
+                (fraction(a.proven.tprs[rate]) if a.proven else "–" for a in found),
+            )
+            for rate in sorted({rate for a in found if a.proven for rate in a.proven.tprs}, reverse=True)
+        ),
+        row("… μ of Gaussian noise with that advantage", (number(a.proven.mu) if a.proven else "–" for a in found)),
     ]
     return tables.HtmlTable("", ["", *(f"{name(a.dataset)} · {name(a.model)}" for a in found)], rows)
 

@@ -7,7 +7,7 @@ from dp_leakage.figures.style import Series, look, name, number
 from dp_leakage.intervals import Estimate
 from dp_leakage.report.answer import Answer
 from dp_leakage.report.leak import Leak
-from dp_leakage.report.proven import proven_words
+from dp_leakage.report.proven import choice_words, proven_words, risk_words
 
 UNTUNED = (
     "Private training was not tuned here: another learning rate, batch size or number of epochs may keep far more."
@@ -19,10 +19,13 @@ UNAWARE = (
 
 
 def sentences(answer: Answer, tolerance: float) -> list[str]:
-    """The answer, a paragraph each: which budget, what leaks there, what is proven, and what leaks without a proof."""
+    """The answer, a paragraph each: which budget, what leaks there, what is proven, what that means, and the choice."""
     if answer.verdict == "guessing":
         return [_no_better(answer), *_unproven(answer)]
-    return [_budget(answer, tolerance), _leaking(answer), proven_words(answer.guaranteed), *_unproven(answer)]
+    risk = risk_words(answer.leak, answer.proven)
+    choice = choice_words(answer.tried) if answer.verdict in ("met", "open") else ""
+    said = [_budget(answer, tolerance), _leaking(answer), proven_words(answer.proven), risk, choice, *_unproven(answer)]
+    return [words for words in said if words]
 
 
 def look_of(answer: Answer) -> str:

@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
+from dp_leakage.metrics.proven import precision
+
 BISECTIONS = 45  # leave 3e-14 of an interval of length one
 ROUNDING = 1e-15  # of logarithms of size one
 
@@ -54,24 +56,8 @@ class TradeOff:
         return float(2 * ndtri((1 + self.advantage) / 2))
 
     def precision(self, prior: float, fpr: float) -> float:
-        """The largest share of members among the accused, see ``precision``, of attacks with this fpr."""
+        """The largest share of members among the accused (``metrics.proven.precision``) of attacks with this fpr."""
         return precision(prior, float(self.tpr(fpr)), fpr)
-
-
-def precision(prior: float, tpr: float, fpr: float) -> float:
-    """Of those whom an attack accuses the share that are members; NaN where it accuses nobody.
-
-    Args:
-        prior: the share of members among all whom the attacker asks about, in (0, 1).
-        tpr, fpr: the attack's rates, in [0, 1].
-    """
-    right, wrong = prior * tpr, (1 - prior) * fpr
-    return right / (right + wrong) if right + wrong > 0 else float("nan")
-
-
-def tpr_for_precision(share: float, prior: float, fpr: float) -> float:
-    """The true positive rate at which ``precision`` is ``share``; may exceed 1, and is inf at a share of 1."""
-    return inf if share == 1 else fpr * (1 - prior) / prior * share / (1 - share)
 
 
 # ---------------------------------------------------------------------- what is known → a curve

@@ -1,0 +1,82 @@
+"""What an accusation is worth: of ten people whom the best attack accuses, how many are members at most."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from dp_leakage.figures.frames import chosen, drawn_numbers, each_budget, each_series, panels, rate_rows, reached
+from dp_leakage.figures.limits import KEY, divided, proven_notes, proven_tpr
+from dp_leakage.figures.notes import own_notes
+from dp_leakage.figures.numbers import budget
+from dp_leakage.figures.style import look, styled
+from dp_leakage.figures.table import Table, blocks, draw_tables
+from dp_leakage.metrics.measure import STRONGEST
+from dp_leakage.metrics.proven import PRIORS, precision
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@styled
+def draw(
+    metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
+) -> "tuple[Figure, pd.DataFrame]":
+    """One table per (data set, model), a row per defense and budget, columns per share of members among those asked.
+
+    Settings:
+        fpr: how often the attacker is wrong about others, 0.01 or 0.001.
+    """
+    measured, proven = divided(metrics)
+    frame, fpr = chosen(measured, settings), settings["fpr"]
+    best = reached(frame)
+    of = best[best["attack"] == STRONGEST].set_index(KEY)["of"]
+    rates = rate_rows(frame, None, fpr)
+    rates = rates[[of.get(tuple(key)) == attack for *key, attack in rates[[*KEY, "attack"]].itertuples(index=False)]]
+    rows = drawn_numbers(pd.concat([_precisions(rates, prior, fpr) for prior in PRIORS]), None, ["attack", "prior"])
+    limits = [
+        precision(row.prior, float(proven_tpr(proven, (row.dataset, row.model, row.defense), np.array([fpr]))[0]), fpr)
+        for row in rows.itertuples()
+    ]
+    rows = rows.assign(fpr=fpr, precision_proven=np.where(rows["accountant"] != "", limits, np.nan))
+    heads = ["defence", "ε"]
+    groups = [("", 2), *((f"{100 * prior:g} % were in training; at random {10 * prior:g}", 2) for prior in PRIORS)]
+    tables = [
+        Table(heading, [*heads, *("measured", "at most") * len(PRIORS)], blocks(_lines(part)), groups, left=2)
+        for heading, part in panels(rows)
+    ]
+    notes = [
+        "Of ten people whom the best measured attack accuses, so many were in the training data [95 % interval], where "
+        f"it is wrong about {100 * fpr:g} % of those who were not.",
+        *proven_notes(proven, "At most"),
+        *own_notes(settings),
+    ]
+    return draw_tables(tables, notes, settings.get("title")), rows
+
+
+def _precisions(rates: pd.DataFrame, prior: float, fpr: float) -> pd.DataFrame:
+    """True positive rates turned into the share of members among the accused, which rises with them."""
+    turned = {end: [precision(prior, tpr, fpr) for tpr in rates[end]] for end in ("value", "low", "high")}
+    setting = [f"{words};prior={prior:g}" for words in rates["setting"]]
+    return rates.assign(**turned, metric="precision", setting=setting, prior=prior)
+
+
+def _lines(part: pd.DataFrame) -> list[tuple[str, list[list[str]]]]:
+    return [
+        (
+            look(series).label,
+            [
+                [budget(*key), *(text for row in cell.sort_values("prior").itertuples() for text in _texts(row))]
+                for key, cell in each_budget(rows)
+            ],
+        )
+        for series, rows in each_series(part)
+    ]
+
+
+def _texts(row: Any) -> tuple[str, str]:
+    if np.isnan(row.measured):
+        return "–", "–"
+    found = f"{10 * row.measured:.1f} [{10 * row.low:.1f}, {10 * row.high:.1f}]"
+    most = "–" if np.isnan(row.precision_proven) else f"{np.ceil(100 * row.precision_proven - 1e-9) / 10:.1f}"
+    return found, most

@@ -1,0 +1,84 @@
+"""What it costs to release the best of several private trainings, and how many to run: Papernot & Steinke (2022).
+
+A random number of runs, each with settings drawn at random from a declared grid, of which the best is released: the
+choice then costs about as much as one or two further runs, however large the grid is, and not as much as all of them.
+"""
+
+from math import inf
+
+import numpy as np
+from scipy.optimize import brentq
+
+from dp_leakage.errors import UserError, nearest
+
+SHAPES = {"logarithmic": 0.0, "geometric": 1.0, "poisson": inf}
+"""How the number of runs is drawn: the shape of its distribution (a truncated negative binomial; ∞ is Poisson)."""
+
+
+def selection_epsilon(
+    noise_multiplier: float, *, delta: float, epochs: int, batch_size: int, dataset_size: int, mean: float, runs: str
+) -> float:
+    """ε of releasing the best of a random number of Poisson-sampled Gaussian trainings; add_remove neighbours, a bound.
+
+    By dp-accounting's ``RepeatAndSelectDpEvent``. What "best" means must not look at the training records itself, or
+    must be part of each run's own mechanism.
+
+    Args:
+        noise_multiplier: σ of each run.
+        delta, epochs, batch_size, dataset_size: of each run, as in ``case.Case``; all runs must be alike in these.
+        mean: the expected number of runs, ≥ 1.
+        runs: ``logarithmic``, ``geometric`` (both at least one run) or ``poisson`` (perhaps none).
+
+    Raises:
+        UserError: a value is out of range.
+    """
+    from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
+    from dp_accounting.dp_event import RepeatAndSelectDpEvent
+    from dp_accounting.rdp import RdpAccountant
+
+    from dp_leakage.privacy.accounting.case import Case
+
+    _check(mean, runs)
+    case = Case("rdp", delta, epochs, batch_size, dataset_size)
+    if not 0 < noise_multiplier < inf:
+        raise UserError(f"noise_multiplier: {noise_multiplier} is no amount of noise; valid: a positive number.")
+    once = PoissonSampledDpEvent(case.rate, GaussianDpEvent(noise_multiplier))
+    accountant = RdpAccountant()
+    accountant.compose(RepeatAndSelectDpEvent(SelfComposedDpEvent(once, case.steps), mean, SHAPES[runs]))
+    return float(accountant.get_epsilon(delta))
+
+
+def drawn_runs(mean: float, runs: str, grid: int, seed: int) -> list[int]:
+    """Which of ``grid`` settings, counted from 0, to train in turn: their number and each of them drawn at random.
+
+    Args:
+        mean, runs: as for ``selection_epsilon``.
+        grid: number of settings declared beforehand, ≥ 1.
+        seed: ≥ 0. Whoever knows it knows the number of runs, so keep it as secret as the noise.
+
+    Raises:
+        UserError: a value is out of range.
+    """
+    _check(mean, runs)
+    if grid < 1:
+        raise UserError(f"grid: {grid} settings are none to choose from; valid: 1 or more.")
+    generator = np.random.default_rng(seed)
+    if runs == "poisson":
+        number = generator.poisson(mean)
+    elif runs == "geometric":
+        number = generator.geometric(1 / mean)
+    else:
+        number = generator.logseries(_logarithmic(mean)) if mean > 1 else 1
+    return generator.integers(grid, size=int(number)).tolist()
+
+
+def _logarithmic(mean: float) -> float:
+    """p of the logarithmic distribution with this mean > 1: −p / ((1−p) ln(1−p))."""
+    return float(brentq(lambda p: -p / ((1 - p) * np.log1p(-p)) - mean, 1e-12, 1 - 1e-12))
+
+
+def _check(mean: float, runs: str) -> None:
+    if runs not in SHAPES:
+        raise UserError(f"runs: {runs!r} is unknown; {nearest(runs, SHAPES)}.")
+    if not 1 <= mean < inf:
+        raise UserError(f"mean: {mean} runs; valid is 1 or more on average.")
