@@ -84,7 +84,6 @@ def test_risk_of_a_concentration_needs_its_blocks(capsys):
         (["sigma", "--precision", "0.4", "--prior", "0.5"], "error: target.precision is 0.4"),
         (["risk", "--kappa", "0.1"], "error: --kappa needs --blocks"),
         (["epsilon", "--kappa", "0.1"], "error: blocks: []"),
-        (["sigma", "--epsilon", "-1"], "error: epsilon: -1 is no budget"),
         (["epsilon", "--kappa", "1", "--blocks", "9", "--sampler", "class_poisson"], "error: no accountant speaks"),
     ],
 )
@@ -100,3 +99,13 @@ def test_it_runs_as_a_module():
     command = [sys.executable, "-m", "dp_leakage.privacy", "sigma", "--epsilon", "1", "--sampler", "shuffle", *TRAINING]
     result = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "571.686" in result.stdout
+
+
+@pytest.mark.parametrize("wrong", [["sigma", "--epsilon", "-1"], ["risk", "--noise-multiplier", "-1"]])
+def test_amounts_out_of_range_are_refused_by_name_with_what_is_valid(capsys, wrong):
+    with pytest.raises(SystemExit) as ended:
+        main([*wrong, *TRAINING])
+    assert ended.value.code == 2
+    error = capsys.readouterr().err
+    assert f"{wrong[1]}: '-1' is not valid; it must be a number from" in error
+    assert error.count("\n") == 1
