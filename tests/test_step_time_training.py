@@ -11,7 +11,7 @@ from dp_leakage.files import read_table, write_arrays
 TRAINING = {"optimizer": "sgd", "learning_rate": 0.1, "momentum": 0.0, "l2": 0.0, "epochs": 2, "batch_size": 20}
 GAUSSIAN = {"sampler": "poisson", "unit": "example", "bound": "clip", "noise": "gaussian", "block": "whole"}
 GAUSSIAN |= {"accountant": "rdp", "epsilon": 5.0, "noise_multiplier": None, "delta": 1e-5, "clip_norm": 1.0}
-GAUSSIAN |= {"rdp_sigma": "calibrated_tight"}
+GAUSSIAN |= {"rdp_sigma": "calibrated_tight", "settings": {}}
 
 
 def test_every_defense_is_timed_in_every_round_and_rivals_beside_two_of_them(tmp_path):

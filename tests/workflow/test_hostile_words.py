@@ -99,7 +99,7 @@ def test_columns_a_label_and_a_file_of_any_name_are_found_and_run_nothing(whole)
     said = new_study(whole.folder, f"--data={name}", f"--label={target}", f"--sensitive={','.join(words)}")
     source = read_yaml(whole.folder / "studies" / "mine.yaml")["datasets"]["mine"]["source"]
     assert source == {"path": name, "label": target, "sensitive": words}
-    assert plain(f"one value in all target_members: {words[0]}") in said
+    assert plain(f"one value in all pool: {words[0]}") in said
     whole.snakemake("results/mine/mine/data.npz", "--cores", "1")
     nothing_ran(whole.folder, before)
 
@@ -154,11 +154,9 @@ def told(tmp_path_factory, finished):
     """The small study again, with every hostile word in every text of it, and its report and Snakemake's."""
     import shutil
 
-    from conftest import Workflow
-
     folder = tmp_path_factory.mktemp("told") / "copy"
     shutil.copytree(finished.folder, folder, copy_function=shutil.copy2)
-    workflow = Workflow(folder)
+    workflow = type(finished)(folder)
     words = " ".join(HOSTILE.values())
     config = yaml.safe_load((folder / "config.yaml").read_text())
     changes = config["overrides"]["quickstart"]

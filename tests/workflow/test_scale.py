@@ -71,7 +71,13 @@ def test_jayaraman2019_asks_for_the_jobs_that_its_file_describes(whole):
 def test_a_figure_of_jayaraman2019_asks_for_its_own_cells(whole):
     # CIFAR-100, MLP: the undefended model and 44 private ones; Yeom's attack needs no shadow models.
     assert whole.planned("jayaraman2019_fig6b") == Counter(
-        prepare_dataset=1, project_pca=1, train_target=45, query=45, attack=45, jayaraman2019_fig6b=1
+        prepare_dataset=1,
+        project_pca=1,
+        train_target=45,
+        query=45,
+        attack=45,
+        measure_training=44,
+        jayaraman2019_fig6b=1,
     )
 
 
