@@ -200,7 +200,7 @@ def test_the_risk_is_said_in_people_by_bayes_rule_measured_and_proven() -> None:
     assert "one in a hundred of those asked about was in the training data, 0.6 [0.3, 0.8] (at random 0.1)" in words
     assert "no attack can be right about more than 1.1" in words
     assert "one in ten of those asked about was in the training data, 4.0 [2.5, 5.0] (at random 1)" in words
-    assert "half of those asked about was in the training data, 8.6 [7.5, 9.0] (at random 5)" in words
+    assert "half of those asked about were in the training data, 8.6 [7.5, 9.0] (at random 5)" in words
     assert "no attack can" not in risk_words(leak, None)
     assert risk_words(None, None) == ""
 

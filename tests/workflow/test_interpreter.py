@@ -32,7 +32,8 @@ def snakemake(workflow, *arguments, path):
 
 
 def test_jobs_run_in_the_interpreter_that_runs_snakemake_whatever_python_is_on_path(unrun, tmp_path):
-    executable(tmp_path / "bin" / "python", "#!/bin/sh\necho 'No module named dp_leakage' >&2; exit 1\n")
+    for name in ("python", "python3"):
+        executable(tmp_path / "bin" / name, "#!/bin/sh\necho 'No module named dp_leakage' >&2; exit 1\n")
     done = snakemake(unrun, DATA, "--cores", "1", path=tmp_path / "bin")
     assert done.returncode == 0, done.stdout
     assert (unrun.folder / DATA).exists()
@@ -44,4 +45,4 @@ def test_under_conda_jobs_run_the_python_of_their_environment(unrun, tmp_path):
     assert done.returncode == 0, done.stdout
     commands = [line for line in done.stdout.splitlines() if "-m dp_leakage.steps." in line]
     assert len(commands) == 2
-    assert all("Shell command: python -m" in line for line in commands), commands
+    assert all("Shell command: python3 -m" in line for line in commands), commands

@@ -30,9 +30,12 @@ from dp_leakage.yaml_files import read_yaml
 # begin with it on again (onstart).
 gc.disable()
 WORKFLOW = Path(workflow.basedir) / "workflow"
-# What runs a job: the interpreter that runs Snakemake, whatever is on PATH; under --sdm conda the environment's own.
+# What runs a job: `python3` beside the interpreter that runs Snakemake; under --sdm conda the environment's own.
 IN_CONDA = DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method
-PYTHON = "python" if IN_CONDA else sys.executable
+if not IN_CONDA:
+    os.environ["PATH"] = os.pathsep.join(
+        [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
+    )
 # One thread per job, one job per core; and an allocator that keeps its pages between training steps.
 os.environ.update(ENVIRONMENT)
 

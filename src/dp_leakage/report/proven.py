@@ -73,13 +73,15 @@ def risk_words(leak: Leak | None, proven: Proven | None) -> str:
             if most is None
             else f"; no attack can be right about more than {_up(10 * precision(prior, most, fpr), 1)}"
         )
+        verb = "was" if prior < 0.5 else "were"
         lines.append(
-            f"where {SHARES[prior]} of those asked about was in the training data, {value:.1f} [{low:.1f}, {high:.1f}] "
+            f"where {SHARES[prior]} of those asked about {verb} in the training data, "
+            f"{value:.1f} [{low:.1f}, {high:.1f}] "
             f"(at random {10 * prior:g}){limit}"
         )
     return (
         f"In words: suppose an attacker is wrong about {_people(fpr)} who were not in the training data. Of ten people "
-        f"whom the best measured attack then accuses were members: {'. Or, '.join(lines)}."
+        f"whom the best measured attack then accuses, so many were members: {'. Or, '.join(lines)}."
     )
 
 
