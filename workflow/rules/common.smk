@@ -21,7 +21,7 @@ from dp_leakage.study import CLASS_SCORES, READ_BY_ATTACKS, SIGNALS, TARGET
 from dp_leakage.study_checks import AUXILIARY
 from dp_leakage.study_file import QUOTING, load_studies, typed
 from dp_leakage.targets import asked, asks_for, check_targets
-from dp_leakage.training.launcher import ENVIRONMENT
+from dp_leakage.training.launcher import ENVIRONMENT, path_with
 from dp_leakage.user_code import FOLDERS
 from dp_leakage.verify import check_whole
 from dp_leakage.yaml_files import read_yaml
@@ -33,9 +33,7 @@ WORKFLOW = Path(workflow.basedir) / "workflow"
 # What runs a job: `python3` beside the interpreter that runs Snakemake; under --sdm conda the environment's own.
 IN_CONDA = DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method
 if not IN_CONDA:
-    os.environ["PATH"] = os.pathsep.join(
-        [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
-    )
+    os.environ.update(PATH=path_with(sys.executable))
 # One thread per job, one job per core; and an allocator that keeps its pages between training steps.
 os.environ.update(ENVIRONMENT)
 

@@ -1,5 +1,8 @@
 """The environment that a job should start in; read by the workflow's rules and the benchmarks."""
 
+import os
+from pathlib import Path
+
 ENVIRONMENT = {
     # One process per core: two threads per process were several times slower as soon as a neighbour was busy.
     "OMP_NUM_THREADS": "1",
@@ -12,3 +15,8 @@ ENVIRONMENT = {
     # Arrow's second allocator: no thread of its own, which a fork would lose.
     "JE_ARROW_MALLOC_CONF": "background_thread:false",
 }
+
+
+def path_with(interpreter: str) -> str:
+    """PATH with the folder of an interpreter first, so that ``python3`` there is what a job's command starts."""
+    return os.pathsep.join([str(Path(interpreter).parent), os.environ.get("PATH", os.defpath)])
