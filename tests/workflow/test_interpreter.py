@@ -45,4 +45,4 @@ def test_under_conda_jobs_run_the_python_of_their_environment(unrun, tmp_path):
     assert done.returncode == 0, done.stdout
     commands = [line for line in done.stdout.splitlines() if "-m dp_leakage.steps." in line]
     assert len(commands) == 2
-    assert all("Shell command: python3 -m" in line for line in commands), commands
+    assert all("Shell command: python -m" in line for line in commands), commands

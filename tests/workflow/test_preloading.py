@@ -32,7 +32,7 @@ WORK = """
 rule work:
     output: "work.txt"
     benchmark: "work.tsv"
-    shell: "python3 -m dp_leakage.steps.work {output:q}"
+    shell: "python -m dp_leakage.steps.work {output:q}"
 """
 STEP = """
 import sys, time
@@ -47,12 +47,12 @@ SLEEP = """
 
 rule sleep:
     output: "sleep.txt"
-    shell: "python3 -m dp_leakage.steps.sleep {output:q}"
+    shell: "python -m dp_leakage.steps.sleep {output:q}"
 
 
 rule fail:
     output: "fail.txt"
-    shell: "python3 -m dp_leakage.steps.sleep fail"
+    shell: "python -m dp_leakage.steps.sleep fail"
 """
 SLEEPS = """
 import subprocess, sys

@@ -27,7 +27,7 @@ rule query:
     message:
         "Ask the models of {wildcards.model}/{wildcards.group} on {wildcards.dataset}: {wildcards.answers}"
     shell:
-        "python3 -m dp_leakage.steps.query --settings {params.settings:q} --data {input.data:q} --models {input.models:q}"
+        "python -m dp_leakage.steps.query --settings {params.settings:q} --data {input.data:q} --models {input.models:q}"
         " --{wildcards.answers:q} {output:q} 2> {log:q}"
 
 
@@ -56,7 +56,7 @@ rule fit_attack:
     message:
         "Fit attack {wildcards.attack} on the {wildcards.role} models of {wildcards.model} ({wildcards.dataset})"
     shell:
-        "python3 -m dp_leakage.steps.fit_attack --settings {params.settings:q} --signals {input.signals:q}"
+        "python -m dp_leakage.steps.fit_attack --settings {params.settings:q} --signals {input.signals:q}"
         " --class_scores {input.class_scores:q} --data {input.data:q} --fitted {output:q} 2> {log:q}"
 
 
@@ -104,7 +104,7 @@ rule attack:
     message:
         "Attack {wildcards.model} on {wildcards.dataset} under {wildcards.defense}: {wildcards.attack}"
     shell:
-        "python3 -m dp_leakage.steps.attack --settings {params.settings:q} --signals {input.signals:q}"
+        "python -m dp_leakage.steps.attack --settings {params.settings:q} --signals {input.signals:q}"
         " --class_scores {input.class_scores:q} --reference_signals {input.reference_signals:q}"
         " --reference_class_scores {input.reference_class_scores:q} --fitted {input.fitted:q} --data {input.data:q}"
         " --scores {output.scores:q} 2> {log:q}"
@@ -140,7 +140,7 @@ rule attack_models:
     message:
         "Attack {wildcards.model} on {wildcards.dataset} under {wildcards.defense}: {wildcards.attack}"
     shell:
-        "python3 -m dp_leakage.steps.attack_models --settings {params.settings:q} --data {input.data:q}"
+        "python -m dp_leakage.steps.attack_models --settings {params.settings:q} --data {input.data:q}"
         " --target {input.target:q} --scores {output.scores:q} --images {params.images:q} 2> {log:q}"
 
 
@@ -174,7 +174,7 @@ rule audit:
     message:
         "Audit {wildcards.model} on {wildcards.dataset} under {wildcards.defense}"
     shell:
-        "python3 -m dp_leakage.steps.audit --settings {params.settings:q} --data {input.data:q} --scores {output:q} 2> {log:q}"
+        "python -m dp_leakage.steps.audit --settings {params.settings:q} --data {input.data:q} --scores {output:q} 2> {log:q}"
 
 
 rule measure_training:
@@ -205,7 +205,7 @@ rule measure_training:
     message:
         "Measure accuracy and spent ε of {wildcards.model} on {wildcards.dataset} under {wildcards.defense}"
     shell:
-        "python3 -m dp_leakage.steps.measure_training --settings {params.settings:q} --training {input.training:q}"
+        "python -m dp_leakage.steps.measure_training --settings {params.settings:q} --training {input.training:q}"
         " --baseline {input.baseline:q} --measured {output.measured:q} --curve {output.curve:q} --proven {output.proven:q} 2> {log:q}"
 
 
@@ -232,4 +232,4 @@ rule measure:
     message:
         "Measure the attacks on {wildcards.model}, {wildcards.dataset}, {wildcards.defense}"
     shell:
-        "python3 -m dp_leakage.steps.measure --settings {params.settings:q} --parts {input:q} --metrics {output:q} 2> {log:q}"
+        "python -m dp_leakage.steps.measure --settings {params.settings:q} --parts {input:q} --metrics {output:q} 2> {log:q}"

@@ -30,7 +30,7 @@ from dp_leakage.yaml_files import read_yaml
 # begin with it on again (onstart).
 gc.disable()
 WORKFLOW = Path(workflow.basedir) / "workflow"
-# What runs a job: `python3` beside the interpreter that runs Snakemake; under --sdm conda the environment's own.
+# What runs a job: `python` beside the interpreter that runs Snakemake; under --sdm conda the environment's own.
 IN_CONDA = DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method
 if not IN_CONDA:
     os.environ.update(PATH=path_with(sys.executable))

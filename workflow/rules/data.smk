@@ -26,7 +26,7 @@ rule prepare_dataset:
     message:
         "Load and split {wildcards.dataset} ({wildcards.study})"
     shell:
-        "python3 -m dp_leakage.steps.prepare --settings {params.settings:q} --prepared {output:q} 2> {log:q}"
+        "python -m dp_leakage.steps.prepare --settings {params.settings:q} --prepared {output:q} 2> {log:q}"
 
 
 rule project_pca:
@@ -52,4 +52,4 @@ rule project_pca:
     message:
         "Project {wildcards.dataset} ({wildcards.study})"
     shell:
-        "python3 -m dp_leakage.steps.project --settings {params.settings:q} --prepared {input:q} --data {output:q} 2> {log:q}"
+        "python -m dp_leakage.steps.project --settings {params.settings:q} --prepared {input:q} --data {output:q} 2> {log:q}"

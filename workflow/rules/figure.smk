@@ -32,7 +32,7 @@ for _study in STUDIES.values():
             message:
                 f"Draw {_figure} of {_study.name}"
             shell:
-                "python3 -m dp_leakage.steps.figure --settings {params.settings:q} --metrics {input.metrics:q}"
+                "python -m dp_leakage.steps.figure --settings {params.settings:q} --metrics {input.metrics:q}"
                 " --published {input.published:q} --pdf {output.pdf:q} --png {output.png:q} --csv {output.csv:q} 2> {log:q}"
 
     rule:
@@ -76,7 +76,7 @@ for _study in STUDIES.values():
         message:
             f"Write the report of {_study.name}"
         shell:
-            "python3 -m dp_leakage.steps.report --settings {params.settings:q} --metrics {input.metrics:q}"
+            "python -m dp_leakage.steps.report --settings {params.settings:q} --metrics {input.metrics:q}"
             " --data {input.data:q} --scores {input.scores:q} --figures {params.figures:q} --benchmarks {params.benchmarks:q} --report {output:q}"
             " 2> {log:q}"
 
@@ -116,7 +116,7 @@ for _study in STUDIES.values():
         message:
             f"Read every file of {_study.name} and compare it with its digest"
         shell:
-            "python3 -m dp_leakage.steps.verify --settings '{{}}' --folder {params.folder:q} 2> {log:q}"
+            "python -m dp_leakage.steps.verify --settings '{{}}' --folder {params.folder:q} 2> {log:q}"
 
     # A docstring inside a loop is a constant; the list of targets reads these.
     for _name, _words in target_descriptions(_study).items():

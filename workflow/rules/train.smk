@@ -1,7 +1,7 @@
 """Target, shadow and reference models: one job trains all models of one cell as an ensemble."""
 
 TRAIN = (
-    "python3 -m dp_leakage.steps.train --settings {params.settings:q} --data {input.data:q} --models {output.models:q}"
+    "python -m dp_leakage.steps.train --settings {params.settings:q} --data {input.data:q} --models {output.models:q}"
     " --history {output.history:q} --timing {output.timing:q} 2> {log:q}"
 )
 
@@ -87,7 +87,7 @@ rule time_training:
     message:
         "Time an epoch of every defense of {wildcards.model} on {wildcards.dataset}"
     shell:
-        "python3 -m dp_leakage.steps.time_training --settings {params.settings:q} --data {input.data:q} --timed {output:q}"
+        "python -m dp_leakage.steps.time_training --settings {params.settings:q} --data {input.data:q} --timed {output:q}"
         " 2> {log:q}"
 
 

@@ -18,5 +18,5 @@ ENVIRONMENT = {
 
 
 def path_with(interpreter: str) -> str:
-    """PATH with the folder of an interpreter first, so that ``python3`` there is what a job's command starts."""
+    """PATH with the folder of an interpreter first, so that ``python`` there is what a job's command starts."""
     return os.pathsep.join([str(Path(interpreter).parent), os.environ.get("PATH", os.defpath)])
