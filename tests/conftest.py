@@ -16,6 +16,10 @@ import hypothesis
 import pytest
 import yaml
 
+# A shell starts what runs in its background with these two ignored, and processes of the tests would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+
 # The same examples each time, as seeds are fixed elsewhere; and how long one takes says how busy the machine is.
 hypothesis.settings.register_profile(
     "repeatable", derandomize=True, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
