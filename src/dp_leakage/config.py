@@ -6,7 +6,6 @@ from typing import Any
 
 from dp_leakage.errors import UserError, nearest
 
-SCHEMAS = ("config", "study")
 Json = dict[str, Any]
 
 

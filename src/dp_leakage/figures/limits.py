@@ -78,10 +78,3 @@ def proven_notes(proven: pd.DataFrame, what: str) -> list[str]:
     if proven.empty:
         return []
     return [f"{what}: the most that any attack can reach, as the noise proves for {relation_words(proven)}."]
-
-
-def heading_name(metric: str) -> str:
-    """A metric of ``PROVEN`` in the words of an axis or a table's head."""
-    return {"advantage_proven": "advantage, at most", "tpr_proven": "true positive rate, at most"}.get(
-        metric, name(metric)
-    )
