@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.figures.frames import is_private, parse_setting
-from dp_leakage.figures.style import name
 from dp_leakage.metrics.proven import between
 
 PROVEN = ("advantage_proven", "tpr_proven", "mu")
