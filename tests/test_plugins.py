@@ -240,6 +240,38 @@ def test_an_own_figure_draws(examples):
     assert set(drawn["metric"]) == {"test_accuracy"}
 
 
+MANY = """
+from dp_leakage.attacks.signals import Scores
+
+ATTACK = {
+    "family": "membership",
+    "settings": {"level": 0.5, "of": "loss"},
+    "kinds": {"level": ["number", "above", 0, "below", 1], "of": ["choice", "loss", "margin"]},
+    "variants": {"many_loose": {}, "many_strict": {"settings": {"level": 0.01}}},
+}
+
+
+def score(target, learnt, settings, seed):
+    margin = target.asked.margin[0]
+    return Scores(margin, margin > settings["level"])
+"""
+
+
+def test_one_file_may_be_several_attacks_whose_settings_say_what_they_hold(tmp_path, monkeypatch):
+    (tmp_path / "many.py").write_text(MANY)
+    monkeypatch.setattr(sys.modules[__name__], "EXAMPLES", tmp_path)
+    parts = {"figures": {}, "defenses": [{"defense": "none"}]}
+    study = quickstart(tmp_path, attacks={"many_loose": {"of": "margin"}, "many_strict": {}}, **parts)
+    cell = study.cell("digits", "mlp", "none")
+    loose, strict = (study.attack_settings(cell, name) for name in ("many_loose", "many_strict"))
+    assert (loose["module"], strict["module"]) == ("many", "many")
+    assert (loose["settings"], strict["settings"]) == ({"level": 0.5, "of": "margin"}, {"level": 0.01, "of": "loss"})
+    with pytest.raises(UserError, match=r"'attacks\.many_loose\.level' is 2; valid is a number above 0 and below 1"):
+        quickstart(tmp_path, attacks={"many_loose": {"level": 2}}, **parts)
+    with pytest.raises(UserError, match="did you mean 'many_strict'"):
+        quickstart(tmp_path, attacks={"many_stric": {}}, **parts)
+
+
 SCORE = "def score(target, learnt, settings, seed):\n    return None\n"
 LEARNS = "ATTACK = {'family': 'membership', %s}\n" + SCORE
 
@@ -264,6 +296,21 @@ LEARNS = "ATTACK = {'family': 'membership', %s}\n" + SCORE
             "family attribute takes the models",
         ),
         ("mine.py", "ATTACK = {'family': 'membership', 'needs': 'shadows'}\n" + SCORE, "valid is null, or shadow or r"),
+        (
+            "mine.py",
+            "ATTACK = {'family': 'membership', 'settings': {'a': 0}, 'kinds': {'a': 'count'}}\n" + SCORE,
+            "the default of 'a' is 0; valid is a whole number from 1 on",
+        ),
+        (
+            "mine.py",
+            "ATTACK = {'family': 'membership', 'variants': {'My own': {}}}\n" + SCORE,
+            "'My own' is no name",
+        ),
+        (
+            "mine.py",
+            "ATTACK = {'family': 'membership', 'variants': {'mine': {}, 'yeom': {}}}\n" + SCORE,
+            "'yeom' is already an attack",
+        ),
         ("mine.py", "FIGURE = {}\ndef draw(a, b, c): ...\n", "lacks the key 'caption'"),
         ("mine.py", "FIGURE = {'caption': 'x', 'needs': 'all'}\ndef draw(a, b, c): ...\n", "needs is 'all'"),
         ("mine.py", "MECHANISM = {}\n", "defines one or more of bound, noise or Noise, sample, groups"),

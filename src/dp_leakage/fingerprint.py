@@ -12,6 +12,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 PACKAGE = "dp_leakage"
+DECLARED = ("ATTACK", "FIGURE", "SOURCE")
 ROOT = Path(__file__).parent
 
 
@@ -20,8 +21,8 @@ def code_fingerprint(*modules: str, exclude: Iterable[str] = (), extra_files: It
 
     Args:
         modules: dotted names within ``dp_leakage``, e.g. ``"dp_leakage.steps.train"``.
-        exclude: modules whose code must not count, with what only they import. Registries are excluded
-            (a new line in one must not rerun its neighbours: the step's module is named in ``modules``).
+        exclude: modules whose code must not count, with what only they import. The tables of all attacks, figures and
+            so on are excluded (a new one must not rerun its neighbours: the step's module is named in ``modules``).
         extra_files: files outside the package that count too, such as a user's plugin, with what they import of this
             package and of the files beside them.
 
@@ -109,8 +110,13 @@ def _imports_of(path: Path, module: str = "") -> tuple[str, ...]:
 
 @cache
 def _normalised(path: Path) -> str:
-    """The syntax tree of a file as text, without docstrings (comments are not in the tree anyway)."""
-    tree = _tree(path)  # parsed once for both: docstrings import nothing
+    """The syntax tree of a file as text, without docstrings (comments are not in the tree anyway).
+
+    And without what an attack, a kind of figure or a source of data declares: what of it a step depends on is in its
+    settings, so another caption draws nothing anew.
+    """
+    tree = _tree(path)  # parsed once for both: neither docstrings nor declarations import anything
+    tree.body = [node for node in tree.body if not _declares(node)]
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             first = node.body[0] if node.body else None
@@ -121,3 +127,7 @@ def _normalised(path: Path) -> str:
             ):
                 node.body = node.body[1:]
     return ast.dump(tree)
+
+
+def _declares(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Assign) and any(isinstance(to, ast.Name) and to.id in DECLARED for to in node.targets)

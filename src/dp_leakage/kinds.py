@@ -1,9 +1,9 @@
-"""What a setting may hold: a test, and the words that say it in a complaint. The registries name one for each."""
+"""What a setting may hold: a test, and the words that say it in a complaint. Declarations name one for each."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from dp_leakage.errors import nearest
+from dp_leakage.errors import UserError, nearest
 
 MOST = 2**63 - 1  # of a whole number, whatever it counts
 
@@ -72,6 +72,47 @@ def listed(kind: Kind, length: int | None = None) -> Kind:
     )
 
 
+def some(kind: Kind) -> Kind:
+    """A list of one or more of what ``kind`` holds."""
+    return Kind(
+        lambda v: isinstance(v, list | tuple) and len(v) > 0 and all(map(kind.holds, v)),
+        f"a list of one or more items, each {kind.words}",
+    )
+
+
+def distinct(kind: Kind) -> Kind:
+    """A list of what ``kind`` holds, in which nothing stands twice."""
+    return Kind(
+        lambda v: isinstance(v, list | tuple) and all(map(kind.holds, v)) and len({*map(repr, v)}) == len(v),
+        f"a list of items, each once, each {kind.words}",
+    )
+
+
+def row(*kinds: Kind) -> Kind:
+    """A list with one item of each kind, in this order."""
+    return Kind(
+        lambda v: (
+            isinstance(v, list | tuple)
+            and len(v) == len(kinds)
+            and all(kind.holds(item) for kind, item in zip(kinds, v, strict=True))
+        ),
+        f"[{', '.join(kind.words for kind in kinds)}]",
+    )
+
+
+def mapping(kinds: Mapping[str, Kind]) -> Kind:
+    """A mapping with exactly these keys."""
+    return Kind(
+        lambda v: isinstance(v, Mapping) and v.keys() == kinds.keys() and all(kinds[key].holds(v[key]) for key in v),
+        "a mapping with " + ", ".join(f"{key} ({kind.words})" for key, kind in kinds.items()),
+    )
+
+
+def worded(words: str, kind: Kind) -> Kind:
+    """The same kind, said in other words."""
+    return kind._replace(words=words)
+
+
 def either(*kinds: Kind) -> Kind:
     """What any of these holds."""
     return Kind(lambda v: any(kind.holds(v) for kind in kinds), ", or ".join(kind.words for kind in kinds))
@@ -99,3 +140,65 @@ SEED = whole(0)
 FLAG = Kind(lambda v: isinstance(v, bool), "true or false")
 TEXT = Kind(lambda v: isinstance(v, str) and v != "", "a text")
 TEXTS = listed(TEXT)
+
+# How a declaration spells a kind out as plain data: a name, or a list of a word and what it takes.
+NAMED = {
+    "anything": ANY, "null": NOTHING, "count": COUNT, "number": number(), "flag": FLAG, "text": TEXT, "texts": TEXTS
+}  # fmt: skip
+LIMITS = {"from": "least", "above": "above", "to": "most", "below": "below"}
+MADE: dict[str, Callable[..., Kind]] = {
+    "number": lambda *limits: number(**_limits(limits)),
+    "whole": lambda *limits: whole(**_limits(limits)),
+    "choice": choice,
+    "list": lambda kind, length=None: listed(read(kind), length),
+    "some": lambda kind: some(read(kind)),
+    "distinct": lambda kind: distinct(read(kind)),
+    "row": lambda *kinds: row(*map(read, kinds)),
+    "mapping": lambda kinds: mapping({key: read(kind) for key, kind in kinds.items()}),
+    "either": lambda *kinds: either(*map(read, kinds)),
+    "worded": lambda words, kind: worded(words, read(kind)),
+}
+EXAMPLES: dict[str, list[object]] = {
+    "number": ["number", "from", 0, "below", 1],
+    "whole": ["whole", "from", 1, "to", 18],
+    "choice": ["choice", "low", "high"],
+    "list": ["list", "count"],
+    "some": ["some", "text"],
+    "distinct": ["distinct", "text"],
+    "row": ["row", "text", "number"],
+    "mapping": ["mapping", {"label": "text"}],
+    "either": ["either", "null", "count"],
+    "worded": ["worded", "a list of column names", "texts"],
+}
+
+
+def read(said: object) -> Kind:
+    """The kind that a declaration spells out.
+
+    >>> read(["number", "above", 0, "to", 1]).words
+    'a number above 0 and up to 1'
+    >>> read(["either", "null", ["list", ["whole", "from", 0], 2]]).holds([3, 4])
+    True
+
+    Args:
+        said: a name of `NAMED`, or a list of a word of `MADE` and its arguments.
+
+    Raises:
+        UserError: it is neither, or the word does not take these arguments.
+    """
+    word, *arguments = said if isinstance(said, list | tuple) and said else [said]
+    if isinstance(word, str) and word in NAMED and not arguments:
+        return NAMED[word]
+    if not isinstance(word, str) or word not in MADE:
+        raise UserError(f"{said!r} is no kind; {nearest(word, [*NAMED, *MADE])}")
+    try:
+        return MADE[word](*arguments)
+    except UserError:  # of a kind within it
+        raise
+    except (TypeError, AttributeError, KeyError, ValueError):
+        raise UserError(f"{said!r} is no kind; valid is such as {EXAMPLES[word]!r}") from None
+
+
+def _limits(words: tuple[object, ...]) -> dict[str, float]:
+    """``("from", 0, "to", 1)`` as keywords of `number` and `whole`."""
+    return {LIMITS[str(word)]: limit for word, limit in zip(words[::2], words[1::2], strict=True)}

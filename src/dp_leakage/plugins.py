@@ -31,18 +31,17 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
-from dp_leakage.attacks import ANSWERED, ATTACKS, FAMILIES, READS, Attack
+from dp_leakage.attacks import ATTACKS, attacks_of
+from dp_leakage.declarations import settings_of
 from dp_leakage.defenses import PLAIN
 from dp_leakage.errors import UserError, nearest
 from dp_leakage.figures import FIGURES, FigureKind
-from dp_leakage.identity import canonical
-from dp_leakage.kinds import FLAG, NOTHING, TEXT, Kind, choice, either, like, listed
+from dp_leakage.kinds import TEXT, Kind, choice
 from dp_leakage.names import check_name
 from dp_leakage.privacy.mechanism import SAMPLERS, UNITS
 from dp_leakage.privacy.mechanisms import ACCOUNTANTS, MECHANISMS, noise_module
 from dp_leakage.privacy.mechanisms.base import Accountant, Claim, Declaration, Neighbours
 from dp_leakage.user_code import DEFINED, FILES, add_folder
-from dp_leakage.yaml_files import check_value
 
 Functions = dict[str, ast.FunctionDef | ast.ClassDef]
 ENVIRONMENT = "DP_LEAKAGE_PLUGINS"  # the folders, for the workflow's jobs
@@ -60,9 +59,8 @@ STEP = {
     "epsilon": ("noise_multiplier", "case"),
     "amount_for": ("epsilon", "case"),
 }
-ROLES = ("target_members", "target_nonmembers", "shadow_pool", "reference_pool")
 # What a MECHANISM may say: of its accountant, and of itself.
-MECHANISM_KEYS = ("accountant", "relations", "claim", "settings", "label", "guarantee")
+MECHANISM_KEYS = ("accountant", "relations", "claim", "settings", "kinds", "label", "guarantee")
 
 
 def load(folders: Iterable[str | Path]) -> None:
@@ -112,29 +110,17 @@ def _load_file(path: Path) -> None:
 
 
 def _attack(path: Path, name: str, given: dict[str, Any], functions: Functions) -> None:
-    _require(path, "ATTACK", given, [f.name for f in fields(Attack) if f.name != "module"], ["family"])
-    _check(path, given, "family", choice(*FAMILIES))
-    _check(path, given, "needs", either(NOTHING, choice("shadow", "reference")))
-    _check(path, given, "reads", choice(*READS))
-    _check(path, given, "learns", FLAG)
-    _check(path, given, "roles", listed(choice(*ROLES)))
-    _check_settings(path, given)
-    reads = given.get("reads", "signals" if given["family"] in ANSWERED else "models")
-    if reads == "models" and given.get("needs"):
-        raise UserError(f"plugin {path}: it reads models, so it needs none beside them; leave one of the two out")
-    if reads != "models" and given["family"] not in ANSWERED:
-        raise UserError(f"plugin {path}: family {given['family']} takes the models; leave the key reads out")
-    if given.get("learns") and not given.get("needs"):
-        raise UserError(f"plugin {path}: it learns, but says not from what; valid is needs: shadow or reference")
-    _define(path, functions, {"score": SCORE[reads == "models"]} | ({"fit": FIT} if given.get("learns") else {}))
-    _enter(path, ATTACKS, name, Attack(module=name, **given | {"reads": reads}), "an attack")
+    for own, attack in attacks_of(f"plugin {path}", name, given).items():
+        takes = SCORE[attack.reads == "models"]
+        _define(path, functions, {"score": takes} | ({"fit": FIT} if attack.learns else {}))
+        _enter(path, ATTACKS, own, attack, "an attack")
 
 
 def _figure(path: Path, name: str, given: dict[str, Any], functions: Functions) -> None:
     _require(path, "FIGURE", given, [f.name for f in fields(FigureKind) if f.name != "module"], ["caption"])
     _check(path, given, "caption", TEXT)
     _check(path, given, "needs", choice(*get_args(get_type_hints(FigureKind)["needs"])))
-    _check_settings(path, given)
+    settings_of(f"plugin {path}", given)
     _define(path, functions, {"draw": DRAW})
     _enter(path, FIGURES, name, FigureKind(module=name, **given), "a kind of figure")
 
@@ -149,7 +135,7 @@ def _mechanism(path: Path, name: str, given: dict[str, Any], functions: Function
     _define(path, functions, {key: takes for key, takes in STEP.items() if key in functions or key in needed})
     _check(path, given, "label", TEXT)
     _check(path, given, "guarantee", TEXT)
-    _check_settings(path, given)
+    settings, kinds = settings_of(f"plugin {path}", given)
     if "sample" in functions:
         SAMPLERS.append(name)
     if "groups" in functions:
@@ -164,7 +150,6 @@ def _mechanism(path: Path, name: str, given: dict[str, Any], functions: Function
         _enter(path, ACCOUNTANTS, accountant, rules, "an accountant")
     elif set(given) & {"relations", "claim", "accountant"}:
         raise UserError(f"plugin {path}: relations, claim and accountant are of a function epsilon, which is missing")
-    settings = given.get("settings", {})
     declared = Declaration(
         label=given.get("label", name),
         guarantee=given.get("guarantee", ""),
@@ -172,7 +157,7 @@ def _mechanism(path: Path, name: str, given: dict[str, Any], functions: Function
         noise=name if own_noise else "gaussian",
         keys=frozenset({"noise_multiplier"} | (set() if own_noise or "groups" in functions else {"unit"})),
         settings=settings,
-        kinds={key: like(default) for key, default in settings.items()},
+        kinds=kinds,
         refused=frozenset({"bound"} if "bound" in functions else ()) | ({"rdp_sigma"} if own_noise else set()),
         step={"unit": name} if "groups" in functions else {},
         bound=name if "bound" in functions else "clip",
@@ -183,22 +168,6 @@ def _mechanism(path: Path, name: str, given: dict[str, Any], functions: Function
 def _check(path: Path, given: Mapping[str, Any], key: str, kind: Kind) -> None:
     if key in given and not kind.holds(given[key]):
         raise UserError(f"plugin {path}: {key} is {given[key]!r}; {kind.valid(given[key])}")
-
-
-def _check_settings(path: Path, given: Mapping[str, Any]) -> None:
-    """Settings are plain data, since they go through JSON into the names of results."""
-    settings = given.get("settings", {})
-    try:
-        if not isinstance(settings, dict):
-            raise TypeError(f"{type(settings).__name__} is no mapping")
-        check_value(settings, f"plugin {path}", "settings")
-        canonical(settings)
-    except (TypeError, ValueError, RecursionError) as error:
-        if isinstance(error, UserError):
-            raise
-        raise UserError(
-            f"plugin {path}: settings is {settings!r}; valid are names with numbers, texts and lists ({error})"
-        ) from None
 
 
 def _check_relations(path: Path, relations: Any) -> None:
@@ -223,6 +192,7 @@ def _check_relations(path: Path, relations: Any) -> None:
 
 
 def _enter(path: Path, registry: dict[str, Any], name: str, entry: object, what: str) -> None:
+    check_name(name, f"plugin {path}")
     if name in registry or (registry is MECHANISMS and name in PLAIN):
         raise UserError(f"plugin {path}: '{name}' is already {what}; choose another name")
     registry[name] = entry

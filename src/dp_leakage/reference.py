@@ -1,4 +1,4 @@
-"""The page of every key, from schemas and registries: ``python -m dp_leakage.reference > docs/reference.md``."""
+"""The page of every key, from schemas and declarations: ``python -m dp_leakage.reference > docs/reference.md``."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -19,8 +19,8 @@ from dp_leakage.privacy.mechanisms import ACCOUNTANTS, MECHANISMS
 HEAD = """\
 # Reference
 
-Every key of `config.yaml` and of a study file, and every name that they can hold. Made from the schemas and registries
-by `make reference`; do not edit it by hand.
+Every key of `config.yaml` and of a study file, and every name that they can hold. Made from the schemas and from what
+attacks, figures and so on declare, by `make reference`; do not edit it by hand.
 """
 CHANGES = "_changes"  # ending of definitions whose keys are those of another one, none required
 Json = dict[str, Any]

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from itertools import product
 from pathlib import Path
 
-from dp_leakage.attacks import ATTACKS, Attack
-from dp_leakage.attacks import SETTINGS as ATTACK_SETTINGS
+from dp_leakage.attacks import ATTACKS
 from dp_leakage.config import Json, merged
 from dp_leakage.data.roles import MEMBERS, POOL, REFERENCE_POOL, population_role, trained_role
 from dp_leakage.defenses import BUDGETS, CLAIMED, UNITS, accountants, budgets, defenses, expanded, keys_of, needed_by
@@ -73,8 +72,8 @@ def _check_kind(value: object, kind: Kind, key: str) -> None:
     _require(kind.holds(value), f"key '{key}' is {value!r}; {kind.valid(value)}")
 
 
-def _kind_of(entry: Attack | FigureKind, kinds: Mapping[str, Kind], setting: str) -> Kind:
-    """What a setting may hold; of a user's own attack or figure only its default is known."""
+def _kind_of(entry: FigureKind, kinds: Mapping[str, Kind], setting: str) -> Kind:
+    """What a setting may hold; of a user's own figure only its default is known."""
     ours = entry.module.startswith("dp_leakage.")
     return kinds[setting] if setting in kinds and (ours or setting in COMMON) else like(entry.settings[setting])
 
@@ -303,7 +302,7 @@ def _check_attacks(study: Study) -> None:
         entry = ATTACKS[name]
         for key, value in settings.items():
             _known(key, entry.settings, f"attacks.{name}.{key}")
-            _check_kind(value, _kind_of(entry, ATTACK_SETTINGS, key), f"attacks.{name}.{key}")
+            _check_kind(value, entry.kinds[key], f"attacks.{name}.{key}")
         by_coins = study.design == COINS and entry.needs == "reference"
         complaint = f"key '{entry.needs}' is missing; attack {name} needs {entry.needs} models"
         _require(entry.needs is None or by_coins or entry.needs in spec, complaint)
@@ -315,7 +314,7 @@ def _check_attacks(study: Study) -> None:
             role = population_role(spec["datasets"][dataset]["roles"]) if role == REFERENCE_POOL else role
             complaint = f"key 'datasets.{dataset}.roles' lacks the role '{role}'; attack {name} needs its records"
             _require(role in spec["datasets"][dataset]["roles"], complaint)
-        for dataset in spec["datasets"]:
+        for dataset in spec["datasets"] if entry.family == "attribute" else []:
             components, features = _components(spec, dataset), resolved.get("features", 0)
             if components is not None and name in study.attacks_on(dataset):
                 words = f"valid is up to the {components} components of data set {dataset}"

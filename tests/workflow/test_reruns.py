@@ -116,8 +116,9 @@ def test_touching_every_source_runs_nothing(workflow):
     assert workflow.planned("quickstart") == Counter()
 
 
-def test_a_new_line_in_a_registry_runs_nothing(workflow):
-    workflow.append("src/dp_leakage/attacks/__init__.py", '\nATTACKS["mine"] = ATTACKS["yeom"]\n')
+def test_a_new_attack_and_a_new_kind_of_figure_run_nothing(workflow):
+    yeom = (workflow.folder / "src/dp_leakage/attacks/membership/yeom.py").read_text()
+    (workflow.folder / "src/dp_leakage/attacks/membership/mine.py").write_text(yeom)
     workflow.append("src/dp_leakage/figures/__init__.py", '\nFIGURES["mine"] = FIGURES["leakage"]\n')
     assert workflow.planned("quickstart") == Counter()
 

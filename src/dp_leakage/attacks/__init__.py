@@ -1,4 +1,7 @@
-"""The attacks, by name. Importing this costs nothing: an attack's module is imported where it runs.
+"""The attacks, by name. Importing this reads what each file declares; an attack's module is imported where it runs.
+
+An attack is one file of this folder, or a plugin, with a literal ``ATTACK`` at its top (see `dp_leakage.declarations`);
+its keys are the fields of `Attack`.
 
 Most attacks read what models say, once asked and written down (``attacks.signals``). Their module defines
 ``score(target, learnt, settings, seed)`` → what is said of each model and record, by name (``signals.Scores`` for
@@ -21,10 +24,14 @@ Pictures may have further columns (which layer, which penalty): numbers are judg
 an attack draws at random is too.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, get_args
 
-from dp_leakage.kinds import COUNT, FLAG, NOTHING, Kind, choice, either, listed, number, whole
+from dp_leakage.declarations import SHARED, check_keys, declarations, each_of, settings_of
+from dp_leakage.errors import UserError
+from dp_leakage.kinds import ANY, FLAG, NOTHING, Kind, choice, either, listed, whole
 
 Family = Literal["membership", "attribute", "model_inversion", "inversion", "reconstruction", "utility"]
 Reads = Literal["signals", "probabilities", "features", "models"]
@@ -49,194 +56,80 @@ PICTURING = ("model_inversion", "inversion", "reconstruction")  # families whose
 
 @dataclass(frozen=True)
 class Attack:
-    """One line of the registry.
+    """What an attack says of itself.
 
     Attributes:
         module: dotted name of the module that defines ``score`` (and ``fit``).
         family: what the attack finds out; ``utility`` attacks nothing: it says how well the model serves its users.
         needs: the auxiliary models that it compares with or learns from.
-        settings: every setting that the attack knows, with its default; `SETTINGS` says what each may hold.
+        settings: every setting that the attack knows, with its default.
+        kinds: what each of them may hold.
         roles: the data set's roles whose records it uses beside the target's.
         reads: what of the models: their ``signals``, these and the ``probabilities`` of all classes, these and the
-            records' ``features``, or the ``models`` themselves.
+            records' ``features``, or the ``models`` themselves; a family's usual one where a file does not say.
         learns: whether it has a ``fit``.
         aware: whether its reference models train under the cell's own defense, where the study has such.
     """
 
     module: str
     family: Family
+    settings: Mapping[str, Any]
+    kinds: Mapping[str, Kind]
+    reads: Reads
     needs: Literal["shadow", "reference"] | None = None
-    settings: dict[str, Any] = field(default_factory=dict)
     roles: tuple[str, ...] = ()
-    reads: Reads = "signals"
     learns: bool = False
     aware: bool = True
 
 
-MEMBERSHIP = "dp_leakage.attacks.membership"
-MIA = "dp_leakage.attacks.inversion.model_inversion"
-SHOKRI = {
-    "per_class": True, "hidden": [64, 64], "initialisation": "torch", "learning_rate": 0.01, "epochs": 100,
-    "batch_size": 100,
-}  # fmt: skip
-# ``alpha`` is the level of an attack's own test, at which it flags: near the best advantage for weak and strong leaks.
-LIRA = {"online": False, "variance": "fixed", "queries": 1, "alpha": 0.25}
-RMIA = {
-    "online": False, "a": "auto", "temperature": "auto", "fpr": 0.01, "gamma": 1.0, "queries": 1, "alpha": 0.25
-}  # fmt: skip
-TREES = {"rounds": 100, "leaves": 15, "learning_rate": 0.1, "alpha": 0.25}
-# Model inversion: what is minimised over an image, and how (see the module).
-INVERSION = {
-    "loss": "probability",
-    "box": "tanh",
-    "gradient": "image",
-    "penalties": [[["none", 0.0]]],
-    "optimizer": "adam",
-    "learning_rate": 0.1,
-    "steps": 5000,
-    "start": 0.0,
-    "start_deviation": 0.0,
-    "noise": 0.0,
-    "shift": 0,
-    "looks": 1,
-    "restarts": 1,
-    "told": "none",
-}
-DESCENT = INVERSION | {"box": "none", "optimizer": "sgd"}
-TUNED = INVERSION | {
-    "loss": "cross_entropy",
-    "penalties": [
-        [["l1", 0.01], ["btv", 0.001]],
-        [["l1", 0.05]],
-        [["l2", 0.06], ["smoothness", 0.1]],
-        [["l2", 0.12], ["smoothness", 0.1]],
-        [["l2", 0.2], ["smoothness", 0.2]],
-    ],
-    "learning_rate": 0.02,
-    "steps": 400,
-    "start": -1.0,
-    "start_deviation": 0.3,
-    "noise": 0.3,
-    "shift": 2,
-    "looks": 8,
-    "restarts": 3,
-}
-SHOKRI_TREES = {"only_correct": True, "rounds": 100, "leaves": 31, "learning_rate": 0.1}
-RECONSTRUCTION = "dp_leakage.attacks.reconstruction"
-# ``weights``: whose gradient is seen, of a model at its start or of the trained target; each is measured apart.
-DLG = {"images": 100, "weights": ["initial"], "steps": 1200, "memory": 20}
-IGA = {"images": 100, "weights": ["initial"], "steps": 24_000, "step_size": 0.1, "total_variation": 0.2}
-DECODER = {
-    "train_records": None, "test_records": 1000, "epochs": 20, "batch_size": 100,
-    "learning_rate": 1e-3, "width": 32, "spread": 1.0, "shown": 8,
-}  # fmt: skip
-
-POPULATION = ("reference_pool",)
-LEARNING = (("shadow_pool",), "probabilities", True)  # how attacks learn from shadow models
-
-# What model inversion can be penalised by (`regularisers` computes them).
-PENALTIES = ("none", "l1", "l1_mean", "l2", "smoothness", "btv")
-PENALTY = Kind(
-    lambda v: isinstance(v, list) and len(v) == 2 and choice(*PENALTIES).holds(v[0]) and number(least=0).holds(v[1]),
-    "[name, weight]",
-)
-
-# Setting → what it may hold, in every attack that has a setting of that name.
-SETTINGS: dict[str, Kind] = {
-    "a": either(choice("auto"), number(least=0, most=1)),
-    "alpha": number(above=0, below=1),
-    "batch_size": COUNT,
-    "box": choice("tanh", "none"),
-    "candidates": choice("quartiles", "distinct_quartiles"),
-    "epochs": COUNT,
-    "features": COUNT,
-    "fpr": number(above=0, below=1),
-    "gamma": number(above=0),
-    "gradient": choice("image", "variable"),
-    "hidden": listed(COUNT),
-    "images": COUNT,
-    "initialisation": choice("torch", "glorot"),
-    "k_sub": whole(0),
-    "learning_rate": number(above=0),
-    "leaves": whole(2),
-    "looks": COUNT,
-    "loss": choice("probability", "cross_entropy"),
-    "memory": COUNT,
-    "noise": number(least=0),
-    "online": FLAG,
-    "only_correct": FLAG,
-    "optimizer": choice("adam", "sgd"),
-    "penalties": Kind(
-        lambda v: isinstance(v, list) and v != [] and all(map(listed(PENALTY).holds, v)),
-        f"a list of lists of [name, weight from 0 on], the name one of {', '.join(PENALTIES)}",
-    ),
-    "per_class": FLAG,
-    "probability_floor": number(least=0, below=1),
-    "queries": whole(1, 18),
-    "restarts": COUNT,
-    "rounds": COUNT,
-    "shift": whole(0),
-    "shown": COUNT,
-    "spread": number(above=0),
-    "start": number(),
-    "start_deviation": number(least=0),
-    "step_size": number(above=0),
-    "steps": COUNT,
-    "temperature": either(choice("auto"), number(above=0)),
-    "test_records": COUNT,
-    "told": choice("none", "euclidean", "ssim"),
-    "total_variation": number(least=0),
-    "train_records": either(NOTHING, COUNT),
-    "variance": choice("fixed", "per_record"),
-    "weights": listed(choice("initial", "trained")),
-    "width": COUNT,
+WORD = "ATTACK"
+QUERIES = whole(1, 18)  # of the setting of that name, which says how often the models are asked about each record
+ROLES = ("target_members", "target_nonmembers", "shadow_pool", "reference_pool")
+KEYS: dict[str, Kind] = {
+    "family": choice(*FAMILIES),
+    "needs": either(NOTHING, choice("shadow", "reference")),
+    "reads": choice(*READS),
+    "roles": listed(choice(*ROLES)),
+    "learns": FLAG,
+    "aware": FLAG,
+    **dict.fromkeys(SHARED, ANY),
 }
 
 
-def _of_models(module: str, family: Family, settings: dict[str, Any], roles: tuple[str, ...] = ()) -> Attack:
-    """An attack that takes the models themselves."""
-    return Attack(module, family, None, settings, roles, "models")
+def attacks_of(where: str, module: str, given: dict[str, Any]) -> dict[str, Attack]:
+    """Name → attack, of all that a file declares.
+
+    Args:
+        where: the file, for the complaint.
+        module: its dotted name, whose last part is the attack's name where the file is one attack.
+        given: what it declares.
+
+    Raises:
+        UserError: it cannot be an attack.
+    """
+    name = module.rpartition(".")[2]
+    return {name: _attack(where, module, own) for name, own in each_of(where, WORD, name, given).items()}
 
 
-ATTACKS = {
-    "yeom": Attack(f"{MEMBERSHIP}.yeom", "membership", None, {"probability_floor": 0.0}),
-    "shokri": Attack(f"{MEMBERSHIP}.shokri", "membership", "shadow", SHOKRI, *LEARNING),
-    "shokri_trees": Attack(f"{MEMBERSHIP}.shokri_trees", "membership", "shadow", SHOKRI_TREES, *LEARNING),
-    "lira": Attack(f"{MEMBERSHIP}.lira", "membership", "reference", LIRA),
-    "lira_online": Attack(f"{MEMBERSHIP}.lira", "membership", "reference", LIRA | {"online": True}),
-    "rmia": Attack(f"{MEMBERSHIP}.rmia", "membership", "reference", RMIA, POPULATION),
-    "rmia_online": Attack(f"{MEMBERSHIP}.rmia", "membership", "reference", RMIA | {"online": True}, POPULATION),
-    # The same by an attacker who does not know the defense: the references are undefended models.
-    "lira_unaware": Attack(f"{MEMBERSHIP}.lira", "membership", "reference", LIRA | {"online": True}, aware=False),
-    "rmia_unaware": Attack(
-        f"{MEMBERSHIP}.rmia", "membership", "reference", RMIA | {"online": True}, POPULATION, aware=False
-    ),
-    "attack_p": Attack(f"{MEMBERSHIP}.attack_p", "membership", None, {"alpha": 0.25}, POPULATION),
-    "attack_r": Attack(f"{MEMBERSHIP}.attack_r", "membership", "reference", {"queries": 1, "alpha": 0.25}),
-    "quantile_regression": Attack(
-        f"{MEMBERSHIP}.quantile_regression", "membership", None, TREES, POPULATION, "features"
-    ),
-    "yeom_attribute": _of_models(
-        "dp_leakage.attacks.attribute", "attribute", {"features": 5, "candidates": "quartiles"}
-    ),
-    # As Fredrikson et al. (2015) have it; zhang2020's algorithm without a penalty; and its two enhanced attacks with
-    # the printed settings, the ℓ1 norm as a mean over pixels or, as its formula says, a sum.
-    "inversion_original": _of_models(MIA, "model_inversion", DESCENT | {"learning_rate": 10.0}),
-    "inversion_original_slow": _of_models(MIA, "model_inversion", DESCENT),
-    "inversion_unpenalised": _of_models(MIA, "model_inversion", INVERSION),
-    "inversion_l1": _of_models(MIA, "model_inversion", INVERSION | {"penalties": [[["l1_mean", 0.05]]]}),
-    "inversion_l1_sum": _of_models(MIA, "model_inversion", INVERSION | {"penalties": [[["l1", 0.05]]]}),
-    "inversion_btv": _of_models(
-        MIA, "model_inversion", INVERSION | {"penalties": [[["btv", 0.001]]], "learning_rate": 0.05, "steps": 100}
-    ),
-    # Stronger: restarts, a loss that does not vanish, pictures that must stand noise and shifts, and the penalty that
-    # does best by a distance of the paper.
-    "inversion_tuned_euclidean": _of_models(MIA, "model_inversion", TUNED | {"told": "euclidean"}),
-    "inversion_tuned_ssim": _of_models(MIA, "model_inversion", TUNED | {"told": "ssim"}),
-    # No attack: how far from the training images are pictures that nobody needs a model for.
-    "inversion_controls": _of_models("dp_leakage.attacks.inversion.controls", "model_inversion", {"k_sub": 0}),
-    "ranks": Attack("dp_leakage.attacks.ranks", "utility"),
-    "dlg": _of_models(f"{RECONSTRUCTION}.dlg", "reconstruction", DLG),
-    "iga": _of_models(f"{RECONSTRUCTION}.iga", "reconstruction", IGA),
-    "decoder": _of_models("dp_leakage.attacks.inversion.decoder", "inversion", DECODER, ("shadow_pool",)),
-}
+def _attack(where: str, module: str, given: dict[str, Any]) -> Attack:
+    check_keys(where, WORD, given, KEYS, ["family"])
+    settings, kinds = settings_of(where, given)
+    if not QUERIES.holds(settings.get("queries", 1)):
+        words = f"the setting queries is {settings['queries']!r}; it says how often models are asked about a record"
+        raise UserError(f"{where}: {words}, {QUERIES.words}")
+    answered = given["family"] in ANSWERED
+    reads = given.get("reads", "signals" if answered else "models")
+    if reads == "models" and given.get("needs"):
+        raise UserError(f"{where}: it reads models, so it needs none beside them; leave one of the two out")
+    if reads != "models" and not answered:
+        raise UserError(f"{where}: family {given['family']} takes the models; leave the key reads out")
+    if given.get("learns") and not given.get("needs"):
+        raise UserError(f"{where}: it learns, but says not from what; valid is needs: shadow or reference")
+    own = {key: given[key] for key in ("needs", "learns", "aware") if key in given}
+    roles = tuple(given.get("roles", ()))
+    return Attack(module, given["family"], settings, kinds, reads, roles=roles, **own)
+
+
+ATTACKS: dict[str, Attack] = {}
+for _module, _given in declarations(__name__, Path(__file__).parent, WORD):
+    ATTACKS |= attacks_of(_module, _module, _given)

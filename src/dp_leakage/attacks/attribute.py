@@ -10,6 +10,13 @@ from dp_leakage.data.roles import POOL
 from dp_leakage.errors import UserError, nearest
 from dp_leakage.models.ensemble import Ensemble
 
+ATTACK = {
+    "family": "attribute",
+    "settings": {"features": 5, "candidates": "quartiles"},
+    "kinds": {"features": "count", "candidates": ["choice", "quartiles", "distinct_quartiles"]},
+    "variants": {"yeom_attribute": {}},
+}
+
 CANDIDATES = {"quartiles": "linear", "distinct_quartiles": "inverted_cdf"}  # rule → np.quantile's method
 
 

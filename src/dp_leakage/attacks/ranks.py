@@ -6,6 +6,8 @@ import numpy as np
 
 from dp_leakage.attacks.signals import Signals
 
+ATTACK = {"family": "utility"}
+
 
 class Ranks(NamedTuple):
     """How many classes are at least as likely as the record's own, from 1: int64 (R, n)."""

@@ -37,7 +37,7 @@ def main(
         attack = import_module(module)
         said = leave_one_out(attack, *arguments) if settings["leave_one_out"] else attack.score(*arguments)
     if module in FILES:
-        check_said(said, module, ATTACKS[module].family, target.asked.trained_on.shape)
+        check_said(said, module, ATTACKS[settings["attack"]].family, target.asked.trained_on.shape)
     write_table(scores, score_columns(target.asked, said._asdict()), provenance(settings))
 
 

@@ -20,7 +20,7 @@ def main(settings: Json, data: Path, target: Path, scores: Path, images: Path | 
     module = settings["module"]
     scored = call(module, "score", ensemble, dataset, None, settings["settings"], settings["seed"])
     if module in FILES:
-        scored = checked_scores(scored, module, ATTACKS[module].family, ensemble.size)
+        scored = checked_scores(scored, module, ATTACKS[settings["attack"]].family, ensemble.size)
     frame, pictures = scored if isinstance(scored, tuple) else (scored, {})
     if images:
         write_arrays(images, pictures, provenance(settings))

@@ -253,7 +253,8 @@ def test_rows_of_numbers_are_refused():
 
 
 def test_the_penalties_that_a_study_may_name_are_those_that_there_are():
-    from dp_leakage.attacks import PENALTIES
     from dp_leakage.attacks.inversion.regularisers import REGULARISERS
 
-    assert set(PENALTIES) == set(REGULARISERS)
+    said = ATTACKS["inversion_l1"].kinds["penalties"]
+    assert all(said.holds([[[name, 0.5]]]) for name in REGULARISERS)
+    assert not said.holds([[["l3", 0.5]]])

@@ -13,6 +13,14 @@ from dp_leakage.data.subclasses import by_kmeans
 from dp_leakage.models.ensemble import Models
 from dp_leakage.models.input_gradients import logits_and_pull_back
 
+# No attack: how far from the training images are pictures that nobody needs a model for.
+ATTACK = {
+    "family": "model_inversion",
+    "settings": {"k_sub": 0},
+    "kinds": {"k_sub": ["whole", "from", 0]},
+    "variants": {"inversion_controls": {}},
+}
+
 EXAMPLES = 9  # images of each subclass
 SHOWN = 2  # subclasses of each class
 

@@ -29,6 +29,31 @@ from dp_leakage.models.layers import (
     WeightStandardizedConv2d,
 )
 
+ATTACK = {
+    "family": "inversion",
+    "roles": ["shadow_pool"],
+    "settings": {
+        "train_records": None,
+        "test_records": 1000,
+        "epochs": 20,
+        "batch_size": 100,
+        "learning_rate": 0.001,
+        "width": 32,
+        "spread": 1.0,
+        "shown": 8,
+    },
+    "kinds": {
+        "train_records": ["either", "null", "count"],
+        "test_records": "count",
+        "epochs": "count",
+        "batch_size": "count",
+        "learning_rate": ["number", "above", 0],
+        "width": "count",
+        "spread": ["number", "above", 0],
+        "shown": "count",
+    },
+}
+
 ACTIVATIONS = (ReLU, Tanh, Sigmoid, SiLU, TemperedSigmoid)
 WORDS = {
     Conv2d: "conv",

@@ -19,6 +19,88 @@ from dp_leakage.errors import UserError, nearest
 from dp_leakage.models.ensemble import Models
 from dp_leakage.models.input_gradients import logits_and_pull_back
 
+# What is minimised over an image, and how.
+ATTACK = {
+    "family": "model_inversion",
+    "settings": {
+        "loss": "probability",
+        "box": "tanh",
+        "gradient": "image",
+        "penalties": [[["none", 0.0]]],
+        "optimizer": "adam",
+        "learning_rate": 0.1,
+        "steps": 5000,
+        "start": 0.0,
+        "start_deviation": 0.0,
+        "noise": 0.0,
+        "shift": 0,
+        "looks": 1,
+        "restarts": 1,
+        "told": "none",
+    },
+    "kinds": {
+        "loss": ["choice", "probability", "cross_entropy"],
+        "box": ["choice", "tanh", "none"],
+        "gradient": ["choice", "image", "variable"],
+        "penalties": [
+            "worded",
+            "a list of lists of [name, weight from 0 on], the name one of none, l1, l1_mean, l2, smoothness, btv",
+            [
+                "some",
+                [
+                    "list",
+                    ["row", ["choice", "none", "l1", "l1_mean", "l2", "smoothness", "btv"], ["number", "from", 0]],
+                ],
+            ],
+        ],
+        "optimizer": ["choice", "adam", "sgd"],
+        "learning_rate": ["number", "above", 0],
+        "steps": "count",
+        "start": "number",
+        "start_deviation": ["number", "from", 0],
+        "noise": ["number", "from", 0],
+        "shift": ["whole", "from", 0],
+        "looks": "count",
+        "restarts": "count",
+        "told": ["choice", "none", "euclidean", "ssim"],
+    },
+    "variants": {
+        # As Fredrikson et al. (2015) have it.
+        "inversion_original": {"settings": {"box": "none", "optimizer": "sgd", "learning_rate": 10.0}},
+        "inversion_original_slow": {"like": "inversion_original", "settings": {"learning_rate": 0.1}},
+        # zhang2020's algorithm without a penalty, and its two enhanced attacks with the printed settings: the ℓ1 norm
+        # as a mean over pixels or, as its formula says, a sum.
+        "inversion_unpenalised": {},
+        "inversion_l1": {"settings": {"penalties": [[["l1_mean", 0.05]]]}},
+        "inversion_l1_sum": {"settings": {"penalties": [[["l1", 0.05]]]}},
+        "inversion_btv": {"settings": {"penalties": [[["btv", 0.001]]], "learning_rate": 0.05, "steps": 100}},
+        # Stronger: restarts, a loss that does not vanish, pictures that must stand noise and shifts, and the penalty
+        # that does best by a distance of the paper.
+        "inversion_tuned_euclidean": {
+            "settings": {
+                "loss": "cross_entropy",
+                "penalties": [
+                    [["l1", 0.01], ["btv", 0.001]],
+                    [["l1", 0.05]],
+                    [["l2", 0.06], ["smoothness", 0.1]],
+                    [["l2", 0.12], ["smoothness", 0.1]],
+                    [["l2", 0.2], ["smoothness", 0.2]],
+                ],
+                "learning_rate": 0.02,
+                "steps": 400,
+                "start": -1.0,
+                "start_deviation": 0.3,
+                "noise": 0.3,
+                "shift": 2,
+                "looks": 8,
+                "restarts": 3,
+                "told": "euclidean",
+            },
+        },
+        "inversion_tuned_ssim": {"like": "inversion_tuned_euclidean", "settings": {"told": "ssim"}},
+    },
+}
+
 LOSSES = ("probability", "cross_entropy")
 BOXES = ("tanh", "none")
 GRADIENTS = ("image", "variable")

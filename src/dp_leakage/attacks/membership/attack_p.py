@@ -5,6 +5,14 @@ import numpy as np
 from dp_leakage.attacks.membership.references import population
 from dp_leakage.attacks.signals import Scores, Signals, losses
 
+# ``alpha`` is the level of the attack's own test: near the best advantage for weak and strong leaks.
+ATTACK = {
+    "family": "membership",
+    "roles": ["reference_pool"],
+    "settings": {"alpha": 0.25},
+    "kinds": {"alpha": ["number", "above", 0, "below", 1]},
+}
+
 LARGEST_LOSS = 1000.0  # ends the quantile function, as 0 begins it: the choice of Privacy Meter's code
 
 

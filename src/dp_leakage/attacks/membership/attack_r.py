@@ -6,6 +6,14 @@ from dp_leakage.attacks.membership.attack_p import alpha_of
 from dp_leakage.attacks.membership.references import mean_where, require
 from dp_leakage.attacks.signals import Scores, Signals, losses
 
+# ``alpha`` is the level of the attack's own test: near the best advantage for weak and strong leaks.
+ATTACK = {
+    "family": "membership",
+    "needs": "reference",
+    "settings": {"queries": 1, "alpha": 0.25},
+    "kinds": {"queries": ["whole", "from", 1, "to", 18], "alpha": ["number", "above", 0, "below", 1]},
+}
+
 
 def score(target: Signals, learnt: Signals, settings: dict, seed: int) -> Scores:
     """Scores every record asked about with −α, α the least level at which it is called a member; see `alpha_of`.

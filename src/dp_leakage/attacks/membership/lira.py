@@ -9,6 +9,25 @@ from dp_leakage.attacks.membership.references import mean_where, require
 from dp_leakage.attacks.signals import Scores, Signals
 from dp_leakage.errors import UserError, nearest
 
+# ``alpha`` is the level of the attack's own test: near the best advantage for weak and strong leaks.
+ATTACK = {
+    "family": "membership",
+    "needs": "reference",
+    "settings": {"online": False, "variance": "fixed", "queries": 1, "alpha": 0.25},
+    "kinds": {
+        "online": "flag",
+        "variance": ["choice", "fixed", "per_record"],
+        "queries": ["whole", "from", 1, "to", 18],
+        "alpha": ["number", "above", 0, "below", 1],
+    },
+    "variants": {
+        "lira": {},
+        "lira_online": {"settings": {"online": True}},
+        # By an attacker who does not know the defense: the references are undefended models.
+        "lira_unaware": {"settings": {"online": True}, "aware": False},
+    },
+}
+
 VARIANCES = ("fixed", "per_record")
 LEAVES_OUT = True
 LEAST_DEVIATION = 1e-6  # of equal margins, so that the score stays finite

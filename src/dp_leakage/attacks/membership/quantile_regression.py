@@ -6,6 +6,20 @@ from dp_leakage.attacks.membership.references import population
 from dp_leakage.attacks.membership.trees import parameters
 from dp_leakage.attacks.signals import Scores, Signals
 
+# ``alpha`` is the level of the attack's own test: near the best advantage for weak and strong leaks.
+ATTACK = {
+    "family": "membership",
+    "reads": "features",
+    "roles": ["reference_pool"],
+    "settings": {"rounds": 100, "leaves": 15, "learning_rate": 0.1, "alpha": 0.25},
+    "kinds": {
+        "rounds": "count",
+        "leaves": ["whole", "from", 2],
+        "learning_rate": ["number", "above", 0],
+        "alpha": ["number", "above", 0, "below", 1],
+    },
+}
+
 
 def score(target: Signals, learnt: None, settings: dict, seed: int) -> Scores:
     """Scores every record asked about with its margin above the predicted 1 − α quantile.

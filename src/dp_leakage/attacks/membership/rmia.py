@@ -7,6 +7,37 @@ import numpy as np
 from dp_leakage.attacks.membership.references import mean_where, population, require
 from dp_leakage.attacks.signals import Scores, Signals, losses
 
+# ``alpha`` is the level of the attack's own test: near the best advantage for weak and strong leaks.
+ATTACK = {
+    "family": "membership",
+    "needs": "reference",
+    "roles": ["reference_pool"],
+    "settings": {
+        "online": False,
+        "a": "auto",
+        "temperature": "auto",
+        "fpr": 0.01,
+        "gamma": 1.0,
+        "queries": 1,
+        "alpha": 0.25,
+    },
+    "kinds": {
+        "online": "flag",
+        "a": ["either", ["choice", "auto"], ["number", "from", 0, "to", 1]],
+        "temperature": ["either", ["choice", "auto"], ["number", "above", 0]],
+        "fpr": ["number", "above", 0, "below", 1],
+        "gamma": ["number", "above", 0],
+        "queries": ["whole", "from", 1, "to", 18],
+        "alpha": ["number", "above", 0, "below", 1],
+    },
+    "variants": {
+        "rmia": {},
+        "rmia_online": {"settings": {"online": True}},
+        # By an attacker who does not know the defense: the references are undefended models.
+        "rmia_unaware": {"settings": {"online": True}, "aware": False},
+    },
+}
+
 # What "auto" tries, the choice where a single reference model leaves none to attack first.
 A = np.array([0.3, 0.0, 0.1, 0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
 TEMPERATURES = np.array([1.0, 2.0, 4.0])

@@ -13,6 +13,30 @@ from dp_leakage.attacks.signals import Scores, Signals
 if TYPE_CHECKING:
     from dp_leakage.models.layers import Layers
 
+ATTACK = {
+    "family": "membership",
+    "needs": "shadow",
+    "reads": "probabilities",
+    "learns": True,
+    "roles": ["shadow_pool"],
+    "settings": {
+        "per_class": True,
+        "hidden": [64, 64],
+        "initialisation": "torch",
+        "learning_rate": 0.01,
+        "epochs": 100,
+        "batch_size": 100,
+    },
+    "kinds": {
+        "per_class": "flag",
+        "hidden": ["list", "count"],
+        "initialisation": ["choice", "torch", "glorot"],
+        "learning_rate": ["number", "above", 0],
+        "epochs": "count",
+        "batch_size": "count",
+    },
+}
+
 
 def fit(models: Signals, settings: dict, seed: int) -> dict[str, np.ndarray]:
     """Trains the attack networks on the shadow models' probabilities for records in and out of their sets.

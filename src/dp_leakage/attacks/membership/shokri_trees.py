@@ -7,6 +7,21 @@ from dp_leakage.attacks.membership.trees import parameters
 from dp_leakage.attacks.signals import Scores, Signals
 from dp_leakage.errors import UserError
 
+ATTACK = {
+    "family": "membership",
+    "needs": "shadow",
+    "reads": "probabilities",
+    "learns": True,
+    "roles": ["shadow_pool"],
+    "settings": {"only_correct": True, "rounds": 100, "leaves": 31, "learning_rate": 0.1},
+    "kinds": {
+        "only_correct": "flag",
+        "rounds": "count",
+        "leaves": ["whole", "from", 2],
+        "learning_rate": ["number", "above", 0],
+    },
+}
+
 POOLED = "all"  # the trees of a class that the shadows cannot teach
 
 

@@ -4,6 +4,12 @@ import numpy as np
 
 from dp_leakage.attacks.signals import Scores, Signals, losses
 
+ATTACK = {
+    "family": "membership",
+    "settings": {"probability_floor": 0.0},
+    "kinds": {"probability_floor": ["number", "from", 0, "below", 1]},
+}
+
 
 def score(target: Signals, learnt: None, settings: dict, seed: int) -> Scores:
     """Scores every record asked about with its negative loss.

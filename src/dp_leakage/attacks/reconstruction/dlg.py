@@ -12,6 +12,18 @@ from dp_leakage.attacks.reconstruction.released import Released, released, victi
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.models.ensemble import Ensemble
 
+# ``weights``: whose gradient is seen, of a model at its start or of the trained target; each is measured apart.
+ATTACK = {
+    "family": "reconstruction",
+    "settings": {"images": 100, "weights": ["initial"], "steps": 1200, "memory": 20},
+    "kinds": {
+        "images": "count",
+        "weights": ["list", ["choice", "initial", "trained"]],
+        "steps": "count",
+        "memory": "count",
+    },
+}
+
 MATCHED = 1e-12  # ‖g − G‖²/‖G‖² below which rounding of the seen gradient, float32, is all that is left
 
 

@@ -14,6 +14,19 @@ from dp_leakage.attacks.reconstruction.released import Released, released, victi
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.models.ensemble import Ensemble
 
+# ``weights``: whose gradient is seen, of a model at its start or of the trained target; each is measured apart.
+ATTACK = {
+    "family": "reconstruction",
+    "settings": {"images": 100, "weights": ["initial"], "steps": 24_000, "step_size": 0.1, "total_variation": 0.2},
+    "kinds": {
+        "images": "count",
+        "weights": ["list", ["choice", "initial", "trained"]],
+        "steps": "count",
+        "step_size": ["number", "above", 0],
+        "total_variation": ["number", "from", 0],
+    },
+}
+
 BETAS, ADAM_EPSILON = (0.9, 0.999), 1e-8
 MILESTONES = (3 / 8, 5 / 8, 7 / 8)  # of all steps, at each of which the step size falls to a tenth
 LEAST = 1e-30  # squared norms below are those of no gradient at all
