@@ -11,7 +11,7 @@ OPTIONS := NAME DATA LABEL KEY SENSITIVE DROP CATEGORICAL MISSING SIZE LEAVE_OUT
 $(foreach option,$(OPTIONS),$(eval override $(option) := $$(value $(option))))
 export $(OPTIONS)
 
-.PHONY: help install demo new-study audit-training audit-model test test-long test-fuzz test-slurm lint format bench bench-all reference constraints clean
+.PHONY: help install demo new-study audit-training audit-model test test-long test-fuzz test-slurm lint format bench bench-all reference papers constraints clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -77,6 +77,9 @@ bench-all: bench  ## every benchmark
 
 reference: $(INSTALLED)  ## renew docs/reference.md from the schemas and registries
 	python -m dp_leakage.reference > docs/reference.md
+
+papers: $(INSTALLED)  ## renew docs/results/papers.md: every printed number of the five papers beside ours
+	python -m dp_leakage.papers docs/results
 
 constraints:  ## renew envs/constraints.txt from a fresh environment
 	rm -rf build/constraints && $(PYTHON) -m venv build/constraints

@@ -164,12 +164,12 @@ def with_published(frame: pd.DataFrame, published: pd.DataFrame | None, any_size
     prints: dict[tuple[str, ...], tuple[float, str]] = {}
     if published is not None and len(published):
         found = comparable(published)
-        values = zip(found["published"], map(_key, _rows(found[["n_members"]])), strict=True)
-        prints = dict(zip(map(_key, _rows(found[KEYS])), values, strict=True))
+        values = zip(found["published"], map(key_of, _rows(found[["n_members"]])), strict=True)
+        prints = dict(zip(map(key_of, _rows(found[KEYS])), values, strict=True))
     nothing = (np.nan, None)
-    joined = [prints.get(_key(key), nothing) for key in _rows(frame[KEYS])]
+    joined = [prints.get(key_of(key), nothing) for key in _rows(frame[KEYS])]
     sizes = zip(joined, _rows(frame[["n_members"]]), strict=True)
-    same_size = pd.Series([size == _key(own) for (_, size), own in sizes], index=frame.index, dtype=bool)
+    same_size = pd.Series([size == key_of(own) for (_, size), own in sizes], index=frame.index, dtype=bool)
     printed = pd.Series([value for value, _ in joined], index=frame.index, dtype="float64")
     printed = printed if any_size else printed.where(same_size)
     reach = printed.map(half_unit)
@@ -193,7 +193,7 @@ def _rows(frame: pd.DataFrame) -> Iterator[tuple[Any, ...]]:
     return frame.itertuples(index=False, name=None)
 
 
-def _key(parts: Iterable[Any]) -> tuple[str, ...]:
+def key_of(parts: Iterable[Any]) -> tuple[str, ...]:
     """Prints and cells meet on text, so that 0.1 is 0.1 and no budget is "nan"."""
     return tuple(f"{part:g}" if isinstance(part, float | int) else str(part) for part in parts)
 
