@@ -139,8 +139,8 @@ def _why(row: Mapping[str, Any], explained: Explained) -> str:
 def _in_all(rows: pd.DataFrame) -> str:
     inside, outside, not_run, elsewhere = _counts(rows)
     return (
-        f"**{inside + outside:,} of {len(rows):,} printed numbers are measured at the paper's scale; {inside:,} of them lie "
-        f"inside our interval.** {not_run:,} were not run, {elsewhere:,} are not a cell."
+        f"**{inside + outside:,} of {len(rows):,} printed numbers are measured at the paper's scale; {inside:,} of "
+        f"them lie inside our interval.** {not_run:,} were not run, {elsewhere:,} are not a cell."
     )
 
 
