@@ -113,7 +113,7 @@ def test_a_study_names_them_and_its_cells_steps_and_figures_follow(tmp_path):
 
 
 def test_an_edit_to_a_plugin_changes_the_settings_of_the_steps_that_run_it_and_of_no_others(tmp_path, monkeypatch):
-    import dp_leakage.study
+    import dp_leakage.study.step_code
 
     copies = tmp_path / "plugins"
     copies.mkdir()
@@ -128,7 +128,7 @@ def test_an_edit_to_a_plugin_changes_the_settings_of_the_steps_that_run_it_and_o
     def codes():
         from dp_leakage import fingerprint
 
-        dp_leakage.study._code.cache_clear()
+        dp_leakage.study.step_code.step_code.cache_clear()
         fingerprint._tree.cache_clear()
         fingerprint._normalised.cache_clear()
         return [

@@ -15,7 +15,7 @@ from dp_leakage.errors import UserError
 from dp_leakage.figures import FIGURES
 from dp_leakage.fingerprint import code_fingerprint
 from dp_leakage.identity import identity
-from dp_leakage.study import ACCOUNTING, REGISTRIES
+from dp_leakage.study.step_code import ACCOUNTING, REGISTRIES
 from dp_leakage.study_file import load_studies, typed
 from dp_leakage.yaml_files import read_yaml
 

@@ -7,6 +7,7 @@ from test_study import load as load_file
 
 from dp_leakage.data.splits import heads
 from dp_leakage.errors import UserError
+from dp_leakage.study.parts import part
 
 QUICKSTART = REPO / "workflow" / "studies" / "quickstart.yaml"
 
@@ -64,8 +65,8 @@ def test_the_references_are_the_cells_own_repeats_or_the_undefended_ones_and_not
         inputs = study.attack_inputs(cell, attack)
         assert inputs["reference_signals"][0] == study.answers("digits", "mlp", "target", defense)
         assert study.attack_settings(cell, attack)["leave_one_out"]
-        assert inputs["reference_signals"][0] in study.made_for(cell)
-    assert not any("reference/" in str(path) for path in study.made_for(cell))
+        assert inputs["reference_signals"][0] in part(attack).before(study, cell)
+    assert not any("reference/" in str(path) for path in part(attack).before(study, cell))
     changed = load(ATTACKED | {"reference": {"defense": "none"}})["quickstart"]
     cell = changed.cell("digits", "mlp", "gaussian-rdp-eps=1")
     assert changed.attack_inputs(cell, "lira_online")["reference_signals"][0].parent.name == "none"

@@ -25,6 +25,7 @@ from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, check_mechanism, ch
 from dp_leakage.privacy.mechanism import Mechanism, check_step, holds_groups
 from dp_leakage.privacy.mechanisms import MECHANISMS
 from dp_leakage.study import COINS, SPLIT, TIMING, TRAINING, Cell, Study
+from dp_leakage.study.jobs import AUXILIARY
 from dp_leakage.training.settings import TrainingSettings
 
 PUBLISHED = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*\.csv")
@@ -32,7 +33,6 @@ PUBLISHED = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*\.csv")
 COLUMNS = (
     "paper", "artefact", "dataset", "model", "mechanism", "epsilon", "delta", "setting", "metric", "value", "stderr",
 )  # fmt: skip
-AUXILIARY = ("shadow", "reference")
 TARGETS = {MEMBERS, "target_nonmembers"}
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from dp_leakage.errors import UserError, nearest
-from dp_leakage.study import AUDIT, TIMING, Study
+from dp_leakage.study import AUDIT, TIMING, Study, paths
 
 PARTS = {"time_training": TIMING, "audit": AUDIT}  # rule → the study's key without which it has nothing to do
 DEFAULT = "quickstart"  # what a bare `snakemake` runs
@@ -28,7 +28,8 @@ def asked(command: list[str]) -> list[str]:
 
 def asks_for(targets: Iterable[str], study: str) -> bool:
     """Is one of the targets a study's, or a file of its results?"""
-    places = (f"{study}_", f"results/{study}/", f"results/{study}-")
+    folder = paths.STUDY.format(study=study)
+    places = (f"{study}_", f"{folder}/", f"{folder}-")
     return any(target == study or target.startswith(places) for target in targets)
 
 
@@ -57,7 +58,7 @@ def _check_file(target: str, rules: Iterable[Any], known: list[str], studies: Ma
     producer = next((rule for rule in rules if rule.is_producer(target)), None)
     if producer is None:
         parts = Path(target).parts
-        if len(parts) > 1 and parts[0] == "results":
+        if len(parts) > 1 and parts[0] == paths.ROOT:
             _study_of(target, parts[1], studies)
             raise UserError(f"target {target!r} is no file that the workflow makes; `snakemake -n STUDY` lists those")
         raise UserError(f"target {target!r} does not exist; {_near(target, known)}")

@@ -4,25 +4,27 @@
 rule query:
     """What a group of models says of the records, for all attacks: signals, or class scores."""
     input:
-        unpack(query_inputs),
+        unpack(of_job(jobs.query_inputs)),
     output:
-        "results/{study}/{dataset}/{model}/{group}/{answers}.npz",
+        paths.ANSWERS,
     log:
-        "logs/{study}/{dataset}/{model}/{group}/query_{answers}.log",
+        paths.log("query_{answers}", "{dataset}/{model}/{group}"),
     benchmark:
-        "results/{study}/benchmarks/query/{dataset}.{model}.{group}.{answers}.tsv"
+        paths.benchmark("query", "{dataset}.{model}.{group}.{answers}")
     group:
-        query_group
+        in_group(jobs.query_group)
     conda:
         "../../envs/cpu.yaml"
     threads: 1
     resources:
-        mem_mb=query_memory,
-        runtime=query_time,
+        mem_mb=of_attempt(jobs.memory),
+        runtime=of_attempt(jobs.attack_time),
         gpu=gpus,
     params:
         settings=settings_of(
-            lambda study, w: study.query_settings(*group_of(w), w.answers)
+            lambda study, job: study.query_settings(
+                *jobs.group_of(job), job["answers"]
+            )
         ),
     message:
         "Ask the models of {wildcards.model}/{wildcards.group} on {wildcards.dataset}: {wildcards.answers}"
@@ -34,24 +36,26 @@ rule query:
 rule fit_attack:
     """What an attack learns from shadow or reference models, once for all cells that share them."""
     input:
-        unpack(fit_inputs),
+        unpack(of_job(jobs.fit_inputs)),
     output:
-        "results/{study}/{dataset}/{model}/{role}/{attack}.safetensors",
+        paths.FITTED,
     log:
-        "logs/{study}/{dataset}/{model}/{role}/fit_{attack}.log",
+        paths.log("fit_{attack}", "{dataset}/{model}/{role}"),
     benchmark:
-        "results/{study}/benchmarks/fit_attack/{dataset}.{model}.{role}.{attack}.tsv"
+        paths.benchmark("fit_attack", "{dataset}.{model}.{role}.{attack}")
     group:
         "auxiliary"
     conda:
         "../../envs/cpu.yaml"
     threads: 1
     resources:
-        mem_mb=job_memory,
-        runtime=attack_time,
+        mem_mb=of_attempt(jobs.memory),
+        runtime=of_attempt(jobs.attack_time),
     params:
         settings=settings_of(
-            lambda study, w: study.fit_settings(w.dataset, w.model, w.attack)
+            lambda study, job: study.fit_settings(
+                job["dataset"], job["model"], job["attack"]
+            )
         ),
     message:
         "Fit attack {wildcards.attack} on the {wildcards.role} models of {wildcards.model} ({wildcards.dataset})"
@@ -62,17 +66,17 @@ rule fit_attack:
 
 use rule fit_attack as fit_attack_same with:
     output:
-        "results/{study}/{dataset}/{model}/{defense}/{role}/{attack}.safetensors",
+        paths.of_one_defense(paths.FITTED),
     log:
-        "logs/{study}/{dataset}/{model}/{defense}/{role}/fit_{attack}.log",
+        paths.log("fit_{attack}", "{dataset}/{model}/{defense}/{role}"),
     benchmark:
-        "results/{study}/benchmarks/fit_attack/{dataset}.{model}.{defense}.{role}.{attack}.tsv"
+        paths.benchmark("fit_attack", "{dataset}.{model}.{defense}.{role}.{attack}")
     group:
         "cell"
     params:
         settings=settings_of(
-            lambda study, w: study.fit_settings(
-                w.dataset, w.model, w.attack, w.defense
+            lambda study, job: study.fit_settings(
+                job["dataset"], job["model"], job["attack"], job["defense"]
             )
         ),
 
@@ -80,26 +84,28 @@ use rule fit_attack as fit_attack_same with:
 rule attack:
     """One attack on what the target models of one cell say: scores, nothing else."""
     input:
-        unpack(attack_inputs),
+        unpack(of_job(jobs.attack_inputs)),
     output:
-        scores="results/{study}/{dataset}/{model}/{defense}/attack/{attack}.parquet",
+        scores=paths.SCORES,
     log:
-        "logs/{study}/{dataset}/{model}/{defense}/attack_{attack}.log",
+        paths.log("attack_{attack}"),
     benchmark:
-        "results/{study}/benchmarks/attack/{dataset}.{model}.{defense}.{attack}.tsv"
+        paths.benchmark("attack", "{dataset}.{model}.{defense}.{attack}")
     wildcard_constraints:
-        attack=attacks_that(lambda entry: entry.reads != "models"),
+        attack=jobs.attacks_that(lambda entry: entry.reads != "models"),
     group:
         "cell"
     conda:
         "../../envs/cpu.yaml"
     threads: 1
     resources:
-        mem_mb=job_memory,
-        runtime=attack_time,
+        mem_mb=of_attempt(jobs.memory),
+        runtime=of_attempt(jobs.attack_time),
     params:
         settings=settings_of(
-            lambda study, w: study.attack_settings(cell_of(study, w), w.attack)
+            lambda study, job: study.attack_settings(
+                jobs.cell_of(study, job), job["attack"]
+            )
         ),
     message:
         "Attack {wildcards.model} on {wildcards.dataset} under {wildcards.defense}: {wildcards.attack}"
@@ -113,15 +119,15 @@ rule attack:
 rule attack_models:
     """One attack that takes the target models of one cell themselves."""
     input:
-        unpack(attack_inputs),
+        unpack(of_job(jobs.attack_inputs)),
     output:
-        scores="results/{study}/{dataset}/{model}/{defense}/attack/{attack}.parquet",
+        scores=paths.SCORES,
     log:
-        "logs/{study}/{dataset}/{model}/{defense}/attack_{attack}.log",
+        paths.log("attack_{attack}"),
     benchmark:
-        "results/{study}/benchmarks/attack/{dataset}.{model}.{defense}.{attack}.tsv"
+        paths.benchmark("attack", "{dataset}.{model}.{defense}.{attack}")
     wildcard_constraints:
-        attack=attacks_that(
+        attack=jobs.attacks_that(
             lambda entry: entry.reads == "models" and entry.family not in PICTURING
         ),
     group:
@@ -130,11 +136,13 @@ rule attack_models:
         "../../envs/cpu.yaml"
     threads: 1
     resources:
-        mem_mb=job_memory,
-        runtime=attack_time,
+        mem_mb=of_attempt(jobs.memory),
+        runtime=of_attempt(jobs.attack_time),
     params:
         settings=settings_of(
-            lambda study, w: study.attack_settings(cell_of(study, w), w.attack)
+            lambda study, job: study.attack_settings(
+                jobs.cell_of(study, job), job["attack"]
+            )
         ),
         images=lambda wildcards, output: output.get("images", []),
     message:
@@ -146,22 +154,22 @@ rule attack_models:
 
 use rule attack_models as reconstruct with:
     output:
-        scores="results/{study}/{dataset}/{model}/{defense}/attack/{attack}.parquet",
-        images="results/{study}/{dataset}/{model}/{defense}/attack/{attack}.npz",
+        scores=paths.SCORES,
+        images=paths.IMAGES,
     wildcard_constraints:
-        attack=attacks_that(lambda entry: entry.family in PICTURING),
+        attack=jobs.attacks_that(lambda entry: entry.family in PICTURING),
 
 
 rule audit:
     """Models of a cell's own with canaries, and how well they are told apart."""
     input:
-        data="results/{study}/{dataset}/data.npz",
+        data=paths.DATA,
     output:
-        "results/{study}/{dataset}/{model}/{defense}/audit.parquet",
+        paths.AUDIT,
     log:
-        "logs/{study}/{dataset}/{model}/{defense}/audit.log",
+        paths.log("audit"),
     benchmark:
-        "results/{study}/benchmarks/audit/{dataset}.{model}.{defense}.tsv"
+        paths.benchmark("audit")
     conda:
         "../../envs/cpu.yaml"
     threads: 1
@@ -170,7 +178,9 @@ rule audit:
         runtime=lambda wildcards, attempt: 120 * attempt,
         gpu=gpus,
     params:
-        settings=settings_of(lambda study, w: study.audit_settings(cell_of(study, w))),
+        settings=settings_of(
+            lambda study, job: study.audit_settings(jobs.cell_of(study, job))
+        ),
     message:
         "Audit {wildcards.model} on {wildcards.dataset} under {wildcards.defense}"
     shell:
@@ -180,16 +190,16 @@ rule audit:
 rule measure_training:
     """Accuracy, what the defense costs of it, and the ε spent under every accountant."""
     input:
-        training="results/{study}/{dataset}/{model}/{defense}/training.parquet",
-        baseline="results/{study}/{dataset}/{model}/none/training.parquet",
+        training=paths.HISTORY,
+        baseline=paths.HISTORY.replace("{defense}", "none"),
     output:
-        measured="results/{study}/{dataset}/{model}/{defense}/measured/training.parquet",
-        curve="results/{study}/{dataset}/{model}/{defense}/measured/curve.parquet",
-        proven="results/{study}/{dataset}/{model}/{defense}/measured/proven.parquet",
+        measured=paths.MEASURED,
+        curve=paths.CURVE,
+        proven=paths.PROVEN,
     log:
-        "logs/{study}/{dataset}/{model}/{defense}/measure_training.log",
+        paths.log("measure_training"),
     benchmark:
-        "results/{study}/benchmarks/measure_training/{dataset}.{model}.{defense}.tsv"
+        paths.benchmark("measure_training")
     group:
         "cell"
     conda:
@@ -200,7 +210,9 @@ rule measure_training:
         runtime=lambda wildcards, attempt: 5 * attempt,
     params:
         settings=settings_of(
-            lambda study, w: study.measure_training_settings(cell_of(study, w))
+            lambda study, job: study.measure_training_settings(
+                jobs.cell_of(study, job)
+            )
         ),
     message:
         "Measure accuracy and spent ε of {wildcards.model} on {wildcards.dataset} under {wildcards.defense}"
@@ -212,13 +224,13 @@ rule measure_training:
 rule measure:
     """All metrics of a cell with their intervals."""
     input:
-        cell_parts,
+        of_job(jobs.cell_parts),
     output:
-        "results/{study}/{dataset}/{model}/{defense}/metrics.parquet",
+        paths.METRICS,
     log:
-        "logs/{study}/{dataset}/{model}/{defense}/measure.log",
+        paths.log("measure"),
     benchmark:
-        "results/{study}/benchmarks/measure/{dataset}.{model}.{defense}.tsv"
+        paths.benchmark("measure")
     group:
         "cell"
     conda:
@@ -228,7 +240,9 @@ rule measure:
         mem_mb=lambda wildcards, attempt: 1000 * attempt,
         runtime=lambda wildcards, attempt: 5 * attempt,
     params:
-        settings=settings_of(lambda study, w: study.measure_settings(cell_of(study, w))),
+        settings=settings_of(
+            lambda study, job: study.measure_settings(jobs.cell_of(study, job))
+        ),
     message:
         "Measure the attacks on {wildcards.model}, {wildcards.dataset}, {wildcards.defense}"
     shell:

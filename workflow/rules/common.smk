@@ -15,10 +15,9 @@ from dp_leakage.identity import canonical
 from dp_leakage.jobs.planning import plan_faster
 from dp_leakage.jobs.remote import end_soon
 from dp_leakage.jobs.start import start
-from dp_leakage.resources import attack_minutes, has_gpu, memory_mb, training_minutes
-from dp_leakage.shown import as_label, as_rst, one_line
-from dp_leakage.study import CLASS_SCORES, READ_BY_ATTACKS, SIGNALS, TARGET
-from dp_leakage.study_checks import AUXILIARY
+from dp_leakage.resources import has_gpu
+from dp_leakage.shown import as_label, as_rst
+from dp_leakage.study import CLASS_SCORES, SIGNALS, jobs, paths
 from dp_leakage.study_file import QUOTING, load_studies, typed
 from dp_leakage.targets import asked, asks_for, check_targets
 from dp_leakage.training.launcher import ENVIRONMENT, path_with
@@ -106,148 +105,44 @@ wildcard_constraints:
     answers=f"{SIGNALS}|{CLASS_SCORES}",
 
 
-def attacks_that(chosen):
-    """Pattern of the attacks whose registry entry is as the function wants it."""
-    return "|".join(name for name, entry in ATTACKS.items() if chosen(entry)) or "(?!)"
+def of_job(asked):
+    """An input function: what `asked(study, job)` says, where a job is its wildcards by name."""
+    return lambda wildcards: asked(STUDIES[wildcards.study], dict(wildcards.items()))
 
 
-def settings_of(step):
-    """A params function: the step's settings for a job's wildcards, as JSON (Snakemake compares params by value)."""
-    return lambda wildcards: or_stop(
-        lambda: canonical(step(STUDIES[wildcards.study], wildcards))
+def of_attempt(asked):
+    """A function of a resource: what `asked(study, job, attempt)` says."""
+    return lambda wildcards, attempt: asked(
+        STUDIES[wildcards.study], dict(wildcards.items()), attempt
     )
 
 
-def cell_of(study, wildcards):
-    return study.cell(wildcards.dataset, wildcards.model, wildcards.defense)
+def in_group(named):
+    """A function of a job's group: the name that `named(job)` gives it."""
+    return lambda wildcards: named(dict(wildcards.items()))
 
 
-def own_defense(wildcards):
-    """The defense of auxiliary models that belong to one cell; None for shared ones."""
-    return wildcards.get("defense", None)
+def settings_of(step):
+    """A params function: the step's settings for a job, as JSON (Snakemake compares params by value)."""
+    return lambda wildcards: or_stop(
+        lambda: canonical(step(STUDIES[wildcards.study], dict(wildcards.items())))
+    )
+
+
+def by_file(step, arguments):
+    """A step's command that has its arguments from a file, one a line: those of many cells outgrow a command line.
+
+    The shell itself writes the file, beside the log, and no limit holds for that.
+    """
+    return (
+        f"(printf '%s\\n' {arguments} > {{log:q}}.arguments"
+        f" && python -m dp_leakage.steps.{step} @{{log:q}}.arguments) 2> {{log:q}}"
+    )
 
 
 def gpus(wildcards):
     """`cuda` asks for one GPU; `auto` only where this machine has one (a cluster's login node seldom has)."""
     return int(config["device"] == "cuda" or (config["device"] == "auto" and has_gpu()))
-
-
-def records_of(study, wildcards):
-    return sum(study.spec["datasets"][wildcards.dataset]["roles"].values())
-
-
-def models_of(study, wildcards):
-    """How many models a job holds side by side."""
-    if "role" in wildcards.keys():
-        return study.auxiliary_spec(wildcards.dataset, wildcards.role)["count"]
-    return cell_of(study, wildcards).training["repeats"]
-
-
-def training_of(study, wildcards):
-    """Settings of the training job of these wildcards."""
-    if "role" in wildcards.keys():
-        names = (wildcards.dataset, wildcards.model, wildcards.role)
-        return study.auxiliary_settings(*names, own_defense(wildcards))
-    return study.train_settings(cell_of(study, wildcards))
-
-
-def job_memory(wildcards, attempt):
-    study = STUDIES[wildcards.study]
-    return memory_mb(records_of(study, wildcards), models_of(study, wildcards), attempt)
-
-
-def training_time(wildcards, attempt):
-    return training_minutes(training_of(STUDIES[wildcards.study], wildcards), attempt)
-
-
-def attack_time(wildcards, attempt):
-    study = STUDIES[wildcards.study]
-    attack = wildcards.attack
-    settings = ATTACKS[attack].settings | study.spec["attacks"][attack]
-    return attack_minutes(
-        records_of(study, wildcards), models_of(study, wildcards), attempt, settings
-    )
-
-
-def training_group(wildcards):
-    """On a cluster a cell is one submission, but all cells wait for the undefended one: it is submitted on its own."""
-    return "baseline" if wildcards.defense == "none" else "cell"
-
-
-def group_of(wildcards):
-    """Data set, model, role and defense of a group of models; shared ones have no defense, targets no folder of a role."""
-    first, _, second = wildcards.group.partition("/")
-    if first in AUXILIARY:
-        role, defense = first, None
-    else:
-        role, defense = second or TARGET, first
-    return wildcards.dataset, wildcards.model, role, defense
-
-
-def group_models(study, wildcards):
-    """How many models a group holds."""
-    dataset, model, role, defense = group_of(wildcards)
-    if role == TARGET:
-        return study.cell(dataset, model, defense).training["repeats"]
-    return study.auxiliary_spec(dataset, role)["count"]
-
-
-def query_inputs(wildcards):
-    study = STUDIES[wildcards.study]
-    return {
-        "data": study.data(wildcards.dataset),
-        "models": study.models(*group_of(wildcards)),
-    }
-
-
-def query_memory(wildcards, attempt):
-    study = STUDIES[wildcards.study]
-    models = group_models(study, wildcards)
-    return memory_mb(records_of(study, wildcards), models, attempt)
-
-
-def query_time(wildcards, attempt):
-    study = STUDIES[wildcards.study]
-    models = group_models(study, wildcards)
-    return attack_minutes(records_of(study, wildcards), models, attempt)
-
-
-def query_group(wildcards):
-    return "auxiliary" if wildcards.group in AUXILIARY else "cell"
-
-
-def paths_of(inputs):
-    """The file of every option that a step of attacks may have; none where this attack does not read it."""
-    given = {option: path for option, (path, _) in inputs.items()}
-    return dict.fromkeys(READ_BY_ATTACKS, []) | given
-
-
-def attack_inputs(wildcards):
-    study = STUDIES[wildcards.study]
-    return paths_of(study.attack_inputs(cell_of(study, wildcards), wildcards.attack))
-
-
-def fit_inputs(wildcards):
-    study = STUDIES[wildcards.study]
-    names = (wildcards.dataset, wildcards.model, wildcards.attack)
-    return paths_of(study.fit_inputs(*names, own_defense(wildcards)))
-
-
-def cell_parts(wildcards):
-    study = STUDIES[wildcards.study]
-    cell = cell_of(study, wildcards)
-    return [study.part_file(cell, part) for part in cell.parts]
-
-
-def published_file(study):
-    """The paper's printed numbers, an input of every figure; none where the study has no paper."""
-    name = study.spec.get("published")
-    return [Path("workflow", "published", name)] if name else []
-
-
-def title_of(study, figure):
-    spec = study.spec["figures"][figure]
-    return spec.get("title", spec["kind"])
 
 
 def figure_outputs(study, figure):
@@ -257,7 +152,7 @@ def figure_outputs(study, figure):
         files["png"],
         caption="../report/figure.rst",
         category=as_label(study.spec["title"]),
-        labels={"figure": as_label(title_of(study, figure))},
+        labels={"figure": as_label(jobs.title_of(study, figure))},
     )
     return files | {"png": picture}
 
@@ -267,19 +162,3 @@ def everything_of(study):
     files = study.everything()
     or_stop(lambda: check_whole(files))
     return files
-
-
-def target_descriptions(study):
-    """Target → one line for `snakemake --list-target-rules`."""
-    figures = {
-        f"{study.target}_{name}": one_line(title_of(study, name))
-        for name in study.spec["figures"]
-    }
-    audit = {f"{study.target}_audit": "canaries of every cell, trained and scored"}
-    return {
-        **(audit if study.audited else {}),
-        f"{study.target}_verify": "reads every file of the study and compares it with its digest",
-        study.target: one_line(study.spec["title"]),
-        f"{study.target}_report": "the page with everything",
-        **figures,
-    }

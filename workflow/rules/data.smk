@@ -8,11 +8,11 @@ rule prepare_dataset:
     the settings, so that an edit counts and a new date does not.
     """
     output:
-        temp("results/{study}/{dataset}/prepared.npz"),
+        temp(paths.PREPARED),
     log:
-        "logs/{study}/{dataset}/prepare_dataset.log",
+        paths.log("prepare_dataset", "{dataset}"),
     benchmark:
-        "results/{study}/benchmarks/prepare_dataset/{dataset}.tsv"
+        paths.benchmark("prepare_dataset", "{dataset}")
     group:
         "data"
     conda:
@@ -22,7 +22,7 @@ rule prepare_dataset:
         mem_mb=lambda wildcards, attempt: 4000 * attempt,
         runtime=lambda wildcards, attempt: 30 * attempt,
     params:
-        settings=settings_of(lambda study, w: study.prepare_settings(w.dataset)),
+        settings=settings_of(lambda study, job: study.prepare_settings(job["dataset"])),
     message:
         "Load and split {wildcards.dataset} ({wildcards.study})"
     shell:
@@ -32,13 +32,13 @@ rule prepare_dataset:
 rule project_pca:
     """Features scaled or projected: the data that every model trains on."""
     input:
-        "results/{study}/{dataset}/prepared.npz",
+        paths.PREPARED,
     output:
-        "results/{study}/{dataset}/data.npz",
+        paths.DATA,
     log:
-        "logs/{study}/{dataset}/project_pca.log",
+        paths.log("project_pca", "{dataset}"),
     benchmark:
-        "results/{study}/benchmarks/project_pca/{dataset}.tsv"
+        paths.benchmark("project_pca", "{dataset}")
     group:
         "data"
     conda:
@@ -48,7 +48,7 @@ rule project_pca:
         mem_mb=lambda wildcards, attempt: 6000 * attempt,
         runtime=lambda wildcards, attempt: 30 * attempt,
     params:
-        settings=settings_of(lambda study, w: study.project_settings(w.dataset)),
+        settings=settings_of(lambda study, job: study.project_settings(job["dataset"])),
     message:
         "Project {wildcards.dataset} ({wildcards.study})"
     shell:

@@ -10,13 +10,13 @@ for _study in STUDIES.values():
                 metrics=lambda wildcards, study=_study, figure=_figure: study.figure_inputs(
                     figure
                 ),
-                published=published_file(_study),
+                published=jobs.published_file(_study),
             output:
                 **figure_outputs(_study, _figure),
             log:
-                f"logs/{_study.name}/figures/{_figure}.log",
+                _study.log("figures", _figure),
             benchmark:
-                f"{_study.root}/benchmarks/figure/{_figure}.tsv"
+                _study.benchmark("figure", _figure)
             group:
                 "figures"
             conda:
@@ -32,8 +32,11 @@ for _study in STUDIES.values():
             message:
                 f"Draw {_figure} of {_study.name}"
             shell:
-                "python -m dp_leakage.steps.figure --settings {params.settings:q} --metrics {input.metrics:q}"
-                " --published {input.published:q} --pdf {output.pdf:q} --png {output.png:q} --csv {output.csv:q} 2> {log:q}"
+                by_file(
+                    "figure",
+                    "--settings {params.settings:q} --metrics {input.metrics:q} --published {input.published:q}"
+                    " --pdf {output.pdf:q} --png {output.png:q} --csv {output.csv:q}",
+                )
 
     rule:
         name:
@@ -58,7 +61,7 @@ for _study in STUDIES.values():
                 labels={"figure": "the study's page"},
             ),
         log:
-            f"logs/{_study.name}/report.log",
+            _study.log("report"),
         group:
             "figures"
         conda:
@@ -71,14 +74,16 @@ for _study in STUDIES.values():
             settings=lambda wildcards, study=_study: or_stop(
                 lambda: canonical(study.report_settings())
             ),
-            figures=_study.root / "figures",
-            benchmarks=_study.root / "benchmarks",
+            figures=_study.figures_folder,
+            benchmarks=_study.benchmarks_folder,
         message:
             f"Write the report of {_study.name}"
         shell:
-            "python -m dp_leakage.steps.report --settings {params.settings:q} --metrics {input.metrics:q}"
-            " --data {input.data:q} --scores {input.scores:q} --figures {params.figures:q} --benchmarks {params.benchmarks:q} --report {output:q}"
-            " 2> {log:q}"
+            by_file(
+                "report",
+                "--settings {params.settings:q} --metrics {input.metrics:q} --data {input.data:q} --scores {input.scores:q}"
+                " --figures {params.figures:q} --benchmarks {params.benchmarks:q} --report {output:q}",
+            )
 
     if _study.audited:
 
@@ -104,7 +109,7 @@ for _study in STUDIES.values():
         input:
             lambda wildcards, study=_study: everything_of(study),
         log:
-            f"logs/{_study.name}/verify.log",
+            _study.log("verify"),
         conda:
             "../../envs/cpu.yaml"
         threads: 1
@@ -119,5 +124,5 @@ for _study in STUDIES.values():
             "python -m dp_leakage.steps.verify --settings '{{}}' --folder {params.folder:q} 2> {log:q}"
 
     # A docstring inside a loop is a constant; the list of targets reads these.
-    for _name, _words in target_descriptions(_study).items():
+    for _name, _words in jobs.target_descriptions(_study).items():
         workflow.get_rule(_name).docstring = _words

@@ -9,26 +9,28 @@ TRAIN = (
 rule train_target:
     """The models under attack: all repeats of one cell."""
     input:
-        data="results/{study}/{dataset}/data.npz",
+        data=paths.DATA,
     output:
-        models="results/{study}/{dataset}/{model}/{defense}/target.safetensors",
-        history="results/{study}/{dataset}/{model}/{defense}/training.parquet",
-        timing="results/{study}/{dataset}/{model}/{defense}/timing.json",
+        models=paths.TRAINED,
+        history=paths.HISTORY,
+        timing=paths.TIMES,
     log:
-        "logs/{study}/{dataset}/{model}/{defense}/train_target.log",
+        paths.log("train_target"),
     benchmark:
-        "results/{study}/benchmarks/train_target/{dataset}.{model}.{defense}.tsv"
+        paths.benchmark("train_target")
     group:
-        training_group
+        in_group(jobs.training_group)
     conda:
         "../../envs/cpu.yaml"
     threads: 1
     resources:
-        mem_mb=job_memory,
-        runtime=training_time,
+        mem_mb=of_attempt(jobs.memory),
+        runtime=of_attempt(jobs.training_time),
         gpu=gpus,
     params:
-        settings=settings_of(lambda study, w: study.train_settings(cell_of(study, w))),
+        settings=settings_of(
+            lambda study, job: study.train_settings(jobs.cell_of(study, job))
+        ),
     message:
         "Train {wildcards.model} on {wildcards.dataset} under {wildcards.defense}"
     shell:
@@ -38,27 +40,29 @@ rule train_target:
 rule train_auxiliary:
     """The attacker's own models, trained once for all cells."""
     input:
-        data="results/{study}/{dataset}/data.npz",
+        data=paths.DATA,
     output:
-        models="results/{study}/{dataset}/{model}/{role}/models.safetensors",
-        history="results/{study}/{dataset}/{model}/{role}/training.parquet",
-        timing="results/{study}/{dataset}/{model}/{role}/timing.json",
+        models=paths.AUXILIARY,
+        history=paths.AUXILIARY_HISTORY,
+        timing=paths.AUXILIARY_TIMES,
     log:
-        "logs/{study}/{dataset}/{model}/{role}/train.log",
+        paths.log("train", "{dataset}/{model}/{role}"),
     benchmark:
-        "results/{study}/benchmarks/train_auxiliary/{dataset}.{model}.{role}.tsv"
+        paths.benchmark("train_auxiliary", "{dataset}.{model}.{role}")
     group:
         "auxiliary"
     conda:
         "../../envs/cpu.yaml"
     threads: 1
     resources:
-        mem_mb=job_memory,
-        runtime=training_time,
+        mem_mb=of_attempt(jobs.memory),
+        runtime=of_attempt(jobs.training_time),
         gpu=gpus,
     params:
         settings=settings_of(
-            lambda study, w: study.auxiliary_settings(w.dataset, w.model, w.role)
+            lambda study, job: study.auxiliary_settings(
+                job["dataset"], job["model"], job["role"]
+            )
         ),
     message:
         "Train {wildcards.role} models for {wildcards.model} on {wildcards.dataset}, shared by all cells"
@@ -69,13 +73,13 @@ rule train_auxiliary:
 rule time_training:
     """How long an epoch takes under every defense, beside Opacus and plain PyTorch, in turns in one process."""
     input:
-        data="results/{study}/{dataset}/data.npz",
+        data=paths.DATA,
     output:
-        "results/{study}/{dataset}/{model}/timed.parquet",
+        paths.TIMED,
     log:
-        "logs/{study}/{dataset}/{model}/time_training.log",
+        paths.log("time_training", "{dataset}/{model}"),
     benchmark:
-        "results/{study}/benchmarks/time_training/{dataset}.{model}.tsv"
+        paths.benchmark("time_training", "{dataset}.{model}")
     conda:
         "../../envs/cpu.yaml"
     threads: 1
@@ -83,7 +87,9 @@ rule time_training:
         mem_mb=lambda wildcards, attempt: 6000 * attempt,
         runtime=lambda wildcards, attempt: 60 * attempt,
     params:
-        settings=settings_of(lambda study, w: study.timing_settings(w.dataset, w.model)),
+        settings=settings_of(
+            lambda study, job: study.timing_settings(job["dataset"], job["model"])
+        ),
     message:
         "Time an epoch of every defense of {wildcards.model} on {wildcards.dataset}"
     shell:
@@ -93,19 +99,19 @@ rule time_training:
 
 use rule train_auxiliary as train_auxiliary_same with:
     output:
-        models="results/{study}/{dataset}/{model}/{defense}/{role}/models.safetensors",
-        history="results/{study}/{dataset}/{model}/{defense}/{role}/training.parquet",
-        timing="results/{study}/{dataset}/{model}/{defense}/{role}/timing.json",
+        models=paths.of_one_defense(paths.AUXILIARY),
+        history=paths.of_one_defense(paths.AUXILIARY_HISTORY),
+        timing=paths.of_one_defense(paths.AUXILIARY_TIMES),
     log:
-        "logs/{study}/{dataset}/{model}/{defense}/{role}/train.log",
+        paths.log("train", "{dataset}/{model}/{defense}/{role}"),
     benchmark:
-        "results/{study}/benchmarks/train_auxiliary/{dataset}.{model}.{defense}.{role}.tsv"
+        paths.benchmark("train_auxiliary", "{dataset}.{model}.{defense}.{role}")
     group:
         "cell"
     params:
         settings=settings_of(
-            lambda study, w: study.auxiliary_settings(
-                w.dataset, w.model, w.role, w.defense
+            lambda study, job: study.auxiliary_settings(
+                job["dataset"], job["model"], job["role"], job["defense"]
             )
         ),
     message:

@@ -1,6 +1,7 @@
 """The workflow's jobs: one module per rule, run as ``python -m dp_leakage.steps.NAME``. Only steps touch files.
 
-Each takes ``--settings`` (the JSON that the rule prints), named input and output files, and can be run by hand.
+Each takes ``--settings`` (the JSON that the rule prints) and named input and output files; ``@FILE`` stands for the
+arguments in a file, one a line.
 """
 
 # Before anything that takes time to import.
@@ -41,7 +42,9 @@ def run(
             before it. So the rules need not write into a shell command what config.yaml says.
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", stream=sys.stderr)
-    parser = Parser(prog=f"python -m {step.__module__}", description=sys.modules["__main__"].__doc__)
+    parser = Parser(
+        prog=f"python -m {step.__module__}", description=sys.modules["__main__"].__doc__, fromfile_prefix_chars="@"
+    )
     parser.add_argument("--settings", required=True, type=json.loads, help="JSON, as the rule prints it")
     for name in paths:
         parser.add_argument(

@@ -1,6 +1,6 @@
 """Metrics of many cells as one frame."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -22,71 +22,73 @@ from dp_leakage.steps import Json
 from dp_leakage.steps._claims import claim_of
 
 NOISE = ("noise_multiplier", "kappa")
-MEASURES = {
-    "attribute": measure_attribute,
-    "model_inversion": measure_inversion,
-    "inversion": measure_reconstruction,
-    "reconstruction": measure_reconstruction,
-    "utility": measure_ranks,
+MEMBERSHIP = "membership"  # the family whose attacks are measured together
+
+
+def _measured(measure: Callable[[pd.DataFrame, str], list[Json]]) -> Callable[..., pd.DataFrame]:
+    """A reader that measures the scores of an attack."""
+    return lambda path, part, identity: pd.DataFrame(measure(read_table(path, identity)[0], part))
+
+
+def _coins(path: Path, part: str, identity: str, comparisons: int, claim: Json) -> pd.DataFrame:
+    """What guesses of coins prove: of ``comparisons`` bounds at once, of δ and ``neighbours`` in the claim."""
+    said = Signals(**read_arrays(path, identity)[0])
+    return pd.DataFrame(measure_coins(said, comparisons=comparisons, **claim))
+
+
+def _audited(path: Path, part: str, identity: str, comparisons: int) -> pd.DataFrame:
+    """What the canaries of an audit prove, of ``comparisons`` bounds at once."""
+    frame, made = read_table(path, identity)
+    settings = made["settings"]
+    rows = measure_audit(
+        frame, settings["designs"], lambda design: claim_of(design, made), comparisons, settings["seed"]
+    )
+    return pd.DataFrame(rows)
+
+
+# How a part's file is read (`study.parts.Part.reader`) → the rows of the part, from its path, name and identity and
+# from what else the reader is told.
+READERS: dict[str, Callable[..., pd.DataFrame]] = {
+    "": lambda path, part, identity: read_table(path, identity)[0],
+    "scores": lambda path, part, identity: read_table(path, identity)[0].assign(attack=part),
+    "coins": _coins,
+    "audit": _audited,
+    "attribute": _measured(measure_attribute),
+    "model_inversion": _measured(measure_inversion),
+    "inversion": _measured(measure_reconstruction),
+    "reconstruction": _measured(measure_reconstruction),
+    "utility": _measured(measure_ranks),
 }
 
 
-def read_part(
-    path: Path, part: str, identity: str, family: str, comparisons: int = 1, claim: Json | None = None
-) -> pd.DataFrame:
-    """Rows of one part of a cell: read as they are, or measured from the scores of an attack of a ``family``.
-
-    Membership attacks are measured together (`read_cell`).
-
-    Args:
-        path: the part's file.
-        part: ``training``, ``curve``, ``audit``, ``coins`` or an attack.
-        identity: of the file.
-        family: of the attack; "" for what is read as it is, ``scores`` for scores as they are.
-        comparisons: bounds that the audits of all cells state together.
-        claim: of part ``coins``: δ, and between which ``neighbours`` a coin decides.
-
-    Raises:
-        UserError: the file is damaged, or made by other settings than its identity says.
-    """
-    if family == "coins":
-        said = Signals(**read_arrays(path, identity)[0])
-        return pd.DataFrame(measure_coins(said, comparisons=comparisons, **(claim or {})))
-    frame, made = read_table(path, identity)
-    if family == "audit":
-        return pd.DataFrame(_audited(frame, made, comparisons))
-    if family == "scores":
-        return frame.assign(attack=part)
-    return pd.DataFrame(MEASURES[family](frame, part)) if family else frame
-
-
 def read_cell(paths: Iterable[Path], parts: list[list]) -> pd.DataFrame:
-    """Rows of several parts of one cell: of each as `read_part` has them, and of all its membership attacks together.
+    """Rows of several parts of one cell, and of all its membership attacks together.
 
     Args:
         paths: a file for each part.
-        parts: the further arguments of `read_part`, for each.
+        parts: of each its name, the identity of its file, its reader, and what the reader is told.
+
+    Raises:
+        UserError: a file is damaged, or made by other settings than its identity says.
     """
     frames, scores = [], {}
-    for path, (part, made, family, *more) in zip(paths, parts, strict=True):
-        if family == "membership":
+    for path, (part, made, reader, *told) in zip(paths, parts, strict=True):
+        if reader == MEMBERSHIP:
             scores[part], _ = read_table(path, made)
             frames.append(pd.DataFrame(measure_membership(scores[part], part)))
         else:
-            frames.append(read_part(path, part, made, family, *more))
+            frames.append(READERS[reader](path, part, made, *told))
     together = [pd.DataFrame(measure_strongest(scores))] if scores else []
     return pd.concat([*frames, *together], ignore_index=True)
 
 
-def _audited(frame: pd.DataFrame, made: Json, comparisons: int) -> list[Json]:
-    settings = made["settings"]
-    return measure_audit(
-        frame, settings["designs"], lambda design: claim_of(design, made), comparisons, settings["seed"]
-    )
+def read_images(paths: Iterable[Path], parts: list[list]) -> list[tuple[str, dict[str, np.ndarray]]]:
+    """The pictures of several attacks on one cell, by attack: name → array. Arguments and errors of `read_cell`."""
+    return [(part, read_arrays(path, made)[0]) for path, (part, made, *_) in zip(paths, parts, strict=True)]
 
 
 def read_metrics(paths: list[Path], identities: list[str]) -> pd.DataFrame:
-    """Rows of all ``metrics.parquet`` files, each with the columns of its cell beside. Raises as ``read_part``."""
+    """Rows of all ``metrics.parquet`` files, each with the columns of its cell beside. Raises as `read_cell`."""
     read = [read_table(path, identity) for path, identity in zip(paths, identities, strict=True)]
     return joined([(made["settings"]["columns"], frame) for frame, made in read])
 

@@ -1,15 +1,17 @@
 """Draws one figure from the metrics of its cells: pdf, png, and a csv of exactly what is drawn."""
 
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from dp_leakage.figures import drawn_by
 from dp_leakage.figures.files import write_figure
-from dp_leakage.files import read_arrays
 from dp_leakage.identity import identity
 from dp_leakage.steps import Json, run
-from dp_leakage.steps._metrics import joined, read_cell
+from dp_leakage.steps._metrics import joined, read_cell, read_images
+
+IMAGES = "images"  # the reader of a figure that shows pictures
 
 
 def main(settings: Json, metrics: list[Path], published: Path | None, pdf: Path, png: Path, csv: Path) -> None:
@@ -20,12 +22,9 @@ def main(settings: Json, metrics: list[Path], published: Path | None, pdf: Path,
         for values, parts in settings["cells"]
         if parts
     ]
-    if any(family == "images" for _, _, parts in cells for _, _, family, *_ in parts):
-        shown = [
-            (columns, part, read_arrays(path, made)[0])
-            for columns, paths, parts in cells
-            for path, (part, made, *_) in zip(paths, parts, strict=True)
-        ]
+    shown: pd.DataFrame | list[Any]
+    if any(reader == IMAGES for _, _, parts in cells for _, _, reader, *_ in parts):
+        shown = [(columns, *found) for columns, paths, parts in cells for found in read_images(paths, parts)]
     else:
         shown = joined([(columns, read_cell(paths, parts)) for columns, paths, parts in cells])
     printed = pd.read_csv(published) if published else None

@@ -1,0 +1,313 @@
+"""The cells of a study: what is trained under which defense, and by what each cell is measured."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+from dp_leakage.attacks import ATTACKS
+from dp_leakage.config import Json, merged
+from dp_leakage.data import resolve
+from dp_leakage.data.roles import POOL, trained_role
+from dp_leakage.defenses import CLAIMED, expanded
+from dp_leakage.errors import UserError, nearest
+from dp_leakage.identity import derived_seed
+from dp_leakage.privacy.target import Target
+
+SPLIT, COINS = "split", "coins"  # designs of a study; COINS is also the part that guesses the coins
+TRAINING = "training"  # the part that needs no attack: accuracies and spent ε
+AUDIT = "audit"  # the part that trains models of its own
+# What a design of an audit is where the study does not say.
+AUDIT_DEFAULTS: Json = {
+    "canary": "mislabelled",
+    "canaries": 1,
+    "score": "loss",
+    "relation": "replace_one",
+    "start": "random",
+    "start_epochs": 30,
+    "bug": None,
+    "beyond_reach": "refuse",
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One (data set, model, defense at one budget) with all its repeats.
+
+    Attributes:
+        dataset, model: names in the study.
+        defense: folder name, such as ``none`` or ``gaussian-rdp-eps=0.5``.
+        columns: what figures select and draw by: mechanism, accountant, unit, block, epsilon, …
+        training: settings of step ``train``, without code and inputs.
+        parts: what is measured of it: ``training``, then the attacks, then ``audit`` where it has one.
+        audits: names of the designs of its audit.
+    """
+
+    dataset: str
+    model: str
+    defense: str
+    columns: Json
+    training: Json
+    parts: list[str]
+    audits: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """``dataset/model/defense``."""
+        return f"{self.dataset}/{self.model}/{self.defense}"
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A checked study at one scale, as cells.
+
+    Attributes:
+        name: folder below ``results`` (the study's name, with the scale unless that is ``paper``).
+        spec: the study file after overrides and scale, as the schema describes it.
+    """
+
+    name: str
+    spec: Json
+
+    @property
+    def target(self) -> str:
+        """Name of the Snakemake target that runs the whole study."""
+        return self.spec["study"]
+
+    @property
+    def targets(self) -> list[str]:
+        """Names of its Snakemake targets: the study, its report, check and figures, and its audit where it has one."""
+        return [
+            self.target,
+            *(f"{self.target}_{part}" for part in ["report", "verify", *self.audited, *self.spec["figures"]]),
+        ]
+
+    @cached_property
+    def cells(self) -> dict[str, Cell]:
+        """``Cell.key`` → cell, in the order of the study file."""
+        cells: dict[str, Cell] = {}
+        for dataset, model in product(self.spec["datasets"], self.spec["models"]):
+            for cell in self._cells_of(dataset, model):
+                if cell.key in cells:
+                    raise UserError(
+                        f"study {self.target}: two defenses are both called '{cell.defense}' ({dataset}, {model}); "
+                        "valid is each budget once per mechanism and accountant"
+                    )
+                cells[cell.key] = cell
+        return cells
+
+    def cell(self, dataset: str, model: str, defense: str) -> Cell:
+        """The cell of these names. Raises UserError for names that the study does not have."""
+        key = f"{dataset}/{model}/{defense}"
+        if key not in self.cells:
+            raise UserError(f"study {self.target} has no cell '{key}'; {nearest(key, self.cells)}")
+        return self.cells[key]
+
+    def check_file(
+        self,
+        dataset: str | None = None,
+        model: str | None = None,
+        defense: str | None = None,
+        role: str | None = None,
+        attack: str | None = None,
+    ) -> None:
+        """Refuse names of a path (as the rules have them) that the study does not have. Raises UserError."""
+        for name, valid, what in (
+            (dataset, self.spec["datasets"], "data set"),
+            (model, self.spec["models"], "model"),
+            (attack, self.spec["attacks"], "attack"),
+        ):
+            if name is not None and name not in valid:
+                raise UserError(f"study {self.target} has no {what} '{name}'; {nearest(name, valid)}")
+        if dataset and model and defense:
+            cell = self.cell(dataset, model, defense)
+            if attack is not None and role is None and attack not in cell.parts:
+                raise UserError(f"cell '{cell.key}' is not attacked by '{attack}'; {nearest(attack, cell.parts)}")
+            if role is not None and self.auxiliary_defense(cell, role) != defense:
+                raise UserError(f"cell '{cell.key}' has no {role} models of its own")
+        if dataset and role is not None and not self.auxiliary_spec(dataset, role):
+            raise UserError(f"study {self.target} has no {role} models")
+
+    def source(self, dataset: str) -> Json:
+        """Where the records come from, as ``data.resolve`` returns it. Raises UserError for a wrong spec."""
+        given = self.spec["datasets"][dataset]["source"]
+        return resolve({"source": given} if isinstance(given, str) else given)
+
+    def attacks_on(self, dataset: str) -> list[str]:
+        """The attacks that are run on a data set, in the study's order."""
+        own = self.spec["datasets"][dataset].get("attacks", self.spec["attacks"])
+        return [attack for attack in self.spec["attacks"] if attack in own]
+
+    def auxiliary_spec(self, dataset: str, role: str) -> Json:
+        """The study's words on shadow or reference models, with the data set's own over them; empty if none."""
+        return merged(self.spec.get(role, {}), self.spec["datasets"][dataset].get(role, {}))
+
+    @property
+    def design(self) -> str:
+        """Who trains: ``split``, fixed members, or ``coins``, in each repeat another half of a pool."""
+        return str(self.spec.get("design", SPLIT))
+
+    @property
+    def bounded(self) -> list[str]:
+        """The parts that state lower bounds on ε: ``coins`` in design coins, and ``audit`` where the study has one."""
+        return [*([COINS] if self.design == COINS else []), *self.audited]
+
+    @property
+    def audited(self) -> list[str]:
+        """The part ``audit``, where the study has one."""
+        return [AUDIT] if self.spec.get("audit") else []
+
+    def _cells_of(self, dataset: str, model: str) -> Iterator[Cell]:
+        spec = self.spec
+        overrides = spec["datasets"][dataset].get("models", {}).get(model, {})
+        model_spec = merged(spec["models"][model], overrides)
+        training = merged({"momentum": 0.0, "l2": 0.0, "evaluate_every": spec["training"]["epochs"]}, spec["training"])
+        training = merged(training, model_spec.get("training", {}))
+        if not training.pop("l2_applied", True):
+            training["l2"] = 0.0
+        roles, own_attacks = spec["datasets"][dataset]["roles"], self.attacks_on(dataset)
+        records = roles[trained_role(roles)]
+        projection = spec["datasets"][dataset].get("projection") or {}
+        released = {} if (noise := released_noise(projection)) is None else {"projection_noise": noise}
+        for entry in spec["defenses"]:
+            if dataset not in entry.get("datasets", [dataset]) or model not in entry.get("models", [model]):
+                continue
+            for name, alone, given in expanded(entry, spec):
+                mechanism = None if alone is None else alone | released
+                claimed = given.get(CLAIMED)
+                changes = _in_records({key: value for key, value in given.items() if key != CLAIMED}, records)
+                own = (mechanism or {}).get("settings", {})
+                by_noise = (mechanism or {}).get("noise_multiplier")  # where the cell is given by its noise, not by ε
+                columns = {
+                    "study": self.name,
+                    "dataset": dataset,
+                    "model": model,
+                    "defense": name,
+                    "mechanism": entry["defense"],
+                    "accountant": "",
+                    "unit": "",
+                    "block": "",
+                    "sigma": by_noise,
+                    "k_sub": own.get("k_sub", 0),
+                    "partition": own.get("partition", ""),
+                    "l2": changes.get("l2", 0.0),  # the defense's own λ
+                    "learning_rate": changes.get("learning_rate", training["learning_rate"]),
+                    "epsilon": None,
+                    "target": "",  # the risk that it was given by, in words
+                    "delta": None,
+                    # How σ was solved for, where it was.
+                    "rdp_sigma": (mechanism or {}).get("rdp_sigma") or "" if not by_noise else "",
+                    "accounting_note": entry.get("accounting_note", ""),
+                    "epochs": (training | changes)["epochs"],
+                    "batch_size": (training | changes)["batch_size"],
+                    "projection": projection.get("method", "none"),
+                    "projection_noise": projection.get("noise"),
+                    "n_members": records if self.design == SPLIT else records // 2,
+                    "n_nonmembers": roles["target_nonmembers"] if self.design == SPLIT else records - records // 2,
+                    "n_records": records,  # that batch rates and steps are of
+                }
+                if claimed is not None:
+                    words = f"ε as claimed by {model_spec.get('private', {}).get('by', 'its library')}"
+                    columns |= claimed | {"accountant": CLAIMED, "accounting_note": words}
+                if mechanism is not None:
+                    columns |= {k: mechanism[k] for k in ("accountant", "unit", "block", "epsilon", "delta")}
+                    columns["target"] = target_words(mechanism)
+                yield Cell(
+                    dataset,
+                    model,
+                    name,
+                    columns,
+                    {
+                        "study": self.name,
+                        "dataset": dataset,
+                        "model": model,
+                        "defense": name,
+                        "role": "target",
+                        "engine": model_spec.get("engine", "ensemble"),
+                        "architecture": _architecture(model_spec, claimed),
+                        "dropout": entry.get("dropout", 0.0),
+                        "training": training | changes,
+                        "mechanism": mechanism,
+                        "repeats": entry.get("repeats", spec["repeats"]),
+                        "seed": derived_seed(spec["seed"], dataset, model, name, "target"),
+                    },
+                    [
+                        TRAINING,
+                        *(attack for attack in entry.get("attacks", own_attacks) if attack in own_attacks),
+                        *([COINS] if self.design == COINS else []),
+                        *(self.audited if self._audits_of(entry) else []),
+                    ],
+                    self._audits_of(entry),
+                )
+
+    def _audits_of(self, entry: Json) -> tuple[str, ...]:
+        """The designs of audit for the cells of a defense: those that it names, else all without a planted bug."""
+        designs = self.spec.get("audit", {}).get("designs", {})
+        return tuple(entry.get("audits", [name for name, design in designs.items() if not design.get("bug")]))
+
+    def audit_design(self, cell: Cell, name: str) -> Json:
+        """A design of the study's audit with its defaults filled in, for one cell."""
+        given = self.spec["audit"]["designs"][name]
+        mechanism = cell.training["mechanism"]
+        claim = given.get("claim", "approximate")
+        whole = AUDIT_DEFAULTS | {"share": _default_share(given["design"], claim)} | given | {"claim": claim}
+        poisson = mechanism is not None and mechanism["sampler"] in ("poisson", "class_poisson")
+        presence = "add_remove" if poisson else "zero_out"
+        return whole | {"neighbours": "replace_one" if whole["relation"] == "replace_one" else presence}
+
+    @cached_property
+    def bounds_together(self) -> int:
+        """Lower bounds on ε that the study states together, by audits and by its coins: all of them, or each alone."""
+        if self.spec.get("audit", {}).get("hold", "together") == "each":
+            return 1
+        by_coins = len(self.cells) if self.design == COINS else 0
+        return max(sum(len(cell.audits) for cell in self.cells.values()) + by_coins, 1)
+
+    def auxiliary_defense(self, cell: Cell, role: str, attack: str | None = None) -> str | None:
+        """The defense under which the cell's auxiliary models (of an attack) train; None where they are shared."""
+        aware = attack is None or ATTACKS[attack].aware
+        same = aware and self.auxiliary_spec(cell.dataset, role).get("defense") == "same"
+        return cell.defense if same and cell.defense != "none" else None
+
+    def by_coins(self, attack: str) -> bool:
+        """Whether an attack's references are repeats of a cell, each judged by all others, and none trained apart."""
+        return self.design == COINS and ATTACKS[attack].needs == "reference"
+
+    def _reference_cell(self, cell: Cell, attack: str) -> str:
+        """The defense whose repeats are an attack's references: the cell's own, or none."""
+        known = self.auxiliary_spec(cell.dataset, "reference").get("defense", "same") == "same"
+        return cell.defense if known and ATTACKS[attack].aware else "none"
+
+
+def released_noise(projection: Json) -> float | None:
+    """Noise multiplier of a private PCA that was fitted on the members, and so spends of their budget; else None."""
+    if projection.get("method") != "private_pca":
+        return None
+    fit_on = projection.get("fit_on", "all")
+    return float(projection["noise"]) if fit_on == "all" or {"target_members", POOL} & set(fit_on) else None
+
+
+def _default_share(design: str, claim: str) -> float:
+    """Of the coins that an audit guesses about: all where a curve is claimed of many runs, else the surest quarter."""
+    return 1.0 if design == "many_runs" and claim != "approximate" else 0.25
+
+
+def target_words(mechanism: Json) -> str:
+    """The risk by which a mechanism's noise is given, as ``advantage ≤ 0.1``; "" where it is given otherwise."""
+    wanted = {key: value for key, value in mechanism.get("target", {}).items() if key != "neighbours"}
+    return Target.read(wanted).words if wanted else ""
+
+
+def _architecture(model: Json, claimed: Json | None) -> Json:
+    """What a cell trains: the model's, or the private one in its place, with the budget that its library is told."""
+    if claimed is None:
+        return dict(model["architecture"])
+    return {key: value for key, value in model.get("private", {}).items() if key != "by"} | {CLAIMED: claimed}
+
+
+def _in_records(changes: Json, records: int) -> Json:
+    """Changes to training with the rate at which a unit is in a batch as a number of records, to the nearest one."""
+    if "sampling_rate" not in changes:
+        return changes
+    kept = {key: value for key, value in changes.items() if key != "sampling_rate"}
+    return kept | {"batch_size": max(1, round(changes["sampling_rate"] * records))}

@@ -1,0 +1,146 @@
+"""What the rules ask about one job: its files, its memory and its time, from the study and the job's wildcards.
+
+A *job* here is those wildcards: ``dataset``, ``model``, ``defense``, ``role``, ``group``, ``attack``, … → name.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from dp_leakage.attacks import ATTACKS, Attack
+from dp_leakage.config import Json
+from dp_leakage.resources import attack_minutes, memory_mb, training_minutes
+from dp_leakage.shown import one_line
+from dp_leakage.study.cells import Cell
+from dp_leakage.study.paths import TARGET
+from dp_leakage.study.plan import Study
+from dp_leakage.study.settings import READ_BY_ATTACKS, Input
+
+AUXILIARY = ("shadow", "reference")
+PUBLISHED = Path("workflow", "published")  # the papers' printed results
+Job: TypeAlias = Mapping[str, str]
+Files: TypeAlias = dict[str, Any]  # option of a step → its file; [] where it has none
+
+
+def attacks_that(chosen: Callable[[Attack], bool]) -> str:
+    """A pattern for the names of the attacks that are as the function wants them; one that fits nothing if none is."""
+    return "|".join(name for name, entry in ATTACKS.items() if chosen(entry)) or "(?!)"
+
+
+# ---------------------------------------------------------------------- whom a job is about
+def cell_of(study: Study, job: Job) -> Cell:
+    """The cell of a job. Raises UserError for names that the study does not have."""
+    return study.cell(job["dataset"], job["model"], job["defense"])
+
+
+def group_of(job: Job) -> tuple[str, str, str, str | None]:
+    """Data set, model, role and defense of a job's group of models.
+
+    Models that all cells share have no defense, and a cell's targets no folder of a role.
+    """
+    first, _, second = job["group"].partition("/")
+    if first in AUXILIARY:
+        return job["dataset"], job["model"], first, None
+    return job["dataset"], job["model"], second or TARGET, first
+
+
+def records_of(study: Study, job: Job) -> int:
+    """How many records the job's data set has, in all roles."""
+    return sum(study.spec["datasets"][job["dataset"]]["roles"].values())
+
+
+def models_of(study: Study, job: Job) -> int:
+    """How many models a job holds side by side."""
+    if "group" in job:
+        dataset, model, role, defense = group_of(job)
+        job = {"dataset": dataset, "model": model, "defense": defense or "none"}
+        job |= {} if role == TARGET else {"role": role}
+    if "role" in job:
+        return int(study.auxiliary_spec(job["dataset"], job["role"])["count"])
+    return int(cell_of(study, job).training["repeats"])
+
+
+def training_of(study: Study, job: Job) -> Json:
+    """Settings of a training job."""
+    if "role" in job:
+        return study.auxiliary_settings(job["dataset"], job["model"], job["role"], job.get("defense"))
+    return study.train_settings(cell_of(study, job))
+
+
+# ---------------------------------------------------------------------- what it asks a cluster for
+def memory(study: Study, job: Job, attempt: int) -> int:
+    """Megabytes of a job that holds the data set and models."""
+    return memory_mb(records_of(study, job), models_of(study, job), attempt)
+
+
+def training_time(study: Study, job: Job, attempt: int) -> int:
+    """Minutes of a training job."""
+    return training_minutes(training_of(study, job), attempt)
+
+
+def attack_time(study: Study, job: Job, attempt: int) -> int:
+    """Minutes of a job that attacks, or asks models what they say."""
+    own = ATTACKS[job["attack"]].settings | study.spec["attacks"][job["attack"]] if "attack" in job else None
+    return attack_minutes(records_of(study, job), models_of(study, job), attempt, own)
+
+
+def training_group(job: Job) -> str:
+    """Name of the submission: all cells wait for the undefended one, so that one is submitted on its own."""
+    return "baseline" if job["defense"] == "none" else "cell"
+
+
+def query_group(job: Job) -> str:
+    """Name of the submission that a group of models is asked in."""
+    return "auxiliary" if job["group"] in AUXILIARY else "cell"
+
+
+# ---------------------------------------------------------------------- what it reads
+def query_inputs(study: Study, job: Job) -> Files:
+    """The data, and the models that are asked."""
+    return {"data": study.data(job["dataset"]), "models": study.models(*group_of(job))}
+
+
+def attack_inputs(study: Study, job: Job) -> Files:
+    """The file of every option that a step of attacks may have."""
+    return _options(study.attack_inputs(cell_of(study, job), job["attack"]))
+
+
+def fit_inputs(study: Study, job: Job) -> Files:
+    """The file of every option that ``fit_attack`` may have."""
+    return _options(study.fit_inputs(job["dataset"], job["model"], job["attack"], job.get("defense")))
+
+
+def _options(inputs: dict[str, Input]) -> Files:
+    none: Files = {option: [] for option in READ_BY_ATTACKS}
+    return none | {option: path for option, (path, _) in inputs.items()}
+
+
+def cell_parts(study: Study, job: Job) -> list[Path]:
+    """A file for each part that a cell is measured by, in the order of its settings."""
+    cell = cell_of(study, job)
+    return [study.part_file(cell, name) for name in cell.parts]
+
+
+def published_file(study: Study) -> list[Path]:
+    """The paper's printed numbers, an input of every figure; none where the study has no paper."""
+    name = study.spec.get("published")
+    return [PUBLISHED / name] if name else []
+
+
+# ---------------------------------------------------------------------- how it is called
+def title_of(study: Study, figure: str) -> str:
+    """A figure's title, or its kind where it has none."""
+    spec = study.spec["figures"][figure]
+    return str(spec.get("title", spec["kind"]))
+
+
+def target_descriptions(study: Study) -> dict[str, str]:
+    """Target → one line for ``snakemake --list-target-rules``."""
+    audit = {f"{study.target}_audit": "canaries of every cell, trained and scored"}
+    return {
+        **(audit if study.audited else {}),
+        f"{study.target}_verify": "reads every file of the study and compares it with its digest",
+        study.target: one_line(study.spec["title"]),
+        f"{study.target}_report": "the page with everything",
+        **{f"{study.target}_{name}": one_line(title_of(study, name)) for name in study.spec["figures"]},
+    }

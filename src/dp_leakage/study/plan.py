@@ -1,0 +1,164 @@
+"""What a study asks for: the metrics of its cells, its figures and its report; and every file that is made for them."""
+
+from pathlib import Path
+from typing import Any
+
+from dp_leakage.attacks import ATTACKS
+from dp_leakage.config import Json
+from dp_leakage.errors import UserError
+from dp_leakage.figures import COMMON, FIGURES, FigureKind
+from dp_leakage.fingerprint import ROOT
+from dp_leakage.identity import identity
+from dp_leakage.study.cells import TRAINING, Cell
+from dp_leakage.study.parts import GIVEN, IMAGES, MEASURED, PROVEN, Given, part
+from dp_leakage.study.paths import TARGET
+from dp_leakage.study.settings import Settings
+from dp_leakage.study.step_code import step_code
+
+TEMPLATE = ROOT / "report" / "template.html"  # no code, but what the page says
+
+
+class Study(Settings):
+    """A checked study at one scale: cells, paths, settings of every step, and targets. Pure: it makes no file."""
+
+    # ------------------------------------------------------------------ cells
+    def measure_settings(self, cell: Cell) -> Json:
+        """Of step ``measure``."""
+        return {
+            "columns": cell.columns,
+            "parts": [self.part_settings(cell, name) for name in cell.parts],
+            "code": step_code("measure"),
+        }
+
+    def part_settings(self, cell: Cell, name: str, reader: str | None = None) -> list[Any]:
+        """What a step is told of a part that it reads: [name, identity of its file, reader, what the reader is told].
+
+        Args:
+            cell: whose part.
+            name: of the part.
+            reader: how it is read, where that is not the part's own way.
+        """
+        found = part(name)
+        how = [found.reader, *found.told(self, cell)] if reader is None else [reader]
+        return [name, found.made(self, cell), *how]
+
+    def part_file(self, cell: Cell, name: str) -> Path:
+        """The file that a part of a cell is read from."""
+        return part(name).path(self, cell)
+
+    def everything(self) -> list[Path]:
+        """All that the study's target asks for: every output of every job that the study makes, but for temporary ones.
+
+        A file that nothing asks for by name would stay away once it was lost, as the job's others are still there.
+        """
+        files = [self.report]
+        for figure in self.spec["figures"]:
+            files += [*self.figure_files(figure).values(), *self.figure_inputs(figure)]
+        for cell in self.cells.values():
+            names = (cell.dataset, cell.model, cell.defense)
+            files += [self.data(cell.dataset), *self.training_files(cell.dataset, cell.model, TARGET, cell.defense)]
+            files += [self.metrics(*names)]
+            for name in dict.fromkeys((*MEASURED, *cell.parts)):
+                files += part(name).files(self, cell)
+        return list(dict.fromkeys(files))
+
+    # ------------------------------------------------------------------ figures
+    def figure_cells(self, figure: str) -> list[Cell]:
+        """The cells that a figure draws. Raises UserError where it selects none."""
+        select = self.spec["figures"][figure].get("select", {})
+        chosen = [
+            cell for cell in self.cells.values() if all(cell.columns[key] in values for key, values in select.items())
+        ]
+        if not chosen:
+            raise UserError(f"study {self.target}: key 'figures.{figure}.select' fits no cell of the study: {select}")
+        return chosen
+
+    def figure_parts(self, figure: str, cell: Cell) -> list[str]:
+        """The parts of a cell that a figure is given."""
+        kind, given = self._figure_kind(figure), self._given(figure)
+        if given.always:
+            return list(given.always)
+        wanted = self.spec["figures"][figure].get("parts", [TRAINING, *self.spec["attacks"], *self.bounded])
+        found = [name for name in wanted if name in cell.parts and given.takes(name)]
+        proven = found and kind.proven and cell.columns["accountant"]
+        return [*found, PROVEN] if proven else found
+
+    def figure_settings(self, figure: str) -> Json:
+        """Of step ``figure``."""
+        spec, kind, cells = self.spec["figures"][figure], self._figure_kind(figure), self.figure_cells(figure)
+        reader = self._given(figure).reader
+
+        def parts(cell: Cell) -> list[list[Any]]:
+            names = self.figure_parts(figure, cell)
+            return [self.part_settings(cell, name, None if name == PROVEN else reader) for name in names]
+
+        return {
+            "study": self.name,
+            "figure": figure,
+            "module": kind.module,
+            "settings": {**COMMON, **kind.settings, **spec.get("settings", {}), "title": spec.get("title")},
+            # Lists, not mappings: those are sorted in JSON, and the files come in this order.
+            "columns": list(cells[0].columns),
+            "cells": [[list(cell.columns.values()), parts(cell)] for cell in cells],
+            "code": step_code("figure", kind.module),
+        }
+
+    def figure_inputs(self, figure: str) -> list[Path]:
+        """Inputs of a figure, in the order of its settings."""
+        file = self.images if self._given(figure).reader == IMAGES else self.part_file
+        return [file(cell, name) for cell in self.figure_cells(figure) for name in self.figure_parts(figure, cell)]
+
+    def caption(self, figure: str) -> str:
+        """How to read a figure: the study's words, else its kind's."""
+        return self.spec["figures"][figure].get("caption") or self._figure_kind(figure).caption
+
+    def _figure_kind(self, figure: str) -> FigureKind:
+        return FIGURES[self.spec["figures"][figure]["kind"]]
+
+    def _given(self, figure: str) -> Given:
+        return GIVEN[self._figure_kind(figure).needs]
+
+    # ------------------------------------------------------------------ report
+    def report_settings(self) -> Json:
+        """Of step ``report``."""
+        captions = {figure: self.caption(figure) for figure in self.spec["figures"]}
+        return {
+            "study": self.name,
+            "spec": {k: v for k, v in self.spec.items() if k != "scales"},
+            "figures": {figure: identity(self.figure_settings(figure)) for figure in self.spec["figures"]},
+            "cells": [[key, identity(self.measure_settings(cell))] for key, cell in self.cells.items()],
+            "data": [[dataset, self.data_identity(dataset)] for dataset in self.spec["datasets"]],
+            "scores": [
+                [cell.dataset, cell.model, cell.defense, attack, part(attack).made(self, cell)]
+                for cell, attack in self._exposed()
+            ],
+            "aware": self.aware,
+            "words": identity({"template": TEMPLATE.read_text(encoding="utf-8"), "captions": captions}),
+            "code": step_code("report"),
+        }
+
+    @property
+    def aware(self) -> bool:
+        """Whether on every data set a membership attack learns from models under the defense that it attacks."""
+
+        def learns(dataset: str, attack: str) -> bool:
+            entry = ATTACKS[attack]
+            usual = "same" if self.by_coins(attack) else "none"
+            same = entry.needs is not None and self.auxiliary_spec(dataset, entry.needs).get("defense", usual) == "same"
+            return same and entry.aware and entry.family == "membership"
+
+        return all(any(learns(d, attack) for attack in self.attacks_on(d)) for d in self.spec["datasets"])
+
+    def exposed_scores(self) -> list[Path]:
+        """Membership scores of the undefended and the private models: whom some of them single out is in the report."""
+        return [self.scores(cell.dataset, cell.model, cell.defense, attack) for cell, attack in self._exposed()]
+
+    def _exposed(self) -> list[tuple[Cell, str]]:
+        return [
+            (cell, attack)
+            for cell in self.cells.values()
+            for attack in cell.parts
+            if (cell.defense == "none" or cell.columns["accountant"])
+            and attack in ATTACKS
+            and ATTACKS[attack].family == "membership"
+        ]

@@ -1,0 +1,284 @@
+"""The settings of every step: what it computes, by which code, and from what.
+
+The hash of the settings is the step's *identity*, and files carry both; so a file says what made it, and a changed
+value reaches exactly the steps that it should.
+"""
+
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+
+from dp_leakage.attacks import ATTACKS
+from dp_leakage.config import Json
+from dp_leakage.data import SOURCES
+from dp_leakage.data.roles import POOL, asked_roles
+from dp_leakage.data.trees import content_of
+from dp_leakage.engines import ENGINES
+from dp_leakage.engines import FILES as EXISTING
+from dp_leakage.errors import UserError
+from dp_leakage.identity import derived_seed, identity
+from dp_leakage.privacy.mechanisms import MECHANISM_FILES
+from dp_leakage.study.cells import AUDIT, COINS, SPLIT, Cell
+from dp_leakage.study.paths import CLASS_SCORES, SIGNALS, TARGET, Paths
+from dp_leakage.study.step_code import ACCOUNTING, noise_modules, own_files, step_code
+
+# Options of the steps that attack.
+READ_BY_ATTACKS = (
+    SIGNALS, CLASS_SCORES, f"reference_{SIGNALS}", f"reference_{CLASS_SCORES}", "fitted", "data", "target"
+)  # fmt: skip
+TIMING = "timing"  # the part that says how long training takes
+Input = tuple[Path, str]  # a file that a step reads, and its identity
+
+
+class Settings(Paths):
+    """The settings and inputs of the steps of one study."""
+
+    def prepare_settings(self, dataset: str) -> Json:
+        """Of step ``prepare``."""
+        spec, source = self.spec["datasets"][dataset], self.source(dataset)
+        return {
+            "study": self.name,
+            "dataset": dataset,
+            "source": source,
+            "content": self._content(dataset, source),
+            "roles": spec["roles"],
+            "stratified": spec.get("stratified", False),
+            "official_split": spec.get("official_split", False),
+            "augment": spec.get("augment"),
+            "seed": derived_seed(self.spec["seed"], dataset, "split"),
+            "code": step_code("prepare", f"dp_leakage.data.sources.{SOURCES[source['source']].module}"),
+        }
+
+    def _content(self, dataset: str, source: Json) -> str | None:
+        """Digest of the user's own file or folder, so that an edit reaches what is made of it; None for other sources.
+
+        Raises:
+            UserError: there is none.
+        """
+        if "path" not in source:
+            return None
+        try:
+            return self.remembered("content", dataset, lambda: content_of(Path(source["path"]).expanduser()))
+        except UserError as error:
+            raise UserError(f"study {self.target}: key 'datasets.{dataset}.source.path': {error}") from None
+
+    def project_settings(self, dataset: str) -> Json:
+        """Of step ``project``."""
+        return {
+            "study": self.name,
+            "dataset": dataset,
+            "projection": self.spec["datasets"][dataset].get("projection") or {},
+            "seed": derived_seed(self.spec["seed"], dataset, "projection"),
+            "prepared": identity(self.prepare_settings(dataset)),
+            "code": step_code("project"),
+        }
+
+    def data_identity(self, dataset: str) -> str:
+        """Identity of ``data.npz``."""
+        return self.remembered("data", dataset, lambda: identity(self.project_settings(dataset)))
+
+    def train_settings(self, cell: Cell) -> Json:
+        """Of step ``train`` for the cell's target models."""
+        return self._trained(
+            cell.training | {"subset": self._subset(cell.dataset, cell.columns["n_records"])}, cell.dataset
+        )
+
+    def _trained(self, settings: Json, dataset: str) -> Json:
+        """Settings of step ``train`` with the data, the code, and the content of models that exist already."""
+        engine = settings["engine"]
+        files = [
+            str(settings["architecture"][key]) for key in EXISTING.get(engine, ()) if key in settings["architecture"]
+        ]
+        content = {"content": [self._content_of(file) for file in files]} if files else {}
+        modules = [*([ENGINES[engine]] if engine in ENGINES else []), *noise_modules(settings)]
+        code = step_code("train", *modules, exclude=ACCOUNTING, own=own_files(settings))
+        return settings | content | {"data": self.data_identity(dataset), "code": code}
+
+    def _content_of(self, file: str) -> str:
+        """Digest of a file of the user's, so that an edit reaches what is made of it. UserError if there is none."""
+        return self.remembered("content", file, lambda: content_of(Path(file).expanduser()))
+
+    def _subset(self, dataset: str, records: int) -> Json:
+        """What target models train on. Every cell of a data set has the same coins, so that cells compare in pairs."""
+        if self.design == SPLIT:
+            return {"pool": ["target_members"], "size": records}
+        return {"pool": [POOL], "size": records, "coins": derived_seed(self.spec["seed"], dataset, COINS)}
+
+    def auxiliary_settings(self, dataset: str, model: str, role: str, defense: str | None = None) -> Json:
+        """Of step ``train`` for shadow or reference models."""
+        cell = self.cell(dataset, model, defense or "none")
+        spec = self.auxiliary_spec(dataset, role)
+        # Online attacks want every record in as many references as it is not; shadows are drawn as their paper has it.
+        dealt = {"dealt": True} if role == "reference" else {}
+        settings = cell.training | {
+            **{key: spec[key] for key in ("engine", "architecture") if key in spec},
+            "role": role,
+            "repeats": spec["count"],
+            "subset": {"pool": spec.get("pool", [f"{role}_pool"]), "size": spec["size"]} | dealt,
+            "seed": derived_seed(self.spec["seed"], dataset, model, cell.defense, role),
+        }
+        return self._trained(settings, dataset)
+
+    def query_settings(
+        self, dataset: str, model: str, role: str, defense: str | None = None, what: str = SIGNALS
+    ) -> Json:
+        """Of step ``query``."""
+        made = self._models_settings(dataset, model, role, defense)
+        asks = {"queries": self._queries(role)} if what == SIGNALS else {"roles": self._judged(dataset, role)}
+        return {
+            **{key: made[key] for key in ("study", "dataset", "model", "defense", "role")},
+            **asks,
+            "models": identity(made),
+            "data": self.data_identity(dataset),
+            "code": step_code("query", own=own_files(made)),
+        }
+
+    def _models_settings(self, dataset: str, model: str, role: str, defense: str | None) -> Json:
+        """Of step ``train`` for a group of models."""
+        if role == TARGET:
+            return self.train_settings(self.cell(dataset, model, defense or "none"))
+        return self.auxiliary_settings(dataset, model, role, defense)
+
+    def _queries(self, role: str) -> int:
+        """How often the models of a role are asked about each record: as often as any attack on them wants."""
+        used = {name: ATTACKS[name].settings | given for name, given in self.spec["attacks"].items()}
+        return max(
+            (given.get("queries", 1) for name, given in used.items() if role in (TARGET, ATTACKS[name].needs)),
+            default=1,
+        )
+
+    def _judged(self, dataset: str, role: str) -> list[str]:
+        """Roles of the records whose class scores are kept: those asked about, and those of the attacker's own."""
+        pool = {f"{role}_pool", *self.auxiliary_spec(dataset, role).get("pool", [])}
+        asked = set(asked_roles(self.spec["datasets"][dataset]["roles"]))
+        return sorted({"target": asked, "shadow": pool, "reference": pool | asked}[role])
+
+    def fit_inputs(self, dataset: str, model: str, attack: str, defense: str | None = None) -> dict[str, Input]:
+        """What step ``fit_attack`` reads: option → file and its identity."""
+        return self._asked(dataset, model, ATTACKS[attack].needs or "", defense, attack)
+
+    def fit_settings(self, dataset: str, model: str, attack: str, defense: str | None = None) -> Json:
+        """Of step ``fit_attack``."""
+        entry = ATTACKS[attack]
+        return {
+            "study": self.name,
+            "dataset": dataset,
+            "model": model,
+            "attack": attack,
+            "module": entry.module,
+            "settings": entry.settings | self.spec["attacks"][attack],
+            "seed": derived_seed(self.spec["seed"], dataset, model, attack, "fit"),
+            "inputs": _identities(self.fit_inputs(dataset, model, attack, defense)),
+            "code": step_code("fit_attack", entry.module),
+        }
+
+    def attack_inputs(self, cell: Cell, attack: str) -> dict[str, Input]:
+        """What an attack on a cell reads: option of its step → file and its identity."""
+        entry, names = ATTACKS[attack], (cell.dataset, cell.model)
+        if entry.reads == "models":
+            target = self.remembered(TARGET, cell.key, lambda: identity(self.train_settings(cell)))
+            data = self.data(cell.dataset), self.data_identity(cell.dataset)
+            return {"data": data, "target": (self.trained(*names, cell.defense), target)}
+        inputs = self._asked(*names, TARGET, cell.defense, attack)
+        if self.by_coins(attack):
+            others = self._asked(*names, TARGET, self._reference_cell(cell, attack), attack)
+            inputs |= {f"reference_{option}": file for option, file in others.items() if option != "data"}
+        elif entry.needs:
+            own = self.auxiliary_defense(cell, entry.needs, attack)
+            if entry.learns:
+                key = "/".join((*names, own or "", attack))
+                fitted = self.remembered("fitted", key, lambda: identity(self.fit_settings(*names, attack, own)))
+                inputs["fitted"] = self.fitted(*names, attack, own), fitted
+            else:
+                others = self._asked(*names, entry.needs, own, attack)
+                inputs |= {f"reference_{option}": file for option, file in others.items() if option != "data"}
+        return inputs
+
+    def _asked(self, dataset: str, model: str, role: str, defense: str | None, attack: str) -> dict[str, Input]:
+        """What an attack reads of one group of models, and the data where it looks at features."""
+        reads, group = ATTACKS[attack].reads, (dataset, model, role, defense)
+        inputs = {SIGNALS: self.answered(*group, SIGNALS)}
+        if reads == "probabilities":
+            inputs[CLASS_SCORES] = self.answered(*group, CLASS_SCORES)
+        if reads == "features":
+            inputs["data"] = self.data(dataset), self.data_identity(dataset)
+        return inputs
+
+    def answered(self, dataset: str, model: str, role: str, defense: str | None, what: str = SIGNALS) -> Input:
+        """What a group of models says, asked once."""
+        key, group = "/".join((dataset, model, role, defense or "")), (dataset, model, role, defense)
+        made = self.remembered(what, key, lambda: identity(self.query_settings(*group, what)))
+        return self.answers(*group, what), made
+
+    def attack_settings(self, cell: Cell, attack: str) -> Json:
+        """Of step ``attack``, ``attack_models`` or ``reconstruct``."""
+        entry = ATTACKS[attack]
+        return {
+            "study": self.name,
+            "dataset": cell.dataset,
+            "model": cell.model,
+            "defense": cell.defense,
+            "attack": attack,
+            "module": entry.module,
+            "settings": entry.settings | self.spec["attacks"][attack],
+            # Not of the cell: what an attack draws at random (features, say) is the same in all cells.
+            "seed": derived_seed(self.spec["seed"], cell.dataset, attack),
+            "inputs": _identities(self.attack_inputs(cell, attack)),
+            "leave_one_out": self.by_coins(attack),
+            "code": step_code("attack_models" if entry.reads == "models" else "attack", entry.module),
+        }
+
+    def audit_settings(self, cell: Cell) -> Json:
+        """Of step ``audit``."""
+        return cell.training | {
+            "role": AUDIT,
+            "designs": {name: self.audit_design(cell, name) for name in cell.audits},
+            "delta": self.delta_of(cell),
+            "seed": derived_seed(self.spec["seed"], cell.dataset, cell.model, cell.defense, AUDIT),
+            "data": self.data_identity(cell.dataset),
+            "code": step_code("audit", *noise_modules(cell.training), exclude=ACCOUNTING, own=own_files(cell.training)),
+        }
+
+    def timing_settings(self, dataset: str, model: str) -> Json:
+        """Of step ``time_training``."""
+        cells = [cell for cell in self.cells.values() if (cell.dataset, cell.model) == (dataset, model)]
+        return {
+            "study": self.name,
+            "dataset": dataset,
+            "model": model,
+            "n_records": cells[0].columns["n_records"],
+            **self.spec["timing"],
+            "cells": [cell.training for cell in cells],
+            "seed": derived_seed(self.spec["seed"], dataset, model, TIMING),
+            "data": self.data_identity(dataset),
+            "code": step_code("time_training", *noise_modules(*(cell.training for cell in cells)), exclude=ACCOUNTING),
+        }
+
+    def measure_training_settings(self, cell: Cell) -> Json:
+        """Of step ``measure_training``."""
+        baseline = self.cell(cell.dataset, cell.model, "none")
+        return {
+            "columns": cell.columns,
+            "training": identity(self.train_settings(cell)),
+            "baseline": identity(self.train_settings(baseline)),
+            "design": self.design,
+            "code": step_code("measure_training", *MECHANISM_FILES, own=own_files(cell.training)),
+        }
+
+    def delta_of(self, cell: Cell) -> float:
+        """δ of a cell's bounds: its own, or the study's where its training promises none."""
+        return self.spec["delta"] if cell.columns["delta"] is None else cell.columns["delta"]
+
+    @cached_property
+    def _identities(self) -> dict[tuple[str, str], str]:
+        return {}
+
+    def remembered(self, what: str, name: str, made: Callable[[], str]) -> str:
+        """An identity, hashed once: with many cells this is most of the time before the first job."""
+        if (what, name) not in self._identities:
+            self._identities[what, name] = made()
+        return self._identities[what, name]
+
+
+def _identities(inputs: dict[str, Input]) -> dict[str, str]:
+    return {option: made for option, (_, made) in inputs.items()}

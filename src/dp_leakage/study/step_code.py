@@ -1,0 +1,58 @@
+"""The fingerprint of the code that a step runs: an edit reruns the steps that it reaches and no other."""
+
+from functools import cache
+from pathlib import Path
+
+from dp_leakage.config import Json
+from dp_leakage.fingerprint import ROOT, code_fingerprint
+from dp_leakage.privacy.mechanisms import noise_module
+from dp_leakage.user_code import FILES, module_files
+
+# A registry must not count as code of the steps that look things up in it: a new line would rerun its neighbours.
+REGISTRIES = (
+    "dp_leakage.attacks",
+    "dp_leakage.data",
+    "dp_leakage.figures",
+    "dp_leakage.plugins",
+    "dp_leakage.privacy.mechanisms",
+)
+LAUNCHING = ("dp_leakage.jobs", "dp_leakage.jobs.handover")  # which process a step runs in, not what it computes
+# σ is solved in the training job, but an accountant's edit must not retrain what keeps its σ: `measure` checks that.
+ACCOUNTING = (
+    "dp_leakage.privacy.calibration",
+    "dp_leakage.privacy.accounting",
+    *(f"dp_leakage.privacy.accounting.{file.stem}" for file in ROOT.glob("privacy/accounting/*.py")),
+)
+
+
+@cache
+def step_code(step: str, *modules: str, exclude: tuple[str, ...] = (), own: tuple[Path, ...] = ()) -> str:
+    """Fingerprint of a step's code and of the modules that it finds by name, a user's own ones included.
+
+    Args:
+        step: name of its module in ``dp_leakage.steps``.
+        modules: that it imports by name.
+        exclude: modules whose edits leave the step's result as it is.
+        own: further files of the user's.
+    """
+    ours = [name for name in modules if name not in FILES]
+    own = (*own, *(FILES[name] for name in modules if name in FILES))
+    return code_fingerprint(
+        f"dp_leakage.steps.{step}", *ours, exclude=(*REGISTRIES, *LAUNCHING, *exclude), extra_files=own
+    )
+
+
+def noise_modules(*trainings: Json) -> tuple[str, ...]:
+    """The files of the noise of some trainings: their code is found by name, so no import shows it."""
+    named = [training["mechanism"]["noise"] for training in trainings if training["mechanism"]]
+    return tuple(noise_module(noise) for noise in dict.fromkeys(named) if noise != "none" and noise not in FILES)
+
+
+def own_files(training: Json) -> tuple[Path, ...]:
+    """The files of a user's own torch module and mechanism, so that an edit to them retrains."""
+    mechanism = training["mechanism"] or {}
+    names = dict.fromkeys(mechanism.get(part) for part in ("bound", "noise", "sampler", "unit"))
+    files = [FILES[name] for name in names if name in FILES]
+    if training["engine"] in ("opacus", "module"):
+        files += module_files(training["architecture"]["name"].partition(":")[0])
+    return tuple(files)

@@ -1,0 +1,81 @@
+"""What the rules ask about a job, from its wildcards."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dp_leakage.attacks import ATTACKS
+from dp_leakage.errors import UserError
+from dp_leakage.study import jobs
+from dp_leakage.study.paths import group_of
+from dp_leakage.study_file import load_studies
+from dp_leakage.yaml_files import read_yaml
+
+REPO = Path(__file__).parents[2]
+CELL = {"dataset": "digits", "model": "mlp", "defense": "none"}
+
+
+@pytest.fixture(scope="module")
+def study():
+    """The design of papers: fixed members, shadow models."""
+    schemas = {
+        name: yaml.safe_load((REPO / "workflow" / "schemas" / f"{name}.schema.yaml").read_text())
+        for name in ("config", "study")
+    }
+    file = REPO / "tests" / "studies" / "quickstart.yaml"
+    loaded = load_studies(read_yaml(REPO / "config.yaml"), [file], schemas, REPO / "workflow" / "published")
+    return loaded["quickstart"]
+
+
+@pytest.mark.parametrize(("role", "defense"), [("target", "none"), ("shadow", None), ("shadow", "gaussian-eps=1")])
+def test_the_folder_of_a_group_says_which_models_it_is(role, defense):
+    job = {"dataset": "digits", "model": "mlp", "group": group_of(role, defense)}
+    assert jobs.group_of(job) == ("digits", "mlp", role, defense)
+
+
+def test_a_job_holds_the_models_of_its_cell_or_of_its_role(study):
+    repeats, shadows = study.spec["repeats"], study.spec["shadow"]["count"]
+    assert jobs.models_of(study, CELL) == repeats
+    assert jobs.models_of(study, CELL | {"role": "shadow"}) == shadows
+    place = {"dataset": "digits", "model": "mlp"}
+    assert jobs.models_of(study, place | {"group": "none"}) == repeats
+    assert jobs.models_of(study, place | {"group": "shadow"}) == shadows
+
+
+def test_a_second_attempt_asks_for_twice_as_much(study):
+    attacked = CELL | {"attack": "yeom"}
+    for asked, job in ((jobs.memory, CELL), (jobs.training_time, CELL), (jobs.attack_time, attacked)):
+        assert asked(study, job, 2) == 2 * asked(study, job, 1) > 0
+
+
+def test_a_step_that_attacks_has_every_option_and_a_file_for_those_that_it_reads(study):
+    files = jobs.attack_inputs(study, CELL | {"attack": "yeom"})
+    assert files["signals"] == study.answers("digits", "mlp", "target", "none")
+    assert files["fitted"] == files["target"] == []
+    learnt = jobs.attack_inputs(study, CELL | {"attack": "shokri"})
+    assert learnt["fitted"] == study.fitted("digits", "mlp", "shokri")
+
+
+def test_cells_wait_for_the_undefended_one_in_a_submission_of_its_own():
+    assert jobs.training_group(CELL) == "baseline"
+    assert jobs.training_group(CELL | {"defense": "gaussian-eps=1"}) == "cell"
+    assert (jobs.query_group({"group": "shadow"}), jobs.query_group({"group": "none"})) == ("auxiliary", "cell")
+
+
+def test_a_pattern_of_attacks_names_them_or_fits_nothing():
+    assert jobs.attacks_that(lambda entry: True).split("|") == list(ATTACKS)
+    assert jobs.attacks_that(lambda entry: False) == "(?!)"
+
+
+def test_a_cell_that_the_study_does_not_have_is_refused(study):
+    with pytest.raises(UserError, match="has no cell"):
+        jobs.cell_of(study, CELL | {"defense": "nothing"})
+    with pytest.raises(UserError, match="has no cell"):
+        jobs.attack_inputs(study, CELL | {"attack": "yeom", "defense": "nothing"})
+
+
+def test_every_target_is_described_in_one_line(study):
+    told = jobs.target_descriptions(study)
+    assert set(told) == set(study.targets)
+    assert all(words and "\n" not in words for words in told.values())
