@@ -55,7 +55,8 @@ onstart:
 
 
 onsuccess:
-    made = {str(path) for job in workflow.dag.jobs for path in job.output}
+    done = workflow.dag.needrun_jobs(exclude_finished=False)
+    made = {str(path) for job in done for path in job.output}
     reports = [
         study.report for study in STUDIES.values() if str(study.report) in made
     ]

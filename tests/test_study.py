@@ -322,6 +322,44 @@ def test_an_audit_is_a_part_of_every_cell_and_a_new_cell_trains_no_other_anew():
     assert study.audit_settings(study.cells["digits/mlp/none"])["delta"] == 1e-5
 
 
+def test_overrides_do_not_make_a_scale_larger():
+    more = {"epsilon": [0.1, 1, 10, 50, 100], "repeats": 24, "training": {"epochs": 60}, "shadow": {"count": 16}}
+    spec = load(more, {"scale": "smoke"})["quickstart-smoke"].spec
+    assert (spec["epsilon"], spec["repeats"]) == ([1, 100], 2)
+    assert (spec["training"]["epochs"], spec["shadow"]["count"]) == (8, 2)
+    assert load(more)["quickstart"].spec["epsilon"] == more["epsilon"]
+    picked = {"fig_pareto": {"select": {"defense": ["gaussian-rdp-eps=500", "none"]}}}
+    assert load({"epsilon": [500], "figures": picked}, {"scale": "smoke"})  # a budget of the study, if not of the scale
+    assert load({"epsilon": [1, 10, 500], "figures": picked}, {"scale": "smoke"})
+
+
+def test_what_overrides_make_smaller_than_a_scale_or_set_beside_it_holds_there_too():
+    less = {"epsilon": [10], "training": {"epochs": 2, "learning_rate": 0.5}, "figures": {"fig_pareto": None}}
+    spec = load(less, {"scale": "smoke"})["quickstart-smoke"].spec
+    assert (spec["epsilon"], spec["repeats"]) == ([10], 2)
+    assert (spec["training"]["epochs"], spec["training"]["learning_rate"]) == (2, 0.5)
+    assert "fig_pareto" not in spec["figures"]
+
+
+def test_an_attack_that_overrides_take_away_does_not_return_through_a_scale():
+    drawn = {"fig_leakage_shokri": None, "fig_pareto": {"parts": ["training", "yeom"]}}
+    without = {"attacks": {"shokri": None}, "figures": drawn}
+    assert "shokri" not in load(without, {"scale": "smoke"})["quickstart-smoke"].spec["attacks"]
+
+
+def test_an_attack_that_a_study_file_deletes_does_not_return_through_its_scale(tmp_path):
+    spec = read_yaml(QUICKSTART)
+    del spec["attacks"]["shokri"], spec["figures"]["fig_leakage_shokri"]
+    spec["figures"]["fig_pareto"]["parts"].remove("shokri")
+    file = tmp_path / "quickstart.yaml"
+    file.write_text(yaml.safe_dump(spec))
+    assert "shokri" not in load(config={"scale": "smoke"}, file=file)["quickstart-smoke"].spec["attacks"]
+    spec["scales"]["smoke"]["attacks"] = {"shokry": {"epochs": 10}}  # yet a slip of the pen is told
+    file.write_text(yaml.safe_dump(spec))
+    with pytest.raises(UserError, match=r"key 'attacks.shokry' is 'shokry'; did you mean 'shokri'"):
+        load(config={"scale": "smoke"}, file=file)
+
+
 def test_a_scale_has_its_own_folder_and_the_same_targets():
     smoke = load(config={"scale": "smoke"})
     assert list(smoke) == ["quickstart-smoke"]

@@ -158,10 +158,7 @@ def beware(remarks: list[str]) -> list[str]:
 
 
 def _projection(raw: Raw) -> Json | None:
-    """How the columns of a table are scaled: binary ones are left as they are; None for images.
-
-    Standardising would stretch a rare one to many times the others' length, and with it what clipping takes away.
-    """
+    """How the columns of a table are scaled, those of zeros and ones apart (`projection.scale`); None for images."""
     if raw.x.ndim != 2:
         return None
     binary = bool(((raw.x == 0) | (raw.x == 1)).all())
@@ -186,7 +183,7 @@ def _spec(name: str, source: Json, roles: dict[str, int], projection: Json | Non
     if features:
         attacks["yeom_attribute"] = {"features": features, "candidates": "distinct_quartiles"}
     choice = (
-        "Features are scaled by what records say that no model trains on, so that costs no privacy."
+        "Features are scaled by records that no model trains on, so that costs no privacy; zeros and ones stay so."
         if projection
         else "Features are zeros and ones and stay so."
         if table

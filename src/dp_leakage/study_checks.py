@@ -36,13 +36,13 @@ COLUMNS = (
 TARGETS = {MEMBERS, "target_nonmembers"}
 
 
-def check_study(study: Study, published: Path, whole: Study | None = None) -> None:
+def check_study(study: Study, published: Path, whole: Iterable[Study] = ()) -> None:
     """Raises UserError with the first thing that is wrong with a study.
 
     Args:
         study: what the schema has approved.
         published: folder of the papers' printed results.
-        whole: the study before its reduction, whose cells a figure may name too.
+        whole: the study before it was changed and before its reduction, whose cells a figure may name too.
     """
     _check_names(study.spec)
     _check_published(study.spec, published)
@@ -53,8 +53,9 @@ def check_study(study: Study, published: Path, whole: Study | None = None) -> No
     _check_attacks(study)
     _check_cells(study)
     _check_audit(study)
+    cells = [cell for one in (*whole, study) for cell in one.cells.values()]
     for name in study.spec["figures"]:
-        _check_figure(study, name, [*(whole or study).cells.values(), *study.cells.values()])
+        _check_figure(study, name, cells)
 
 
 def _require(holds: bool, complaint: str) -> None:

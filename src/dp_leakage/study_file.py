@@ -1,9 +1,10 @@
-"""Loading study files: schema, overrides, scale, then every name and combination that a schema cannot judge."""
+"""Loading study files: schema, overrides, the scale over them, then every name and combination beyond a schema."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from dp_leakage import plugins
+from dp_leakage.attacks import ATTACKS
 from dp_leakage.config import Json, check, merged
 from dp_leakage.errors import UserError, nearest
 from dp_leakage.names import RULES
@@ -49,20 +50,56 @@ def load_study(
             check(merged(raw, changes), schema, f"{where} at scale '{name}'")
     if scale != "paper" and scale not in raw.get("scales", {}):
         return None
-    whole = Study(raw["study"], raw)
-    reduced = merged(raw, raw["scales"][scale]) if scale != "paper" else raw
     changes = overrides.get(raw["study"], {})
-    _check_changes(reduced, changes, f"overrides.{raw['study']}")
-    spec = merged(reduced, changes)
+    _check_changes(raw, changes, f"overrides.{raw['study']}")
+    changed = spec = merged(raw, changes)
+    if scale != "paper":
+        spec = merged(changed, _left_to_scale(_without_attacks(raw["scales"][scale], raw), changes))
     check(spec, schema, f"{where} with overrides and scale '{scale}'")
     study = Study(raw["study"] if scale == "paper" else f"{raw['study']}-{scale}", spec)
+    whole = [Study(raw["study"], raw), *([Study(raw["study"], changed)] if changes else [])]
     try:
         if spec != raw:
-            check_study(whole, published)
+            check_study(whole[0], published)
         check_study(study, published, whole)
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
     return study
+
+
+def _without_attacks(reduction: Json, raw: Json) -> Json:
+    """A scale's changes without those to attacks that the study does not run: else it would add them again."""
+    own = {
+        name: changes
+        for name, changes in reduction.get("attacks", {}).items()
+        if name in raw["attacks"] or name not in ATTACKS  # a name of no attack is refused later
+    }
+    return reduction | ({"attacks": own} if "attacks" in reduction else {})
+
+
+def _left_to_scale(reduction: Json, changes: Json) -> Json:
+    """What of a scale's changes holds beside a user's.
+
+    Of counts and of lists of numbers the smaller holds, whoever names it; what the user takes away stays away; else the
+    user's word holds.
+    """
+    left: Json = {}
+    for key, value in reduction.items():
+        if key not in changes:
+            left[key] = value
+        elif isinstance(value, Mapping) and isinstance(changes[key], Mapping):
+            left[key] = _left_to_scale(dict(value), dict(changes[key]))
+        elif changes[key] is not None and (value is None or _is_smaller(value, changes[key])):
+            left[key] = value
+    return left
+
+
+def _is_smaller(value: object, given: object) -> bool:
+    """Is the first of two counts, or of two lists of numbers, the smaller?"""
+    if type(value) is int and type(given) is int:
+        return value < given
+    lists = isinstance(value, list) and isinstance(given, list)
+    return lists and all(isinstance(x, int | float) for x in [*value, *given]) and len(value) < len(given)
 
 
 def on_datasets(study: Study, only: list[str]) -> Study | None:

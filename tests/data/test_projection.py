@@ -181,6 +181,15 @@ class TestScaling:
         oracle = MinMaxScaler().fit(X[self.rows].astype(np.float64))
         np.testing.assert_allclose(scale(X, self.rows, "range"), oracle.transform(X), atol=1e-6)
 
+    def test_columns_of_zeros_and_ones_are_not_standardised_whatever_stands_beside_them(self):
+        flags = (np.random.default_rng(3).random((len(X), 2)) < (0.02, 0.5)).astype(np.float32)
+        mixed = np.column_stack([X[:, 10:14], flags])
+        scaled = scale(mixed, self.rows, "standard")
+        assert (scaled[:, 4:] == flags).all()
+        assert scaled[self.rows, :4].std(axis=0) == pytest.approx(np.ones(4), abs=1e-4)
+        _, (note,) = project(dataset(mixed), {"scale": "standard", "fit_on": ["target_members"]}, 0)
+        assert note == "Features scaled (standard), fitted on 300 records; 2 of zeros and ones stay as they are."
+
     @pytest.mark.parametrize("how", ["standard", "range"])
     def test_a_constant_feature_becomes_zero(self, how):
         x = np.column_stack([X[:, 10], np.full(len(X), 1e6 + 0.1)]).astype(np.float32)

@@ -56,6 +56,21 @@ def test_one_core_gives_the_same_bytes_as_two(finished, unrun):
     assert unrun.hashes() == finished.hashes()
 
 
+def test_the_last_lines_name_the_report_that_was_just_made_and_no_other(workflow):
+    for study in ("quickstart", "atlas-smoke"):  # of runs before
+        (workflow.folder / "results" / study).mkdir()
+        (workflow.folder / "results" / study / "report.html").touch()
+    figure, own = workflow.results / "figures" / "fig_accuracy_loss.png", "results/quickstart-smoke/report.html"
+    figure.unlink()
+    assert "Report:" not in workflow.snakemake("quickstart_fig_accuracy_loss", "--cores", "1")
+    (workflow.folder / own).unlink()
+    told = [line for line in workflow.run().splitlines() if line.startswith("Report:")]
+    assert told == [f"Report: {own}"]
+    assert "Report:" not in workflow.snakemake(
+        "quickstart", "quickstart_verify", "--cores", "1"
+    )  # looks at the report, and makes none
+
+
 def test_a_damaged_file_is_refused_by_name_and_deleting_it_repairs(workflow):
     target = workflow.results / "digits" / "mlp" / "none" / "target.safetensors"
     before = workflow.hashes()

@@ -67,8 +67,12 @@ def project(dataset: Dataset, settings: dict, seed: int) -> tuple[Dataset, tuple
     rows = np.sort(np.concatenate([dataset.roles[role] for role in roles]))
     x, notes = dataset.x, []
     if settings["scale"] != "none":
+        left = int(binary(x, rows).sum()) if settings["scale"] == "standard" else 0
         x = scale(x, rows, settings["scale"])
-        notes.append(f"Features scaled ({settings['scale']}), fitted on {len(rows):,} records.")
+        notes.append(
+            f"Features scaled ({settings['scale']}), fitted on {len(rows):,} records"
+            + (f"; {left:,} of zeros and ones stay as they are." if left else ".")
+        )
     if settings["method"] != "none":
         k = settings["components"]
         if settings["method"] == "pca":
@@ -93,6 +97,9 @@ def project(dataset: Dataset, settings: dict, seed: int) -> tuple[Dataset, tuple
 def scale(x: np.ndarray, rows: np.ndarray, how: str) -> np.ndarray:
     """Each feature shifted and stretched, over ``rows`` to zero mean and unit variance or to [0, 1].
 
+    A feature of zeros and ones is not standardised: that would stretch a rare one to many times the others' length, and
+    with it what clipping takes away.
+
     Args:
         x: (n, …).
         rows: int64, the records that say how far.
@@ -107,8 +114,17 @@ def scale(x: np.ndarray, rows: np.ndarray, how: str) -> np.ndarray:
     else:
         shift = sum(part.sum(axis=0) for part in _chunks(x, rows)) / len(rows)
         stretch = np.sqrt(sum(((part - shift) ** 2).sum(axis=0) for part in _chunks(x, rows)) / len(rows))
+        left = binary(x, rows)
+        shift, stretch = np.where(left, 0.0, shift), np.where(left, 1.0, stretch)
     stretch = np.where(stretch > 1e-12 * np.maximum(1, np.abs(shift)), stretch, 1.0)
     return _by_chunks(x, x.shape[1:], lambda part: (part - shift) / stretch)
+
+
+def binary(x: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Which features are zero or one, and each of both, in every record of ``rows``: bool, the shape of one record."""
+    zero, one = (np.any([(part == value).any(axis=0) for part in _chunks(x, rows)], axis=0) for value in (0, 1))
+    only = np.all([((part == 0) | (part == 1)).all(axis=0) for part in _chunks(x, rows)], axis=0)
+    return zero & one & only
 
 
 def fit_pca(x: np.ndarray, rows: np.ndarray, components: int) -> Projection:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COUNTINGS = {"mean": "mean over the runs", "all_runs": "flagged in every run"}
+BY_COINS = COUNTINGS | {"all_runs": "flagged in every run with it"}
 
 
 @styled
@@ -40,13 +41,14 @@ def draw(
         for counting in COUNTINGS
         for rate in settings["fpr"]
     ]
-    rows = drawn_numbers(pd.concat(counted), published, extra=["n_members"])
+    rows = drawn_numbers(pd.concat(counted), published, extra=["n_members", *(["n_records"] if tossed(frame) else [])])
     tables = [_table(heading, part, settings["fpr"]) for heading, part in panels(rows)]
     notes = [
         f"Attack: {name(settings['attack'])}. The threshold is set on the non-members, at the false positive rate "
         "at the head of the column. [95 % interval].",
-        "Mean: members above the threshold, averaged over the runs. Every run: members above it in each run; by chance "
-        "almost none, so it may lie below the guesser's line without meaning protection.",
+        "Mean: members above the threshold, averaged over the runs. Every run: "
+        + ("records above it in each run that trained on them" if tossed(rows) else "members above it in each run")
+        + "; by chance almost none, so it may lie below the guesser's line without meaning protection.",
     ]
     if rows["published"].notna().any():
         notes.append(
@@ -55,6 +57,19 @@ def draw(
         )
     notes += accounting_notes(frame, settings)
     return draw_tables(tables, notes, settings.get("title")), rows
+
+
+def tossed(part: pd.DataFrame) -> bool:
+    """Do coins say in each run which of the records are members?"""
+    return "n_records" in part and bool((part["n_records"] > part["n_members"]).any())
+
+
+def of_whom(part: pd.DataFrame) -> str:
+    """Of how many members the counts are; by coins of how many in a run, and of how many records in all of them."""
+    members = f"{part['n_members'].iloc[0]:,.0f}"
+    if not tossed(part):
+        return f"of {members} members"
+    return f"of about {members} members in each run, {part['n_records'].iloc[0]:,.0f} records in all"
 
 
 def _table(heading: str, part: pd.DataFrame, rates: list[float]) -> Table:
@@ -69,9 +84,10 @@ def _table(heading: str, part: pd.DataFrame, rates: list[float]) -> Table:
     members = part["n_members"].iloc[0]
     chance = [cell for rate in rates for cell in [count(members * rate), *[""] * (per_rate - 1)]]
     guesser = ["", *chance, *[""] * (per_rate * len(rates))]
-    groups = [("", 2), *((words, per_rate * len(rates)) for words in COUNTINGS.values())]
+    countings = BY_COINS if tossed(part) else COUNTINGS
+    groups = [("", 2), *((words, per_rate * len(rates)) for words in countings.values())]
     return Table(
-        f"{heading}: members exposed, of {members:,.0f}",
+        f"{heading}: members exposed, {of_whom(part)}",
         ["defence", "ε", *heads, *heads],
         [*blocks(parts), [], ["a guesser", *guesser]],
         groups,

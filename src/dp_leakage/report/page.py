@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from dp_leakage import figures
+from dp_leakage.figures.members_exposed import tossed
 from dp_leakage.figures.notes import remarks
 from dp_leakage.figures.numbers import fraction, interval
 from dp_leakage.figures.style import name, number
@@ -47,6 +48,7 @@ def render(context: ReportContext) -> str:
         audited=(context.metrics["metric"] == "epsilon_lower_bound").any(),
         any_hypothetical=context.metrics["setting"].str.contains("hypothetical_poisson").any(),
         exposed=tables.members_exposed(context.metrics),
+        tossed=tossed(context.metrics),
         verdicts=tables.verdicts(context.metrics),
         defenses=tables.defenses(context.metrics),
         times=tables.times(context.timings),

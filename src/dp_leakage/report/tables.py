@@ -20,6 +20,7 @@ from dp_leakage.figures.frames import (
     parse_setting,
     spent,
 )
+from dp_leakage.figures.members_exposed import of_whom
 from dp_leakage.figures.numbers import budget, count, interval
 from dp_leakage.figures.style import look, name, number
 from dp_leakage.report.leak import leaks
@@ -139,7 +140,7 @@ def _exposed_table(heading: str, part: pd.DataFrame) -> HtmlTable:
         ["a guesser", "", *(count(members * float(rate)) if counting == "mean" else "" for counting, rate in columns)]
     )
     heads = ["defence", "ε", *(f"{100 * float(rate):g} %, {COUNTINGS[counting]}" for counting, rate in columns)]
-    return HtmlTable(f"{heading}: of {members:,} members", heads, lines)
+    return HtmlTable(f"{heading}: {of_whom(part)}", heads, lines)
 
 
 def most_exposed(exposed: pd.DataFrame | None) -> list[HtmlTable]:
