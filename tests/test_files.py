@@ -4,11 +4,10 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dp_leakage.errors import UserError
 from dp_leakage.files import (
+    REBUILD,
     read_arrays,
     read_table,
     read_tensors,
@@ -64,29 +63,21 @@ def test_a_truncated_file_is_refused_by_name(kind, keep):
         read(path)
 
 
-@settings(max_examples=60, deadline=None)
-@given(fraction=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
 @pytest.mark.parametrize("suffix", KINDS)
-def test_a_flipped_bit_is_refused_by_name_or_does_no_harm(tmp_path_factory, suffix, fraction, bit):
+def test_every_flipped_bit_is_refused_by_name(tmp_path, suffix):
+    """One bit of every byte there is: headers, content, padding, directories, metadata and the digest itself."""
     write, read = KINDS[suffix]
-    path = tmp_path_factory.mktemp("flip") / f"file.{suffix}"
+    path = tmp_path / f"file.{suffix}"
     write(path)
-    content, made = read(path)
-    data = bytearray(path.read_bytes())
-    data[int(fraction * len(data))] ^= 1 << bit
-    path.write_bytes(data)
-    try:
-        flipped, made_too = read(path, PROVENANCE["identity"])
-    except UserError as error:
-        refusal = str(error)
-    else:
-        refusal = ""
-    if refusal:
-        assert path.name in refusal
-        return
-    for name in content:
-        np.testing.assert_array_equal(np.asarray(flipped[name]), np.asarray(content[name]))
-    assert made_too["identity"] == made["identity"]
+    content = path.read_bytes()
+    for place in range(len(content)):
+        changed = bytearray(content)
+        changed[place] ^= 1 << place % 8
+        path.write_bytes(changed)
+        with pytest.raises(UserError, match=rf"{re.escape(path.name)} is damaged.*{REBUILD}"):
+            read(path)
+    path.write_bytes(content)
+    read(path)
 
 
 def test_a_file_of_other_settings_is_refused_with_the_cell_that_it_holds(kind):
@@ -127,5 +118,5 @@ def test_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path):
     with pytest.raises(RuntimeError, match="midway"), replacing(path) as temporary:  # noqa: PT012
         temporary.write_text("half")
         raise RuntimeError("midway")
-    assert json.loads(path.read_text()) == {"old": 1}
+    assert json.loads(path.read_text())["old"] == 1
     assert os.listdir(tmp_path) == ["a.json"]

@@ -20,6 +20,7 @@ from dp_leakage.privacy.accounting import ACCOUNTANTS, epsilon_spent, noise_mult
 from dp_leakage.privacy.clipping import bound_scales
 from dp_leakage.privacy.mechanism import SAMPLERS, UNITS, Mechanism
 from dp_leakage.privacy.mechanisms import MECHANISMS
+from dp_leakage.training.noise import start_noise
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
 
@@ -171,6 +172,91 @@ def test_noise_that_does_not_fill_the_whole_gradient_is_refused(plug, body, sent
     mechanism = Mechanism(noise="plug", noise_multiplier=1.0)
     with pytest.raises(UserError, match=sentence):
         train(build("softmax_regression", (4,), 2), x, y, torch.arange(20)[None], [1], settings, mechanism)
+
+
+@pytest.mark.parametrize(
+    ("returned", "sentence"),
+    [
+        ("None", None),  # none is known: it is searched for
+        ("2 / epsilon", None),
+        ("1 / epsilon", None),
+        ("0.5 / epsilon", "amount_for returns 5 for epsilon 0.1, at which epsilon returns 0.2"),
+        ("float('nan')", "amount_for returns nan"),
+        ("-1", "amount_for returns -1"),
+        ("'2'", "amount_for returns '2'"),
+        ("1 / 0", "plugin plug, line 7: ZeroDivisionError"),
+    ],
+)
+def test_noise_for_a_budget_by_a_formula_of_ones_own_spends_no_more_than_the_budget(plug, returned, sentence):
+    epsilon = "def epsilon(noise_multiplier, case):\n    return 1 / noise_multiplier\n"
+    plug(OWN + NOISE + epsilon + f"def amount_for(epsilon, case):\n    return {returned}\n")
+    if sentence is None:
+        found = noise_multiplier("plug", epsilon=0.1, **TERMS)
+        assert found == pytest.approx(20 if returned.startswith("2") else 10, rel=1e-5)
+        return
+    with pytest.raises(UserError, match=sentence):
+        noise_multiplier("plug", epsilon=0.1, **TERMS)
+
+
+FILLS = "    def add(self, step):\n        self.gradient.fill_(1.0)\n"
+DIRECTS = "    directs = True\n    def add_examples(self, record, total, model):\n        "
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        (FILLS, None),
+        ("    def add(self, step):\n        1 / 0\n", "plugin plug, line 6: ZeroDivisionError"),
+        ("    def add(self, step):\n        pass\n", "add does not fill all of self.gradient"),
+        ("    def add(self, step):\n        self.gradient = self.gradient * 0\n", "add does not fill all"),
+        ("    def add(self, step):\n        self.gradient.fill_(float('inf'))\n", "add does not fill all"),
+        ("    def __init__(self, *given):\n        raise KeyError('x')\n", "plugin plug, line 6: KeyError: 'x'"),
+        (FILLS + "    def tensors(self):\n        return 3\n", "tensors returns int; valid is a dict"),
+        (FILLS + "    def tensors(self):\n        return {'a': 1}\n", "tensors returns dict; valid is a dict"),
+        (FILLS + "    def tensors(self):\n        return {}\n", "tensors lacks 'generators'"),
+        (
+            FILLS + "    def tensors(self):\n        return super().tensors() | {'p': torch.ones(1) / 0}\n",
+            "tensors has numbers in 'p' that are not finite",
+        ),
+        (FILLS + "    def restore(self, tensors):\n        pass\n", "restore does not bring back what tensors gave"),
+        (FILLS + "    def restore(self, tensors):\n        tensors['x']\n", "plugin plug, line 8: KeyError: 'x'"),
+        ("    directs = 3\n" + FILLS, "Noise.directs is 3"),
+        (DIRECTS + "raise KeyError('x')\n", "plugin plug, line 7: KeyError: 'x'"),
+        (DIRECTS + "total.clear()\n", "add_examples does not add to the tensors of total in place"),
+        (DIRECTS + "total.update({k: v + 1 for k, v in total.items()})\n", "add_examples does not add"),
+        (
+            DIRECTS + "[v.fill_(float('nan')) for v in total.values()]\n",
+            "add_examples adds numbers that are not finite",
+        ),
+        (DIRECTS + "[v.add_(1) for v in total.values()]\n", None),
+    ],
+)
+def test_a_class_of_noise_of_ones_own_is_answered_for_by_name_and_line(plug, body, sentence):
+    """Where it raises, where its noise is none, and where a killed training would go on with other noise."""
+    base = "from dp_leakage.privacy.mechanisms import base\n"
+    text = f"import torch\n{base}{OWN}class Noise(base.Noise):\n"
+    plug(text + body + "def epsilon(noise_multiplier, case):\n    return 1 / noise_multiplier\n")
+    x, y = torch.rand(20, 4), torch.arange(20) % 2
+    settings = TrainingSettings(optimizer="sgd", learning_rate=0.5, epochs=1, batch_size=10)
+    mechanism = Mechanism(noise="plug", noise_multiplier=1.0)
+
+    def run():
+        train(build("softmax_regression", (4,), 2), x, y, torch.arange(20)[None], [1], settings, mechanism)
+        for_a_checkpoint = start_noise(mechanism, torch.zeros(1, 10), 1.0, [torch.Generator().manual_seed(1)], 2)
+        again = start_noise(mechanism, torch.zeros(1, 10), 1.0, [torch.Generator().manual_seed(2)], 2)
+        again.restore(for_a_checkpoint.tensors())
+
+    if sentence is None:
+        run()
+        return
+    with pytest.raises(UserError, match=sentence):
+        run()
+
+
+def test_a_noise_that_is_no_class_of_noise_is_refused(plug):
+    plug(OWN + "class Noise:\n    pass\ndef epsilon(noise_multiplier, case):\n    return 1 / noise_multiplier\n")
+    with pytest.raises(UserError, match="Noise is no class that derives from"):
+        start_noise(Mechanism(noise="plug", noise_multiplier=1.0), torch.zeros(1, 3), 1.0, [torch.Generator()], 2)
 
 
 # ---------------------------------------------------------------------- what it declares and returns

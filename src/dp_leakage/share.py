@@ -23,7 +23,7 @@ from dp_leakage.files import read_table, read_tensors, replacing
 
 MEMBERS = "train_indices"
 OPEN = ("mechanism", "dataset", "model", "defense", "architecture", "training")  # settings that say nothing of records
-STAMPS = re.compile(rb"(identity=)[0-9a-f]{16}|(csv=|png=)[0-9a-f]{64}")
+STAMPS = re.compile(rb"(identity=)[0-9a-f]{16}|(csv=|pdf=|png=)[0-9a-f]{64}")
 
 
 def share(results: Path, shared: Path) -> list[Path]:

@@ -20,6 +20,7 @@ from dp_leakage.errors import UserError
 FOLDERS: list[Path] = []  # of plugins, in config.yaml's order
 FILES: dict[str, Path] = {}  # plugin → its file
 DEFINED: dict[str, frozenset[str]] = {}  # plugin → the functions and classes that its file defines
+ROUNDING = 1e-6  # by which a budget may be exceeded
 log = logging.getLogger("dp_leakage")
 
 
@@ -85,13 +86,32 @@ def spent_by(plugin: str, noise_multiplier: float, case: Any) -> float:
     return here
 
 
+def amount_by(plugin: str, epsilon: float, case: Any) -> float | None:
+    """The noise that a plugin's ``amount_for`` finds for a budget; None where it says so.
+
+    Raises:
+        UserError: it is no finite number above 0, or by the plugin's own ``epsilon`` it spends more than the budget.
+    """
+    said = call(plugin, "amount_for", epsilon, case)
+    if said is None:
+        return None
+    amount = _positive(plugin, f"amount_for returns {said!r} at epsilon {epsilon:g}", said)
+    if (spent := spent_by(plugin, amount, case)) > epsilon * (1 + ROUNDING):
+        words = f"amount_for returns {amount:g} for epsilon {epsilon:g}, at which epsilon returns {spent:g}"
+        raise UserError(f"plugin {plugin}: {words}; valid is noise that spends at most the budget")
+    return amount
+
+
 def _budget(plugin: str, noise_multiplier: float, value: Any) -> float:
+    return _positive(plugin, f"epsilon returns {value!r} at noise_multiplier {noise_multiplier:g}", value)
+
+
+def _positive(plugin: str, words: str, value: Any) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError, RuntimeError):
         number = None
     if number is None or isinstance(value, bool | str) or not 0 < number < inf:
-        words = f"epsilon returns {value!r} at noise_multiplier {noise_multiplier:g}"
         raise UserError(f"plugin {plugin}: {words}; valid is a finite number above 0")
     return number
 

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from dp_leakage.errors import UserError
-from dp_leakage.files import REBUILD, read_arrays, read_table, read_tensors
+from dp_leakage.files import REBUILD, check_seal
 
 SHOWN = 5  # names in a complaint
+END = 256  # bytes of a file's end that are looked at
 ENDS = {".html": b"</html>", ".json": b"}", ".pdf": b"%%EOF", ".png": b"IEND\xaeB`\x82"}
 
 
@@ -24,18 +25,18 @@ def check_whole(paths: Iterable[Path]) -> None:
 
 
 def check_content(paths: Iterable[Path]) -> int:
-    """Refuse files whose content is not what was written, all of it read; returns how many were read.
+    """Refuse files of which a single byte is not what was written; returns how many were read.
 
-    Arrays, models and tables hold their own digests, a figure's picture its own and that of its numbers.
+    Each holds a digest of itself; those of a figure's numbers and PDF are in its PNG.
 
     Raises:
         UserError: names them.
     """
-    paths = [path for path in paths if path.suffix in READERS]
+    paths = [path for path in paths if path.suffix in CHECKS]
     bad = []
     for path in paths:
         try:
-            READERS[path.suffix](path)
+            CHECKS[path.suffix](path)
         except UserError:
             bad.append(str(path))
     _complain(bad, "is damaged")
@@ -53,7 +54,7 @@ def _ends_well(path: Path) -> bool:
     try:
         with path.open("rb") as file:
             size = file.seek(0, 2)
-            file.seek(max(size - 64, 0))
+            file.seek(max(size - END, 0))
             end = file.read()
             if path.suffix == ".safetensors":
                 file.seek(0)
@@ -63,13 +64,21 @@ def _ends_well(path: Path) -> bool:
     except (OSError, ValueError, KeyError, TypeError, struct.error):
         return False
     if path.suffix == ".npz":
-        at = end.rfind(b"PK\x05\x06")  # the directory's size and place, before a comment of length 0
-        return 0 <= at == len(end) - 22 and sum(struct.unpack("<II", end[at + 12 : at + 20])) == size - 22
+        return _directory_ends(end, size)
     if path.suffix == ".parquet":
         return end[-4:] == b"PAR1" and 0 < struct.unpack("<I", end[-8:-4])[0] < size
     if path.suffix == ".csv":
         return end.endswith(b"\n")
     return end.rstrip().endswith(ENDS.get(path.suffix, b""))
+
+
+def _directory_ends(end: bytes, size: int) -> bool:
+    """Does a zip of this size and end have its directory where that says, and nothing after its comment?"""
+    at = end.rfind(b"PK\x05\x06")
+    if not 0 <= at <= len(end) - 22:
+        return False
+    length, place, comment = struct.unpack("<IIH", end[at + 12 : at + 22])
+    return at + 22 + comment == len(end) and length + place + 22 + comment == size
 
 
 def _tensors_size(read: Callable[[int], bytes]) -> int:
@@ -82,22 +91,13 @@ def _tensors_size(read: Callable[[int], bytes]) -> int:
     return 8 + length + max(ends, default=0)
 
 
-def _figure(png: Path) -> None:
-    from dp_leakage.figures.files import read_figure
+def _of_figure(path: Path) -> None:
+    from dp_leakage.figures.files import check_file
 
-    read_figure(png.with_suffix(".pdf"), png, png.with_suffix(".csv"))
-
-
-def _ended(path: Path) -> None:
-    check_whole([path])
+    check_file(path)
 
 
-READERS: dict[str, Callable[[Path], object]] = {
-    ".npz": read_arrays,
-    ".safetensors": read_tensors,
-    ".parquet": read_table,
-    ".png": _figure,  # with its csv
-    ".pdf": _ended,
-    ".html": _ended,
-    ".json": _ended,
+CHECKS: dict[str, Callable[[Path], None]] = {
+    **dict.fromkeys((".npz", ".safetensors", ".parquet", ".json", ".html"), check_seal),
+    **dict.fromkeys((".png", ".pdf", ".csv"), _of_figure),
 }

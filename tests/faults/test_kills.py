@@ -1,6 +1,7 @@
 """Kill -9 at random moments, and two runs at once: the next run ends with the same bytes and loses nothing finished.
 
-Results are deleted and damaged before each kill too: ``DP_LEAKAGE_KILL_ROUNDS=200 pytest -m faults -k rounds``.
+Results are deleted and damaged before each kill too: ``DP_LEAKAGE_KILL_ROUNDS=200 pytest -m faults -k rounds -s``, and
+with ``DP_LEAKAGE_KILL_SEED=1`` others than those.
 """
 
 import os
@@ -9,14 +10,25 @@ import re
 import signal
 import time
 from base64 import b64decode
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from preloaded import Runner
 
 pytestmark = pytest.mark.faults
 KILLS = 30
 SEED = 20260728
 ROUNDS = int(os.environ.get("DP_LEAKAGE_KILL_ROUNDS", "12"))
+ROUNDS_SEED = SEED + int(os.environ.get("DP_LEAKAGE_KILL_SEED", "0"))
+# Every kind of job and of file once: the fewer there are, the more rounds.
+FEWER = {
+    "epsilon": [1],
+    "defenses": [{"defense": "none"}, {"defense": "gaussian", "accountant": "rdp", "sampler": "poisson"}],
+    "figures": dict.fromkeys(
+        ("fig_accuracy_loss", "fig_leakage_yeom", "fig_leakage_shokri", "fig_leakage_attribute", "fig_spent_epsilon")
+    ),
+}
 NAMED = re.compile(
     r"error: (results/\S+?(?:, results/\S+?)*)(?: and \d+ more)?(?:, each)? (?:is damaged|does not hold|was made by)"
 )
@@ -50,29 +62,48 @@ def test_thirty_kills_of_snakemake_and_of_jobs_lose_nothing(unrun, finished):
     assert not [path for path in unrun.results.rglob(".*") if path.suffix != ".checkpoint"]
 
 
-def test_rounds_of_damage_and_kills_leave_nothing_missing_and_nothing_different(workflow, finished):
+def test_rounds_of_damage_and_kills_leave_nothing_missing_and_nothing_different(unrun, monkeypatch):
     """Each round some results are deleted or damaged with their old dates, a run is killed, and one runs to its end.
 
     What a run or ``quickstart_verify`` calls damaged is deleted, as it asks for.
     """
-    chance = random.Random(SEED)
-    expected, all_files = finished.hashes(), _files(finished)
+    for study in (unrun.folder / "workflow" / "studies").iterdir():
+        if study.name != "quickstart.yaml":  # each is read and checked in every run
+            study.unlink()
+    unrun.configure(**FEWER)
+    monkeypatch.setenv("PYTHONPATH", f"{unrun.folder / 'src'}:{Path(__file__).parent}")
+    runner, chance = Runner(unrun.folder), random.Random(ROUNDS_SEED)
+    status, text = runner.start("quickstart", "quickstart_verify", "--cores", "2").ended(timeout=1200)
+    assert status == 0, text
+    expected, all_files = unrun.hashes(), _files(unrun)
     for number in range(ROUNDS):
-        done = [_spoil(workflow, chance) for _ in range(chance.randint(1, 4))]
-        process = workflow.started("quickstart", "--cores", "2", "--nolock")
-        time.sleep(chance.uniform(0.3, 5))
-        running = _steps(workflow.folder)
-        if number % 3 == 0 and running:
-            os.kill(chance.choice(running), signal.SIGKILL)
-            process.communicate(timeout=600)
-        else:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-            _wait_for_none(workflow.folder)
-        said = _run_to_the_end(workflow)
+        done = [_spoil(unrun, chance) for _ in range(chance.randint(1, 4))]
+        done.append(_killed_somewhere(runner, chance))
+        said = _run_to_the_end(unrun, runner)
         what = f"round {number}: {done}\n{said}"
-        assert _files(workflow) == all_files, what
-        assert workflow.hashes() == expected, what
+        print(what, flush=True)
+        assert _files(unrun) == all_files, what
+        assert unrun.hashes() == expected, what
+
+
+def _killed_somewhere(runner: Runner, chance: random.Random) -> str:
+    """Starts a run and kills it, or one of its jobs, while it plans or a moment after its first job began."""
+    run, jobs, moment = runner.start("quickstart", "--cores", "2", "--nolock"), [], chance.uniform(0, 3)
+    planning, of_a_job = chance.random() < 0.3, chance.random() < 0.3
+    while not planning and run.process.is_alive() and not jobs:
+        time.sleep(0.1)
+        jobs = _steps(runner.folder)
+    time.sleep(moment)
+    if of_a_job and (jobs := _steps(runner.folder)):
+        os.kill(chance.choice(jobs), signal.SIGKILL)
+        run.ended(timeout=600)
+        return "a job killed"
+    if run.process.is_alive():
+        run.kill()
+    _wait_for_none(runner.folder)
+    return (
+        f"killed {f'{moment:.1f} s after its beginning' if planning else f'{moment:.1f} s after its first job began'}"
+    )
 
 
 def _spoil(workflow, chance: random.Random) -> str:
@@ -97,23 +128,19 @@ def _spoil(workflow, chance: random.Random) -> str:
     return f"{how} {path.relative_to(workflow.results)}"
 
 
-def _run_to_the_end(workflow) -> str:
+def _run_to_the_end(workflow, runner: Runner) -> str:
     """Runs until a run and a check of all bytes end well, deleting what they name; what they named."""
     said = []
     while len(said) < 30:
-        for target in ("quickstart", "quickstart_verify"):
-            process = workflow.started(target, "--cores", "2", "--nolock")
-            text, _ = process.communicate(timeout=1200)
-            assert "Traceback" not in text, text
-            if process.returncode:
-                break
-        else:
+        status, text = runner.start("quickstart", "quickstart_verify", "--cores", "2", "--nolock").ended(timeout=1200)
+        assert "Traceback" not in text, text
+        if status == 0:
             return "\n".join(said)
         damaged = [name for names in NAMED.findall(text) for name in names.split(", ")]
         assert damaged, text
         for name in damaged:
             (workflow.folder / name).unlink(missing_ok=True)
-        said.append(f"{target}: {damaged}")
+        said.append(str(damaged))
     raise AssertionError("\n".join(said))
 
 
@@ -167,23 +194,33 @@ def _whole_files(workflow, expected: dict[str, str]) -> list[str]:
 
 def _steps(folder: Path) -> list[int]:
     """Process ids of the steps that run in a folder."""
+    return [number for number, word in _inside(folder) if word.startswith(("dp_leakage.steps.", "dp_leakage.jobs."))]
+
+
+def _forks(folder: Path) -> list[int]:
+    """Of the runs of a `Runner`, their servers and their jobs."""
+    return [number for number, word in _inside(folder) if "multiprocessing" in word]
+
+
+def _inside(folder: Path) -> list[tuple[int, str]]:
+    """Processes that run in a folder: number, and what stands after ``python -m`` or ``python -c``."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
             words = (process / "cmdline").read_text().split("\0")
-            inside = (process / "cwd").readlink() == folder
+            if (process / "cwd").readlink() == folder and len(words) > 2:
+                found.append((int(process.name), words[2]))
         except OSError:
             continue
-        if inside and len(words) > 2 and words[2].startswith(("dp_leakage.steps.", "dp_leakage.jobs.")):
-            found.append(int(process.name))
     return found
 
 
 def _wait_for_none(folder: Path) -> None:
     """Jobs of a killed Snakemake may live on in process groups of their own."""
     for _ in range(600):
-        for number in (steps := _steps(folder)):
-            os.kill(number, signal.SIGKILL)
-        if not steps:
+        for number in (left := [*_steps(folder), *_forks(folder)]):
+            with suppress(ProcessLookupError):
+                os.kill(number, signal.SIGKILL)
+        if not left:
             return
         time.sleep(0.1)

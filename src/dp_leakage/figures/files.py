@@ -20,7 +20,7 @@ KEY = "dp-leakage"  # of the text in a PNG; the PDF's has it among its keywords
 
 
 def write_figure(figure: "Figure", drawn: "DataFrame", pdf: Path, png: Path, csv: Path, identity: str) -> None:
-    """Writes csv, pdf and png, each atomically. PDF and PNG hold the identity and the csv's SHA-256, the PNG its own.
+    """Writes csv, pdf and png, each atomically. PDF and PNG hold the identity and the csv's SHA-256, the PNG all three.
 
     Args:
         figure: the picture.
@@ -30,12 +30,9 @@ def write_figure(figure: "Figure", drawn: "DataFrame", pdf: Path, png: Path, csv
     """
     numbers = drawn.to_csv(index=False, lineterminator="\n").encode()
     stamp = f"identity={identity} csv={sha256(numbers).hexdigest()}"
-    picture = encode(figure, "png")
-    contents = {
-        csv: numbers,
-        pdf: encode(figure, "pdf", keywords=f"{KEY} {stamp}"),
-        png: _stamped(picture, f"{stamp} png={sha256(picture).hexdigest()}"),
-    }
+    picture, document = encode(figure, "png"), encode(figure, "pdf", keywords=f"{KEY} {stamp}")
+    stamp += f" pdf={sha256(document).hexdigest()} png={sha256(picture).hexdigest()}"
+    contents = {csv: numbers, pdf: document, png: _stamped(picture, stamp)}
     for path, content in contents.items():
         with replacing(path) as temporary:
             temporary.write_bytes(content)
@@ -48,9 +45,9 @@ def read_figure(pdf: Path, png: Path, csv: Path, identity: str | None = None) ->
         UserError: one of them is missing, damaged, or of another figure, study or version of the code.
     """
     try:
-        picture, stamps = _unstamped(png.read_bytes())
-        found = _said(stamps)
-        of_pdf = _said(re.findall(rb"/Keywords \(" + KEY.encode() + rb" ([^)]*)\)", pdf.read_bytes())[0].decode())
+        picture, found = _read(png)
+        document = pdf.read_bytes()
+        of_pdf = _said(re.findall(rb"/Keywords \(" + KEY.encode() + rb" ([^)]*)\)", document)[0].decode())
         numbers = sha256(csv.read_bytes()).hexdigest()
     except FileNotFoundError as error:
         raise UserError(
@@ -58,8 +55,6 @@ def read_figure(pdf: Path, png: Path, csv: Path, identity: str | None = None) ->
         ) from None
     except (OSError, ValueError, KeyError, IndexError, struct.error) as error:
         raise UserError(f"{png} or {pdf.name} is damaged or not a file of this workflow ({error}): {REBUILD}") from None
-    if sha256(picture).hexdigest() != found.get("png"):
-        raise UserError(f"{png} is damaged (its content does not match its own digest): {REBUILD}")
     identity = identity or found.get("identity")
     for path, stamp in ((png, found), (pdf, of_pdf)):
         if stamp.get("identity") != identity:
@@ -67,7 +62,36 @@ def read_figure(pdf: Path, png: Path, csv: Path, identity: str | None = None) ->
             raise UserError(f"{path} was made by other settings or other code {words}: {REBUILD}")
         if stamp.get("csv") != numbers:
             raise UserError(f"{csv} does not hold the numbers that {path.name} shows: {REBUILD}")
+    if found.get("pdf") != sha256(document).hexdigest():
+        raise UserError(f"{pdf} is damaged (its digest in {png.name} is another): {REBUILD}")
     return picture
+
+
+def check_file(path: Path) -> None:
+    """Reads one of a figure's files to its last byte. Nothing is said of a csv or PDF whose PNG is missing or damaged.
+
+    Raises:
+        UserError: a byte is not what was written.
+    """
+    try:
+        _, found = _read(path.with_suffix(".png"))
+        digest = None if path.suffix == ".png" else sha256(path.read_bytes()).hexdigest()
+    except (OSError, ValueError, KeyError, struct.error) as error:
+        if path.suffix == ".png":
+            raise UserError(f"{path} is damaged or not a file of this workflow ({error}): {REBUILD}") from None
+        return
+    if digest not in (None, found.get(path.suffix[1:])):
+        raise UserError(f"{path} is damaged (its digest in {path.stem}.png is another): {REBUILD}")
+
+
+def _read(png: Path) -> tuple[bytes, dict[str, str]]:
+    """The picture as it was before it was stamped, and what the stamp says. Raises ValueError where a byte differs."""
+    content = png.read_bytes()
+    picture, stamp = _unstamped(content)
+    found = _said(stamp)
+    if sha256(picture).hexdigest() != found.get("png") or _stamped(picture, stamp) != content:
+        raise ValueError("its content does not match its own digest")
+    return picture, found
 
 
 def _said(stamp: str) -> dict[str, str]:

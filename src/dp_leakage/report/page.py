@@ -10,6 +10,7 @@ from dp_leakage.figures.members_exposed import tossed
 from dp_leakage.figures.notes import remarks
 from dp_leakage.figures.numbers import fraction, interval
 from dp_leakage.figures.style import name, number
+from dp_leakage.files import UNSEALED
 from dp_leakage.intervals import Estimate
 from dp_leakage.report import tables
 from dp_leakage.report.answer import Answer, answers, best_of
@@ -33,6 +34,7 @@ def render(context: ReportContext) -> str:
     found = answers(context.metrics, context.tolerance, {data.name: data.guessing for data in context.data})
     pictures = [figure for figure in context.figures if figure.kind != SHOWN_AS_TABLE]
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
+        seal=UNSEALED,
         context=context,
         question=context.question or QUESTION,
         broken=tables.broken_claims(context.metrics),

@@ -1,5 +1,11 @@
 """The noise that a training begins with: an object of the mechanism's own file."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, NoReturn
+
 import torch
 from torch import Generator, Tensor
 
@@ -8,6 +14,10 @@ from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.privacy.mechanisms import noise_module
 from dp_leakage.privacy.mechanisms.base import Noise
 from dp_leakage.user_code import DEFINED, FILES, blamed, function
+
+if TYPE_CHECKING:
+    from dp_leakage.models.layers import Parameters
+    from dp_leakage.training.record import Record
 
 
 class FunctionNoise(Noise):
@@ -25,11 +35,87 @@ class FunctionNoise(Noise):
                 raise UserError(f"plugin {plugin}: noise does not fill all of row, in place, with finite numbers")
 
 
+class ClassNoise(Noise):
+    """Of a plugin that defines a class ``Noise``: what it raises becomes a sentence, what it does is checked."""
+
+    def __init__(
+        self, mechanism: Mechanism, gradient: Tensor, divisor: float, generators: list[Generator], steps: int
+    ) -> None:
+        super().__init__(mechanism, gradient, divisor, generators, steps)
+        self.plugin, own = mechanism.noise, _own_class(mechanism.noise)
+        self.directs = own.directs
+        with self._blamed():
+            self.own = own(mechanism, gradient, divisor, generators, steps)
+
+    def add(self, step: int) -> None:
+        """As in `Noise`."""
+        self.gradient.fill_(torch.nan)  # a place that it leaves as it was would get no noise: so that is seen
+        with self._blamed():
+            self.own.add(step)
+        if not bool(self.gradient.isfinite().all()):
+            self._refuse("add does not fill all of self.gradient, in place, with finite numbers")
+
+    def add_examples(self, record: Record, total: Parameters, model: int) -> None:
+        """As in `Noise`."""
+        with self._adding("add_examples", total):
+            self.own.add_examples(record, total, model)
+
+    def add_unit(self, mean: Parameters, total: Parameters, model: int) -> None:
+        """As in `Noise`."""
+        with self._adding("add_unit", total):
+            self.own.add_unit(mean, total, model)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """As in `Noise`."""
+        with self._blamed():
+            found = self.own.tensors()
+        if not isinstance(found, dict) or not all(
+            isinstance(name, str) and isinstance(value, Tensor) for name, value in found.items()
+        ):
+            self._refuse(f"tensors returns {type(found).__name__}; valid is a dict of names and tensors")
+        if "generators" not in found:
+            self._refuse(
+                "tensors lacks 'generators', without which a resumed training draws other noise; begin with "
+                "super().tensors()"
+            )
+        for name, value in found.items():
+            if value.is_floating_point() and not bool(value.isfinite().all()):
+                self._refuse(f"tensors has numbers in {name!r} that are not finite")
+        return found
+
+    def restore(self, tensors: dict[str, Tensor]) -> None:
+        """As in `Noise`."""
+        kept = {name: value.clone() for name, value in tensors.items()}
+        with self._blamed():
+            self.own.restore(tensors)
+        found = self.tensors()
+        if found.keys() != kept.keys() or not all(torch.equal(found[name].cpu(), kept[name].cpu()) for name in kept):
+            self._refuse("restore does not bring back what tensors gave; a resumed training would add other noise")
+
+    @contextmanager
+    def _adding(self, name: str, total: Parameters) -> Iterator[None]:
+        before = dict(total)
+        with self._blamed():
+            yield
+        if total.keys() != before.keys() or not all(total[key] is before[key] for key in before):
+            self._refuse(f"{name} does not add to the tensors of total in place")
+        if not all(bool(value.isfinite().all()) for value in total.values()):
+            self._refuse(f"{name} adds numbers that are not finite")
+
+    def _blamed(self) -> AbstractContextManager[None]:
+        return blamed(f"plugin {self.plugin}", FILES.get(self.plugin))
+
+    def _refuse(self, words: str) -> NoReturn:
+        raise UserError(f"plugin {self.plugin}: {words}")
+
+
 def start_noise(
     mechanism: Mechanism | None, gradient: Tensor, divisor: float, generators: list[Generator], steps: int
 ) -> Noise:
     """The noise of K models' trainings; the arguments are those of `Noise`. Without an amount of noise it is zero."""
-    return _kind(mechanism)(mechanism, gradient, divisor, generators, steps)
+    kind = _kind(mechanism)
+    own = mechanism is not None and mechanism.noise in FILES and kind not in (Noise, FunctionNoise)
+    return (ClassNoise if own else kind)(mechanism, gradient, divisor, generators, steps)
 
 
 def directs(mechanism: Mechanism | None) -> bool:
@@ -42,4 +128,15 @@ def _kind(mechanism: Mechanism | None) -> type[Noise]:
         return Noise
     if "noise" in DEFINED.get(mechanism.noise, ()):
         return FunctionNoise
+    if mechanism.noise in FILES:
+        return _own_class(mechanism.noise)
     return function(noise_module(mechanism.noise), "Noise")
+
+
+def _own_class(plugin: str) -> type[Noise]:
+    own = function(plugin, "Noise")
+    if not (isinstance(own, type) and issubclass(own, Noise)):
+        raise UserError(f"plugin {plugin}: Noise is no class that derives from {Noise.__module__}.Noise")
+    if not isinstance(own.directs, bool):
+        raise UserError(f"plugin {plugin}: Noise.directs is {own.directs!r}; valid is True or False")
+    return own

@@ -9,7 +9,7 @@ from dp_leakage.errors import UserError, nearest
 from dp_leakage.privacy.accounting import printed
 from dp_leakage.privacy.accounting.case import Case
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, accountant_named
-from dp_leakage.user_code import FILES, call, spent_by
+from dp_leakage.user_code import DEFINED, FILES, amount_by, call, spent_by
 
 TOLERANCE = 1e-6
 """A calibrated noise spends at most the target ε, and at most this much less (relative)."""
@@ -112,7 +112,10 @@ def noise_epsilon(case: Case, amount: float) -> float:
 
 def _formula(case: Case, epsilon: float) -> float | None:
     """The amount of noise for a budget, where the accountant's module has a formula."""
-    module = import_module(accountant_named(case.accountant).module)
+    name = accountant_named(case.accountant).module
+    if name in FILES:
+        return amount_by(name, epsilon, case) if "amount_for" in DEFINED[name] else None
+    module = import_module(name)
     return module.amount_for(epsilon, case) if hasattr(module, "amount_for") else None
 
 

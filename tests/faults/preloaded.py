@@ -1,0 +1,99 @@
+"""Runs of Snakemake as forks of a process that has its imports: hundreds of them cost their planning and their jobs.
+
+A run is a process in a session of its own, as ``snakemake`` typed into a terminal is, and can be killed. So is the
+server that its jobs are forked from, which the run starts as ever but that it is a fork, too.
+"""
+
+import multiprocessing
+import os
+import signal
+import socket
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+STEPS = ("attack", "figure", "fit_attack", "measure", "measure_training", "prepare", "project", "query", "report")
+LOADED = [  # what `snakemake`, the Snakefile and the steps import
+    *("snakemake.cli", "snakemake.workflow", "snakemake.dag", "snakemake.scheduling.greedy", "snakemake.report"),
+    *("dp_leakage.study_file", "dp_leakage.jobs.start", "dp_leakage.jobs.remote", "dp_leakage.jobs.planning"),
+    *("dp_leakage.jobs.server", *(f"dp_leakage.steps.{step}" for step in (*STEPS, "train", "verify"))),
+    *("matplotlib.backends.backend_agg", "matplotlib.backends.backend_pdf", "seaborn", "sklearn.decomposition"),
+    "preloaded",
+]
+
+
+@dataclass
+class Run:
+    """One run of Snakemake, which goes on until it ends or is killed."""
+
+    process: Any
+    output: Path
+
+    def ended(self, timeout: float) -> tuple[int, str]:
+        """Its exit status, negative after a signal, and what it printed. Raises TimeoutError."""
+        self.process.join(timeout)
+        if self.process.exitcode is None:
+            raise TimeoutError(self.output.read_text())
+        return self.process.exitcode, self.output.read_text()
+
+    def kill(self) -> None:
+        """Kills it, and all that it started and that stayed in its session."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.join()
+
+
+class Runner:
+    """Starts Snakemake in a folder; it and its jobs use the folder's own copy of the package.
+
+    That must stand first in ``PYTHONPATH`` when the first run starts, and this file's folder too.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.started = folder, 0
+        self.context = multiprocessing.get_context("forkserver")
+        self.context.set_forkserver_preload(LOADED)
+
+    def start(self, *arguments: str) -> Run:
+        """A run with these arguments, in the background."""
+        self.started += 1
+        output = self.folder.parent / f"run-{self.started}.txt"
+        output.touch()
+        process = self.context.Process(target=_snakemake, args=(self.folder, arguments, output))
+        process.start()
+        return Run(process, output)
+
+
+def _snakemake(folder: Path, arguments: tuple[str, ...], output: Path) -> None:
+    os.setsid()
+    with output.open("wb", buffering=0) as file:
+        for stream in (1, 2):
+            os.dup2(file.fileno(), stream)
+    os.chdir(folder)
+    os.environ["PYTHONPATH"] = str(folder / "src")
+    sys.argv = ["snakemake", *arguments]
+    from snakemake.cli import main
+
+    from dp_leakage.jobs import start
+
+    assert Path(start.__file__).is_relative_to(folder)
+    start.subprocess = SimpleNamespace(Popen=_forked_server, DEVNULL=None, PIPE=None)
+    main(list(arguments))
+
+
+def _forked_server(command: list[Any], *, env: dict[str, str], **_: Any) -> int:
+    """In place of a new interpreter; the file of its life line, which whoever holds it open keeps it alive by."""
+    life_line, held = os.pipe()
+    if os.fork():
+        os.close(life_line)
+        return held
+    from dp_leakage.jobs.server import Server
+
+    os.setsid()
+    os.close(held)
+    os.dup2(life_line, 0)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    os.environ.clear()
+    os.environ.update(env)
+    Server(Path(command[-2]), socket.socket(fileno=int(command[-1]))).serve()
