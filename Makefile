@@ -7,7 +7,7 @@ export PATH := $(VENV)/bin:$(PATH)
 export OMP_NUM_THREADS := 1
 
 # Their values go on as they are typed: column names may hold spaces, and a $ is no variable of make's.
-OPTIONS := NAME DATA LABEL KEY SENSITIVE DROP CATEGORICAL MISSING SIZE LEAVE_OUT SKIP_DAMAGED OUTPUTS REFERENCES MODEL WEIGHTS MEMBERS REFERENCE_MODEL TRAIN EPSILON DELTA MODELS CANARIES CANARY CLAIM RECORDS
+OPTIONS := NAME DATA LABEL KEY SENSITIVE DROP CATEGORICAL MISSING SIZE LEAVE_OUT SKIP_DAMAGED OUTPUTS REFERENCES SHADOWS MODEL WEIGHTS MEMBERS REFERENCE_MODEL SHADOW_MODEL TRAIN EPSILON DELTA MODELS CANARIES CANARY CLAIM RECORDS
 $(foreach option,$(OPTIONS),$(eval override $(option) := $$(value $(option))))
 export $(OPTIONS)
 
@@ -33,9 +33,10 @@ new-study: $(INSTALLED)  ## a study of your own data: NAME=mine DATA=path LABEL=
 	  --drop="$$DROP" --categorical="$$CATEGORICAL" --missing="$$MISSING" --size="$$SIZE" \
 	  --key="$$KEY" --leave-out="$$LEAVE_OUT" --skip-damaged="$$SKIP_DAMAGED"
 
-audit-model: $(INSTALLED)  ## a study of a trained model: NAME=mine OUTPUTS=table [REFERENCES=table], or MODEL=file.onnx DATA=path LABEL=column MEMBERS=column
-	@python -m dp_leakage.audit_model --name="$$NAME" --outputs="$$OUTPUTS" --references="$$REFERENCES" --model="$$MODEL" \
-	  --weights="$$WEIGHTS" --data="$$DATA" --label="$$LABEL" --members="$$MEMBERS" --reference-model="$$REFERENCE_MODEL"
+audit-model: $(INSTALLED)  ## a study of a trained model: NAME=mine OUTPUTS=table [REFERENCES=table], or MODEL=file.onnx DATA=path LABEL=column MEMBERS=column-or-list
+	@python -m dp_leakage.audit_model --name="$$NAME" --outputs="$$OUTPUTS" --references="$$REFERENCES" --shadows="$$SHADOWS" \
+	  --model="$$MODEL" --weights="$$WEIGHTS" --data="$$DATA" --label="$$LABEL" --key="$$KEY" --members="$$MEMBERS" \
+	  --reference-model="$$REFERENCE_MODEL" --shadow-model="$$SHADOW_MODEL"
 
 audit-training: $(INSTALLED)  ## audit a private training function of yours: TRAIN=my_module:train EPSILON=4 [DELTA= MODELS= CANARIES= CANARY= CLAIM= RECORDS= DATA=x.npz BEYOND_REACH=1]
 	@python -m dp_leakage.audit_training --train "$$TRAIN" --epsilon "$$EPSILON" $${DELTA:+--delta "$$DELTA"} \

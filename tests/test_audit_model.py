@@ -1,5 +1,6 @@
 """A model that exists already, audited from outside: the numbers are its own; what does not fit gets one sentence."""
 
+import re
 import shlex
 import subprocess
 import sys
@@ -25,12 +26,15 @@ from dp_leakage.attacks import ATTACKS
 from dp_leakage.attacks.membership import yeom
 from dp_leakage.attacks.queries import ask, asked_records
 from dp_leakage.data.dataset import Dataset
+from dp_leakage.data.members import listed
 from dp_leakage.data.outputs import FLOOR, margins_of, read_outputs
 from dp_leakage.engines import module, onnx, outputs
 from dp_leakage.engines.answers import Answers, signals_of
+from dp_leakage.errors import UserError
 from dp_leakage.models.architectures import build
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
+from dp_leakage.yaml_files import read_yaml
 
 X, Y = load_digits(return_X_y=True)
 X, Y = (X[:600] / 16).astype(np.float32), Y[:600].astype(np.int64)
@@ -212,6 +216,42 @@ def test_a_file_of_answers_reads_as_it_was_written():
 
 
 # ---------------------------------------------------------------------- the workflow
+NET = """import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self, n_classes, width=32):
+        super().__init__()
+        first, last = torch.nn.Linear(64, width), torch.nn.Linear(width, n_classes)
+        self.layers = torch.nn.Sequential(first, torch.nn.ReLU(), last)
+
+    def forward(self, x):
+        return self.layers(x)
+"""
+
+
+def readme_line(word):
+    """Of the README's two lines for a trained model the one with this word, as options."""
+    lines = (Path(__file__).parents[1] / "README.md").read_text().splitlines()
+    (line,) = [line for line in lines if line.startswith("make audit-model") and word in line]
+    words = dict(part.split("=", 1) for part in shlex.split(line, comments=True) if "=" in part)
+    return words, [f"--{key.lower().replace('_', '-')}={value}" for key, value in words.items()]
+
+
+def audited(folder, arguments):
+    done = subprocess.run(
+        [sys.executable, "-m", "dp_leakage.audit_model", *arguments], cwd=folder, text=True, capture_output=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def aucs(results, name):
+    metrics = pd.read_parquet(results / name / "audited" / "none" / "metrics.parquet")
+    found = metrics[(metrics["metric"] == "membership_auc") & (metrics["repeat"] == "all")]
+    return dict(zip(found["setting"].str.removeprefix("attack="), found["value"], strict=True))
+
+
 def references(frame, trained_on):
     rng = np.random.default_rng(2)
     parts = []
@@ -225,26 +265,109 @@ def references(frame, trained_on):
     return pd.concat(parts)
 
 
-def test_the_readmes_lines_for_a_trained_model_end_in_a_report(whole):
+def test_the_readmes_line_for_outputs_ends_in_a_report(whole):
     frame = pd.concat([table(), table().assign(record=[f"s{i}" for i in range(120)])])
     frame.to_parquet(whole.folder / "outputs.parquet")
     references(frame, trained_on=True).to_csv(whole.folder / "references.csv", index=False)
-    lines = (Path(__file__).parents[1] / "README.md").read_text().splitlines()
-    (line,) = [line for line in lines if line.startswith("make audit-model") and "OUTPUTS" in line]
-    words = dict(part.split("=", 1) for part in shlex.split(line, comments=True) if "=" in part)
-    arguments = [f"--{key.lower()}={value}" for key, value in words.items()]
-    done = subprocess.run(
-        [sys.executable, "-m", "dp_leakage.audit_model", *arguments], cwd=whole.folder, text=True, capture_output=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert "No lower bound on ε" in done.stdout
+    words, arguments = readme_line("OUTPUTS=")
+    assert "No lower bound on ε" in audited(whole.folder, arguments)
     whole.snakemake(words["NAME"], "--cores", "1")
     results = whole.folder / "results" / words["NAME"]
-    metrics = pd.read_parquet(results / words["NAME"] / "audited" / "none" / "metrics.parquet")
-    found = metrics[(metrics["metric"] == "membership_auc") & (metrics["repeat"] == "all")]
-    assert set(found["setting"].str.removeprefix("attack=")) >= {"yeom", "lira_online", "rmia_online", "attack_p"}
-    assert found["value"].max() > 0.6
+    found = aucs(results, words["NAME"])
+    assert found.keys() >= {"yeom", "lira_online", "rmia_online", "attack_p"}
+    assert max(found.values()) > 0.6
     assert "No lower bound on ε" in (results / "report.html").read_text()
+
+
+def test_the_readmes_line_for_a_model_ends_in_a_report(whole, ensemble):
+    words, arguments = readme_line("MODEL=")
+    exported(ensemble.module(0), whole.folder / words["MODEL"])
+    frame = pd.DataFrame(X).add_prefix("f").assign(**{words["LABEL"]: Y, words["MEMBERS"]: MEMBER.astype(int)})
+    frame.to_csv(whole.folder / words["DATA"], index=False)
+    assert "rmia_online" in audited(whole.folder, arguments)
+    whole.snakemake(words["NAME"], "--cores", "1")
+    results = whole.folder / "results" / words["NAME"]
+    found = aucs(results, words["NAME"])
+    assert found.keys() >= {"yeom", "attack_p", "attack_r", "lira_online", "rmia_online", "quantile_regression"}
+    assert found["yeom"] > 0.55
+    assert (results / "report.html").exists()
+
+
+@pytest.mark.slow
+def test_references_and_shadows_of_the_users_own_module_are_trained_and_compared_with(whole, ensemble):
+    (whole.folder / "my_nets.py").write_text(NET)
+    state = {f"layers.{name}": value for name, value in ensemble.module(0).state_dict().items()}
+    save_file(state, whole.folder / "net.safetensors")
+    names = [f"image{i}" for i in range(600)]
+    pd.DataFrame(X).add_prefix("f").assign(digit=Y, name=names).to_csv(whole.folder / "my.csv", index=False)
+    members = "\n".join(names[row] for row in np.flatnonzero(MEMBER))
+    (whole.folder / "members.txt").write_text(members)
+    given = ["--model=my_nets:Net", "--weights=net.safetensors", "--data=my.csv", "--label=digit", "--key=name"]
+    own = ["--reference-model=my_nets:Net", "--shadow-model=my_nets:Net"]
+    said = audited(whole.folder, ["--name=own", *given, "--members=members.txt", *own])
+    assert "shokri_trees" in said
+    assert "they take the model itself" in said
+    whole.snakemake("own", "--cores", "1")
+    found = aucs(whole.folder / "results" / "own", "own")
+    assert found.keys() >= {"shokri", "shokri_trees", "lira_online"}
+    assert found["lira_online"] > 0.55
+    with np.load(whole.folder / "results" / "own" / "own" / "audited" / "none" / "signals.npz") as file:
+        np.testing.assert_array_equal(np.sort(file["record"][file["trained_on"][0]]), np.flatnonzero(MEMBER))
+
+
+# ---------------------------------------------------------------------- who was trained on, from a list
+def members_file(here, name, content):
+    path = here / name
+    np.save(path, content) if name.endswith("npy") else path.write_text(content)
+    return path
+
+
+NAMES = ("a", "b", "c", "d", "e")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "names"),
+    [
+        ("m.txt", "1\n3\n", ()),
+        ("m.csv", "record\n3\n1\n\n", ()),
+        ("m.csv", '"b"\nd', NAMES),
+        ("m.tsv", "person\nb\nd", NAMES),
+        ("m.npy", np.array([1, 3]), ()),
+        ("m.npy", np.array([False, True, False, True, False]), NAMES[:0]),
+        ("m.npy", np.array(["d", "b"]), NAMES),
+    ],
+)
+def test_a_list_of_members_is_read_by_number_or_name(tmp_path, name, content, names):
+    given = listed(members_file(tmp_path, name, content), 5, names, header="person")
+    assert given["train"].tolist() == [1, 3]
+    assert given["test"].tolist() == [0, 2, 4]
+
+
+LISTS = {
+    "a number too large": ("m.txt", "1\n5", (), "entry 2 is '5'; valid are row numbers, 0 to 4"),
+    "a negative number": ("m.npy", np.array([-1]), (), "entry 1 is '-1'"),
+    "a fraction": ("m.txt", "1.5", (), "valid are row numbers"),
+    "an unknown name": ("m.txt", "b\nz", NAMES, "entry 2 is 'z'; valid are names of the data, such as 'a'"),
+    "a record twice": ("m.txt", "1\n1", (), "record 1 comes twice"),
+    "flags for numbers": ("m.txt", "0\n1\n0\n1\n1", (), "comes twice; valid is a list that names each member once"),
+    "nobody": ("m.txt", "\n", (), "lists no members"),
+    "a header alone": ("m.csv", "member\n", (), "lists no members"),
+    "everybody": ("m.txt", "0\n1\n2\n3\n4", (), "has no non-members"),
+    "two columns": ("m.csv", "1,2", (), "entry 1 is '1,2'"),
+    "a table of numbers": ("m.npy", np.zeros((2, 2), int), (), "valid is one line of row numbers"),
+    "floating-point numbers": ("m.npy", np.array([1.0]), (), "valid is one line of row numbers"),
+    "too few truth values": ("m.npy", np.array([True, False]), (), "valid is one for each of the 5 records"),
+    "Python objects": ("m.npy", np.array([{}], dtype=object), (), "without Python objects"),
+    "names that come twice": ("m.txt", "b", ("a", "b", "b", "c", "d"), "two records are called 'b'"),
+}
+
+
+@pytest.mark.parametrize("what", LISTS)
+def test_a_malformed_list_of_members_gets_one_sentence(tmp_path, what):
+    name, content, names, sentence = LISTS[what]
+    with pytest.raises(UserError, match=re.escape(sentence)) as caught:
+        listed(members_file(tmp_path, name, content), 5, names)
+    assert "\n" not in str(caught.value)
 
 
 # ---------------------------------------------------------------------- what does not fit
@@ -397,8 +520,41 @@ def test_references_that_do_not_fit_get_one_sentence(here, capsys):
     assert "is missing (1 of 120)" in said(good[good["record"] != "r7"])
     assert "has the label" in said(good.assign(label=good["label"].where(good["record"] != "r7", 2 - good["label"])))
     assert "no column 'record'" in said(good.drop(columns="record"))
+    assert "goes with MODEL" in error_of(capsys, "--outputs", here / "o.csv", "--members", "member")
+    assert "valid is shadows" in error_of(capsys, "--outputs", here / "o.csv", "--shadow-model", "mlp")
     words = error_of(capsys, "--outputs", here / "o.csv", "--reference-model", "mlp")
-    assert "references are trained on features" in words
+    assert "such models are trained on features" in words
+
+
+def large_table():
+    """Outputs of 480 records, of which 240 are no members."""
+    return pd.concat([table().assign(record=[f"{part}{i}" for i in range(120)]) for part in "abcd"])
+
+
+def test_shadow_models_can_be_given_as_a_table_of_what_they_said(here, capsys):
+    frame = large_table()
+    frame.to_csv(here / "o.csv", index=False)
+
+    def study(others):
+        others.to_csv(here / "s.csv", index=False)
+        return "--outputs", here / "o.csv", "--shadows", here / "s.csv"
+
+    good = references(frame, trained_on=True)
+    assert audit_model.main(["--name", "mine", *map(str, study(good))]) == 0
+    assert "60 more for shadow models" in capsys.readouterr().out
+    spec = read_yaml(here / "studies" / "mine.yaml")
+    assert spec["shadow"] == {
+        "size": 30, "count": 6, "engine": "outputs", "architecture": {"name": "s.csv", "of": "o.csv"},
+    }  # fmt: skip
+    assert {"shokri", "shokri_trees"} <= spec["attacks"].keys()
+    (here / "studies" / "mine.yaml").unlink()
+    assert "has no column 'member'" in error_of(capsys, *study(good.drop(columns="member")))
+    assert "was trained on 0 of the 240 records" in error_of(capsys, *study(good.assign(member=0)))
+    losses = good[["record", "label", "model", "member"]].assign(loss=1.0)
+    assert "has only losses or margins" in error_of(capsys, *study(losses))
+    table().to_csv(here / "o.csv", index=False)
+    few = good[good["record"].str.startswith("a")].assign(record=lambda f: f["record"].str.replace("a", "r"))
+    assert "at least 200 non-members" in error_of(capsys, *study(few))
 
 
 def test_models_that_do_not_fit_their_data_get_one_sentence(here, capsys, ensemble):
@@ -428,6 +584,16 @@ def test_models_that_do_not_fit_their_data_get_one_sentence(here, capsys, ensemb
     assert "reference_model 'mpl' is unknown" in error_of(
         capsys, "--model", "m.onnx", "--reference-model", "mpl", *given
     )
+    assert "valid with MODEL is SHADOW_MODEL" in error_of(capsys, "--model", "m.onnx", "--shadows", "d.csv", *given)
+    own = ("--model", "m.onnx", *given, "--shadow-model")
+    assert "shadow_model 'mpl' is unknown" in error_of(capsys, *own, "mpl")
+    assert "cannot be imported" in error_of(capsys, *own, "no_such_nets:Net")
+    assert "is no torch.nn.Module" in error_of(capsys, *own, "numpy:zeros")
+    assert "has no 'RandomForest'" in error_of(capsys, *own, "sklearn.ensemble:RandomForest")
+    (here / "members.txt").write_text("0\n600")
+    listed_there = (*given[:-1], "members.txt")
+    assert "valid are row numbers, 0 to 599" in error_of(capsys, "--model", "m.onnx", *listed_there)
+    assert "key: d.csv has no column 'name'" in error_of(capsys, "--model", "m.onnx", *listed_there, "--key", "name")
     (here / "w.pt").write_bytes(b"\x80\x04no weights")
     words = error_of(capsys, "--model", "no_such_nets:Net", "--weights", "w.pt", *given)
     assert "cannot be imported" in words

@@ -12,20 +12,25 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dp_leakage.arguments import Parser
 from dp_leakage.config import Json
 from dp_leakage.data import load, resolve
+from dp_leakage.data.members import is_list
 from dp_leakage.data.outputs import Outputs, aligned, read_outputs
 from dp_leakage.data.raw import Raw
 from dp_leakage.errors import UserError, plain
 from dp_leakage.files import write_text
-from dp_leakage.models.architectures import ARCHITECTURES
+from dp_leakage.models.architectures import ARCHITECTURES, build
 from dp_leakage.new_study import check_study_name, path_in_study
 from dp_leakage.yaml_files import written
 
 SEED = 1
 LEAST_MEMBERS = 25  # and non-members: with fewer, intervals are as wide as the whole range
+LEAST_SHADOWED = 50  # that shadow models draw half of
 POPULATION = 0.25  # share of the non-members that an attacker is taken to know as such; attacks compare with them
-REFERENCES = 16  # trained here, where the user names an architecture for them
+SHADOWED = 0.25  # share of the non-members that shadow models draw from, where there are any
+REFERENCES, SHADOWS = 16, 8  # trained here, where the user names an architecture for them
+TARGETS = ["target_members", "target_nonmembers"]
 QUESTION = "How much do the outputs of this model tell about the records that it was trained on?"
 NO_BOUND = (
     "No lower bound on ε is stated: that needs models trained after a coin was tossed for every record (or canary); "
@@ -42,8 +47,8 @@ class Given(NamedTuple):
         raw: the records.
         repeats: models under attack.
         reference: the study's words on reference models; None without any.
+        shadow: the same on shadow models.
         online: whether references were trained on some of the records.
-        classes: whether probabilities of all classes are known.
         features: whether the records' features are.
     """
 
@@ -52,8 +57,8 @@ class Given(NamedTuple):
     raw: Raw
     repeats: int
     reference: Json | None
+    shadow: Json | None
     online: bool
-    classes: bool
     features: bool
 
 
@@ -85,9 +90,17 @@ def study_of(name: str, given: Given) -> tuple[Json, list[str]]:
             raise UserError(
                 f"{given.source['path']} has {count} {words}; at least {LEAST_MEMBERS} are needed to judge by"
             )
-    known = int(outsiders * POPULATION)
-    roles = {"target_members": members, "target_nonmembers": outsiders - known, "reference_pool": known}
+    known, shadowed = int(outsiders * POPULATION), int(outsiders * SHADOWED) if given.shadow else 0
+    asked = outsiders - known - shadowed
+    if given.shadow and shadowed < LEAST_SHADOWED:
+        raise UserError(
+            f"{given.source['path']} has {outsiders} non-members, of which shadow models would know {shadowed}; valid "
+            f"with shadow models are at least {int(LEAST_SHADOWED / SHADOWED)} non-members"
+        )
+    roles = {"target_members": members, "target_nonmembers": asked, "reference_pool": known}
+    roles |= {"shadow_pool": shadowed} if given.shadow else {}
     attacks, cannot = attacks_for(given)
+    drawn = {"pool": TARGETS, "size": (members + asked) // 2}
     spec: Json = {
         "study": name,
         "title": f"What {name} tells about its training records",
@@ -103,7 +116,8 @@ def study_of(name: str, given: Given) -> tuple[Json, list[str]]:
             "batch_size": max(1, min(64, members // 4)),
         },
         "defenses": [{"defense": "none"}],
-        **({"reference": _sized(given.reference, roles)} if given.reference else {}),
+        **({"shadow": {"size": shadowed // 2} | given.shadow} if given.shadow else {}),
+        **({"reference": drawn | given.reference} if given.reference else {}),
         "attacks": {attack: {} for attack in attacks},
         "figures": {
             "fig_roc": {"kind": "roc", "title": "Members named at small rates of false alarms", "parts": attacks},
@@ -117,17 +131,23 @@ def study_of(name: str, given: Given) -> tuple[Json, list[str]]:
         "choices": [
             f"Of the {outsiders:,} non-members {known:,}, drawn by chance, are what the attacker compares with; "
             "membership is asked of the others.",
+            *([f"Shadow models know {shadowed:,} more of the non-members."] if given.shadow else []),
             NO_BOUND,
             *cannot,
         ],
     }
-    sizes = [f"{members:,} members, {outsiders - known:,} non-members, {known:,} more that attacks compare with."]
+    more = f", {shadowed:,} more for shadow models" if given.shadow else ""
+    sizes = [f"{members:,} members, {asked:,} non-members, {known:,} more that attacks compare with{more}."]
     return spec, [*sizes, f"Attacks: {', '.join(attacks)}.", *cannot, NO_BOUND]
 
 
 def attacks_for(given: Given) -> tuple[list[str], list[str]]:
     """Names of the attacks that can be run, the strongest last, and why others cannot."""
     attacks, cannot = ["yeom", "attack_p"], []
+    if given.shadow:
+        attacks += ["shokri", "shokri_trees"]
+    else:
+        cannot.append("shokri, shokri_trees cannot be run: they learn from shadow models, of which none are given.")
     if given.features:
         attacks.append("quantile_regression")
     else:
@@ -146,7 +166,6 @@ def attacks_for(given: Given) -> tuple[list[str], list[str]]:
             cannot.append(
                 "lira_online, rmia_online cannot be run: no reference model was trained on any of the records."
             )
-    cannot.append("shokri, shokri_trees cannot be run: they need shadow models on records of their own.")
     cannot.append("yeom_attribute, inversion and reconstruction cannot be run: they take the model itself.")
     return attacks, cannot
 
@@ -155,21 +174,47 @@ def _given_outputs(options: argparse.Namespace) -> Given:
     path = Path(options.outputs).expanduser()
     source = resolve({"source": "outputs", "path": path_in_study(path)})
     raw, found = load(source, Path("data")), read_outputs(path)
+    for key in ("reference_model", "shadow_model"):
+        if getattr(options, key):
+            valid = "references" if key == "reference_model" else "shadows"
+            raise UserError(f"{key}: such models are trained on features, which outputs do not have; valid is {valid}")
+    for key in ("model", "weights", "data", "label", "members", "key"):
+        if getattr(options, key):
+            raise UserError(f"{key}: goes with MODEL; a table of outputs says label, member and record in its columns")
     reference, online = None, False
-    if options.reference_model:
-        raise UserError(
-            "reference_model: references are trained on features, which outputs do not have; valid is references"
-        )
     if options.references:
-        file = Path(options.references).expanduser()
-        others = aligned(read_outputs(file, member=False), found.record, file)
-        _check_labels(found, others, path, file)
+        others, reference = _given_models(Path(options.references).expanduser(), found, path)
         online = others.member is not None and bool(others.member.any())
-        architecture = {"name": path_in_study(file), "of": source["path"]}
-        reference = {"count": others.margin.shape[1], "engine": "outputs", "architecture": architecture}
+    shadow = _given_shadows(Path(options.shadows).expanduser(), found, path, raw) if options.shadows else None
     model = {"engine": "outputs", "architecture": {"name": source["path"]}}
-    repeats = found.margin.shape[1]
-    return Given(source, model, raw, repeats, reference, online, found.log_probability is not None, False)
+    return Given(source, model, raw, found.margin.shape[1], reference, shadow, online, False)
+
+
+def _given_models(file: Path, found: Outputs, path: Path) -> tuple[Outputs, Json]:
+    """What other models said of the same records, and the study's words on them."""
+    others = aligned(read_outputs(file, member=False), found.record, file)
+    _check_labels(found, others, path, file)
+    architecture = {"name": path_in_study(file), "of": path_in_study(path)}
+    return others, {"count": others.margin.shape[1], "engine": "outputs", "architecture": architecture}
+
+
+def _given_shadows(file: Path, found: Outputs, path: Path, raw: Raw) -> Json:
+    """As `_given_models`, of shadow models: each knows some of the non-members, and of all classes' probabilities."""
+    others, shadow = _given_models(file, found, path)
+    for outputs, name in ((found, path), (others, file)):
+        if outputs.log_probability is None:
+            raise UserError(f"shadows: {name} has only losses or margins; valid are outputs for every class")
+    if others.member is None:
+        raise UserError(f"shadows: {file} has no column 'member'; it must say which shadow model was trained on what")
+    inside = others.member[:, raw.given["test"]]
+    for model, row in enumerate(inside, start=1):
+        count = int(min(row.sum(), (~row).sum()))
+        if count < LEAST_MEMBERS:
+            raise UserError(
+                f"shadows: model {model} of {file} was trained on {int(row.sum())} of the {len(row)} records that the "
+                f"model under attack was not trained on; valid are at least {LEAST_MEMBERS}, and as many not"
+            )
+    return shadow
 
 
 def _given_model(options: argparse.Namespace) -> Given:
@@ -178,14 +223,20 @@ def _given_model(options: argparse.Namespace) -> Given:
     for key in ("data", "members"):
         if not getattr(options, key):
             raise UserError(
-                f"{key} is missing; MODEL needs DATA, the records, and MEMBERS, the column of who was trained on"
+                f"{key} is missing; MODEL needs DATA, the records, and MEMBERS, who was trained on: a column or array, "
+                "or a file that lists them"
             )
-    if options.references:
-        raise UserError("references: outputs of references go with OUTPUTS; valid with MODEL is REFERENCE_MODEL")
-    source = {"path": path_in_study(Path(options.data).expanduser()), "member": options.members}
-    if options.label:
-        source["label"] = options.label
-    source = resolve(source)
+    for key in ("references", "shadows"):
+        if getattr(options, key):
+            valid = "REFERENCE_MODEL" if key == "references" else "SHADOW_MODEL"
+            raise UserError(f"{key}: outputs of other models go with OUTPUTS; valid with MODEL is {valid}")
+    source = {"path": path_in_study(Path(options.data).expanduser())}
+    if is_list(options.members):
+        source["members"] = path_in_study(Path(options.members).expanduser())
+    else:
+        source["member"] = options.members
+    source |= {key: getattr(options, key) for key in ("label", "key") if getattr(options, key)}
+    source = _resolved(source, options.members)
     raw = load(source, Path("data"))
     if options.weights or ":" in options.model:
         if not options.weights:
@@ -197,14 +248,24 @@ def _given_model(options: argparse.Namespace) -> Given:
     else:
         model = {"engine": "onnx", "architecture": {"name": path_in_study(Path(options.model).expanduser())}}
     _asked_once(model, raw)
-    reference = None
-    if options.reference_model:
-        reference = {
-            "count": REFERENCES,
-            "pool": ["target_members", "target_nonmembers"],
-            **_reference_of(options.reference_model),
-        }
-    return Given(source, model, raw, 1, reference, reference is not None, True, True)
+    reference, shadow = (
+        {"count": count, **trained_here(getattr(options, key), key, raw)} if getattr(options, key) else None
+        for key, count in (("reference_model", REFERENCES), ("shadow_model", SHADOWS))
+    )
+    return Given(source, model, raw, 1, reference, shadow, reference is not None, True)
+
+
+def _resolved(source: Json, members: str) -> Json:
+    """The data set's source. UserError: it does not fit its kind, or has no columns that could hold the members."""
+    try:
+        return resolve(source)
+    except UserError as error:
+        if str(error).startswith("member:"):
+            raise UserError(
+                f"members: {members} is no file that lists them, and images have no column; valid is such a file "
+                "(.txt, .csv, .npy) with the images' names as they lie in the folder"
+            ) from None
+        raise
 
 
 def _asked_once(model: Json, raw: Raw) -> None:
@@ -221,23 +282,28 @@ def _asked_once(model: Json, raw: Raw) -> None:
     import_module(ENGINES[model["engine"]]).answers(settings, few, np.zeros((1, 1), dtype=np.int64), [0])
 
 
-def _reference_of(name: str) -> Json:
-    """Engine and architecture of reference models that are trained here, from a built-in name or an import path."""
+def trained_here(name: str, key: str, raw: Raw) -> Json:
+    """Engine and architecture of models to train, from a built-in name or the import path of an estimator or module.
+
+    Raises:
+        UserError: there is no such thing, or it is none of these, or does not fit the records.
+    """
     if ":" in name:
-        return {"engine": "estimator", "architecture": {"name": name}}
+        from dp_leakage.engines.estimator import is_estimator, made
+        from dp_leakage.models.user_module import module_factory
+
+        if is_estimator(name):
+            made({"name": name}, SEED)
+            return {"engine": "estimator", "architecture": {"name": name}}
+        module_factory(name, raw.x.shape[1:], len(raw.class_names))
+        return {"engine": "opacus", "architecture": {"name": name}}
     if name not in ARCHITECTURES:
         raise UserError(
-            f"reference_model {name!r} is unknown; valid are {', '.join(sorted(ARCHITECTURES))}, or the import "
-            "path of a classifier such as sklearn.ensemble:RandomForestClassifier"
+            f"{key} {name!r} is unknown; valid are {', '.join(sorted(ARCHITECTURES))}, or the import path of a "
+            "classifier such as sklearn.ensemble:RandomForestClassifier, or of a torch.nn.Module"
         )
+    build(name, raw.x.shape[1:], len(raw.class_names))
     return {"engine": "ensemble", "architecture": {"name": name}}
-
-
-def _sized(reference: Json, roles: dict[str, int]) -> Json:
-    """How many records a reference trains on: half of those asked about, where they are trained here."""
-    asked = roles["target_members"] + roles["target_nonmembers"]
-    pool = reference.get("pool", ["target_members", "target_nonmembers"])
-    return reference | {"pool": pool, "size": asked // 2}
 
 
 def _check_labels(found: Outputs, others: Outputs, path: Path, file: Path) -> None:
@@ -250,19 +316,24 @@ def _check_labels(found: Outputs, others: Outputs, path: Path, file: Path) -> No
         )
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m dp_leakage.audit_model", description=__doc__.splitlines()[0])
+def _parser() -> Parser:
+    parser = Parser(prog="python -m dp_leakage.audit_model", description=__doc__.splitlines()[0])
     parser.add_argument("--name", required=True, help="of the study: small letters, digits and _")
     parser.add_argument("--outputs", default="", help="what the model said: .csv, .tsv, .parquet or .npz")
     parser.add_argument("--references", default="", help="the same of reference models, for the same records")
+    parser.add_argument("--shadows", default="", help="the same of shadow models, which know some of the non-members")
     parser.add_argument("--model", default="", help="an .onnx file, or module:Class of a torch.nn.Module")
     parser.add_argument("--weights", default="", help="of a module: .safetensors, or a state dict (.pt)")
-    parser.add_argument("--data", default="", help="the records as the model takes them: a table or .npz")
+    parser.add_argument("--data", default="", help="the records as the model takes them: a table, .npz or images")
     parser.add_argument("--label", default="", help="column of a table that holds the class")
-    parser.add_argument("--members", default="", help="column (or array) that says who was trained on: 1 and 0")
+    parser.add_argument("--key", default="", help="column of a table that names the records")
     parser.add_argument(
-        "--reference-model", default="", help="architecture of reference models to train: mlp, or module:Class"
+        "--members", default="", help="who was trained on: a column or array of 1 and 0, or a file that lists them"
     )
+    for role in ("reference", "shadow"):
+        parser.add_argument(
+            f"--{role}-model", default="", help=f"architecture of {role} models to train: mlp, or module:Class"
+        )
     parser.add_argument("--folder", type=Path, default=Path("studies"), help="where to write (default: studies)")
     return parser
 

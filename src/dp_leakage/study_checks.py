@@ -154,20 +154,28 @@ def _check_datasets(study: Study) -> None:
 def _check_models(spec: Json) -> None:
     for name, model in spec["models"].items():
         for key, changed in _as_changed(spec, name, model):
-            architecture = changed["architecture"]
-            if changed.get("engine", "ensemble") == "opacus":
-                module, _, what = str(architecture["name"]).partition(":")
-                complaint = f"key '{key}.name' is {architecture['name']!r}; valid is a path such as 'my_models:Net'"
-                _require(bool(module and what), complaint)
-                continue
-            if changed.get("engine") in ENGINES:
-                _check_engine(changed["engine"], architecture, key)
-                continue
-            _known(architecture["name"], ARCHITECTURES, f"{key}.name")
-            try:
-                check_settings(architecture["name"], {k: v for k, v in architecture.items() if k != "name"})
-            except UserError as error:
-                raise UserError(f"key '{key}': {error}") from None
+            _check_named(changed.get("engine", "ensemble"), changed["architecture"], key)
+    for role in AUXILIARY:
+        own = spec.get(role, {})
+        if "engine" in own and "architecture" in own:
+            _check_named(own["engine"], own["architecture"], f"{role}.architecture")
+
+
+def _check_named(engine: str, architecture: Json, key: str) -> None:
+    """An engine knows the architecture that it is given."""
+    if engine == "opacus":
+        module, _, what = str(architecture["name"]).partition(":")
+        complaint = f"key '{key}.name' is {architecture['name']!r}; valid is a path such as 'my_models:Net'"
+        _require(bool(module and what), complaint)
+        return
+    if engine in ENGINES:
+        _check_engine(engine, architecture, key)
+        return
+    _known(architecture["name"], ARCHITECTURES, f"{key}.name")
+    try:
+        check_settings(architecture["name"], {k: v for k, v in architecture.items() if k != "name"})
+    except UserError as error:
+        raise UserError(f"key '{key}': {error}") from None
 
 
 def _check_engine(engine: str, architecture: Json, key: str) -> None:

@@ -29,11 +29,11 @@ MISSING = choice("refuse", "impute")
 
 _IMAGES = {
     "size": SHAPE, "channels": CHANNELS, "min_per_class": COUNT, "per_class": COUNT, "seed": SEED,
-    "leave_out": FOLDERS, "skip_damaged": FLAG,
+    "leave_out": FOLDERS, "skip_damaged": FLAG, "members": TEXT,
 }  # fmt: skip
 _TABLE = {
     "path": TEXT, "label": TEXT, "sensitive": COLUMNS, "categorical": COLUMNS, "drop": COLUMNS,
-    "missing": MISSING, "member": TEXT, "key": TEXT,
+    "missing": MISSING, "member": TEXT, "members": TEXT, "key": TEXT,
 }  # fmt: skip
 
 
@@ -74,7 +74,8 @@ SOURCES: dict[str, Source] = {
     "image_folder": Source("images", "your images, one folder per class, or a zip or tar of that",
                            {"path": TEXT, **_IMAGES}),
     "npz": Source("arrays", "your arrays x and y in an .npz file",
-                  {"path": TEXT, "x": TEXT, "y": TEXT, "layout": LAYOUT, "sensitive": PLACES, "member": TEXT}),
+                  {"path": TEXT, "x": TEXT, "y": TEXT, "layout": LAYOUT, "sensitive": PLACES, "member": TEXT,
+                   "members": TEXT}),
     "csv": Source("tables", "your table, comma- or tab-separated, with a label column", _TABLE),
     "parquet": Source("tables", "your table in a Parquet file, with a label column", _TABLE),
     "outputs": Source("outputs", "what models said of records (docs/audit-model.md)", {"path": TEXT}),
@@ -123,7 +124,13 @@ def load(spec: Mapping[str, object], data_dir: Path) -> "Raw":
         UserError: a wrong spec, or a file that is missing, damaged or of the wrong form.
     """
     spec = resolve(spec)
-    return SOURCES[spec["source"]].load(spec, data_dir)
+    raw = SOURCES[spec["source"]].load(spec, data_dir)
+    if "members" not in spec:
+        return raw
+    from dp_leakage.data.members import listed
+
+    file = Path(str(spec["members"])).expanduser()
+    return raw._replace(given=listed(file, len(raw.y), raw.names, header=str(spec.get("key", ""))))
 
 
 def _own_source(path: object) -> str:

@@ -149,6 +149,17 @@ def content_of(path: Path) -> str:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
 
 
+def content_of_source(source: Mapping[str, object], content: Callable[[str], str]) -> str | None:
+    """SHA-256 of the user's own files that a source names: its data and its list of members. None for other sources.
+
+    Args:
+        source: of a data set.
+        content: of the file under one of the source's keys, as `content_of` gives it.
+    """
+    digests = [content(key) for key in ("path", "members") if key in source]
+    return hashlib.sha256(" ".join(digests).encode()).hexdigest() if len(digests) > 1 else next(iter(digests), None)
+
+
 def _is_zip(path: Path) -> bool:
     # By its first bytes: zipfile.is_zipfile looks at the end, which a truncated zip has lost.
     with path.open("rb") as file:

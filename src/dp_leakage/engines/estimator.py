@@ -51,14 +51,7 @@ def made(architecture: Json, seed: int) -> Any:
         UserError: it cannot be imported, or does not take the arguments.
     """
     name = str(architecture["name"])
-    package, _, what = name.partition(":")
-    try:
-        module = importlib.import_module(package)
-    except ImportError as error:
-        raise UserError(f"estimator {name!r} cannot be imported ({error}); install the library that has it") from None
-    if not hasattr(module, what):
-        raise UserError(f"estimator {name!r}: {package} has no {what!r}; {nearest(what, vars(module))}")
-    found = getattr(module, what)
+    package, found = name.partition(":")[0], _found(name)
     takes = inspect.signature(found).parameters
     budget = {key: value for key, value in architecture.get(CLAIMED, {}).items() if key in takes and value is not None}
     if CLAIMED in architecture and "epsilon" not in budget:
@@ -75,6 +68,26 @@ def made(architecture: Json, seed: int) -> Any:
         return found(**own | given)
     except (TypeError, ValueError) as error:
         raise UserError(f"estimator {name!r} does not take these settings: {error}") from None
+
+
+def is_estimator(name: str) -> bool:
+    """Does an import path name a class that is trained by ``fit``? UserError where nothing is found there."""
+    return hasattr(_found(name), "fit")
+
+
+def _found(name: str) -> Any:
+    package, _, what = name.partition(":")
+    try:
+        module = importlib.import_module(package)
+    except ImportError as error:
+        raise UserError(
+            f"{name!r} cannot be imported ({error}); is its library installed, or its folder here?"
+        ) from None
+    except Exception as error:  # a user's file can raise anything
+        raise UserError(f"{name!r} cannot be imported ({type(error).__name__}: {error})") from None
+    if not hasattr(module, what):
+        raise UserError(f"{name!r} is not there: {package} has no {what!r}; {nearest(what, vars(module))}")
+    return getattr(module, what)
 
 
 def _fitted(estimator: Any, x: np.ndarray, y: np.ndarray, rows: np.ndarray, name: str, n_classes: int) -> np.ndarray:

@@ -10,7 +10,7 @@ from dp_leakage.data.profile import profile
 from dp_leakage.data.raw import Raw, filled
 from dp_leakage.data.roles import MEMBERS, trained_role
 from dp_leakage.data.splits import split
-from dp_leakage.data.trees import content_of
+from dp_leakage.data.trees import content_of, content_of_source
 from dp_leakage.errors import UserError
 from dp_leakage.files import write_arrays
 from dp_leakage.steps import Json, log, provenance, run
@@ -19,10 +19,12 @@ from dp_leakage.steps import Json, log, provenance, run
 def main(settings: Json, prepared: Path, data_dir: Path) -> None:
     """Writes features, labels and roles; what is worth knowing of the data goes to the log and into the file."""
     raw = load(settings["source"], data_dir)
-    if settings["content"] and content_of(own := Path(settings["source"]["path"]).expanduser()) != settings["content"]:
-        raise UserError(f"{own} has changed since this run began; run the same command again")
-    source, trained = settings["source"]["source"], trained_role(settings["roles"])
-    given = official_rows(raw, source, trained) if settings["official_split"] else None
+    source = settings["source"]
+    content = content_of_source(source, lambda key: content_of(Path(source[key]).expanduser()))
+    if settings["content"] not in (None, content):
+        raise UserError(f"{source['path']} has changed since this run began; run the same command again")
+    trained = trained_role(settings["roles"])
+    given = official_rows(raw, source["source"], trained) if settings["official_split"] else None
     how = {"seed": settings["seed"], "stratified": settings["stratified"]}
     if settings["augment"] is None:
         roles = split(raw.y, settings["roles"], given=given, **how)

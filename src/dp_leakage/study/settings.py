@@ -12,7 +12,7 @@ from dp_leakage.attacks import ATTACKS
 from dp_leakage.config import Json
 from dp_leakage.data import SOURCES
 from dp_leakage.data.roles import POOL, asked_roles
-from dp_leakage.data.trees import content_of
+from dp_leakage.data.trees import content_of, content_of_source
 from dp_leakage.engines import ENGINES
 from dp_leakage.engines import FILES as EXISTING
 from dp_leakage.errors import UserError
@@ -50,17 +50,19 @@ class Settings(Paths):
         }
 
     def _content(self, dataset: str, source: Json) -> str | None:
-        """Digest of the user's own file or folder, so that an edit reaches what is made of it; None for other sources.
+        """Digest of the user's own files, so that an edit reaches what is made of them; None for other sources.
 
         Raises:
             UserError: there is none.
         """
-        if "path" not in source:
-            return None
-        try:
-            return self.remembered("content", dataset, lambda: content_of(Path(source["path"]).expanduser()))
-        except UserError as error:
-            raise UserError(f"study {self.target}: key 'datasets.{dataset}.source.path': {error}") from None
+
+        def content(key: str) -> str:
+            try:
+                return self._content_of(source[key])
+            except UserError as error:
+                raise UserError(f"study {self.target}: key 'datasets.{dataset}.source.{key}': {error}") from None
+
+        return content_of_source(source, content)
 
     def project_settings(self, dataset: str) -> Json:
         """Of step ``project``."""

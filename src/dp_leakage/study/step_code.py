@@ -49,10 +49,10 @@ def noise_modules(*trainings: Json) -> tuple[str, ...]:
 
 
 def own_files(training: Json) -> tuple[Path, ...]:
-    """The files of a user's own torch module and mechanism, so that an edit to them retrains."""
+    """The files of a user's own module, estimator and mechanism, so that an edit to them retrains."""
     mechanism = training["mechanism"] or {}
     names = dict.fromkeys(mechanism.get(part) for part in ("bound", "noise", "sampler", "unit"))
     files = [FILES[name] for name in names if name in FILES]
-    if training["engine"] in ("opacus", "module"):
+    if training["engine"] in ("opacus", "module", "estimator"):
         files += module_files(training["architecture"]["name"].partition(":")[0])
     return tuple(files)

@@ -1,0 +1,87 @@
+"""Who was trained on, from a list of the records' names or numbers beside the data."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from dp_leakage.data.raw import trained_and_not
+from dp_leakage.errors import UserError
+
+SUFFIXES = (".txt", ".csv", ".tsv", ".npy")
+HEADERS = ("record", "records", "member", "members", "index", "id")  # a list's first line may be called so
+MAX_BYTES = 2**30
+
+
+def is_list(name: str) -> bool:
+    """Does this name a file of members, rather than a column or an array?"""
+    return Path(name).suffix.lower() in SUFFIXES and Path(name).expanduser().is_file()
+
+
+def listed(path: Path, n: int, names: Sequence[str] = (), header: str = "") -> dict[str, np.ndarray]:
+    """Rows ``train`` and ``test``: the records that a list names, and all others.
+
+    Args:
+        path: a name or number on each line, or a ``.npy`` of numbers, texts, or one truth value for each record.
+        n: how many records there are.
+        names: what they are called, (n,); without names the list holds row numbers, from 0 on.
+        header: a first line that is no record, beside `HEADERS`: the column's name.
+
+    Raises:
+        UserError: the list cannot be read, is empty, names a record twice or one that there is not, or names all.
+    """
+    entries = _entries(path, n)
+    place = _places(path, n, names)
+    if entries and entries[0] not in place and entries[0].lower() in (*HEADERS, header.lower()):
+        entries = entries[1:]
+    if not entries:
+        raise UserError(f"{path} lists no members; valid is a record's {_kind(names)} on each line")
+    member = np.zeros(n, dtype=bool)
+    for line, entry in enumerate(entries, start=1):
+        if entry not in place:
+            valid = f"{_kind(names)}s of the data, such as {names[0]!r}" if len(names) else f"row numbers, 0 to {n - 1}"
+            raise UserError(f"{path}: entry {line} is {entry[:50]!r}; valid are {valid}")
+        if member[place[entry]]:
+            raise UserError(f"{path}: record {entry} comes twice; valid is a list that names each member once")
+        member[place[entry]] = True
+    return trained_and_not(member, str(path))
+
+
+def _kind(names: Sequence[str]) -> str:
+    return "name" if len(names) else "row number"
+
+
+def _places(path: Path, n: int, names: Sequence[str]) -> dict[str, int]:
+    """Row of each record by what a list may call it."""
+    if not len(names):
+        return {str(row): row for row in range(n)}
+    place = {name: row for row, name in enumerate(names)}
+    if len(place) < n:
+        twice = next(name for row, name in enumerate(names) if place[name] != row)
+        raise UserError(f"two records are called {twice!r}, so that {path} cannot tell them apart; valid are names of "
+                        "which each comes once")  # fmt: skip
+    return place
+
+
+def _entries(path: Path, n: int) -> list[str]:
+    """What the list says, as texts; truth values become row numbers."""
+    if not path.is_file():
+        raise UserError(f"{path}: no such file; valid is a list of members ({', '.join(SUFFIXES)})")
+    if path.stat().st_size > MAX_BYTES:
+        raise UserError(f"{path} has {path.stat().st_size:,} bytes; valid for a list of members are {MAX_BYTES:,}")
+    if path.suffix.lower() != ".npy":
+        try:
+            lines = path.read_text(encoding="utf-8-sig").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise UserError(f"{path} cannot be read as a list of members ({error}); save it as UTF-8") from None
+        return [line.strip().strip('"') for line in lines if line.strip()]
+    try:
+        found = np.load(path, allow_pickle=False)
+    except Exception as error:  # a damaged file raises anything
+        raise UserError(f"{path} cannot be read as an array without Python objects ({error})") from None
+    if not isinstance(found, np.ndarray) or found.ndim != 1 or found.dtype.kind not in "biuU":
+        shown = f"{found.dtype} of shape {found.shape}" if isinstance(found, np.ndarray) else type(found).__name__
+        raise UserError(f"{path} holds {shown}; valid is one line of row numbers, names or truth values")
+    if found.dtype.kind == "b" and len(found) != n:
+        raise UserError(f"{path} has {len(found)} truth values; valid is one for each of the {n} records")
+    return [str(entry) for entry in (np.flatnonzero(found) if found.dtype.kind == "b" else found).tolist()]
