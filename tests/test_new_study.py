@@ -52,11 +52,13 @@ def test_a_table_gets_a_study_that_passes_every_check_at_both_scales(capsys):
     assert dataset["source"] == {"path": "wine.csv", "label": "target", "sensitive": ["alcohol", "hue"]}
     assert dataset["roles"] == {"pool": 118, "target_nonmembers": 59}
     assert study.spec["design"] == "coins"
+    assert "tune" not in study.spec  # too few records to set some apart
     assert study.spec["attacks"]["yeom_attribute"]["features"] == 2
     assert len(study.cells) == 2 * (1 + 1 + 8) + 1
     assert len(loaded(file, "smoke").cells) == 2 * (1 + 1 + 2) + 1
     said = capsys.readouterr().out
     assert "178 records, 13 features, 3 classes" in said
+    assert "Learning rates are not tuned: for that, 200 records would have to be set apart." in said
     assert "Now run: snakemake mine" in said
     assert "pool has only 118 records" in said
     assert "pool has only 118 records" in file.read_text()
@@ -68,7 +70,10 @@ def test_images_get_a_convolutional_network_and_no_attribute_inference():
     study = loaded(new_study("digits.npz"))
     assert set(study.spec["models"]) == {"softmax_regression", "cnn_small"}
     assert "yeom_attribute" not in study.spec["attacks"]
-    assert sum(study.spec["datasets"]["mine"]["roles"].values()) == 1198 + 599
+    assert sum(study.spec["datasets"]["mine"]["roles"].values()) == 898 + 2 * 449
+    assert study.spec["tune"]["learning_rate"] == [0.001, 0.003, 0.01, 0.03]
+    assert study.cell("mine", "cnn_small", "gaussian-rdp-eps=1").rates
+    assert len(loaded(Path("studies/mine.yaml"), "smoke").spec["tune"]["learning_rate"]) == 2
 
 
 def test_what_is_said_holds_for_the_split_that_the_workflow_will_draw(capsys):

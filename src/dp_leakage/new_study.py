@@ -20,7 +20,7 @@ from dp_leakage.config import Json
 from dp_leakage.data import load, resolve
 from dp_leakage.data.profile import is_harmless, profile
 from dp_leakage.data.raw import Raw, filled
-from dp_leakage.data.roles import OUTSIDERS, POOL
+from dp_leakage.data.roles import OUTSIDERS, POOL, TUNING
 from dp_leakage.data.splits import automatic_roles, split
 from dp_leakage.errors import UserError, plain
 from dp_leakage.files import write_text
@@ -30,10 +30,13 @@ from dp_leakage.yaml_files import read_yaml, written
 
 LEAST_POOL = 50  # with fewer, intervals are as wide as the whole range
 LEAST_MEMBERS = LEAST_POOL // 2  # that a model trains on, in the mean
+LEAST_TUNING = 200  # records set apart; with fewer, rates that are worlds apart look alike
 ROLES = {
     POOL: "for each model a coin says of each of these whether it trains on it; attacks must tell which way it fell",
     OUTSIDERS: "no model trains on these: accuracy is measured on them, and scaling is fitted on them",
+    TUNING: "set apart: learning rates are tried on these alone, which costs the others no privacy",
 }
+RATES = [0.001, 0.003, 0.01, 0.03]  # of Adam; the best for undefended and for noisy training are seldom the same
 SPLIT_SEED = 1
 NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)
 SIDE = re.compile(r"[1-9][0-9]{0,3}", re.ASCII)
@@ -50,6 +53,10 @@ COMMENTS = {
     ),
     "repeats": "Models per cell; more make the intervals narrower and the attacks stronger.",
     "defenses": "The last has Poisson batches, accounted for with Rényi divergences: the usual way; a cell for each ε.",
+    "tune": (
+        "Each cell trains with the rate that is best on the records of the role tuning. Without this key, with the one "
+        "above."
+    ),
     "scales": "A first look: snakemake NAME --config scale=smoke",
 }
 SCALES: Json = {
@@ -59,6 +66,7 @@ SCALES: Json = {
         "training": {"epochs": 4, "evaluate_every": 4},
     }
 }
+FEWER_RATES: Json = {"tune": {"learning_rate": [0.003, 0.03]}}  # at scale smoke
 SOFTMAX: Json = {"architecture": {"name": "softmax_regression"}}
 # A wide layer and a small rate: on 446 binary columns of 30 classes .635 right where two layers of 64 at .01 have .544.
 TABLE_MODELS: Json = {
@@ -127,6 +135,8 @@ def study_text(name: str, source: dict[str, Any], raw: Raw) -> tuple[str, list[s
         UserError: there are too few records to judge by.
     """
     roles = automatic_roles(len(raw.y), tuple(ROLES))
+    if roles[TUNING] < LEAST_TUNING:
+        roles = automatic_roles(len(raw.y), (POOL, OUTSIDERS))
     classes = len(raw.class_names)
     least = max(LEAST_POOL, 2 * classes)
     if roles[POOL] < least:
@@ -149,7 +159,12 @@ def study_text(name: str, source: dict[str, Any], raw: Raw) -> tuple[str, list[s
     comments = {key: words.replace("NAME", name) for key, words in COMMENTS.items()}
     text = written(_spec(name, source, roles, _projection(raw), _askable(raw, rows)), header, comments)
     sizes = [f"  {role:<18}{count:>7,}   {ROLES[role]}" for role, count in roles.items()]
-    return text, [summary, *raw.notes, *sizes, *beware(remarks)]
+    untuned = (
+        []
+        if TUNING in roles
+        else [f"Learning rates are not tuned: for that, {LEAST_TUNING} records would have to be set apart."]
+    )
+    return text, [summary, *raw.notes, *sizes, *untuned, *beware(remarks)]
 
 
 def beware(remarks: list[str]) -> list[str]:
@@ -178,7 +193,7 @@ def _spec(name: str, source: Json, roles: dict[str, int], projection: Json | Non
     pool = roles[POOL]
     members = pool // 2
     epochs = 60 if members <= 1000 else 30 if members <= 10_000 else 15
-    table = projection is not None
+    table, tuned = projection is not None, TUNING in roles
     attacks: Json = {"yeom": {}, "lira_online": {}, "rmia_online": {}}
     if features:
         attacks["yeom_attribute"] = {"features": features, "candidates": "distinct_quartiles"}
@@ -207,6 +222,7 @@ def _spec(name: str, source: Json, roles: dict[str, int], projection: Json | Non
             "batch_size": max(1, min(512, pool // 4)),
             "evaluate_every": epochs // 5,
         },
+        **({"tune": {"learning_rate": RATES}} if tuned else {}),
         "defenses": [
             {"defense": "none"},
             {"defense": "l2", "l2": 0.01},
@@ -216,7 +232,7 @@ def _spec(name: str, source: Json, roles: dict[str, int], projection: Json | Non
         "attacks": attacks,
         "figures": _figures(attribute=features > 0, network="mlp" if table else "cnn_small"),
         "choices": [choice],
-        "scales": SCALES,
+        "scales": {"smoke": SCALES["smoke"] | (FEWER_RATES if tuned else {})},
     }
 
 

@@ -4,11 +4,12 @@ import csv
 import re
 from collections.abc import Iterable, Mapping
 from itertools import product
+from math import ceil
 from pathlib import Path
 
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.config import Json, merged
-from dp_leakage.data.roles import MEMBERS, POOL, REFERENCE_POOL, population_role, trained_role
+from dp_leakage.data.roles import MEMBERS, POOL, REFERENCE_POOL, TUNING, population_role, trained_role
 from dp_leakage.defenses import BUDGETS, CLAIMED, UNITS, accountants, budgets, defenses, expanded, keys_of, needed_by
 from dp_leakage.engines import ENGINES, GIVEN
 from dp_leakage.engines import FILES as EXISTING
@@ -24,9 +25,10 @@ from dp_leakage.privacy.accounting.printed import authors_sigma
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, check_mechanism, check_noise
 from dp_leakage.privacy.mechanism import Mechanism, check_step, holds_groups
 from dp_leakage.privacy.mechanisms import MECHANISMS
-from dp_leakage.study import COINS, SPLIT, TIMING, TRAINING, Cell, Study
+from dp_leakage.study import COINS, SPLIT, TIMING, TRAINING, TUNE, Cell, Study
 from dp_leakage.study.jobs import AUXILIARY
 from dp_leakage.training.settings import TrainingSettings
+from dp_leakage.training.tuning import FOLDS
 
 PUBLISHED = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*\.csv")
 # Of a table of printed results.
@@ -52,6 +54,7 @@ def check_study(study: Study, published: Path, whole: Iterable[Study] = ()) -> N
     _check_defenses(study.spec)
     _check_attacks(study)
     _check_cells(study)
+    _check_tuning(study)
     _check_audit(study)
     cells = [cell for one in (*whole, study) for cell in one.cells.values()]
     for name in study.spec["figures"]:
@@ -382,6 +385,22 @@ def _check_cells(study: Study) -> None:
         _check_architecture(study.spec, cell)
         _check_answers(cell)
         _check_training(study.spec, cell)
+
+
+def _check_tuning(study: Study) -> None:
+    """The records set apart are there, and enough for the batches of every cell that is tuned."""
+    if TUNE not in study.spec:
+        return
+    for cell in study.cells.values():
+        roles = study.spec["datasets"][cell.dataset]["roles"]
+        key = f"key 'datasets.{cell.dataset}.roles"
+        _require(TUNING in roles, f"{key}' lacks the role '{TUNING}', on which key 'tune' tries learning rates")
+        batch = cell.columns["batch_size"] * cell.columns["n_members"] / cell.columns["n_records"]
+        words = f"valid is {ceil(FOLDS * batch)} or more, since half of them must fill a batch of {cell.model}"
+        complaint = f"{key}.{TUNING}' is {roles[TUNING]}; {words}"
+        _require(not cell.rates or roles[TUNING] // FOLDS >= batch, complaint)
+    reached = any(cell.rates for cell in study.cells.values())
+    _require(reached, "key 'tune' reaches no cell: each has a learning rate of its own, or is not trained here")
 
 
 def _components(spec: Json, dataset: str) -> int | None:

@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from dp_leakage.errors import UserError, nearest
-from dp_leakage.study import AUDIT, TIMING, Study, paths
+from dp_leakage.study import AUDIT, TIMING, TUNE, Study, paths
 
-PARTS = {"time_training": TIMING, "audit": AUDIT}  # rule → the study's key without which it has nothing to do
+# Rule → the study's key without which it has nothing to do.
+PARTS = {"time_training": TIMING, "audit": AUDIT, "tune": TUNE}
 DEFAULT = "quickstart"  # what a bare `snakemake` runs
 
 

@@ -12,7 +12,8 @@ from dp_leakage.report import answers, most_exposed, singled_out, tables
 from dp_leakage.report.answer import best_of
 from dp_leakage.report.leak import Leak
 from dp_leakage.report.proven import Proven, proven_words, risk_words
-from dp_leakage.report.words import UNTUNED, sentences
+from dp_leakage.report.tuned import UNTUNED
+from dp_leakage.report.words import sentences
 
 
 def cell(

@@ -164,6 +164,7 @@ rule audit:
     """Models of a cell's own with canaries, and how well they are told apart."""
     input:
         data=paths.DATA,
+        tuned=of_job(jobs.tuned_inputs),
     output:
         paths.AUDIT,
     log:
@@ -184,7 +185,8 @@ rule audit:
     message:
         "Audit {wildcards.model} on {wildcards.dataset} under {wildcards.defense}"
     shell:
-        "python -m dp_leakage.steps.audit --settings {params.settings:q} --data {input.data:q} --scores {output:q} 2> {log:q}"
+        "python -m dp_leakage.steps.audit --settings {params.settings:q} --data {input.data:q} --scores {output:q}"
+        " --tuned {input.tuned:q} 2> {log:q}"
 
 
 rule measure_training:

@@ -2,14 +2,45 @@
 
 TRAIN = (
     "python -m dp_leakage.steps.train --settings {params.settings:q} --data {input.data:q} --models {output.models:q}"
-    " --history {output.history:q} --timing {output.timing:q} 2> {log:q}"
+    " --history {output.history:q} --timing {output.timing:q} --tuned {input.tuned:q} 2> {log:q}"
 )
+
+
+rule tune:
+    """Learning rates tried for a cell, on records set apart."""
+    input:
+        data=paths.DATA,
+    output:
+        paths.TUNED,
+    log:
+        paths.log("tune"),
+    benchmark:
+        paths.benchmark("tune")
+    group:
+        in_group(jobs.training_group)
+    conda:
+        "../../envs/cpu.yaml"
+    threads: 1
+    resources:
+        mem_mb=of_attempt(jobs.memory),
+        runtime=of_attempt(jobs.tuning_time),
+        gpu=gpus,
+    params:
+        settings=settings_of(
+            lambda study, job: study.tune_settings(jobs.cell_of(study, job))
+        ),
+    message:
+        "Try learning rates for {wildcards.model} on {wildcards.dataset} under {wildcards.defense}"
+    shell:
+        "python -m dp_leakage.steps.tune --settings {params.settings:q} --data {input.data:q} --tuned {output:q}"
+        " 2> {log:q}"
 
 
 rule train_target:
     """The models under attack: all repeats of one cell."""
     input:
         data=paths.DATA,
+        tuned=of_job(jobs.tuned_inputs),
     output:
         models=paths.TRAINED,
         history=paths.HISTORY,
@@ -41,6 +72,7 @@ rule train_auxiliary:
     """The attacker's own models, trained once for all cells."""
     input:
         data=paths.DATA,
+        tuned=of_job(jobs.tuned_inputs),
     output:
         models=paths.AUXILIARY,
         history=paths.AUXILIARY_HISTORY,

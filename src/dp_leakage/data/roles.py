@@ -5,6 +5,7 @@ from collections.abc import Collection
 MEMBERS, OUTSIDERS = "target_members", "target_nonmembers"
 POOL = "pool"  # whose records are each in or out of a repeat's training by a fair coin
 REFERENCE_POOL = "reference_pool"
+TUNING = "tuning"  # set apart: learning rates are tried on these, and nothing else is
 
 
 def trained_role(roles: Collection[str]) -> str:

@@ -11,7 +11,9 @@ from dp_leakage.identity import derived_seed
 
 # Shares of each role when a user names no sizes; shadows need members and as many non-members from their
 # pool, and a pool is half in, half out.
-AUTOMATIC_SHARES = {"target_members": 2, "pool": 4, "target_nonmembers": 2, "shadow_pool": 4, "reference_pool": 2}
+AUTOMATIC_SHARES = {
+    "target_members": 2, "pool": 4, "target_nonmembers": 2, "shadow_pool": 4, "reference_pool": 2, "tuning": 2
+}  # fmt: skip
 
 
 def split(

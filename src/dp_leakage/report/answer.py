@@ -13,6 +13,7 @@ from dp_leakage.intervals import Estimate
 from dp_leakage.report.context import TOLERANCE
 from dp_leakage.report.leak import Leak, leaks
 from dp_leakage.report.proven import Proven, proven_of
+from dp_leakage.report.tuned import Tuned, tuned_of
 
 CELL = ["dataset", "model", "defense"]
 Verdict = Literal["met", "open", "missed", "guessing"]
@@ -40,6 +41,7 @@ class Answer:
         unproven: the same under the defences that prove nothing (an ℓ2 penalty, dropout, …).
         proven: the most that any attack could reach; None if nothing is proven.
         tried: private cells of the data set, among which the recommended one was chosen.
+        tuned: how the cell's learning rate was found; None where it was given.
     """
 
     dataset: str
@@ -59,6 +61,7 @@ class Answer:
     unproven: Mapping[Series, Leak]
     proven: Proven | None
     tried: int
+    tuned: Tuned | None = None
 
     @property
     def budget(self) -> float:
@@ -151,6 +154,7 @@ def _answer(frame: pd.DataFrame, losses: pd.DataFrame, tolerance: float, tried: 
         unproven={series: unproven[series] for series in sorted(unproven, key=order)},
         proven=proven_of(here, row["defense"]),
         tried=tried,
+        tuned=tuned_of(here[here["defense"] == row["defense"]]),
     )
 
 

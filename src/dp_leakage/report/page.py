@@ -50,6 +50,7 @@ def render(context: ReportContext) -> str:
         audited=(context.metrics["metric"] == "epsilon_lower_bound").any(),
         any_hypothetical=context.metrics["setting"].str.contains("hypothetical_poisson").any(),
         exposed=tables.members_exposed(context.metrics),
+        rates=tables.learning_rates(context.metrics),
         tossed=tossed(context.metrics),
         verdicts=tables.verdicts(context.metrics),
         defenses=tables.defenses(context.metrics),

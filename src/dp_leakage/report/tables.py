@@ -21,9 +21,10 @@ from dp_leakage.figures.frames import (
     spent,
 )
 from dp_leakage.figures.members_exposed import of_whom
-from dp_leakage.figures.numbers import budget, count, interval
+from dp_leakage.figures.numbers import budget, count, fraction, interval
 from dp_leakage.figures.style import look, name, number
 from dp_leakage.report.leak import leaks
+from dp_leakage.report.tuned import tuned_of
 from dp_leakage.report.words import reach_words
 
 CELL = ["dataset", "model", "defense"]
@@ -100,6 +101,25 @@ def _spent_rows(part: pd.DataFrame, more: list[str]) -> list[list[str]]:
         for series, rows in each_series(part)
         for row in rows.itertuples()
     ]
+
+
+def learning_rates(metrics: pd.DataFrame) -> list[HtmlTable]:
+    """Per data set and model the rate that each cell trains with, and how well every rate did that was tried."""
+    frame = chosen(metrics, {})
+    tables = []
+    for heading, part in panels(frame[frame["metric"] == "learning_rate"]) if len(frame) else []:
+        rows = []
+        for series, cells in each_series(part):
+            for key, cell in each_budget(cells):
+                here = frame[(frame[CELL] == cell[CELL].iloc[0]).all(axis=1)]
+                if (tuned := tuned_of(here)) is not None:
+                    own = [look(series).label, budget(*key), number(tuned.rate)]
+                    rows.append((own, tuned.right))
+        tried = sorted({rate for _, right in rows for rate in right})
+        heads = ["defence", "ε", "rate chosen", *(f"right with {number(rate)}" for rate in tried)]
+        lines = [[*own, *(fraction(right[rate]) if rate in right else "" for rate in tried)] for own, right in rows]
+        tables.append(HtmlTable(heading, heads, lines))
+    return tables
 
 
 def _accounted(row: Any) -> str:

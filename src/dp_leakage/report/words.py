@@ -8,10 +8,8 @@ from dp_leakage.intervals import Estimate
 from dp_leakage.report.answer import Answer
 from dp_leakage.report.leak import Leak
 from dp_leakage.report.proven import choice_words, proven_words, risk_words
+from dp_leakage.report.tuned import more_tuning, tuned_words
 
-UNTUNED = (
-    "Private training was not tuned here: another learning rate, batch size or number of epochs may keep far more."
-)
 UNAWARE = (
     "No attack here learns from models that were trained under the same defence. One that does may find far more, so a "
     "weak result below is no evidence of protection."
@@ -24,8 +22,8 @@ def sentences(answer: Answer, tolerance: float) -> list[str]:
         return [_no_better(answer), *_unproven(answer)]
     risk = risk_words(answer.leak, answer.proven)
     choice = choice_words(answer.tried) if answer.verdict in ("met", "open") else ""
-    said = [_budget(answer, tolerance), _leaking(answer), proven_words(answer.proven), risk, choice, *_unproven(answer)]
-    return [words for words in said if words]
+    found = [_budget(answer, tolerance), _leaking(answer), proven_words(answer.proven), risk]
+    return [words for words in [*found, choice, tuned_words(answer.tuned), *_unproven(answer)] if words]
 
 
 def look_of(answer: Answer) -> str:
@@ -55,13 +53,13 @@ def _budget(answer: Answer, tolerance: float) -> str:
     if answer.verdict == "open":
         return (
             f"{on}no budget tried surely {limit} with these training settings. The smallest that may is {cell}: it "
-            f"{lost}{_spent(answer)}; more records or repeats would tell. {UNTUNED}"
+            f"{lost}{_spent(answer)}; more records or repeats would tell. {more_tuning(answer.tuned)}"
         )
     none = f"{on}no budget tried {limit} with these training settings, so none is recommended."
     if answer.at_chance:
         most = f"Even the most accurate private model, {cell}, is right on {percent(answer.accuracy)} of new records, "
-        return f"{none} {most}no better than guessing ({_guessed(answer)}). {UNTUNED}"
-    return f"{none} The most accurate private model, {cell}, {lost}{_spent(answer)}. {UNTUNED}"
+        return f"{none} {most}no better than guessing ({_guessed(answer)}). {more_tuning(answer.tuned)}"
+    return f"{none} The most accurate private model, {cell}, {lost}{_spent(answer)}. {more_tuning(answer.tuned)}"
 
 
 def _no_better(answer: Answer) -> str:

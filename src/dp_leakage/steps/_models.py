@@ -10,13 +10,14 @@ import torch
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.engines import ENGINES
 from dp_leakage.errors import UserError
-from dp_leakage.files import read_tensors
+from dp_leakage.files import read_table, read_tensors
 from dp_leakage.models.architectures import build
 from dp_leakage.models.ensemble import Ensemble, Models
 from dp_leakage.models.user_module import ModuleEnsemble, module_factory
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.steps import Json
 from dp_leakage.training.trainer import train
+from dp_leakage.training.tuning import with_rate
 
 
 def architecture_of(settings: Json, input_shape: tuple[int, ...], n_classes: int) -> Any:
@@ -35,6 +36,25 @@ def train_models(settings: Json, architecture: Any, *arguments: Any, **options: 
 
         return train_module(architecture, *arguments, **options)
     return train(architecture, *arguments, **options)
+
+
+def tuned_settings(settings: Json, tuned: Path | None) -> tuple[Json, Json]:
+    """Settings with the learning rate that step ``tune`` found best, and what a file of the models says of that.
+
+    Of rates that are equally good it is the first. Without such a step the settings are as they are.
+
+    Raises:
+        UserError: the file is missing, damaged or of other settings.
+    """
+    if "tuned" not in settings:
+        return settings, {}
+    if tuned is None:
+        raise UserError("tuned: missing; the settings name a learning rate that step tune chooses")
+    tried, made = read_table(tuned, settings["tuned"])
+    accuracy = tried.groupby("learning_rate", sort=False)["accuracy"].mean()
+    rate = float(accuracy.idxmax())
+    said = {"learning_rate": rate, "tried": [[float(key), float(value)] for key, value in accuracy.items()]}
+    return settings | {"training": with_rate(settings["training"], rate)}, said | {"tuned_on": made["records"]}
 
 
 def device_of(device: str) -> str:

@@ -20,7 +20,7 @@ from dp_leakage.privacy.calibration import calibrated
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.steps import Json, log, provenance, run
 from dp_leakage.steps._data import read_dataset
-from dp_leakage.steps._models import architecture_of, device_of, train_models
+from dp_leakage.steps._models import architecture_of, device_of, train_models, tuned_settings
 from dp_leakage.steps.train import blocks_of, groups_of
 from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.planted import BUGS
@@ -30,14 +30,19 @@ from dp_leakage.training.watch import Watch
 START = {"optimizer": "adam", "learning_rate": 0.01, "batch_size": 50}  # of a worst-case start's own training
 
 
-def main(settings: Json, data: Path, scores: Path, device: str, checkpoint_seconds: float) -> None:
-    """Reads ``data.npz``; writes the score of every canary in every model, and on which side its coin fell."""
+def main(
+    settings: Json, data: Path, scores: Path, device: str, checkpoint_seconds: float, tuned: Path | None = None
+) -> None:
+    """Reads ``data.npz``, and which learning rate was found best; writes the score of every canary in every model, and
+    on which side its coin fell.
+    """
     dataset = read_dataset(data, settings["data"])
     frames, noise, blocks = [], {}, None
+    told, _ = tuned_settings(settings, tuned)
     for name, design in settings["designs"].items():
         started = time.perf_counter()
         resume = Checkpoint(_checkpoint(scores, name), identity(settings), checkpoint_seconds)
-        frame, mechanism, blocks = _scored(name, design, settings, dataset, device_of(device), resume)
+        frame, mechanism, blocks = _scored(name, design, told, dataset, device_of(device), resume)
         frames.append(frame.assign(design=name))
         if mechanism is not None:
             noise = {"noise_multiplier": mechanism.noise_multiplier, "kappa": mechanism.kappa}
@@ -177,4 +182,4 @@ def _asked(score: str, ensemble: Models, placed: Canaries) -> np.ndarray:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    run(main, "data", "scores", options={"device": "auto", "checkpoint_seconds": 60.0})
+    run(main, "data", "scores", "tuned?", options={"device": "auto", "checkpoint_seconds": 60.0})

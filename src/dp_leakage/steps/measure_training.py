@@ -9,6 +9,7 @@ import pandas as pd
 
 from dp_leakage.errors import UserError
 from dp_leakage.files import read_table, write_table
+from dp_leakage.intervals import wilson
 from dp_leakage.metrics import measure_training
 from dp_leakage.metrics.measure import FPR_OF_TPR
 from dp_leakage.metrics.proven import FPR_OF_CURVE
@@ -28,6 +29,7 @@ def main(settings: Json, training: Path, baseline: Path, measured: Path, curve: 
     history, made = read_table(training, settings["training"])
     reference, _ = read_table(baseline, settings["baseline"])
     rows = measure_training(history, reference, n_train=settings["columns"]["n_members"], n_test=made["n_test"])
+    rows += _tuned(made)
     mechanism = _mechanism(training, made)
     limit: list[Json] = []
     if mechanism is not None:
@@ -37,6 +39,18 @@ def main(settings: Json, training: Path, baseline: Path, measured: Path, curve: 
     write_table(measured, {key: [row[key] for row in rows] for key in COLUMNS}, provenance(settings))
     write_table(proven, {key: [row[key] for row in limit] for key in COLUMNS}, provenance(settings))
     write_table(curve, history.assign(epsilon_spent=_by_epoch(history, mechanism, made)), provenance(settings))
+
+
+def _tuned(made: Json) -> list[Json]:
+    """Rows learning_rate, the one chosen, and tuning_accuracy of each that was tried; none where none were."""
+    if "tried" not in made:
+        return []
+    tried = [(f"{rate:g}", wilson(right, made["tuned_on"])) for rate, right in made["tried"]]
+    rows = [
+        _row("tuning_accuracy", found.value, learning_rate=rate, records=made["tuned_on"]) | found._asdict()
+        for rate, found in tried
+    ]
+    return [_row("learning_rate", made["learning_rate"]), *rows]
 
 
 def _mechanism(training: Path, made: Json) -> Mechanism | None:

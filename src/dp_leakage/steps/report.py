@@ -50,7 +50,7 @@ def main(
         data=facts,
         models={name: _words(model["architecture"]) for name, model in spec["models"].items()},
         attacks={name: _words(attack) for name, attack in spec["attacks"].items()},
-        training={key: str(value) for key, value in spec["training"].items()},
+        training=_training(spec),
         repeats=spec["repeats"],
         seed=spec["seed"],
         question=spec.get("question", ""),
@@ -63,6 +63,13 @@ def main(
         aware=settings["aware"],
     )
     write_page(report, render(context))
+
+
+def _training(spec: Json) -> dict[str, str]:
+    """What holds for all trainings, in words."""
+    rates = ", ".join(f"{rate:g}" for rate in spec.get("tune", {}).get("learning_rate", []))
+    tuned = {"learning_rate": f"tuned for each model: one of {rates}"} if rates else {}
+    return {key: str(value) for key, value in (spec["training"] | tuned).items()}
 
 
 def _figure(name: str, figure: Json, folder: Path, identity: str) -> ReportFigure:

@@ -21,7 +21,7 @@ from dp_leakage.privacy.calibration import calibrated
 from dp_leakage.privacy.mechanism import holds_groups
 from dp_leakage.steps import Json, log, provenance, run
 from dp_leakage.steps._data import dataset_of
-from dp_leakage.steps._models import architecture_of, device_of, train_models
+from dp_leakage.steps._models import architecture_of, device_of, train_models, tuned_settings
 from dp_leakage.training.blocks import block_dimensions
 from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.settings import TrainingSettings
@@ -36,8 +36,9 @@ def main(
     timing: Path,
     device: str,
     checkpoint_seconds: float,
+    tuned: Path | None = None,
 ) -> None:
-    """Reads ``data.npz``; writes the models, their training history and the wall time."""
+    """Reads ``data.npz`` and the learning rate found best; writes the models, their history and the wall time."""
     started = time.perf_counter()
     arrays, _ = read_arrays(data, settings["data"])
     x, y = torch.from_numpy(arrays["x"]), torch.from_numpy(arrays["y"])
@@ -51,6 +52,7 @@ def main(
         write_json(timing, {"train_seconds": time.perf_counter() - started, "models": len(seeds), "device": "cpu"})
         return
     architecture = architecture_of(settings, tuple(x.shape[1:]), int(y.max()) + 1)
+    told, chosen = tuned_settings(settings, tuned)
     schedule = {key: settings["training"][key] for key in ("epochs", "batch_size")}
     blocks = blocks_of(architecture, settings["mechanism"])
     mechanism = calibrated(settings["mechanism"], blocks=blocks, dataset_size=subsets.shape[1], **schedule)
@@ -66,7 +68,7 @@ def main(
             y,
             subsets,
             seeds,
-            TrainingSettings(**settings["training"]),
+            TrainingSettings(**told["training"]),
             mechanism,
             held=held,
             evaluate_on=torch.from_numpy(arrays["target_nonmembers"]),
@@ -80,7 +82,7 @@ def main(
     noise = {} if mechanism is None else {"noise_multiplier": mechanism.noise_multiplier, "kappa": mechanism.kappa}
     n_groups = None if groups is None else int(groups.max()) + 1
     sizes = {"n_train": int(subsets.shape[1]), "n_test": len(arrays["target_nonmembers"]), "n_groups": n_groups}
-    stamp = provenance(settings, **sizes, blocks=blocks, **noise)
+    stamp = provenance(settings, **sizes, blocks=blocks, **noise, **chosen)
     write_tensors(models, {name: tensor.cpu().numpy() for name, tensor in ensemble.tensors().items()}, stamp)
     write_table(history, _columns(epochs), stamp)
     write_json(
@@ -172,4 +174,4 @@ def _columns(epochs: list[Json]) -> dict[str, list[Any]]:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    run(main, "data", "models", "history", "timing", options={"device": "auto", "checkpoint_seconds": 60.0})
+    run(main, "data", "models", "history", "timing", "tuned?", options={"device": "auto", "checkpoint_seconds": 60.0})

@@ -4,7 +4,7 @@ Each layer knows those above it in this list alone: `cells` (what is trained), `
 every step), `parts` (by what a cell is measured), `plan` (metrics, figures, the report).
 """
 
-from dp_leakage.study.cells import AUDIT, COINS, SPLIT, TRAINING, Cell
+from dp_leakage.study.cells import AUDIT, COINS, SPLIT, TRAINING, TUNE, Cell
 from dp_leakage.study.parts import CURVE, PROVEN
 from dp_leakage.study.paths import CLASS_SCORES, SIGNALS, TARGET
 from dp_leakage.study.plan import Study
@@ -12,5 +12,5 @@ from dp_leakage.study.settings import READ_BY_ATTACKS, TIMING
 
 __all__ = [
     "AUDIT", "CLASS_SCORES", "COINS", "CURVE", "PROVEN", "READ_BY_ATTACKS", "SIGNALS", "SPLIT", "TARGET", "TIMING",
-    "TRAINING", "Cell", "Study",
+    "TRAINING", "TUNE", "Cell", "Study",
 ]  # fmt: skip

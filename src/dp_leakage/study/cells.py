@@ -10,6 +10,7 @@ from dp_leakage.config import Json, merged
 from dp_leakage.data import resolve
 from dp_leakage.data.roles import POOL, trained_role
 from dp_leakage.defenses import CLAIMED, expanded
+from dp_leakage.engines import ENGINES
 from dp_leakage.errors import UserError, nearest
 from dp_leakage.identity import derived_seed
 from dp_leakage.privacy.target import Target
@@ -17,6 +18,7 @@ from dp_leakage.privacy.target import Target
 SPLIT, COINS = "split", "coins"  # designs of a study; COINS is also the part that guesses the coins
 TRAINING = "training"  # the part that needs no attack: accuracies and spent ε
 AUDIT = "audit"  # the part that trains models of its own
+TUNE = "tune"  # the study's key for learning rates to try
 # What a design of an audit is where the study does not say.
 AUDIT_DEFAULTS: Json = {
     "canary": "mislabelled",
@@ -41,6 +43,7 @@ class Cell:
         training: settings of step ``train``, without code and inputs.
         parts: what is measured of it: ``training``, then the attacks, then ``audit`` where it has one.
         audits: names of the designs of its audit.
+        rates: learning rates of which it trains with the best; none where its own is given.
     """
 
     dataset: str
@@ -50,6 +53,7 @@ class Cell:
     training: Json
     parts: list[str]
     audits: tuple[str, ...] = ()
+    rates: tuple[float, ...] = ()
 
     @property
     def key(self) -> str:
@@ -177,6 +181,8 @@ class Cells:
                 claimed = given.get(CLAIMED)
                 changes = _in_records({key: value for key, value in given.items() if key != CLAIMED}, records)
                 own = (mechanism or {}).get("settings", {})
+                engine = model_spec.get("engine", "ensemble")
+                tuned = TUNE in spec and engine not in ENGINES and "learning_rate" not in changes
                 by_noise = (mechanism or {}).get("noise_multiplier")  # where the cell is given by its noise, not by ε
                 columns = {
                     "study": self.name,
@@ -191,7 +197,8 @@ class Cells:
                     "k_sub": own.get("k_sub", 0),
                     "partition": own.get("partition", ""),
                     "l2": changes.get("l2", 0.0),  # the defense's own λ
-                    "learning_rate": changes.get("learning_rate", training["learning_rate"]),
+                    # None where step ``tune`` finds it.
+                    "learning_rate": None if tuned else changes.get("learning_rate", training["learning_rate"]),
                     "epsilon": None,
                     "target": "",  # the risk that it was given by, in words
                     "delta": None,
@@ -223,7 +230,7 @@ class Cells:
                         "model": model,
                         "defense": name,
                         "role": "target",
-                        "engine": model_spec.get("engine", "ensemble"),
+                        "engine": engine,
                         "architecture": _architecture(model_spec, claimed),
                         "dropout": entry.get("dropout", 0.0),
                         "training": training | changes,
@@ -238,6 +245,7 @@ class Cells:
                         *(self.audited if self._audits_of(entry) else []),
                     ],
                     self._audits_of(entry),
+                    tuple(map(float, spec[TUNE]["learning_rate"])) if tuned else (),
                 )
 
     def _audits_of(self, entry: Json) -> tuple[str, ...]:

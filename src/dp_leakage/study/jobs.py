@@ -78,6 +78,11 @@ def training_time(study: Study, job: Job, attempt: int) -> int:
     return training_minutes(training_of(study, job), attempt)
 
 
+def tuning_time(study: Study, job: Job, attempt: int) -> int:
+    """Minutes of trying learning rates: for each at most those of the cell's training, of more models."""
+    return training_time(study, job, attempt) * len(cell_of(study, job).rates)
+
+
 def attack_time(study: Study, job: Job, attempt: int) -> int:
     """Minutes of a job that attacks, or asks models what they say."""
     own = ATTACKS[job["attack"]].settings | study.spec["attacks"][job["attack"]] if "attack" in job else None
@@ -98,6 +103,11 @@ def query_group(job: Job) -> str:
 def query_inputs(study: Study, job: Job) -> Files:
     """The data, and the models that are asked."""
     return {"data": study.data(job["dataset"]), "models": study.models(*group_of(job))}
+
+
+def tuned_inputs(study: Study, job: Job) -> list[Path]:
+    """The file with the best learning rate; shared models of the attacker's train as the undefended ones do."""
+    return study.tuned_for(study.cell(job["dataset"], job["model"], job.get("defense", "none")))
 
 
 def attack_inputs(study: Study, job: Job) -> Files:

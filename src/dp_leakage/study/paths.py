@@ -22,6 +22,7 @@ TRAINED, HISTORY, TIMES = (f"{CELL}/{name}" for name in ("target.safetensors", "
 AUXILIARY, AUXILIARY_HISTORY, AUXILIARY_TIMES = (
     f"{OWN}/{name}" for name in ("models.safetensors", "training.parquet", "timing.json")
 )
+TUNED = CELL + "/tuned.parquet"  # how well each learning rate did that was tried
 ANSWERS = MODEL + "/{group}/{answers}.npz"
 FITTED = OWN + "/{attack}.safetensors"
 SCORES = CELL + "/attack/{attack}.parquet"
@@ -118,6 +119,10 @@ class Paths(Cells):
     def of_cell(self, pattern: str, cell: Cell, **names: str) -> Path:
         """A file of a cell."""
         return self._at(pattern, dataset=cell.dataset, model=cell.model, defense=cell.defense, **names)
+
+    def tuned_for(self, cell: Cell) -> list[Path]:
+        """What a training of the cell reads of its learning rate: one file, or none where the rate is given."""
+        return [self.of_cell(TUNED, cell)] if cell.rates else []
 
     def scores(self, dataset: str, model: str, defense: str, attack: str) -> Path:
         """The attack's scores of a cell."""

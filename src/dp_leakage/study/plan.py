@@ -56,7 +56,8 @@ class Study(Settings):
             files += [*self.figure_files(figure).values(), *self.figure_inputs(figure)]
         for cell in self.cells.values():
             names = (cell.dataset, cell.model, cell.defense)
-            files += [self.data(cell.dataset), *self.training_files(cell.dataset, cell.model, TARGET, cell.defense)]
+            files += [self.data(cell.dataset), *self.tuned_for(cell)]
+            files += [*self.training_files(cell.dataset, cell.model, TARGET, cell.defense)]
             files += [self.metrics(*names)]
             for name in dict.fromkeys((*MEASURED, *cell.parts)):
                 files += part(name).files(self, cell)

@@ -18,7 +18,7 @@ from dp_leakage.engines import FILES as EXISTING
 from dp_leakage.errors import UserError
 from dp_leakage.identity import derived_seed, identity
 from dp_leakage.privacy.mechanisms import MECHANISM_FILES
-from dp_leakage.study.cells import AUDIT, COINS, SPLIT, Cell
+from dp_leakage.study.cells import AUDIT, COINS, SPLIT, TUNE, Cell
 from dp_leakage.study.paths import CLASS_SCORES, SIGNALS, TARGET, Paths
 from dp_leakage.study.step_code import ACCOUNTING, noise_modules, own_files, step_code
 
@@ -79,11 +79,29 @@ class Settings(Paths):
         """Identity of ``data.npz``."""
         return self.remembered("data", dataset, lambda: identity(self.project_settings(dataset)))
 
+    def tune_settings(self, cell: Cell) -> Json:
+        """Of step ``tune``: those of the cell's training that its learning rate may depend on."""
+        own = {key: value for key, value in cell.training.items() if key not in ("repeats", "role")}
+        return own | {
+            "training": {key: value for key, value in own["training"].items() if key != "evaluate_every"},
+            "rates": list(cell.rates),
+            "n_records": cell.columns["n_records"],
+            "n_members": cell.columns["n_members"],
+            "seed": derived_seed(self.spec["seed"], cell.dataset, cell.model, cell.defense, TUNE),
+            "data": self.data_identity(cell.dataset),
+            "code": step_code("tune", *noise_modules(cell.training), exclude=ACCOUNTING, own=own_files(cell.training)),
+        }
+
+    def _rate_of(self, cell: Cell) -> Json:
+        """Which file says with what learning rate the cell trains, where one does."""
+        if not cell.rates:
+            return {}
+        return {"tuned": self.remembered(TUNE, cell.key, lambda: identity(self.tune_settings(cell)))}
+
     def train_settings(self, cell: Cell) -> Json:
         """Of step ``train`` for the cell's target models."""
-        return self._trained(
-            cell.training | {"subset": self._subset(cell.dataset, cell.columns["n_records"])}, cell.dataset
-        )
+        subset = self._subset(cell.dataset, cell.columns["n_records"])
+        return self._trained(cell.training | {"subset": subset} | self._rate_of(cell), cell.dataset)
 
     def _trained(self, settings: Json, dataset: str) -> Json:
         """Settings of step ``train`` with the data, the code, and the content of models that exist already."""
@@ -118,6 +136,7 @@ class Settings(Paths):
             "repeats": spec["count"],
             "subset": {"pool": spec.get("pool", [f"{role}_pool"]), "size": spec["size"]} | dealt,
             "seed": derived_seed(self.spec["seed"], dataset, model, cell.defense, role),
+            **self._rate_of(cell),
         }
         return self._trained(settings, dataset)
 
@@ -237,6 +256,7 @@ class Settings(Paths):
             "designs": {name: self.audit_design(cell, name) for name in cell.audits},
             "delta": self.delta_of(cell),
             "seed": derived_seed(self.spec["seed"], cell.dataset, cell.model, cell.defense, AUDIT),
+            **self._rate_of(cell),
             "data": self.data_identity(cell.dataset),
             "code": step_code("audit", *noise_modules(cell.training), exclude=ACCOUNTING, own=own_files(cell.training)),
         }

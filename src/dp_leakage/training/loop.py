@@ -35,6 +35,10 @@ class Training(Protocol):
         """The inverse of `tensors`."""
 
 
+class Diverged(UserError):
+    """A training whose numbers ran to infinity."""
+
+
 def run(
     training: Training,
     x: Tensor,
@@ -64,7 +68,7 @@ def run(
         if not all(bool(values.isfinite().all()) for values in models.parameters.values()):
             if good is not None:
                 checkpoint.save(*good)
-            raise UserError(_divergence(training.epoch, settings, mechanism))
+            raise Diverged(_divergence(training.epoch, settings, mechanism))
         if training.epoch % settings.evaluate_every == 0 or training.epoch == settings.epochs:
             training.history += evaluate(models, x, y, evaluate_on, training.epoch)
         if checkpoint is not None:

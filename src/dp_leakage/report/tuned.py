@@ -1,0 +1,59 @@
+"""Which learning rates were tried for a study's models, on what, and what that choice costs."""
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from dp_leakage.figures.frames import parse_setting
+from dp_leakage.figures.style import number
+
+UNTUNED = (
+    "Private training was not tuned here: another learning rate, batch size or number of epochs may keep far more."
+)
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """Of one cell.
+
+    Attributes:
+        rate: the learning rate that it trains with.
+        right: rate → the share of the records set apart that were right with it, in the order in which they were tried.
+        records: how many were set apart.
+    """
+
+    rate: float
+    right: dict[float, float]
+    records: int
+
+
+def tuned_of(cell: pd.DataFrame) -> Tuned | None:
+    """How a cell's learning rate was found, from its metrics over all repeats; None where it was given."""
+    chosen = cell[cell["metric"] == "learning_rate"]
+    if chosen.empty:
+        return None
+    tried = cell[cell["metric"] == "tuning_accuracy"]
+    said = [parse_setting(setting) for setting in tried["setting"]]
+    right = {float(s["learning_rate"]): float(v) for s, v in zip(said, tried["value"], strict=True)}
+    return Tuned(float(chosen["value"].iloc[0]), right, int(said[0]["records"]))
+
+
+def more_tuning(tuned: Tuned | None) -> str:
+    """What else may keep more accuracy than was found."""
+    if tuned is None:
+        return UNTUNED
+    return "Learning rates were tuned; another batch size or number of epochs may still keep more."
+
+
+def tuned_words(tuned: Tuned | None) -> str:
+    """Where the learning rates come from; "" where they were given."""
+    if tuned is None:
+        return ""
+    rates = [number(rate) for rate in tuned.right]
+    *first, last = rates
+    of = f"the best of {', '.join(first)} and {last}" if first else last
+    return (
+        f"The learning rate of each model is {of}, by {tuned.records:,} records set apart: no model told of here "
+        "trains on them, and no attack asks about them. So this choice costs the training records no privacy; the "
+        f"{tuned.records:,} themselves are protected by no ε."
+    )

@@ -1,0 +1,49 @@
+"""Which learning rate suits a cell: tried with the cell's own steps on records that none of its models trains on.
+
+A rate that suits undefended training seldom suits a noisy one, so each cell has its own. Tried is a training of as many
+steps, with batches as large and the same noise; only the records are others, and fewer, so each is used more often.
+"""
+
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+Json = dict[str, Any]
+FOLDS = 2  # of the records set apart: models train on all folds but one, and are judged by that one
+
+
+def folds(rows: np.ndarray, count: int = FOLDS) -> tuple[np.ndarray, np.ndarray]:
+    """What each of ``count`` models trains on and what it is judged by: int64 (count, m) and (count, n // count) rows.
+
+    >>> train, judge = folds(np.array([7, 8, 9, 4, 5]))
+    >>> train.tolist(), judge.tolist()
+    ([[9, 4], [7, 8]], [[7, 8], [9, 4]])
+    """
+    parts = rows[: len(rows) // count * count].reshape(count, -1)
+    return np.stack([np.delete(parts, k, axis=0).ravel() for k in range(count)]), parts
+
+
+def same_steps(training: Json, records: int, members: int, available: int, *, by_groups: bool = False) -> Json:
+    """A cell's training settings for other records: as many steps, on batches as large, judged at the end.
+
+    Args:
+        training: the cell's own.
+        records: that its batch rate and its steps are of.
+        members: that its models really train on, of these; half of them by coins.
+        available: the other records.
+        by_groups: batches are drawn by (sub)classes, so that their rate stays, not their size.
+    """
+    steps = training["epochs"] * ceil(records / training["batch_size"])
+    share = training["batch_size"] / records
+    size: float = share * available if by_groups else max(1, round(share * members))
+    epochs = max(1, round(steps / ceil(available / size)))
+    return training | {"batch_size": size, "epochs": epochs, "evaluate_every": epochs}
+
+
+def with_rate(training: Json, rate: float) -> Json:
+    """Training settings with another learning rate; one that falls keeps the shape of its fall."""
+    changed = training | {"learning_rate": rate}
+    if training.get("final_learning_rate") is not None:
+        changed["final_learning_rate"] = training["final_learning_rate"] * rate / training["learning_rate"]
+    return changed

@@ -1,0 +1,58 @@
+"""What the page says of learning rates that were tried: which was best, on what, and what that costs whom."""
+
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from dp_leakage.report import ReportContext, answers, render
+from dp_leakage.report.tables import learning_rates
+from dp_leakage.report.tuned import UNTUNED, tuned_of, tuned_words
+from dp_leakage.report.words import sentences
+
+RIGHT = {0.001: 0.31, 0.01: 0.62, 0.1: 0.4}
+
+
+@pytest.fixture
+def tuned(metrics: pd.DataFrame) -> pd.DataFrame:
+    """The synthetic study, every cell with rates that were tried."""
+    numbers = ["metric", "repeat", "value", "low", "high", "setting"]
+    cells = metrics.drop(columns=numbers).drop_duplicates(["dataset", "model", "defense"])
+    found = [
+        ("learning_rate", "", 0.01),
+        *(("tuning_accuracy", f"learning_rate={r:g};records=250", v) for r, v in RIGHT.items()),
+    ]
+    rows = [cells.assign(metric=m, repeat="all", setting=s, value=v, low=v, high=v) for m, s, v in found]
+    return pd.concat([metrics, *rows], ignore_index=True)
+
+
+def test_the_answer_says_which_rates_were_tried_on_what_and_what_that_costs(tuned: pd.DataFrame) -> None:
+    for answer in answers(tuned, 0.1):
+        told = " ".join(sentences(answer, 0.1))
+        assert UNTUNED not in told
+        assert (
+            "The learning rate of each model is the best of 0.001, 0.01 and 0.1, by 250 records set apart: no model "
+            "told of here trains on them, and no attack asks about them. So this choice costs the training records no "
+            "privacy; the 250 themselves are protected by no ε."
+        ) in told
+
+
+def test_a_missed_budget_is_told_with_what_else_may_be_tuned(tuned: pd.DataFrame) -> None:
+    answer = next(found for found in answers(tuned, 0.0001) if found.verdict in ("missed", "open"))
+    assert "Learning rates were tuned; another batch size or number of epochs may still" in sentences(answer, 0.0001)[0]
+
+
+def test_without_rates_tried_nothing_is_said_of_them(metrics: pd.DataFrame, context: ReportContext) -> None:
+    assert tuned_words(tuned_of(metrics)) == ""
+    assert learning_rates(metrics) == []
+    assert "The learning rates" not in render(context)
+
+
+def test_a_table_shows_the_rate_of_every_cell_and_what_each_kept(tuned: pd.DataFrame, context: ReportContext) -> None:
+    page = render(replace(context, metrics=tuned))
+    assert "The learning rates" in page
+    tables = learning_rates(tuned)
+    cells = tuned.drop_duplicates(["dataset", "model", "defense"])
+    assert sum(len(table.rows) for table in tables) == len(cells)
+    assert tables[0].heads == ["defence", "ε", "rate chosen", "right with 0.001", "right with 0.01", "right with 0.1"]
+    assert tables[0].rows[0][2:] == ["0.01", "0.310", "0.620", "0.400"]
