@@ -11,6 +11,8 @@ from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 
+from dp_leakage.errors import UserError
+
 PACKAGE = "dp_leakage"
 DECLARED = ("ATTACK", "FIGURE", "SOURCE")
 ROOT = Path(__file__).parent
@@ -31,6 +33,7 @@ def code_fingerprint(*modules: str, exclude: Iterable[str] = (), extra_files: It
 
     Raises:
         FileNotFoundError: no such module.
+        UserError: a file of the user's is no Python.
     """
     skipped = frozenset(exclude)
     seen: set[str] = set()
@@ -83,7 +86,13 @@ def _path(module: str) -> Path:
 
 @cache
 def _tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
+    """Raises UserError: a file of the user's is no Python."""
+    try:
+        return ast.parse(path.read_text(encoding="utf-8"))
+    except SyntaxError as error:
+        raise UserError(f"{path}, line {error.lineno} is not valid Python ({error.msg})") from None
+    except (UnicodeDecodeError, ValueError, MemoryError, RecursionError) as error:
+        raise UserError(f"{path} is not valid Python ({error})") from None
 
 
 @cache

@@ -1,6 +1,7 @@
 """Ways in which hostile input comes in, each ending in what was said: a complaint, or None where it was taken."""
 
 import contextlib
+import importlib
 import io
 import os
 import re
@@ -18,6 +19,7 @@ from dp_leakage.attacks.checks import check_said
 from dp_leakage.config import merged
 from dp_leakage.errors import UserError
 from dp_leakage.figures import FIGURES
+from dp_leakage.models.user_module import module_factory
 from dp_leakage.privacy.__main__ import main as privacy
 from dp_leakage.privacy.accounting import ACCOUNTANTS, noise_multiplier
 from dp_leakage.privacy.clipping import bound_scales
@@ -124,6 +126,25 @@ def data(folder: Path, path: str, *arguments: str) -> str | None:
         return said(run)
     finally:
         os.chdir(before)
+
+
+def module(folder: Path, text: str) -> str | None:
+    """A study whose model is the class ``Net`` of a file of this text, planned, and the module made and tried."""
+    (folder / "brk.py").write_text(text)
+    net = {"mlp": {"engine": "opacus", "architecture": {"name": "brk:Net", "hidden": None}}}
+    spec = merged(TINY, {"models": net, "attacks": {"shokri": None}, "shadow": None})
+    spec = {key: value for key, value in spec.items() if value is not None}
+    before, path = os.getcwd(), list(sys.path)
+    os.chdir(folder)
+    sys.path.insert(0, str(folder))
+    importlib.invalidate_caches()
+    try:
+        complaint = study(folder, yaml.safe_dump(spec))
+        return complaint or said(lambda: module_factory("brk:Net", (8,), 10)() and None)
+    finally:
+        os.chdir(before)
+        sys.path[:] = path
+        sys.modules.pop("brk", None)
 
 
 def table(folder: Path, frame: pd.DataFrame | None = None, *arguments: str, text: str | None = None) -> str | None:

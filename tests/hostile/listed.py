@@ -23,6 +23,7 @@ SCORE = "ATTACK = {'family': 'membership'%s}\ndef score(target, learnt, settings
 NOISE = "def noise(row, scale, generator):\n    row.normal_(generator=generator)\n"
 MECHANISM = "MECHANISM = {'relations': {'shuffle': ['zero_out']}, 'claim': 'bound'%s}\n" + NOISE
 EPSILON = MECHANISM % "" + "def epsilon(noise_multiplier, case):\n    return %s\n"
+NET = "import torch\nclass Net(torch.nn.Module):\n    def __init__(self, **_):\n        super().__init__()\n"
 BOUND = "MECHANISM = {}\ndef bound(norms, clip_norm):\n    %s\n"
 
 
@@ -203,6 +204,13 @@ MUST = {
     "study/model=hid1e18": lambda f: given.study(f, {"models": {"mlp": {"architecture": {"hidden": [10**18]}}}}),
     "study/shadow=count1e9": lambda f: given.study(f, {"shadow": {"count": 10**9}}),
     "study/seed=400digits": lambda f: given.study(f, TEXT.replace("seed: 1\n", f"seed: {'9' * 400}\n")),
+    **{f"study/model=opacus_{kind}": (lambda text: lambda f: given.module(f, text))(text) for kind, text in {
+        "import_raises": "1/0\n",
+        "notmodule": "def Net():\n    return 5\n",
+        "raises": NET + "        raise KeyError('boom')\n",
+        "syntax_error": "def (:\n",
+        "wrong_shape": NET + "        self.out = torch.nn.Linear(2, 3)\n    def forward(self, x):\n        return self.out(x)\n",
+    }.items()},
     # ------------------------------------------------------------------ YAML
     "yaml/bomb_in_scales": after(f"scales:\n  smoke:\n    {BOMB.replace(chr(10), chr(10) + '    ')}"),
     "yaml/deep_list_3000": after("paper: " + "[" * 3000 + "]" * 3000 + "\n"),

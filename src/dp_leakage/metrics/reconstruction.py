@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
+from scipy.special import bdtrik
 
-from dp_leakage.intervals import Estimate, crossed, influences_of_mean, over_repeats
+from dp_leakage.intervals import CONFIDENCE, Estimate, crossed, influences_of_mean, over_repeats
 
 # column → metric, and its range
 MEASURED = {
@@ -15,6 +16,7 @@ MEASURED = {
     "distance": ("mia_distance", (0.0, np.inf)),
 }
 WHICH = ("repeat", "target", "restart")
+TAIL = (1 - CONFIDENCE) / 2
 
 
 def measure_reconstruction(frame: pd.DataFrame, attack: str) -> list[dict]:
@@ -28,7 +30,7 @@ def measure_reconstruction(frame: pd.DataFrame, attack: str) -> list[dict]:
     Returns:
         ``statistic=mean`` and ``statistic=median`` over targets, a target's restarts averaged first, with a 95 %
         interval over targets and, for all together, over repeats too (`intervals.crossed`); NaN where one number is
-        all there is.
+        all there is, and for a median of fewer than six targets.
     """
     own = [column for column in frame.columns if column not in (*WHICH, *MEASURED)]
     groups = frame.groupby(own, sort=True) if own else [((), frame)]
@@ -54,7 +56,7 @@ def _rows(part: pd.DataFrame, attack: str, own: dict) -> Iterator[dict]:
 def _within(estimate: Estimate, values: np.ndarray, limits: tuple[float, float]) -> Estimate:
     if np.isfinite(values).sum() < 2:
         return Estimate(estimate.value, np.nan, np.nan)
-    return Estimate(estimate.value, max(estimate.low, limits[0]), min(estimate.high, limits[1]))
+    return Estimate(estimate.value, *np.clip(estimate[1:], *limits).tolist())
 
 
 def _mean(values: np.ndarray) -> Estimate:
@@ -62,17 +64,24 @@ def _mean(values: np.ndarray) -> Estimate:
 
 
 def _median(values: np.ndarray) -> Estimate:
-    """Woodruff's (1952) interval over the targets: the quantiles between which the share below the median may lie.
+    """The median with the interval between two of the ordered values, exact by the binomial (Thompson 1936).
 
-    The spread of the repeats' medians is added by `over_repeats`.
+    As many of n independent targets lie below the true median as of n coins fall heads. Repeats share the targets:
+    where they put a target on both sides of the median, that says less of where it is, and the number of coins is that
+    with the same spread. The spread of the repeats' medians is added by `over_repeats`. Fewer than six targets bound
+    no median, not even by the least and the largest.
     """
     median = float(np.nanmedian(values))
-    below = (1 - np.sign(values - median)) / 2
-    shares = np.nanmean(below[:, ~np.isnan(below).all(axis=0)], axis=0)
-    share = crossed(influences_of_mean(shares[None]), limits=(0.0, 1.0))
-    ends = np.clip([0.5 - (share.value - share.low), 0.5 + (share.high - share.value)], 0.0, 1.0)
-    low = float(np.nanquantile(values, ends[0], method="lower"))
-    high = float(np.nanquantile(values, ends[1], method="higher"))
+    values = values[:, ~np.isnan(values).all(axis=0)]
+    shares = np.nanmean((1 - np.sign(values - median)) / 2, axis=0)
+    spread = float(np.var(shares))
+    coins = min(max(0.25 * shares.size / spread, shares.size), values.size) if spread > 0 else values.size
+    if 0.5**coins > TAIL:
+        return Estimate(median, np.nan, np.nan)
+    below = bdtrik(TAIL, coins, 0.5)  # as few heads, or fewer, come with that chance; between whole numbers continued
+    share = (np.floor(below) if len(values) == 1 else below) / (coins - 1)
+    low = float(np.nanquantile(values, share, method="lower"))
+    high = float(np.nanquantile(values, 1 - share, method="higher"))
     medians = np.nanmedian(values[~np.isnan(values).all(axis=1)], axis=1)
     return over_repeats(Estimate(median, low, high), medians, limits=(-np.inf, np.inf))
 
