@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "faults"), str(Path(__file__).parents[1])]
+FAULTS = Path(__file__).parents[1] / "faults"
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "data"), str(FAULTS)]
 import given  # noqa: E402
-from conftest import Workflow, copied  # noqa: E402
 from listed import BOMB  # noqa: E402
 from preloaded import Runner  # noqa: E402
 
@@ -74,25 +74,24 @@ SNAKEMAKES = ("cli/--config 1a=3", "cli/--config =5", "cli/--config noequals", "
 
 
 @pytest.fixture(scope="module")
-def runner(tmp_path_factory):
+def runner(another):
     """Of the repository's workflow, with one study of its own."""
-    workflow = copied(tmp_path_factory.mktemp("hostile") / "copy")
+    workflow = another("hostile")
     for file in (workflow.folder / "workflow" / "studies").iterdir():
         if file.name != "quickstart.yaml":
             file.unlink()
     with pytest.MonkeyPatch.context() as patch:
-        faults = Path(__file__).parents[1] / "faults"
-        patch.setenv("PYTHONPATH", f"{workflow.folder / 'src'}:{faults}")
+        patch.setenv("PYTHONPATH", f"{workflow.folder / 'src'}:{FAULTS}")
         yield Runner(workflow.folder)
 
 
 def said(runner: Runner, files: dict, *arguments: str) -> str | None:
     """What a dry run says with these files in place."""
-    workflow = Workflow(runner.folder)
-    before = {name: path.read_bytes() if (path := workflow.folder / name).exists() else None for name in files}
+    folder = runner.folder
+    before = {name: path.read_bytes() if (path := folder / name).exists() else None for name in files}
     try:
         for name, content in files.items():
-            path = workflow.folder / name
+            path = folder / name
             path.parent.mkdir(exist_ok=True)
             path.unlink(missing_ok=True)
             if content is not None:
@@ -100,9 +99,9 @@ def said(runner: Runner, files: dict, *arguments: str) -> str | None:
         _, output = runner.start("-n", *arguments).ended(timeout=600)
     finally:
         for name, content in before.items():
-            (workflow.folder / name).unlink(missing_ok=True)
+            (folder / name).unlink(missing_ok=True)
             if content is not None:
-                (workflow.folder / name).write_bytes(content)
+                (folder / name).write_bytes(content)
     return given.of_snakemake(output)
 
 
