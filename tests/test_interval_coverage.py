@@ -22,7 +22,8 @@ from dp_leakage.metrics.measure import _accuracy, _relative_loss
 from dp_leakage.metrics.reconstruction import STATISTICS
 
 Drawn = tuple[Estimate, float]  # an interval and the truth
-DRAWS, FEWEST = 300, 0.90  # of the fast test: at a coverage of .95 undercut once in 5,000 runs
+DRAWS, FEWEST = 300, 0.90  # at a coverage of .95 undercut once in 5,000 runs
+NONE_DRAWN = 0.72  # in .13 of studies none of the records that leak is drawn, and in .27 one: measured .82 and less
 HALF = np.sqrt(0.5)
 FPR, CUT, GAIN, LEAKING = 0.05, 1.0, 6.0, 0.01
 
@@ -101,11 +102,13 @@ def fixed_difference(rng, repeats, n, leaks="all") -> Drawn:
     return paired_difference(roc.area, (member + gain, other), (again, other)), mixed(area, leaks) - 0.5
 
 
-def coins_difference(rng, repeats, n, leaks="all") -> Drawn:
+def coins_difference(rng, repeats, n, leaks="all", alike=False) -> Drawn:
+    """AUC of two defenses on the same coins; ``alike``: all scores but those of records that leak are the same."""
     member = rng.random((repeats, n)) < 0.5
     gain = np.where(rng.random(n) < LEAKING, GAIN, 0.0) if leaks == "few" else 0.5
     record = HALF * rng.normal(size=n)
     a, b = (record + HALF * rng.normal(size=(repeats, n)) for _ in range(2))
+    b = a if alike else b
     return coins.paired_difference(coins.auc(a + member * gain, member), coins.auc(b, member)), mixed(area, leaks) - 0.5
 
 
@@ -175,6 +178,10 @@ CASES: dict[str, tuple[Callable[..., Drawn], tuple[tuple[int, int], ...]]] = {
     "TPR at 5 %, coins; 2 of 200 leak": (partial(coins_tpr, leaks="few"), ((4, 200), (16, 200))),
     "difference, same records; 2 of 200 leak": (partial(fixed_difference, leaks="few"), ((1, 200), (3, 200))),
     "difference, same coins; 2 of 200 leak": (partial(coins_difference, leaks="few"), ((4, 200), (16, 200))),
+    "difference, same coins; 2 of 200 leak, all others score alike": (
+        partial(coins_difference, leaks="few", alike=True),
+        ((4, 200), (16, 200)),
+    ),
     "mean error of pictures": (partial(pictures, "mean"), ((1, 8), (3, 8), (1, 64), (3, 64))),
     "median error of pictures": (partial(pictures, "median"), ((1, 8), (3, 8), (1, 64), (3, 64))),
     "inverted class, over models": (inverted_class, ((3, 1), (16, 1))),
@@ -198,11 +205,7 @@ SIZES = [(case, *size) for case, (_, sizes) in CASES.items() for size in sizes]
 @pytest.mark.slow
 @pytest.mark.parametrize(("case", "repeats", "n"), SIZES)
 def test_an_interval_that_a_figure_draws_holds_the_truth_as_often_as_the_documentation_says(case, repeats, n):
-    assert coverage(case, repeats, n, DRAWS) >= KNOWN.get((case, repeats, n), FEWEST)
-
-
-# The worst of those that hold less than they say: the documentation names them.
-KNOWN: dict[tuple[str, int, int], float] = {}
+    assert coverage(case, repeats, n, DRAWS) >= (FEWEST if "score alike" not in case else NONE_DRAWN)
 
 
 @pytest.mark.parametrize("repeats", [1, 3])
@@ -214,5 +217,6 @@ def test_the_median_of_eight_targets_lies_in_its_interval_as_often_as_it_says(re
 
 if __name__ == "__main__":
     draws = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
-    for case, repeats, n in SIZES:
+    wanted = sys.argv[2] if len(sys.argv) > 2 else ""
+    for case, repeats, n in (size for size in SIZES if wanted in size[0]):
         print(f"| {case} | {repeats} | {n} | {coverage(case, repeats, n, draws):.3f} |", flush=True)
