@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dp_leakage import figures
 from dp_leakage.config import merged
 from dp_leakage.defenses import spell
 from dp_leakage.errors import UserError
@@ -871,16 +870,6 @@ def test_numbers_that_snakemake_reads_as_text_are_numbers_again():
     }
     read = {"repeats": 5, "delta": 1e-6, "shadow": None, "stratified": True, "title": "on top", "epsilon": [1]}
     assert typed(text) == read
-
-
-def test_every_setting_of_our_own_figures_says_what_it_may_hold():
-    ours = [entry for entry in FIGURES.values() if entry.module.startswith("dp_leakage.")]
-    kinds = figures.SETTINGS
-    assert {setting for entry in ours for setting in entry.settings} | set(figures.COMMON) <= set(kinds)
-    for name, entry in FIGURES.items():
-        for setting, default in (figures.COMMON | dict(entry.settings)).items():
-            kind = figures.SETTINGS.get(f"{name}.{setting}", figures.SETTINGS[setting])
-            assert kind.holds(default), setting
 
 
 def test_on_fewer_data_sets_a_study_keeps_their_cells_and_the_figures_that_draw_one():

@@ -75,9 +75,8 @@ def each_of(where: str, word: str, name: str, given: Json) -> dict[str, Json]:
 
 def _changed(base: Json, own: Json) -> Json:
     """A declaration with another one over it, setting by setting."""
-    both = [part[SETTINGS] for part in (base, own) if SETTINGS in part]
-    settings = {SETTINGS: {**both[0], **both[1]}} if len(both) == 2 and _mappings(*both) else {}
-    return base | own | settings
+    both = (key for key in own if key in base and _mappings(base[key], own[key]))
+    return base | own | {key: base[key] | own[key] for key in both}
 
 
 def _mappings(*values: object) -> bool:

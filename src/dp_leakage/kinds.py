@@ -108,6 +108,14 @@ def mapping(kinds: Mapping[str, Kind]) -> Kind:
     )
 
 
+def named(kind: Kind) -> Kind:
+    """A mapping of any names to what ``kind`` holds."""
+    return Kind(
+        lambda v: isinstance(v, Mapping) and all(map(TEXT.holds, v)) and all(map(kind.holds, v.values())),
+        f"a mapping of names, each to {kind.words}",
+    )
+
+
 def worded(words: str, kind: Kind) -> Kind:
     """The same kind, said in other words."""
     return kind._replace(words=words)
@@ -155,6 +163,7 @@ MADE: dict[str, Callable[..., Kind]] = {
     "distinct": lambda kind: distinct(read(kind)),
     "row": lambda *kinds: row(*map(read, kinds)),
     "mapping": lambda kinds: mapping({key: read(kind) for key, kind in kinds.items()}),
+    "named": lambda kind: named(read(kind)),
     "either": lambda *kinds: either(*map(read, kinds)),
     "worded": lambda words, kind: worded(words, read(kind)),
 }
@@ -167,6 +176,7 @@ EXAMPLES: dict[str, list[object]] = {
     "distinct": ["distinct", "text"],
     "row": ["row", "text", "number"],
     "mapping": ["mapping", {"label": "text"}],
+    "named": ["named", ["list", "number"]],
     "either": ["either", "null", "count"],
     "worded": ["worded", "a list of column names", "texts"],
 }

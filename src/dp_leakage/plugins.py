@@ -27,15 +27,14 @@ but can be imported by the others. Folders are put at the end of Python's path, 
 import ast
 import importlib.util
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args
 
 from dp_leakage.attacks import ATTACKS, attacks_of
 from dp_leakage.declarations import settings_of
 from dp_leakage.defenses import PLAIN
 from dp_leakage.errors import UserError, nearest
-from dp_leakage.figures import FIGURES, FigureKind
+from dp_leakage.figures import FIGURES, figures_of
 from dp_leakage.kinds import TEXT, Kind, choice
 from dp_leakage.names import check_name
 from dp_leakage.privacy.mechanism import SAMPLERS, UNITS
@@ -117,12 +116,9 @@ def _attack(path: Path, name: str, given: dict[str, Any], functions: Functions) 
 
 
 def _figure(path: Path, name: str, given: dict[str, Any], functions: Functions) -> None:
-    _require(path, "FIGURE", given, [f.name for f in fields(FigureKind) if f.name != "module"], ["caption"])
-    _check(path, given, "caption", TEXT)
-    _check(path, given, "needs", choice(*get_args(get_type_hints(FigureKind)["needs"])))
-    settings_of(f"plugin {path}", given)
-    _define(path, functions, {"draw": DRAW})
-    _enter(path, FIGURES, name, FigureKind(module=name, **given), "a kind of figure")
+    for own, kind in figures_of(f"plugin {path}", name, given).items():
+        _define(path, functions, {"draw": DRAW})
+        _enter(path, FIGURES, own, kind, "a kind of figure")
 
 
 def _mechanism(path: Path, name: str, given: dict[str, Any], functions: Functions) -> None:

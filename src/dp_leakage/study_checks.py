@@ -2,7 +2,7 @@
 
 import csv
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import product
 from math import ceil
 from pathlib import Path
@@ -14,9 +14,8 @@ from dp_leakage.defenses import BUDGETS, CLAIMED, UNITS, accountants, budgets, d
 from dp_leakage.engines import ENGINES, GIVEN
 from dp_leakage.engines import FILES as EXISTING
 from dp_leakage.errors import UserError, nearest
-from dp_leakage.figures import COMMON, FIGURES, FigureKind
-from dp_leakage.figures import SETTINGS as FIGURE_SETTINGS
-from dp_leakage.kinds import Kind, like
+from dp_leakage.figures import COMMON, FIGURES
+from dp_leakage.kinds import Kind
 from dp_leakage.metrics.measure import STRONGEST
 from dp_leakage.models.architectures import ARCHITECTURES, build, check_settings
 from dp_leakage.names import check_name
@@ -74,12 +73,6 @@ def _known(value: object, valid: Iterable[object], key: str) -> None:
 
 def _check_kind(value: object, kind: Kind, key: str) -> None:
     _require(kind.holds(value), f"key '{key}' is {value!r}; {kind.valid(value)}")
-
-
-def _kind_of(entry: FigureKind, kinds: Mapping[str, Kind], setting: str) -> Kind:
-    """What a setting may hold; of a user's own figure only its default is known."""
-    ours = entry.module.startswith("dp_leakage.")
-    return kinds[setting] if setting in kinds and (ours or setting in COMMON) else like(entry.settings[setting])
 
 
 def _check_names(spec: Json) -> None:
@@ -592,9 +585,7 @@ def _check_figure(study: Study, name: str, cells: list[Cell]) -> None:
     defaults = COMMON | dict(FIGURES[figure["kind"]].settings)
     for setting, value in figure.get("settings", {}).items():
         _known(setting, defaults, f"{key}.settings")
-        own = f"{figure['kind']}.{setting}"
-        known = _kind_of(FIGURES[figure["kind"]], FIGURE_SETTINGS, own if own in FIGURE_SETTINGS else setting)
-        _check_kind(value, known, f"{key}.settings.{setting}")
+        _check_kind(value, FIGURES[figure["kind"]].kinds[setting], f"{key}.settings.{setting}")
         for word in [value] if isinstance(value, str) else value or [] if isinstance(value, list) else []:
             if setting in ("attack", "attacks", "exposed_by"):
                 attacked = [part for part in parts if part in spec["attacks"]]

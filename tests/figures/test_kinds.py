@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 from synthetic import bounded_frame
 
 from dp_leakage.errors import UserError
-from dp_leakage.figures import COMMON, FIGURES, draw, resolve
+from dp_leakage.figures import COMMON, FIGURES, draw, figures_of, resolve
 from dp_leakage.figures.frames import CELL, NUMBERS
 from dp_leakage.figures.limits import ALARM
 from dp_leakage.figures.pareto import surely_beaten, undominated
@@ -122,11 +122,23 @@ def test_every_kind_is_drawn_here() -> None:
 
 
 @pytest.mark.parametrize("kind", FIGURES)
-def test_the_registry_names_a_module_a_caption_and_settings_of_its_own(kind: str) -> None:
+def test_a_kind_declares_a_caption_and_settings_of_its_own_and_what_they_may_hold(kind: str) -> None:
     entry = FIGURES[kind]
-    assert callable(import_module(entry.module).draw)
+    module = import_module(entry.module)
+    assert callable(module.draw)
     assert entry.caption.endswith(".")
     assert not set(entry.settings) & set(COMMON)
+    assert module.FIGURE.get("kinds", {}).keys() == entry.settings.keys()
+    assert all(entry.kinds[setting].holds(default) for setting, default in (COMMON | dict(entry.settings)).items())
+
+
+def test_a_kind_of_figure_says_what_its_own_settings_hold() -> None:
+    given = {"caption": "Shown.", "settings": {"fpr": "low"}, "kinds": {"fpr": ["choice", "low", "high"]}}
+    ours = figures_of("mine.py", "mine", given)["mine"]
+    assert ours.kinds["fpr"].holds("high")
+    assert not FIGURES["roc"].kinds["fpr"].holds("high")
+    with pytest.raises(UserError, match=r"mine\.py: needs is 'scors'; did you mean 'scores'"):
+        figures_of("mine.py", "mine", given | {"needs": "scors"})
 
 
 def test_wrong_kinds_and_settings_are_refused_with_the_nearest() -> None:

@@ -14,6 +14,11 @@ from dp_leakage.figures.style import Look, canvas, finish, grid_shape, log_axis,
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+FIGURE = {
+    "caption": "The ε of the same training as three accountants count it, epoch by epoch. The training does not "
+    "change; what a looser account claims to have spent was never spent.",
+}
+
 POINTS = 14  # epochs that are counted: pld takes tenths of a second for each
 COUNTED = {
     "advanced": Look("advanced composition of amplified steps", "#e69f00", "D", (5, 1.2, 1, 1.2)),

@@ -13,6 +13,19 @@ from dp_leakage.figures.style import styled
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+FIGURE = {
+    "caption": "What each degree of proven protection costs in accuracy. Across is the most that any attack can "
+    "reach, whatever the mechanism: an ε means something else for each of them, this does not. Best is top left: "
+    "accurate and surely safe.",
+    "proven": True,
+    "settings": {"metric": "test_accuracy", "fpr": None, "y_max": None},
+    "kinds": {
+        "metric": "text",
+        "fpr": ["either", "null", ["number", "above", 0, "below", 1]],
+        "y_max": ["either", "null", ["number", "above", 0]],
+    },
+}
+
 
 @styled
 def draw(

@@ -13,6 +13,11 @@ from dp_leakage.figures.table import Table, draw_tables
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+FIGURE = {
+    "caption": "Accuracy of the models trained without differential privacy, on the records they were trained "
+    "on and on new ones. The wider the gap, the more they remember single records.",
+}
+
 METRICS = {"train_accuracy": "on records trained on", "test_accuracy": "on new records"}
 
 

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+FIGURE = {
+    "caption": "How much noise each kind of privacy bears at the same accuracy: the σ to compare models at.",
+    "settings": {"wanted": {}},
+    "kinds": {"wanted": ["named", ["list", ["number", "above", 0, "below", 1]]]},
+}
+
 
 @styled
 def draw(

@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+FIGURE = {
+    "caption": "The ε that each defence claims, the one that its training spent, and the one that an audit "
+    "proves at least. A measured bound right of the spent ε would be the proof of an error.",
+}
+
 CELL = ["dataset", "model", "defense"]
 ALARM = "#b00020"
 MEASURED = "#d55e00"

@@ -14,6 +14,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+FIGURE = {
+    "caption": "How well a decoder network rebuilds unseen images from what each layer of the undefended model "
+    "makes of them. The deeper the layer, the less is left of the image.",
+    "settings": {
+        "attack": "decoder",
+        "layers": ["conv1", "maxpool1", "conv2", "maxpool2", "conv3", "maxpool3", "dense", "prediction"],
+    },
+    "kinds": {"attack": ["either", "null", "text"], "layers": "texts"},
+}
+
 NOTHING = "mean_image"
 MARKS = (("#0072b2", "o"), ("#d55e00", "s"), ("#009e73", "^"), ("#cc79a7", "D"), ("#e69f00", "v"), ("#56b4e9", "p"))
 

@@ -15,6 +15,17 @@ from dp_leakage.figures.style import Series, footnotes, name, styled
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+FIGURE = {
+    "caption": "One image as a decoder rebuilds it from each layer of each model; further right less is left of it.",
+    "needs": "images",
+    "settings": {
+        "attack": "decoder",
+        "layers": ["conv1", "maxpool1", "conv2", "maxpool2", "conv3", "maxpool3", "dense", "prediction"],
+        "image": 0,
+    },
+    "kinds": {"attack": ["either", "null", "text"], "layers": "texts", "image": ["whole", "from", 0]},
+}
+
 Shown = Sequence[tuple[dict[str, Any], str, dict[str, np.ndarray]]]
 LABEL, PICTURE, GAP, HEAD = 1.35, 0.58, 0.05, 0.3  # inches: row labels, a picture, between pictures, headings
 

@@ -15,6 +15,16 @@ from dp_leakage.figures.table import Table, draw_tables
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+FIGURE = {
+    "caption": "How much a defence changes the error with which images are rebuilt from each layer. A defence "
+    "of the training records does not promise to hide what the model is asked about.",
+    "settings": {
+        "attack": "decoder",
+        "layers": ["conv1", "maxpool1", "conv2", "maxpool2", "conv3", "maxpool3", "dense", "prediction"],
+    },
+    "kinds": {"attack": ["either", "null", "text"], "layers": "texts"},
+}
+
 METRIC = "inversion_mse_change_percent"
 
 

@@ -16,6 +16,12 @@ from dp_leakage.intervals import Estimate, difference
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+FIGURE = {
+    "caption": "What one mechanism has over another at the same nominal budget. Positive: the first has more of it.",
+    "settings": {"metrics": [], "of": "vmf", "against": "gaussian"},
+    "kinds": {"metrics": "texts", "of": "text", "against": "text"},
+}
+
 
 @styled
 def draw(

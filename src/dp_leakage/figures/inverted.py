@@ -14,6 +14,21 @@ from dp_leakage.figures.style import GREY, footnotes, styled
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+FIGURE = {
+    "caption": "What model inversion makes of each class. In the first row the training images that come "
+    "nearest to the pictures below them. A picture that shows nothing may still be near to a thin digit: hold the "
+    "numbers against those of a black image.",
+    "needs": "images",
+    "settings": {"classes": 10, "attack": None, "measure": "euclidean", "width": 0.55, "stretch": False},
+    "kinds": {
+        "classes": ["either", "count", ["list", ["whole", "from", 0]]],
+        "attack": ["either", "null", "text"],
+        "measure": ["choice", "euclidean", "1-ssim"],
+        "width": ["number", "above", 0],
+        "stretch": "flag",
+    },
+}
+
 Shown = list[tuple[dict[str, Any], str, dict[str, np.ndarray]]]
 LABEL, GAP, HEAD, NUMBER = 1.35, 0.06, 0.22, 0.13  # inches: row labels, between pictures, column heads, numbers
 

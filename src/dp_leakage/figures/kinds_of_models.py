@@ -15,6 +15,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+FIGURE = {
+    "caption": "Use against leakage of different kinds of models: open marks are undefended models, filled ones "
+    "private models of the same kind, with the ε that is claimed for them. Best is bottom right: accurate and "
+    "leaking nothing. Leakage is what the strongest attack on each model reaches.",
+    "settings": {"attack": None},
+    "kinds": {"attack": ["either", "null", "text"]},
+}
+
 # Colours that the colour-blind tell apart (Wong 2011, Tol 2021), with a mark each, as these run out first.
 LOOKS = [
     ("#0072b2", "o"), ("#d55e00", "s"), ("#009e73", "^"), ("#cc79a7", "D"), ("#e69f00", "v"), ("#56b4e9", "P"),

@@ -12,6 +12,11 @@ from dp_leakage.figures.style import INK, Look, canvas, finish, grid_shape, log_
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+FIGURE = {
+    "caption": "Accuracy against the strength λ of the ℓ2 penalty. The ringed value has the highest accuracy on "
+    "new records.",
+}
+
 LINES = {
     "test_accuracy": Look("on new records", "#0072b2", "o"),
     "train_accuracy": Look("on records trained on", "#d55e00", "s", (4, 1.5)),

@@ -24,6 +24,29 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+FIGURE = {
+    "caption": "What an attacker learns. The advantage is the share of true hits less the share of false "
+    "alarms: 0 is guessing, 1 is certainty. The dashed lines are the most that any attack can reach, as the noise "
+    "of each training proves; a measured point is what this attack reached, not the most that any could.",
+    "proven": True,
+    "settings": {
+        "attack": None,
+        "definition": "gap",
+        "threshold": "best",
+        "fpr": None,
+        "point": False,
+        "y_max": None,
+    },
+    "kinds": {
+        "attack": ["either", "null", "text"],
+        "definition": ["choice", "gap", "released"],
+        "threshold": ["choice", "best", "own"],
+        "fpr": ["either", "null", ["choice", 0.01, 0.001]],
+        "point": "flag",
+        "y_max": ["either", "null", ["number", "above", 0]],
+    },
+}
+
 LIMIT = {"linestyle": (0, (2, 1)), "linewidth": 1.0, "zorder": 2}
 NAMED_FPR = 1e-3  # of the proven true positive rate beside an advantage
 

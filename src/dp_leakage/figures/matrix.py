@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+FIGURE = {
+    "caption": "Every defence against every attack. The number is the attack's advantage, 0 for guessing and 1 "
+    "for certainty; bold where its 95 % interval lies above 0.",
+    "settings": {"definition": "gap", "threshold": "best"},
+    "kinds": {"definition": ["choice", "gap", "released"], "threshold": ["choice", "best", "own"]},
+}
+
 ROW, COLUMN = 0.17, 0.58  # inches
 
 

@@ -21,6 +21,14 @@ from dp_leakage.figures.table import Table, blocks, draw_tables
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+FIGURE = {
+    "caption": "How many members of the training data an attacker names who accepts 1, 2 or 5 false alarms per "
+    "100 outsiders. An attacker who guesses names as many by chance as the last line says; only what lies above it "
+    "is leakage.",
+    "settings": {"attack": "yeom", "fpr": [0.01, 0.02, 0.05]},
+    "kinds": {"attack": ["either", "null", "text"], "fpr": ["list", ["number", "above", 0, "below", 1]]},
+}
+
 COUNTINGS = {"mean": "mean over the runs", "all_runs": "flagged in every run"}
 BY_COINS = COUNTINGS | {"all_runs": "flagged in every run with it"}
 

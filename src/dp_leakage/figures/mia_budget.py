@@ -29,6 +29,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+FIGURE = {
+    "caption": "What accuracy, and how far from the training images the inverted ones stay. A measure of "
+    "protection should rise as ε falls; grey lines are pictures that need no model.",
+    "settings": {"attack": "inversion_l1", "measure": "euclidean", "across": "epsilon_spent"},
+    "kinds": {
+        "attack": ["either", "null", "text"],
+        "measure": ["choice", "euclidean", "1-ssim"],
+        "across": ["choice", "epsilon_spent", "k_sub"],
+    },
+}
+
 ACROSS = {
     "epsilon_spent": "ε spent (→ weaker protection)",
     "k_sub": "subclasses of each class (k_sub)",

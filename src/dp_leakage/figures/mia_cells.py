@@ -25,6 +25,13 @@ from dp_leakage.figures.table import Table, draw_tables
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+FIGURE = {
+    "caption": "Every defence in numbers: what it costs, what it proves, how far the attacks get, and whether "
+    "they found at least something that the model takes for the class.",
+    "settings": {"attacks": ["inversion_l1"], "measure": "euclidean"},
+    "kinds": {"attacks": "texts", "measure": ["choice", "euclidean", "1-ssim"]},
+}
+
 
 @styled
 def draw(

@@ -25,6 +25,17 @@ from dp_leakage.figures.table import Table, draw_tables
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+FIGURE = {
+    "caption": "How near each attack on the undefended model comes to the training images of each class, beside "
+    "pictures that need no model.",
+    "settings": {"attacks": ["inversion_original", "inversion_l1"], "measure": "euclidean", "classes": 10},
+    "kinds": {
+        "attacks": "texts",
+        "measure": ["choice", "euclidean", "1-ssim"],
+        "classes": ["either", "count", ["list", ["whole", "from", 0]]],
+    },
+}
+
 
 @styled
 def draw(

@@ -21,6 +21,18 @@ from dp_leakage.metrics.runs import by_repeat
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+FIGURE = {
+    "caption": "What each defence takes from each attack, compared on the same records: an interval below 0 "
+    "says that the defence helps against this attack, beyond the luck of records and trainings.",
+    "needs": "scores",
+    "settings": {"attacks": [], "against": "none", "fpr": None},
+    "kinds": {
+        "attacks": "texts",
+        "against": "text",
+        "fpr": ["either", "null", ["number", "above", 0, "below", 1]],
+    },
+}
+
 
 @styled
 def draw(

@@ -16,6 +16,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+FIGURE = {
+    "caption": "Use against leakage, one point per defence and budget; the number beside a point is its ε. Best "
+    "is bottom right: accurate and leaking nothing. Leakage is what the strongest attack on each model reaches. "
+    "The grey line joins the points that no other beats in both as measured. A pale point is surely beaten: "
+    "another is both more accurate and less leaky, and their intervals are apart in both.",
+    "settings": {"attack": None},
+    "kinds": {"attack": ["either", "null", "text"]},
+}
+
 CELL = ["dataset", "model", "defense"]
 PALE = 0.3  # opacity of points that are surely beaten
 FRONT = {"color": GREY, "alpha": 0.35, "linewidth": 5, "solid_capstyle": "round"}

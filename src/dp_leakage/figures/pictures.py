@@ -16,6 +16,18 @@ from dp_leakage.metrics.likeness import similarity
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+FIGURE = {
+    "caption": "Images and what an attacker rebuilt of them. Where a row shows what the first row shows, the "
+    "defence of that row has not hidden it.",
+    "needs": "images",
+    "settings": {"attack": None, "count": 8, "width": 0.62},
+    "kinds": {
+        "attack": ["either", "null", "text", "texts"],
+        "count": "count",
+        "width": ["number", "above", 0],
+    },
+}
+
 Shown = Sequence[tuple[dict[str, Any], str, dict[str, np.ndarray]]]
 LABEL, GAP, HEAD, NUMBER = 1.75, 0.05, 0.24, 0.12  # inches: row labels, between pictures, headings, numbers
 

@@ -17,6 +17,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+FIGURE = {
+    "caption": "What it costs to find the principal components privately: accuracy over the noise of the "
+    "private PCA, beside a PCA without privacy and no PCA at all.",
+    "settings": {"metric": "test_accuracy"},
+    "kinds": {"metric": ["choice", "accuracy_loss", "test_accuracy", "train_accuracy", "leakage"]},
+}
+
 FLAT = {"pca": ("plain PCA", (5, 2)), "none": ("no PCA", (1, 2))}  # method: words, dashes
 COLUMNS = ["projection", "projection_noise"]
 EXTRA = ["n_members", *COLUMNS]

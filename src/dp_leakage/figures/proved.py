@@ -14,6 +14,30 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+FIGURE = {
+    "caption": "What each audit proves of the ε that is claimed: 1 is all of it, and more would prove an error. "
+    "A tick is the most that the design could have shown with perfect scores.",
+    "settings": {"literature": [], "bugs": False},
+    "kinds": {
+        "literature": [
+            "worded",
+            "a list of published bounds, each with label, epsilon and bound",
+            [
+                "list",
+                [
+                    "mapping",
+                    {
+                        "label": "text",
+                        "epsilon": "number",
+                        "bound": "number",
+                    },
+                ],
+            ],
+        ],
+        "bugs": "flag",
+    },
+}
+
 CORRECT, ALARM = "#0072b2", "#b00020"
 FACTS = [
     "audit",

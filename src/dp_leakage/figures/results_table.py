@@ -14,6 +14,25 @@ from dp_leakage.figures.table import Table, blocks, draw_tables
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+FIGURE = {
+    "caption": "Every mechanism and budget in numbers, beside the paper's where it prints them. A tick says "
+    "that the printed value lies inside our 95 % interval, a cross that it does not.",
+    "settings": {
+        "attacks": ["yeom", "shokri", "yeom_attribute"],
+        "exposed_by": "yeom",
+        "definition": "released",
+        "counting": "all_runs",
+        "fpr": [0.01, 0.02, 0.05],
+    },
+    "kinds": {
+        "attacks": "texts",
+        "exposed_by": ["either", "null", "text"],
+        "definition": ["choice", "gap", "released"],
+        "counting": ["choice", "mean", "all_runs"],
+        "fpr": ["list", ["number", "above", 0, "below", 1]],
+    },
+}
+
 COUNTING = {"all_runs": "in every run", "mean": "mean over runs"}
 NEAR = 0.03  # an accuracy loss this far from print is called near in the footnote
 

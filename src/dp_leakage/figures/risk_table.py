@@ -17,6 +17,15 @@ from dp_leakage.metrics.proven import PRIORS, precision
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+FIGURE = {
+    "caption": "What an accusation is worth. Of ten people whom the best measured attack accuses, so many were "
+    "really in the training data; and no attack whatsoever can be right about more than the noise allows. The "
+    "rarer members are among those asked about, the less an accusation says.",
+    "proven": True,
+    "settings": {"fpr": 0.01},
+    "kinds": {"fpr": ["choice", 0.01, 0.001]},
+}
+
 
 @styled
 def draw(

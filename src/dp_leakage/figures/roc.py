@@ -15,6 +15,19 @@ from dp_leakage.metrics.runs import by_repeat
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+FIGURE = {
+    "caption": "How many members each attack names at each rate of false alarms, both on logarithmic axes: what "
+    "counts is the left end, where an attacker accuses hardly anyone wrongly. On the grey diagonal are guesses. No "
+    "attack can be above the black line: the noise proves it. A red cross above it would be the proof of an error.",
+    "needs": "scores",
+    "proven": True,
+    "settings": {"attack": None, "fpr": [0.01, 0.001]},
+    "kinds": {
+        "attack": ["either", "null", "text", "texts"],
+        "fpr": ["list", ["number", "above", 0, "below", 1]],
+    },
+}
+
 POINTS = 25  # of each curve
 BESIDE = 1.05  # from one attack's bar to the next
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#882255", "#555555")

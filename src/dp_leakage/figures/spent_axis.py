@@ -22,6 +22,28 @@ from dp_leakage.figures.style import name, styled
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+FIGURE = {
+    "caption": "The same measurements over the ε that was really spent: the smallest that a valid accountant "
+    "proves for the training as it was done. Series that lie apart over the claimed ε and together here differed "
+    "in book-keeping only.",
+    "settings": {
+        "metric": "accuracy_loss",
+        "attack": "yeom",
+        "definition": "gap",
+        "threshold": "best",
+        "neighbours": None,
+        "y_max": None,
+    },
+    "kinds": {
+        "metric": ["either", "text", "texts"],
+        "attack": ["either", "null", "text"],
+        "definition": ["choice", "gap", "released"],
+        "threshold": ["choice", "best", "own"],
+        "neighbours": ["either", "null", ["choice", "add_remove", "zero_out", "replace_one"]],
+        "y_max": ["either", "null", ["number", "above", 0]],
+    },
+}
+
 
 @styled
 def draw(

@@ -40,6 +40,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+FIGURE = {
+    "caption": "Claimed and spent. Each panel is one way of choosing the noise; across is the ε that it claims, "
+    "upward the ε that each accountant finds for the very same training. On the grey line the claim is exact; "
+    "below it the training was more private than claimed, above it less.",
+    "settings": {"neighbours": None},
+    "kinds": {"neighbours": ["either", "null", ["choice", "add_remove", "zero_out", "replace_one"]]},
+}
+
 HYPOTHETICAL_NOTE = (
     "Hollow, dashed: the ε that the same noise would give had the batches been drawn as the accountant assumes. They "
     "were not: this is not what was spent."

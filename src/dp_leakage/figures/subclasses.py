@@ -13,6 +13,14 @@ from dp_leakage.figures.style import finish, styled
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+FIGURE = {
+    "caption": "What the subclasses are that subclass-level privacy protects as a whole: records of a class "
+    "that look alike.",
+    "needs": "images",
+    "settings": {"classes": [4, 9]},
+    "kinds": {"classes": ["either", "count", ["list", ["whole", "from", 0]]]},
+}
+
 
 @styled
 def draw(

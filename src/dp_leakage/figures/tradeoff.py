@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+FIGURE = {
+    "caption": "What each defence costs in accuracy and what it changes for two attackers: one that rebuilds "
+    "inputs from the prediction, one that tells members.",
+    "settings": {"attack": "decoder", "layer": "prediction"},
+    "kinds": {"attack": ["either", "null", "text"], "layer": "text"},
+}
+
 CELL_KEYS = ["defense", "metric"]
 ACROSS = {
     "inversion_mse_change_percent": "change of the black-box reconstruction\nerror (%; → better for privacy)",

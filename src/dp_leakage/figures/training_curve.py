@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+FIGURE = {
+    "caption": "Accuracy as the training goes on, on the records trained on (dashed) and on new ones (solid), "
+    "and the ε spent so far.",
+    "needs": "training",
+    "settings": {"defense": None, "best": False},
+    "kinds": {"defense": ["either", "null", "text", "texts"], "best": "flag"},
+}
+
 ACCURACIES = {"train_accuracy": (3, 2), "test_accuracy": ()}  # metric: dashes
 MOST = 6  # lines per panel that an eye can follow
 Styles = dict[str, tuple[str, dict[str, Any]]]
