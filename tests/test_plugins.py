@@ -1,5 +1,6 @@
 """A user's own files: the documented examples work, edits to them reach what they should, mistakes get a sentence."""
 
+import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ import yaml
 from dp_leakage import plugins, user_code
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.config import merged
+from dp_leakage.data import SOURCES, load, resolve
 from dp_leakage.errors import UserError
 from dp_leakage.figures import FIGURES, Needs, draw
 from dp_leakage.fingerprint import code_fingerprint
@@ -33,7 +35,7 @@ SCHEMAS = {
     name: yaml.safe_load((REPO / "workflow" / "schemas" / f"{name}.schema.yaml").read_text())
     for name in ("config", "study")
 }
-REGISTRIES = (ATTACKS, FIGURES, ACCOUNTANTS, MECHANISMS, user_code.FILES, user_code.DEFINED)
+REGISTRIES = (ATTACKS, FIGURES, SOURCES, ACCOUNTANTS, MECHANISMS, user_code.FILES, user_code.DEFINED)
 LISTS = (SAMPLERS, UNITS, user_code.FOLDERS)
 STUDY = {
     "epsilon": [1],
@@ -272,6 +274,96 @@ def test_one_file_may_be_several_attacks_whose_settings_say_what_they_hold(tmp_p
         quickstart(tmp_path, attacks={"many_stric": {}}, **parts)
 
 
+def people(folder, records=40):
+    rng = np.random.default_rng(0)
+    lines = [
+        {"height": float(h), "age": int(a), "ill": ("no", "yes")[i % 2]}
+        for i, (h, a) in enumerate(zip(rng.normal(1.7, 0.1, records), rng.integers(18, 90, records), strict=True))
+    ]
+    (folder / "people.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return {"path": str(folder / "people.jsonl"), "label": "ill"}
+
+
+def test_an_own_source_of_data_is_found_by_the_suffix_of_its_files(examples, tmp_path):
+    spec = resolve(people(tmp_path))
+    assert spec["source"] == "json_lines"
+    raw = load(spec, tmp_path)
+    assert (raw.x.shape, raw.feature_names, raw.class_names) == ((40, 2), ("height", "age"), ("no", "yes"))
+    with pytest.raises(UserError, match="label: missing; the source json_lines needs a text there"):
+        resolve({"path": spec["path"]})
+    with pytest.raises(UserError, match="unknown key for the source json_lines; did you mean 'label'"):
+        resolve(spec | {"labl": "ill"})
+
+
+def test_an_edit_to_an_own_source_or_to_its_file_prepares_the_data_anew(tmp_path, monkeypatch):
+    from dp_leakage import fingerprint
+    from dp_leakage.study.step_code import step_code
+
+    copies = tmp_path / "plugins"
+    copies.mkdir()
+    source = copies / "json_lines.py"
+    source.write_text((EXAMPLES / "json_lines.py").read_text())
+    monkeypatch.setattr(sys.modules[__name__], "EXAMPLES", copies)
+    roles = {"target_members": 220, "target_nonmembers": 220, "shadow_pool": 220, "reference_pool": 220}
+    data = {"digits": {"source": people(tmp_path, records=900), "roles": roles}}
+
+    def prepared():
+        for cached in (step_code, fingerprint._tree, fingerprint._normalised):
+            cached.cache_clear()
+        parts = {"attacks": {"yeom": {}}, "figures": {}, "defenses": [{"defense": "none"}]}
+        return quickstart(tmp_path, datasets=data, **parts).prepare_settings("digits")
+
+    before = prepared()
+    source.write_text(source.read_text().replace("your records as JSON lines", "records"))
+    assert prepared() == before
+    source.write_text(source.read_text().replace("splitlines()", "split()"))
+    assert prepared()["code"] != before["code"]
+    people(tmp_path, records=950)
+    assert prepared()["content"] != before["content"]
+
+
+RECORDS = """
+import numpy as np
+from dp_leakage.data.raw import Raw
+
+SOURCE = {"summary": "Some records."}
+
+
+def load(spec, data_dir):
+    x, y = np.zeros((4, 2), np.float32), np.array([0, 1, 0, 1])
+    return %s
+"""
+RAW = "Raw(x, y, ('a', 'b'), ('c', 'd'))"
+
+
+@pytest.mark.parametrize(
+    ("returned", "sentence"),
+    [
+        ("x", "load returns ndarray; valid is a dp_leakage.data.raw.Raw"),
+        (f"{RAW}._replace(x=x.astype(float))", "x is float64 (4, 2); valid is float32 with 2 or 4 axes"),
+        (f"{RAW}._replace(y=[0, 1])", "y is list; valid is int64 with 1 axes"),
+        (f"{RAW}._replace(y=y[:3])", "x has 4 records and y 3"),
+        (f"{RAW}._replace(y=y + 1)", "record 1 has the label 2; valid are 0 to 1"),
+        (f"{RAW}._replace(y=y * 0)", "2 class_names; valid is one for each of 1 classes of y"),
+        (f"{RAW}._replace(x=x / 0)", "record 0 has nan in column 'c'"),
+        (f"{RAW}._replace(feature_names=())", "0 feature_names; valid is one for each of 2 columns"),
+        (f"{RAW}._replace(sensitive=np.array([2]))", "sensitive must hold different numbers from 0 to 1"),
+        (
+            f"{RAW}._replace(given={{'train': np.array([0, 0])}})",
+            "given['train'] must hold different numbers from 0 to 3",
+        ),
+        ("1 / 0", "line 10: ZeroDivisionError"),
+    ],
+)
+def test_what_an_own_source_loads_is_checked(tmp_path, returned, sentence):
+    (tmp_path / "records.py").write_text(RECORDS % returned)
+    plugins.load([tmp_path])
+    with pytest.raises(UserError) as error, np.errstate(all="ignore"):
+        load({"source": "records"}, tmp_path)
+    assert sentence in str(error.value)
+    assert str(error.value).startswith("plugin records")
+
+
 SCORE = "def score(target, learnt, settings, seed):\n    return None\n"
 LEARNS = "ATTACK = {'family': 'membership', %s}\n" + SCORE
 
@@ -313,6 +405,29 @@ LEARNS = "ATTACK = {'family': 'membership', %s}\n" + SCORE
         ),
         ("mine.py", "FIGURE = {}\ndef draw(a, b, c): ...\n", "lacks the key 'caption'"),
         ("mine.py", "FIGURE = {'caption': 'x', 'needs': 'all'}\ndef draw(a, b, c): ...\n", "needs is 'all'"),
+        ("mine.py", "SOURCE = {}\ndef load(spec, data_dir): ...\n", "lacks the key 'summary'"),
+        ("mine.py", "SOURCE = {'summary': 'Mine.'}\n", "defines no function 'load'"),
+        (
+            "mine.py",
+            "SOURCE = {'summary': 'Mine.', 'keys': {'path': 'txt'}}\ndef load(spec, data_dir): ...\n",
+            "keys, 'path': 'txt' is no kind; did you mean 'text'",
+        ),
+        (
+            "mine.py",
+            "SOURCE = {'summary': 'Mine.', 'required': ['path']}\ndef load(spec, data_dir): ...\n",
+            "required has 'path', which is no key",
+        ),
+        (
+            "mine.py",
+            "SOURCE = {'summary': 'Mine.', 'suffixes': ['.abc']}\ndef load(spec, data_dir): ...\n",
+            "of a source with the key path",
+        ),
+        (
+            "mine.py",
+            "SOURCE = {'summary': 'x', 'keys': {'path': 'text'}, 'suffixes': ['.csv']}\ndef load(spec, place): ...\n",
+            "suffixes has '.csv', which is of the source csv already",
+        ),
+        ("npz.py", "SOURCE = {'summary': 'x'}\ndef load(spec, data_dir): ...\n", "'npz' is already a source of data"),
         ("mine.py", "MECHANISM = {}\n", "defines one or more of bound, noise or Noise, sample, groups"),
         ("mine.py", "MECHANISM = {}\ndef noise(row, scale, generator): ...\n", "lacks the key 'relations'"),
         (

@@ -11,7 +11,6 @@ import yaml
 from dp_leakage.config import merged
 from dp_leakage.defenses import spell
 from dp_leakage.errors import UserError
-from dp_leakage.figures import FIGURES
 from dp_leakage.fingerprint import code_fingerprint
 from dp_leakage.identity import identity
 from dp_leakage.study.step_code import ACCOUNTING, REGISTRIES

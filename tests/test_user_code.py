@@ -12,6 +12,7 @@ from dp_leakage import plugins, user_code
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.attacks.checks import check_said, checked_arrays, checked_scores
 from dp_leakage.attacks.signals import Scores
+from dp_leakage.data import SOURCES
 from dp_leakage.errors import UserError
 from dp_leakage.figures import FIGURES
 from dp_leakage.models.architectures import build
@@ -24,7 +25,7 @@ from dp_leakage.training.noise import start_noise
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
 
-REGISTRIES = (ATTACKS, FIGURES, ACCOUNTANTS, MECHANISMS, user_code.FILES, user_code.DEFINED)
+REGISTRIES = (ATTACKS, FIGURES, SOURCES, ACCOUNTANTS, MECHANISMS, user_code.FILES, user_code.DEFINED)
 LISTS = (SAMPLERS, UNITS, user_code.FOLDERS)
 TERMS = {"delta": 1e-5, "epochs": 2, "batch_size": 40, "dataset_size": 120}
 OWN = "MECHANISM = {'relations': {'shuffle': ['zero_out']}, 'claim': 'bound'}\n"

@@ -137,14 +137,14 @@ def settings_of(where: str, given: Mapping[str, Any]) -> tuple[Json, dict[str, K
     return settings, found
 
 
-def kinds_of(where: str, said: object) -> dict[str, Kind]:
-    """Name → kind, of names with kinds as declarations spell them. Raises UserError where one is none."""
+def kinds_of(where: str, said: object, key: str = KINDS) -> dict[str, Kind]:
+    """Name → kind, of names with kinds as a declaration spells them at a key. Raises UserError where one is none."""
     if not isinstance(said, dict):
-        raise UserError(f"{where}: {KINDS} is {said!r}; valid is a mapping of settings to kinds")
+        raise UserError(f"{where}: {key} is {said!r}; valid is a mapping of names to kinds")
     found = {}
     for name, kind in said.items():
         try:
             found[name] = read(kind)
         except (UserError, RecursionError) as error:
-            raise UserError(f"{where}: {KINDS}, '{name}': {error}") from None
+            raise UserError(f"{where}: {key}, '{name}': {error}") from None
     return found

@@ -1,10 +1,13 @@
-"""A user's own attacks, figures and mechanisms: one file each, in a folder that config.yaml names under ``plugins``.
+"""A user's own attacks, figures, sources of data and mechanisms, one file each.
+
+They lie in folders that config.yaml names under ``plugins``.
 
 What a file is stands in a literal at its top, which is read without running the file, so that the workflow stays quick
 and imports nothing that only a job needs:
 
     ATTACK = {"family": "membership"}          # and a function ``score``, see ``dp_leakage.attacks``
     FIGURE = {"caption": "What is shown."}     # and a function ``draw``, see ``dp_leakage.figures``
+    SOURCE = {"summary": "What it is."}        # and a function ``load``, see ``dp_leakage.data``
     MECHANISM = {}                             # and what it does itself, see below
 
 A mechanism defines what of a private training step it does itself; the rest is DP-SGD's:
@@ -20,8 +23,9 @@ A mechanism defines what of a private training step it does itself; the rest is 
     epsilon(noise_multiplier, case) → the ε that the training spends, decreasing in noise_multiplier; ``case`` is an
         ``accounting.case.Case``. Needed with any of the three before; ``amount_for(epsilon, case)`` may be its inverse.
 
-The keys are the fields of the registries' entries; the name is the file's. Files without such a line are left alone,
-but can be imported by the others. Folders are put at the end of Python's path, so a file hides no installed module.
+The package's own files say it in the same words (`declarations`); the name is the file's. Files without such a line
+are left alone, but can be imported by the others. Folders are put at the end of Python's path, so a file hides no
+installed module.
 """
 
 import ast
@@ -31,6 +35,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from dp_leakage.attacks import ATTACKS, attacks_of
+from dp_leakage.data import SOURCES, sources_of
 from dp_leakage.declarations import settings_of
 from dp_leakage.defenses import PLAIN
 from dp_leakage.errors import UserError, nearest
@@ -44,11 +49,11 @@ from dp_leakage.user_code import DEFINED, FILES, add_folder
 
 Functions = dict[str, ast.FunctionDef | ast.ClassDef]
 ENVIRONMENT = "DP_LEAKAGE_PLUGINS"  # the folders, for the workflow's jobs
-DECLARATIONS = ("ATTACK", "FIGURE", "MECHANISM")
 # What each function is called with: an attack's ``score`` by whether it reads models.
 SCORE = (("target", "learnt", "settings", "seed"), ("target", "data", "fitted", "settings", "seed"))
 FIT = ("models", "settings", "seed")
 DRAW = ("metrics", "settings", "published")
+LOAD = ("spec", "data_dir")
 # Of a mechanism: what it may define, and what each is called with.
 STEP = {
     "bound": ("norms", "clip_norm"),
@@ -63,7 +68,7 @@ MECHANISM_KEYS = ("accountant", "relations", "claim", "settings", "kinds", "labe
 
 
 def load(folders: Iterable[str | Path]) -> None:
-    """Enters every plugin of the folders into the registries. Loading a folder again changes nothing.
+    """Enters every plugin of the folders into the tables of what there is. Loading a folder again changes nothing.
 
     Raises:
         UserError: a folder is missing, or a file is no Python, declares what it is wrongly, lacks a function, or takes
@@ -85,7 +90,7 @@ def _load_file(path: Path) -> None:
         for node in tree.body
         if isinstance(node, ast.Assign)
         for target in node.targets
-        if isinstance(target, ast.Name) and target.id in DECLARATIONS
+        if isinstance(target, ast.Name) and target.id in ENTERED
     }
     if not declared:
         return
@@ -104,7 +109,7 @@ def _load_file(path: Path) -> None:
             raise UserError(f"plugin {path}: {kind} must be written out, without names or calls") from None
         if not isinstance(given, dict) or not all(isinstance(key, str) for key in given):
             raise UserError(f"plugin {path}: {kind} must be a mapping of names to values, such as {{}}")
-        {"ATTACK": _attack, "FIGURE": _figure, "MECHANISM": _mechanism}[kind](path, name, given, functions)
+        ENTERED[kind](path, name, given, functions)
     FILES[name], DEFINED[name] = path.resolve(), frozenset(functions)
 
 
@@ -119,6 +124,18 @@ def _figure(path: Path, name: str, given: dict[str, Any], functions: Functions) 
     for own, kind in figures_of(f"plugin {path}", name, given).items():
         _define(path, functions, {"draw": DRAW})
         _enter(path, FIGURES, own, kind, "a kind of figure")
+
+
+def _source(path: Path, name: str, given: dict[str, Any], functions: Functions) -> None:
+    taken = {suffix: other for other, source in SOURCES.items() for suffix in source.suffixes}
+    for own, source in sources_of(f"plugin {path}", name, given).items():
+        _define(path, functions, {"load": LOAD})
+        for suffix in source.suffixes:
+            if suffix in taken:
+                raise UserError(
+                    f"plugin {path}: suffixes has '{suffix}', which is of the source {taken[suffix]} already"
+                )
+        _enter(path, SOURCES, own, source, "a source of data")
 
 
 def _mechanism(path: Path, name: str, given: dict[str, Any], functions: Functions) -> None:
@@ -224,3 +241,7 @@ def _parsed(path: Path) -> ast.Module:
         raise UserError(f"plugin {path}, line {error.lineno} is not valid Python ({error.msg})") from None
     except (UnicodeDecodeError, ValueError, OSError, MemoryError, RecursionError) as error:
         raise UserError(f"plugin {path} is not valid Python ({error})") from None
+
+
+# What declares itself by which word.
+ENTERED = {"ATTACK": _attack, "FIGURE": _figure, "SOURCE": _source, "MECHANISM": _mechanism}

@@ -17,6 +17,7 @@ from dp_leakage import new_study, plugins, user_code
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.attacks.checks import check_said
 from dp_leakage.config import merged
+from dp_leakage.data import SOURCES
 from dp_leakage.errors import UserError
 from dp_leakage.figures import FIGURES
 from dp_leakage.models.user_module import module_factory
@@ -31,7 +32,7 @@ from dp_leakage.yaml_files import read_yaml
 REPO = Path(__file__).parents[2]
 SCHEMAS = {name: read_yaml(REPO / "workflow" / "schemas" / f"{name}.schema.yaml") for name in ("config", "study")}
 CONFIG = read_yaml(REPO / "config.yaml")
-REGISTRIES = (ATTACKS, FIGURES, ACCOUNTANTS, MECHANISMS, user_code.FILES, user_code.DEFINED)
+REGISTRIES = (ATTACKS, FIGURES, SOURCES, ACCOUNTANTS, MECHANISMS, user_code.FILES, user_code.DEFINED)
 LISTS = (SAMPLERS, UNITS, user_code.FOLDERS)
 TINY = {
     "study": "tiny",

@@ -1,15 +1,19 @@
 """The documented plugins and the documented model in the real workflow."""
 
+import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from sklearn.datasets import load_digits
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 OWN = {
     "epsilon": [10],
+    "datasets": {"digits": {"source": {"path": "digits.jsonl", "label": "digit"}}},
     "models": {
         "mlp": None,
         "softmax_regression": None,
@@ -26,10 +30,18 @@ OWN = {
 }
 
 
+def json_lines():
+    """The bundled digits as the documented source of data reads them."""
+    bundle = load_digits()
+    records = zip(bundle.data / 16, bundle.target.tolist(), strict=True)
+    return "".join(json.dumps({**dict(enumerate(x.tolist())), "digit": y}) + "\n" for x, y in records)
+
+
 @pytest.mark.study
 def test_a_folder_of_plugins_is_one_line_of_config_and_runs_to_the_report(whole):
     shutil.copytree(EXAMPLES / "plugins", whole.folder / "plugins")
     whole.edit("config.yaml", "plugins: []", "plugins: [plugins]")
+    (whole.folder / "digits.jsonl").write_text(json_lines())
     spec = yaml.safe_load((whole.folder / "workflow" / "studies" / "quickstart.yaml").read_text())
     figures = dict.fromkeys(spec["figures"]) | {"fig_bars": {"kind": "accuracy_bars"}}
     whole.edit(
@@ -51,6 +63,8 @@ def test_a_folder_of_plugins_is_one_line_of_config_and_runs_to_the_report(whole)
     assert spent["value"].item() == pytest.approx(10, rel=1e-5)
     page = (results / "report.html").read_text()
     assert "Accuracy on new records; the line on each bar" in page
+    with np.load(results / "digits" / "prepared.npz") as prepared:
+        assert prepared["x"].shape == (1797, 64)
     assert "Nothing to be done" in whole.snakemake("-n", *run)
     whole.edit("plugins/confidence.py", "max(axis=2)", "max(axis=2).copy()")
     planned = whole.planned(*run[:1], *run[3:])

@@ -46,7 +46,7 @@ class Settings(Paths):
             "official_split": spec.get("official_split", False),
             "augment": spec.get("augment"),
             "seed": derived_seed(self.spec["seed"], dataset, "split"),
-            "code": step_code("prepare", f"dp_leakage.data.sources.{SOURCES[source['source']].module}"),
+            "code": step_code("prepare", SOURCES[source["source"]].module),
         }
 
     def _content(self, dataset: str, source: Json) -> str | None:

@@ -10,6 +10,20 @@ from dp_leakage.data.raw import Raw, check_finite, encode_labels, ranges, traine
 from dp_leakage.data.trees import is_folder, sha256_of
 from dp_leakage.errors import UserError, nearest
 
+SOURCE = {
+    "keys": {
+        "path": "text",
+        "x": "text",
+        "y": "text",
+        "layout": ["choice", "nchw", "nhwc"],
+        "sensitive": ["worded", "a list of column numbers, from 0 on, each once", ["distinct", ["whole", "from", 0]]],
+        "member": "text",
+        "members": "text",
+    },
+    "required": ["path"],
+    "variants": {"npz": {"summary": "your arrays x and y in an .npz file", "suffixes": [".npz"]}},
+}
+
 MAX_BYTES = 4 * 2**30  # of one array, unpacked
 
 

@@ -7,6 +7,8 @@ import numpy as np
 
 from dp_leakage.data.raw import Raw
 
+SOURCE = {"summary": "569 tumours, 30 measurements, two classes; scikit-learn's, bundled"}
+
 
 def load(spec: dict, data_dir: Path) -> Raw:
     """30 measurements of each tumour, float32 (569, 30), and whether it is malignant (0) or benign (1)."""

@@ -14,6 +14,13 @@ from dp_leakage.data.raw import Raw, check_range, ranges
 from dp_leakage.data.trees import open_tree, sha256_of
 from dp_leakage.errors import UserError
 
+SOURCE = {
+    "variants": {
+        "cifar10": {"summary": "CIFAR-10, official binary version"},
+        "cifar100": {"summary": "CIFAR-100 with its 100 fine labels, official binary version"},
+    },
+}
+
 PIXELS = 3 * 32 * 32
 
 

@@ -13,6 +13,19 @@ import numpy as np
 
 from dp_leakage.data.raw import Raw
 
+SOURCE = {
+    "summary": "scikit-learn's handwritten digits, 8×8, bundled",
+    "keys": {
+        "resize": [
+            "worded",
+            "[height, width] in pixels, up to 1024 each",
+            ["list", ["whole", "from", 1, "to", 1024], 2],
+        ],
+        "channels": ["worded", "1 (grey) or 3 (colour)", ["choice", 1, 3]],
+        "binary": "flag",
+    },
+}
+
 
 def load(spec: dict, data_dir: Path) -> Raw:
     """The digits as images (1797, channels, height, width) in [0, 1]; with ``binary`` as rows (1797,

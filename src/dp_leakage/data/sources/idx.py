@@ -13,6 +13,13 @@ from dp_leakage.data.raw import Raw, check_range, ranges
 from dp_leakage.data.trees import sha256_of
 from dp_leakage.errors import UserError
 
+SOURCE = {
+    "variants": {
+        "mnist": {"summary": "MNIST, official IDX files"},
+        "fashion_mnist": {"summary": "Fashion-MNIST, official IDX files"},
+    },
+}
+
 UNSIGNED_BYTE = 0x08
 SIDE = 28
 

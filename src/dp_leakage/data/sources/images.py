@@ -14,6 +14,29 @@ from dp_leakage.data.splits import balanced
 from dp_leakage.data.trees import Tree, open_tree, sha256_of, sha256_of_parts
 from dp_leakage.errors import UserError
 
+SOURCE = {
+    "keys": {
+        "size": ["worded", "[height, width] in pixels, up to 1024 each", ["list", ["whole", "from", 1, "to", 1024], 2]],
+        "channels": ["worded", "1 (grey) or 3 (colour)", ["choice", 1, 3]],
+        "min_per_class": "count",
+        "per_class": "count",
+        "seed": ["whole", "from", 0],
+        "leave_out": ["worded", "a list of folder names", "texts"],
+        "skip_damaged": "flag",
+        "members": "text",
+    },
+    "variants": {
+        "lfw": {"summary": "Labeled Faces in the Wild, one folder per person"},
+        "faces94": {"summary": "Faces94, one folder per person"},
+        "image_folder": {
+            "summary": "your images, one folder per class, or a zip or tar of that",
+            "keys": {"path": "text"},
+            "required": ["path"],
+            "suffixes": [".zip", ".tar", ".tgz"],
+        },
+    },
+}
+
 SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".ppm", ".pgm", ".tif", ".tiff", ".webp"}
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "PPM", "TIFF", "WEBP")
 SPLITS = {"train", "test", "val", "valid", "validation"}  # top folders that are a split, not classes

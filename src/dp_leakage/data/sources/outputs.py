@@ -9,6 +9,12 @@ from dp_leakage.data.raw import Raw, encode_labels, trained_and_not
 from dp_leakage.data.trees import sha256_of
 from dp_leakage.errors import UserError
 
+SOURCE = {
+    "summary": "what models said of records (docs/audit-model.md)",
+    "keys": {"path": "text"},
+    "required": ["path"],
+}
+
 
 def load(spec: dict, data_dir: Path) -> Raw:
     """The records of ``path``; their only feature is their number. ``given`` says who was a member.

@@ -11,6 +11,16 @@ from dp_leakage.data.raw import Raw, check_finite, check_range
 from dp_leakage.data.trees import open_tree, sha256_of
 from dp_leakage.errors import UserError
 
+SOURCE = {
+    "variants": {
+        "purchase100": {"summary": "Purchase-100 as released by its authors (600 binary features)"},
+        "purchase100_raw": {
+            "summary": "Purchase-100 built from raw transactions as in jayaraman2019's code",
+            "keys": {"items": "count", "customers": "count", "classes": "count"},
+        },
+    },
+}
+
 # No checksum is published of either file, so both are only found.
 RELEASE = Remote("dataset_purchase.tgz", "https://www.comp.nus.edu.sg/~reza/files/dataset_purchase.tgz", None)
 TRANSACTIONS = Remote("transactions.csv.gz", "https://www.kaggle.com/c/acquire-valued-shoppers-challenge/data", None)

@@ -18,6 +18,28 @@ from dp_leakage.errors import UserError, nearest
 if TYPE_CHECKING:
     import pandas as pd
 
+SOURCE = {
+    "keys": {
+        "path": "text",
+        "label": "text",
+        "sensitive": ["worded", "a list of column names, each once", ["distinct", "text"]],
+        "categorical": ["worded", "a list of column names, each once", ["distinct", "text"]],
+        "drop": ["worded", "a list of column names, each once", ["distinct", "text"]],
+        "missing": ["choice", "refuse", "impute"],
+        "member": "text",
+        "members": "text",
+        "key": "text",
+    },
+    "required": ["path", "label"],
+    "variants": {
+        "csv": {
+            "summary": "your table, comma- or tab-separated, with a label column",
+            "suffixes": [".csv", ".tsv"],
+        },
+        "parquet": {"summary": "your table in a Parquet file, with a label column", "suffixes": [".parquet"]},
+    },
+}
+
 MISSING_VALUES = {
     "na_values": ["", "?", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"],
     "keep_default_na": False,

@@ -1,0 +1,57 @@
+"""What a plugin loads is checked, since everything after it takes it as `raw.Raw` says."""
+
+import numpy as np
+
+from dp_leakage.data.raw import Raw, check_finite, check_range
+from dp_leakage.errors import UserError
+
+
+def check_raw(raw: object, where: str) -> Raw:
+    """The records that a plugin loaded.
+
+    Args:
+        raw: what it returned.
+        where: which function of which plugin, for the complaint.
+
+    Raises:
+        UserError: it is no `Raw`, or not as `Raw` says.
+    """
+    if not isinstance(raw, Raw):
+        raise UserError(f"{where} returns {type(raw).__name__}; valid is a dp_leakage.data.raw.Raw")
+    x, y, classes = (
+        _array(raw.x, "x", (2, 4), np.float32, where),
+        _array(raw.y, "y", (1,), np.int64, where),
+        raw.class_names,
+    )
+    if len(x) != len(y) or not len(y):
+        raise UserError(f"{where}: x has {len(x)} records and y {len(y)}; valid is a class for each of at least one")
+    columns = x.shape[1] if x.ndim == 2 else 0
+    _as_many(raw.feature_names, columns, "feature_names", "columns", where)
+    check_finite(x, where, raw.feature_names)
+    check_range(y, len(classes), where)
+    _as_many(classes, len(np.unique(y)), "class_names", "classes of y", where)
+    if raw.names:
+        _as_many(raw.names, len(x), "names", "records", where)
+    _places(raw.sensitive, "sensitive", columns, where)
+    for name, rows in raw.given.items():
+        _places(rows, f"given[{name!r}]", len(x), where)
+    return raw
+
+
+def _as_many(values: tuple[str, ...], count: int, name: str, what: str, where: str) -> None:
+    if len(values) != count:
+        raise UserError(f"{where}: {len(values)} {name}; valid is one for each of {count} {what}")
+
+
+def _array(value: object, name: str, axes: tuple[int, ...], dtype: type, where: str) -> np.ndarray:
+    if isinstance(value, np.ndarray) and value.dtype == dtype and value.ndim in axes:
+        return value
+    found = f"{value.dtype} {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
+    raise UserError(f"{where}: {name} is {found}; valid is {dtype.__name__} with {' or '.join(map(str, axes))} axes")
+
+
+def _places(value: object, name: str, count: int, where: str) -> None:
+    """Refuse what are not different places in 0 … count − 1."""
+    places = _array(value, name, (1,), np.int64, where)
+    if len(np.unique(places)) != len(places) or ((places < 0) | (places >= count)).any():
+        raise UserError(f"{where}: {name} must hold different numbers from 0 to {count - 1}")
