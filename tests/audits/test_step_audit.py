@@ -70,7 +70,26 @@ def test_every_model_tosses_a_coin_for_every_canary(name, tmp_path):
     assert set(frame["design"]) == set(designs)
     assert len(frame) == 3 * 4 * len(designs)
     assert np.isfinite(frame["score"]).all()
-    assert 0 < frame["held"].mean() < 1
+    coins = {
+        design: tuple(map(tuple, part.pivot(index="repeat", columns="place", values="held").to_numpy()))
+        for design, part in frame.groupby("design")
+    }
+    assert len(set(coins.values())) == len(designs)  # none twice; the seeds are fixed
+    for design, of_models in coins.items():
+        assert len(set(of_models)) > 1, design
+        assert len(set(zip(*of_models, strict=True))) > 1, design
+    # Five standard errors about one half.
+    assert abs(frame["held"].mean() - 0.5) < 5 * 0.5 / np.sqrt(len(frame))
+
+
+def test_the_coin_says_what_the_model_was_trained_on(tmp_path):
+    """Without noise every score is higher, on average, where the canary was held."""
+    told = ("blank", "feature", "gradient", "mislabelled")
+    designs = {canary: DESIGN | {"canary": canary} for canary in told}
+    designs["losses"] = DESIGN | {"canary": "mislabelled", "score": "loss"}
+    frame = run(settings_for("none", designs, tmp_path), tmp_path)
+    for design, part in frame.groupby("design"):
+        assert part["score"][part["held"]].mean() > part["score"][~part["held"]].mean(), design
 
 
 def test_images_are_asked_about_shifted_and_mirrored(tmp_path):
