@@ -11,6 +11,7 @@ from torch import Tensor
 from dp_leakage.errors import UserError
 from dp_leakage.models.norms import ROUNDING
 from dp_leakage.privacy.mechanism import Bound
+from dp_leakage.privacy.mechanisms import noise_module
 from dp_leakage.user_code import FILES, blamed, function
 
 OPACUS_EPSILON = 1e-6  # Opacus divides by norm + this; so do we, that both can be compared to the last digits
@@ -21,19 +22,20 @@ def bound_scales(norms: Tensor, clip_norm: float, bound: Bound | str, divisor: f
     """The factor for each unit's gradient, given its ℓ2 norm.
 
     ``clip``: min(1, C/‖g‖) (Abadi et al. 2016, algorithm 1); ``normalise``: C/‖g‖ whatever the norm, down to some
-    1e-12, from where on the result is shorter than C; any other bound is a plugin's function ``bound(norms, C)``.
+    1e-12, from where on the result is shorter than C; any other bound is the function ``bound(norms, C)`` of a file of
+    ``privacy.mechanisms``, or of a plugin.
 
     Args:
         norms: ≥ 0, any shape, float32 or float64.
         clip_norm: C > 0.
-        bound: ``clip``, ``normalise`` or the name of a plugin.
+        bound: ``clip``, ``normalise``, or the name of such a file.
         divisor: what the bounded sum is to be divided by, > 0.
 
     Returns:
         A tensor like ``norms``: scale·norm ≤ C/divisor.
 
     Raises:
-        UserError: the plugin's scales do not keep to the bound.
+        UserError: the file's scales do not keep to the bound.
     """
     length = clip_norm * (1 - ROUNDING * torch.finfo(norms.dtype).eps)
     if bound == "normalise":
@@ -50,11 +52,11 @@ def bound_scales(norms: Tensor, clip_norm: float, bound: Bound | str, divisor: f
 
 
 def _own_scales(norms: Tensor, length: float, plugin: str) -> Tensor:
-    """A plugin's factor of each unit, asked for one unit at a time: no unit's can depend on another's gradient.
+    """A file's own factor of each unit, asked for one unit at a time: no unit's can depend on another's gradient.
 
     Vectorised where its code allows that (`torch.vmap` shows it one unit's length, whatever it does with it).
     """
-    one = function(plugin, "bound")
+    one = function(noise_module(plugin), "bound")
     each = norms.clone().flatten()
     try:
         scales = torch.vmap(lambda norm: one(norm, length))(each)

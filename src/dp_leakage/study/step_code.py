@@ -16,6 +16,7 @@ REGISTRIES = (
     "dp_leakage.plugins",
     "dp_leakage.privacy.mechanisms",
 )
+BUILT_IN = ("none", "clip", "normalise")  # noise and bounds that are not found by name
 LAUNCHING = ("dp_leakage.jobs", "dp_leakage.jobs.handover")  # which process a step runs in, not what it computes
 # σ is solved in the training job, but an accountant's edit must not retrain what keeps its σ: `measure` checks that.
 ACCOUNTING = (
@@ -43,9 +44,10 @@ def step_code(step: str, *modules: str, exclude: tuple[str, ...] = (), own: tupl
 
 
 def noise_modules(*trainings: Json) -> tuple[str, ...]:
-    """The files of the noise of some trainings: their code is found by name, so no import shows it."""
-    named = [training["mechanism"]["noise"] for training in trainings if training["mechanism"]]
-    return tuple(noise_module(noise) for noise in dict.fromkeys(named) if noise != "none" and noise not in FILES)
+    """The files of the noise and the bound of some trainings: their code is found by name, so no import shows it."""
+    private = [training["mechanism"] for training in trainings if training["mechanism"]]
+    named = dict.fromkeys(mechanism[part] for part in ("noise", "bound") for mechanism in private)
+    return tuple(noise_module(name) for name in named if name not in (*BUILT_IN, *FILES))
 
 
 def own_files(training: Json) -> tuple[Path, ...]:

@@ -24,7 +24,7 @@ for _file in _FILES:
 
 
 def noise_module(noise: str) -> str:
-    """Dotted name of the module that defines a mechanism's noise: one of this folder, or a plugin."""
+    """Dotted name of the module that defines a mechanism's noise, or its bound: one of this folder, or a plugin."""
     return f"{__name__}.{noise}" if noise in _FILES else noise
 
 

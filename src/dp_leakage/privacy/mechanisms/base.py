@@ -5,6 +5,8 @@ A file of this folder declares one or more mechanisms in ``MECHANISMS``, the acc
 
     epsilon(amount, case) → the ε of a training with this amount of noise, under ``case.accountant``;
     amount_for(epsilon, case) → the amount of noise for a budget where there is a formula, else None; optional;
+    bound(norms, clip_norm) → the factor of each unit's gradient, where a declaration's ``bound`` is the file's name; as
+        a plugin's (`plugins`), it keeps every gradient within clip_norm, and sees one unit at a time; optional;
     proven(training, neighbours) → the `tradeoff.TradeOff` that a training proves; optional;
     Noise(mechanism, gradient, divisor, generators, steps), a subclass of the one below.
 

@@ -1,0 +1,205 @@
+"""What somebody adds to the package for the first time: each addition is one file of code, which nothing else names."""
+
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+REPO = Path(__file__).parents[1]
+STUDY = """
+from pathlib import Path
+
+from dp_leakage.config import merged
+from dp_leakage.study_file import load_study
+from dp_leakage.yaml_files import read_yaml
+
+def study(**changes):
+    path = Path("tests/studies/quickstart.yaml")
+    schema = read_yaml(Path("workflow/schemas/study.schema.yaml"))
+    return load_study(path, read_yaml(path), schema, scale="paper", overrides={"quickstart": changes})
+"""
+
+
+class Addition(NamedTuple):
+    """A file below ``src/dp_leakage``, what it says (or what is put before a line of it), and what then works."""
+
+    file: str
+    text: str
+    works: str
+    before: str = ""
+
+
+ADDITIONS = {
+    "an attack": Addition(
+        "attacks/membership/loudest.py",
+        """
+        '''The larger the margin, the likelier a member.'''
+
+        from dp_leakage.attacks.signals import Scores
+
+        ATTACK = {"family": "membership", "settings": {"level": 1.0}, "kinds": {"level": ["number", "above", 0]}}
+
+
+        def score(target, learnt, settings, seed):
+            margin = target.asked.margin[0]
+            return Scores(margin, margin > settings["level"])
+        """,
+        """
+        made = study(attacks={"loudest": {"level": 2}})
+        settings = made.attack_settings(made.cell("digits", "mlp", "none"), "loudest")
+        assert settings["module"] == "dp_leakage.attacks.membership.loudest"
+        assert settings["settings"] == {"level": 2}
+        refused(lambda: study(attacks={"loudest": {"level": 0}}), "valid is a number above 0")
+        refused(lambda: study(attacks={"loudes": {}}), "did you mean 'loudest'")
+        """,
+    ),
+    "a kind of figure": Addition(
+        "figures/dots.py",
+        """
+        '''Accuracies as dots.'''
+
+        from dp_leakage.figures.frames import chosen, drawn_numbers
+        from dp_leakage.figures.style import canvas, finish, styled
+
+        FIGURE = {"caption": "Accuracies.", "settings": {"size": 3}, "kinds": {"size": "count"}}
+
+
+        @styled
+        def draw(metrics, settings, published):
+            rows = chosen(metrics, settings)
+            rows = drawn_numbers(rows[rows["metric"] == "test_accuracy"], published)
+            figure, [[ax]] = canvas(1, 1)
+            ax.plot(rows["measured"], "o", markersize=settings["size"])
+            return finish(figure, [], title=settings["title"]), rows
+        """,
+        """
+        made = study(figures={"fig_dots": {"kind": "dots", "settings": {"size": 5}}})
+        assert made.figure_settings("fig_dots")["module"] == "dp_leakage.figures.dots"
+        assert made.caption("fig_dots") == "Accuracies."
+        refused(lambda: study(figures={"fig_dots": {"kind": "dots", "settings": {"size": 0}}}), "a whole number from 1")
+        sys.path.append("tests/figures")
+        import synthetic
+        from dp_leakage.figures import draw
+        assert len(draw("dots", synthetic.quick_frame(), {})[1])
+        """,
+    ),
+    "a source of data": Addition(
+        "data/sources/coin.py",
+        """
+        '''Records that are one coin each.'''
+
+        import numpy as np
+
+        from dp_leakage.data.raw import Raw
+
+        SOURCE = {"summary": "Coins.", "keys": {"count": "count"}, "required": ["count"]}
+
+
+        def load(spec, data_dir):
+            y = np.arange(spec["count"]) % 2
+            return Raw(y[:, None].astype(np.float32), y, ("tails", "heads"), ("side",))
+        """,
+        """
+        from dp_leakage.data import load
+        made = study(datasets={"digits": {"source": {"source": "coin", "count": 2000}}})
+        assert made.prepare_settings("digits")["source"] == {"source": "coin", "count": 2000}
+        assert load(made.source("digits"), Path("data")).x.shape == (2000, 1)
+        refused(lambda: study(datasets={"digits": {"source": "coin"}}), "count: missing; the source coin needs")
+        """,
+    ),
+    "a mechanism's bound": Addition(
+        "privacy/mechanisms/gentle.py",
+        """
+        '''Gradients are scaled by C/(‖g‖ + C): never longer than C, and never cut.'''
+
+        from dp_leakage.privacy.mechanisms import gaussian
+        from dp_leakage.privacy.mechanisms.base import Declaration
+
+        MECHANISMS = {
+            "gentle": Declaration(
+                label="gentle",
+                guarantee="Hides each record.",
+                module=gaussian.__name__,
+                noise="gaussian",
+                bound="gentle",
+            )
+        }
+        ACCOUNTANTS = {}
+
+
+        def bound(norms, clip_norm):
+            return clip_norm / (norms + clip_norm)
+        """,
+        """
+        import torch
+        from dp_leakage.privacy.clipping import bound_scales
+        changes = {"defense": "gentle", "accountant": "rdp", "sampler": "poisson", "epsilon": [1]}
+        made = study(defenses=[{"defense": "none"}, changes])
+        cell = made.cell("digits", "mlp", "gentle-rdp-eps=1")
+        assert (cell.training["mechanism"]["bound"], cell.training["mechanism"]["noise"]) == ("gentle", "gaussian")
+        assert torch.allclose(bound_scales(torch.tensor([0.0, 2.0]), 2.0, "gentle"), torch.tensor([1.0, 0.5]))
+        code = made.train_settings(cell)["code"]
+        from dp_leakage import fingerprint
+        from dp_leakage.study.step_code import step_code
+        file = Path("src/dp_leakage/privacy/mechanisms/gentle.py")
+        file.write_text(file.read_text().replace("(norms + clip_norm)", "(norms + 2 * clip_norm)"))
+        for remembered in (step_code, fingerprint._tree, fingerprint._normalised):
+            remembered.cache_clear()
+        assert made.train_settings(cell)["code"] != code
+        """,
+    ),
+    "a metric": Addition(
+        "metrics/measure.py",
+        """
+            rows += _judged("flagged_share", own, BALANCED, flags, member)
+        """,
+        """
+        import numpy as np
+        import pandas as pd
+        from dp_leakage.metrics import measure_membership
+        n = 40
+        rng = np.random.default_rng(0)
+        frame = pd.DataFrame({"repeat": np.repeat([0, 1], n), "record": np.tile(np.arange(n), 2)})
+        frame = frame.assign(member=frame["record"] < n // 2, score=rng.normal(size=2 * n))
+        rows = measure_membership(frame.assign(flagged=frame["score"] > 0), "mine")
+        assert [row["repeat"] for row in rows if row["metric"] == "flagged_share"] == ["0", "1", "all"]
+        """,
+        before='    rows += _judged("membership_auc"',
+    ),
+}
+REFUSED = """
+import sys
+
+from dp_leakage.errors import UserError
+
+def refused(made, sentence):
+    try:
+        made()
+    except UserError as error:
+        assert sentence in str(error), error
+    else:
+        raise AssertionError(f"taken, where this is due: {sentence}")
+"""
+
+
+@pytest.mark.parametrize("what", ADDITIONS)
+def test_an_addition_is_one_file_of_code(what, tmp_path):
+    addition = ADDITIONS[what]
+    for part in ("src/dp_leakage", "tests/studies", "tests/figures", "workflow"):
+        shutil.copytree(REPO / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
+    file, text = tmp_path / "src/dp_leakage" / addition.file, textwrap.dedent(addition.text).lstrip("\n")
+    if addition.before:
+        head, found, rest = file.read_text().partition(addition.before)
+        assert found
+        text = head + textwrap.indent(text, "    ") + found + rest
+    file.write_text(text.replace("'''", '"""'))
+    script = STUDY + REFUSED + textwrap.dedent(addition.works)
+    environment = os.environ | {"PYTHONPATH": str(tmp_path / "src")}
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment)
+    assert done.returncode == 0, done.stderr
