@@ -29,6 +29,8 @@ READ_BY_ATTACKS = (
 TIMING = "timing"  # the part that says how long training takes
 Input = tuple[Path, str]  # a file that a step reads, and its identity
 
+MEMBERS_LIST = ("dp_leakage.data.members",)  # what reads the key ``members`` of any source
+
 
 class Settings(Paths):
     """The settings and inputs of the steps of one study."""
@@ -46,7 +48,9 @@ class Settings(Paths):
             "official_split": spec.get("official_split", False),
             "augment": spec.get("augment"),
             "seed": derived_seed(self.spec["seed"], dataset, "split"),
-            "code": step_code("prepare", SOURCES[source["source"]].module),
+            "code": step_code(
+                "prepare", SOURCES[source["source"]].module, *(MEMBERS_LIST if "members" in source else ())
+            ),
         }
 
     def _content(self, dataset: str, source: Json) -> str | None:
