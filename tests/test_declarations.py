@@ -21,7 +21,7 @@ def test_cutting_a_declaration_out_reads_what_parsing_the_file_reads():
         parsed = {
             target.id: ast.literal_eval(node.value)
             for node in ast.parse(text).body
-            if isinstance(node, ast.Assign)
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict)
             for target in node.targets
             if isinstance(target, ast.Name) and target.id in DECLARED
         }
@@ -39,6 +39,14 @@ def test_another_declaration_is_no_other_code(tmp_path):
     a, b, c = (_normalised(tmp_path / f"{name}.py") for name in "abc")
     assert "probability_floor" in text
     assert (a == b, a == c) == (True, False)
+
+
+def test_what_is_only_called_like_a_declaration_is_code(tmp_path):
+    for name, value in (("a", "fig"), ("b", "figures")):
+        (tmp_path / f"{name}.py").write_text(f'FIGURE = "{value}"\n')
+    a, b = (_normalised(tmp_path / f"{name}.py") for name in "ab")
+    assert a != b
+    assert declarations._declared('FIGURE = "fig"\n', "FIGURE") is None
 
 
 def test_variants_change_what_the_file_says_setting_by_setting():

@@ -139,4 +139,5 @@ def _normalised(path: Path) -> str:
 
 
 def _declares(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Assign) and any(isinstance(to, ast.Name) and to.id in DECLARED for to in node.targets)
+    literal = isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict)
+    return literal and any(isinstance(to, ast.Name) and to.id in DECLARED for to in node.targets)
