@@ -35,7 +35,7 @@ def scored(
     Args:
         train: see the module.
         data: its members are trained on, ``canaries`` of them replaced.
-        canary: ``mislabelled``, ``blank`` or ``feature``.
+        canary: ``mislabelled``, ``optimised``, ``blank`` or ``feature``.
         canaries: m, of each model.
         models: K.
         seed: draws canaries and coins; the trainings get seeds of their own.
@@ -178,7 +178,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--delta", type=float, default=1e-5)
     parser.add_argument("--models", type=int, default=200, help="trainings")
     parser.add_argument("--canaries", type=int, default=1, help="in each; more than 1 is a one-run audit")
-    parser.add_argument("--canary", choices=("mislabelled", "blank", "feature"), default="mislabelled")
+    parser.add_argument("--canary", choices=("mislabelled", "optimised", "blank", "feature"), default="mislabelled")
     parser.add_argument("--claim", choices=("approximate", "gaussian"), default="approximate")
     parser.add_argument("--data", default="", help=".npz with x and y; the bundled digits if not given")
     parser.add_argument("--records", type=int, default=100, help="that each training gets, canaries among them")

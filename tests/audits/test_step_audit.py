@@ -27,11 +27,11 @@ DESIGN = {"canaries": 4, "score": "white_box", "relation": "replace_one", "start
 DESIGN |= {"design": "one_run", "models": 3, "bug": None}
 # Which canaries go with which mechanisms.
 DESIGNS = {
-    "none": ("natural", "mislabelled", "feature", "blank", "gradient"),
-    "gaussian": ("natural", "mislabelled", "feature", "blank", "gradient"),
+    "none": ("natural", "mislabelled", "optimised", "feature", "blank", "gradient"),
+    "gaussian": ("natural", "mislabelled", "optimised", "feature", "blank", "gradient"),
     "class": ("natural", "mislabelled", "feature", "blank"),
     "subclass": ("natural", "blank"),
-    "vmf": ("natural", "mislabelled", "blank", "gradient"),
+    "vmf": ("natural", "mislabelled", "optimised", "blank", "gradient"),
 }
 
 
@@ -94,6 +94,7 @@ def test_the_coin_says_what_the_model_was_trained_on(tmp_path):
 
 def test_images_are_asked_about_shifted_and_mirrored(tmp_path):
     designs = {score: DESIGN | {"canary": "blank", "score": score} for score in ("margin", "white_box")}
+    designs["optimised"] = DESIGN | {"canary": "optimised", "score": "margin"}
     settings = settings_for("gaussian", designs, tmp_path, (1, 10, 10))
     frame = run(settings | {"architecture": {"name": "cnn_small"}}, tmp_path)
     assert np.isfinite(frame["score"]).all()

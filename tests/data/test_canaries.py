@@ -54,6 +54,20 @@ def test_feature_canaries_have_a_feature_of_their_own():
     assert (placed.x[placed.held, :5] == 0).all()
 
 
+@pytest.mark.parametrize("data", [DATA, IMAGES])
+def test_optimised_canaries_lie_where_the_records_lie_least(data):
+    placed = place(data, "optimised", 2, True, 3)
+    records = data.x[:80].reshape(80, -1)
+    canary, *_ = placed.x[placed.held].reshape(2, -1)
+    assert np.linalg.norm(canary) == pytest.approx(np.linalg.norm(records, axis=1).mean(), rel=1e-5)
+    rng = np.random.default_rng(0)
+    others = rng.normal(size=(1000, records.shape[1]))
+    others *= np.linalg.norm(canary) / np.linalg.norm(others, axis=1)[:, None]
+    assert np.square(records @ canary).sum() <= np.square(records @ others.T).sum(0).min()
+    assert (placed.x[placed.held] == -placed.x[placed.other]).all()
+    assert (placed.y[placed.held] == placed.y[placed.other]).all()
+
+
 def test_blank_canaries_differ_in_their_labels_alone():
     placed = place(IMAGES, "blank", 7, True, 3)
     assert not placed.x[[*placed.held, *placed.other]].any()

@@ -99,6 +99,25 @@ def test_without_sampling_the_score_is_a_normal_log_likelihood_ratio(canary):
         assert own.var() == pytest.approx(variance, rel=4 * math.sqrt(2 / len(own)))
 
 
+FOUR = {"epochs": 2, "batch_size": 4}  # steps an epoch
+TIMES = {
+    "shuffled": Mechanism("shuffle", noise_multiplier=1.2, clip_norm=0.01),
+    "correlated": Mechanism("cyclic", noise="banded", noise_multiplier=1.2, clip_norm=0.01, settings={"bands": 3}),
+}
+
+
+@pytest.mark.parametrize("kind", TIMES)
+def test_a_canary_that_is_in_one_step_of_an_epoch_is_looked_for_there(kind):
+    """Twice in all: N(±1/σ², 2/σ²), also where noise is correlated over steps, and the score undoes that."""
+    mechanism = TIMES[kind]
+    watch = gradient_canary(mechanism)
+    trained(PRESENT, mechanism, watch, **FOUR)
+    scores, variance = watch.scores[:, 0].numpy(), 2 / mechanism.noise_multiplier**2
+    for own, mean in ((scores[PRESENT], variance / 2), (scores[~PRESENT], -variance / 2)):
+        assert own.mean() == pytest.approx(mean, abs=4 * math.sqrt(variance / len(own)))
+        assert own.var() == pytest.approx(variance, rel=4 * math.sqrt(2 / len(own)))
+
+
 def test_under_poisson_sampling_scores_are_log_likelihood_ratios():
     """E[e^score] without and E[e^-score] with the canary are 1, whatever the batches were."""
     mechanism = Mechanism("poisson", noise_multiplier=1.0, clip_norm=0.01)
@@ -119,10 +138,11 @@ def test_noise_around_directions_shows_a_gradient_canary_on_either_side():
     assert apart > 5 * math.hypot(scores[::2].std(), scores[1::2].std()) / 10
 
 
-def test_a_killed_training_goes_on_to_the_same_scores(tmp_path):
-    mechanism = Mechanism("shuffle", noise_multiplier=1.0)
+@pytest.mark.parametrize("kind", TIMES)
+def test_a_killed_training_goes_on_to_the_same_scores(kind, tmp_path):
+    mechanism, steps = TIMES[kind], FOUR | {"epochs": 4}
     undisturbed = gradient_canary(mechanism)
-    trained([True, False, True], mechanism, undisturbed, epochs=4)
+    trained([True, False, True], mechanism, undisturbed, **steps)
 
     class Killed(Exception):
         pass
@@ -134,8 +154,8 @@ def test_a_killed_training_goes_on_to_the_same_scores(tmp_path):
     checkpoint = Checkpoint(tmp_path / "c", "same", interval=0)
     with pytest.raises(Killed):
         trained(
-            [True, False, True], mechanism, gradient_canary(mechanism), epochs=4, checkpoint=checkpoint, on_epoch=kill
+            [True, False, True], mechanism, gradient_canary(mechanism), **steps, checkpoint=checkpoint, on_epoch=kill
         )
     resumed = gradient_canary(mechanism)
-    trained([True, False, True], mechanism, resumed, epochs=4, checkpoint=checkpoint)
+    trained([True, False, True], mechanism, resumed, **steps, checkpoint=checkpoint)
     assert torch.equal(resumed.scores, undisturbed.scores)

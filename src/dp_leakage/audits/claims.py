@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr
 
-from dp_leakage.audits.curves import DIAGONAL, Curve, approximate_curve, gaussian_curve, sampled
+from dp_leakage.audits.curves import DIAGONAL, Curve, approximate_curve, gaussian_curve, sampled, sampled_epsilon
 
 COARSE = 7  # steps of bisection where a curve takes an accountant seconds: within a hundredth of what is claimed
 
@@ -59,7 +59,11 @@ def own_curves(name: str, delta: float, tpr: Callable[[float], Callable[[np.ndar
     def curve(strength: float) -> Curve:
         return sampled(tpr(strength)) if strength > 0 else DIAGONAL
 
-    return Claim(name, delta, curve, "curve", lambda strength: curve(strength).epsilon(delta), COARSE)
+    @lru_cache(maxsize=64)
+    def epsilon(strength: float) -> float:
+        return sampled_epsilon(tpr(strength), delta) if strength > 0 else 0.0
+
+    return Claim(name, delta, curve, "curve", epsilon, COARSE)
 
 
 @lru_cache(maxsize=256)

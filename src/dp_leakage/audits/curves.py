@@ -11,6 +11,11 @@ import numpy as np
 from scipy.special import ndtr
 
 TAIL, SPACING = 12.0, 0.01  # in deviations: where a Gaussian curve is cut off, and between two of its points
+# Where a curve that is given as a function is asked: at small rates as well, where a large ε shows.
+FPR = np.concatenate([
+    [0.0], np.geomspace(1e-60, 1e-12, 1000), np.geomspace(1e-12, 0.1, 600)[1:], np.linspace(0.1, 0.9, 801)[1:-1],
+    1 - np.geomspace(0.1, 1e-12, 600), [1.0],
+])  # fmt: skip
 
 
 class Curve:
@@ -38,12 +43,6 @@ class Curve:
         """Chance that a guess is right which is only made about the surest ``share`` of outcomes, in (0, 1]."""
         shares, truth = self._surest
         return np.clip(np.interp(share, shares, truth) / share, 0.5, 1.0)
-
-    def epsilon(self, delta: float) -> float:
-        """The least ε ≥ 0 with which the curve is (ε, δ)-DP; infinite where it is not for any."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            slopes = np.where(self.tpr > delta, (self.tpr - delta) / self.fpr, 0.0)
-        return float(np.log(max(slopes.max(), 1.0)))
 
 
 def outer(fpr: np.ndarray, tpr: np.ndarray) -> Curve:
@@ -74,9 +73,13 @@ def outer(fpr: np.ndarray, tpr: np.ndarray) -> Curve:
 
 def sampled(tpr: Callable[[np.ndarray], np.ndarray]) -> Curve:
     """A concave curve given as a function, from outside."""
-    small = np.concatenate([[0.0], np.geomspace(1e-12, 0.1, 600), np.linspace(0.1, 0.9, 801)[1:-1]])
-    fpr = np.concatenate([small, 1 - np.geomspace(0.1, 1e-12, 600), [1.0]])
-    return outer(fpr, np.maximum.accumulate(np.maximum(tpr(fpr), fpr)))
+    return outer(FPR, np.maximum.accumulate(np.maximum(tpr(FPR), FPR)))
+
+
+def sampled_epsilon(tpr: Callable[[np.ndarray], np.ndarray], delta: float) -> float:
+    """The ε ≥ 0 that the points of such a curve prove at ``delta``: never more than the curve's own."""
+    fpr = FPR[1:]
+    return float(np.log(max(np.max((tpr(fpr) - delta) / fpr), 1.0)))
 
 
 def gaussian_curve(mu: float) -> Curve:

@@ -11,8 +11,8 @@ import numpy as np
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.errors import UserError
 
-KINDS = ("natural", "mislabelled", "feature", "blank", "gradient")
-FAR = 10.0  # length of a feature canary, in mean lengths of the records: clipped for sure
+KINDS = ("natural", "mislabelled", "optimised", "feature", "blank", "gradient")
+FAR = 10.0  # length of a feature canary, in mean lengths of the records: clipped, unless a model is sure of it already
 
 
 class Canaries(NamedTuple):
@@ -37,9 +37,11 @@ def place(data: Dataset, kind: str, count: int, replaced: bool, seed: int) -> Ca
     """Canaries in place of ``count`` of the target's members.
 
     ``natural``: a member, and a non-member of its class. ``mislabelled``: the same, both with a label that is wrong
-    for them. ``feature``: a long vector along a feature of its own that is zero in all other records, and its negative:
-    what it adds to a step's sum are coordinates that no other record touches. ``blank``: zeros with one label, and
-    zeros with another. ``gradient``: no records; the training puts gradients in their places.
+    for them. ``optimised``: as long as the records are on average, along the directions in which they reach least, and
+    the opposite: so the other records hardly move what a model says of it (ClipBKD; Jagielski, Ullman & Oprea 2020,
+    algorithm 2). ``feature``: a long vector along a feature of its own that is zero in all other records, and its
+    negative: what it adds to a step's sum are coordinates that no other record touches. ``blank``: zeros with one
+    label, and zeros with another. ``gradient``: no records; the training puts gradients in their places.
 
     Args:
         data: features, labels and roles; the features must be flat, (n, d), for ``feature``.
@@ -69,6 +71,11 @@ def place(data: Dataset, kind: str, count: int, replaced: bool, seed: int) -> Ca
         case "mislabelled":
             y[held] = (y[held] + rng.integers(1, data.n_classes, size=count)) % data.n_classes
             y[other] = y[held]
+        case "optimised":
+            directions = _least(data.x[members], count)
+            x[held], x[other] = directions, -directions
+            y[held] = rng.integers(data.n_classes, size=count)
+            y[other] = y[held]
         case "feature":
             x, y = _with_features(x, y, held, other, data.n_classes, rng)
         case "blank":
@@ -94,6 +101,14 @@ def _with_features(
     y[held] = rng.integers(n_classes, size=len(held))
     y[other] = y[held]
     return x, y
+
+
+def _least(x: np.ndarray, count: int) -> np.ndarray:
+    """(count, …) vectors of the records' mean length, along the directions in which these reach least, in turn."""
+    flat = x.reshape(len(x), -1).astype(np.float64)
+    directions = np.linalg.eigh(flat.T @ flat)[1].T  # the least first
+    chosen = directions[np.arange(count) % len(directions)] * np.linalg.norm(flat, axis=1).mean()
+    return chosen.reshape(count, *x.shape[1:]).astype(x.dtype)
 
 
 def _pairs(data: Dataset, rng: np.random.Generator) -> np.ndarray:

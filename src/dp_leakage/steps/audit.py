@@ -16,6 +16,7 @@ from dp_leakage.files import write_table
 from dp_leakage.identity import derived_seed, identity
 from dp_leakage.models.ensemble import Models
 from dp_leakage.models.layers import parameter_shapes
+from dp_leakage.privacy.accounting.case import ONCE_AN_EPOCH
 from dp_leakage.privacy.calibration import calibrated
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.steps import Json, log, provenance, run
@@ -128,7 +129,7 @@ def _watch(
         size = sum(int(np.prod(shape)) for shape in parameter_shapes(architecture).values())
         rng = np.random.default_rng(derived_seed(seed, "along"))
         along = torch.from_numpy(rng.choice(size, len(placed.held), replace=size < len(placed.held)))
-    sampled = claimed is not None and claimed.sampler == "poisson"
+    hidden = claimed is not None and claimed.sampler not in ONCE_AN_EPOCH
     return Watch(
         placed.first,
         torch.from_numpy(placed.held),
@@ -136,7 +137,7 @@ def _watch(
         along,
         replaced,
         claimed,
-        rate if sampled else 1.0,
+        rate if hidden else 1.0,
         scored,
     )
 

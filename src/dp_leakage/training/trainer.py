@@ -122,7 +122,7 @@ class EnsembleTraining:
 
     def _moved(self) -> dict[str, Tensor]:
         """The tensors that a step changes in place."""
-        watched = {} if self.watch is None else {"canary_scores": self.watch.scores}
+        watched = {} if self.watch is None else self.watch.tensors()
         return {"parameters": self.parameters, **self.memory, **watched}
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
@@ -172,8 +172,6 @@ def start(
     records = subsets.shape[1]
     parameters = torch.zeros(len(seeds), flat.size(layers), dtype=x.dtype, device=device)
     _fill_start(layers, parameters, seeds, settings.initialisation, initial)
-    if watch is not None:
-        watch.begin(len(seeds), len(x))
     gradient = torch.zeros_like(parameters)
     memory = slots(settings, parameters)
     generators = {
@@ -184,6 +182,8 @@ def start(
     divisor = _divisor(mechanism, batch_size, records, y if groups is None else groups, 1.0 if held is None else HEADS)
     own = [stream(seed, "noise", device) for seed in seeds]
     noise = start_noise(mechanism, gradient, divisor, own, math.ceil(records / batch_size))
+    if watch is not None:
+        watch.begin(len(seeds), len(x), noise)
     groups = y if groups is None else groups
     ragged = held is not None or (mechanism is not None and mechanism.sampler in RAGGED)
     size = lane_size(layers, parameters, mechanism, batch_size, x.shape[1:], ragged)

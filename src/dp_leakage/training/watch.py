@@ -36,10 +36,14 @@ class Watch:
         replaced: see ``along``.
         claimed: what the training says it is: its σ and its rate say how a step's evidence is weighed. None for sums
             that are not weighed.
-        rate: chance that a row is in a batch, in (0, 1].
+        rate: chance that a row is in a batch, in (0, 1), where the claim rests on nobody's knowing in which; 1: the
+            claim holds for whoever knows every batch, and so the score does.
+        scored: whether anybody looks on; if not, the rows are taken out and no more.
         scores: float64 (K, m), filled by the training: for Gaussian noise the log-likelihood ratio of "held" against
-            "other", step by step, given everything else; for other noise the sum of the noisy updates along the
-            difference of both gradients. None: not watched, the rows are taken out and no more.
+            "other", step by step, given everything else; of a gradient canary also where the noise is correlated over
+            steps (`mechanisms.base.Noise.independent`). For other noise the sum of the noisy updates along the
+            difference of both gradients.
+        past: (b − 1, 2, K, m), what the score of the next steps needs of the last ones, where noise is correlated.
     """
 
     first: int
@@ -51,30 +55,50 @@ class Watch:
     rate: float = 1.0
     scored: bool = True
     scores: Tensor = field(default_factory=lambda: torch.empty(0))
+    past: Tensor = field(default_factory=lambda: torch.empty(0))
 
-    def begin(self, models: int, rows: int) -> None:
+    def begin(self, models: int, rows: int, noise: Noise) -> None:
         """Before the first step: K models of a data set of so many rows."""
         self.scores = torch.zeros(models, len(self.held), dtype=torch.float64)
+        known = self.claimed is not None and self.claimed.noise_multiplier
+        self.filter = list(noise.independent) if known else []
+        if self.along is None and len(self.filter) > 1:
+            self.filter = []  # a record's gradient differs from step to step
+        self.past = torch.zeros(max(len(self.filter) - 1, 0), 2, *self.scores.shape, dtype=torch.float64)
         self.fixed = torch.ones(rows, dtype=torch.bool)
         self.fixed[self.held], self.fixed[self.other], self.fixed[self.first :] = False, False, False
         self.canary, self.sign = torch.zeros(rows, dtype=torch.int64), torch.zeros(rows)
         for row, sign in ((self.held, 1.0), (self.other, -1.0 if self.replaced else 0.0)):
             self.canary[row], self.sign[row] = torch.arange(len(row)), sign
 
+    def tensors(self) -> dict[str, Tensor]:
+        """What a checkpoint keeps."""
+        return {"canary_scores": self.scores, "canary_past": self.past}
+
     def step(self, program: Program, fill: Callable[[list[Batch]], None], batches: list[Batch]) -> None:
         """The step's gradient of every model, of a batch for each, canaries included; adds to the scores."""
         fill([[rows[rows < self.first] for rows in batch] for batch in batches])
+        there, signs = self._drawn(batches)
         if self.along is not None:
-            self._insert(program, batches)
+            self._insert(program, signs)
         if self.scored:
-            self._observe(program, batches)
+            self._observe(program, batches, there)
 
-    def _insert(self, program: Program, batches: list[Batch]) -> None:
-        drawn = torch.zeros(len(batches), len(self.held))
-        for model, batch in enumerate(batches):
-            rows = torch.cat(batch)
-            rows = rows[rows >= self.first]
-            drawn[model].index_add_(0, self.canary[rows], self.sign[rows])
+    def _drawn(self, batches: list[Batch]) -> tuple[Tensor, Tensor]:
+        """Of K × m: 1 where a canary's place is in the batch, and the sign of what stands there."""
+        there, signs = torch.zeros(2, *self.scores.shape)
+        parts = [(model, rows) for model, batch in enumerate(batches) for rows in batch]
+        rows = torch.cat([part for _, part in parts])
+        models = torch.tensor([model for model, _ in parts]).repeat_interleave(
+            torch.tensor([len(part) for _, part in parts])
+        )
+        own = ~self.fixed[rows]
+        models, rows = models[own], rows[own]
+        canaries = self.canary[rows]
+        there[models, canaries], signs[models, canaries] = 1.0, self.sign[rows]
+        return there, signs
+
+    def _insert(self, program: Program, drawn: Tensor) -> None:
         mechanism = program.mechanism
         drawn = drawn.to(program.gradient)
         if program.noise.directs:
@@ -92,16 +116,30 @@ class Watch:
             scale = bound_scales(length, mechanism.clip_norm, mechanism.bound, program.divisor)
         program.gradient.index_add_(1, self.along.to(drawn.device), drawn * (length * scale))
 
-    def _observe(self, program: Program, batches: list[Batch]) -> None:
+    def _observe(self, program: Program, batches: list[Batch], there: Tensor) -> None:
         """What the step's update says of each canary."""
         clip = 1.0 if program.mechanism is None else program.mechanism.clip_norm
         seen = (program.gradient - self._known(program, batches)) * (program.divisor / clip)
+        places = there.double() if self.rate == 1 else torch.ones((), dtype=torch.float64)
         if self.along is not None:
-            along = seen[:, self.along.to(seen.device)].double().cpu()
-            held, other = (along, torch.ones(())), (-along, torch.full((), float(self.replaced)))
-        else:
-            held, other = (self._projected(program, seen, rows) for rows in (self.held, self.other))
-        self.scores += self._evidence(*held) - self._evidence(*other)
+            along, places = self._filtered(seen[:, self.along.to(seen.device)].double().cpu(), places)
+            held, other = (along, places), (-along, places * float(self.replaced))
+            self.scores += self._evidence(*held) - self._evidence(*other)
+            return
+        held, other = (self._projected(program, seen, rows) for rows in (self.held, self.other))
+        self.scores += places * (self._evidence(*held) - self._evidence(*other))
+
+    def _filtered(self, along: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
+        """The update along a canary, filtered so that its noise is independent, times what the canary adds to it."""
+        now = torch.stack([along, places.expand_as(along)])
+        if not self.filter:
+            return now[0] * now[1], now[1]
+        found = self.filter[0] * now
+        for back, coefficient in enumerate(self.filter[1:]):
+            found += coefficient * self.past[back]
+        if len(self.past):
+            self.past.copy_(torch.cat([now[None], self.past[:-1]]))
+        return found[0] * found[1], found[1].square()
 
     def _projected(self, program: Program, seen: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Of K × m: the update along each canary's bounded gradient (in C), and that gradient's squared length."""
@@ -126,12 +164,11 @@ class Watch:
         return along, squares
 
     def _evidence(self, along: Tensor, squares: Tensor) -> Tensor:
-        claimed = self.claimed
         there = (squares > 0).double()
-        if claimed is None or claimed.noise != "gaussian" or not claimed.noise_multiplier:
+        if self.claimed is None or not self.filter:
             return along * there
         # N(g, σ²) with chance q, else N(0, σ²), against N(0, σ²): along ⟨update, g⟩, squares ‖g‖².
-        exponent = (along - squares / 2) / claimed.noise_multiplier**2
+        exponent = (along - squares / 2) / self.claimed.noise_multiplier**2
         if self.rate < 1:
             exponent = torch.logaddexp(exponent + math.log(self.rate), exponent.new_full((), math.log1p(-self.rate)))
         return exponent * there

@@ -56,7 +56,7 @@ class Noise(base.Noise):
                 f"bands is {bands}, but an epoch has {steps} steps; valid is 1 to {steps}, so that no record takes "
                 "part twice within the bands"
             )
-        self.coefficients = coefficients(bands)
+        self.independent = self.coefficients = coefficients(bands)
         self.past = gradient.new_zeros(bands - 1, *gradient.shape)
 
     def add(self, step: int) -> None:

@@ -15,7 +15,7 @@ The workflow reads all of it while it plans, so PyTorch, SciPy and the accountan
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -127,6 +127,10 @@ class Noise:
     # Whether it turns each unit's gradient into a noisy one, by `add_examples` and `add_unit`, in place of adding to
     # the sum. Models then pass one at a time.
     directs: ClassVar[bool] = False
+
+    # Coefficients c with which Σ_j c_j ζ_{t−j}, of the noise ζ of this and the last steps, is independent from step to
+    # step, Gaussian with `deviation`; empty where there are none. An audit that sees all steps weighs them so.
+    independent: Sequence[float] = ()
 
     def __init__(
         self, mechanism: Mechanism, gradient: Tensor, divisor: float, generators: list[Generator], steps: int

@@ -41,6 +41,8 @@ ACCOUNTANTS = {
 class Noise(base.Noise):
     """N(0, (σC/divisor)²) on each number, afresh at each step."""
 
+    independent = (1.0,)
+
     def add(self, step: int) -> None:
         """As in `base.Noise`."""
         deviation = self.deviation
