@@ -2,8 +2,8 @@
 
     make audit-training TRAIN=docs.examples.audit_training.outside:train EPSILON=2 CLAIM=gaussian CANARY=blank
 
-TRAINER is the command. It is called with two file names: one to read (arrays x, y, seed, records) and one to write (an array
-of logits, one row for each of ``records``).
+TRAINER is the command. It is called with two file names: one to read (arrays x, y, seed, records) and one to write (an
+array of logits, one row for each of ``records``).
 """
 
 import os
