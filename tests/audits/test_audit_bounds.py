@@ -1,5 +1,7 @@
 """Lower bounds on ε: published values, independent sums, stated rates of false alarms, and how much they find."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from dp_accounting import get_epsilon_gaussian
@@ -14,14 +16,18 @@ from dp_leakage.audits import (
     many_runs_reach,
     one_run_bound,
     one_run_reach,
+    own_curves,
     trials_bound,
     trials_reach,
 )
 from dp_leakage.audits.claims import gaussian_epsilon, gaussian_mu
+from dp_leakage.audits.found import guesses_of, right_guesses
 from dp_leakage.audits.many_runs import many_runs_p_value
 from dp_leakage.audits.one_run import curve_refuted, one_run_p_value
 from dp_leakage.audits.trials import rates_bound
 from dp_leakage.errors import UserError
+from dp_leakage.privacy.accounting.proven import Training, proven_curve
+from dp_leakage.privacy.mechanism import Mechanism
 
 ANYTHING, GAUSSIAN = approximate_dp(1e-5), gaussian_dp(1e-5)
 AUDITS = 2000
@@ -113,6 +119,34 @@ def test_a_true_gaussian_claim_is_exceeded_at_the_stated_rate_at_most(design, mu
     truth = gaussian_epsilon(mu, 1e-5)
     alarms = sum(DESIGNS[design](*planted(mu, seed, n=200), seed).epsilon > truth for seed in range(AUDITS))
     assert alarms <= MOST_ALARMS
+
+
+def sampled(rate, sigma, steps, seed, n=200):
+    """Log-likelihood ratios of n trainings on Poisson batches that release a canary's place with noise, and coins."""
+    rng = np.random.default_rng(seed)
+    included = rng.random(n) < 0.5
+    seen = (rng.random((n, steps)) < rate) * included[:, None] + sigma * rng.normal(size=(n, steps))
+    ratio = np.logaddexp((seen - 0.5) / sigma**2 + np.log(rate), np.log1p(-rate))
+    return ratio.sum(1), included
+
+
+@pytest.mark.parametrize("share", [1.0, 0.3])
+def test_an_own_curve_that_is_true_is_refuted_at_the_stated_rate_at_most(share):
+    """Two Poisson batches of half of the records, against the curve that the accountant draws of them."""
+    claim = sampled_claim()
+    guesses, alarms = guesses_of(200, share), {"many": 0, "one": 0}
+    for seed in range(AUDITS):
+        right = right_guesses(*sampled(0.5, 0.8, 2, seed), guesses)
+        alarms["many"] += many_runs_p_value(200, guesses, right, claim, 1.0) <= 0.05
+        alarms["one"] += curve_refuted(claim.curve(1.0), 200, guesses, right, 0.05)
+    assert max(alarms.values()) <= MOST_ALARMS
+
+
+@cache
+def sampled_claim():
+    mechanism = Mechanism("poisson", noise_multiplier=0.8)
+    proven = proven_curve(Training(mechanism, 1e-5, epochs=1, batch_size=1, dataset_size=2), "add_remove")
+    return own_curves("this training", 1e-5, lambda strength: proven.tpr)  # of its own strength alone
 
 
 @pytest.mark.parametrize("mu", [0.5, 1.0, 2.0])
