@@ -129,6 +129,24 @@ def test_under_poisson_sampling_scores_are_log_likelihood_ratios():
     assert scores[PRESENT].mean() > scores[~PRESENT].mean() + 0.2
 
 
+def test_a_canary_in_a_class_is_looked_for_in_its_class_as_a_whole():
+    """As above; the score knows what the other classes add, and what the canary's own would be without it."""
+    mechanism = Mechanism("class_poisson", unit="class", noise_multiplier=1.0, clip_norm=0.01)
+    x = X.clone()
+    x[RECORDS] = 30.0
+    company = [(Y[:RECORDS] == Y[RECORDS]).nonzero()[:, 0]]
+    watch = Watch(RECORDS + 1, HELD, OTHER, company=company, claimed=mechanism, rate=0.5)
+    present = PRESENT[:800]
+    rows = torch.where(torch.as_tensor(present), HELD, OTHER)[:, None]
+    subsets = torch.cat([torch.arange(RECORDS).expand(len(rows), -1), rows], 1)
+    settings = TrainingSettings("sgd", 0.5, epochs=2, batch_size=(RECORDS + 1) / 2, evaluate_every=2)
+    train(LAYERS, x, Y, subsets, range(len(rows)), settings, mechanism, watch=watch)
+    scores = watch.scores[:, 0].numpy()
+    for ratio in (np.exp(scores[~present]), np.exp(-scores[present])):
+        assert ratio.mean() == pytest.approx(1, abs=4 * ratio.std() / math.sqrt(len(ratio)))
+    assert scores[present].mean() > scores[~present].mean() + 0.2
+
+
 def test_noise_around_directions_shows_a_gradient_canary_on_either_side():
     mechanism = Mechanism("shuffle", bound="normalise", noise="vmf", kappa=40.0)
     watch = gradient_canary(mechanism, replaced=True)

@@ -83,7 +83,9 @@ def _scored(
     options: dict[str, Any] = {}
     if design["start"] == "trained":
         options["initial"] = _start(settings, architecture, dataset, x.shape[1:], design["start_epochs"], seed, device)
-    watch = _watch(design, placed, architecture, claimed, training.batch_size / subsets.shape[1], replaced, seed)
+    groups = _groups(settings, placed)
+    rate = training.batch_size / subsets.shape[1]
+    watch = _watch(design, placed, architecture, claimed, rate, replaced, groups, seed)
     if watch is not None:
         options["watch"] = watch
     ensemble, _ = train_models(
@@ -95,7 +97,7 @@ def _scored(
         seeds,
         training,
         done,
-        groups=_groups(settings, placed),
+        groups=groups,
         device=device,
         checkpoint=resume,
         on_epoch=lambda epoch: log.info("audit %s: epoch %d of %d", name, epoch, training.epochs),
@@ -118,6 +120,7 @@ def _watch(
     claimed: Mechanism | None,
     rate: float,
     replaced: bool,
+    groups: torch.Tensor | None,
     seed: int,
 ) -> Watch | None:
     """What the training is told of its canaries; None where they are records like any other and nobody looks on."""
@@ -129,16 +132,19 @@ def _watch(
         size = sum(int(np.prod(shape)) for shape in parameter_shapes(architecture).values())
         rng = np.random.default_rng(derived_seed(seed, "along"))
         along = torch.from_numpy(rng.choice(size, len(placed.held), replace=size < len(placed.held)))
+    fixed, held, other = (torch.from_numpy(rows) for rows in (placed.fixed, placed.held, placed.other))
+    company = None if groups is None else [fixed[groups[fixed] == own] for own in groups[held]]
     hidden = claimed is not None and claimed.sampler not in ONCE_AN_EPOCH
     return Watch(
         placed.first,
-        torch.from_numpy(placed.held),
-        torch.from_numpy(placed.other),
+        held,
+        other,
         along,
-        replaced,
-        claimed,
-        rate if hidden else 1.0,
-        scored,
+        replaced=replaced,
+        company=company,
+        claimed=claimed,
+        rate=rate if hidden else 1.0,
+        scored=scored,
     )
 
 
@@ -163,6 +169,7 @@ def _groups(settings: Json, placed: Canaries) -> torch.Tensor | None:
     x, y = torch.from_numpy(placed.x), torch.from_numpy(placed.y)
     groups = groups_of(settings["mechanism"], x, y, rows[None], settings["seed"])
     if groups is not None:
+        groups = groups.clone()  # these may be the labels themselves
         groups[placed.other] = groups[placed.held]
     return groups
 

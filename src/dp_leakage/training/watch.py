@@ -6,7 +6,7 @@ be present or absent while every model trains on as many rows, and it can be a g
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -34,6 +34,8 @@ class Watch:
         along: int64 (m,): for canaries that are gradients, the parameter (in the flat buffer) along which each lies;
             None for records. ``other`` then is the opposite gradient if ``replaced``, else nothing.
         replaced: see ``along``.
+        company: for each canary the rows that make up its unit with it, where units are (sub)classes; None: it is a
+            unit by itself.
         claimed: what the training says it is: its σ and its rate say how a step's evidence is weighed. None for sums
             that are not weighed.
         rate: chance that a row is in a batch, in (0, 1), where the claim rests on nobody's knowing in which; 1: the
@@ -51,6 +53,7 @@ class Watch:
     other: Tensor
     along: Tensor | None = None
     replaced: bool = False
+    company: Sequence[Tensor] | None = None
     claimed: Mechanism | None = None
     rate: float = 1.0
     scored: bool = True
@@ -88,10 +91,9 @@ class Watch:
         """Of K × m: 1 where a canary's place is in the batch, and the sign of what stands there."""
         there, signs = torch.zeros(2, *self.scores.shape)
         parts = [(model, rows) for model, batch in enumerate(batches) for rows in batch]
-        rows = torch.cat([part for _, part in parts])
-        models = torch.tensor([model for model, _ in parts]).repeat_interleave(
-            torch.tensor([len(part) for _, part in parts])
-        )
+        rows = torch.cat([self.held[:0], *(part for _, part in parts)])
+        lengths = torch.tensor([len(part) for _, part in parts], dtype=torch.int64)
+        models = torch.tensor([model for model, _ in parts], dtype=torch.int64).repeat_interleave(lengths)
         own = ~self.fixed[rows]
         models, rows = models[own], rows[own]
         canaries = self.canary[rows]
@@ -144,6 +146,8 @@ class Watch:
     def _projected(self, program: Program, seen: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Of K × m: the update along each canary's bounded gradient (in C), and that gradient's squared length."""
         mechanism = program.mechanism
+        if self.company is not None:
+            return self._projected_units(program, seen, rows)
         along, squares = torch.zeros(2, *self.scores.shape, dtype=torch.float64)
         records = rows < self.first
         if not bool(records.any()):
@@ -163,6 +167,16 @@ class Watch:
             squares[of_lane, records] = (norms * scales).double().square().cpu()
         return along, squares
 
+    def _projected_units(self, program: Program, seen: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """The same of each canary's unit: of what stands there with its company, or of the company alone."""
+        along, squares = torch.zeros(2, *self.scores.shape, dtype=torch.float64)
+        for place, (row, company) in enumerate(zip(rows, self.company or (), strict=True)):
+            unit = torch.cat([company, row[None]]) if row < self.first else company
+            bounded = _without_noise(program, [[unit]] * len(along)) * (program.divisor / program.mechanism.clip_norm)
+            along[:, place] = (seen * bounded).sum(1).double().cpu()
+            squares[:, place] = bounded.double().square().sum(1).cpu()
+        return along, squares
+
     def _evidence(self, along: Tensor, squares: Tensor) -> Tensor:
         there = (squares > 0).double()
         if self.claimed is None or not self.filter:
@@ -174,17 +188,22 @@ class Watch:
         return exponent * there
 
     def _known(self, program: Program, batches: list[Batch]) -> Tensor:
-        """What the records that are no canaries add to each step's gradient, where it is known without the noise."""
-        mechanism = program.mechanism
-        if not bounds_examples(mechanism) or program.noise.directs or mechanism is None:
+        """What units without a canary add to each step's gradient, where it is known without the noise."""
+        if program.noise.directs or program.mechanism is None:
             return torch.zeros(())
-        alone = torch.zeros_like(program.gradient)
-        lanes = [
-            replace(lane, gradient=flat.views(program.layers, alone[lane.models.start : lane.models.stop]))
-            for lane in program.lanes
-        ]
-        plain = replace(mechanism, noise="none")
-        noise = Noise(plain, alone, program.divisor, [], 1)
-        silent = replace(program, mechanism=plain, gradient=alone, noise=noise, lanes=lanes)
-        fill_gradient(silent, [[rows[self.fixed[rows]] for rows in batch] for batch in batches])
-        return alone
+        if bounds_examples(program.mechanism):
+            return _without_noise(program, [[rows[self.fixed[rows]] for rows in batch] for batch in batches])
+        return _without_noise(program, [[rows for rows in batch if self.fixed[rows].all()] for batch in batches])
+
+
+def _without_noise(program: Program, batches: list[Batch]) -> Tensor:
+    """(K, P): the gradient of a step without its noise."""
+    alone = torch.zeros_like(program.gradient)
+    lanes = [
+        replace(lane, gradient=flat.views(program.layers, alone[lane.models.start : lane.models.stop]))
+        for lane in program.lanes
+    ]
+    plain = replace(program.mechanism, noise="none")
+    noise = Noise(plain, alone, program.divisor, [], 1)
+    fill_gradient(replace(program, mechanism=plain, gradient=alone, noise=noise, lanes=lanes), batches)
+    return alone
