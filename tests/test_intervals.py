@@ -1,5 +1,8 @@
 """Intervals against published examples, scipy, and simulated coverage."""
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -12,6 +15,7 @@ from dp_leakage.intervals import (
     crossed_difference,
     difference,
     influences_of_mean,
+    layout,
     mean_in_unit_range,
     mean_of_fractions,
     over_repeats,
@@ -19,6 +23,9 @@ from dp_leakage.intervals import (
     widen,
     wilson,
 )
+
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+from interval_coverage import RECORDS, SHARES, covered_mean
 
 COUNTS = [(0, 1), (1, 1), (0, 50), (3, 50), (25, 50), (50, 50), (9_999, 10_000)]
 
@@ -104,34 +111,12 @@ def test_over_repeats_covers_the_mean_over_records_and_trainings():
     assert hits / draws >= 0.93
 
 
-RECORDS = {
-    "normal": lambda rng, n: rng.normal(size=n),
-    "t with 3 degrees of freedom": lambda rng, n: rng.standard_t(3, size=n) / np.sqrt(3),
-    "lognormal": lambda rng, n: (np.exp(rng.normal(size=n)) - np.exp(0.5)) / np.sqrt(np.e * (np.e - 1)),
-}
-# Shares of the mean's variance: of repeats, of records, and of what belongs to one record in one repeat.
-SHARES = ((1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 0.01), (0, 0.3, 1), (1, 1, 1), (3, 1, 1))
-
-
-def coverage(rng, repeats, n, shares, records, draws):
-    """How often the interval of a mean over crossed repeats and records holds the true mean, 0."""
-    of_repeat, of_record, of_both = np.sqrt(np.multiply(shares, (repeats, n, repeats * n)))
-    hits = 0
-    for _ in range(draws):
-        values = of_both * rng.normal(size=(repeats, n))
-        values += of_repeat * rng.normal(size=(repeats, 1))
-        values += of_record * RECORDS[records](rng, n)
-        found = crossed(influences_of_mean(values))
-        hits += found.low <= 0 <= found.high
-    return hits / draws
-
-
 @pytest.mark.parametrize("records", RECORDS)
 @pytest.mark.parametrize("repeats", [4, 16])
 def test_crossed_intervals_hold_the_truth_in_94_to_97_of_100(repeats, records):
     """400 draws for each of seven shares; 2,800 in all leave .937 or .973 once in 2,000 runs at true .95 and .96."""
     rng = np.random.default_rng(repeats)
-    found = np.mean([coverage(rng, repeats, 200, shares, records, 400) for shares in SHARES])
+    found = np.mean([covered_mean(rng, repeats, 200, shares, records, 400) for shares in SHARES])
     assert 0.937 <= found <= 0.973
 
 
@@ -141,18 +126,41 @@ def test_crossed_intervals_hold_the_truth_in_94_to_97_of_100(repeats, records):
 def test_crossed_intervals_hold_the_truth_in_94_to_97_of_100_at_every_size(repeats, n, records):
     """Each share of effects apart; three standard errors of the draws are allowed beside .94 to .97."""
     rng = np.random.default_rng(repeats * n)
-    draws = int(np.clip(2e8 / (repeats * n) / len(SHARES), 150, 3000))
+    draws = 600 if n > 2000 else 1000
     noise = 3 * np.sqrt(0.05 * 0.95 / draws)
-    found = {shares: coverage(rng, repeats, n, shares, records, draws) for shares in SHARES}
+    found = {shares: covered_mean(rng, repeats, n, shares, records, draws) for shares in SHARES}
     assert 0.94 - noise <= min(found.values()), found
     assert max(found.values()) <= 0.97 + noise, found
+
+
+def test_the_layouts_that_the_simulation_draws_are_spread_as_those_of_whole_tables_are():
+    """Of 4,000 drawn both ways: mean of what is left within 1 %, of the rows' and columns' variances within 3 %."""
+    repeats, n, rng = 4, 30, np.random.default_rng(0)
+    seen = {"drawn": [], "tables": []}
+
+    def kept(value, blocks):
+        (block,) = blocks
+        seen["drawn"].append((np.var(block.rows), np.var(block.columns), block.left))
+        return Estimate(value, value, value)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("interval_coverage.over_layouts", kept)
+        covered_mean(rng, repeats, n, (1, 2, 3), "normal", 4000)
+    for _ in range(4000):
+        values = np.sqrt(3 * repeats * n) * rng.normal(size=(repeats, n))
+        values += np.sqrt(repeats) * rng.normal(size=(repeats, 1)) + np.sqrt(2 * n) * rng.normal(size=n)
+        block = layout(values)
+        seen["tables"].append((np.var(block.rows), np.var(block.columns), block.left))
+    ours, whole = (np.mean(found, axis=0) for found in seen.values())
+    assert ours == pytest.approx(whole, rel=0.04)
+    assert np.std(seen["drawn"], axis=0) == pytest.approx(np.std(seen["tables"], axis=0), rel=0.08)
 
 
 @pytest.mark.parametrize("repeats", [2, 3])
 def test_crossed_intervals_over_two_or_three_repeats_are_not_too_narrow(repeats):
     """At most .99 where both kinds of chance are equal, at least .93; 1,000 draws, false alarm below 1 in 1,000."""
     rng = np.random.default_rng(repeats)
-    found = [coverage(rng, repeats, 100, shares, "normal", 1000) for shares in SHARES]
+    found = [covered_mean(rng, repeats, 100, shares, "normal", 1000) for shares in SHARES]
     assert min(found) >= 0.93
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from dp_leakage.attacks import ATTACKS
 from dp_leakage.config import merged
 from dp_leakage.defenses import spell
 from dp_leakage.errors import UserError
@@ -45,6 +46,16 @@ def test_every_study_file_loads_at_every_scale_that_it_names():
         for study in studies.values():
             assert study.cells
             assert study.name == study.target + ("" if scale == "paper" else f"-{scale}")
+
+
+@pytest.mark.parametrize("name", ["quickstart", "atlas"])
+def test_the_picture_below_the_answer_draws_every_cell_that_the_answer_may_name_by_every_attack(name):
+    study = load(file=REPO / "workflow" / "studies" / f"{name}.yaml")[name]
+    (figure,) = [key for key, spec in study.spec["figures"].items() if spec["kind"] == "pareto"]
+    assert study.figure_cells(figure) == list(study.cells.values())
+    membership = [attack for attack in study.spec["attacks"] if ATTACKS[attack].family == "membership"]
+    for cell in study.figure_cells(figure):
+        assert set(membership) & set(cell.parts) <= set(study.figure_parts(figure, cell))
 
 
 def test_cells_are_called_as_the_file_contract_says(quickstart):

@@ -157,14 +157,43 @@ def crossed(found: Influences, limits: tuple[float, float] | None = None) -> Est
     σ⁴(2/(n−1) + κ/n) with κ the excess kurtosis, and the ends are moved for skewed ones (Hall 1992). One repeat tells
     nothing of other trainings: the interval is then for that model alone.
     """
-    below, above = _reach([found.blocks])
+    return over_layouts(found.value, [layout(block) for block in found.blocks], limits)
+
+
+class Layout(NamedTuple):
+    """What an interval reads of a block of influences, (R, n).
+
+    Attributes:
+        rows: (R,) means over the records of each repeat.
+        columns: (n,) means over the repeats of each record.
+        left: the sum of squares of what neither row nor column explains.
+    """
+
+    rows: np.ndarray
+    columns: np.ndarray
+    left: float
+
+
+def layout(block: np.ndarray) -> Layout:
+    """The layout of a block, (R, n)."""
+    repeats, n = block.shape
+    rows, columns, mean = block.mean(axis=1), block.mean(axis=0), block.mean()
+    squares = float(np.sum((block - mean) ** 2))
+    squares -= n * float(np.sum((rows - mean) ** 2))
+    squares -= repeats * float(np.sum((columns - mean) ** 2))
+    return Layout(rows, columns, max(squares, 0.0))
+
+
+def over_layouts(value: float, blocks: Sequence[Layout], limits: tuple[float, float] | None = None) -> Estimate:
+    """As `crossed`, from the layouts of a number's blocks."""
+    below, above = _reach([blocks])
     if limits is None:
-        return Estimate(found.value, found.value - below, found.value + above)
+        return Estimate(value, value - below, value + above)
     low, high = limits
-    span, fewest = high - low, min(block.shape[1] for block in found.blocks)
+    span, fewest = high - low, min(len(block.columns) for block in blocks)
     variance = ((below + above) / 2 / Z / span) ** 2
-    scaled = mean_in_unit_range((found.value - low) / span, variance, fewest)
-    return Estimate(found.value, *(low + span * end for end in scaled[1:]))
+    scaled = mean_in_unit_range((value - low) / span, variance, fewest)
+    return Estimate(value, *(low + span * end for end in scaled[1:]))
 
 
 def crossed_difference(a: Influences, b: Influences) -> Estimate:
@@ -173,7 +202,7 @@ def crossed_difference(a: Influences, b: Influences) -> Estimate:
     Where the repeats are paired too (the same splits, drawn afresh for each repeat), subtract the blocks and use
     `crossed`.
     """
-    below, above = _reach([a.blocks, tuple(-block for block in b.blocks)])
+    below, above = _reach([[layout(block) for block in a.blocks], [layout(-block) for block in b.blocks]])
     value = a.value - b.value
     return Estimate(value, value - below, value + above)
 
@@ -186,18 +215,18 @@ class _Spread(NamedTuple):
     third: float = 0.0
 
 
-def _reach(groups: Sequence[Sequence[np.ndarray]]) -> tuple[float, float]:
+def _reach(groups: Sequence[Sequence[Layout]]) -> tuple[float, float]:
     """How far the interval of a sum over groups of repeats reaches below and above it.
 
-    A group is its blocks, (R, n) each; the k-th blocks of all groups are of the same records.
+    A group is the layouts of its blocks; the k-th blocks of all groups are of the same records.
     """
     repeats, cells = [], []
     for blocks in groups:
-        if (n := len(blocks[0])) > 1:
-            of_repeats = sum(block.mean(axis=1) for block in blocks)
+        if (n := len(blocks[0].rows)) > 1:
+            of_repeats = sum(block.rows for block in blocks)
             repeats.append(_Spread(float(np.var(of_repeats, ddof=1)) / n, n - 1))
             cells += [_of_cells(block) for block in blocks]
-    records = [_of_records(sum(block.mean(axis=0) for block in shared)) for shared in zip(*groups, strict=True)]
+    records = [_of_records(sum(block.columns for block in shared)) for shared in zip(*groups, strict=True)]
     between, shared, both = (sum(part.variance for part in parts) for parts in (repeats, records, cells))
     within = max(shared - both, 0.0)
     total = between + within
@@ -234,17 +263,13 @@ def _of_records(means: np.ndarray) -> _Spread:
     return _Spread(square / (n - 1), freedom, float(np.mean(deviations**3)) / n**2)
 
 
-def _of_cells(block: np.ndarray) -> _Spread:
+def _of_cells(block: Layout) -> _Spread:
     """What the mean of (R, n) owes to neither the repeat nor the record alone."""
-    repeats, n = block.shape
+    repeats, n = len(block.rows), len(block.columns)
     if n < 2:
         return _Spread(0.0, 1)
     freedom = (repeats - 1) * (n - 1)
-    mean = block.mean()
-    squares = float(np.sum((block - mean) ** 2))
-    squares -= n * float(np.sum((block.mean(axis=1) - mean) ** 2))
-    squares -= repeats * float(np.sum((block.mean(axis=0) - mean) ** 2))
-    return _Spread(max(squares, 0.0) / freedom / block.size, freedom)
+    return _Spread(block.left / freedom / (repeats * n), freedom)
 
 
 def _student(freedom: float) -> float:

@@ -161,6 +161,15 @@ def test_the_lead_goes_to_a_model_that_is_accurate_enough(frame: pd.DataFrame) -
     assert [answer.dataset for answer in best_of(answers(two, 0.1))] == ["d", "e"]
 
 
+def test_of_models_that_are_accurate_enough_at_one_budget_the_least_leaky_leads() -> None:
+    undefended = (0.0, 0.0, 0.0), (0.4, 0.35, 0.45)
+    leaky = cell("a", "rdp", 10, (0.03, 0.01, 0.05), (0.17, 0.15, 0.2), 9.2)
+    tight = cell("b", "rdp", 10, (0.06, 0.03, 0.09), (0.11, 0.09, 0.13), 9.2)
+    frame = pd.DataFrame([*cell("a", "", 0, *undefended), *leaky, *cell("b", "", 0, *undefended), *tight])
+    (lead,) = best_of(answers(frame, 0.1))
+    assert (lead.verdict, lead.model) == ("met", "b")
+
+
 def test_it_works_without_spent_budgets_attacks_or_private_cells(frame: pd.DataFrame) -> None:
     plain = frame[frame["metric"].isin(["accuracy_loss"])]
     assert answers(plain, 0.1) == []  # no ε is known

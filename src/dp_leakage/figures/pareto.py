@@ -50,14 +50,17 @@ def draw(
     )
     parts = panels(rows)
     shape = grid_shape(len(parts), 2)
-    figure, axes = canvas(*shape, panel=(3.7, 3.3), sharex=False, sharey=False)
+    alike = rows["dataset"].nunique() == 1  # models of the same records are compared at a glance
+    figure, axes = canvas(*shape, panel=(3.7, 3.3), sharex=alike, sharey=alike)
     flat = [ax for row in axes for ax in row]
-    for ax, (heading, part) in zip(flat, parts, strict=False):
+    whose = "the strongest attack" if settings["attack"] is None else name(settings["attack"])
+    for place, (ax, (heading, part)) in enumerate(zip(flat, parts, strict=False)):
         ax.set_title(heading, loc="left")
         _panel(ax, part)
         ax.set_xlabel("test accuracy (fraction right)  → more useful")
-        whose = "the strongest attack" if settings["attack"] is None else name(settings["attack"])
-        ax.set_ylabel(f"advantage that {whose} reaches\n→ more leakage")
+        ax.tick_params(labelbottom=True)
+        if not alike or place % shape[1] == 0:
+            ax.set_ylabel(f"advantage that {whose} reaches\n→ more leakage")
     for ax in flat[len(parts) :]:
         ax.remove()
     entries = [handle for handle in legend(rows) if handle.get_label() != "95 % interval"]

@@ -97,13 +97,19 @@ def answers(metrics: pd.DataFrame, tolerance: float, guessing: Mapping[str, floa
 
 
 def best_of(found: list[Answer]) -> list[Answer]:
-    """Per data set the answer to lead with: tolerance met before missed, then the smallest budget, then accuracy."""
+    """Per data set the answer to lead with: tolerance met before missed, then the smallest budget.
+
+    Of models that are accurate enough at the same budget it is the one that leaks least; where none is accurate enough,
+    the most accurate.
+    """
     rank = {"met": 0, "open": 1, "missed": 2, "guessing": 3}
 
     def key(answer: Answer) -> tuple[float, ...]:
         budget = answer.budget if np.isfinite(answer.budget) else np.inf
         accuracy = -answer.accuracy.value if answer.accuracy else 0.0
-        return rank[answer.verdict], *((budget, accuracy) if answer.verdict in ("met", "open") else (accuracy, budget))
+        leaking = answer.leak.advantage.value if answer.leak else 0.0
+        enough = answer.verdict in ("met", "open")
+        return rank[answer.verdict], *((budget, leaking, accuracy) if enough else (accuracy, budget, leaking))
 
     ordered = sorted(found, key=key)
     best = {answer.dataset: answer for answer in reversed(ordered)}

@@ -16,6 +16,7 @@ from dp_leakage.report import tables
 from dp_leakage.report.answer import Answer, answers, best_of
 from dp_leakage.report.context import ReportContext, ReportFigure
 from dp_leakage.report.leak import Leak
+from dp_leakage.report.proven import rounded_up
 from dp_leakage.report.words import UNAWARE, look_of, sentences
 
 TEMPLATE = Path(__file__).with_name("template.html")
@@ -105,11 +106,11 @@ def _answer_table(found: list[Answer]) -> tables.HtmlTable:
         row("… by guessing", (fraction(a.guessing) for a in found)),
         *leak_rows("an attacker", [a.leak for a in found]),
         *leak_rows("the same, undefended", [a.undefended_leak for a in found]),
-        row("any attack's advantage, at most", (fraction(a.proven.advantage) if a.proven else "–" for a in found)),
+        row("any attack's advantage, at most", (rounded_up(a.proven.advantage) if a.proven else "–" for a in found)),
         *(
             row(
                 f"… members named at {100 * rate:g} % false alarms, at most",
-                (fraction(a.proven.tprs[rate]) if a.proven else "–" for a in found),
+                (rounded_up(a.proven.tprs[rate]) if a.proven else "–" for a in found),
             )
             for rate in sorted({rate for a in found if a.proven for rate in a.proven.tprs}, reverse=True)
         ),

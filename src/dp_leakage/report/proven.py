@@ -49,11 +49,12 @@ def proven_words(proven: Proven | None) -> str:
     """The sentence on what is proven of a cell."""
     if proven is None:
         return "Nothing is proven there of attacks that were not tried."
-    words = f"Proven is that no attack at all reaches an advantage above {_up(proven.advantage)}"
+    words = f"Proven is that no attack at all reaches an advantage above {rounded_up(proven.advantage)}"
     if proven.advantage >= SAYS_LITTLE:
         return f"{words}, which rules out next to nothing."
     rates = [
-        f"{_up(100 * tpr, 1)} % of the members at {100 * fpr:g} % false alarms" for fpr, tpr in proven.tprs.items()
+        f"{rounded_up(100 * tpr, 1)} % of the members at {100 * fpr:g} % false alarms"
+        for fpr, tpr in proven.tprs.items()
     ]
     named = f" or names more than {' or '.join(rates)}" if rates else ""
     return f"{words}{named}{f' (μ = {proven.mu:.2f})' if proven.exact else ''}."
@@ -71,7 +72,7 @@ def risk_words(leak: Leak | None, proven: Proven | None) -> str:
         limit = (
             ""
             if most is None
-            else f"; no attack can be right about more than {_up(10 * precision(prior, most, fpr), 1)}"
+            else f"; no attack can be right about more than {rounded_up(10 * precision(prior, most, fpr), 1)}"
         )
         verb = "was" if prior < 0.5 else "were"
         lines.append(
@@ -99,7 +100,7 @@ def _people(fpr: float) -> str:
     return f"one in {round(1 / fpr)} people"
 
 
-def _up(value: float, digits: int = 3) -> str:
+def rounded_up(value: float, digits: int = 3) -> str:
     """Rounded up: what is proven is never said smaller than it is."""
     if digits == 3:
         return fraction(np.ceil(1000 * value) / 1000)

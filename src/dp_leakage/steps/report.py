@@ -85,7 +85,7 @@ def _facts(name: str, spec: Json, path: Path, identity: str) -> DataFacts:
         source=source if isinstance(source, str) else _words(source),
         sha256="; ".join(f"{file} {digest}" for file, digest in made["sha256"].items()),
         roles={role: len(rows) for role, rows in arrays.items() if role not in ("x", "y", "sensitive")},
-        features=" × ".join(map(str, arrays["x"].shape[1:])),
+        features=" × ".join(map(str, arrays["x"].shape[1:])) + (" numbers" if arrays["x"].ndim == 2 else " pixels"),
         classes=len(np.unique(arrays["y"])),
         guessing=guessing(arrays["y"][arrays[trained_role(arrays)]], arrays["y"][arrays["target_nonmembers"]]),
         warnings=tuple(remark for remark in made["remarks"] if not is_harmless(remark)),
@@ -134,7 +134,9 @@ def _timings(folder: Path) -> pd.DataFrame | None:
 
 
 def _words(settings: Json) -> str:
-    return ", ".join(f"{key}: {value}" if key != "name" else str(value) for key, value in settings.items())
+    """Settings in words, the name first and without its key."""
+    own = [str(settings["name"])] if "name" in settings else []
+    return ", ".join([*own, *(f"{key}: {value}" for key, value in settings.items() if key != "name")])
 
 
 def _version(package: str) -> str | None:
