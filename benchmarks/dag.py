@@ -15,6 +15,8 @@ from pathlib import Path
 
 import yaml
 
+from dp_leakage.study_file import study_files
+
 PER_STUDY = 1000  # the report of a study names its cells on one command line, which holds about 1,500
 REPO = Path(__file__).parents[1]
 PARTS = ("Snakefile", "config.yaml", "workflow", "profiles", "src", "envs")
@@ -43,7 +45,7 @@ def write_studies(folder: Path, cells: int) -> list[str]:
         copy(REPO / part, folder / part)
     studies = folder / "workflow" / "studies"
     base = yaml.safe_load((studies / "quickstart.yaml").read_text())
-    for path in studies.glob("*.yaml"):
+    for path in study_files(studies):
         if path.stem != "quickstart":
             path.unlink()
     sizes = [min(PER_STUDY, cells - done) for done in range(0, cells, PER_STUDY)]

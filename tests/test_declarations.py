@@ -25,7 +25,7 @@ def test_cutting_a_declaration_out_reads_what_parsing_the_file_reads():
             for target in node.targets
             if isinstance(target, ast.Name) and target.id in DECLARED
         }
-        cut = {word: declarations._declared(text, word) for word in DECLARED}
+        cut = {word: declarations.declared(text, word) for word in DECLARED}
         assert {word: given for word, given in cut.items() if given is not None} == parsed, path
         found += len(parsed)
     assert found > 10
@@ -46,7 +46,7 @@ def test_what_is_only_called_like_a_declaration_is_code(tmp_path):
         (tmp_path / f"{name}.py").write_text(f'FIGURE = "{value}"\n')
     a, b = (_normalised(tmp_path / f"{name}.py") for name in "ab")
     assert a != b
-    assert declarations._declared('FIGURE = "fig"\n', "FIGURE") is None
+    assert declarations.declared('FIGURE = "fig"\n', "FIGURE") is None
 
 
 def test_variants_change_what_the_file_says_setting_by_setting():

@@ -15,7 +15,7 @@ from dp_leakage.errors import UserError
 from dp_leakage.fingerprint import code_fingerprint
 from dp_leakage.identity import identity
 from dp_leakage.study.step_code import ACCOUNTING, REGISTRIES
-from dp_leakage.study_file import load_studies, typed
+from dp_leakage.study_file import load_studies, study_files, typed
 from dp_leakage.yaml_files import read_yaml
 
 REPO = Path(__file__).parents[1]
@@ -40,7 +40,7 @@ def quickstart():
 
 
 def test_every_study_file_loads_at_every_scale_that_it_names():
-    files = sorted((REPO / "workflow" / "studies").glob("*.yaml"))
+    files = study_files(REPO / "workflow" / "studies")
     for scale in ("paper", "small", "smoke"):
         studies = load_studies(merged(CONFIG, {"scale": scale}), files, SCHEMAS, REPO / "workflow" / "published")
         for study in studies.values():
@@ -883,7 +883,7 @@ def test_numbers_that_snakemake_reads_as_text_are_numbers_again():
 
 
 def test_on_fewer_data_sets_a_study_keeps_their_cells_and_the_figures_that_draw_one():
-    files = [REPO / "workflow" / "studies" / "jayaraman2019.yaml"]
+    files = [REPO / "workflow" / "studies" / "jayaraman2019" / "study.yaml"]
     config = merged(CONFIG, {"only_datasets": ["purchase100"]})
     study = load_studies(config, files, SCHEMAS, REPO / "workflow" / "published")["jayaraman2019"]
     assert {cell.dataset for cell in study.cells.values()} == {"purchase100"}

@@ -26,6 +26,7 @@ from dp_leakage.errors import UserError, plain
 from dp_leakage.files import write_text
 from dp_leakage.names import check_name
 from dp_leakage.study import Study
+from dp_leakage.study_file import study_files
 from dp_leakage.yaml_files import read_yaml, written
 
 LEAST_POOL = 50  # with fewer, intervals are as wide as the whole range
@@ -283,7 +284,7 @@ def check_study_name(name: str, file: Path) -> None:
     check_name(name, "name")
     if file.exists() or file.is_symlink():
         raise UserError(f"name: {file} is there already; choose another name, or remove it")
-    for other in [*Path("workflow/studies").glob("*.yaml"), *file.parent.glob("*.yaml")]:
+    for other in [*study_files(Path("workflow/studies")), *study_files(file.parent)]:
         if name in _targets(other):
             raise UserError(f"name: '{name}' is a target of the study in {other}; choose another name")
 

@@ -12,7 +12,7 @@ import yaml
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.config import merged
 from dp_leakage.data import SOURCES
-from dp_leakage.figures import COMMON, FIGURES
+from dp_leakage.figures import COMMON, ENTERED, FIGURES
 from dp_leakage.models.architectures import ARCHITECTURES
 from dp_leakage.privacy.mechanisms import ACCOUNTANTS, MECHANISMS
 
@@ -38,7 +38,8 @@ def reference(config: Json, study: Json) -> str:
             parts += [f"### {name}", schema.get("description", ""), table]
     parts += ["## Names", "### attacks"]
     parts += [_rows(("name", "finds out", "reads", "needs", "settings and their defaults"), _attacks())]
-    parts += ["### kinds of figures", f"All have the settings {_words(COMMON)}."]
+    common = f"All have the settings {_words(COMMON)}. Kinds that one paper alone needs lie with its study."
+    parts += ["### kinds of figures", common]
     parts += [_rows(("kind", "draws from", "own settings and their defaults"), _figures())]
     parts += ["### mechanisms", _rows(("defense", "label", "keys of its own", "guarantee"), _mechanisms())]
     parts += ["### accountants", _rows(("name", "noise", "samplers", "neighbours", "its number is"), _accountants())]
@@ -128,7 +129,8 @@ def _attacks() -> Iterator[tuple[str, ...]]:
 
 def _figures() -> Iterator[tuple[str, ...]]:
     for name, kind in FIGURES.items():
-        yield f"`{name}`", kind.needs, _words(kind.settings)
+        if name not in ENTERED:  # with a study
+            yield f"`{name}`", kind.needs, _words(kind.settings)
 
 
 def _mechanisms() -> Iterator[tuple[str, ...]]:

@@ -7,12 +7,14 @@ from dp_leakage import plugins
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.config import Json, check, merged
 from dp_leakage.errors import UserError, nearest
+from dp_leakage.figures import enter
 from dp_leakage.names import RULES
 from dp_leakage.study import Study
 from dp_leakage.study_checks import check_study
 from dp_leakage.yaml_files import check_value, parse, read_yaml
 
 PUBLISHED = Path("workflow/published")
+STUDY_FILE = "study.yaml"  # of a study with a folder of its own
 QUOTING = {
     "overrides": "'overrides={quickstart: {repeats: 5}}'",
     "only_datasets": "'only_datasets=[digits]'",
@@ -22,6 +24,15 @@ QUOTING = {
 
 def _raise(called: set[str], error: UserError) -> None:
     raise error
+
+
+def study_files(folder: Path) -> list[Path]:
+    """The studies of a folder by name: ``NAME.yaml``, or ``NAME/study.yaml`` beside what belongs to it alone."""
+    return sorted([*folder.glob("*.yaml"), *folder.glob(f"*/{STUDY_FILE}")], key=_name_of)
+
+
+def _name_of(path: Path) -> str:
+    return path.parent.name if path.name == STUDY_FILE else path.stem
 
 
 def load_study(
@@ -145,9 +156,11 @@ def load_studies(
     taken = dict.fromkeys(RULES, "a rule of the workflow")
     datasets: set[str] = set()
     for path in [*files, *map(Path, config.get("study_files") or [])]:
-        called = {path.stem}
+        called = {_name_of(path)}
         try:
             raw = read_yaml(path)
+            if path.name == STUDY_FILE:
+                enter(path.parent)
             called |= {name for name in [raw.get("study")] if isinstance(name, str)}
             study = load_study(
                 path, raw, schemas["study"], scale=config["scale"], overrides=overrides, published=published

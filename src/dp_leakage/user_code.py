@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from math import inf
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from dp_leakage.errors import UserError
@@ -31,11 +32,26 @@ def call(module: str, name: str, *arguments: Any) -> Any:
         UserError: a plugin cannot be imported, or its function raises.
     """
     with guarded(module):
-        return getattr(importlib.import_module(module), name)(*arguments)
+        return getattr(_imported(module), name)(*arguments)
+
+
+def _imported(module: str) -> ModuleType:
+    """The module of a dotted name; or of a file that lies with a study, which can import what lies beside it."""
+    if not module.endswith(".py"):
+        return importlib.import_module(module)
+    file = Path(module).resolve()
+    if str(file.parent) not in sys.path:
+        sys.path.append(str(file.parent))
+    found = importlib.import_module(file.stem)
+    if Path(found.__file__ or "").resolve() != file:
+        raise UserError(f"{module}: another Python module is called '{file.stem}'; rename the file")
+    return found
 
 
 def guarded(module: str) -> AbstractContextManager[None]:
-    """`blamed` for a plugin's code; nothing for the package's own, whose errors are ours to mend."""
+    """`blamed` for the user's code; nothing for the package's own, whose errors are ours to mend."""
+    if module.endswith(".py"):
+        return blamed(module, Path(module))
     return blamed(f"plugin {module}", FILES[module]) if module in FILES else nullcontext()
 
 

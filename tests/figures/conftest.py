@@ -9,6 +9,12 @@ import pytest
 sys.path.append(str(Path(__file__).parent))
 import synthetic
 
+from dp_leakage.figures import enter
+
+for folder in sorted((Path(__file__).parents[2] / "workflow" / "studies").iterdir()):
+    enter(folder)
+    sys.path.append(str(folder))
+
 
 @pytest.fixture(scope="session")
 def quick() -> pd.DataFrame:

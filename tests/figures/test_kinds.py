@@ -1,6 +1,7 @@
 """Every kind: what it draws is what it returns, and nothing lies on top of anything."""
 
-from importlib import import_module
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
 from synthetic import bounded_frame
 
+from dp_leakage import figures, fingerprint
 from dp_leakage.errors import UserError
 from dp_leakage.figures import COMMON, FIGURES, draw, figures_of, resolve
 from dp_leakage.figures.frames import CELL, NUMBERS
@@ -20,6 +22,8 @@ from dp_leakage.figures.style import encode
 from dp_leakage.metrics.proven import FPR_OF_CURVE, between
 from dp_leakage.metrics.roc import tpr_at_fpr
 from dp_leakage.privacy.accounting.tradeoff import gaussian
+from dp_leakage.study.step_code import step_code
+from dp_leakage.user_code import _imported
 
 # name: (kind, frame, settings, with the paper's prints)
 CASES: dict[str, tuple[str, str, dict[str, Any], bool]] = {
@@ -124,7 +128,7 @@ def test_every_kind_is_drawn_here() -> None:
 @pytest.mark.parametrize("kind", FIGURES)
 def test_a_kind_declares_a_caption_and_settings_of_its_own_and_what_they_may_hold(kind: str) -> None:
     entry = FIGURES[kind]
-    module = import_module(entry.module)
+    module = _imported(entry.module)
     assert callable(module.draw)
     assert entry.caption.endswith(".")
     assert not set(entry.settings) & set(COMMON)
@@ -569,3 +573,58 @@ def test_risk_in_people_is_bayes_rule_of_the_strongest_attack_measured_and_prove
             most = row.prior * tpr["tpr_proven"]
             assert row.precision_proven == pytest.approx(most / (most + (1 - row.prior) * 0.01))
     assert rows.loc[rows["accountant"] == "", "precision_proven"].isna().all()
+
+
+OWN_KIND = """
+from beside import COLOUR
+
+from dp_leakage.figures.style import canvas, finish, styled
+
+FIGURE = {"caption": "Mine.", "settings": {"size": 3}, "kinds": {"size": "count"}}
+
+
+@styled
+def draw(metrics, settings, published):
+    figure, [[ax]] = canvas(1, 1)
+    ax.plot([0, 1], [0, 1], color=COLOUR, linewidth=settings["size"])
+    return finish(figure, [], title=settings["title"]), metrics.head(2)
+"""
+
+
+@pytest.fixture
+def entered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table of kinds and Python's path as they were, afterwards."""
+    monkeypatch.setattr(figures, "FIGURES", dict(FIGURES))
+    monkeypatch.setattr(figures, "ENTERED", dict(figures.ENTERED))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+
+@pytest.mark.usefixtures("entered")
+def test_a_kind_that_lies_with_a_study_draws_with_what_lies_beside_it(tmp_path: Path, quick: pd.DataFrame) -> None:
+    (tmp_path / "of_one_study.py").write_text(OWN_KIND)
+    (tmp_path / "beside.py").write_text('COLOUR = "#0072b2"\n')
+    figures.enter(tmp_path)
+    figures.enter(tmp_path)
+    kind = figures.FIGURES["of_one_study"]
+    assert (kind.caption, kind.settings) == ("Mine.", {"size": 3})
+    assert len(draw("of_one_study", quick, {"size": 1})[1]) == 2
+    before = step_code("figure", kind.module)
+    (tmp_path / "beside.py").write_text('COLOUR = "#d55e00"\n')
+    for remembered in (step_code, fingerprint._tree, fingerprint._normalised):
+        remembered.cache_clear()
+    assert step_code("figure", kind.module) != before
+
+
+@pytest.mark.usefixtures("entered")
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        ("leakage", OWN_KIND, r"leakage\.py: 'leakage' is already a kind of figure"),
+        ("mine", "FIGURE = {'caption': str(1)}\n", r"mine\.py: FIGURE must be a mapping that is written out"),
+        ("mine", "FIGURE = {'captoin': 'Mine.'}\n", r"unknown key 'captoin'; did you mean 'caption'"),
+    ],
+)
+def test_a_mistaken_kind_beside_a_study_gets_one_sentence(tmp_path: Path, name: str, text: str, sentence: str) -> None:
+    (tmp_path / f"{name}.py").write_text(text)
+    with pytest.raises(UserError, match=sentence):
+        figures.enter(tmp_path)

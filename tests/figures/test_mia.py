@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from calibrate_accuracy import sigma_at
+from mia import own_spent, printed_accuracies, printed_distances
 
 from dp_leakage.errors import UserError
 from dp_leakage.figures import draw
-from dp_leakage.figures.calibrate_accuracy import sigma_at
-from dp_leakage.figures.mia import own_spent, printed_accuracies, printed_distances
 
 TABLE_1 = [8.02, 8.36, 9.14, 9.50, 8.35, 9.76, 9.64, 8.38, 8.79, 8.93]
 

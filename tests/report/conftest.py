@@ -45,7 +45,7 @@ def context_of(metrics: pd.DataFrame) -> ReportContext:
     for kind in ("accuracy_loss", "leakage", "spent_epsilon", "pareto", "members_exposed"):
         drawn, _ = draw(kind, metrics, {"model": "mlp"} if kind == "members_exposed" else {})
         title = kind.replace("_", " ").capitalize()
-        figures.append(ReportFigure(f"fig_{kind}", kind, encode(drawn, "png"), title))
+        figures.append(ReportFigure(f"fig_{kind}", kind, encode(drawn, "png"), title, FIGURES[kind].caption))
     assert {figure.kind for figure in figures} <= set(FIGURES)
     exposed = most_exposed(scores()).assign(dataset="digits", model="mlp", defense="none", attack="yeom")
     jobs = [("train", 31.5, 420.0), ("train", 92.25, 433.0), ("attack", 0.61, 300.0), ("figure", 3.2, 180.0)]

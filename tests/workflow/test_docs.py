@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 from sklearn.datasets import load_breast_cancer
 
+from dp_leakage.study_file import study_files
+from dp_leakage.yaml_files import read_yaml
+
 REPO = Path(__file__).parents[2]
 PAGES = [REPO / "README.md", *sorted((REPO / "docs").rglob("*.md"))]
 RUNNABLE = re.compile(r"<!-- runnable -->\n```bash\n(.*?)```", re.DOTALL)
@@ -69,8 +72,9 @@ def test_every_study_of_ours_with_results_is_on_the_results_page():
 
 def test_every_study_is_in_the_readme():
     text = (REPO / "README.md").read_text(encoding="utf-8")
-    for path in (REPO / "workflow" / "studies").glob("*.yaml"):
-        assert f"| `{path.stem}` |" in text, path.stem
+    for path in study_files(REPO / "workflow" / "studies"):
+        name = read_yaml(path)["study"]
+        assert f"| `{name}` |" in text, name
 
 
 def said_in_the_source() -> str:

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-STUDIES = sorted((Path(__file__).parents[2] / "workflow" / "studies").glob("*.yaml"))
+from dp_leakage.study_file import study_files
+
+STUDIES = study_files(Path(__file__).parents[2] / "workflow" / "studies")
 TARGETS = [yaml.safe_load(path.read_text())["study"] for path in STUDIES]
 SECONDS = 15  # of processor time, with all studies at full scale: some 4,300 jobs, of which Snakemake takes 3 ms each
 MEMORY = 1 << 30  # bytes

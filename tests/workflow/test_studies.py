@@ -3,14 +3,13 @@
 from pathlib import Path
 
 import pytest
-import yaml
+
+from dp_leakage.study_file import study_files
+from dp_leakage.yaml_files import read_yaml
 
 STUDIES = Path(__file__).parents[2] / "workflow" / "studies"
-WITH_SMOKE = [
-    path.stem
-    for path in sorted(STUDIES.glob("*.yaml"))
-    if "smoke" in yaml.safe_load(path.read_text()).get("scales", {})
-]
+SPECS = {spec["study"]: spec for spec in map(read_yaml, study_files(STUDIES))}
+WITH_SMOKE = [name for name, spec in SPECS.items() if "smoke" in spec.get("scales", {})]
 
 
 @pytest.mark.study
@@ -20,8 +19,7 @@ def test_a_study_runs_end_to_end_at_smoke_scale(whole, study):
     assert "(100%) done" in text
     report = whole.folder / "results" / f"{study}-smoke" / "report.html"
     assert report.stat().st_size > 100_000
-    spec = yaml.safe_load((STUDIES / f"{study}.yaml").read_text())
-    for figure in spec["figures"]:
+    for figure in SPECS[study]["figures"]:
         for ending in ("pdf", "png", "csv"):
             assert (report.parent / "figures" / f"{figure}.{ending}").stat().st_size > 0
     assert "Nothing to be done" in whole.snakemake("-n", study, "--config", "scale=smoke")

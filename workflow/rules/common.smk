@@ -18,7 +18,7 @@ from dp_leakage.jobs.start import start
 from dp_leakage.resources import has_gpu
 from dp_leakage.shown import as_label, as_rst
 from dp_leakage.study import CLASS_SCORES, SIGNALS, jobs, paths
-from dp_leakage.study_file import QUOTING, load_studies, typed
+from dp_leakage.study_file import QUOTING, load_studies, study_files, typed
 from dp_leakage.targets import asked, asks_for, check_targets
 from dp_leakage.training.launcher import ENVIRONMENT, path_with
 from dp_leakage.user_code import FOLDERS
@@ -70,8 +70,7 @@ def _studies():
         name: read_yaml(WORKFLOW / "schemas" / f"{name}.schema.yaml")
         for name in ("config", "study")
     }
-    own = sorted(Path("studies").glob("*.yaml"))
-    files = [*sorted((WORKFLOW / "studies").glob("*.yaml")), *own]
+    files = [*study_files(WORKFLOW / "studies"), *study_files(Path("studies"))]
     return load_studies(config, files, schemas, failed=_left_out)
 
 

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from dp_leakage.declarations import SHARED, check_keys, declarations, each_of, settings_of
+from dp_leakage.declarations import SHARED, check_keys, declarations, each_of, name_of, settings_of
 from dp_leakage.errors import UserError
 from dp_leakage.kinds import ANY, FLAG, NOTHING, Kind, choice, either, listed, whole
 
@@ -107,8 +107,7 @@ def attacks_of(where: str, module: str, given: dict[str, Any]) -> dict[str, Atta
     Raises:
         UserError: it cannot be an attack.
     """
-    name = module.rpartition(".")[2]
-    return {name: _attack(where, module, own) for name, own in each_of(where, WORD, name, given).items()}
+    return {name: _attack(where, module, own) for name, own in each_of(where, WORD, name_of(module), given).items()}
 
 
 def _attack(where: str, module: str, given: dict[str, Any]) -> Attack:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dp_leakage.declarations import check_keys, declarations, each_of, kinds_of
+from dp_leakage.declarations import check_keys, declarations, each_of, kinds_of, name_of
 from dp_leakage.errors import UserError, nearest
 from dp_leakage.kinds import ANY, TEXT, TEXTS, Kind
 from dp_leakage.user_code import FILES, call
@@ -61,8 +61,7 @@ def sources_of(where: str, module: str, given: dict[str, Any]) -> dict[str, Sour
     Raises:
         UserError: it cannot be a source.
     """
-    name = module.rpartition(".")[2]
-    return {name: _source(where, module, own) for name, own in each_of(where, WORD, name, given).items()}
+    return {name: _source(where, module, own) for name, own in each_of(where, WORD, name_of(module), given).items()}
 
 
 def _source(where: str, module: str, given: dict[str, Any]) -> Source:

@@ -1,7 +1,8 @@
 """The kinds of figures, by name. Importing this reads what each file declares; a kind's module is imported to draw.
 
-A figure of a study is a kind with settings. A kind is one file of this folder, or a plugin, with a literal ``FIGURE``
-at its top (see `dp_leakage.declarations`), whose keys are the fields of `FigureKind`, and one public function,
+A figure of a study is a kind with settings. A kind is one file, with a literal ``FIGURE`` at its top (see
+`dp_leakage.declarations`), whose keys are the fields of `FigureKind`, and one public function. It lies in this folder
+where any study can use it, with a study where only that draws it (`enter`), or is a plugin:
 
     draw(metrics: DataFrame, settings: dict, published: DataFrame | None) -> (matplotlib Figure, DataFrame)
 
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from dp_leakage.declarations import SHARED, check_keys, declarations, each_of, settings_of
+from dp_leakage.declarations import SHARED, check_keys, declarations, declared, each_of, name_of, settings_of
 from dp_leakage.errors import UserError, nearest
 from dp_leakage.kinds import ANY, FLAG, NOTHING, TEXT, TEXTS, Kind, choice, either
 from dp_leakage.user_code import call
@@ -84,8 +85,7 @@ def figures_of(where: str, module: str, given: dict[str, Any]) -> dict[str, Figu
     Raises:
         UserError: it cannot be a kind of figure.
     """
-    name = module.rpartition(".")[2]
-    return {name: _figure(where, module, own) for name, own in each_of(where, WORD, name, given).items()}
+    return {name: _figure(where, module, own) for name, own in each_of(where, WORD, name_of(module), given).items()}
 
 
 def _figure(where: str, module: str, given: dict[str, Any]) -> FigureKind:
@@ -96,8 +96,27 @@ def _figure(where: str, module: str, given: dict[str, Any]) -> FigureKind:
 
 
 FIGURES: dict[str, FigureKind] = {}
+ENTERED: dict[str, Path] = {}  # kind that lies with a study → its file
 for _module, _given in declarations(__name__, Path(__file__).parent, WORD):
     FIGURES |= figures_of(_module, _module, _given)
+
+
+def enter(folder: Path) -> None:
+    """Enters the kinds that lie with a study, in its folder: they are read as ours are, and imported where they draw.
+
+    Raises:
+        UserError: one is no kind of figure, or has a name that is taken.
+    """
+    for path in sorted(folder.glob("*.py")):
+        file = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+        try:
+            given = declared(path.read_text(encoding="utf-8"), WORD)
+        except (ValueError, SyntaxError, OSError):
+            raise UserError(f"{file}: {WORD} must be a mapping that is written out, without names or calls") from None
+        for name, kind in figures_of(str(file), str(file), given).items() if given is not None else ():
+            if name in FIGURES and ENTERED.get(name) != path.resolve():
+                raise UserError(f"{file}: '{name}' is already a kind of figure; choose another name")
+            FIGURES[name], ENTERED[name] = kind, path.resolve()
 
 
 def resolve(kind: str, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ class ReportFigure:
         kind: its kind, a key of `dp_leakage.figures.FIGURES`.
         png: the picture.
         title: heading above it; "" where the picture has a title of its own.
-        caption: how to read it; "" for the kind's own caption.
+        caption: how to read it.
     """
 
     name: str

@@ -5,7 +5,6 @@ from base64 import b64encode
 from collections.abc import Iterable
 from pathlib import Path
 
-from dp_leakage import figures
 from dp_leakage.figures.members_exposed import tossed
 from dp_leakage.figures.notes import remarks
 from dp_leakage.figures.numbers import fraction, interval
@@ -123,6 +122,6 @@ def _picture(figure: ReportFigure) -> dict[str, str]:
     return {
         "name": figure.name,
         "title": figure.title,
-        "caption": figure.caption or figures.FIGURES[figure.kind].caption,
+        "caption": figure.caption,
         "source": f"data:image/png;base64,{b64encode(figure.png).decode()}",
     }

@@ -45,7 +45,8 @@ def main(
         title=spec["title"],
         metrics=measured,
         figures=tuple(
-            _figure(name, figure, figures, settings["figures"][name]) for name, figure in spec["figures"].items()
+            _figure(name, figure["kind"], settings["captions"][name], figures, settings["figures"][name])
+            for name, figure in spec["figures"].items()
         ),
         data=facts,
         models={name: _words(model["architecture"]) for name, model in spec["models"].items()},
@@ -72,9 +73,9 @@ def _training(spec: Json) -> dict[str, str]:
     return {key: str(value) for key, value in (spec["training"] | tuned).items()}
 
 
-def _figure(name: str, figure: Json, folder: Path, identity: str) -> ReportFigure:
+def _figure(name: str, kind: str, caption: str, folder: Path, identity: str) -> ReportFigure:
     png = read_figure(*(folder / f"{name}.{form}" for form in ("pdf", "png", "csv")), identity)
-    return ReportFigure(name, figure["kind"], png, caption=figure.get("caption", ""))
+    return ReportFigure(name, kind, png, caption=caption)
 
 
 def _facts(name: str, spec: Json, path: Path, identity: str) -> DataFacts:

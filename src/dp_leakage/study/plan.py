@@ -122,7 +122,6 @@ class Study(Settings):
     # ------------------------------------------------------------------ report
     def report_settings(self) -> Json:
         """Of step ``report``."""
-        captions = {figure: self.caption(figure) for figure in self.spec["figures"]}
         return {
             "study": self.name,
             "spec": {k: v for k, v in self.spec.items() if k != "scales"},
@@ -134,7 +133,8 @@ class Study(Settings):
                 for cell, attack in self._exposed()
             ],
             "aware": self.aware,
-            "words": identity({"template": TEMPLATE.read_text(encoding="utf-8"), "captions": captions}),
+            "captions": {figure: self.caption(figure) for figure in self.spec["figures"]},
+            "words": identity({"template": TEMPLATE.read_text(encoding="utf-8")}),
             "code": step_code("report"),
         }
 

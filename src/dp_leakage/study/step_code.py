@@ -32,12 +32,13 @@ def step_code(step: str, *modules: str, exclude: tuple[str, ...] = (), own: tupl
 
     Args:
         step: name of its module in ``dp_leakage.steps``.
-        modules: that it imports by name.
+        modules: that it imports by name, or by the path of a file that lies with a study.
         exclude: modules whose edits leave the step's result as it is.
         own: further files of the user's.
     """
-    ours = [name for name in modules if name not in FILES]
-    own = (*own, *(FILES[name] for name in modules if name in FILES))
+    files = {name: FILES.get(name, Path(name)) for name in modules if name in FILES or name.endswith(".py")}
+    ours = [name for name in modules if name not in files]
+    own = (*own, *files.values())
     return code_fingerprint(
         f"dp_leakage.steps.{step}", *ours, exclude=(*REGISTRIES, *LAUNCHING, *exclude), extra_files=own
     )

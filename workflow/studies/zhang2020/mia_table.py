@@ -4,9 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-
-from dp_leakage.figures.frames import chosen
-from dp_leakage.figures.mia import (
+from mia import (
     ATTACKS,
     CONTROLS,
     MEASURES,
@@ -18,6 +16,8 @@ from dp_leakage.figures.mia import (
     one,
     printed_distances,
 )
+
+from dp_leakage.figures.frames import chosen
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.style import styled
 from dp_leakage.figures.table import Table, draw_tables

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+from decoded import MEAN, layer_rows, mean_over_datasets
 
-from dp_leakage.figures.decoded import MEAN, layer_rows, mean_over_datasets
 from dp_leakage.figures.frames import chosen, drawn_numbers
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.style import FAINT, GREY, INK, canvas, finish, name, styled

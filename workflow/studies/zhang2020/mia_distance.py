@@ -4,10 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-
-from dp_leakage.errors import UserError
-from dp_leakage.figures.frames import chosen, is_private, metric_rows
-from dp_leakage.figures.mia import (
+from mia import (
     ATTACKS,
     MEASURES,
     UNITS,
@@ -18,6 +15,9 @@ from dp_leakage.figures.mia import (
     measure_of,
     one,
 )
+
+from dp_leakage.errors import UserError
+from dp_leakage.figures.frames import chosen, is_private, metric_rows
 from dp_leakage.figures.notes import accounting_notes
 from dp_leakage.figures.style import GREY, Series, canvas, finish, look, sample, styled
 

@@ -4,11 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-
-from dp_leakage.errors import UserError, nearest
-from dp_leakage.figures.curves import draw_series
-from dp_leakage.figures.frames import chosen, is_private, metric_rows
-from dp_leakage.figures.mia import (
+from mia import (
     ATTACKS,
     CONTROLS,
     MEASURES,
@@ -21,6 +17,10 @@ from dp_leakage.figures.mia import (
     own_spent,
     printed_accuracies,
 )
+
+from dp_leakage.errors import UserError, nearest
+from dp_leakage.figures.curves import draw_series
+from dp_leakage.figures.frames import chosen, is_private, metric_rows
 from dp_leakage.figures.notes import accounting_notes
 from dp_leakage.figures.style import GREY, INK, styled
 

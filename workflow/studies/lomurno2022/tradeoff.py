@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from decoded import change_percent, layer_rows, mean_over_datasets
 
 from dp_leakage.figures.compared_table import best
-from dp_leakage.figures.decoded import change_percent, layer_rows, mean_over_datasets
 from dp_leakage.figures.frames import chosen, drawn_numbers, each_budget, each_series, metric_rows
 from dp_leakage.figures.notes import accounting_notes
 from dp_leakage.figures.style import GREY, canvas, finish, look, number, order, sample, styled

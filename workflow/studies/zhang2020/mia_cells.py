@@ -4,9 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-
-from dp_leakage.figures.frames import chosen, each_series, metric_rows, panels, parse_setting
-from dp_leakage.figures.mia import (
+from mia import (
     ATTACKS,
     CONTROLS,
     MEASURES,
@@ -17,6 +15,8 @@ from dp_leakage.figures.mia import (
     k_sub_of,
     measure_of,
 )
+
+from dp_leakage.figures.frames import chosen, each_series, metric_rows, panels, parse_setting
 from dp_leakage.figures.notes import accounting_notes
 from dp_leakage.figures.numbers import fraction, interval
 from dp_leakage.figures.style import number, styled
