@@ -19,6 +19,7 @@ from dp_leakage.errors import UserError
 from dp_leakage.figures import FIGURES, Needs, draw
 from dp_leakage.fingerprint import code_fingerprint
 from dp_leakage.models.architectures import build
+from dp_leakage.models.layers.own import OWN, check_own
 from dp_leakage.privacy.accounting import ACCOUNTANTS, epsilon_report, noise_multiplier
 from dp_leakage.privacy.calibration import calibrated
 from dp_leakage.privacy.clipping import bound_scales
@@ -35,7 +36,7 @@ SCHEMAS = {
     name: yaml.safe_load((REPO / "workflow" / "schemas" / f"{name}.schema.yaml").read_text())
     for name in ("config", "study")
 }
-REGISTRIES = (ATTACKS, FIGURES, SOURCES, ACCOUNTANTS, MECHANISMS, user_code.FILES, user_code.DEFINED)
+REGISTRIES = (ATTACKS, FIGURES, SOURCES, OWN, ACCOUNTANTS, MECHANISMS, user_code.FILES, user_code.DEFINED)
 LISTS = (SAMPLERS, UNITS, user_code.FOLDERS)
 STUDY = {
     "epsilon": [1],
@@ -364,6 +365,112 @@ def test_what_an_own_source_loads_is_checked(tmp_path, returned, sentence):
     assert str(error.value).startswith("plugin records")
 
 
+def test_an_own_layer_is_an_activation_and_trains_as_its_torch_module_would(examples):
+    layers = build("mlp", (64,), 10, hidden=[8], activation={"name": "softplus", "beta": 2})
+    check_own(layers)
+    x, y = digits()
+    settings = TrainingSettings(optimizer="sgd", learning_rate=0.5, epochs=2, batch_size=40)
+    mechanism = Mechanism(sampler="shuffle", noise_multiplier=0.01, clip_norm=10.0)
+    model = train(layers, x, y, torch.arange(len(x)).repeat(2, 1), [1, 2], settings, mechanism)[0]
+    expected = model.module(1)(x[:7])
+    torch.testing.assert_close(model.logits(x[:7])[1], expected, rtol=1e-4, atol=1e-4)
+    assert "Softplus" in str(model.module(1))
+
+
+def test_a_study_names_an_own_layer_and_an_edit_to_it_retrains(tmp_path, monkeypatch):
+    from dp_leakage import fingerprint
+    from dp_leakage.study.step_code import step_code
+
+    copies = tmp_path / "plugins"
+    copies.mkdir()
+    layer = copies / "softplus.py"
+    layer.write_text((EXAMPLES / "softplus.py").read_text())
+    monkeypatch.setattr(sys.modules[__name__], "EXAMPLES", copies)
+    parts = {"attacks": {"yeom": {}}, "figures": {}, "defenses": [{"defense": "none"}]}
+
+    def code(activation):
+        for cached in (step_code, fingerprint._tree, fingerprint._normalised):
+            cached.cache_clear()
+        models = {"mlp": {"architecture": {"name": "mlp", "hidden": [8], "activation": activation}}}
+        study = quickstart(tmp_path, models=models, **parts)
+        return study.train_settings(study.cell("digits", "mlp", "none"))["code"]
+
+    before, ours = code({"name": "softplus", "beta": 2}), code("relu")
+    assert code("softplus") == before != ours
+    layer.write_text(layer.read_text().replace("delta * (", "1.0 * delta * ("))
+    assert code("softplus") != before
+    assert code("relu") == ours
+    with pytest.raises(UserError, match="did you mean 'softplus'"):
+        code("softplsu")
+    with pytest.raises(UserError, match="valid is one of"):
+        code({"name": "softplus", "beta": 0})
+
+
+LAYER = """
+from dataclasses import dataclass
+import torch
+from dp_leakage.models.layers import Layer
+
+LAYER = {"class": "Mine"}
+
+
+class Mine(Layer):
+    def forward(self, name, parameters, x, dropout):
+        return %s, None
+
+    def pull_back(self, name, parameters, kept, delta):
+        return %s
+
+    def module(self):
+        return torch.nn.Tanh()
+"""
+BACK = "delta * (1 - kept.output**2)"
+
+
+@pytest.mark.parametrize(
+    ("forward", "back", "sentence"),
+    [
+        ("x.tanh()", BACK, None),
+        ("x.tanh() * 1.01", BACK, "Mine.forward is not what its torch module does"),
+        ("x.tanh()", "delta * (1 - kept.output)", "Mine.pull_back is not the way back of its torch module"),
+        ("x.tanh_()", BACK, "Mine.forward changes its input"),
+        ("x.tanh()", "delta.mul_(1 - kept.output**2)", "Mine.pull_back changes delta"),
+        ("x.tanh()[:, :1]", BACK, "Mine.forward is not what its torch module does"),
+        ("1 / 0", BACK, "line 11: ZeroDivisionError"),
+    ],
+)
+def test_an_own_layer_is_held_against_its_torch_module(tmp_path, forward, back, sentence):
+    (tmp_path / "mine.py").write_text(LAYER % (forward, back))
+    plugins.load([tmp_path])
+    layers = build("mlp", (4,), 3, hidden=[5], activation="mine")
+    if sentence is None:
+        check_own(layers)
+        return
+    with pytest.raises(UserError) as error:
+        check_own(layers)
+    assert sentence in str(error.value)
+
+
+MIXING = """
+
+class Twin(torch.nn.Module):
+    def forward(self, x):
+        return centred(x.unflatten(0, (2, 3))).flatten(0, 1)
+
+
+def centred(x):
+    return x - x.mean(1, keepdim=True)
+"""
+
+
+def test_an_own_layer_that_mixes_examples_is_refused(tmp_path):
+    text = LAYER % ("centred(x)", "centred(delta)")
+    (tmp_path / "mine.py").write_text(text.replace("torch.nn.Tanh()", "Twin()") + MIXING)
+    plugins.load([tmp_path])
+    with pytest.raises(UserError, match=r"Mine\.forward of one example depends on the others"):
+        check_own(build("mlp", (4,), 3, hidden=[5], activation="mine"))
+
+
 SCORE = "def score(target, learnt, settings, seed):\n    return None\n"
 LEARNS = "ATTACK = {'family': 'membership', %s}\n" + SCORE
 
@@ -405,6 +512,9 @@ LEARNS = "ATTACK = {'family': 'membership', %s}\n" + SCORE
         ),
         ("mine.py", "FIGURE = {}\ndef draw(a, b, c): ...\n", "lacks the key 'caption'"),
         ("mine.py", "FIGURE = {'caption': 'x', 'needs': 'all'}\ndef draw(a, b, c): ...\n", "needs is 'all'"),
+        ("mine.py", "LAYER = {}\nclass Mine: ...\n", "lacks the key 'class'"),
+        ("mine.py", "LAYER = {'class': 'Mine'}\nclass Other: ...\n", "defines no class 'Mine'"),
+        ("relu.py", "LAYER = {'class': 'Mine'}\nclass Mine: ...\n", "'relu' is already a layer"),
         ("mine.py", "SOURCE = {}\ndef load(spec, data_dir): ...\n", "lacks the key 'summary'"),
         ("mine.py", "SOURCE = {'summary': 'Mine.'}\n", "defines no function 'load'"),
         (

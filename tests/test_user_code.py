@@ -16,6 +16,7 @@ from dp_leakage.data import SOURCES
 from dp_leakage.errors import UserError
 from dp_leakage.figures import FIGURES
 from dp_leakage.models.architectures import build
+from dp_leakage.models.layers.own import OWN
 from dp_leakage.models.user_module import module_factory
 from dp_leakage.privacy.accounting import ACCOUNTANTS, epsilon_spent, noise_multiplier
 from dp_leakage.privacy.clipping import bound_scales
@@ -25,7 +26,7 @@ from dp_leakage.training.noise import start_noise
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
 
-REGISTRIES = (ATTACKS, FIGURES, SOURCES, ACCOUNTANTS, MECHANISMS, user_code.FILES, user_code.DEFINED)
+REGISTRIES = (ATTACKS, FIGURES, SOURCES, OWN, ACCOUNTANTS, MECHANISMS, user_code.FILES, user_code.DEFINED)
 LISTS = (SAMPLERS, UNITS, user_code.FOLDERS)
 TERMS = {"delta": 1e-5, "epochs": 2, "batch_size": 40, "dataset_size": 120}
 OWN = "MECHANISM = {'relations': {'shuffle': ['zero_out']}, 'claim': 'bound'}\n"

@@ -1,4 +1,4 @@
-"""A user's own attacks, figures, sources of data and mechanisms, one file each.
+"""A user's own attacks, figures, sources of data, layers and mechanisms, one file each.
 
 They lie in folders that config.yaml names under ``plugins``.
 
@@ -8,6 +8,7 @@ and imports nothing that only a job needs:
     ATTACK = {"family": "membership"}          # and a function ``score``, see ``dp_leakage.attacks``
     FIGURE = {"caption": "What is shown."}     # and a function ``draw``, see ``dp_leakage.figures``
     SOURCE = {"summary": "What it is."}        # and a function ``load``, see ``dp_leakage.data``
+    LAYER = {"class": "Softplus"}              # and that class, see ``dp_leakage.models.layers.own``
     MECHANISM = {}                             # and what it does itself, see below
 
 A mechanism defines what of a private training step it does itself; the rest is DP-SGD's:
@@ -41,6 +42,8 @@ from dp_leakage.defenses import PLAIN
 from dp_leakage.errors import UserError, nearest
 from dp_leakage.figures import FIGURES, figures_of
 from dp_leakage.kinds import TEXT, Kind, choice
+from dp_leakage.models.architectures import ACTIVATIONS
+from dp_leakage.models.layers.own import OWN, layers_of
 from dp_leakage.names import check_name
 from dp_leakage.privacy.mechanism import SAMPLERS, UNITS
 from dp_leakage.privacy.mechanisms import ACCOUNTANTS, MECHANISMS, noise_module
@@ -136,6 +139,15 @@ def _source(path: Path, name: str, given: dict[str, Any], functions: Functions) 
                     f"plugin {path}: suffixes has '{suffix}', which is of the source {taken[suffix]} already"
                 )
         _enter(path, SOURCES, own, source, "a source of data")
+
+
+def _own_layer(path: Path, name: str, given: dict[str, Any], functions: Functions) -> None:
+    for own, layer in layers_of(f"plugin {path}", name, given).items():
+        if not isinstance(functions.get(layer.name), ast.ClassDef):
+            raise UserError(f"plugin {path}: it defines no class '{layer.name}'")
+        if own in ACTIVATIONS:
+            raise UserError(f"plugin {path}: '{own}' is already a layer; choose another name")
+        _enter(path, OWN, own, layer, "a layer")
 
 
 def _mechanism(path: Path, name: str, given: dict[str, Any], functions: Functions) -> None:
@@ -244,4 +256,4 @@ def _parsed(path: Path) -> ast.Module:
 
 
 # What declares itself by which word.
-ENTERED = {"ATTACK": _attack, "FIGURE": _figure, "SOURCE": _source, "MECHANISM": _mechanism}
+ENTERED = {"ATTACK": _attack, "FIGURE": _figure, "SOURCE": _source, "LAYER": _own_layer, "MECHANISM": _mechanism}

@@ -20,6 +20,7 @@ from dp_leakage.config import merged
 from dp_leakage.data import SOURCES
 from dp_leakage.errors import UserError
 from dp_leakage.figures import FIGURES
+from dp_leakage.models.layers.own import OWN
 from dp_leakage.models.user_module import module_factory
 from dp_leakage.privacy.__main__ import main as privacy
 from dp_leakage.privacy.accounting import ACCOUNTANTS, noise_multiplier
@@ -32,7 +33,7 @@ from dp_leakage.yaml_files import read_yaml
 REPO = Path(__file__).parents[2]
 SCHEMAS = {name: read_yaml(REPO / "workflow" / "schemas" / f"{name}.schema.yaml") for name in ("config", "study")}
 CONFIG = read_yaml(REPO / "config.yaml")
-REGISTRIES = (ATTACKS, FIGURES, SOURCES, ACCOUNTANTS, MECHANISMS, user_code.FILES, user_code.DEFINED)
+REGISTRIES = (ATTACKS, FIGURES, SOURCES, OWN, ACCOUNTANTS, MECHANISMS, user_code.FILES, user_code.DEFINED)
 LISTS = (SAMPLERS, UNITS, user_code.FOLDERS)
 TINY = {
     "study": "tiny",

@@ -17,15 +17,15 @@ OWN = {
     "models": {
         "mlp": None,
         "softmax_regression": None,
-        "linear": {"architecture": {"name": "softmax_regression"}},
+        "soft": {"architecture": {"name": "mlp", "hidden": [8], "activation": {"name": "softplus", "beta": 2}}},
         "small_net": {"engine": "opacus", "architecture": {"name": "small_net:SmallNet", "width": 16}},
     },
     "attacks": {"lira_online": None, "rmia_online": None, "confidence": {"threshold": 0.8}},
     "defenses": [
         {"defense": "none"},
         {"defense": "gaussian", "accountant": "rdp", "sampler": "poisson", "models": ["small_net"]},
-        {"defense": "automatic_clipping", "accountant": "rdp", "sampler": "poisson", "models": ["linear"]},
-        {"defense": "gamma_noise", "accountant": "pure", "sampler": "shuffle", "models": ["linear"]},
+        {"defense": "automatic_clipping", "accountant": "rdp", "sampler": "poisson", "models": ["soft"]},
+        {"defense": "gamma_noise", "accountant": "pure", "sampler": "shuffle", "models": ["soft"]},
     ],
 }
 
@@ -57,7 +57,7 @@ def test_a_folder_of_plugins_is_one_line_of_config_and_runs_to_the_report(whole)
         "automatic_clipping-rdp-eps=10",
         "gamma_noise-pure-eps=10",
     }
-    spent = pd.read_parquet(results / "digits" / "linear" / "gamma_noise-pure-eps=10" / "metrics.parquet")
+    spent = pd.read_parquet(results / "digits" / "soft" / "gamma_noise-pure-eps=10" / "metrics.parquet")
     spent = spent[spent["metric"] == "epsilon_spent"]
     assert spent["setting"].tolist() == ["accountant=pure;neighbours=zero_out;valid=true"]
     assert spent["value"].item() == pytest.approx(10, rel=1e-5)

@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from typing import Any
 
 from dp_leakage.errors import UserError, nearest
 from dp_leakage.kinds import ANY, Kind, choice, either, listed, number, whole
@@ -27,6 +28,7 @@ from dp_leakage.models.layers import (
     WeightStandardizedConv2d,
     output_shape,
 )
+from dp_leakage.models.layers.own import OWN, own_layer
 
 ACTIVATIONS: dict[str, type[Layer]] = {
     "relu": ReLU,
@@ -35,8 +37,8 @@ ACTIVATIONS: dict[str, type[Layer]] = {
     "silu": SiLU,
     "tempered_sigmoid": TemperedSigmoid,
 }
-# A name, or {scale: …, temperature: …, offset: …} of a tempered sigmoid.
-Activation = str | Mapping[str, float]
+# A name, or {scale: …, temperature: …, offset: …} of a tempered sigmoid, or {name: …} of a plugin and its settings.
+Activation = str | Mapping[str, Any]
 TEMPERED = tuple(field.name for field in fields(TemperedSigmoid))
 Levels = Sequence[int] | None
 _TEMPERED = Kind(
@@ -50,11 +52,6 @@ KINDS = {
     Sequence[int]: listed(WIDTH),
     tuple[int, int]: listed(WIDTH, 2),
     Levels: either(Kind(lambda v: v is None, "null"), listed(WIDTH)),
-    Activation: Kind(
-        lambda v: choice(*ACTIVATIONS).holds(v) or _TEMPERED.holds(v),
-        f"one of {', '.join(ACTIVATIONS)}, or {_TEMPERED.words}",
-        names=tuple(ACTIVATIONS),
-    ),
 }
 
 
@@ -90,14 +87,32 @@ def check_settings(name: str, settings: Mapping[str, object]) -> None:
     for key, value in settings.items():
         if key not in known:
             raise UserError(f"architecture {name!r} has no setting {key!r}; {nearest(key, known)}")
-        kind = KINDS.get(known[key].annotation, ANY)
+        annotation = known[key].annotation
+        kind = _activation_kind() if annotation == Activation else KINDS.get(annotation, ANY)
         if not kind.holds(value):
             raise UserError(f"architecture {name!r}: setting {key!r} is {value!r}; {kind.valid(value)}")
 
 
 def activation_layer(activation: Activation) -> Layer:
     """The layer that an architecture's setting ``activation`` names."""
-    return TemperedSigmoid(**activation) if isinstance(activation, Mapping) else ACTIVATIONS[activation]()
+    given = dict(activation) if isinstance(activation, Mapping) else {"name": activation}
+    name = given.pop("name", "tempered_sigmoid")
+    return own_layer(name, given) if name in OWN else ACTIVATIONS[name](**given)
+
+
+def _activation_kind() -> Kind:
+    """What an activation may be: one of ours or of the plugins'."""
+    names = (*ACTIVATIONS, *OWN)
+
+    def holds(value: object) -> bool:
+        if not isinstance(value, Mapping) or "name" not in value:
+            return choice(*names).holds(value) or _TEMPERED.holds(value)
+        own = OWN.get(str(value["name"]))
+        settings = {key: value[key] for key in value if key != "name"}
+        return own is not None and all(key in own.kinds and own.kinds[key].holds(settings[key]) for key in settings)
+
+    words = f"one of {', '.join(names)}, or {_TEMPERED.words}"
+    return Kind(holds, words + (", or a plugin's {name: …} with its settings" if OWN else ""), names)
 
 
 def softmax_regression(shape: Shape, n_classes: int, dropout: float) -> Layers:

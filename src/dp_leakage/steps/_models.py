@@ -13,6 +13,7 @@ from dp_leakage.errors import UserError
 from dp_leakage.files import read_table, read_tensors
 from dp_leakage.models.architectures import build
 from dp_leakage.models.ensemble import Ensemble, Models
+from dp_leakage.models.layers.own import check_own
 from dp_leakage.models.user_module import ModuleEnsemble, module_factory
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.steps import Json
@@ -26,7 +27,9 @@ def architecture_of(settings: Json, input_shape: tuple[int, ...], n_classes: int
     if settings["engine"] == "opacus":
         arguments = {key: value for key, value in named.items() if key != "name"}
         return module_factory(named["name"], input_shape, n_classes, **arguments)
-    return build(n_classes=n_classes, input_shape=input_shape, dropout=settings["dropout"], **named)
+    layers = build(n_classes=n_classes, input_shape=input_shape, dropout=settings["dropout"], **named)
+    check_own(layers)
+    return layers
 
 
 def train_models(settings: Json, architecture: Any, *arguments: Any, **options: Any) -> tuple[Models, list[Json]]:

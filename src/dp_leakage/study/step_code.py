@@ -5,6 +5,7 @@ from pathlib import Path
 
 from dp_leakage.config import Json
 from dp_leakage.fingerprint import ROOT, code_fingerprint
+from dp_leakage.models.layers.own import OWN
 from dp_leakage.privacy.mechanisms import noise_module
 from dp_leakage.user_code import FILES, module_files
 
@@ -52,9 +53,12 @@ def noise_modules(*trainings: Json) -> tuple[str, ...]:
 
 
 def own_files(training: Json) -> tuple[Path, ...]:
-    """The files of a user's own module, estimator and mechanism, so that an edit to them retrains."""
+    """The files of a user's own module, layer, estimator and mechanism, so that an edit to them retrains."""
     mechanism = training["mechanism"] or {}
     names = dict.fromkeys(mechanism.get(part) for part in ("bound", "noise", "sampler", "unit"))
+    activation = training["architecture"].get("activation")
+    activation = activation.get("name") if isinstance(activation, dict) else activation
+    names |= {OWN[activation].module: None} if isinstance(activation, str) and activation in OWN else {}
     files = [FILES[name] for name in names if name in FILES]
     if training["engine"] in ("opacus", "module", "estimator"):
         files += module_files(training["architecture"]["name"].partition(":")[0])

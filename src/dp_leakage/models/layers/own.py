@@ -1,0 +1,113 @@
+"""Layers of the user's own: a plugin with a literal ``LAYER``, which an architecture's setting ``activation`` names.
+
+Such a layer has no parameters and keeps the shape of records. Its class derives from `Layer`; before a training with
+it begins, its ways forward and back are held against its own `torch.nn` twin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dp_leakage.declarations import SHARED, check_keys, each_of, name_of, settings_of
+from dp_leakage.errors import UserError
+from dp_leakage.kinds import ANY, TEXT, Kind
+from dp_leakage.models.layers.base import Kept, Layer
+from dp_leakage.user_code import FILES, function, guarded
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class OwnLayer:
+    """What a layer says of itself.
+
+    Attributes:
+        module: the plugin.
+        name: of its class.
+        settings: the class's arguments, with their defaults.
+        kinds: what each of them may hold.
+    """
+
+    module: str
+    name: str
+    settings: Mapping[str, Any]
+    kinds: Mapping[str, Kind]
+
+
+OWN: dict[str, OwnLayer] = {}
+WORD = "LAYER"
+KEYS: dict[str, Kind] = {"class": TEXT, **dict.fromkeys(SHARED, ANY)}
+SHAPES = ((4,), (2, 3, 3))  # of records to try a layer on
+NEAR = 1e-4  # relative, of float32
+
+
+def layers_of(where: str, module: str, given: dict[str, Any]) -> dict[str, OwnLayer]:
+    """Name → layer, of all that a file declares. Raises UserError where it cannot be a layer."""
+    return {name: _layer(where, module, own) for name, own in each_of(where, WORD, name_of(module), given).items()}
+
+
+def _layer(where: str, module: str, given: dict[str, Any]) -> OwnLayer:
+    check_keys(where, WORD, given, KEYS, ["class"])
+    return OwnLayer(module, given["class"], *settings_of(where, given))
+
+
+def own_layer(name: str, settings: Mapping[str, Any]) -> Layer:
+    """The layer of a plugin, made with these settings over its own defaults.
+
+    Raises:
+        UserError: what the plugin makes is no `Layer`, has parameters, or changes the shape of records.
+    """
+    entry = OWN[name]
+    made_by = function(entry.module, entry.name)
+    with guarded(entry.module):
+        layer = made_by(**{**entry.settings, **settings})
+        if not isinstance(layer, Layer):
+            raise UserError(f"plugin {entry.module}: {entry.name} does not derive from dp_leakage.models.layers.Layer")
+        if layer.has_parameters or layer.parameter_shapes():
+            raise UserError(f"plugin {entry.module}: {entry.name} has parameters, which a layer of one's own cannot")
+        changed = [shape for shape in SHAPES if layer.output_shape(shape) != shape]
+    if changed:
+        raise UserError(f"plugin {entry.module}: {entry.name} changes the shape of records, as an activation cannot")
+    return layer
+
+
+def check_own(layers: tuple[Layer, ...]) -> None:
+    """Holds every layer of a plugin among these against its `torch.nn` twin.
+
+    Raises:
+        UserError: its way forward or back is another one, one example's output depends on the others, which no
+            accounting allows for, or it changes its input.
+    """
+    for layer in layers:
+        if type(layer).__module__ in FILES:
+            with guarded(type(layer).__module__):
+                for shape in SHAPES:
+                    _check(layer, shape, f"plugin {type(layer).__module__}: {type(layer).__name__}")
+
+
+def _check(layer: Layer, shape: tuple[int, ...], where: str) -> None:
+    import torch
+
+    generator = torch.Generator().manual_seed(0)
+    x, delta = (3 * torch.randn((2, 3, *shape), generator=generator) for _ in range(2))
+    before, leaf = (x.clone(), delta.clone()), x.clone().requires_grad_()
+    output, extra = layer.forward("0", {}, x, None)
+    _same(x, before[0], f"{where}.forward changes its input")
+    twin = layer.module()(leaf.flatten(0, 1)).unflatten(0, (2, 3))
+    (expected,) = torch.autograd.grad(twin, leaf, delta)
+    _same(output, twin.detach(), f"{where}.forward is not what its torch module does")
+    alone, _ = layer.forward("0", {}, x[:, :1].clone(), None)
+    _same(alone, output[:, :1], f"{where}.forward of one example depends on the others")
+    back = layer.pull_back("0", {}, Kept(x, output, extra), delta)
+    _same(back, expected, f"{where}.pull_back is not the way back of its torch module")
+    _same(delta, before[1], f"{where}.pull_back changes delta")
+
+
+def _same(ours: Tensor, theirs: Tensor, complaint: str) -> None:
+    import torch
+
+    if ours.shape != theirs.shape or not torch.allclose(ours, theirs, rtol=NEAR, atol=NEAR):
+        raise UserError(complaint)
