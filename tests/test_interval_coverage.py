@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
+from dp_leakage.figures.frames import CELL
 from dp_leakage.figures.training_curve import _curves
 from dp_leakage.intervals import Estimate, crossed, difference
 from dp_leakage.metrics import coins, roc
@@ -149,7 +150,7 @@ def inverted_class(rng, repeats, n) -> Drawn:
 
 
 def curve(rng, repeats, n) -> Drawn:
-    cell = dict.fromkeys(("dataset", "model", "defense", "accountant", "bound", "label"), "x")
+    cell = dict.fromkeys(CELL, "x")
     values = 0.9 + 0.02 * rng.normal(size=repeats)
     frame = pd.DataFrame(cell | {"epsilon": 1.0, "epoch": 1, "repeat": range(repeats), "test_accuracy": values})
     (row,) = _curves(frame.assign(train_accuracy=np.nan)).dropna(subset="measured").itertuples()

@@ -1,6 +1,7 @@
 """What is given away holds no seed, no member list, and no hash that would confirm a guess at them."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -51,6 +52,11 @@ def test_the_copy_has_weights_metrics_and_figures_and_nothing_of_records_or_seed
         content = (shared / name).read_bytes()
         for secret in (str(SEED), SECRET, "abcdabcdabcdabcd", "train_indices", "identity=5"):
             assert secret.encode() not in content, (name, secret)
+    # Nor digests of files that hold a hash of them.
+    original = (results / "figures" / "fig.png").read_bytes()
+    said = dict(re.findall(rb"(csv|pdf|png)=([0-9a-f]{64})", original))
+    assert said.keys() == {b"csv", b"pdf", b"png"}
+    assert not [digest for digest in said.values() if digest in (shared / "figures" / "fig.png").read_bytes()]
 
 
 def test_what_is_given_away_can_be_used(results, tmp_path):

@@ -6,6 +6,7 @@ server that its jobs are forked from, which the run starts as ever but that it i
 
 import multiprocessing
 import os
+import resource
 import signal
 import socket
 import sys
@@ -48,10 +49,14 @@ class Runner:
     """Starts Snakemake in a folder; it and its jobs use the folder's own copy of the package.
 
     That must stand first in ``PYTHONPATH`` when the first run starts, and this file's folder too.
+
+    Args:
+        folder: where the workflow is.
+        seconds: of processor time, after which a run is killed (SIGXCPU); without its jobs.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.started = folder, 0
+    def __init__(self, folder: Path, seconds: int = resource.RLIM_INFINITY) -> None:
+        self.folder, self.started, self.seconds = folder, 0, seconds
         self.context = multiprocessing.get_context("forkserver")
         self.context.set_forkserver_preload(LOADED)
 
@@ -60,13 +65,14 @@ class Runner:
         self.started += 1
         output = self.folder.parent / f"run-{self.started}.txt"
         output.touch()
-        process = self.context.Process(target=_snakemake, args=(self.folder, arguments, output))
+        process = self.context.Process(target=_snakemake, args=(self.folder, arguments, output, self.seconds))
         process.start()
         return Run(process, output)
 
 
-def _snakemake(folder: Path, arguments: tuple[str, ...], output: Path) -> None:
+def _snakemake(folder: Path, arguments: tuple[str, ...], output: Path, seconds: int) -> None:
     os.setsid()
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.getrlimit(resource.RLIMIT_CPU)[1]))
     with output.open("wb", buffering=0) as file:
         for stream in (1, 2):
             os.dup2(file.fileno(), stream)
