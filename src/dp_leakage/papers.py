@@ -168,7 +168,7 @@ def _outside(rows: pd.DataFrame) -> str:
     parts = [f"### {outside['paper'].iloc[0]}"]
     for why, part in outside.groupby("why", sort=False):
         head = ("where", "data, model", "defence, ε", "what", "print", "measured [95 %]")
-        parts += [f"**{why[0].upper()}{why[1:]}** ({len(part)})", _table(head, map(_cell, part.to_dict("records")))]
+        parts += [f"**{len(part)}**: {why}.", _table(head, map(_cell, part.to_dict("records")))]
     return "\n\n".join(parts)
 
 
