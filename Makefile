@@ -11,7 +11,7 @@ OPTIONS := NAME DATA LABEL KEY SENSITIVE DROP CATEGORICAL MISSING SIZE LEAVE_OUT
 $(foreach option,$(OPTIONS),$(eval override $(option) := $$(value $(option))))
 export $(OPTIONS)
 
-.PHONY: help install demo new-study audit-training audit-model test test-long test-fuzz test-slurm lint format bench bench-all reference papers constraints clean
+.PHONY: help install demo new-study audit-training audit-model test test-long test-fuzz test-slurm coverage lint format bench bench-all reference papers constraints clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -55,6 +55,9 @@ test-fuzz: $(INSTALLED)  ## hostile input: what was found, and a thousand genera
 
 test-slurm: $(INSTALLED)  ## on a SLURM cluster of one node that is set up here (Debian or Ubuntu, root; half an hour)
 	pytest -m slurm tests/slurm
+
+coverage: $(INSTALLED)  ## the tests, and which lines of the package they reach (longer than `make test`)
+	pytest -n 2 --dist loadfile --cov=dp_leakage --cov-report=term:skip-covered
 
 lint: $(INSTALLED)  ## ruff, snakefmt, snakemake --lint
 	ruff check .

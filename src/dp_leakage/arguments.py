@@ -3,7 +3,7 @@
 import argparse
 import sys
 from collections.abc import Callable
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from dp_leakage.errors import plain
 
@@ -38,8 +38,8 @@ def _within(kind: Callable[[str], T], what: str, least: float, most: float) -> C
 class Parser(argparse.ArgumentParser):
     """An argument parser without abbreviations, whose complaint is a line that begins with ``error:``."""
 
-    def __init__(self, **options: object) -> None:
-        super().__init__(allow_abbrev=False, **options)  # type: ignore[arg-type]
+    def __init__(self, **options: Any) -> None:
+        super().__init__(allow_abbrev=False, **options)
 
     def error(self, message: str) -> NoReturn:
         """Ends the process with status 2."""

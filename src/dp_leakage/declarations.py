@@ -53,7 +53,7 @@ def declared(text: str, word: str) -> Json | None:
         return None
     below = text[found.end() :]
     line = below[: below.index("\n")]
-    return ast.literal_eval(line if line.endswith("}") else below[: below.index("\n}") + 2])  # type: ignore[no-any-return]
+    return ast.literal_eval(line if line.endswith("}") else below[: below.index("\n}") + 2])
 
 
 def each_of(where: str, word: str, name: str, given: Json) -> dict[str, Json]:

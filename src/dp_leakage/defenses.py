@@ -72,7 +72,7 @@ def _budgeted(entry: Json, spec: Json, variant: list[str]) -> Iterator[tuple[str
     if entry["defense"] in PLAIN:
         given = entry.get("l2")
         for l2 in given if isinstance(given, list) else [given]:
-            name = f"{entry['defense']}-lambda={spell(l2)}" if isinstance(given, list) else entry["defense"]
+            name = entry["defense"] if l2 is None or l2 is given else f"{entry['defense']}-lambda={spell(l2)}"
             yield "-".join([name, *variant]), None, {} if l2 is None else {"l2": float(l2)}
         return
     declared = MECHANISMS[entry["defense"]]
@@ -141,7 +141,7 @@ def _unusual(mechanism: Json, accountant: str, spec: Json) -> list[str]:
 
 def _rdp_sigma(entry: Json, spec: Json) -> str:
     """Where accountant rdp takes σ from: the entry's own word, the study's, or its tightest calibration."""
-    return entry.get("rdp_sigma", spec.get("rdp_sigma", "calibrated_tight"))
+    return str(entry.get("rdp_sigma", spec.get("rdp_sigma", "calibrated_tight")))
 
 
 def _spelled(value: str | float) -> str:

@@ -139,5 +139,6 @@ def _normalised(path: Path) -> str:
 
 
 def _declares(node: ast.stmt) -> bool:
-    literal = isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict)
-    return literal and any(isinstance(to, ast.Name) and to.id in DECLARED for to in node.targets)
+    if not (isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict)):
+        return False
+    return any(isinstance(to, ast.Name) and to.id in DECLARED for to in node.targets)

@@ -1,7 +1,7 @@
 """What a setting may hold: a test, and the words that say it in a complaint. Declarations name one for each."""
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from dp_leakage.errors import UserError, nearest
 
@@ -17,7 +17,7 @@ class Kind(NamedTuple):
         names: the texts that pass, where one may be meant.
     """
 
-    holds: Callable[[object], bool]
+    holds: Callable[[Any], bool]
     words: str
     names: tuple[str, ...] = ()
 
@@ -35,7 +35,7 @@ def whole(least: int, most: int | None = None) -> Kind:
 def number(
     *, least: float | None = None, above: float | None = None, most: float | None = None, below: float | None = None
 ) -> Kind:
-    """Finite numbers within bounds, of which ``above`` and ``below`` do not belong to them."""
+    """Finite numbers within bounds. ``least`` and ``most`` are valid themselves, ``above`` and ``below`` are not."""
     limits = {"of at least": least, "above": above, "up to": most, "below": below}
     words = " and ".join(f"{word} {limit:g}" for word, limit in limits.items() if limit is not None)
 
@@ -137,7 +137,7 @@ def like(default: object) -> Kind:
     return ANY if default is None else Kind(lambda v: isinstance(v, type(default)), f"a value like {default!r}")
 
 
-def _is_whole(value: object) -> bool:
+def _is_whole(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -209,6 +209,6 @@ def read(said: object) -> Kind:
         raise UserError(f"{said!r} is no kind; valid is such as {EXAMPLES[word]!r}") from None
 
 
-def _limits(words: tuple[object, ...]) -> dict[str, float]:
+def _limits(words: tuple[Any, ...]) -> dict[str, Any]:
     """``("from", 0, "to", 1)`` as keywords of `number` and `whole`."""
     return {LIMITS[str(word)]: limit for word, limit in zip(words[::2], words[1::2], strict=True)}

@@ -157,7 +157,7 @@ def _by_table(rows: pd.DataFrame) -> str:
         share = f"{inside} of {inside + outside}" if inside + outside else "–"
         lines.append((link, artefact, metric, len(part), inside + outside, share, not_run or "–", elsewhere or "–"))
     head = ("paper", "where", "what", "printed", "measured", "inside", NOT_RUN, ELSEWHERE)
-    return _table(head, sorted(lines, key=lambda line: line[0]))
+    return _table(head, sorted(lines, key=lambda line: str(line[0])))
 
 
 def _outside(rows: pd.DataFrame) -> str:

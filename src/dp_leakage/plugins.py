@@ -235,9 +235,10 @@ def _require(path: Path, kind: str, given: Mapping[str, Any], valid: Iterable[st
 def _define(path: Path, functions: Functions, wanted: Mapping[str, tuple[str, ...]]) -> None:
     """Functions are there, and can be called with what they will be called with."""
     for name, arguments in wanted.items():
-        if not isinstance(functions.get(name), ast.FunctionDef):
+        defined = functions.get(name)
+        if not isinstance(defined, ast.FunctionDef):
             raise UserError(f"plugin {path}: it defines no function '{name}'")
-        own = functions[name].args
+        own = defined.args
         most = len(own.posonlyargs) + len(own.args)
         least = most - len(own.defaults)
         named = any(default is None for default in own.kw_defaults)

@@ -582,7 +582,7 @@ def _check_figure(study: Study, name: str, cells: list[Cell]) -> None:
     drawn = study.figure_cells(name)
     complaint = f"key '{key}.parts' leaves nothing to draw: no cell of the figure has any of {', '.join(parts) or 'it'}"
     _require(any(study.figure_parts(name, cell) for cell in drawn), complaint)
-    defaults = COMMON | dict(FIGURES[figure["kind"]].settings)
+    defaults = {**COMMON, **FIGURES[figure["kind"]].settings}
     for setting, value in figure.get("settings", {}).items():
         _known(setting, defaults, f"{key}.settings")
         _check_kind(value, FIGURES[figure["kind"]].kinds[setting], f"{key}.settings.{setting}")

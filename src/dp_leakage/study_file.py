@@ -109,8 +109,9 @@ def _is_smaller(value: object, given: object) -> bool:
     """Is the first of two counts, or of two lists of numbers, the smaller?"""
     if type(value) is int and type(given) is int:
         return value < given
-    lists = isinstance(value, list) and isinstance(given, list)
-    return lists and all(isinstance(x, int | float) for x in [*value, *given]) and len(value) < len(given)
+    if not (isinstance(value, list) and isinstance(given, list)):
+        return False
+    return all(isinstance(x, int | float) for x in [*value, *given]) and len(value) < len(given)
 
 
 def on_datasets(study: Study, only: list[str]) -> Study | None:

@@ -58,7 +58,7 @@ def guarded(module: str) -> AbstractContextManager[None]:
 def function(plugin: str, name: str) -> Callable[..., Any]:
     """A plugin's function, for what calls it often. Raises UserError where its file cannot be imported."""
     with blamed(f"plugin {plugin}", FILES.get(plugin)):
-        return getattr(importlib.import_module(plugin), name)  # type: ignore[no-any-return]
+        return getattr(importlib.import_module(plugin), name)
 
 
 @contextmanager

@@ -139,7 +139,7 @@ def written(spec: Mapping[str, Any], header: Iterable[str] = (), comments: Mappi
         comments: key of ``spec`` → line of comment above it.
     """
     lines, said = [_comment(line) for line in header], comments or {}
-    style = {"default_flow_style": None, "sort_keys": False, "allow_unicode": True, "width": 120}
+    style: dict[str, Any] = {"default_flow_style": None, "sort_keys": False, "allow_unicode": True, "width": 120}
     long = bool(lines)
     for key, value in spec.items():
         text = yaml.dump(_Line({key: value}), Dumper=_Dumper, **style)
@@ -148,7 +148,7 @@ def written(spec: Mapping[str, Any], header: Iterable[str] = (), comments: Mappi
     return "".join(lines)
 
 
-class _Line(dict):  # type: ignore[type-arg]
+class _Line(dict[str, Any]):
     """A key at the margin, whatever its value."""
 
 
@@ -178,7 +178,7 @@ def _check_depth(text: str, where: str) -> None:
         values += isinstance(event, yaml.NodeEvent)
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > MAX_DEPTH or values > MAX_VALUES:
-            line = event.start_mark.line + 1
+            line = event.start_mark.line + 1 if event.start_mark else 1
             words = f"{MAX_DEPTH} levels" if depth > MAX_DEPTH else f"{MAX_VALUES:,} values"
             raise UserError(f"{where}, line {line} is beyond the {words} that are read")
 
@@ -206,7 +206,7 @@ class _Nodes:
             self._judge(node, where)
         elif isinstance(node, yaml.SequenceNode):
             size += sum(map(self.count, node.value))
-        else:
+        elif isinstance(node, yaml.MappingNode):
             size += sum(self.count(key) + self.count(value) for key, value in node.value)
             self._judge_keys(node)
         if size > MAX_VALUES:

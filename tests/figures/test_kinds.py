@@ -19,9 +19,9 @@ from dp_leakage.figures.frames import CELL, NUMBERS
 from dp_leakage.figures.limits import ALARM
 from dp_leakage.figures.pareto import surely_beaten, undominated
 from dp_leakage.figures.style import encode
-from dp_leakage.metrics.proven import FPR_OF_CURVE, between
 from dp_leakage.metrics.roc import tpr_at_fpr
 from dp_leakage.privacy.accounting.tradeoff import gaussian
+from dp_leakage.privacy.proven import FPR_OF_CURVE, between
 from dp_leakage.study.step_code import step_code
 from dp_leakage.user_code import _imported
 

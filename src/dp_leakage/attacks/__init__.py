@@ -15,8 +15,8 @@ columns:
 
 - ``attribute``: repeat, record, member, feature, truth, guess (bool), score: a row per model, record and feature;
 - ``model_inversion``: repeat, target (the class), restart, distance (Euclidean), ssim, confidence;
-- ``inversion``, ``reconstruction``: repeat, target (the picture), restart, and at least one of mse, mse_standardised,
-  ssim, distance.
+- ``decoder_inversion``, ``gradient_reconstruction``: repeat, target (the picture), restart, and at least one of mse,
+  mse_standardised, ssim, distance.
 
 Pictures may have further columns (which layer, which penalty): numbers are judged apart for each of their values.
 
@@ -33,7 +33,9 @@ from dp_leakage.declarations import SHARED, check_keys, declarations, each_of, n
 from dp_leakage.errors import UserError
 from dp_leakage.kinds import ANY, FLAG, NOTHING, Kind, choice, either, listed, whole
 
-Family = Literal["membership", "attribute", "model_inversion", "inversion", "reconstruction", "utility"]
+Family = Literal[
+    "membership", "attribute", "model_inversion", "decoder_inversion", "gradient_reconstruction", "utility"
+]
 Reads = Literal["signals", "probabilities", "features", "models"]
 FAMILIES: tuple[str, ...] = get_args(Family)
 READS: tuple[str, ...] = get_args(Reads)
@@ -47,11 +49,12 @@ COLUMNS: dict[str, dict[str, str]] = {
         **_RECORD, "feature": "whole numbers", "truth": "truth values", "guess": "truth values", "score": "numbers",
     },
     "model_inversion": {**_REBUILT, "distance": "numbers", "ssim": "numbers", "confidence": "numbers"},
-    "inversion": _REBUILT,
-    "reconstruction": _REBUILT,
+    "decoder_inversion": _REBUILT,
+    "gradient_reconstruction": _REBUILT,
     "utility": {**_RECORD, "rank": "whole numbers"},
 }  # fmt: skip
-PICTURING = ("model_inversion", "inversion", "reconstruction")  # families whose scores come with pictures
+# Families whose scores come with pictures.
+PICTURING = ("model_inversion", "decoder_inversion", "gradient_reconstruction")
 
 
 @dataclass(frozen=True)

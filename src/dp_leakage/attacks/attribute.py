@@ -1,5 +1,7 @@
 """Attribute inference (Yeom et al. 2018): of two values of a feature, guess the one with the lower loss."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -100,7 +102,8 @@ def question(values: np.ndarray, rule: str) -> tuple[float, float, float]:
     if rule not in CANDIDATES:
         raise UserError(f"attack yeom_attribute: key 'candidates' is '{rule}'; {nearest(rule, CANDIDATES)}")
     judged = values if rule == "quartiles" else np.unique(values)
-    low, high = np.quantile(judged, [0.25, 0.75], method=CANDIDATES[rule])
+    method: Any = CANDIDATES[rule]
+    low, high = np.quantile(judged, [0.25, 0.75], method=method)
     return float(low), float(high), float(np.median(judged))
 
 

@@ -5,7 +5,7 @@ The files that step ``query`` writes hold just this; docs/signals.md describes t
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -78,8 +78,8 @@ class Signals:
         return {name: values for name in AXES if (values := getattr(self, name)) is not None}
 
     def _taken(self, axis: str, positions: np.ndarray) -> "Signals":
-        held = self.arrays().items()
-        taken = {name: array.take(positions, AXES[name].index(axis)) for name, array in held if axis in AXES[name]}
+        held = {name: array for name, array in self.arrays().items() if axis in AXES[name]}
+        taken: dict[str, Any] = {name: array.take(positions, AXES[name].index(axis)) for name, array in held.items()}
         return replace(self, **taken)
 
 

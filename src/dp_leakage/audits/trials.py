@@ -52,9 +52,9 @@ def trials_reach(present: int, absent: int, claim: Claim, confidence: float = CO
 
 
 def rates_bound(
-    true_positives: np.ndarray,
+    true_positives: np.ndarray | int,
     positives: int,
-    false_positives: np.ndarray,
+    false_positives: np.ndarray | int,
     negatives: int,
     claim: Claim,
     confidence: float = CONFIDENCE,
@@ -89,7 +89,11 @@ def rates_bound(
 
 
 def _end_rates(
-    true_positives: np.ndarray, positives: int, false_positives: np.ndarray, negatives: int, confidence: float
+    true_positives: np.ndarray | int,
+    positives: int,
+    false_positives: np.ndarray | int,
+    negatives: int,
+    confidence: float,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The smallest TPR and the largest FPR that the counts allow together; exact one-sided bounds."""
     error = (1 - confidence) / 2

@@ -83,7 +83,7 @@ for _module, _given in declarations(f"{__name__}.sources", Path(__file__).parent
     SOURCES |= sources_of(_module, _module, _given)
 
 
-def resolve(spec: Mapping[str, object]) -> dict[str, object]:
+def resolve(spec: Mapping[str, Any]) -> dict[str, Any]:
     """A data set's spec, checked, with its ``source``: if not given, by the suffix of ``path``; else digits.
 
     Looks at no file but to see whether ``path`` is a folder.
@@ -108,7 +108,7 @@ def resolve(spec: Mapping[str, object]) -> dict[str, object]:
     return {**spec, "source": source}
 
 
-def load(spec: Mapping[str, object], data_dir: Path) -> "Raw":
+def load(spec: Mapping[str, Any], data_dir: Path) -> "Raw":
     """All records of the data set that ``spec`` describes.
 
     Args:
@@ -139,7 +139,7 @@ def _checked(raw: "Raw", plugin: str) -> "Raw":
     return check_raw(raw, f"plugin {plugin}: load")
 
 
-def _own_source(path: object) -> str:
+def _own_source(path: Any) -> str:
     if not TEXT.holds(path):
         raise UserError(f"path: {path!r} is not valid; it must name a file or a folder")
     place = Path(path).expanduser()

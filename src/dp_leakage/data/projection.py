@@ -4,7 +4,7 @@ PCA, scaling and everything else that is fitted here on private records lies out
 the papers, except for the private PCA.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -257,7 +257,7 @@ def _chunks(x: np.ndarray, rows: np.ndarray, flat: bool = False) -> Iterator[np.
         yield part.reshape(len(part), -1) if flat else part
 
 
-def _by_chunks(x: np.ndarray, shape: tuple[int, ...], change) -> np.ndarray:
+def _by_chunks(x: np.ndarray, shape: tuple[int, ...], change: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     new = np.empty((len(x), *shape), np.float32)
     for start in range(0, len(x), CHUNK):
         new[start : start + CHUNK] = change(x[start : start + CHUNK].astype(np.float64))

@@ -74,8 +74,8 @@ def filled(raw: Raw, roles: Mapping[str, np.ndarray]) -> Raw:
         if not len(known):
             known = np.setdiff1d(np.arange(len(x)), gap.records)
             by = "all records, which lies outside the privacy budget"
-        value, words = _usual(gap, x[np.ix_(known, gap.columns)])
-        x[np.ix_(gap.records, gap.columns)] = value
+        value, words = _usual(gap, x[np.ix_(known, np.array(gap.columns))])
+        x[np.ix_(gap.records, np.array(gap.columns))] = value
         notes.append(f"{gap.name}: {len(gap.records)} missing values were replaced by {words} of {by}.")
     return raw._replace(x=x, notes=(*raw.notes, *notes), gaps=())
 

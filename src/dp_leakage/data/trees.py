@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from dp_leakage.errors import UserError
+
+T = TypeVar("T")
 
 _DAMAGE = (
     zipfile.BadZipFile,
@@ -177,7 +179,9 @@ def _read_tar(path: Path, wanted: Callable[[str], bool]) -> dict[str, bytes]:
                 if member.isfile() and wanted(member.name):
                     sizes[member.name] = member.size
                     _check_sizes(path, sizes)
-                    files[str(PurePosixPath(member.name))] = archive.extractfile(member).read()
+                    content = archive.extractfile(member)
+                    assert content is not None  # it is a file
+                    files[str(PurePosixPath(member.name))] = content.read()
         except UserError:
             raise
         except _DAMAGE as error:
@@ -213,7 +217,7 @@ def _guarded(path: Path, read: Callable[[str], bytes]) -> Callable[[str], bytes]
     return guarded
 
 
-def _open(path: Path, opener: Callable):
+def _open(path: Path, opener: Callable[[Path], T]) -> T:
     try:
         return opener(path)
     except _DAMAGE as error:

@@ -6,7 +6,7 @@ import numpy as np
 
 from dp_leakage.config import Json
 from dp_leakage.data.dataset import Dataset
-from dp_leakage.data.outputs import aligned, read_outputs
+from dp_leakage.data.outputs import Outputs, aligned, read_outputs
 from dp_leakage.engines.answers import Answers
 from dp_leakage.errors import UserError
 
@@ -47,11 +47,11 @@ def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: lis
     return Answers(member, _by_class(found, data), found.margin)
 
 
-def _by_class(found, data: Dataset) -> np.ndarray | None:
+def _by_class(found: Outputs, data: Dataset) -> np.ndarray | None:
     """Columns in the order of the data set's class numbers; classes that no record has come last."""
     if found.log_probability is None:
         return None
-    named = {str(label): int(c) for label, c in zip(found.label.tolist(), data.y.tolist(), strict=True)}
-    named = {name.removesuffix(".0"): c for name, c in named.items()}
-    order = sorted(range(len(found.classes)), key=lambda c: named.get(found.classes[c], len(named) + c))
+    written = {str(label): int(c) for label, c in zip(found.label.tolist(), data.y.tolist(), strict=True)}
+    named = {name.removesuffix(".0"): c for name, c in written.items()}
+    order = sorted(range(len(found.classes)), key=lambda c: named.get(str(found.classes[c]), len(named) + c))
     return found.log_probability[:, :, order]

@@ -1,6 +1,6 @@
 """The curves behind a leakage figure: the most that any attack can reach at a budget, as it is and as printed."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,6 @@ from dp_leakage.figures.style import GREY
 from dp_leakage.privacy.bounds import advantage_bound, printed_advantage_bound
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
 # column: (legend, line style)
@@ -48,7 +47,7 @@ def bound_columns(rows: pd.DataFrame, x: str) -> pd.DataFrame:
     return rows.assign(**at)
 
 
-def bound_lines(ax: "Axes", rows: pd.DataFrame) -> "list[Artist]":
+def bound_lines(ax: "Axes", rows: pd.DataFrame) -> "list[Any]":
     """Draws the bounds into a panel whose axes are set, for the largest δ in it."""
     from matplotlib.lines import Line2D
 

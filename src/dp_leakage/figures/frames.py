@@ -166,7 +166,7 @@ def with_published(frame: pd.DataFrame, published: pd.DataFrame | None, any_size
         found = comparable(published)
         values = zip(found["published"], map(key_of, _rows(found[["n_members"]])), strict=True)
         prints = dict(zip(map(key_of, _rows(found[KEYS])), values, strict=True))
-    nothing = (np.nan, None)
+    nothing: tuple[float, Any] = (np.nan, None)
     joined = [prints.get(key_of(key), nothing) for key in _rows(frame[KEYS])]
     sizes = zip(joined, _rows(frame[["n_members"]]), strict=True)
     same_size = pd.Series([size == key_of(own) for (_, size), own in sizes], index=frame.index, dtype=bool)

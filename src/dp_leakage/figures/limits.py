@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.figures.frames import is_private, parse_setting
-from dp_leakage.metrics.proven import between
+from dp_leakage.privacy.proven import between
 
 PROVEN = ("advantage_proven", "tpr_proven", "mu")
 KEY = ["dataset", "model", "defense"]

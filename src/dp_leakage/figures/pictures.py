@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from dp_leakage.attacks.likeness import similarity
 from dp_leakage.errors import UserError
 from dp_leakage.figures.frames import CELL, NUMBERS, listed
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.numbers import budget
 from dp_leakage.figures.style import GREY, Series, footnotes, look, name, styled
-from dp_leakage.metrics.likeness import similarity
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

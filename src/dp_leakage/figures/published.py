@@ -155,7 +155,7 @@ def _reason(row: pd.Series, printed: Mapping[str, str]) -> str:
         return DERIVED[row["metric"]]
     if "external" in printed:
         return f"quoted by the paper from {printed['external']}, on other data or another model"
-    known = {
+    known: dict[str, Any] = {
         "dataset": DATASETS,
         "model": _models(row["paper"]),
         "mechanism": _accountants(row["paper"]),

@@ -8,6 +8,10 @@ import sys
 
 from dp_leakage.jobs import VARIABLE
 
+TYPE_CHECKING = False  # of `typing`, whose import takes longer than all else here
+if TYPE_CHECKING:
+    from socket import socket
+
 STEPS = "dp_leakage.steps."
 REFUSED, ENDED = b"R", b"E"  # the server's two answers, each followed by a wait status of four bytes
 PASSED_ON = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGCONT")
@@ -36,7 +40,7 @@ def hand_over() -> None:
         _end_as(status)
 
 
-def _send(server, module: str, arguments: list[str]) -> None:
+def _send(server: "socket", module: str, arguments: list[str]) -> None:
     """The request: its length in eight bytes, with the files that it needs, then JSON."""
     import array
     import json
@@ -61,14 +65,14 @@ def _send(server, module: str, arguments: list[str]) -> None:
     os.close(here)
 
 
-def _watched(server) -> int | None:
+def _watched(server: "socket") -> int | None:
     """The work's wait status, or None where the server refuses; signals are passed on meanwhile."""
     import signal
 
-    def pass_on(number: int, _frame) -> None:
+    def pass_on(number: int, _frame: object) -> None:
         server.send(bytes([number]))
 
-    def stop(_number: int, _frame) -> None:
+    def stop(_number: int, _frame: object) -> None:
         server.send(bytes([signal.SIGSTOP]))
         os.kill(os.getpid(), signal.SIGSTOP)
 

@@ -36,7 +36,7 @@ def _state_signatures(rules: Any) -> None:
             functions.add(getattr(item, "_evaluator", item))
     for function in functions:
         if inspect.isfunction(function):
-            function.__signature__ = inspect.signature(function)
+            function.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
 
 
 def _spell_once() -> None:

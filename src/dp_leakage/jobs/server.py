@@ -18,7 +18,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -208,7 +208,7 @@ def _received(waiting: socket.socket) -> tuple[dict[str, Any], list[int]]:
         raise
 
 
-def _lasting(environment: Iterable[tuple[str, str]] | Any) -> dict[str, str]:
+def _lasting(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if name not in PASSING}
 
 
@@ -259,7 +259,7 @@ def _work(request: dict[str, Any], files: list[int], tell: int) -> NoReturn:
     if status == 0:
         _tell(tell, before)
     with suppress(BaseException):
-        threading._shutdown()
+        threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()
     _flush()
     if interrupted:

@@ -67,8 +67,10 @@ def measure_audit(
         rows.append(_row(found.epsilon, facts))
         if design["neighbours"] == "replace_one":
 
-            def at(delta: float, coins: tuple = (design["design"], score, held), share: float = share) -> float:
-                return bound(*coins, approximate_dp(delta), confidence, share, seed).epsilon
+            def at(
+                delta: float, score: Any = score, held: Any = held, design: Any = design, share: float = share
+            ) -> float:
+                return bound(design["design"], score, held, approximate_dp(delta), confidence, share, seed).epsilon
 
             rows.append(_row(presence_bound(at, claim.delta), facts | {"neighbours": "presence"}))
     return rows

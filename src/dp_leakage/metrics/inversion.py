@@ -12,7 +12,7 @@ KEYS = ("repeat", "target", "restart", "distance", "ssim", "confidence")
 
 
 def measure_inversion(frame: pd.DataFrame, attack: str) -> list[dict]:
-    """Rows of one inversion attack on one cell.
+    """Rows of one attack of the family ``model_inversion`` on one cell.
 
     Args:
         frame: repeat, target (the class), restart, distance (Euclidean), ssim, confidence, and the attack's columns,

@@ -1,4 +1,4 @@
-"""How close the pictures of an inversion or reconstruction attack come: from score files to metric rows."""
+"""How close the pictures of a decoder or of a gradient reconstruction come: from score files to metric rows."""
 
 from collections.abc import Iterator
 

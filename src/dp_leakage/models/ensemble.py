@@ -2,21 +2,28 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch import Tensor, nn
 
 from dp_leakage.models.layers import Layers, activation_floats, forward, parameter_shapes
 from dp_leakage.models.layers import module as module_of
-from dp_leakage.privacy.mechanism import Mechanism
+
+if TYPE_CHECKING:
+    from dp_leakage.privacy.mechanism import Mechanism
 
 
 class Models(Protocol):
     """What K trained models of any origin have in common: see `Ensemble`, which most are."""
 
-    parameters: dict[str, Tensor]
-    train_indices: Tensor
+    @property
+    def parameters(self) -> dict[str, Tensor]:
+        """Name → (K, …)."""
+
+    @property
+    def train_indices(self) -> Tensor:
+        """As `Ensemble` has them."""
 
     @property
     def size(self) -> int:
@@ -68,7 +75,7 @@ class Ensemble:
     layers: Layers
     parameters: dict[str, Tensor]
     train_indices: Tensor
-    mechanism: Mechanism | None = None
+    mechanism: "Mechanism | None" = None
 
     @property
     def size(self) -> int:

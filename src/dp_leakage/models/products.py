@@ -7,8 +7,10 @@ Which one serves a layer depends on the layer alone, never on K, so a model's bi
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable
 from typing import TYPE_CHECKING
+
+from dp_leakage.kernels import has, linear
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -17,12 +19,9 @@ ONEDNN_FROM = 1 << 13  # weights in a layer from which oneDNN wins (measured: 50
 WIDE = 4  # times as many outputs as inputs, from which a weight gradient is cheaper to form transposed (measured)
 
 
-@cache
 def has_onednn() -> bool:
-    """Whether oneDNN's product can be called; a private name of PyTorch's, so it may go."""
-    import torch
-
-    return torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+    """Whether oneDNN's product can be called."""
+    return has("linear")
 
 
 def takes_one_at_a_time(weight: Tensor) -> bool:
@@ -37,7 +36,7 @@ def takes_one_at_a_time(weight: Tensor) -> bool:
 def affine(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """xWᵀ + b: x (K, B, i), weight (K, o, i), bias (K, o) → (K, B, o)."""
     if takes_one_at_a_time(weight):
-        return _each(_onednn, x, weight, bias)
+        return _each(linear, x, weight, bias)
     import torch
 
     return torch.baddbmm(bias.unsqueeze(1), x, weight.mT)
@@ -46,7 +45,7 @@ def affine(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 def times(delta: Tensor, weight: Tensor) -> Tensor:
     """δW: delta (K, B, o), weight (K, o, i) → (K, B, i)."""
     if takes_one_at_a_time(weight):
-        return _each(_onednn, delta, weight.mT)
+        return _each(linear, delta, weight.mT)
     import torch
 
     return torch.bmm(delta, weight)
@@ -61,20 +60,14 @@ def add_outer(total: Tensor, delta: Tensor, x: Tensor) -> None:
         total.baddbmm_(delta.mT, x)
 
 
-def _onednn(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    import torch
-
-    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
-
-
 def _onednn_outer(delta: Tensor, x: Tensor) -> Tensor:
     """δᵀx. oneDNN copies the left operand where it is a transpose: the smaller should stand there."""
     if delta.shape[1] >= WIDE * x.shape[1]:
-        return _onednn(x.t(), delta.t()).t()
-    return _onednn(delta.t(), x.t())
+        return linear(x.t(), delta.t()).t()
+    return linear(delta.t(), x.t())
 
 
-def _each(product, *operands: Tensor) -> Tensor:
+def _each(product: Callable[..., Tensor], *operands: Tensor) -> Tensor:
     import torch
 
     if len(operands[0]) == 1:

@@ -74,7 +74,7 @@ def _found(path: str) -> Callable[..., nn.Module]:
     if not (isinstance(make, type) and issubclass(make, nn.Module)) and not _returns_module(make):
         words = f"valid are such classes, and functions that say so: def {name}(…) -> torch.nn.Module"
         raise UserError(f"module {path!r} is no torch.nn.Module; {words}")
-    return make  # type: ignore[no-any-return]
+    return make
 
 
 def _returns_module(make: object) -> bool:

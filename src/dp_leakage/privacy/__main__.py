@@ -174,6 +174,7 @@ def _risk(
         curve = proven_curve(Training(replace(mechanism, **{name: noise}), *run), neighbours)
     except UserError as error:
         return ("-", NONE, *place, str(error))
+    assert curve is not None  # as `proves` says
     if target is not None:
         return ("proven", f"{symbol} = {noise:.6g}", *place, f"{target.words}; {EXACT.get(curve.source, 'bound')}")
     rates = (f"{float(curve.tpr(fpr)):.4g}" for fpr in (0.01, 0.001))

@@ -86,7 +86,7 @@ def epsilon_after(
     if amount_of(mechanism.noise) == "kappa":
         return epsilon_spent(accountant, kappa=mechanism.kappa, **terms)
     doubled = mechanism.unit == "batch" and ACCOUNTANTS[accountant].claim != "as_printed"
-    return epsilon_spent(accountant, noise_multiplier=mechanism.noise_multiplier / (2 if doubled else 1), **terms)
+    return epsilon_spent(accountant, noise_multiplier=mechanism.sigma / (2 if doubled else 1), **terms)
 
 
 def _terms(accountant: str, mechanism: Mechanism, blocks: Sequence[int] | None) -> dict[str, Any]:
@@ -95,7 +95,9 @@ def _terms(accountant: str, mechanism: Mechanism, blocks: Sequence[int] | None) 
     A sampler that it cannot account for, which a study owns up to in an ``accounting_note``, is passed over: the
     number is then that of the accountant's own sampler.
     """
-    told = {"sampler": mechanism.sampler} if mechanism.sampler in ACCOUNTANTS[accountant].samplers else {}
+    told: dict[str, Any] = (
+        {"sampler": mechanism.sampler} if mechanism.sampler in ACCOUNTANTS[accountant].samplers else {}
+    )
     if mechanism.noise == "vmf":
         told |= {"blocks": tuple(blocks or ()), "summed": mechanism.block == "sum" or mechanism.unit == "batch"}
     return told

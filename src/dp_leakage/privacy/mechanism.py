@@ -51,6 +51,12 @@ class Mechanism:
     kappa: float | None = None
     settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
+    @property
+    def sigma(self) -> float:
+        """σ of a mechanism that has Gaussian noise, whose amount is known."""
+        assert self.noise_multiplier is not None
+        return self.noise_multiplier
+
 
 def holds_groups(unit: str) -> bool:
     """Whether a unit is a group of records: a class, a subclass, or what a plugin's function ``groups`` says."""

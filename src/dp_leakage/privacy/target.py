@@ -78,7 +78,7 @@ class Target:
         return f"precision ≤ {self.value:g} at prior {self.prior:g} and FPR {self.fpr:g}"
 
     def _check_reachable(self) -> None:
-        if self.measure == "precision" and self.value <= self.prior:
+        if self.prior is not None and self.value <= self.prior:
             words = f"valid is above the prior, {self.prior:g}, which guessing reaches"
             raise UserError(f"target.precision is {self.value:g}; {words}")
         if self.fpr is not None and self.limit <= self.fpr:

@@ -28,6 +28,7 @@ from typing import NamedTuple
 import torch
 from torch import Generator, Tensor
 
+from dp_leakage.kernels import standard_gamma
 from dp_leakage.privacy.noise import sphere_coordinate, vmf_cosines
 
 LEAST_EIGENVALUE = 1e-9
@@ -115,8 +116,7 @@ def _chi(freedom: int, size: int, generator: Generator | None, device: torch.dev
     if freedom == 0:
         return torch.zeros(size, dtype=torch.float64, device=device)
     half = torch.full((size,), freedom / 2, dtype=torch.float64, device=device)
-    # torch.distributions.Gamma draws with the same function, but takes no generator.
-    return torch.sqrt(2 * torch._standard_gamma(half, generator=generator))
+    return torch.sqrt(2 * standard_gamma(half, generator))
 
 
 def _walk(steps: Tensor, dimension: int, generator: Generator | None, device: torch.device) -> float:

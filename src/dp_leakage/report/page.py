@@ -77,15 +77,15 @@ def _answer_table(found: list[Answer]) -> tables.HtmlTable:
         rates = sorted({rate for leak in leaks if leak for rate in leak.tprs}, reverse=True)
         return [
             row(f"{words}: by", (name(leak.attack) if leak else "–" for leak in leaks)),
-            estimates("… advantage", (leak and leak.advantage for leak in leaks)),
+            estimates("… advantage", (leak.advantage if leak else None for leak in leaks)),
             *(
                 estimates(
                     f"… members named at {100 * rate:g} % false alarms",
-                    (leak and leak.tprs.get(rate) for leak in leaks),
+                    (leak.tprs.get(rate) if leak else None for leak in leaks),
                 )
                 for rate in rates
             ),
-            estimates("… AUC", (leak and leak.auc for leak in leaks)),
+            estimates("… AUC", (leak.auc if leak else None for leak in leaks)),
         ]
 
     verdicts = {

@@ -7,7 +7,7 @@ import pandas as pd
 
 from dp_leakage.figures.frames import parse_setting
 from dp_leakage.figures.numbers import fraction
-from dp_leakage.metrics.proven import PRIORS, precision
+from dp_leakage.privacy.proven import PRIORS, precision
 from dp_leakage.report.leak import Leak
 
 SAYS_LITTLE = 0.9  # a bound on the advantage from here on rules out next to nothing

@@ -32,8 +32,10 @@ def _own(made_as_text: str, neighbours: str) -> Claim:
     """Once for all designs of a cell: its curves take seconds."""
     made = json.loads(made_as_text)
     settings = made["settings"]
+    mechanism = mechanism_of(made)
+    assert mechanism is not None  # a claim of its own is asked of cells with a mechanism alone
     training = Training(
-        mechanism_of(made),
+        mechanism,
         settings["delta"],
         settings["training"]["epochs"],
         settings["training"]["batch_size"],
@@ -43,7 +45,6 @@ def _own(made_as_text: str, neighbours: str) -> Claim:
     )
 
     def tpr(strength: float) -> Callable[[np.ndarray], np.ndarray]:
-        mechanism = training.mechanism
         noise, kappa = (
             None if amount is None else amount * factor
             for amount, factor in ((mechanism.noise_multiplier, 1 / strength), (mechanism.kappa, strength))
@@ -56,4 +57,4 @@ def _own(made_as_text: str, neighbours: str) -> Claim:
             )
         return proven.tpr
 
-    return own_curves(f"this {mechanism_of(made).noise} mechanism", settings["delta"], tpr)
+    return own_curves(f"this {mechanism.noise} mechanism", settings["delta"], tpr)

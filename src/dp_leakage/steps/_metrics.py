@@ -55,8 +55,8 @@ READERS: dict[str, Callable[..., pd.DataFrame]] = {
     "audit": _audited,
     "attribute": _measured(measure_attribute),
     "model_inversion": _measured(measure_inversion),
-    "inversion": _measured(measure_reconstruction),
-    "reconstruction": _measured(measure_reconstruction),
+    "decoder_inversion": _measured(measure_reconstruction),
+    "gradient_reconstruction": _measured(measure_reconstruction),
     "utility": _measured(measure_ranks),
 }
 

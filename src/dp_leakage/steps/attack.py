@@ -2,6 +2,7 @@
 
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.attacks.checks import check_said
@@ -27,7 +28,7 @@ def main(
     """Reads the signals of the target models, and what the attack compares them with; writes its scores."""
     inputs = settings["inputs"]
     target = read_signals(inputs, signals, class_scores, data)
-    learnt = None
+    learnt: Any = None
     if reference_signals:
         learnt = read_signals(inputs, reference_signals, reference_class_scores, data, "reference_")
     elif fitted:

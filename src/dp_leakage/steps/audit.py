@@ -103,7 +103,11 @@ def _scored(
         on_epoch=lambda epoch: log.info("audit %s: epoch %d of %d", name, epoch, training.epochs),
         **options,
     )
-    score = watch.scores.numpy() if design["score"] == "white_box" else _asked(design["score"], ensemble, placed)
+    score = (
+        watch.scores.numpy()
+        if watch is not None and design["score"] == "white_box"
+        else _asked(design["score"], ensemble, placed)
+    )
     frame = {
         "repeat": np.repeat(np.arange(len(seeds)), held.shape[1]),
         "place": np.tile(np.arange(held.shape[1]), len(seeds)),

@@ -12,9 +12,9 @@ from dp_leakage.files import read_table, write_table
 from dp_leakage.intervals import wilson
 from dp_leakage.metrics import measure_training
 from dp_leakage.metrics.measure import FPR_OF_TPR
-from dp_leakage.metrics.proven import FPR_OF_CURVE
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.privacy.mechanisms import amount_of
+from dp_leakage.privacy.proven import FPR_OF_CURVE
 from dp_leakage.steps import Json, provenance, run
 
 SAME_NOISE = 1e-4  # relative; solving for σ is not more exact than this, and other library versions differ by less
@@ -24,7 +24,7 @@ COLUMNS = ("metric", "repeat", "value", "low", "high", "setting")
 def main(settings: Json, training: Path, baseline: Path, measured: Path, curve: Path, proven: Path) -> None:
     """Reads the training history of the cell and of the non-private cell, writes metrics, those by epoch, and the ROC.
 
-    ``proven`` holds the ROC that no attack can exceed (`metrics.proven`), and no rows where nothing is proven.
+    ``proven`` holds the ROC that no attack can exceed (`privacy.proven`), and no rows where nothing is proven.
     """
     history, made = read_table(training, settings["training"])
     reference, _ = read_table(baseline, settings["baseline"])

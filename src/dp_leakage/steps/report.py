@@ -74,8 +74,8 @@ def _training(spec: Json) -> dict[str, str]:
 
 
 def _figure(name: str, kind: str, caption: str, folder: Path, identity: str) -> ReportFigure:
-    png = read_figure(*(folder / f"{name}.{form}" for form in ("pdf", "png", "csv")), identity)
-    return ReportFigure(name, kind, png, caption=caption)
+    pdf, png, csv = (folder / f"{name}.{form}" for form in ("pdf", "png", "csv"))
+    return ReportFigure(name, kind, read_figure(pdf, png, csv, identity), caption=caption)
 
 
 def _facts(name: str, spec: Json, path: Path, identity: str) -> DataFacts:

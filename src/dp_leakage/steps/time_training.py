@@ -6,6 +6,7 @@ promise of the same bytes from the same settings.
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -63,7 +64,7 @@ def _epochs(settings: Json, dataset: Dataset) -> "list[tuple[tuple[str, str], Ep
         rival = PYTORCH if cell["defense"] == "none" else OPACUS if mechanism is not None else None
         if rival in rivals:
             rivals.remove(rival)
-            worker = start_module(lambda layers=layers: _module(layers), x, y, rows, seed, training, mechanism)
+            worker = start_module(partial(_module, layers), x, y, rows, seed, training, mechanism)
             found.append(((cell["defense"], rival), worker.run_epoch))
     return found
 

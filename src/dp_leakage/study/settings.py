@@ -134,8 +134,9 @@ class Settings(Paths):
         spec = self.auxiliary_spec(dataset, role)
         # Online attacks want every record in as many references as it is not; shadows are drawn as their paper has it.
         dealt = {"dealt": True} if role == "reference" else {}
-        settings = cell.training | {
-            **{key: spec[key] for key in ("engine", "architecture") if key in spec},
+        own = {key: spec[key] for key in ("engine", "architecture") if key in spec}
+        settings: Json = cell.training | own
+        settings |= {
             "role": role,
             "repeats": spec["count"],
             "subset": {"pool": spec.get("pool", [f"{role}_pool"]), "size": spec["size"]} | dealt,

@@ -90,7 +90,7 @@ def fill_gradient(program: Program, batches: list[Batch], step: int = 0) -> None
         return
     for lane in program.lanes:  # of one model each
         batch = batches[lane.models.start]
-        if _single_records(program.mechanism, batch):
+        if program.mechanism is not None and _single_records(program.mechanism, batch):
             # The mean of one record is the record: what every example as a unit computes, in the same way to the bit.
             _add_examples(program, lane, _side_by_side(program, [torch.cat(batch)]))
         else:
@@ -180,6 +180,7 @@ def _add_groups(program: Program, lane: Lane, batch: Batch) -> None:
 
 def _bound(program: Program, norms: Tensor) -> Tensor:
     mechanism = program.mechanism
+    assert mechanism is not None  # without one nothing is bounded
     return bound_scales(norms, mechanism.clip_norm, mechanism.bound, program.divisor)
 
 

@@ -72,7 +72,7 @@ class Replayed:
         shape = tuple((rows.shape, weights is None) for rows, weights in examples)
         if shape not in self.replays:
             work = partial(add_examples, self.program, examples)
-            work()  # a step like any other; and what libraries set up at their first call, a capture must not meet
+            work()  # a step like any other; libraries set themselves up at their first call, which must not be captured
             self.replays[shape] = _tensors(examples), self.capture(work)
             return
         inputs, replay = self.replays[shape]

@@ -51,7 +51,7 @@ def run(
 ) -> None:
     """Train to the last epoch, from the checkpoint if there is one; the arguments are those of `trainer.train`."""
     saved = checkpoint.load() if checkpoint is not None else None
-    if saved is not None:
+    if checkpoint is not None and saved is not None:
         tensors, facts = saved
         if (other := facts["device"]) != x.device.type:
             raise UserError(
@@ -66,7 +66,7 @@ def run(
         training.epoch += 1
         models = training.models()
         if not all(bool(values.isfinite().all()) for values in models.parameters.values()):
-            if good is not None:
+            if checkpoint is not None and good is not None:
                 checkpoint.save(*good)
             raise Diverged(_divergence(training.epoch, settings, mechanism))
         if training.epoch % settings.evaluate_every == 0 or training.epoch == settings.epochs:

@@ -43,7 +43,7 @@ class ClassNoise(Noise):
     ) -> None:
         super().__init__(mechanism, gradient, divisor, generators, steps)
         self.plugin, own = mechanism.noise, _own_class(mechanism.noise)
-        self.directs = own.directs
+        self.directs = own.directs  # type: ignore[misc]  # of this object alone
         with self._blamed():
             self.own = own(mechanism, gradient, divisor, generators, steps)
 
@@ -130,7 +130,8 @@ def _kind(mechanism: Mechanism | None) -> type[Noise]:
         return FunctionNoise
     if mechanism.noise in FILES:
         return _own_class(mechanism.noise)
-    return function(noise_module(mechanism.noise), "Noise")
+    kind: type[Noise] = function(noise_module(mechanism.noise), "Noise")  # type: ignore[assignment]
+    return kind
 
 
 def _own_class(plugin: str) -> type[Noise]:

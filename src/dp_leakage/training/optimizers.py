@@ -9,6 +9,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from dp_leakage.kernels import adam_step
 from dp_leakage.training.settings import TrainingSettings
 
 Slots = dict[str, Tensor]
@@ -31,14 +32,11 @@ def updater(settings: TrainingSettings, flat: Tensor, gradient: Tensor, memory: 
     It brings ``memory`` up to date.
     """
     if settings.optimizer == "adam":
-        constants = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 0.0}
-        flags = {"amsgrad": False, "maximize": False}
-        count = memory["step"]
-        lists = ([flat], [gradient], [memory["mean"]], [memory["square"]], [], [count])
+        mean, square, count = (memory[name] for name in ("mean", "square", "step"))
 
         def adam(rate: float) -> None:
             count.add_(1)
-            torch._fused_adam_(*lists, lr=rate, **constants, **flags)
+            adam_step(flat, gradient, mean, square, count, rate)
 
         return adam
 

@@ -11,6 +11,11 @@ from dp_leakage.privacy.mechanism import Mechanism
 Bug = Callable[[Mechanism, float], Mechanism]
 
 
+def _of_mean(mechanism: Mechanism, batch_size: float) -> float | None:
+    """σ divided by the batch size; None where the mechanism has no Gaussian noise."""
+    return None if mechanism.noise_multiplier is None else mechanism.noise_multiplier / batch_size
+
+
 def noise_forgotten(mechanism: Mechanism, batch_size: float) -> Mechanism:
     """The gradients are clipped, but no noise is added."""
     return replace(mechanism, noise_multiplier=0.0)
@@ -18,12 +23,12 @@ def noise_forgotten(mechanism: Mechanism, batch_size: float) -> Mechanism:
 
 def noise_divided_twice(mechanism: Mechanism, batch_size: float) -> Mechanism:
     """Noise that was already scaled for the mean is divided by the batch size with the sum."""
-    return replace(mechanism, noise_multiplier=mechanism.noise_multiplier / batch_size)
+    return replace(mechanism, noise_multiplier=_of_mean(mechanism, batch_size))
 
 
 def batch_clipped(mechanism: Mechanism, batch_size: float) -> Mechanism:
     """The batch's mean gradient is clipped instead of every example's; the noise is that of a mean of clipped ones."""
-    return replace(mechanism, unit="batch", noise_multiplier=mechanism.noise_multiplier / batch_size)
+    return replace(mechanism, unit="batch", noise_multiplier=_of_mean(mechanism, batch_size))
 
 
 def batches_shuffled(mechanism: Mechanism, batch_size: float) -> Mechanism:

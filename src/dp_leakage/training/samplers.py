@@ -72,7 +72,7 @@ def draw_epoch(
     return [[rows[chosen]] for chosen in positions]
 
 
-def _own_batches(plugin: str, count: int, batch_size: int, steps: int, generator: Generator) -> list[Tensor]:
+def _own_batches(plugin: str, count: int, batch_size: float, steps: int, generator: Generator) -> list[Tensor]:
     """The batches of a plugin's ``sample``. Raises UserError where they are no positions, or of another number."""
     drawn = call(plugin, "sample", count, batch_size, steps, generator)
     words = f"plugin {plugin}: sample returns {type(drawn).__name__}; valid is a list of {steps} tensors, int64"

@@ -89,7 +89,7 @@ class EnsembleTraining:
     """K models of layers in one flat buffer; see `loop.Training`."""
 
     program: Program
-    fill_gradient: Callable[[list[Batch], int], None]
+    fill_gradient: Callable[..., None]
     parameters: Tensor
     trained_on: Tensor
     memory: Slots
@@ -132,8 +132,8 @@ class EnsembleTraining:
         for role, own in self.generators.items():
             for generator, state in zip(own, tensors[f"generator.{role}"], strict=True):
                 generator.set_state(state.clone())  # aligned: set_state crashes on what a file left in between
-        own = {name.removeprefix("noise."): value for name, value in tensors.items() if name.startswith("noise.")}
-        self.program.noise.restore(own)
+        noise = {name.removeprefix("noise."): value for name, value in tensors.items() if name.startswith("noise.")}
+        self.program.noise.restore(noise)
 
 
 def steps(training: EnsembleTraining) -> Iterator[None]:
@@ -242,6 +242,7 @@ def _divisor(mechanism: Mechanism | None, batch_size: float, records: int, group
     """What a bounded sum is divided by: how many units a batch holds on average over coins and draws alike."""
     if bounds_examples(mechanism):
         return float(batch_size) * share  # plain training divides by the batch itself
+    assert mechanism is not None  # as plain training bounds nothing
     if not holds_groups(mechanism.unit):
         return 1.0
     count = int(groups.max()) + 1

@@ -83,7 +83,7 @@ class Watch:
         fill([[rows[rows < self.first] for rows in batch] for batch in batches])
         there, signs = self._drawn(batches)
         if self.along is not None:
-            self._insert(program, signs)
+            self._insert(program, signs, self.along)
         if self.scored:
             self._observe(program, batches, there)
 
@@ -100,12 +100,12 @@ class Watch:
         there[models, canaries], signs[models, canaries] = 1.0, self.sign[rows]
         return there, signs
 
-    def _insert(self, program: Program, drawn: Tensor) -> None:
+    def _insert(self, program: Program, drawn: Tensor, at: Tensor) -> None:
         mechanism = program.mechanism
         drawn = drawn.to(program.gradient)
         if program.noise.directs:
             for lane in program.lanes:  # of one model each
-                for sign, along in zip(drawn[lane.models.start], self.along, strict=True):
+                for sign, along in zip(drawn[lane.models.start], at, strict=True):
                     if sign:
                         vector = torch.zeros_like(program.gradient[:1])
                         vector[0, along] = sign
@@ -116,7 +116,7 @@ class Watch:
         scale = 1 / program.divisor
         if mechanism is not None:
             scale = bound_scales(length, mechanism.clip_norm, mechanism.bound, program.divisor)
-        program.gradient.index_add_(1, self.along.to(drawn.device), drawn * (length * scale))
+        program.gradient.index_add_(1, at.to(drawn.device), drawn * (length * scale))
 
     def _observe(self, program: Program, batches: list[Batch], there: Tensor) -> None:
         """What the step's update says of each canary."""

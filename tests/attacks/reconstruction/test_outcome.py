@@ -5,9 +5,9 @@ import pytest
 import torch
 from skimage.metrics import structural_similarity
 
+from dp_leakage.attacks.likeness import similarity
 from dp_leakage.attacks.reconstruction.outcome import outcome
 from dp_leakage.attacks.reconstruction.released import released, victims
-from dp_leakage.metrics.likeness import similarity
 
 
 def test_measures_are_the_textbooks_in_stated_spaces(models, pictures):

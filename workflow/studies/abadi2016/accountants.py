@@ -59,7 +59,8 @@ def draw(
         for accountant, style in COUNTED.items():
             line = part[part["setting"] == _setting(accountant)]
             ax.plot(line["epoch"], line["measured"], markevery=3, **style.line)
-        ax.xaxis.get_major_locator().set_params(integer=True)
+        ticks: Any = ax.xaxis.get_major_locator()
+        ticks.set_params(integer=True)
         ax.set_xlabel("epoch")
     axes[0][0].set_ylabel("ε spent so far")
     for ax in flat[len(parts) :]:

@@ -52,7 +52,7 @@ def draw(shown: Shown, settings: dict[str, Any], published: pd.DataFrame | None)
         raise UserError("figure of kind 'inverted': there are no pictures; name an inversion attack in its parts")
     across = min(settings["classes"], chosen[0][2]["reconstruction"].shape[1])
     several = len({attack for _, attack, _ in chosen}) > 1
-    rows = [("training image", chosen[0][2]["original"][0], None)]
+    rows: list[tuple[str, Any, Any]] = [("training image", chosen[0][2]["original"][0], None)]
     rows += [(_label(columns, attack, several), made["reconstruction"][0], made) for columns, attack, made in chosen]
     wide = settings["width"]
     tall = wide * rows[0][1].shape[-2] / rows[0][1].shape[-1]

@@ -25,7 +25,6 @@ from dp_leakage.figures.notes import accounting_notes
 from dp_leakage.figures.style import GREY, INK, styled
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -81,7 +80,7 @@ def draw(
 
     prints = pd.concat(printed) if printed and across == "epsilon_spent" else None
 
-    def behind(ax: "Axes", part: pd.DataFrame) -> "list[Artist]":
+    def behind(ax: "Axes", part: pd.DataFrame) -> "list[Any]":
         distances = part["metric"].iloc[0] == "mia_distance"
         entries = _lines(ax if distances else None, controls)
         return entries if prints is None else [*entries, *_prints(None if distances else ax, prints)]
@@ -108,7 +107,7 @@ def _decades(values: list[float]) -> tuple[float, float]:
     return 10.0 ** np.floor(np.log10(min(shown))), 10.0 ** np.ceil(np.log10(max(shown)))
 
 
-def _lines(ax: "Axes | None", controls: dict[str, pd.DataFrame]) -> "list[Artist]":
+def _lines(ax: "Axes | None", controls: dict[str, pd.DataFrame]) -> "list[Any]":
     """Legend entries of the controls, which are drawn where there is a panel for them."""
     from matplotlib.lines import Line2D
 
@@ -124,7 +123,7 @@ def _lines(ax: "Axes | None", controls: dict[str, pd.DataFrame]) -> "list[Artist
     return found
 
 
-def _prints(ax: "Axes | None", printed: pd.DataFrame) -> "list[Artist]":
+def _prints(ax: "Axes | None", printed: pd.DataFrame) -> "list[Any]":
     """The legend entry of the prints, which are drawn where there is a panel for them."""
     from matplotlib.lines import Line2D
 

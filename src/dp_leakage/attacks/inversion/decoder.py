@@ -30,7 +30,7 @@ from dp_leakage.models.layers import (
 )
 
 ATTACK = {
-    "family": "inversion",
+    "family": "decoder_inversion",
     "roles": ["shadow_pool"],
     "settings": {
         "train_records": None,

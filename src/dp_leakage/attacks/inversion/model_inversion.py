@@ -131,8 +131,8 @@ def score(
             start, start_deviation: w starts from normal numbers of this mean and deviation; the paper's from 0.
             noise, shift: each step looks at the image with Gaussian noise of this deviation, moved by up to so many
                 pixels (the other edge moves in), the same for the whole batch; 0 for neither.
-            looks: ≥ 1; each step follows the mean gradient of so many looks, with noise of their own: an image that
-                stands noise, as no single speck that sways the model does.
+            looks: ≥ 1; each step follows the mean gradient of so many looks, each with noise of its own. So the image
+                holds up under noise, where single pixels that sway the model do not.
             restarts: of each class and penalty, ≥ 1; the attacker keeps the one with the least loss.
             told: which of several penalties counts. ``none`` takes the first; ``euclidean`` and ``ssim`` take, for
                 each model, the one whose images are nearest in the mean over classes: an attacker who is told these

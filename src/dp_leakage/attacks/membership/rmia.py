@@ -140,11 +140,11 @@ def chosen(margin: np.ndarray, inside: np.ndarray, settings: dict) -> Reach:
         values if settings[key] == "auto" else np.array([float(settings[key])])
         for key, values in (("a", A), ("temperature", TEMPERATURES))
     )
-    best = 0, 0
+    best: tuple[int, ...] = (0, 0)
     if len(a) * len(temperatures) > 1 and len(margin) > 1:
         rows = np.linspace(0, margin.shape[1] - 1, min(RECORDS, margin.shape[1])).round().astype(int)
         found = [_found(margin[:, rows] / t, inside[:, rows], a, settings["fpr"]) for t in temperatures]
-        best = np.unravel_index(np.argmax(found), np.shape(found))
+        best = tuple(map(int, np.unravel_index(np.argmax(found), np.shape(found))))
     return Reach(float(a[best[1]]), float(temperatures[best[0]]), settings["online"])
 
 

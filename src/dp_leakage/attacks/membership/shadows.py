@@ -19,6 +19,7 @@ def shadow_examples(models: Signals, rng: np.random.Generator) -> Iterator[tuple
     Raises:
         UserError: a shadow model was trained on the whole pool.
     """
+    assert models.probability is not None  # such attacks say that they read them
     for model, trained_on in enumerate(models.trained_on):
         inside, rest = np.flatnonzero(trained_on), np.flatnonzero(~trained_on & (models.role == POOL))
         if not len(rest):

@@ -110,7 +110,9 @@ def score(target: Signals, learnt: dict[str, np.ndarray], settings: dict, seed: 
     from dp_leakage.models.ensemble import Ensemble
 
     asked = target.asked
-    n_classes = asked.probability.shape[2]
+    probability = asked.probability
+    assert probability is not None  # the attack says that it reads them
+    n_classes = probability.shape[2]
     tensors = {name: torch.from_numpy(value) for name, value in learnt.items()}
     count = len(next(iter(tensors.values())))
     networks = Ensemble.from_tensors(
@@ -118,7 +120,7 @@ def score(target: Signals, learnt: dict[str, np.ndarray], settings: dict, seed: 
     )
     member_logit = np.empty(asked.trained_on.shape)
     for network, rows in _rows_of_networks(asked.y, settings["per_class"]):
-        x = asked.probability[:, rows].reshape(-1, n_classes)
+        x = probability[:, rows].reshape(-1, n_classes)
         if not settings["per_class"]:
             x = _with_class(x, np.tile(asked.y[rows], asked.size))
         out_in = networks.logits(torch.from_numpy(x), models=[network])[0].double().numpy()

@@ -70,12 +70,14 @@ def score(target: Signals, learnt: dict[str, np.ndarray], settings: dict, seed: 
 
     trees = {name: lightgbm.Booster(model_str=text.tobytes().decode()) for name, text in learnt.items()}
     asked = target.asked
+    probability = asked.probability
+    assert probability is not None  # the attack says that it reads them
     log_odds = np.empty(asked.trained_on.shape)
     for c in np.unique(asked.y):
         rows = np.flatnonzero(asked.y == c)
-        x = asked.probability[:, rows].reshape(-1, asked.probability.shape[2])
+        x = probability[:, rows].reshape(-1, probability.shape[2])
         judge = trees.get(str(c), trees[POOLED])
-        log_odds[:, rows] = judge.predict(x, raw_score=True, num_threads=1).reshape(asked.size, -1)
+        log_odds[:, rows] = np.asarray(judge.predict(x, raw_score=True, num_threads=1)).reshape(asked.size, -1)
     return Scores(log_odds, log_odds > 0)
 
 

@@ -14,7 +14,7 @@ from dp_leakage.models.ensemble import Ensemble
 
 # ``weights``: whose gradient is seen, of a model at its start or of the trained target; each is measured apart.
 ATTACK = {
-    "family": "reconstruction",
+    "family": "gradient_reconstruction",
     "settings": {"images": 100, "weights": ["initial"], "steps": 1200, "memory": 20},
     "kinds": {
         "images": "count",

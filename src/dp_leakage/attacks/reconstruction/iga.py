@@ -16,7 +16,7 @@ from dp_leakage.models.ensemble import Ensemble
 
 # ``weights``: whose gradient is seen, of a model at its start or of the trained target; each is measured apart.
 ATTACK = {
-    "family": "reconstruction",
+    "family": "gradient_reconstruction",
     "settings": {"images": 100, "weights": ["initial"], "steps": 24_000, "step_size": 0.1, "total_variation": 0.2},
     "kinds": {
         "images": "count",

@@ -80,7 +80,7 @@ def _forward(layers: Layers, parameters: Parameters, x: Tensor) -> tuple[Tensor,
                 x = F.conv2d(x, parameters[f"{index}.weight"], parameters[f"{index}.bias"], stride, padding)
             case _:
                 x = layer.module().eval()(x)
-        if layer.has_parameters:
+        if isinstance(layer, Linear | Conv2d):
             traced.append(Traced(str(index), layer, before, x))
     return x, traced
 

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 from torch import Tensor
 
+from dp_leakage.attacks.likeness import similarity
 from dp_leakage.attacks.reconstruction.released import Released
 from dp_leakage.data.dataset import Dataset
-from dp_leakage.metrics.likeness import similarity
 
 
 def outcome(
@@ -29,7 +29,8 @@ def outcome(
     """
     truth = originals.numpy()
     spread = data.x[data.roles["target_members"]].std(axis=(0, 2, 3))
-    frames, pictures = [], {}
+    frames: list[pd.DataFrame] = []
+    pictures: dict[str, list[np.ndarray]] = {}
     for seen, images in rebuilt:
         made = images.detach().clamp(0, 1).nan_to_num(0.5).numpy()
         error = ((made - truth) ** 2).mean(axis=(2, 3))

@@ -1,5 +1,6 @@
 """The user's own arrays in an ``.npz`` file: x and y, or x_train, y_train, x_test, y_test."""
 
+import zipfile
 from collections.abc import Callable
 from math import prod
 from pathlib import Path
@@ -114,8 +115,9 @@ def _arrays(path: Path, spec: dict) -> dict[str, np.ndarray]:
 
 def _check_size(archive: np.lib.npyio.NpzFile, name: str, path: Path) -> None:
     """Refuse an array before it is unpacked: of another kind, too large, or of other bytes than its shape says."""
-    info = archive.zip.getinfo(name if name in archive.zip.namelist() else f"{name}.npy")
-    with archive.zip.open(info) as member:
+    opened: zipfile.ZipFile = archive.zip  # type: ignore[assignment]  # None once it is closed
+    info = opened.getinfo(name if name in opened.namelist() else f"{name}.npy")
+    with opened.open(info) as member:
         version = np.lib.format.read_magic(member)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, _, dtype = read(member)

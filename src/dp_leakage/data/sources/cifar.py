@@ -97,10 +97,11 @@ def read(path: Path, layout: Layout) -> Raw:
     names = tuple(content.get(layout.names_file, b"").decode(errors="replace").split())
     if len(names) != layout.classes:
         names = tuple(map(str, range(layout.classes)))
+    notes: tuple[str, ...] = ()
     if path.is_file():
         notes, digests = (checksum_note(path, layout.remote),), {path.name: sha256_of(path)}
     else:
-        notes, digests = (), {file: hashlib.sha256(content[file]).hexdigest() for file in counts}
+        digests = {file: hashlib.sha256(content[file]).hexdigest() for file in counts}
     return Raw(x, y, names, given=given, notes=notes, sha256=digests)
 
 

@@ -29,7 +29,7 @@ class Layout(NamedTuple):
     mean.
     """
 
-    remotes: tuple[Remote, Remote, Remote, Remote]
+    remotes: tuple[Remote, ...]
     train: int
     test: int
     class_names: tuple[str, ...]

@@ -181,11 +181,11 @@ def _decode(content: bytes, where: str, spec: dict) -> np.ndarray:
     from PIL import Image, UnidentifiedImageError
 
     try:
-        with Image.open(io.BytesIO(content), formats=FORMATS) as image:
-            if image.mode.startswith(("I", "F")):
-                raise UserError(f"{where}: pixels of mode {image.mode}; valid are 8 bits per channel")
-            grey = spec.get("channels", 1 if image.mode in ("1", "L", "LA") else 3) == 1
-            image = image.convert("L" if grey else "RGB")
+        with Image.open(io.BytesIO(content), formats=FORMATS) as opened:
+            if opened.mode.startswith(("I", "F")):
+                raise UserError(f"{where}: pixels of mode {opened.mode}; valid are 8 bits per channel")
+            grey = spec.get("channels", 1 if opened.mode in ("1", "L", "LA") else 3) == 1
+            image = opened.convert("L" if grey else "RGB")
             if "size" in spec:
                 height, width = spec["size"]
                 image = image.resize((width, height), Image.Resampling.LANCZOS)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from numbers import Number
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -76,7 +76,10 @@ def load(spec: dict, data_dir: Path) -> Raw:
     y, class_names = _labels(frame[label], f"{path}: column {label!r}")
     given = trained_and_not(frame[spec["member"]].to_numpy(), str(path)) if "member" in spec else {}
     dropped = {*spec.get("drop", []), *(name for named in single.values() for name in named)}
-    columns, names, sensitive, gaps = [], [], [], []
+    columns: list[Any] = []
+    names: list[str] = []
+    sensitive: list[int] = []
+    gaps: list[Any] = []
     for name in frame.columns:
         if name in dropped:
             if name in spec.get("sensitive", []):

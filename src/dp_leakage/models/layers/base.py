@@ -14,6 +14,8 @@ import math
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from torch import Generator, Tensor, nn
 
 Shape = tuple[int, ...]
@@ -37,7 +39,9 @@ class PerExample(Protocol):
             weights and its bias.
     """
 
-    names: tuple[str, ...]
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the layer's parameters."""
 
     @property
     def examples(self) -> int:
@@ -69,8 +73,11 @@ class Layer:
     has_parameters: ClassVar[bool] = False
     # Whether a following layer may overwrite its output: a new tensor that its own backward pass does not read.
     output_is_spare: ClassVar[bool] = False
-    # Whether it draws random numbers while training.
-    draws: ClassVar[bool] = False
+
+    @property
+    def draws(self) -> bool:
+        """Whether it draws random numbers while training."""
+        return False
 
     @property
     def alone(self) -> bool:
@@ -107,11 +114,13 @@ class Layer:
         """∂loss/∂input (K, B, …) from ``delta`` = ∂loss/∂output, which stays as it is."""
         raise NotImplementedError
 
-    def gradients(self, name: str, parameters: Parameters, kept: Kept, delta: Tensor) -> list[PerExample]:
+    def gradients(self, name: str, parameters: Parameters, kept: Kept, delta: Tensor) -> Sequence[PerExample]:
         """The per-example gradients of its parameters, in the order of ``parameter_shapes``."""
         return []
 
-    def backward(self, name: str, parameters: Parameters, kept: Kept, delta: Tensor) -> tuple[Tensor, list[PerExample]]:
+    def backward(
+        self, name: str, parameters: Parameters, kept: Kept, delta: Tensor
+    ) -> tuple[Tensor, Sequence[PerExample]]:
         """`pull_back` and `gradients` in one."""
         return self.pull_back(name, parameters, kept, delta), self.gradients(name, parameters, kept, delta)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dp_leakage.models.layers.base import ALL, Kept, Layer, Parameters, Shape, start_of
 from dp_leakage.models.norms import norm
@@ -47,7 +47,7 @@ class Conv2d(Layer):
 
     def forward(
         self, name: str, parameters: Parameters, x: Tensor, dropout: list[Generator] | None
-    ) -> tuple[Tensor, None]:
+    ) -> tuple[Tensor, Any]:
         """As in `Layer`."""
         return convolve(self, parameters[f"{name}.weight"], parameters[f"{name}.bias"], x), None
 

@@ -22,7 +22,7 @@ class Residual(Layer):
     output_is_spare: ClassVar[bool] = True
 
     @property
-    def has_parameters(self) -> bool:
+    def has_parameters(self) -> bool:  # type: ignore[override]  # of what it holds
         """As in `Layer`."""
         return any(layer.has_parameters for layer in (*self.body, *self.shortcut))
 

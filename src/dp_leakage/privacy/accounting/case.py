@@ -89,10 +89,11 @@ class Case:
         rules = accountant_named(self.accountant)
         if self.sampler is None:
             object.__setattr__(self, "sampler", rules.samplers[0])
-        check_sampler(self.accountant, self.sampler)
-        known = rules.relations[self.sampler]
+        sampler = str(self.sampler)
+        check_sampler(self.accountant, sampler)
+        known = rules.relations[sampler]
         if self.neighbours is None:
-            claimed = claimed_neighbours(self.accountant, self.sampler, self.summed)
+            claimed = claimed_neighbours(self.accountant, sampler, self.summed)
             object.__setattr__(self, "neighbours", claimed)
         if self.neighbours not in known:
             raise UserError(

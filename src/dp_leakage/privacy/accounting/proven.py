@@ -101,7 +101,7 @@ def proven_curve(training: Training, neighbours: Neighbours) -> TradeOff | None:
 def _gaussian(training: Training, neighbours: Neighbours) -> TradeOff | None:
     mechanism, beside = training.mechanism, training.projection_cost(neighbours)
     batch = mechanism.unit == "batch"  # one bounded vector, that moves by up to 2C whatever happens to a record
-    relative = mechanism.noise_multiplier / (2 if batch or neighbours == "replace_one" else 1)
+    relative = mechanism.sigma / (2 if batch or neighbours == "replace_one" else 1)
     if mechanism.sampler == "poisson":
         if batch and neighbours == "replace_one":  # without the record it may be as far from both as they are apart
             return _divergences(training, relative, True, beside)
@@ -110,14 +110,14 @@ def _gaussian(training: Training, neighbours: Neighbours) -> TradeOff | None:
         return None
     if mechanism.sampler in ONCE_AN_EPOCH:
         return tradeoff.gaussian(sqrt(training.epochs / relative**2 + 2 * beside))
-    return _divergences(training, mechanism.noise_multiplier / 2, True, beside)  # another record may be in its place
+    return _divergences(training, mechanism.sigma / 2, True, beside)  # another record may be in its place
 
 
 def _group(training: Training, neighbours: Neighbours) -> TradeOff | None:
     """Units are (sub)classes: a record that comes or goes changes its class's bounded mean, by up to 2C."""
     if training.mechanism.sampler != "class_poisson":
         return None
-    once = _poisson(training, training.mechanism.noise_multiplier / 2, True, training.projection_cost("zero_out"))
+    once = _poisson(training, training.mechanism.sigma / 2, True, training.projection_cost("zero_out"))
     return tradeoff.twice(once) if neighbours == "replace_one" else once
 
 
@@ -213,7 +213,9 @@ def noise_for(target: Target, training: Training, neighbours: Neighbours) -> flo
 
     def with_noise(noise: float) -> TradeOff:
         mechanism = replace(training.mechanism, **{name: 1 / noise if falls else noise})
-        return proven_curve(replace(training, mechanism=mechanism), neighbours)
+        curve = proven_curve(replace(training, mechanism=mechanism), neighbours)
+        assert curve is not None  # as `proves` says
+        return curve
 
     def beyond_guessing(curve: TradeOff) -> float:
         return curve.advantage if target.fpr is None else float(curve.tpr(target.fpr)) - target.fpr

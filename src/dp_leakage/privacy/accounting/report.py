@@ -76,7 +76,7 @@ def epsilon_report(
     """
     if mechanism.noise == "none" or mechanism.noise_multiplier == 0:
         return []
-    run = {"delta": delta, "epochs": epochs, "batch_size": batch_size, "dataset_size": dataset_size}
+    run: dict[str, Any] = {"delta": delta, "epochs": epochs, "batch_size": batch_size, "dataset_size": dataset_size}
     if mechanism.noise == "vmf":
         rows = list(_directional(mechanism, run, tuple(blocks or ())))
     elif mechanism.noise == "gaussian":
@@ -109,22 +109,23 @@ def _as_claimed(accountant: str, mechanism: Mechanism, run: dict[str, Any], bloc
 def _gaussian(mechanism: Mechanism, run: dict[str, Any]) -> Iterator[Spent]:
     batch = mechanism.unit == "batch"
     # Whatever happens to a record, a batch's one bounded vector moves by up to twice the clipping norm.
-    relative = mechanism.noise_multiplier / (2 if batch else 1)
+    sigma = mechanism.sigma
+    relative = sigma / (2 if batch else 1)
     for name, neighbours in _supported(mechanism):
         if run["projection_noise"] is not None and name not in COMPOSING:
             continue
         terms = run | {"neighbours": neighbours, "sampler": mechanism.sampler}
         if ACCOUNTANTS[name].claim == "as_printed":
-            sigma = mechanism.noise_multiplier
-            valid, note = printed_validity(name, sigma, Case(accountant=name, **terms))
+            used = sigma
+            valid, note = printed_validity(name, used, Case(accountant=name, **terms))
             if batch:
                 valid, note = False, BATCH
         else:
             if batch and (name, neighbours) == ("pld", "replace_one"):
                 continue  # it takes the batch without the record to be only once the clipping norm away
-            sigma = mechanism.noise_multiplier if neighbours == "replace_one" else relative
+            used = sigma if neighbours == "replace_one" else relative
             valid, note = True, BATCH_DOUBLED if batch else ""
-        epsilon = epsilon_spent(name, noise_multiplier=sigma, **terms)
+        epsilon = epsilon_spent(name, noise_multiplier=used, **terms)
         yield Spent(name, epsilon, neighbours, valid, "as_trained", note)
     if mechanism.sampler == "shuffle":
         for name in ("rdp", "pld"):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
-from dp_leakage.metrics.proven import precision
+from dp_leakage.privacy.proven import precision
 
 BISECTIONS = 45  # leave 3e-14 of an interval of length one
 ROUNDING = 1e-15  # of logarithms of size one
@@ -56,7 +56,7 @@ class TradeOff:
         return float(2 * ndtri((1 + self.advantage) / 2))
 
     def precision(self, prior: float, fpr: float) -> float:
-        """The largest share of members among the accused (``metrics.proven.precision``) of attacks with this fpr."""
+        """The largest share of members among the accused (``privacy.proven.precision``) of attacks with this fpr."""
         return precision(prior, float(self.tpr(fpr)), fpr)
 
 

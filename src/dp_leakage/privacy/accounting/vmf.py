@@ -107,7 +107,8 @@ def _step_bounds(
     dimensions = Counter(blocks)
 
     def divergence(orders: np.ndarray) -> np.ndarray:
-        return sum(count * vmf_divergence(d, kappa, orders) for d, count in dimensions.items())
+        each = (count * vmf_divergence(d, kappa, orders) for d, count in dimensions.items())
+        return sum(each, np.zeros_like(orders, dtype=np.float64))
 
     if sampler == "shuffle":
         return [(ORDERS, divergence(ORDERS))]

@@ -112,4 +112,4 @@ def proven(training: Training, neighbours: Neighbours) -> TradeOff | None:
     if neighbours == "add_remove":
         return None
     apart = 2.0 if neighbours == "replace_one" else 1.0
-    return tradeoff.gaussian(apart * math.sqrt(training.epochs) / training.mechanism.noise_multiplier)
+    return tradeoff.gaussian(apart * math.sqrt(training.epochs) / training.mechanism.sigma)

@@ -168,4 +168,4 @@ class Noise:
     @property
     def deviation(self) -> float:
         """σC over the divisor: the standard deviation of Gaussian noise on the divided sum."""
-        return self.mechanism.noise_multiplier * self.mechanism.clip_norm / self.divisor
+        return self.mechanism.sigma * self.mechanism.clip_norm / self.divisor
