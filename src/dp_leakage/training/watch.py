@@ -169,6 +169,7 @@ class Watch:
 
     def _projected_units(self, program: Program, seen: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
         """The same of each canary's unit: of what stands there with its company, or of the company alone."""
+        assert program.mechanism is not None  # plain training has no units
         along, squares = torch.zeros(2, *self.scores.shape, dtype=torch.float64)
         for place, (row, company) in enumerate(zip(rows, self.company or (), strict=True)):
             unit = torch.cat([company, row[None]]) if row < self.first else company
@@ -182,7 +183,7 @@ class Watch:
         if self.claimed is None or not self.filter:
             return along * there
         # N(g, σ²) with chance q, else N(0, σ²), against N(0, σ²): along ⟨update, g⟩, squares ‖g‖².
-        exponent = (along - squares / 2) / self.claimed.noise_multiplier**2
+        exponent = (along - squares / 2) / self.claimed.sigma**2
         if self.rate < 1:
             exponent = torch.logaddexp(exponent + math.log(self.rate), exponent.new_full((), math.log1p(-self.rate)))
         return exponent * there
@@ -203,6 +204,7 @@ def _without_noise(program: Program, batches: list[Batch]) -> Tensor:
         replace(lane, gradient=flat.views(program.layers, alone[lane.models.start : lane.models.stop]))
         for lane in program.lanes
     ]
+    assert program.mechanism is not None  # plain training has no noise
     plain = replace(program.mechanism, noise="none")
     noise = Noise(plain, alone, program.divisor, [], 1)
     fill_gradient(replace(program, mechanism=plain, gradient=alone, noise=noise, lanes=lanes), batches)
