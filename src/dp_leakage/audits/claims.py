@@ -10,6 +10,7 @@ from scipy.special import log_ndtr, ndtr
 
 from dp_leakage.audits.curves import DIAGONAL, Curve, approximate_curve, gaussian_curve, sampled, sampled_epsilon
 
+LEAST_NOISE = 8.0  # an own curve is compared with that of an eighth of its noise at most: each takes an accountant
 COARSE = 7  # steps of bisection where a curve takes an accountant seconds: within a hundredth of what is claimed
 
 
@@ -24,6 +25,7 @@ class Claim(NamedTuple):
         kind: ``approximate`` and ``gaussian`` have closed forms that some bounds use; ``curve`` is anything else.
         epsilon: strength → ε at ``delta``; ε is the strength itself where nothing else is said.
         steps: of bisection, when the largest refuted strength is looked for.
+        most: strength beyond which none is looked for.
     """
 
     name: str
@@ -32,6 +34,7 @@ class Claim(NamedTuple):
     kind: Literal["approximate", "gaussian", "curve"] = "curve"
     epsilon: Callable[[float], float] = float
     steps: int = 40
+    most: float = 1e4
 
 
 @lru_cache
@@ -63,7 +66,7 @@ def own_curves(name: str, delta: float, tpr: Callable[[float], Callable[[np.ndar
     def epsilon(strength: float) -> float:
         return sampled_epsilon(tpr(strength), delta) if strength > 0 else 0.0
 
-    return Claim(name, delta, curve, "curve", epsilon, COARSE)
+    return Claim(name, delta, curve, "curve", epsilon, COARSE, LEAST_NOISE)
 
 
 @lru_cache(maxsize=256)

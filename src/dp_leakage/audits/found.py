@@ -8,7 +8,6 @@ import numpy as np
 from dp_leakage.errors import UserError
 
 CONFIDENCE = 0.95
-MOST = 1e4  # ε beyond which no bound is looked for: no number of canaries gets there
 
 
 class Audit(NamedTuple):
@@ -65,14 +64,14 @@ def right_guesses(scores: np.ndarray, included: np.ndarray, guesses: int) -> int
     return int(included[order[-half:]].sum() + (~included[order[:half]]).sum())
 
 
-def largest(refuted: Callable[[float], bool], steps: int) -> float:
-    """The largest strength ≥ 0 that is refuted, where refutation holds up to some; 0 where even that is not."""
+def largest(refuted: Callable[[float], bool], steps: int, most: float) -> float:
+    """The largest strength up to ``most`` that is refuted, where refutation holds up to some; 0 where not even 0 is."""
     if not refuted(0.0):
         return 0.0
     low, high = 0.0, 1.0
     while refuted(high):
         low, high = high, 2 * high
-        if low > MOST:
+        if high > most:
             return low
     for _ in range(steps):
         middle = (low + high) / 2

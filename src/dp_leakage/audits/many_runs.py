@@ -66,5 +66,7 @@ def many_runs_p_value(n: int, guesses: int, right: int, claim: Claim, strength: 
 def _bound(n: int, guesses: int, right: int, claim: Claim, confidence: float) -> float:
     if right == 0:
         return 0.0
-    found = largest(lambda at: many_runs_p_value(n, guesses, right, claim, at) <= 1 - confidence, claim.steps)
+    found = largest(
+        lambda at: many_runs_p_value(n, guesses, right, claim, at) <= 1 - confidence, claim.steps, claim.most
+    )
     return claim.epsilon(found)

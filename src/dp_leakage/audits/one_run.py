@@ -98,5 +98,7 @@ def curve_refuted(curve: Curve, m: int, guesses: int, right: int, error: float) 
 def _bound(m: int, guesses: int, right: int, claim: Claim, confidence: float) -> float:
     error = 1 - confidence
     if claim.kind == "approximate":
-        return largest(lambda at: one_run_p_value(m, guesses, right, at, claim.delta) <= error, claim.steps)
-    return claim.epsilon(largest(lambda at: curve_refuted(claim.curve(at), m, guesses, right, error), claim.steps))
+        return largest(lambda at: one_run_p_value(m, guesses, right, at, claim.delta) <= error, claim.steps, claim.most)
+    return claim.epsilon(
+        largest(lambda at: curve_refuted(claim.curve(at), m, guesses, right, error), claim.steps, claim.most)
+    )
