@@ -534,6 +534,33 @@ def test_an_attack_beyond_the_proven_curve_is_drawn_in_red_and_named_an_error() 
     assert sum(len(line.get_xdata()) for line in red) == len(wrong)
 
 
+def test_the_matrix_sets_every_cells_limit_beside_its_attacks(drawn: dict, quick: pd.DataFrame) -> None:
+    figure, rows = drawn["matrix"]
+    private = rows[(rows["accountant"] != "") & (rows["metric"] != "attribute_advantage")]
+    of_cell = quick[quick["metric"] == "advantage_proven"].set_index(["dataset", "model", "defense"])["value"]
+    expected = [of_cell[row.dataset, row.model, row.defense] for row in private.itertuples()]
+    np.testing.assert_array_equal(private["advantage_proven"], expected)
+    assert rows.loc[rows["accountant"] == "", "advantage_proven"].isna().all()
+    assert not rows["crosses"].any()
+    (ax,) = figure.axes
+    written = [text.get_text() for text in ax.texts if text.get_position()[0] == ax.get_xlim()[1] - 0.5]
+    assert len(written) == len(ax.get_yticks())
+    assert "–" in written
+    assert all(float(text) >= 0 for text in written if text != "–")
+
+
+def test_an_advantage_above_the_proven_one_is_written_in_red(quick: pd.DataFrame) -> None:
+    frame = quick.copy()
+    private = (frame["metric"] == "advantage_proven") & (frame["defense"] == "gaussian-rdp-eps=1")
+    found = (frame["metric"] == "reached_advantage") & (frame["defense"] == "gaussian-rdp-eps=1")
+    frame.loc[private, "value"] = 0.01
+    frame.loc[found, ["value", "low", "high"]] = [0.3, 0.2, 0.4]
+    figure, rows = draw("matrix", frame, {"model": "mlp"})
+    wrong = rows[rows["crosses"]]
+    assert set(wrong["defense"]) == {"gaussian-rdp-eps=1"}
+    assert sum(text.get_color() == ALARM for text in figure.axes[0].texts) == len(wrong) > 0
+
+
 def test_equal_proven_risk_stands_at_one_place_whatever_the_mechanism(drawn: dict) -> None:
     _, rows = drawn["accuracy over proven risk"]
     private = rows[rows["accountant"] != ""]

@@ -2,9 +2,11 @@
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from dp_leakage.figures.frames import attack_rows, chosen, drawn_numbers, each_budget, each_series, panels
+from dp_leakage.figures.limits import ALARM, divided, proven_notes, with_proven
 from dp_leakage.figures.notes import accounting_notes, threshold_notes
 from dp_leakage.figures.numbers import cell_label
 from dp_leakage.figures.style import GREY, canvas, finish, name, styled
@@ -15,12 +17,15 @@ if TYPE_CHECKING:
 
 FIGURE = {
     "caption": "Every defence against every attack. The number is the attack's advantage, 0 for guessing and 1 "
-    "for certainty; bold where its 95 % interval lies above 0.",
+    "for certainty; bold where its 95 % interval lies above 0. In the last column is the most that any membership "
+    "attack can reach, as the noise proves it. A number in red is above that: the proof of an error.",
+    "proven": True,
     "settings": {"definition": "gap", "threshold": "best"},
     "kinds": {"definition": ["choice", "gap", "released"], "threshold": ["choice", "best", "own"]},
 }
 
 ROW, COLUMN = 0.17, 0.58  # inches
+LIMIT = "no attack\nabove"
 
 
 @styled
@@ -35,20 +40,25 @@ def draw(
     """
     from matplotlib.patches import Patch
 
-    frame = chosen(metrics, settings)
+    measured, proven = divided(metrics)
+    frame = chosen(measured, settings)
     rows = drawn_numbers(
         attack_rows(frame, None, settings["definition"], settings["threshold"]), published, extra=["attack"]
     )
+    rows = with_proven(rows, proven, None).drop(columns=["tpr_proven", "mu"])
+    # Of an attribute attack's advantage the curve says nothing.
+    rows["advantage_proven"] = rows["advantage_proven"].where(rows["metric"] != "attribute_advantage")
+    rows["crosses"] = rows["low"] > rows["advantage_proven"]
     parts = panels(rows)
     attacks = list(dict.fromkeys(rows.sort_values("metric", ascending=False, kind="stable")["attack"]))
     longest = max(part["defense"].nunique() for _, part in parts)
-    panel = (2.4 + COLUMN * len(attacks), 0.7 + ROW * longest)
+    panel = (2.4 + COLUMN * (len(attacks) + 1), 0.7 + ROW * longest)
     figure, axes = canvas(len(parts), 1, panel=panel, sharex=False, sharey=False)
     for (ax,), (heading, part) in zip(axes, parts, strict=True):
         _panel(ax, part, attacks)
         ax.set_title(heading, loc="left", pad=4)
     notes = ["Advantage: true less false positive rate; of attribute attacks the gap in accuracy, members less others."]
-    notes += threshold_notes(rows)
+    notes += [*threshold_notes(rows), *proven_notes(proven, "Last column")]
     handles = [
         Patch(facecolor=_shades()(x), edgecolor=GREY, linewidth=0.5, label=f"advantage {x:g}") for x in (0.0, 0.5, 1.0)
     ]
@@ -71,16 +81,25 @@ def _panel(ax: "Axes", part: pd.DataFrame, attacks: list[str]) -> None:
             column = attacks.index(row.attack)
             ax.add_patch(_tile(column, place, shades(strength)))
             weight = "bold" if row.low > 0 else "normal"
-            colour = "white" if strength > 0.6 else "black"
+            colour = ALARM if row.crosses else "white" if strength > 0.6 else "black"
             text = f"{row.measured + 0.0:.2f}".replace("-0.00", "0.00").replace("-", "−")
             ax.text(column, place, text, ha="center", va="center", fontsize=6.5, fontweight=weight, color=colour)
-    ax.set(xlim=(-0.5, len(attacks) - 0.5), ylim=(len(lines) - 0.5, -0.5))
+        ax.text(len(attacks), place, _limit(cell["advantage_proven"]), ha="center", va="center", fontsize=6.5)
+    ax.axvline(len(attacks) - 0.5, color=GREY, linewidth=0.8)
+    ax.set(xlim=(-0.5, len(attacks) + 0.5), ylim=(len(lines) - 0.5, -0.5))
     ax.set_yticks(range(len(lines)), labels, fontsize=7)
-    ax.set_xticks(range(len(attacks)), [name(attack).replace(" ", "\n") for attack in attacks], fontsize=7)
+    heads = [*(name(attack).replace(" ", "\n") for attack in attacks), LIMIT]
+    ax.set_xticks(range(len(heads)), heads, fontsize=7)
     ax.tick_params(length=0)
     ax.grid(False)
     for spine in ax.spines.values():
         spine.set_color(GREY)
+
+
+def _limit(proven: pd.Series) -> str:
+    """The proven advantage of a cell's rows, rounded up; a dash where there is none."""
+    most = proven.min()
+    return "–" if pd.isna(most) else f"{np.ceil(100 * most - 1e-9) / 100:.2f}"
 
 
 def _shades() -> Any:

@@ -1,0 +1,47 @@
+"""No measured ROC of the atlas lies above what its noise proves: every defence against every membership attack."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dp_leakage.files import read_table
+from dp_leakage.metrics.measure import at_fpr
+from dp_leakage.metrics.runs import by_repeat
+
+POINTS = 25  # of each curve, from one false alarm on
+
+
+def measured_and_proven(results: Path) -> pd.DataFrame:
+    """A row per private cell, membership attack and rate: ``tpr`` with its interval (low, high), and ``proven``."""
+    rows = []
+    for file in sorted(results.glob("*/*/*/measured/proven.parquet")):
+        limit = read_table(file)[0]
+        limit = limit[limit["metric"] == "tpr_proven"]
+        rates = limit["setting"].str.extract(r"fpr=([^;]+)")[0].astype(float)
+        order = np.argsort(rates.to_numpy())
+        for path in sorted(file.parents[1].glob("attack/*.parquet")) if len(limit) else ():
+            frame = read_table(path)[0]
+            if "score" not in frame or "feature" in frame:
+                continue
+            (score,), member = by_repeat(frame, ["score"], ["record"])
+            outside = int((~member).sum())
+            for count in np.unique(np.round(np.geomspace(1, outside - 1, POINTS)).astype(int)):
+                fpr = (count + 1e-9) / outside
+                proven = np.interp(fpr, rates.to_numpy()[order], limit["value"].to_numpy()[order])
+                found = at_fpr(fpr)(score, member)
+                rows.append((str(file.parents[1].relative_to(results)), path.stem, fpr, *found, float(proven)))
+    return pd.DataFrame(rows, columns=["cell", "attack", "fpr", "tpr", "low", "high", "proven"])
+
+
+@pytest.mark.study
+def test_no_curve_of_the_atlas_is_above_what_is_proven(whole):
+    whole.snakemake("atlas", "--cores", "2", "--config", "scale=smoke")
+    drawn = measured_and_proven(whole.folder / "results" / "atlas-smoke")
+    assert drawn["attack"].nunique() >= 8
+    assert drawn["cell"].nunique() >= 8
+    # The interval's lower end: 95 %, and the attacks are far from optimal, so none of some thousand points crosses.
+    assert (drawn["low"] <= drawn["proven"] + 1e-9).all(), drawn[drawn["low"] > drawn["proven"]].to_string()
+    # Somewhere the limit says something: below 1 at a rate where it could be crossed.
+    assert (drawn["proven"] < 0.5).sum() > 100
