@@ -1,5 +1,6 @@
 """Classifiers of other libraries as targets: what is kept is what they say, and claims of ε are marked as theirs."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -82,6 +83,21 @@ def test_a_private_estimator_is_told_the_cells_budget_and_its_bounds():
     assert private < open_
 
 
+@pytest.mark.parametrize("name", ["LogisticRegression", "RandomForestClassifier"])
+def test_diffprivlibs_models_are_trained_where_they_can_be_imported(name):
+    try:
+        import diffprivlib  # noqa: F401
+    except ImportError as error:
+        pytest.skip(f"diffprivlib: {error}")
+    own = {"data_norm": 5.5} if name == "LogisticRegression" else {"bounds": [0, 1], "classes": [0, 1]}
+    how = settings(f"diffprivlib.models:{name}", claimed={"epsilon": 100.0, "delta": 1e-5}, **own)
+    said = estimator.answers(how, DATA, [ROWS], [0])
+    assert said.correct(DATA.y).mean() > 0.8
+    leaks = settings(f"diffprivlib.models:{name}", claimed={"epsilon": 100.0})
+    with pytest.raises(UserError, match="does not cover"):
+        estimator.answers(leaks, DATA, [ROWS], [0])
+
+
 @pytest.mark.parametrize(
     ("how", "sentence"),
     [
@@ -91,6 +107,10 @@ def test_a_private_estimator_is_told_the_cells_budget_and_its_bounds():
         (settings("sklearn.ensemble:RandomForestClassifier", n_estimators=-5), "cannot be trained on these records"),
         (settings("sklearn.svm:LinearSVC"), "has no predict_proba"),
         (settings("sklearn.ensemble:RandomForestClassifier", claimed={"epsilon": 1.0}), "takes no epsilon"),
+        (
+            settings("interpret.privacy:DPExplainableBoostingClassifier", claimed={"epsilon": 1.0}, max_rounds=5),
+            "takes from the records what its ε does not cover",
+        ),
     ],
 )
 def test_an_estimator_that_does_not_fit_gets_one_sentence(how, sentence):
@@ -149,3 +169,44 @@ def test_the_report_says_whose_claim_a_budget_is(monkeypatch):
 def test_what_estimators_cannot_do_is_refused_before_anything_runs(changes, sentence):
     with pytest.raises(UserError, match=sentence):
         tabular(**changes)
+
+
+LIAR = """from sklearn.tree import DecisionTreeClassifier
+
+
+class Liar(DecisionTreeClassifier):
+    def __init__(self, epsilon=1.0, random_state=None):
+        super().__init__(random_state=random_state)
+        self.epsilon = epsilon
+"""
+LYING: dict = {
+    "study": "lying",
+    "title": "A class that takes ε and adds no noise",
+    "question": "Is it found out?",
+    "seed": 1,
+    "design": "coins",
+    "delta": 1.0e-5,
+    "repeats": 16,
+    "datasets": {"tumours": {"source": "breast_cancer", "roles": {"pool": 400, "target_nonmembers": 169}}},
+    "models": {
+        "tree": {
+            "engine": "estimator",
+            "architecture": {"name": "sklearn.tree:DecisionTreeClassifier"},
+            "private": {"by": "liars", "name": "liars:Liar"},
+        }
+    },
+    "training": {"optimizer": "adam", "learning_rate": 0.01, "epochs": 1, "batch_size": 40},
+    "defenses": [{"defense": "none"}, {"defense": "claimed", "epsilon": [0.1]}],
+    "attacks": {"yeom": {}, "lira_online": {}},
+    "figures": {"fig_roc": {"kind": "roc", "parts": ["yeom", "lira_online"]}},
+}
+
+
+def test_a_library_that_claims_more_than_it_does_is_found_out(whole):
+    (whole.folder / "liars.py").write_text(LIAR)
+    (whole.folder / "studies").mkdir(exist_ok=True)
+    (whole.folder / "studies" / "lying.yaml").write_text(yaml.safe_dump(LYING, sort_keys=False))
+    whole.snakemake("lying", "--cores", "1")
+    report = (whole.folder / "results" / "lying" / "report.html").read_text()
+    assert 'class="alarm"' in report
+    assert re.search(r"claimed-eps=0\.1: an attack proves ε ≥ [0-9.]+.*than the 0\.[12] that liars claims", report)

@@ -195,6 +195,28 @@ def test_the_alarm_is_raised_where_epsilon_is_known_for_a_presence_alone(context
     assert "1 above what was spent, in red" in figure.get_supxlabel().replace("\n", " ")
 
 
+def test_a_claim_of_another_library_that_an_attack_contradicts_is_shown_in_red(context: ReportContext) -> None:
+    """A claim does not say for which neighbours it holds: a presence is held against ε, an exchange against twice ε."""
+    frame = context.metrics
+    (defense,) = frame.loc[frame["defense"] == "gaussian-rdp-eps=1", "defense"].unique()
+    of = (frame["defense"] == defense) & (frame["model"] == "mlp")
+    theirs = {"accountant": "claimed", "mechanism": "claimed", "accounting_note": "ε as claimed by InterpretML"}
+    cell = frame[of & ~frame["metric"].str.startswith("epsilon_spent")].assign(**theirs, noise_multiplier=float("nan"))
+    one = cell[(cell["metric"] == "accuracy_loss") & (cell["repeat"] == "all")]
+
+    def proved(**bounds: float) -> pd.DataFrame:
+        said = {n: one.assign(metric="epsilon_lower_bound", setting=f"neighbours={n};") for n in bounds}
+        rows = [said[n].assign(value=value) for n, value in bounds.items()]
+        return pd.concat([frame[~of], cell, *rows])
+
+    assert broken_claims(proved(presence=0.9, replace_one=1.9)) == []
+    alarm = "digits · MLP · gaussian-rdp-eps=1: an attack proves ε ≥ 1.2, more than the 1 that InterpretML claims."
+    assert broken_claims(proved(presence=1.2)) == broken_claims(proved(add_remove=1.2)) == [alarm]
+    exchanged = alarm.replace("1.2,", "2.4 for replace-one neighbours,").replace("the 1", "the 2")
+    assert broken_claims(proved(presence=1.2, replace_one=2.4)) == [exchanged, alarm]
+    assert 'class="alarm"' in render(replace(context, metrics=proved(presence=1.2)))
+
+
 def test_claimed_and_spent_is_one_table_where_all_cells_agree(context: ReportContext) -> None:
     (table,) = claimed_and_spent(context.metrics)
     rows = {(row[0], row[1]): row for row in table.rows}

@@ -56,9 +56,9 @@ def ask(models: Models, data: Dataset, queries: int = 1) -> Signals:
         for part, z in logits(models, x, data.n_classes):
             place = slice(rows.start + part.start, rows.start + part.stop)
             label = torch.from_numpy(y[place]).to(z.device)
-            own = z.gather(2, label.expand(len(z), -1)[..., None])
-            correct[:, place] = (z.argmax(2) == label).cpu().numpy()
-            rank[:, place] = (z >= own).sum(2).cpu().numpy()
+            places = _ranks(z, label)
+            rank[:, place] = places.cpu().numpy()
+            correct[:, place] = _correct(z, label, places).cpu().numpy()
             margin[0, :, place] = _margins(z, label).cpu().numpy()
         for query, how in enumerate(QUERIES[1:queries], start=1):
             margin[query, :, rows] = margins(models, altered(x, *how), y[rows])
@@ -94,6 +94,20 @@ def margins(models: Models, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     for part, z in logits(models, x, int(y.max(initial=0)) + 1):
         result[:, part] = _margins(z, torch.from_numpy(y[part]).to(z.device)).cpu().numpy()
     return result
+
+
+def _ranks(z: Tensor, label: Tensor) -> Tensor:
+    """How many of logits z (K, n, C) are at least the true class's: int32 (K, n)."""
+    own = z.gather(2, label.expand(len(z), -1)[..., None])
+    return (z >= own).sum(2, dtype=torch.int32)  # without a type it would copy 8 bytes for each logit
+
+
+def _correct(z: Tensor, label: Tensor, rank: Tensor) -> Tensor:
+    """Whether argmax finds the true class, bool (K, n). Where its logit alone is largest that is clear already."""
+    correct = rank == 1
+    model, row = torch.nonzero(~correct, as_tuple=True)
+    correct[model, row] = z[model, row].argmax(1) == label[row]
+    return correct
 
 
 def _margins(z: Tensor, label: Tensor) -> Tensor:

@@ -51,11 +51,29 @@ class Signals:
     @property
     def asked(self) -> "Signals":
         """Of the records that membership is asked of."""
-        return self.of(*asked_roles(set(self.role.tolist())))
+        return self.of(*asked_roles(self.roles))
+
+    @property
+    def roles(self) -> set[str]:
+        """The roles that its records have."""
+        return {role for role, _ in self._runs()}
 
     def of(self, *roles: str) -> "Signals":
         """Of the records of these roles alone, in the order in which they stand."""
+        runs = [run for role, run in self._runs() if role in roles]
+        if runs and all(a.stop == b.start for a, b in zip(runs, runs[1:], strict=False)):  # one piece: no copy
+            return self._piece(slice(runs[0].start, runs[-1].stop))
         return self.records(np.isin(self.role, roles))
+
+    def _runs(self) -> list[tuple[str, slice]]:
+        """Neighbours of one role: a comparison of texts is slow, and roles mostly stand in one piece each."""
+        ends = [0, *(np.flatnonzero(self.role[1:] != self.role[:-1]) + 1).tolist(), len(self.role)]
+        pieces = [slice(start, end) for start, end in zip(ends, ends[1:], strict=False) if end > start]
+        return [(str(self.role[piece.start]), piece) for piece in pieces]
+
+    def _piece(self, records: slice) -> "Signals":
+        places = {name: (slice(None),) * AXES[name].index("n") + (records,) for name in self.arrays()}
+        return replace(self, **{name: getattr(self, name)[place] for name, place in places.items()})
 
     def records(self, chosen: np.ndarray) -> "Signals":
         """Of some records alone: bool (n,), or positions int64 (m,)."""

@@ -31,12 +31,15 @@ def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: lis
         seeds: one for each.
 
     Raises:
-        UserError: there is no such class, or it does not take these arguments, records or classes.
+        UserError: there is no such class, it does not take these arguments, records or classes, or it warns that its
+            ε does not hold.
     """
     x = data.x.reshape(len(data.x), -1)
     architecture = dict(settings["architecture"])
     if isinstance(bounds := architecture.get("privacy_bounds"), list):  # one pair for all features
         architecture["privacy_bounds"] = np.tile(np.array(bounds, dtype=np.float64), (x.shape[1], 1))
+    if isinstance(bounds := architecture.get("bounds"), list):  # diffprivlib's, which YAML has no way to write
+        architecture["bounds"] = tuple(bounds)
     said = np.empty((len(seeds), len(x), data.n_classes))
     for k, (rows, seed) in enumerate(zip(subsets, seeds, strict=True)):
         estimator = made(architecture, seed % SEEDS)
@@ -96,13 +99,18 @@ def _fitted(estimator: Any, x: np.ndarray, y: np.ndarray, rows: np.ndarray, name
         if not callable(getattr(estimator, method, None)):
             raise UserError(f"estimator {name!r} has no {method}; valid is a classifier that gives probabilities")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
             estimator.fit(x[rows], y[rows])
             found = np.asarray(estimator.predict_proba(x), dtype=np.float64)
     except Exception as error:  # a library can raise anything
         words = " ".join(str(error).split())[:200]
         raise UserError(f"estimator {name!r} cannot be trained on these records ({words})") from None
+    for one in warned:
+        words = " ".join(str(one.message).split())
+        # InterpretML warns of a fixed random_state too, which results need that can be made again.
+        if one.category.__name__ == "PrivacyLeakWarning" or "assuming min/max" in words:
+            raise UserError(f"estimator {name!r} takes from the records what its ε does not cover ({words[:200]})")
     classes = np.asarray(estimator.classes_, dtype=np.int64)
     if found.shape != (len(x), len(classes)) or not np.isfinite(found).all():
         raise UserError(

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dp_leakage.defenses import CLAIMED
 from dp_leakage.errors import UserError, nearest
 from dp_leakage.figures.published import KEYS, comparable
 from dp_leakage.figures.style import Series, name, order
@@ -290,6 +291,7 @@ def spent(frame: pd.DataFrame, neighbours: str | None = None) -> pd.DataFrame:
 
 # What an audit's bound is compared with, by the neighbours that it is for.
 COMPARED = {"replace_one": ("replace_one",), "presence": ("add_remove", "zero_out")}
+OF_A_CLAIM = dict.fromkeys(("presence", "add_remove", "zero_out"), ("",))  # the same where another library claims ε
 
 
 def contradicted(frame: pd.DataFrame) -> pd.DataFrame:
@@ -297,7 +299,8 @@ def contradicted(frame: pd.DataFrame) -> pd.DataFrame:
 
     A bound that says for which ``neighbours`` it holds is compared with the ε spent for those; where none is known for
     replace_one, its twin for a ``presence`` is, with that for add/remove and for zero-out ones. Any other bound is
-    compared with the smallest ε spent, else with the claim.
+    compared with the smallest ε spent, else with the claim. What another library claims does not say for which
+    neighbours: a ``presence`` is compared with the claim, replace_one with twice that, which it allows in any case.
 
     Args:
         frame: rows over all repeats.
@@ -309,7 +312,12 @@ def contradicted(frame: pd.DataFrame) -> pd.DataFrame:
     if bounds.empty:
         return bounds.assign(relation="", allowed=np.nan)
     said = [parse_setting(setting).get("neighbours", "") for setting in bounds["setting"]]
-    pairs = [(i, neighbours) for i, said_ in enumerate(said) for neighbours in COMPARED.get(said_, (said_,))]
+    theirs = (bounds["accountant"] == CLAIMED).tolist()
+    pairs = [
+        (i, neighbours)
+        for i, (said_, claim) in enumerate(zip(said, theirs, strict=True))
+        for neighbours in (OF_A_CLAIM if claim else COMPARED).get(said_, (said_,))
+    ]
     rows = bounds.iloc[[i for i, _ in pairs]]
     rows = rows.assign(relation=[neighbours for _, neighbours in pairs], neighbours=[said[i] for i, _ in pairs])
     cell = ["dataset", "model", "defense"]
@@ -321,4 +329,6 @@ def contradicted(frame: pd.DataFrame) -> pd.DataFrame:
     converted = rows["relation"].isin(COMPARED["presence"]) & (rows["neighbours"] == "presence")
     rows = rows[~converted | rows[cell].merge(exchanged, how="left", on=cell)["exchanged"].isna()]
     allowed = rows["epsilon_spent"].where(rows["epsilon_spent"].notna() | (rows["relation"] != ""), rows["epsilon"])
+    exchange = (rows["accountant"] == CLAIMED) & (rows["relation"] == "replace_one")
+    allowed = allowed.where(~exchange, 2 * rows["epsilon"])
     return rows.assign(allowed=allowed)[rows["value"] > allowed]

@@ -100,7 +100,8 @@ class Ensemble:
     def _logits_of_one(self, x: Tensor, model: int) -> Tensor:
         parameters = {name: value[model : model + 1] for name, value in self.parameters.items()}
         rows = max(1, LOGITS_BYTES // (4 * activation_floats(self.layers, x.shape[1:])))
-        return torch.cat([forward(self.layers, parameters, part[None])[0][0] for part in x.split(rows)])
+        parts = [forward(self.layers, parameters, part[None])[0][0] for part in x.split(rows)]
+        return parts[0] if len(parts) == 1 else torch.cat(parts)
 
     def module(self, model: int) -> nn.Sequential:
         """Model number ``model`` as a plain PyTorch module in evaluation mode, its parameters copied."""

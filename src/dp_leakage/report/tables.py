@@ -74,7 +74,7 @@ def claimed_and_spent(metrics: pd.DataFrame) -> list[HtmlTable]:
 
 def _hypothetical(private: pd.DataFrame) -> pd.DataFrame:
     """The smallest ε of each cell had its batches been Poisson samples."""
-    would_be = private[["hypothetical_poisson" in setting for setting in private["setting"]]]
+    would_be = private[np.array(["hypothetical_poisson" in setting for setting in private["setting"]], dtype=bool)]
     least = would_be.groupby(CELL)["value"].min()
     return least.rename("if_poisson").reset_index()
 
@@ -297,8 +297,12 @@ def broken_claims(metrics: pd.DataFrame) -> list[str]:
     told = []
     for row in found.drop_duplicates([*CELL, "relation"]).itertuples():
         counted = f" for {name(row.relation)} neighbours" if row.relation else ""
+        allowed = f"the accounting allows {number(row.allowed)}"
+        if row.accountant == CLAIMED:
+            by = row.accounting_note.removeprefix("ε as claimed by ")
+            allowed = f"more than the {number(row.allowed)} that {by} claims"
         told.append(
             f"{name(row.dataset)} · {name(row.model)} · {row.defense}: an attack proves ε ≥ {number(row.value)}"
-            f"{counted}, the accounting allows {number(row.allowed)}."
+            f"{counted}, {allowed}."
         )
     return told

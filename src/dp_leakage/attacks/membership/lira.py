@@ -88,7 +88,7 @@ def gaussians(margin: np.ndarray, chosen: np.ndarray, variance: str, left_out: b
     digits are lost.
     """
     mean, counts = mean_where(margin, chosen, left_out), chosen.sum(axis=0)
-    middle = mean_where(margin, chosen)
+    middle = mean_where(margin, chosen) if left_out else mean
     apart = np.where(chosen, margin - middle, 0.0) ** 2
     squares = apart.sum(axis=0)
     if left_out:

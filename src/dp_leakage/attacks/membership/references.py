@@ -35,7 +35,7 @@ def leave_one_out(attack: ModuleType, target: Signals, learnt: Signals, settings
 
 def population(signals: Signals, attack: str) -> Signals:
     """Of the records that no target trained on and nobody asks about. UserError where there are none."""
-    role = population_role(set(signals.role.tolist()))
+    role = population_role(signals.roles)
     others = signals.of(role)
     if not len(others.record):
         raise UserError(f"attack {attack}: role '{role}' has no records; valid is one or more")
