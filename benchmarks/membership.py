@@ -1,11 +1,13 @@
 """LiRA and RMIA with 16 reference models over 20,000 records: scoring alone, and from training to scores.
 
-    python benchmarks/membership.py            # a minute or two; writes results/bench/membership.json
-    python benchmarks/membership.py --quick    # fewer epochs and records
+    python benchmarks/membership.py              # a minute or two; writes results/bench/membership.json
+    python benchmarks/membership.py --quick      # fewer epochs and records
+    python benchmarks/membership.py --scoring    # scoring alone
+    python benchmarks/membership.py --scoring --rivals FOLDER    # beside other tools; see membership_rivals.py
 
-One process, one thread. From training to scores the same models are trained and asked one by one in plain PyTorch in
-turns with ours, so that a busy neighbour slows them alike. Goals: three times faster from end to end; four attacks on
-given signals in 0.5 s and 500 MB.
+One process, one thread, whose processor time is taken: what others run beside it counts little. From training to scores
+the same models are trained and asked one by one in plain PyTorch in turns with ours. Goals: three times faster from end
+to end; four attacks on given signals in 0.5 s and 500 MB.
 """
 
 import argparse
@@ -33,15 +35,23 @@ def main() -> None:
     """Run the benchmark in a process that was started in the trainer's environment."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer epochs and records")
+    parser.add_argument("--scoring", action="store_true", help="no training")
+    parser.add_argument("--rivals", default="", help="folders with checkouts of other tools, separated as PATH is")
+    parser.add_argument("--rounds", type=int, help="of which the middle time is taken")
     arguments = parser.parse_args()
     if any(os.environ.get(name) != value for name, value in ENVIRONMENT.items()):
-        sys.exit(subprocess.run([sys.executable, *sys.argv], env={**os.environ, **ENVIRONMENT}, check=False).returncode)
+        sys.exit(
+            subprocess.run(
+                [sys.executable, *sys.argv], env={**os.environ, **ENVIRONMENT, "TQDM_DISABLE": "1"}, check=False
+            ).returncode
+        )
     import torch
 
     torch.set_num_threads(1)
     records, epochs, rounds = (4000, 2, 1) if arguments.quick else (20_000, 3, 3)
-    rows = [end_to_end(name, records, epochs, rounds) for name in ARCHITECTURES]
-    rows += scoring(records, rounds)
+    rounds = arguments.rounds or rounds
+    rows = [] if arguments.scoring else [end_to_end(name, records, epochs, rounds) for name in ARCHITECTURES]
+    rows += scoring(records, rounds, arguments.rivals)
     for row in rows:
         print(json.dumps(row))
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
@@ -147,11 +157,8 @@ def dense(of_x: np.ndarray, of_z: np.ndarray) -> np.ndarray:
     return np.concatenate([block.mean(axis=1) for block in blocks])
 
 
-def scoring(records: int, rounds: int) -> list[dict]:
-    """Each attack on one target by 16 reference models, signals given; each in a warm process, with its peak memory."""
-    from importlib import import_module
-
-    from dp_leakage.attacks import ATTACKS
+def signals(records: int) -> tuple:
+    """What a target and 16 references say of the records and half as many others; each record is in 8 references."""
     from dp_leakage.attacks.signals import Signals
 
     rng = np.random.default_rng(0)
@@ -166,31 +173,58 @@ def scoring(records: int, rounds: int) -> list[dict]:
         rank = np.where(margin > 0, 1, 2).astype(np.int32)
         return Signals(np.arange(n), y, role, inside, margin[None], rank == 1, rank)
 
-    target = said((role == "target_members")[None])
-    halves = np.stack([rng.permutation(records) < records // 2 for _ in range(REFERENCES)])
-    others = said(np.concatenate([halves, np.zeros((REFERENCES, n - records), dtype=bool)], axis=1))
+    halves = np.stack([rng.permutation(records) < records // 2 for _ in range(REFERENCES // 2)])
+    dealt = np.stack([halves, ~halves], axis=1).reshape(REFERENCES, records)
+    outside = np.zeros((REFERENCES, n - records), dtype=bool)
+    return said((role == "target_members")[None]), said(np.concatenate([dealt, outside], axis=1))
 
-    def attack(name: str) -> None:
+
+def scoring(records: int, rounds: int, rivals: str = "") -> list[dict]:
+    """Each attack on one target, signals given, and other tools' beside it; in a warm process, with its peak memory."""
+    from importlib import import_module
+
+    from membership_rivals import RIVALS, A, add_folders
+    from sklearn.metrics import roc_auc_score
+
+    from dp_leakage.attacks import ATTACKS
+
+    target, others = signals(records)
+    member = target.asked.trained_on[0]
+
+    def attack(name: str, **settings: object) -> np.ndarray:
         entry = ATTACKS[name]
-        import_module(entry.module).score(target, others, entry.settings, 0)
+        return import_module(entry.module).score(target, others, entry.settings | settings, 0).score[0]
 
     names = ("lira", "lira_online", "rmia", "rmia_online")
-    ways = [*(lambda name=name: attack(name) for name in names), lambda: [attack(name) for name in names]]
-    times, memory = in_turns(ways, rounds), [peak(way) for way in ways]
-    return [
-        {"what": f"scoring {records:,} records, {name}", "seconds": seconds, "peak_mb": held / 2**20}
-        for name, seconds, held in zip([*names, "all four"], times, memory, strict=True)
-    ]
+    fixed = {"a": A, "temperature": 1.0}
+    ways = [("ours", name, "", lambda name=name: attack(name)) for name in names]
+    ways += [("ours", f"{name}, a given", "", lambda name=name: attack(name, **fixed)) for name in names[2:]]
+    ways += [("ours", "all four", "", lambda: [attack(name) for name in names][-1])]
+    rows = []
+    if rivals:
+        add_folders(rivals)
+        for rival in RIVALS:
+            try:
+                ways.append((rival.tool, rival.attack, rival.how, rival.prepared(target, others)))
+            except ImportError as error:
+                rows.append({"tool": rival.tool, "attack": rival.attack, "left out": f"cannot be imported: {error}"})
+    times = in_turns([way[-1] for way in ways], rounds)
+    for (tool, what, how, way), seconds in zip(ways, times, strict=True):
+        auc = roc_auc_score(member, way())
+        rows.append(
+            {"tool": tool, "attack": what, "how": how, "seconds": seconds, "peak_mb": peak(way) / 2**20, "auc": auc}
+        )
+    return sorted(rows, key=lambda row: (row["attack"], row.get("seconds", np.inf)))
 
 
 def in_turns(ways: list[Callable[[], object]], rounds: int) -> list[float]:
-    """Median seconds of each way over rounds in which they take turns, after one round to warm up."""
+    """Median processor seconds of each way over rounds in which they take turns, after one round to warm up."""
     seconds: list[list[float]] = [[] for _ in ways]
     for _ in range(rounds + 1):
         for own, way in zip(seconds, ways, strict=True):
-            started = time.perf_counter()
+            started = time.process_time()
             way()
-            own.append(time.perf_counter() - started)
+            own.append(time.process_time() - started)
     return [statistics.median(own[1:]) for own in seconds]
 
 
