@@ -5,6 +5,7 @@ The files that step ``query`` writes hold just this; docs/signals.md describes t
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,14 +62,14 @@ class Signals:
     def of(self, *roles: str) -> "Signals":
         """Of the records of these roles alone, in the order in which they stand."""
         runs = [run for role, run in self._runs() if role in roles]
-        if runs and all(a.stop == b.start for a, b in zip(runs, runs[1:], strict=False)):  # one piece: no copy
+        if runs and all(a.stop == b.start for a, b in pairwise(runs)):  # one piece: no copy
             return self._piece(slice(runs[0].start, runs[-1].stop))
         return self.records(np.isin(self.role, roles))
 
     def _runs(self) -> list[tuple[str, slice]]:
         """Neighbours of one role: a comparison of texts is slow, and roles mostly stand in one piece each."""
         ends = [0, *(np.flatnonzero(self.role[1:] != self.role[:-1]) + 1).tolist(), len(self.role)]
-        pieces = [slice(start, end) for start, end in zip(ends, ends[1:], strict=False) if end > start]
+        pieces = [slice(start, end) for start, end in pairwise(ends) if end > start]
         return [(str(self.role[piece.start]), piece) for piece in pieces]
 
     def _piece(self, records: slice) -> "Signals":
