@@ -74,7 +74,8 @@ class Signals:
 
     def _piece(self, records: slice) -> "Signals":
         places = {name: (slice(None),) * AXES[name].index("n") + (records,) for name in self.arrays()}
-        return replace(self, **{name: getattr(self, name)[place] for name, place in places.items()})
+        taken: dict[str, Any] = {name: getattr(self, name)[place] for name, place in places.items()}
+        return replace(self, **taken)
 
     def records(self, chosen: np.ndarray) -> "Signals":
         """Of some records alone: bool (n,), or positions int64 (m,)."""
