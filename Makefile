@@ -59,9 +59,10 @@ test-slurm: $(INSTALLED)  ## on a SLURM cluster of one node that is set up here 
 coverage: $(INSTALLED)  ## the tests, and which lines of the package they reach (longer than `make test`)
 	pytest -n 2 --dist loadfile --cov=dp_leakage --cov-report=term:skip-covered
 
-lint: $(INSTALLED)  ## ruff, snakefmt, snakemake --lint
+lint: $(INSTALLED)  ## ruff, mypy, snakefmt, snakemake --lint
 	ruff check .
 	ruff format --check .
+	mypy
 	snakefmt --check Snakefile workflow
 	snakemake --lint
 
@@ -93,4 +94,4 @@ constraints:  ## renew envs/constraints.txt from a fresh environment
 	 build/constraints/bin/pip freeze | grep -v -i '^dp.leakage' | sed 's/+cpu$$//') > envs/constraints.txt
 
 clean:  ## remove .venv and caches; results stay
-	rm -rf $(VENV) build .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build .pytest_cache .ruff_cache .mypy_cache .hypothesis

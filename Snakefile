@@ -1,6 +1,6 @@
 """What does a privacy budget buy in practice? Every study and every figure is a target: snakemake --list-target-rules"""
 
-from dp_leakage.interrupts import end_quietly
+from dp_leakage.common.interrupts import end_quietly
 from snakemake.utils import min_version
 
 end_quietly("Stopped. Run the same command again: what is finished stays.")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import yaml
 
-from dp_leakage.study_file import study_files
+from dp_leakage.study.file import study_files
 
 PER_STUDY = 1000  # the report of a study names its cells on one command line, which holds about 1,500
 REPO = Path(__file__).parents[1]

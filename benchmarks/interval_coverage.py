@@ -13,8 +13,8 @@ from itertools import product
 
 import numpy as np
 
-from dp_leakage.intervals import Estimate, Influences, Layout, crossed, over_layouts
 from dp_leakage.metrics.coins import auc, rate_difference
+from dp_leakage.metrics.intervals import Estimate, Influences, Layout, crossed, over_layouts
 
 Pair = tuple[np.ndarray, np.ndarray]
 CUT = 0.7  # from which score on the attack names that the advantage is of

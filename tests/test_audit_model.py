@@ -25,16 +25,16 @@ from dp_leakage import audit_model
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.attacks.membership import yeom
 from dp_leakage.attacks.queries import ask, asked_records
+from dp_leakage.common.errors import UserError
+from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.members import listed
 from dp_leakage.data.outputs import FLOOR, margins_of, read_outputs
 from dp_leakage.engines import module, onnx, outputs
 from dp_leakage.engines.answers import Answers, signals_of
-from dp_leakage.errors import UserError
 from dp_leakage.models.architectures import build
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
-from dp_leakage.yaml_files import read_yaml
 
 X, Y = load_digits(return_X_y=True)
 X, Y = (X[:600] / 16).astype(np.float32), Y[:600].astype(np.int64)

@@ -15,9 +15,9 @@ from scipy.stats import norm
 
 from dp_leakage.figures.frames import CELL
 from dp_leakage.figures.training_curve import _curves
-from dp_leakage.intervals import Estimate, crossed, difference
 from dp_leakage.metrics import coins, roc
 from dp_leakage.metrics.compare import paired_difference
+from dp_leakage.metrics.intervals import Estimate, crossed, difference
 from dp_leakage.metrics.inversion import measure_inversion
 from dp_leakage.metrics.measure import _accuracy, _relative_loss
 from dp_leakage.metrics.reconstruction import STATISTICS

@@ -9,12 +9,12 @@ import pytest
 import yaml
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
-from dp_leakage.config import merged
+from dp_leakage.common.config import merged
+from dp_leakage.common.identity import canonical
+from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.data.splits import split
-from dp_leakage.identity import canonical
 from dp_leakage.new_study import main
-from dp_leakage.study_file import load_studies
-from dp_leakage.yaml_files import read_yaml
+from dp_leakage.study.file import load_studies
 
 REPO = Path(__file__).parents[1]
 SCHEMAS = {

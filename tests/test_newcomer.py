@@ -14,9 +14,9 @@ REPO = Path(__file__).parents[1]
 STUDY = """
 from pathlib import Path
 
-from dp_leakage.config import merged
-from dp_leakage.study_file import load_study
-from dp_leakage.yaml_files import read_yaml
+from dp_leakage.common.config import merged
+from dp_leakage.study.file import load_study
+from dp_leakage.common.yaml_files import read_yaml
 
 def study(**changes):
     path = Path("tests/studies/quickstart.yaml")
@@ -144,7 +144,7 @@ ADDITIONS = {
         assert (cell.training["mechanism"]["bound"], cell.training["mechanism"]["noise"]) == ("gentle", "gaussian")
         assert torch.allclose(bound_scales(torch.tensor([0.0, 2.0]), 2.0, "gentle"), torch.tensor([1.0, 0.5]))
         code = made.train_settings(cell)["code"]
-        from dp_leakage import fingerprint
+        from dp_leakage.provenance import fingerprint
         from dp_leakage.study.step_code import step_code
         file = Path("src/dp_leakage/privacy/mechanisms/gentle.py")
         file.write_text(file.read_text().replace("(norms + clip_norm)", "(norms + 2 * clip_norm)"))
@@ -175,7 +175,7 @@ ADDITIONS = {
 REFUSED = """
 import sys
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 
 def refused(made, sentence):
     try:

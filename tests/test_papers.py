@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 from dp_leakage.papers import INSIDE, NOT_KNOWN, NOT_RUN, OUTSIDE, PAPERS, made, measured_at_scale, outcomes
 
 REPO = Path(__file__).parents[1]

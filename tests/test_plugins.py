@@ -11,13 +11,14 @@ import pytest
 import torch
 import yaml
 
-from dp_leakage import plugins, user_code
+from dp_leakage import plugins
 from dp_leakage.attacks import ATTACKS
-from dp_leakage.config import merged
+from dp_leakage.common import user_code
+from dp_leakage.common.config import merged
+from dp_leakage.common.errors import UserError
+from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.data import SOURCES, load, resolve
-from dp_leakage.errors import UserError
 from dp_leakage.figures import FIGURES, Needs, draw
-from dp_leakage.fingerprint import code_fingerprint
 from dp_leakage.models.architectures import build
 from dp_leakage.models.layers.own import OWN, check_own
 from dp_leakage.privacy.accounting import ACCOUNTANTS, epsilon_report, noise_multiplier
@@ -25,10 +26,10 @@ from dp_leakage.privacy.calibration import calibrated
 from dp_leakage.privacy.clipping import bound_scales
 from dp_leakage.privacy.mechanism import SAMPLERS, UNITS, Mechanism
 from dp_leakage.privacy.mechanisms import MECHANISMS
-from dp_leakage.study_file import load_studies
+from dp_leakage.provenance.fingerprint import code_fingerprint
+from dp_leakage.study.file import load_studies
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
-from dp_leakage.yaml_files import read_yaml
 
 REPO = Path(__file__).parents[1]
 EXAMPLES = REPO / "docs" / "examples" / "plugins"
@@ -129,7 +130,7 @@ def test_an_edit_to_a_plugin_changes_the_settings_of_the_steps_that_run_it_and_o
     )
 
     def codes():
-        from dp_leakage import fingerprint
+        from dp_leakage.provenance import fingerprint
 
         dp_leakage.study.step_code.step_code.cache_clear()
         fingerprint._tree.cache_clear()
@@ -297,7 +298,7 @@ def test_an_own_source_of_data_is_found_by_the_suffix_of_its_files(examples, tmp
 
 
 def test_an_edit_to_an_own_source_or_to_its_file_prepares_the_data_anew(tmp_path, monkeypatch):
-    from dp_leakage import fingerprint
+    from dp_leakage.provenance import fingerprint
     from dp_leakage.study.step_code import step_code
 
     copies = tmp_path / "plugins"
@@ -378,7 +379,7 @@ def test_an_own_layer_is_an_activation_and_trains_as_its_torch_module_would(exam
 
 
 def test_a_study_names_an_own_layer_and_an_edit_to_it_retrains(tmp_path, monkeypatch):
-    from dp_leakage import fingerprint
+    from dp_leakage.provenance import fingerprint
     from dp_leakage.study.step_code import step_code
 
     copies = tmp_path / "plugins"

@@ -9,7 +9,7 @@ import torch
 
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.attacks.membership import yeom
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 from dp_leakage.results import read_cell
 
 PAGE = Path(__file__).parents[1] / "docs" / "signals.md"

@@ -11,7 +11,7 @@ from PIL import Image
 from safetensors import safe_open
 
 from dp_leakage.figures.files import write_figure
-from dp_leakage.files import write_arrays, write_table, write_tensors
+from dp_leakage.provenance.files import write_arrays, write_table, write_tensors
 from dp_leakage.share import main, share
 
 SEED = 8412345976123

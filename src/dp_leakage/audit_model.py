@@ -12,17 +12,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dp_leakage.arguments import Parser
-from dp_leakage.config import Json
+from dp_leakage.common.arguments import Parser
+from dp_leakage.common.config import Json
+from dp_leakage.common.errors import UserError, plain
+from dp_leakage.common.yaml_files import written
 from dp_leakage.data import load, resolve
 from dp_leakage.data.members import is_list
 from dp_leakage.data.outputs import Outputs, aligned, read_outputs
 from dp_leakage.data.raw import Raw
-from dp_leakage.errors import UserError, plain
-from dp_leakage.files import write_text
 from dp_leakage.models.architectures import ARCHITECTURES, build
 from dp_leakage.new_study import check_study_name, path_in_study
-from dp_leakage.yaml_files import written
+from dp_leakage.provenance.files import write_text
 
 SEED = 1
 LEAST_MEMBERS = 25  # and non-members: with fewer, intervals are as wide as the whole range

@@ -17,10 +17,10 @@ import numpy as np
 
 from dp_leakage.audits import CONFIDENCE, Claim, approximate_dp, gaussian_dp
 from dp_leakage.audits.designs import bound, reach, shortfall
+from dp_leakage.common.errors import UserError
+from dp_leakage.common.user_code import blamed, module_files
 from dp_leakage.data.canaries import place
 from dp_leakage.data.dataset import Dataset
-from dp_leakage.errors import UserError
-from dp_leakage.user_code import blamed, module_files
 
 Predict = Callable[[np.ndarray], np.ndarray]
 Train = Callable[[np.ndarray, np.ndarray, int], Predict]

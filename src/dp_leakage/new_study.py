@@ -15,19 +15,19 @@ from typing import Any
 
 import numpy as np
 
-from dp_leakage.arguments import Parser
-from dp_leakage.config import Json
+from dp_leakage.common.arguments import Parser
+from dp_leakage.common.config import Json
+from dp_leakage.common.errors import UserError, plain
+from dp_leakage.common.names import check_name
+from dp_leakage.common.yaml_files import read_yaml, written
 from dp_leakage.data import load, resolve
 from dp_leakage.data.profile import is_harmless, profile
 from dp_leakage.data.raw import Raw, filled
 from dp_leakage.data.roles import OUTSIDERS, POOL, TUNING
 from dp_leakage.data.splits import automatic_roles, split
-from dp_leakage.errors import UserError, plain
-from dp_leakage.files import write_text
-from dp_leakage.names import check_name
+from dp_leakage.provenance.files import write_text
 from dp_leakage.study import Study
-from dp_leakage.study_file import study_files
-from dp_leakage.yaml_files import read_yaml, written
+from dp_leakage.study.file import study_files
 
 LEAST_POOL = 50  # with fewer, intervals are as wide as the whole range
 LEAST_MEMBERS = LEAST_POOL // 2  # that a model trains on, in the mean

@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 import yaml
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 from dp_leakage.figures.frames import half_unit, key_of
 from dp_leakage.figures.published import KEYS, map_published
 

@@ -36,19 +36,19 @@ from pathlib import Path
 from typing import Any, get_args
 
 from dp_leakage.attacks import ATTACKS, attacks_of
+from dp_leakage.common.declarations import settings_of
+from dp_leakage.common.errors import UserError, nearest
+from dp_leakage.common.kinds import TEXT, Kind, choice
+from dp_leakage.common.names import check_name
+from dp_leakage.common.user_code import DEFINED, FILES, add_folder
 from dp_leakage.data import SOURCES, sources_of
-from dp_leakage.declarations import settings_of
-from dp_leakage.defenses import PLAIN
-from dp_leakage.errors import UserError, nearest
 from dp_leakage.figures import FIGURES, figures_of
-from dp_leakage.kinds import TEXT, Kind, choice
 from dp_leakage.models.architectures import ACTIVATIONS
 from dp_leakage.models.layers.own import OWN, layers_of
-from dp_leakage.names import check_name
+from dp_leakage.privacy.defenses import PLAIN
 from dp_leakage.privacy.mechanism import SAMPLERS, UNITS
 from dp_leakage.privacy.mechanisms import ACCOUNTANTS, MECHANISMS, noise_module
 from dp_leakage.privacy.mechanisms.base import Accountant, Claim, Declaration, Neighbours
-from dp_leakage.user_code import DEFINED, FILES, add_folder
 
 Functions = dict[str, ast.FunctionDef | ast.ClassDef]
 ENVIRONMENT = "DP_LEAKAGE_PLUGINS"  # the folders, for the workflow's jobs

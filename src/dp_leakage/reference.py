@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from dp_leakage.attacks import ATTACKS
-from dp_leakage.config import merged
+from dp_leakage.common.config import merged
 from dp_leakage.data import SOURCES
 from dp_leakage.figures import COMMON, ENTERED, FIGURES
 from dp_leakage.models.architectures import ARCHITECTURES

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dp_leakage.attacks.signals import Signals, positions
-from dp_leakage.errors import UserError
-from dp_leakage.files import read_arrays, read_table
+from dp_leakage.common.errors import UserError
+from dp_leakage.provenance.files import read_arrays, read_table
 
 if TYPE_CHECKING:
     import numpy as np

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from dp_leakage.errors import UserError
-from dp_leakage.files import read_table, read_tensors, replacing
+from dp_leakage.common.errors import UserError
+from dp_leakage.provenance.files import read_table, read_tensors, replacing
 
 MEMBERS = "train_indices"
 OPEN = ("mechanism", "dataset", "model", "defense", "architecture", "training")  # settings that say nothing of records

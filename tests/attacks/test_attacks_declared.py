@@ -9,7 +9,7 @@ import pytest
 
 from dp_leakage import attacks, plugins
 from dp_leakage.attacks import ATTACKS, attacks_of
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 
 FILES = [path for path in Path(attacks.__file__).parent.rglob("*.py") if "\nATTACK = " in path.read_text()]
 

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from dp_leakage.attacks import ATTACKS, attribute
+from dp_leakage.common.errors import UserError
 from dp_leakage.data.dataset import Dataset
-from dp_leakage.errors import UserError
 from dp_leakage.metrics import measure_attribute
 
 SETTINGS = {**ATTACKS["yeom_attribute"].settings, "features": 2}

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dp_leakage.attacks.queries import QUERIES, altered, ask, margins
+from dp_leakage.common.errors import UserError
 from dp_leakage.data.dataset import Dataset
-from dp_leakage.errors import UserError
 
 IMAGES = np.arange(1, 25, dtype=np.float32).reshape(1, 2, 3, 4)
 

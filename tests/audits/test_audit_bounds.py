@@ -25,7 +25,7 @@ from dp_leakage.audits.found import guesses_of, right_guesses
 from dp_leakage.audits.many_runs import many_runs_p_value
 from dp_leakage.audits.one_run import curve_refuted, one_run_p_value
 from dp_leakage.audits.trials import rates_bound
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 from dp_leakage.privacy.accounting.proven import Training, proven_curve
 from dp_leakage.privacy.mechanism import Mechanism
 

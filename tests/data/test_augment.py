@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from dp_leakage.common.errors import UserError
 from dp_leakage.data.augment import LIGHT, augmented_split, varied
 from dp_leakage.data.raw import Raw
-from dp_leakage.errors import UserError
 
 ROLES = {"target_members": 95, "target_nonmembers": 15}
 CLASSES, PHOTOS = 5, 6

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from dp_leakage.common.errors import UserError
 from dp_leakage.data.canaries import KINDS, place
 from dp_leakage.data.dataset import Dataset
-from dp_leakage.errors import UserError
 
 RNG = np.random.default_rng(0)
 ROLES = {"target_members": np.arange(80), "target_nonmembers": np.arange(80, 180)}

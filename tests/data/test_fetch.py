@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from data_files import cifar_bytes, write_idx, write_tar
 
+from dp_leakage.common.errors import UserError
 from dp_leakage.data import load
 from dp_leakage.data.fetch import Remote, checksum_note, download, find
 from dp_leakage.data.sources import cifar, idx, images, purchase
-from dp_leakage.errors import UserError
 
 CONTENT = b"published bytes" * 1000
 

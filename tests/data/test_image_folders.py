@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+from dp_leakage.common.errors import UserError
 from dp_leakage.data.sources import images, tables
-from dp_leakage.errors import UserError
 
 
 @pytest.fixture

@@ -21,10 +21,10 @@ from data_files import (
 )
 from PIL import Image
 
+from dp_leakage.common.errors import UserError
 from dp_leakage.data import load
 from dp_leakage.data.sources import cifar, idx, purchase
 from dp_leakage.data.trees import open_tree
-from dp_leakage.errors import UserError
 
 
 def refused(call, *words):

@@ -5,6 +5,7 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import MinMaxScaler, StandardScaler, normalize
 
+from dp_leakage.common.errors import UserError
 from dp_leakage.data import projection
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.projection import (
@@ -17,7 +18,6 @@ from dp_leakage.data.projection import (
     scale,
     unit_rows,
 )
-from dp_leakage.errors import UserError
 
 X = load_digits().data.astype(np.float32) / 16
 ALL = np.arange(len(X))

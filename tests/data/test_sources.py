@@ -18,10 +18,10 @@ from data_files import (
 )
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
+from dp_leakage.common.errors import UserError
 from dp_leakage.data import SOURCES, load, resolve
 from dp_leakage.data.raw import Gap, Raw, filled
 from dp_leakage.data.sources import cifar, idx, purchase
-from dp_leakage.errors import UserError
 
 RNG = np.random.default_rng(7)
 

@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
+from dp_leakage.common.errors import UserError
 from dp_leakage.data.splits import automatic_roles, balanced, dealt, duplicates, split
-from dp_leakage.errors import UserError
 
 Y = load_digits().target.astype(np.int64)
 ROLES = {"target_members": 400, "target_nonmembers": 300, "shadow_pool": 800}

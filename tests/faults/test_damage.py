@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dp_leakage.files import write_arrays
+from dp_leakage.provenance.files import write_arrays
 
 pytestmark = pytest.mark.faults
 CELL = "digits/mlp/gaussian-rdp-eps=1"

@@ -10,7 +10,7 @@ from skimage.metrics import structural_similarity
 from synthetic import directional_cell as cell
 from synthetic import directional_row as measured
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 from dp_leakage.figures import draw
 from dp_leakage.figures.frames import CELL, NUMBERS
 

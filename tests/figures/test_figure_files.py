@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from pandas import DataFrame
 from PIL import Image
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 from dp_leakage.figures.files import read_figure, write_figure
 from dp_leakage.figures.style import encode
 

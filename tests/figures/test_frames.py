@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 from dp_leakage.figures.bounds import bound_notes
 from dp_leakage.figures.frames import attack_rows, chosen, drawn_numbers, metric_rows, panels, spent
 from dp_leakage.figures.notes import accounting_notes, claimed_neighbours, claimed_relations, remarks

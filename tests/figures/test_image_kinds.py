@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from synthetic import LAYERS
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 from dp_leakage.figures import draw
 from dp_leakage.figures.frames import with_published
 from dp_leakage.figures.published import comparable, map_published

@@ -12,8 +12,9 @@ from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
 from synthetic import bounded_frame
 
-from dp_leakage import figures, fingerprint
-from dp_leakage.errors import UserError
+from dp_leakage import figures
+from dp_leakage.common.errors import UserError
+from dp_leakage.common.user_code import _imported
 from dp_leakage.figures import COMMON, FIGURES, draw, figures_of, resolve
 from dp_leakage.figures.frames import CELL, NUMBERS
 from dp_leakage.figures.limits import ALARM
@@ -22,8 +23,8 @@ from dp_leakage.figures.style import encode
 from dp_leakage.metrics.roc import tpr_at_fpr
 from dp_leakage.privacy.accounting.tradeoff import gaussian
 from dp_leakage.privacy.proven import FPR_OF_CURVE, between
+from dp_leakage.provenance import fingerprint
 from dp_leakage.study.step_code import step_code
-from dp_leakage.user_code import _imported
 
 # name: (kind, frame, settings, with the paper's prints)
 CASES: dict[str, tuple[str, str, dict[str, Any], bool]] = {

@@ -8,7 +8,7 @@ import pytest
 from calibrate_accuracy import sigma_at
 from mia import own_spent, printed_accuracies, printed_distances
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 from dp_leakage.figures import draw
 
 TABLE_1 = [8.02, 8.36, 9.14, 9.50, 8.35, 9.76, 9.64, 8.38, 8.79, 8.93]

@@ -13,12 +13,14 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from dp_leakage import new_study, plugins, user_code
+from dp_leakage import new_study, plugins
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.attacks.checks import check_said
-from dp_leakage.config import merged
+from dp_leakage.common import user_code
+from dp_leakage.common.config import merged
+from dp_leakage.common.errors import UserError
+from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.data import SOURCES
-from dp_leakage.errors import UserError
 from dp_leakage.figures import FIGURES
 from dp_leakage.models.layers.own import OWN
 from dp_leakage.models.user_module import module_factory
@@ -27,8 +29,7 @@ from dp_leakage.privacy.accounting import ACCOUNTANTS, noise_multiplier
 from dp_leakage.privacy.clipping import bound_scales
 from dp_leakage.privacy.mechanism import SAMPLERS, UNITS
 from dp_leakage.privacy.mechanisms import MECHANISMS
-from dp_leakage.study_file import load_studies
-from dp_leakage.yaml_files import read_yaml
+from dp_leakage.study.file import load_studies
 
 REPO = Path(__file__).parents[2]
 SCHEMAS = {name: read_yaml(REPO / "workflow" / "schemas" / f"{name}.schema.yaml") for name in ("config", "study")}

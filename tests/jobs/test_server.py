@@ -141,7 +141,7 @@ def test_after_an_edit_jobs_run_by_themselves_on_the_new_code(run):
     path = run.package / "identity.py"
     path.write_text(path.read_text() + "\nEDITED = 1\n")
     assert not run.serves()
-    assert run.job("from dp_leakage.identity import EDITED; print(EDITED)")[1] == "1\n"
+    assert run.job("from dp_leakage.common.identity import EDITED; print(EDITED)")[1] == "1\n"
 
 
 @pytest.mark.parametrize("change", [{"OMP_NUM_THREADS": "2"}, {"MPLBACKEND": "svg"}, {"PYTHONHASHSEED": "3"}])

@@ -2,7 +2,7 @@ from math import prod
 
 import pytest
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 from dp_leakage.models.architectures import ARCHITECTURES, build
 from dp_leakage.models.layers import (
     Conv2d,

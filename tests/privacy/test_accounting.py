@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 from dp_leakage.privacy.accounting import (
     ACCOUNTANTS,
     check_mechanism,

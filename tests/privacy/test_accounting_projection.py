@@ -6,8 +6,8 @@ from dp_accounting import GaussianDpEvent, NeighboringRelation, PoissonSampledDp
 from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 
+from dp_leakage.common.errors import UserError
 from dp_leakage.data.projection import SENSITIVITY
-from dp_leakage.errors import UserError
 from dp_leakage.privacy.accounting import epsilon_report, epsilon_spent, noise_multiplier
 from dp_leakage.privacy.accounting.amplified import advanced_epsilon
 from dp_leakage.privacy.accounting.library import gaussian_epsilon

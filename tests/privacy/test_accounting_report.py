@@ -6,7 +6,7 @@ from time import perf_counter
 import numpy as np
 import pytest
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 from dp_leakage.privacy.accounting import ACCOUNTANTS, check_mechanism, epsilon_report, epsilon_spent, noise_multiplier
 from dp_leakage.privacy.mechanism import Mechanism
 

@@ -8,7 +8,7 @@ import torch
 from scipy.linalg import solve_triangular, toeplitz
 from scipy.stats import norm
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 from dp_leakage.privacy.accounting import ACCOUNTANTS, epsilon_spent, noise_multiplier
 from dp_leakage.privacy.accounting.proven import Training, proven_curve
 from dp_leakage.privacy.mechanism import SAMPLERS, Mechanism

@@ -5,7 +5,7 @@ from math import log
 import numpy as np
 import pytest
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 from dp_leakage.privacy.accounting import epsilon_spent
 from dp_leakage.privacy.accounting.renyi import epsilon_from_renyi, poisson_gaussian
 from dp_leakage.privacy.accounting.selection import SHAPES, drawn_runs, selection_epsilon

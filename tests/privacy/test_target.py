@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 from scipy.stats import norm
 
-from dp_leakage.defenses import expanded
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 from dp_leakage.privacy.accounting.proven import Training, noise_for, proven_curve
 from dp_leakage.privacy.calibration import calibrated
+from dp_leakage.privacy.defenses import expanded
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.privacy.target import Target
 

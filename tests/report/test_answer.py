@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from dp_leakage.intervals import Estimate
+from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.report import answers, most_exposed, singled_out, tables
 from dp_leakage.report.answer import best_of
 from dp_leakage.report.leak import Leak

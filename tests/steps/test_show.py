@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 from dp_leakage.steps.__main__ import by_hand, command_in, run_by_hand, under_debugger, wanted
 
 QUERY = "python -m dp_leakage.steps.query --data 'a b.npz' --signals x.npz"

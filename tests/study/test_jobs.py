@@ -6,11 +6,11 @@ import pytest
 import yaml
 
 from dp_leakage.attacks import ATTACKS
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
+from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.study import jobs
+from dp_leakage.study.file import load_studies
 from dp_leakage.study.paths import group_of
-from dp_leakage.study_file import load_studies
-from dp_leakage.yaml_files import read_yaml
 
 REPO = Path(__file__).parents[2]
 CELL = {"dataset": "digits", "model": "mlp", "defense": "none"}

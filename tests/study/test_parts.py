@@ -6,12 +6,12 @@ import pytest
 import yaml
 
 from dp_leakage.attacks import ATTACKS, FAMILIES
+from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.figures import FIGURES
 from dp_leakage.steps._metrics import MEMBERSHIP, READERS
 from dp_leakage.study import AUDIT, COINS
+from dp_leakage.study.file import load_studies
 from dp_leakage.study.parts import GIVEN, PARTS, part, pictures
-from dp_leakage.study_file import load_studies
-from dp_leakage.yaml_files import read_yaml
 
 REPO = Path(__file__).parents[2]
 STUDIES = sorted((REPO / "workflow" / "studies").rglob("*.yaml"))

@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import save_file
 from small import data_of, layers_of, subsets_of
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.settings import TrainingSettings

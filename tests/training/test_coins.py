@@ -5,8 +5,8 @@ import torch
 from small import data_of, layers_of, subsets_of
 from test_company import ADAM, SEEDS
 
+from dp_leakage.common.errors import UserError
 from dp_leakage.data.splits import heads
-from dp_leakage.errors import UserError
 from dp_leakage.models.ensemble import rows_of
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training.checkpoint import Checkpoint

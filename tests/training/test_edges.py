@@ -6,7 +6,7 @@ import pytest
 import torch
 from small import SETTINGS, SHAPES, data_of, layers_of, subsets_of
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 from dp_leakage.models.layers import Linear
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training.settings import TrainingSettings

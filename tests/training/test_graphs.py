@@ -12,7 +12,7 @@ import torch
 from small import SETTINGS, SHAPES, data_of, layers_of, subsets_of
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training import graphs, lanes, trainer
 from dp_leakage.training.gradients import add_examples, fill_gradient, lay_out

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from small import data_of, layers_of, subsets_of
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 from dp_leakage.models.layers import initial_parameters, module
 from dp_leakage.training.opacus_engine import train_module
 from dp_leakage.training.settings import TrainingSettings

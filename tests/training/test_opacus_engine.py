@@ -6,7 +6,7 @@ import torch
 from small import SETTINGS, data_of, layers_of, subsets_of
 from torch import nn
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 from dp_leakage.models.user_module import ModuleEnsemble, module_factory
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training.checkpoint import Checkpoint

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from small import SHAPES, data_of, layers_of
 from torch.func import functional_call, grad, vmap
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 from dp_leakage.models.ensemble import Ensemble
 from dp_leakage.models.layers import Linear, Residual, conv2d, initial_parameters
 from dp_leakage.training.record import backpropagate

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from sklearn.datasets import load_breast_cancer
 
-from dp_leakage.study_file import study_files
-from dp_leakage.yaml_files import read_yaml
+from dp_leakage.common.yaml_files import read_yaml
+from dp_leakage.study.file import study_files
 
 REPO = Path(__file__).parents[2]
 PAGES = [REPO / "README.md", *sorted((REPO / "docs").rglob("*.md"))]

@@ -16,9 +16,9 @@ from sklearn.datasets import load_wine
 sys.path.append(str(Path(__file__).parents[1] / "data"))
 from data_files import image_bytes, write_files
 
-from dp_leakage.errors import UserError, plain
-from dp_leakage.study_file import load_studies
-from dp_leakage.yaml_files import read_yaml
+from dp_leakage.common.errors import UserError, plain
+from dp_leakage.common.yaml_files import read_yaml
+from dp_leakage.study.file import load_studies
 
 REPO = Path(__file__).parents[2]
 # Each would leave a file called ran, or break what it stands in.

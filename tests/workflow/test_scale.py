@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dp_leakage.study_file import study_files
+from dp_leakage.study.file import study_files
 
 STUDIES = study_files(Path(__file__).parents[2] / "workflow" / "studies")
 TARGETS = [yaml.safe_load(path.read_text())["study"] for path in STUDIES]

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from dp_leakage.study_file import study_files
-from dp_leakage.yaml_files import read_yaml
+from dp_leakage.common.yaml_files import read_yaml
+from dp_leakage.study.file import study_files
 
 STUDIES = Path(__file__).parents[2] / "workflow" / "studies"
 SPECS = {spec["study"]: spec for spec in map(read_yaml, study_files(STUDIES))}

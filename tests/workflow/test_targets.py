@@ -2,7 +2,7 @@
 
 import pytest
 
-from dp_leakage.targets import asked, asks_for
+from dp_leakage.study.targets import asked, asks_for
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dp_leakage.files import read_table
 from dp_leakage.metrics.measure import at_fpr
 from dp_leakage.metrics.runs import by_repeat
+from dp_leakage.provenance.files import read_table
 
 POINTS = 25  # of each curve, from one false alarm on
 

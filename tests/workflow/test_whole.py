@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dp_leakage.config import merged
-from dp_leakage.study_file import load_studies
-from dp_leakage.yaml_files import read_yaml
+from dp_leakage.common.config import merged
+from dp_leakage.common.yaml_files import read_yaml
+from dp_leakage.study.file import load_studies
 
 CELL = "digits/mlp/gaussian-rdp-eps=1"
 # Each is made by a job that makes others too, which stay.

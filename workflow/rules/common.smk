@@ -10,20 +10,20 @@ from snakemake.utils import update_config
 
 from dp_leakage import plugins
 from dp_leakage.attacks import ATTACKS, PICTURING
-from dp_leakage.errors import UserError
-from dp_leakage.identity import canonical
+from dp_leakage.common.errors import UserError
+from dp_leakage.common.identity import canonical
 from dp_leakage.jobs.planning import plan_faster
 from dp_leakage.jobs.remote import end_soon
 from dp_leakage.jobs.start import start
-from dp_leakage.resources import has_gpu
-from dp_leakage.shown import as_label, as_rst
+from dp_leakage.study.resources import has_gpu
+from dp_leakage.common.shown import as_label, as_rst
 from dp_leakage.study import CLASS_SCORES, SIGNALS, jobs, paths
-from dp_leakage.study_file import QUOTING, load_studies, study_files, typed
-from dp_leakage.targets import asked, asks_for, check_targets
+from dp_leakage.study.file import QUOTING, load_studies, study_files, typed
+from dp_leakage.study.targets import asked, asks_for, check_targets
 from dp_leakage.training.launcher import ENVIRONMENT, path_with
-from dp_leakage.user_code import FOLDERS
-from dp_leakage.verify import check_whole
-from dp_leakage.yaml_files import read_yaml
+from dp_leakage.common.user_code import FOLDERS
+from dp_leakage.study.verify import check_whole
+from dp_leakage.common.yaml_files import read_yaml
 
 # Planning makes millions of objects that stay to its end: looking for garbage among them took a fifth of its time. Jobs
 # begin with it on again (onstart).

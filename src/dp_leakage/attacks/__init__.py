@@ -1,6 +1,6 @@
 """The attacks, by name. Importing this reads what each file declares; an attack's module is imported where it runs.
 
-An attack is one file of this folder, or a plugin, with a literal ``ATTACK`` at its top (see `dp_leakage.declarations`);
+An attack is one file of this folder, or a plugin, with a literal ``ATTACK`` at its top (see `common.declarations`);
 its keys are the fields of `Attack`.
 
 Most attacks read what models say, once asked and written down (``attacks.signals``). Their module defines
@@ -29,9 +29,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from dp_leakage.declarations import SHARED, check_keys, declarations, each_of, name_of, settings_of
-from dp_leakage.errors import UserError
-from dp_leakage.kinds import ANY, FLAG, NOTHING, Kind, choice, either, listed, whole
+from dp_leakage.common.declarations import SHARED, check_keys, declarations, each_of, name_of, settings_of
+from dp_leakage.common.errors import UserError
+from dp_leakage.common.kinds import ANY, FLAG, NOTHING, Kind, choice, either, listed, whole
 
 Family = Literal[
     "membership", "attribute", "model_inversion", "decoder_inversion", "gradient_reconstruction", "utility"

@@ -7,9 +7,9 @@ import pandas as pd
 
 from dp_leakage.attacks.queries import margins, trained_on
 from dp_leakage.attacks.signals import losses
+from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.roles import POOL
-from dp_leakage.errors import UserError, nearest
 from dp_leakage.models.ensemble import Ensemble
 
 ATTACK = {

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.attacks import COLUMNS, PICTURING
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 
 KINDS = {"whole numbers": "iu", "truth values": "b", "numbers": "iuf"}
 

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from dp_leakage.attacks.signals import Signals
+from dp_leakage.common.errors import UserError
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.roles import asked_roles
-from dp_leakage.errors import UserError
 from dp_leakage.models.ensemble import Models
 
 LOGITS_AT_ONCE = 1 << 24  # numbers: bounds the memory of all models' logits on one part of the records (64 MB)

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dp_leakage.common.errors import UserError
 from dp_leakage.data.roles import asked_roles
-from dp_leakage.errors import UserError
 
 
 @dataclass(frozen=True)

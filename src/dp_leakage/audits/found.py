@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 
 CONFIDENCE = 0.95
 

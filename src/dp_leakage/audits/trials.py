@@ -5,7 +5,7 @@ from scipy.special import betaincinv, ndtri
 
 from dp_leakage.audits.claims import Claim, gaussian_epsilon
 from dp_leakage.audits.found import CONFIDENCE, Audit
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 
 
 def trials_bound(

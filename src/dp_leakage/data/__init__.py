@@ -1,7 +1,7 @@
 """Data sets: where records come from, how they are split and projected.
 
 A source is one file of ``data/sources``, or a plugin, with a literal ``SOURCE`` at its top (see
-`dp_leakage.declarations`), whose keys are the fields of `Source`, and a function
+`common.declarations`), whose keys are the fields of `Source`, and a function
 
     load(spec, data_dir) → a `raw.Raw`, all records of the source
 
@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dp_leakage.declarations import check_keys, declarations, each_of, kinds_of, name_of
-from dp_leakage.errors import UserError, nearest
-from dp_leakage.kinds import ANY, TEXT, TEXTS, Kind
-from dp_leakage.user_code import FILES, call
+from dp_leakage.common.declarations import check_keys, declarations, each_of, kinds_of, name_of
+from dp_leakage.common.errors import UserError, nearest
+from dp_leakage.common.kinds import ANY, TEXT, TEXTS, Kind
+from dp_leakage.common.user_code import FILES, call
 
 if TYPE_CHECKING:
     from dp_leakage.data.raw import Raw

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from dp_leakage.common.errors import UserError
 from dp_leakage.data.raw import Raw
 from dp_leakage.data.splits import shares, split
-from dp_leakage.errors import UserError
 
 # The paper names no operations but its library; these keep a face a face.
 TURN = 5.0  # degrees, to either side

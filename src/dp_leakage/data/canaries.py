@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dp_leakage.common.errors import UserError
 from dp_leakage.data.dataset import Dataset
-from dp_leakage.errors import UserError
 
 KINDS = ("natural", "mislabelled", "optimised", "feature", "blank", "gradient")
 FAR = 10.0  # length of a feature canary, in mean lengths of the records: clipped, unless a model is sure of it already

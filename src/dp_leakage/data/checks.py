@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from dp_leakage.common.errors import UserError
 from dp_leakage.data.raw import Raw, check_finite, check_range
-from dp_leakage.errors import UserError
 
 
 def check_raw(raw: object, where: str) -> Raw:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 
 TIMEOUT = 30  # seconds without a byte
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
+from dp_leakage.common.errors import UserError
 from dp_leakage.data.raw import trained_and_not
-from dp_leakage.errors import UserError
 
 SUFFIXES = (".txt", ".csv", ".tsv", ".npy")
 HEADERS = ("record", "records", "member", "members", "index", "id")  # a list's first line may be called so

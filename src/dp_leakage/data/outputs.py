@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.data.raw import encode_labels, member_flags
-from dp_leakage.errors import UserError, nearest
 
 if TYPE_CHECKING:
     import pandas as pd

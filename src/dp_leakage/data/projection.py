@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.data.dataset import Dataset
-from dp_leakage.errors import UserError, nearest
 
 CHUNK = 2048  # rows turned to float64 at a time
 MAX_SQUARE = 16_384  # features up to which a square matrix of them is formed (2 GiB in float64)

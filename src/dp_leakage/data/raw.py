@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dp_leakage.common.errors import UserError
 from dp_leakage.data.roles import attackers_roles
-from dp_leakage.errors import UserError
 
 
 class Gap(NamedTuple):

@@ -6,8 +6,8 @@ from itertools import combinations
 
 import numpy as np
 
-from dp_leakage.errors import UserError
-from dp_leakage.identity import derived_seed
+from dp_leakage.common.errors import UserError
+from dp_leakage.common.identity import derived_seed
 
 # Shares of each role when a user names no sizes; shadows need members and as many non-members from their
 # pool, and a pool is half in, half out.

@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple, TypeVar
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 
 T = TypeVar("T")
 

@@ -6,10 +6,10 @@ from typing import NamedTuple
 import numpy as np
 
 from dp_leakage.attacks.signals import Signals
+from dp_leakage.common.errors import UserError
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.outputs import margins_of
 from dp_leakage.data.roles import asked_roles
-from dp_leakage.errors import UserError
 
 
 class Answers(NamedTuple):

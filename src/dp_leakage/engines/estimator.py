@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from dp_leakage.config import Json
+from dp_leakage.common.config import Json
+from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.outputs import FLOOR, log_probabilities
-from dp_leakage.defenses import CLAIMED
 from dp_leakage.engines.answers import Answers, trained_on
-from dp_leakage.errors import UserError, nearest
+from dp_leakage.privacy.defenses import CLAIMED
 
 SEEDS = 2**31 - 1  # that NumPy's and LightGBM's generators take
 

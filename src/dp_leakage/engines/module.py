@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from dp_leakage.config import Json
+from dp_leakage.common.config import Json
+from dp_leakage.common.errors import UserError
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.engines.answers import Answers, trained_on
 from dp_leakage.engines.onnx import ROWS, log_classes
-from dp_leakage.errors import UserError
 from dp_leakage.models.user_module import module_factory
 
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from dp_leakage.config import Json
+from dp_leakage.common.config import Json
+from dp_leakage.common.errors import UserError
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.outputs import SUM, log_probabilities, log_softmax
 from dp_leakage.engines.answers import Answers, trained_on
-from dp_leakage.errors import UserError
 
 ROWS = 1024  # records asked about at once
 TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16}

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import numpy as np
 
-from dp_leakage.config import Json
+from dp_leakage.common.config import Json
+from dp_leakage.common.errors import UserError
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.outputs import Outputs, aligned, read_outputs
 from dp_leakage.engines.answers import Answers
-from dp_leakage.errors import UserError
 
 
 def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: list[int]) -> Answers:

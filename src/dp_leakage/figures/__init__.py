@@ -1,7 +1,7 @@
 """The kinds of figures, by name. Importing this reads what each file declares; a kind's module is imported to draw.
 
 A figure of a study is a kind with settings. A kind is one file, with a literal ``FIGURE`` at its top (see
-`dp_leakage.declarations`), whose keys are the fields of `FigureKind`, and one public function. It lies in this folder
+`common.declarations`), whose keys are the fields of `FigureKind`, and one public function. It lies in this folder
 where any study can use it, with a study where only that draws it (`enter`), or is a plugin:
 
     draw(metrics: DataFrame, settings: dict, published: DataFrame | None) -> (matplotlib Figure, DataFrame)
@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from dp_leakage.declarations import SHARED, check_keys, declarations, declared, each_of, name_of, settings_of
-from dp_leakage.errors import UserError, nearest
-from dp_leakage.kinds import ANY, FLAG, NOTHING, TEXT, TEXTS, Kind, choice, either
-from dp_leakage.user_code import call
+from dp_leakage.common.declarations import SHARED, check_keys, declarations, declared, each_of, name_of, settings_of
+from dp_leakage.common.errors import UserError, nearest
+from dp_leakage.common.kinds import ANY, FLAG, NOTHING, TEXT, TEXTS, Kind, choice, either
+from dp_leakage.common.user_code import call
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

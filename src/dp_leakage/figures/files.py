@@ -7,9 +7,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 from dp_leakage.figures.style import encode
-from dp_leakage.files import REBUILD, replacing
+from dp_leakage.provenance.files import REBUILD, replacing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

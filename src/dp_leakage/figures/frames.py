@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dp_leakage.defenses import CLAIMED
-from dp_leakage.errors import UserError, nearest
+from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.figures.published import KEYS, comparable
 from dp_leakage.figures.style import Series, name, order
 from dp_leakage.metrics.measure import STRONGEST
+from dp_leakage.privacy.defenses import CLAIMED
 
 NAMES = ["dataset", "model", "defense", "mechanism", "accountant", "unit", "block"]
 CELL = [*NAMES, "epsilon", "delta", "noise_multiplier"]

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 from dp_leakage.figures.frames import CELL, NUMBERS, chosen, each_budget, each_series, listed, panels, require_scores
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.numbers import cell_label, interval
 from dp_leakage.figures.style import name, styled
 from dp_leakage.figures.table import Table, draw_tables
-from dp_leakage.intervals import Estimate
 from dp_leakage.metrics import coins
 from dp_leakage.metrics.compare import paired_difference
+from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.roc import area, share_above
 from dp_leakage.metrics.runs import by_repeat
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.attacks.likeness import similarity
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 from dp_leakage.figures.frames import CELL, NUMBERS, listed
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.numbers import budget

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 from dp_leakage.figures.bounds import bound_columns, bound_lines, bound_notes
 from dp_leakage.figures.curves import draw_series
 from dp_leakage.figures.frames import (

@@ -1,6 +1,6 @@
 """What scores and histories say: pure functions of arrays, every value with a 95 % interval."""
 
-from dp_leakage.intervals import Estimate
+from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.inversion import measure_inversion
 from dp_leakage.metrics.measure import (
     STRONGEST,

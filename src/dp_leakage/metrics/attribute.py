@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dp_leakage.intervals import Estimate, difference, mean_in_unit_range, over_repeats
+from dp_leakage.metrics.intervals import Estimate, difference, mean_in_unit_range, over_repeats
 
 
 def value_advantage(truth: np.ndarray, guess: np.ndarray) -> Estimate:

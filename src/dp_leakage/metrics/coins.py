@@ -8,7 +8,7 @@ what is peculiar to it cancels: only by how much it differs between in and out i
 
 import numpy as np
 
-from dp_leakage.intervals import Estimate, Influences, crossed
+from dp_leakage.metrics.intervals import Estimate, Influences, crossed
 from dp_leakage.metrics.roc import placements, rank_range
 
 

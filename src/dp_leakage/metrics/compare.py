@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dp_leakage.intervals import Estimate, Influences, crossed_difference
+from dp_leakage.metrics.intervals import Estimate, Influences, crossed_difference
 
 Scores = tuple[np.ndarray, np.ndarray]
 

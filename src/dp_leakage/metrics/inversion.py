@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from dp_leakage.intervals import Estimate, over_repeats
+from dp_leakage.metrics.intervals import Estimate, over_repeats
 from dp_leakage.metrics.reconstruction import measure_reconstruction
 
 KEYS = ("repeat", "target", "restart", "distance", "ssim", "confidence")

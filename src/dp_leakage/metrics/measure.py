@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from dp_leakage.intervals import (
+from dp_leakage.metrics import attribute, coins, roc
+from dp_leakage.metrics.intervals import (
     Estimate,
     Influences,
     crossed,
@@ -21,7 +22,6 @@ from dp_leakage.intervals import (
     ratio,
     wilson,
 )
-from dp_leakage.metrics import attribute, coins, roc
 from dp_leakage.metrics.reached import named_by_best_threshold, named_by_strongest
 from dp_leakage.metrics.runs import by_repeat
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import bdtrik
 
-from dp_leakage.intervals import CONFIDENCE, Estimate, crossed, influences_of_mean, over_repeats
+from dp_leakage.metrics.intervals import CONFIDENCE, Estimate, crossed, influences_of_mean, over_repeats
 
 # column → metric, and its range
 MEASURED = {

@@ -9,7 +9,7 @@ run.
 import numpy as np
 from scipy.special import bdtrik
 
-from dp_leakage.intervals import (
+from dp_leakage.metrics.intervals import (
     CONFIDENCE,
     UNKNOWN_FRACTION,
     Estimate,

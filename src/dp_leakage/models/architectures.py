@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from dp_leakage.errors import UserError, nearest
-from dp_leakage.kinds import ANY, Kind, choice, either, listed, number, whole
+from dp_leakage.common.errors import UserError, nearest
+from dp_leakage.common.kinds import ANY, Kind, choice, either, listed, number, whole
 from dp_leakage.models.layers import (
     Conv2d,
     Dropout,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dp_leakage.kernels import has, linear
+from dp_leakage.common.kernels import has, linear
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -11,9 +11,9 @@ from typing import get_type_hints
 import torch
 from torch import Tensor, nn
 
-from dp_leakage.errors import UserError, nearest
+from dp_leakage.common.errors import UserError, nearest
+from dp_leakage.common.user_code import blamed, module_files
 from dp_leakage.models.ensemble import LOGITS_BYTES
-from dp_leakage.user_code import blamed, module_files
 
 Factory = Callable[[], nn.Module]
 

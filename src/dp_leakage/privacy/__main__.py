@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
-from dp_leakage.arguments import Parser, number, whole
-from dp_leakage.errors import UserError
+from dp_leakage.common.arguments import Parser, number, whole
+from dp_leakage.common.errors import UserError
 from dp_leakage.privacy.accounting import ACCOUNTANTS, epsilon_spent, kappa_for, noise_multiplier
 from dp_leakage.privacy.accounting.case import CONVERSIONS, Case
 from dp_leakage.privacy.accounting.proven import Training, noise_for, proven_curve, proves

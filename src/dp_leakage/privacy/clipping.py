@@ -8,11 +8,11 @@ floating point of ``norms``, whose rounding they allow for. A unit with gradient
 import torch
 from torch import Tensor
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
+from dp_leakage.common.user_code import FILES, blamed, function
 from dp_leakage.models.norms import ROUNDING
 from dp_leakage.privacy.mechanism import Bound
 from dp_leakage.privacy.mechanisms import noise_module
-from dp_leakage.user_code import FILES, blamed, function
 
 OPACUS_EPSILON = 1e-6  # Opacus divides by norm + this; so do we, that both can be compared to the last digits
 LEAST_LENGTH = 1e-12  # squares of much less vanish in float32: what is shorter is not stretched to C

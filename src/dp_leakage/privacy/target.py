@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dp_leakage.errors import UserError, nearest
+from dp_leakage.common.errors import UserError, nearest
 
 FPR = 0.001  # at which a precision is meant where nothing else is said
 KEYS = {"advantage": (), "tpr": ("fpr",), "precision": ("prior", "fpr")}

@@ -28,7 +28,7 @@ from typing import NamedTuple
 import torch
 from torch import Generator, Tensor
 
-from dp_leakage.kernels import standard_gamma
+from dp_leakage.common.kernels import standard_gamma
 from dp_leakage.privacy.noise import sphere_coordinate, vmf_cosines
 
 LEAST_EIGENVALUE = 1e-9

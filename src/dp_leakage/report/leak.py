@@ -6,8 +6,8 @@ from typing import Any
 import pandas as pd
 
 from dp_leakage.figures.frames import parse_setting, reached
-from dp_leakage.intervals import Estimate
 from dp_leakage.metrics import STRONGEST
+from dp_leakage.metrics.intervals import Estimate
 
 CELL = ["dataset", "model", "defense"]
 

@@ -9,8 +9,8 @@ from dp_leakage.figures.members_exposed import tossed
 from dp_leakage.figures.notes import remarks
 from dp_leakage.figures.numbers import fraction, interval
 from dp_leakage.figures.style import name, number
-from dp_leakage.files import UNSEALED
-from dp_leakage.intervals import Estimate
+from dp_leakage.metrics.intervals import Estimate
+from dp_leakage.provenance.files import UNSEALED
 from dp_leakage.report import tables
 from dp_leakage.report.answer import Answer, answers, best_of
 from dp_leakage.report.context import ReportContext, ReportFigure

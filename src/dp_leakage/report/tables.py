@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from dp_leakage.defenses import CLAIMED
 from dp_leakage.figures.frames import (
     chosen,
     contradicted,
@@ -23,6 +22,7 @@ from dp_leakage.figures.frames import (
 from dp_leakage.figures.members_exposed import of_whom
 from dp_leakage.figures.numbers import budget, count, fraction, interval
 from dp_leakage.figures.style import look, name, number
+from dp_leakage.privacy.defenses import CLAIMED
 from dp_leakage.report.leak import leaks
 from dp_leakage.report.tuned import tuned_of
 from dp_leakage.report.words import reach_words

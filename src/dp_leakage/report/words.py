@@ -4,7 +4,7 @@ import numpy as np
 
 from dp_leakage.figures.numbers import fraction, interval
 from dp_leakage.figures.style import Series, look, name, number
-from dp_leakage.intervals import Estimate
+from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.report.answer import Answer
 from dp_leakage.report.leak import Leak
 from dp_leakage.report.proven import choice_words, proven_words, risk_words

@@ -5,7 +5,7 @@ arguments in a file, one a line.
 """
 
 # Before anything that takes time to import.
-from dp_leakage.interrupts import end_quietly
+from dp_leakage.common.interrupts import end_quietly
 from dp_leakage.jobs.handover import hand_over
 
 end_quietly()
@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from dp_leakage import plugins
-from dp_leakage.arguments import Parser
-from dp_leakage.errors import UserError
-from dp_leakage.identity import identity
+from dp_leakage.common.arguments import Parser
+from dp_leakage.common.errors import UserError
+from dp_leakage.common.identity import identity
 
 Json = dict[str, Any]
 log = logging.getLogger("dp_leakage")

@@ -16,8 +16,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from dp_leakage.arguments import Parser
-from dp_leakage.errors import UserError
+from dp_leakage.common.arguments import Parser
+from dp_leakage.common.errors import UserError
 from dp_leakage.study.paths import STUDY
 
 SCALES = ("smoke", "small")

@@ -8,8 +8,8 @@ from functools import lru_cache
 import numpy as np
 
 from dp_leakage.audits import Claim, approximate_dp, gaussian_dp, own_curves
-from dp_leakage.errors import UserError
-from dp_leakage.identity import canonical
+from dp_leakage.common.errors import UserError
+from dp_leakage.common.identity import canonical
 from dp_leakage.privacy.accounting.proven import Training, proven_curve
 from dp_leakage.steps import Json
 from dp_leakage.steps._models import mechanism_of

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from dp_leakage.data.dataset import Dataset
-from dp_leakage.files import read_arrays
+from dp_leakage.provenance.files import read_arrays
 
 
 def dataset_of(arrays: dict[str, np.ndarray]) -> Dataset:

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.attacks.signals import Signals
-from dp_leakage.files import read_arrays, read_table
 from dp_leakage.metrics import (
     measure_attribute,
     measure_inversion,
@@ -18,6 +17,7 @@ from dp_leakage.metrics import (
 )
 from dp_leakage.metrics.audit import measure_audit
 from dp_leakage.metrics.coin_audit import measure_coins
+from dp_leakage.provenance.files import read_arrays, read_table
 from dp_leakage.steps import Json
 from dp_leakage.steps._claims import claim_of
 

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import torch
 
+from dp_leakage.common.errors import UserError
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.engines import ENGINES
-from dp_leakage.errors import UserError
-from dp_leakage.files import read_table, read_tensors
 from dp_leakage.models.architectures import build
 from dp_leakage.models.ensemble import Ensemble, Models
 from dp_leakage.models.layers.own import check_own
 from dp_leakage.models.user_module import ModuleEnsemble, module_factory
 from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.provenance.files import read_table, read_tensors
 from dp_leakage.steps import Json
 from dp_leakage.training.trainer import train
 from dp_leakage.training.tuning import with_rate

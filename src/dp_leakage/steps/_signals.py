@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dp_leakage.attacks.signals import Signals, positions
-from dp_leakage.files import read_arrays
+from dp_leakage.provenance.files import read_arrays
 from dp_leakage.steps import Json
 
 

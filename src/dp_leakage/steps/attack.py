@@ -8,10 +8,10 @@ from dp_leakage.attacks import ATTACKS
 from dp_leakage.attacks.checks import check_said
 from dp_leakage.attacks.membership.references import leave_one_out
 from dp_leakage.attacks.signals import score_columns
-from dp_leakage.files import read_tensors, write_table
+from dp_leakage.common.user_code import FILES, guarded
+from dp_leakage.provenance.files import read_tensors, write_table
 from dp_leakage.steps import Json, provenance, run
 from dp_leakage.steps._signals import read_signals
-from dp_leakage.user_code import FILES, guarded
 
 
 def main(

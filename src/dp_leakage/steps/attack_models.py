@@ -6,11 +6,11 @@ import torch
 
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.attacks.checks import checked_scores
-from dp_leakage.files import write_arrays, write_table
+from dp_leakage.common.user_code import FILES, call
+from dp_leakage.provenance.files import write_arrays, write_table
 from dp_leakage.steps import Json, provenance, run
 from dp_leakage.steps._data import read_dataset
 from dp_leakage.steps._models import read_models
-from dp_leakage.user_code import FILES, call
 
 
 def main(settings: Json, data: Path, target: Path, scores: Path, images: Path | None = None) -> None:

@@ -10,15 +10,15 @@ import torch
 
 from dp_leakage.attacks.queries import QUERIES, altered, margins
 from dp_leakage.attacks.signals import losses
+from dp_leakage.common.identity import derived_seed, identity
 from dp_leakage.data.canaries import Canaries, place
 from dp_leakage.data.dataset import Dataset
-from dp_leakage.files import write_table
-from dp_leakage.identity import derived_seed, identity
 from dp_leakage.models.ensemble import Models
 from dp_leakage.models.layers import parameter_shapes
 from dp_leakage.privacy.accounting.case import ONCE_AN_EPOCH
 from dp_leakage.privacy.calibration import calibrated
 from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.provenance.files import write_table
 from dp_leakage.steps import Json, log, provenance, run
 from dp_leakage.steps._data import read_dataset
 from dp_leakage.steps._models import architecture_of, device_of, train_models, tuned_settings

@@ -5,9 +5,9 @@ from typing import Any
 
 import pandas as pd
 
+from dp_leakage.common.identity import identity
 from dp_leakage.figures import drawn_by
 from dp_leakage.figures.files import write_figure
-from dp_leakage.identity import identity
 from dp_leakage.steps import Json, run
 from dp_leakage.steps._metrics import joined, read_cell, read_images
 

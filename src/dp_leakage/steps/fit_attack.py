@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from dp_leakage.attacks.checks import checked_arrays
-from dp_leakage.files import write_tensors
+from dp_leakage.common.user_code import call
+from dp_leakage.provenance.files import write_tensors
 from dp_leakage.steps import Json, provenance, run
 from dp_leakage.steps._signals import read_signals
-from dp_leakage.user_code import call
 
 
 def main(

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dp_leakage.files import write_table
+from dp_leakage.provenance.files import write_table
 from dp_leakage.steps import Json, provenance, run
 from dp_leakage.steps._metrics import read_cell
 

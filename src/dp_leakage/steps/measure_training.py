@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dp_leakage.errors import UserError
-from dp_leakage.files import read_table, write_table
-from dp_leakage.intervals import wilson
+from dp_leakage.common.errors import UserError
 from dp_leakage.metrics import measure_training
+from dp_leakage.metrics.intervals import wilson
 from dp_leakage.metrics.measure import FPR_OF_TPR
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.privacy.mechanisms import amount_of
 from dp_leakage.privacy.proven import FPR_OF_CURVE
+from dp_leakage.provenance.files import read_table, write_table
 from dp_leakage.steps import Json, provenance, run
 
 SAME_NOISE = 1e-4  # relative; solving for σ is not more exact than this, and other library versions differ by less

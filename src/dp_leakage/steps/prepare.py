@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dp_leakage.common.errors import UserError
 from dp_leakage.data import load
 from dp_leakage.data.augment import augmented_split
 from dp_leakage.data.profile import profile
@@ -11,8 +12,7 @@ from dp_leakage.data.raw import Raw, filled
 from dp_leakage.data.roles import MEMBERS, trained_role
 from dp_leakage.data.splits import split
 from dp_leakage.data.trees import content_of, content_of_source
-from dp_leakage.errors import UserError
-from dp_leakage.files import write_arrays
+from dp_leakage.provenance.files import write_arrays
 from dp_leakage.steps import Json, log, provenance, run
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from dp_leakage.data.projection import project
-from dp_leakage.files import read_arrays, write_arrays
+from dp_leakage.provenance.files import read_arrays, write_arrays
 from dp_leakage.steps import Json, log, provenance, run
 from dp_leakage.steps._data import dataset_of
 

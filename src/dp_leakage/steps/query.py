@@ -7,7 +7,7 @@ import torch
 from dp_leakage.attacks.queries import ask, ask_probabilities, asked_records
 from dp_leakage.engines import ENGINES
 from dp_leakage.engines.answers import Answers, signals_of
-from dp_leakage.files import read_tensors, write_arrays
+from dp_leakage.provenance.files import read_tensors, write_arrays
 from dp_leakage.steps import Json, provenance, run
 from dp_leakage.steps._data import read_dataset
 from dp_leakage.steps._models import device_of, models_of

@@ -12,7 +12,7 @@ from dp_leakage.data.profile import is_harmless
 from dp_leakage.data.raw import Raw
 from dp_leakage.data.roles import trained_role
 from dp_leakage.figures.files import read_figure
-from dp_leakage.files import read_arrays, read_table, write_page
+from dp_leakage.provenance.files import read_arrays, read_table, write_page
 from dp_leakage.report import render, singled_out
 from dp_leakage.report.context import DataFacts, ReportContext, ReportFigure
 from dp_leakage.report.exposed import described, most_exposed

@@ -12,12 +12,12 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from dp_leakage.common.identity import derived_seed
 from dp_leakage.data.dataset import Dataset
-from dp_leakage.files import write_table
-from dp_leakage.identity import derived_seed
 from dp_leakage.models.layers import Layers
 from dp_leakage.models.layers import module as module_of
 from dp_leakage.privacy.calibration import calibrated
+from dp_leakage.provenance.files import write_table
 from dp_leakage.steps import Json, log, provenance, run
 from dp_leakage.steps._data import read_dataset
 from dp_leakage.steps._models import architecture_of

@@ -8,24 +8,24 @@ from typing import Any
 import numpy as np
 import torch
 
+from dp_leakage.common.errors import UserError
+from dp_leakage.common.identity import derived_seed, identity
+from dp_leakage.common.user_code import FILES, call
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.splits import dealt, heads
 from dp_leakage.data.subclasses import PARTITIONS
 from dp_leakage.engines import ENGINES
 from dp_leakage.engines.answers import Answers, history_of
-from dp_leakage.errors import UserError
-from dp_leakage.files import read_arrays, write_json, write_table, write_tensors
-from dp_leakage.identity import derived_seed, identity
 from dp_leakage.models.layers import Layers
 from dp_leakage.privacy.calibration import calibrated
 from dp_leakage.privacy.mechanism import holds_groups
+from dp_leakage.provenance.files import read_arrays, write_json, write_table, write_tensors
 from dp_leakage.steps import Json, log, provenance, run
 from dp_leakage.steps._data import dataset_of
 from dp_leakage.steps._models import architecture_of, device_of, train_models, tuned_settings
 from dp_leakage.training.blocks import block_dimensions
 from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.settings import TrainingSettings
-from dp_leakage.user_code import FILES, call
 
 
 def main(

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import torch
 
-from dp_leakage.files import read_arrays, write_table
-from dp_leakage.identity import derived_seed
+from dp_leakage.common.identity import derived_seed
 from dp_leakage.privacy.calibration import calibrated
 from dp_leakage.privacy.mechanism import holds_groups
+from dp_leakage.provenance.files import read_arrays, write_table
 from dp_leakage.steps import Json, log, provenance, run
 from dp_leakage.steps._models import architecture_of, device_of, train_models
 from dp_leakage.steps.train import blocks_of, groups_of

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from dp_leakage.steps import Json, log, run
-from dp_leakage.verify import check_content
+from dp_leakage.study.verify import check_content
 
 
 def main(settings: Json, folder: Path) -> None:

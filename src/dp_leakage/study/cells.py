@@ -6,13 +6,13 @@ from functools import cached_property
 from itertools import product
 
 from dp_leakage.attacks import ATTACKS
-from dp_leakage.config import Json, merged
+from dp_leakage.common.config import Json, merged
+from dp_leakage.common.errors import UserError, nearest
+from dp_leakage.common.identity import derived_seed
 from dp_leakage.data import resolve
 from dp_leakage.data.roles import POOL, trained_role
-from dp_leakage.defenses import CLAIMED, expanded
 from dp_leakage.engines import ENGINES
-from dp_leakage.errors import UserError, nearest
-from dp_leakage.identity import derived_seed
+from dp_leakage.privacy.defenses import CLAIMED, expanded
 from dp_leakage.privacy.target import Target
 
 SPLIT, COINS = "split", "coins"  # designs of a study; COINS is also the part that guesses the coins

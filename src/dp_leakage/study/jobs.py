@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from dp_leakage.attacks import ATTACKS, Attack
-from dp_leakage.config import Json
-from dp_leakage.resources import attack_minutes, memory_mb, training_minutes
-from dp_leakage.shown import one_line
+from dp_leakage.common.config import Json
+from dp_leakage.common.shown import one_line
 from dp_leakage.study.cells import Cell
 from dp_leakage.study.paths import TARGET
 from dp_leakage.study.plan import Study
+from dp_leakage.study.resources import attack_minutes, memory_mb, training_minutes
 from dp_leakage.study.settings import READ_BY_ATTACKS, Input
 
 AUXILIARY = ("shadow", "reference")

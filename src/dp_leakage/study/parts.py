@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dp_leakage.attacks import ATTACKS, PICTURING
-from dp_leakage.identity import identity
+from dp_leakage.common.identity import identity
 from dp_leakage.privacy.accounting.rules import relation_of_game
 from dp_leakage.study import paths
 from dp_leakage.study.cells import AUDIT, COINS, TRAINING, Cell

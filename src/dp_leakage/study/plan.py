@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Any
 
 from dp_leakage.attacks import ATTACKS
-from dp_leakage.config import Json
-from dp_leakage.errors import UserError
+from dp_leakage.common.config import Json
+from dp_leakage.common.errors import UserError
+from dp_leakage.common.identity import identity
 from dp_leakage.figures import COMMON, FIGURES, FigureKind
-from dp_leakage.fingerprint import ROOT
-from dp_leakage.identity import identity
+from dp_leakage.provenance.fingerprint import ROOT
 from dp_leakage.study.cells import TRAINING, Cell
 from dp_leakage.study.parts import GIVEN, IMAGES, MEASURED, PROVEN, Given, part
 from dp_leakage.study.paths import TARGET

@@ -9,14 +9,14 @@ from functools import cached_property
 from pathlib import Path
 
 from dp_leakage.attacks import ATTACKS
-from dp_leakage.config import Json
+from dp_leakage.common.config import Json
+from dp_leakage.common.errors import UserError
+from dp_leakage.common.identity import derived_seed, identity
 from dp_leakage.data import SOURCES
 from dp_leakage.data.roles import POOL, asked_roles
 from dp_leakage.data.trees import content_of, content_of_source
 from dp_leakage.engines import ENGINES
 from dp_leakage.engines import FILES as EXISTING
-from dp_leakage.errors import UserError
-from dp_leakage.identity import derived_seed, identity
 from dp_leakage.privacy.mechanisms import MECHANISM_FILES
 from dp_leakage.study.cells import AUDIT, COINS, SPLIT, TUNE, Cell
 from dp_leakage.study.paths import CLASS_SCORES, SIGNALS, TARGET, Paths

@@ -3,11 +3,11 @@
 from functools import cache
 from pathlib import Path
 
-from dp_leakage.config import Json
-from dp_leakage.fingerprint import ROOT, code_fingerprint
+from dp_leakage.common.config import Json
+from dp_leakage.common.user_code import FILES, module_files
 from dp_leakage.models.layers.own import OWN
 from dp_leakage.privacy.mechanisms import noise_module
-from dp_leakage.user_code import FILES, module_files
+from dp_leakage.provenance.fingerprint import ROOT, code_fingerprint
 
 # A registry must not count as code of the steps that look things up in it: a new line would rerun its neighbours.
 REGISTRIES = (

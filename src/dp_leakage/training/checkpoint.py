@@ -15,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 
 
 @dataclass

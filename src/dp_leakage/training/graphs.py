@@ -12,7 +12,7 @@ from functools import partial
 import torch
 from torch import Generator, Tensor
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training.gradients import (
     Examples,

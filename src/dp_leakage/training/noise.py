@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, NoReturn
 import torch
 from torch import Generator, Tensor
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
+from dp_leakage.common.user_code import DEFINED, FILES, blamed, function
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.privacy.mechanisms import noise_module
 from dp_leakage.privacy.mechanisms.base import Noise
-from dp_leakage.user_code import DEFINED, FILES, blamed, function
 
 if TYPE_CHECKING:
     from dp_leakage.models.layers import Parameters

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 from dp_leakage.models.ensemble import trained_rows
 from dp_leakage.models.user_module import Factory, ModuleEnsemble
 from dp_leakage.privacy.mechanism import Mechanism

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from dp_leakage.kernels import adam_step
+from dp_leakage.common.kernels import adam_step
 from dp_leakage.training.settings import TrainingSettings
 
 Slots = dict[str, Tensor]

@@ -11,7 +11,7 @@ from functools import reduce
 import torch
 from torch import Tensor
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 from dp_leakage.models.layers import (
     Flatten,
     Layers,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 from dp_leakage.models.layers import Layers, output_shape
 from dp_leakage.privacy.mechanism import Mechanism, check_step
 from dp_leakage.privacy.mechanisms import amount_of

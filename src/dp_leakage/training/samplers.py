@@ -14,9 +14,9 @@ import math
 import torch
 from torch import Generator, Tensor
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
+from dp_leakage.common.user_code import FILES, call
 from dp_leakage.privacy.mechanism import Sampler, holds_groups
-from dp_leakage.user_code import FILES, call
 
 Batch = list[Tensor]
 RAGGED = ("poisson", "balls_in_bins", "class_poisson")  # samplers whose batches differ in length

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from dp_leakage.errors import UserError, nearest
+from dp_leakage.common.errors import UserError, nearest
 
 OPTIMIZERS = ("adam", "sgd")
 INITIALISATIONS = ("torch", "glorot")

@@ -8,8 +8,8 @@ from sklearn.datasets import load_digits
 
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.attacks.inversion.decoder import MATCHED, NOTHING, PREDICTION, SCORES, _views, cuts, decoder, score
+from dp_leakage.common.errors import UserError
 from dp_leakage.data.dataset import Dataset
-from dp_leakage.errors import UserError
 from dp_leakage.metrics import measure_reconstruction
 from dp_leakage.models.architectures import build
 from dp_leakage.models.ensemble import Ensemble

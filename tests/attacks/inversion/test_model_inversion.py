@@ -9,8 +9,8 @@ import torch
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.attacks.inversion import model_inversion
 from dp_leakage.attacks.inversion.model_inversion import _Search, adam_step, invert, objective, score
+from dp_leakage.common.errors import UserError
 from dp_leakage.data.dataset import Dataset
-from dp_leakage.errors import UserError
 from dp_leakage.models.architectures import build
 from dp_leakage.models.ensemble import Ensemble
 from dp_leakage.models.input_gradients import logits_and_pull_back

@@ -7,8 +7,8 @@ from scipy.stats import norm, rankdata
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.attacks.membership import lira
 from dp_leakage.attacks.queries import asked_records
+from dp_leakage.common.errors import UserError
 from dp_leakage.data.roles import asked_roles
-from dp_leakage.errors import UserError
 
 OFFLINE, ONLINE = ATTACKS["lira"].settings, ATTACKS["lira_online"].settings
 PER_RECORD = {"variance": "per_record"}

@@ -8,8 +8,8 @@ from dp_leakage.attacks import ATTACKS
 from dp_leakage.attacks.membership import rmia
 from dp_leakage.attacks.queries import asked_records
 from dp_leakage.attacks.signals import losses, positions
+from dp_leakage.common.errors import UserError
 from dp_leakage.data.roles import asked_roles
-from dp_leakage.errors import UserError
 from dp_leakage.metrics.roc import tpr_at_fpr
 
 FIXED = {"a": 0.4, "temperature": 1.0}

@@ -9,7 +9,7 @@ import torch
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.attacks.membership import shokri
 from dp_leakage.attacks.membership.shadows import shadow_examples
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 from dp_leakage.metrics import measure_membership
 
 PER_CLASS = {**ATTACKS["shokri"].settings, "hidden": [16], "epochs": 30}

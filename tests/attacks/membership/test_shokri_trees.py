@@ -7,7 +7,7 @@ import torch
 
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.attacks.membership import shokri_trees
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 from dp_leakage.metrics import measure_membership
 
 SETTINGS = ATTACKS["shokri_trees"].settings | {"rounds": 30, "leaves": 4}

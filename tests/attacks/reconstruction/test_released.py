@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from dp_leakage.attacks.reconstruction.released import released, victims
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 from dp_leakage.privacy.mechanism import Mechanism
 
 SETTINGS = {"weights": ["trained"]}

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 from dp_leakage.figures.curves import draw_line
 from dp_leakage.figures.frames import chosen, drawn_numbers, each_budget, each_series, metric_rows, metric_words
 from dp_leakage.figures.notes import own_notes

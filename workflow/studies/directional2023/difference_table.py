@@ -4,14 +4,14 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 from dp_leakage.figures.compared_table import column_head, column_rows
 from dp_leakage.figures.frames import chosen, drawn_numbers, panels
 from dp_leakage.figures.notes import accounting_notes
 from dp_leakage.figures.numbers import PRINTED, interval, printed
 from dp_leakage.figures.style import name, number, styled
 from dp_leakage.figures.table import Table, draw_tables
-from dp_leakage.intervals import Estimate, difference
+from dp_leakage.metrics.intervals import Estimate, difference
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 from dp_leakage.figures.curves import draw_series
 from dp_leakage.figures.frames import attack_rows, chosen, drawn_numbers, is_private, metric_rows, panels
 from dp_leakage.figures.notes import own_notes, threshold_notes

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 from dp_leakage.figures.frames import metric_rows, parse_setting
-from dp_leakage.intervals import Estimate, ratio
+from dp_leakage.metrics.intervals import Estimate, ratio
 
 MEAN = "mean"  # the data set that means over data sets are filed under
 MEASURED = ["value", "low", "high"]

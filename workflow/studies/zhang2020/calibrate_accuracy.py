@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from mia import UNITS, drawn
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 from dp_leakage.figures.curves import draw_series
 from dp_leakage.figures.frames import CELL, NUMBERS, chosen, each_series, is_private, metric_rows, parse_setting
 from dp_leakage.figures.notes import own_notes

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from mia import ATTACKS, MEASURES, cell_words, measure_of
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 from dp_leakage.figures.frames import CELL, NUMBERS
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.style import GREY, footnotes, styled

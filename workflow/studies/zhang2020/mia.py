@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from dp_leakage.errors import UserError, nearest
+from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.figures.frames import CELL, NUMBERS, in_order, parse_setting
 from dp_leakage.figures.notes import claimed_relations
 from dp_leakage.figures.style import number

@@ -18,7 +18,7 @@ from mia import (
     printed_accuracies,
 )
 
-from dp_leakage.errors import UserError, nearest
+from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.figures.curves import draw_series
 from dp_leakage.figures.frames import chosen, is_private, metric_rows
 from dp_leakage.figures.notes import accounting_notes

@@ -16,7 +16,7 @@ from mia import (
     one,
 )
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 from dp_leakage.figures.frames import chosen, is_private, metric_rows
 from dp_leakage.figures.notes import accounting_notes
 from dp_leakage.figures.style import GREY, Series, canvas, finish, look, sample, styled

@@ -9,9 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from dp_leakage.common.errors import UserError
+from dp_leakage.common.identity import derived_seed
 from dp_leakage.data.dataset import Dataset
-from dp_leakage.errors import UserError
-from dp_leakage.identity import derived_seed
 from dp_leakage.models.ensemble import Ensemble, Models
 from dp_leakage.models.layers import (
     AvgPool2d,

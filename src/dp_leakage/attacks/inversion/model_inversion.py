@@ -14,8 +14,8 @@ from torch import Tensor
 
 from dp_leakage.attacks.inversion.regularisers import REGULARISERS
 from dp_leakage.attacks.inversion.scores import Found, Frames, classes_of, judged
+from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.data.dataset import Dataset
-from dp_leakage.errors import UserError, nearest
 from dp_leakage.models.ensemble import Models
 from dp_leakage.models.input_gradients import logits_and_pull_back
 

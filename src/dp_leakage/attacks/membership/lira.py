@@ -7,7 +7,7 @@ from scipy.special import ndtri
 
 from dp_leakage.attacks.membership.references import mean_where, require
 from dp_leakage.attacks.signals import Scores, Signals
-from dp_leakage.errors import UserError, nearest
+from dp_leakage.common.errors import UserError, nearest
 
 # ``alpha`` is the level of the attack's own test: near the best advantage for weak and strong leaks.
 ATTACK = {

@@ -6,8 +6,8 @@ from types import ModuleType
 import numpy as np
 
 from dp_leakage.attacks.signals import Scores, Signals
+from dp_leakage.common.errors import UserError
 from dp_leakage.data.roles import population_role
-from dp_leakage.errors import UserError
 
 
 def leave_one_out(attack: ModuleType, target: Signals, learnt: Signals, settings: dict, seed: int) -> Scores:

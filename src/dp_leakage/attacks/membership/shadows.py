@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from dp_leakage.attacks.signals import Signals
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 
 POOL = "shadow_pool"
 

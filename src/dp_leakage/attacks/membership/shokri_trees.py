@@ -5,7 +5,7 @@ import numpy as np
 from dp_leakage.attacks.membership.shadows import shadow_examples
 from dp_leakage.attacks.membership.trees import parameters
 from dp_leakage.attacks.signals import Scores, Signals
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 
 ATTACK = {
     "family": "membership",

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 from dp_leakage.models.layers import Conv2d, Layer, Layers, Linear, Parameters
 
 KNOWN: tuple[type[Layer], ...] = (Linear, Conv2d)  # layers with parameters whose gradients are compared

@@ -11,9 +11,9 @@ import torch
 from torch import Generator, Tensor
 
 from dp_leakage.attacks.reconstruction.matching import check_layers
+from dp_leakage.common.errors import UserError, nearest
+from dp_leakage.common.identity import derived_seed
 from dp_leakage.data.dataset import Dataset
-from dp_leakage.errors import UserError, nearest
-from dp_leakage.identity import derived_seed
 from dp_leakage.models.ensemble import Ensemble
 from dp_leakage.models.layers import Layers, Parameters, initial_parameters, parameter_shapes
 from dp_leakage.privacy.mechanism import Mechanism

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.data.raw import Raw, check_finite, encode_labels, ranges, trained_and_not
 from dp_leakage.data.trees import is_folder, sha256_of
-from dp_leakage.errors import UserError, nearest
 
 SOURCE = {
     "keys": {

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dp_leakage.common.errors import UserError
 from dp_leakage.data.fetch import Remote, checksum_note, download, find
 from dp_leakage.data.raw import Raw, check_range, ranges
 from dp_leakage.data.trees import sha256_of
-from dp_leakage.errors import UserError
 
 SOURCE = {
     "variants": {

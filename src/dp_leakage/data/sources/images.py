@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dp_leakage.common.errors import UserError
 from dp_leakage.data.fetch import Remote, checksum_note, download, find
 from dp_leakage.data.raw import Raw, encode_labels
 from dp_leakage.data.splits import balanced
 from dp_leakage.data.trees import Tree, open_tree, sha256_of, sha256_of_parts
-from dp_leakage.errors import UserError
 
 SOURCE = {
     "keys": {

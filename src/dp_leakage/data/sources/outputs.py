@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 
+from dp_leakage.common.errors import UserError
 from dp_leakage.data.outputs import read_outputs
 from dp_leakage.data.raw import Raw, encode_labels, trained_and_not
 from dp_leakage.data.trees import sha256_of
-from dp_leakage.errors import UserError
 
 SOURCE = {
     "summary": "what models said of records (docs/audit-model.md)",

@@ -6,10 +6,10 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
+from dp_leakage.common.errors import UserError
 from dp_leakage.data.fetch import Remote, checksum_note, download, find
 from dp_leakage.data.raw import Raw, check_finite, check_range
 from dp_leakage.data.trees import open_tree, sha256_of
-from dp_leakage.errors import UserError
 
 SOURCE = {
     "variants": {

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.data.raw import Gap, Raw, check_finite, encode_labels, trained_and_not
 from dp_leakage.data.trees import is_folder, sha256_of
-from dp_leakage.errors import UserError, nearest
 
 if TYPE_CHECKING:
     import pandas as pd

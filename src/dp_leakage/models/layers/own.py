@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dp_leakage.declarations import SHARED, check_keys, each_of, name_of, settings_of
-from dp_leakage.errors import UserError
-from dp_leakage.kinds import ANY, TEXT, Kind
+from dp_leakage.common.declarations import SHARED, check_keys, each_of, name_of, settings_of
+from dp_leakage.common.errors import UserError
+from dp_leakage.common.kinds import ANY, TEXT, Kind
+from dp_leakage.common.user_code import FILES, function, guarded
 from dp_leakage.models.layers.base import Kept, Layer
-from dp_leakage.user_code import FILES, function, guarded
 
 if TYPE_CHECKING:
     from torch import Tensor

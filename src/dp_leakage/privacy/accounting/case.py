@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from math import ceil
 
-from dp_leakage.errors import UserError, nearest
+from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.privacy.accounting.rules import accountant_named, check_sampler, claimed_neighbours
 
 ONCE_AN_EPOCH = ("shuffle", "cyclic", "balls_in_bins")  # samplers under which each unit comes once an epoch

@@ -6,7 +6,7 @@ without amplification: a record is used once an epoch, in one batch, whose sum i
 
 from math import log, sqrt
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
 
 
 def naive_sigma(epsilon: float, delta: float, epochs: int) -> float:

@@ -7,7 +7,8 @@ from math import inf, log1p, sqrt
 
 from scipy.special import ndtri
 
-from dp_leakage.errors import UserError
+from dp_leakage.common.errors import UserError
+from dp_leakage.common.user_code import FILES
 from dp_leakage.privacy.accounting import library, renyi, tradeoff, vmf
 from dp_leakage.privacy.accounting.case import ONCE_AN_EPOCH, Case, steps_per_epoch
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, POISSON, Neighbours
@@ -16,7 +17,6 @@ from dp_leakage.privacy.accounting.tradeoff import TradeOff
 from dp_leakage.privacy.mechanism import Mechanism, holds_groups
 from dp_leakage.privacy.mechanisms import amount_of, noise_module
 from dp_leakage.privacy.target import Target
-from dp_leakage.user_code import FILES
 
 PRESENCE = ("add_remove", "zero_out")  # the same under Poisson sampling, where nobody's batches depend on another's
 THINNED = 4  # of as many orders one is enough for a curve, whose points each have an order of their own

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from dp_leakage.common.user_code import FILES
 from dp_leakage.privacy.accounting import printed
 from dp_leakage.privacy.accounting.case import COMPOSING, Case
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, accountant_named, check_noise
 from dp_leakage.privacy.accounting.spend import epsilon_spent
 from dp_leakage.privacy.mechanism import Mechanism, holds_groups
-from dp_leakage.user_code import FILES
 
 CLASSIC = "the classic Gaussian formula holds only while each epoch's epsilon is below 1"
 BATCH = "a whole batch's clipped gradient can move by twice the clipping norm, the formula assumes once"

@@ -5,11 +5,11 @@ Nothing here is computed, so that the workflow can refuse a configuration while 
 
 from collections.abc import Iterable
 
-from dp_leakage.errors import UserError, nearest
+from dp_leakage.common.errors import UserError, nearest
+from dp_leakage.common.user_code import FILES
 from dp_leakage.privacy.mechanism import SAMPLERS, Mechanism, holds_groups
 from dp_leakage.privacy.mechanisms import ACCOUNTANTS
 from dp_leakage.privacy.mechanisms.base import Accountant, Neighbours
-from dp_leakage.user_code import FILES
 
 __all__ = [
     "ACCOUNTANTS",

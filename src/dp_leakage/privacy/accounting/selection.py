@@ -9,7 +9,7 @@ from math import inf
 import numpy as np
 from scipy.optimize import brentq
 
-from dp_leakage.errors import UserError, nearest
+from dp_leakage.common.errors import UserError, nearest
 
 SHAPES = {"logarithmic": 0.0, "geometric": 1.0, "poisson": inf}
 """How the number of runs is drawn: the shape of its distribution (a truncated negative binomial; ∞ is Poisson)."""

@@ -5,11 +5,11 @@ from importlib import import_module
 from math import exp, inf, log
 from typing import Any
 
-from dp_leakage.errors import UserError, nearest
+from dp_leakage.common.errors import UserError, nearest
+from dp_leakage.common.user_code import DEFINED, FILES, amount_by, call, spent_by
 from dp_leakage.privacy.accounting import printed
 from dp_leakage.privacy.accounting.case import Case
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, accountant_named
-from dp_leakage.user_code import DEFINED, FILES, amount_by, call, spent_by
 
 TOLERANCE = 1e-6
 """A calibrated noise spends at most the target ε, and at most this much less (relative)."""

@@ -16,8 +16,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from dp_leakage.errors import UserError
-from dp_leakage.kinds import COUNT
+from dp_leakage.common.errors import UserError
+from dp_leakage.common.kinds import COUNT
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.privacy.mechanisms import base
 from dp_leakage.privacy.mechanisms.base import Accountant, Declaration, Neighbours

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from dp_leakage.kinds import Kind
+from dp_leakage.common.kinds import Kind
 from dp_leakage.privacy.mechanism import Mechanism, Sampler
 
 if TYPE_CHECKING:

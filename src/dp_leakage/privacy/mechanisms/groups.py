@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dp_leakage.kinds import COUNT, choice
+from dp_leakage.common.kinds import COUNT, choice
 from dp_leakage.privacy.mechanisms import gaussian
 from dp_leakage.privacy.mechanisms.base import Accountant, Declaration
 

@@ -1,0 +1,170 @@
+"""A study's defense entries, one by one: their folder names and the mechanism that each trains with."""
+
+from collections.abc import Iterator
+from itertools import product
+
+from dp_leakage.common.config import Json
+from dp_leakage.common.errors import UserError
+from dp_leakage.privacy.accounting.rules import own_sampler, relation_of_game
+from dp_leakage.privacy.mechanisms import MECHANISMS
+from dp_leakage.privacy.mechanisms.base import ANY
+from dp_leakage.privacy.target import Target
+
+CLAIMED = "claimed"  # another library's private training: its ε is what that library says
+# Defenses without a mechanism: the keys that an entry of each may have, and those that it must have.
+PLAIN: dict[str, tuple[frozenset[str], tuple[str, ...]]] = {
+    "none": (ANY, ()),
+    "l2": (ANY | {"l2"}, ("l2",)),
+    "dropout": (ANY | {"dropout"}, ("dropout",)),
+    "l2_dropout": (ANY | {"l2", "dropout"}, ("l2", "dropout")),
+    CLAIMED: (ANY | {"epsilon", "delta"}, ("epsilon",)),
+}
+# What a budget may be given by → how its folder's name says so (a target says so itself).
+BUDGETS = {"epsilon": "eps", "noise_multiplier": "sigma", "target": ""}
+UNITS = ("example", "batch")  # that an entry may choose; (sub)classes are defenses of their own
+
+
+def defenses() -> list[str]:
+    """Every defense that an entry can name, plugins' included."""
+    return [*PLAIN, *MECHANISMS]
+
+
+def keys_of(defense: str) -> frozenset[str]:
+    """The keys that an entry of a defense may have; every other one would be dropped without a word."""
+    return PLAIN[defense][0] if defense in PLAIN else MECHANISMS[defense].all_keys
+
+
+def needed_by(defense: str) -> tuple[str, ...]:
+    """The keys that an entry of a defense must have."""
+    return PLAIN[defense][1] if defense in PLAIN else MECHANISMS[defense].needed
+
+
+def spell(value: float) -> str:
+    """The spelling of a number in paths. Raises UserError where ``{value:g}`` does not read back as the value.
+
+    >>> spell(0.05), spell(1000.0), spell(300000)
+    ('0.05', '1000', '300000')
+    """
+    text = f"{value:g}" if abs(value) < 1e6 else repr(float(value))
+    if float(text) != value:
+        raise UserError(
+            f"{value!r} has too many digits for a folder name; valid is a number of up to 6 significant digits"
+        )
+    return text
+
+
+def expanded(entry: Json, spec: Json) -> Iterator[tuple[str, Json | None, Json]]:
+    """(folder name, mechanism settings, changes to training) for every accountant and budget of a defense entry."""
+    for rate in entry.get("learning_rate", [None]):
+        changes = {} if rate is None else {"learning_rate": float(rate)}
+        variant = [] if rate is None else [f"learning_rate={spell(float(rate))}"]
+        for name, mechanism, own in _budgeted(entry, spec, variant):
+            yield name, mechanism, changes | own
+
+
+def _budgeted(entry: Json, spec: Json, variant: list[str]) -> Iterator[tuple[str, Json | None, Json]]:
+    """`expanded` for one learning rate, which ``variant`` spells."""
+    if entry["defense"] == CLAIMED:
+        for epsilon in entry["epsilon"]:
+            budget = {"epsilon": float(epsilon), "delta": entry.get("delta", spec.get("delta"))}
+            yield "-".join([CLAIMED, *variant, f"eps={spell(float(epsilon))}"]), None, {CLAIMED: budget}
+        return
+    if entry["defense"] in PLAIN:
+        given = entry.get("l2")
+        for l2 in given if isinstance(given, list) else [given]:
+            name = entry["defense"] if l2 is None or l2 is given else f"{entry['defense']}-lambda={spell(l2)}"
+            yield "-".join([name, *variant]), None, {} if l2 is None else {"l2": float(l2)}
+        return
+    declared = MECHANISMS[entry["defense"]]
+    if not declared.private:
+        yield "-".join([entry["defense"], *variant]), _mechanism(entry, "", spec), {}
+        return
+    changes = entry.get("training", {}) | ({"l2": float(entry["l2"])} if "l2" in entry else {})
+    for accountant, (end, budget) in product(accountants(entry), budgets(entry, spec)):
+        mechanism = _mechanism(entry, accountant, spec) | budget
+        if "target" in budget:
+            relation = relation_of_game(spec.get("design", "split"), mechanism["sampler"])
+            mechanism |= {"target": budget["target"] | {"neighbours": relation}, "rdp_sigma": None}
+        variants = [mechanism[field] for field in declared.spelled]
+        variants += [mechanism["unit"]] if mechanism["unit"] == "batch" else []
+        variants += ["normalise"] if mechanism["bound"] == "normalise" != declared.bound else []
+        variants += [
+            f"{key}={_spelled(value)}"
+            for key, value in mechanism["settings"].items()
+            if value != declared.settings[key]
+        ]
+        variants += [f"l2={spell(entry['l2'])}"] if "l2" in entry else []
+        variants += variant
+        variants += _unusual(mechanism, accountant, spec)
+        yield "-".join([entry["defense"], *variants, accountant, end]), mechanism, changes
+
+
+def budgets(entry: Json, spec: Json) -> list[tuple[str, Json]]:
+    """(its end of the folder name, what it is) of each budget: by noise, by ε or by risk; the study's, without own."""
+    own = [key for key in BUDGETS if key in entry]
+    place = entry if own else spec
+    found: list[tuple[str, Json]] = []
+    for key in own or BUDGETS:
+        for value in _as_list(place.get(key, [])):
+            if key == "target":
+                target = Target.read(value)
+                end = "-".join(f"{name}={spell(number)}" for name, number in target.settings.items())
+                found.append((end, {"target": target.settings}))
+            else:
+                found.append((f"{BUDGETS[key]}={spell(float(value))}", {key: float(value)}))
+    return found
+
+
+def _as_list(value: object) -> list:
+    return value if isinstance(value, list) else [value]
+
+
+def accountants(entry: Json) -> list[str]:
+    """The accountants of an entry, one or several; none for a defense without noise."""
+    named = entry.get("accountant", [])
+    return named if isinstance(named, list) else [named]
+
+
+def _unusual(mechanism: Json, accountant: str, spec: Json) -> list[str]:
+    """``key=value`` for what is not as in the rest of the study, so that no two trainings share a name.
+
+    Usual are C = 1, the study's δ, its source of σ under rdp (where σ is not given), and the accountant's own sampler.
+    """
+    usual = {
+        "clip_norm": 1.0,
+        "delta": spec.get("delta"),
+        "rdp_sigma": _rdp_sigma({}, spec) if accountant == "rdp" and "target" not in mechanism else None,
+        "sampler": own_sampler(accountant, mechanism["unit"]),
+    }
+    return [f"{key}={_spelled(mechanism[key])}" for key, value in usual.items() if mechanism[key] != value]
+
+
+def _rdp_sigma(entry: Json, spec: Json) -> str:
+    """Where accountant rdp takes σ from: the entry's own word, the study's, or its tightest calibration."""
+    return str(entry.get("rdp_sigma", spec.get("rdp_sigma", "calibrated_tight")))
+
+
+def _spelled(value: str | float) -> str:
+    return value if isinstance(value, str) else spell(value)
+
+
+def _mechanism(entry: Json, accountant: str, spec: Json) -> Json:
+    """The step of an entry, as `Mechanism` has it, and how its noise is to be found."""
+    declared = MECHANISMS[entry["defense"]]
+    unit = declared.step.get("unit", entry.get("unit", "example"))
+    private = declared.private
+    return {
+        "sampler": entry.get("sampler") or (own_sampler(accountant, unit) if private else "shuffle"),
+        "unit": unit,
+        "bound": entry.get("bound", declared.bound),
+        "clip_norm": float(entry.get("clip_norm", 1.0)),
+        "noise": declared.noise,
+        "block": entry.get("block", "whole"),
+        "accountant": accountant,
+        "epsilon": None,
+        "noise_multiplier": None,
+        "kappa": None,
+        "delta": entry.get("delta", spec.get("delta")) if private else None,
+        "rdp_sigma": _rdp_sigma(entry, spec) if accountant == "rdp" else None,
+        "settings": {key: entry.get(key, default) for key, default in declared.settings.items()},
+    }

@@ -1,0 +1,215 @@
+"""Reading and writing of every cached file: atomic, without pickle, and each file says what made it.
+
+A file carries its ``identity`` (a hash of the step's resolved settings, its code and the identities of what it was made
+from), the settings themselves, and a seal: the SHA-256 of all its bytes, with zeros where the seal's digits stand. A
+reader that expects another identity, or finds one byte changed, refuses the file by name.
+"""
+
+import glob
+import json
+import os
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+
+from dp_leakage.common.errors import UserError
+
+Json = dict[str, Any]
+REBUILD = "delete it and run the same command again; only what depends on it is rebuilt"
+SEAL = b"sha256 of this file: "  # its digits follow
+DIGITS = 64
+UNSEALED = SEAL.decode() + "0" * DIGITS  # what a writer puts into the file, once, for `_seal` to fill in
+SEALED_AT_THE_END = (".npz", ".parquet")  # the others hold their seal before all text of the user's
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yields a temporary path beside ``path`` that takes its name once the block ends without an exception.
+
+    Raises:
+        UserError: the disk is full or may not be written; what was there before still is.
+    """
+    # The suffix stays last: writers such as matplotlib and numpy look at it.
+    temporary = path.with_name(f".{path.stem}.{uuid4().hex[:8]}.part{path.suffix}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield temporary
+        with temporary.open("rb") as written:
+            os.fsync(written.fileno())
+        temporary.replace(path)
+        for left in path.parent.glob(f".{glob.escape(path.stem)}.*.part{path.suffix}"):  # by a writer that was killed
+            left.unlink(missing_ok=True)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise UserError(f"{path} cannot be written: {why}; mend that and run the same command again") from None
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes UTF-8 text atomically."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_page(path: Path, text: str) -> None:
+    """Writes a text that holds `UNSEALED` before all that users wrote, and seals it."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+        _seal(temporary)
+
+
+def write_json(path: Path, value: Json) -> None:
+    """Writes JSON with sorted keys, atomically, with a seal of its own."""
+    write_page(path, json.dumps({"digest": UNSEALED} | value, sort_keys=True, indent=1) + "\n")
+
+
+def write_arrays(path: Path, arrays: Mapping[str, np.ndarray], provenance: Json) -> None:
+    """Writes named arrays as ``.npz`` (uncompressed, no pickle) and provenance; the seal is its comment."""
+    stamp = np.array(json.dumps(provenance, sort_keys=True))
+    with replacing(path) as temporary:
+        with temporary.open("wb") as out:
+            np.savez(out, allow_pickle=False, **arrays, provenance=stamp)
+        with zipfile.ZipFile(temporary, "a") as archive:
+            archive.comment = UNSEALED.encode()
+        _seal(temporary)
+
+
+def read_arrays(path: Path, identity: str | None = None) -> tuple[dict[str, np.ndarray], Json]:
+    """Reads what ``write_arrays`` wrote: (arrays, provenance).
+
+    Raises:
+        UserError: damaged (in whichever byte), not ours, or of another identity.
+    """
+    check_seal(path)
+    with _refusing(path), np.load(path, allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+        provenance = json.loads(str(arrays.pop("provenance")[()]))
+    _check_identity(path, provenance, identity)
+    return arrays, provenance
+
+
+def write_tensors(path: Path, tensors: Mapping[str, np.ndarray], provenance: Json) -> None:
+    """Writes named arrays as ``.safetensors``; the provenance and the seal are its metadata."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import save_file
+
+    contiguous = {name: np.ascontiguousarray(array) for name, array in sorted(tensors.items())}
+    # One key: the library writes several in an order that changes from run to run.
+    stamp = json.dumps({"digest": UNSEALED, "provenance": provenance}, sort_keys=True)
+    with replacing(path) as temporary:
+        try:
+            save_file(contiguous, temporary, {"dp_leakage": stamp})
+        except SafetensorError as error:  # a full disk, in the library's own class
+            raise OSError(str(error)) from None
+        _seal(temporary)
+
+
+def read_tensors(path: Path, identity: str | None = None) -> tuple[dict[str, np.ndarray], Json]:
+    """Reads what ``write_tensors`` wrote: (arrays, provenance). Raises UserError as ``read_arrays`` does."""
+    from safetensors import safe_open
+
+    check_seal(path)
+    with _refusing(path), safe_open(path, framework="numpy") as file:
+        provenance = json.loads(file.metadata()["dp_leakage"])["provenance"]
+        tensors = {name: file.get_tensor(name) for name in sorted(file.keys())}
+    _check_identity(path, provenance, identity)
+    return tensors, provenance
+
+
+def write_table(path: Path, frame: Any, provenance: Json) -> None:
+    """Writes a pandas DataFrame, or a mapping of columns, as ``.parquet``, with provenance and seal."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = {name: frame[name] for name in frame}
+    table = pa.table({name: pa.array(values) for name, values in columns.items()})
+    stamp = {"provenance": json.dumps(provenance, sort_keys=True), "digest": UNSEALED}
+    with replacing(path) as temporary:
+        pq.write_table(table.replace_schema_metadata(stamp), temporary)
+        _seal(temporary)
+
+
+def read_table(path: Path, identity: str | None = None) -> tuple[Any, Json]:
+    """Reads what ``write_table`` wrote: (pandas DataFrame, provenance). Raises UserError as ``read_arrays`` does."""
+    import pyarrow.parquet as pq
+
+    check_seal(path)
+    # One thread, no memory map: a job owns one core, and a file may be replaced while it is read.
+    with _refusing(path), pq.ParquetFile(path, memory_map=False) as file:
+        table = file.read(use_threads=False)
+        provenance = json.loads(table.schema.metadata[b"provenance"])
+    _check_identity(path, provenance, identity)
+    return table.to_pandas(ignore_metadata=True), provenance
+
+
+def check_seal(path: Path) -> None:
+    """Reads a file to its last byte.
+
+    Raises:
+        UserError: a byte is not what was written, or it is no file that was sealed.
+    """
+    with _refusing(path):
+        content = path.read_bytes()
+        place = _place_of_seal(content, path.suffix)
+        if content[place : place + DIGITS] != _digits(content, place):
+            raise ValueError("its content does not match its own digest")
+
+
+def _seal(path: Path) -> None:
+    content = path.read_bytes()
+    place = _place_of_seal(content, path.suffix)
+    with path.open("r+b") as file:
+        file.seek(place)
+        file.write(_digits(content, place))
+
+
+def _place_of_seal(content: bytes, suffix: str) -> int:
+    """Where the digits of the seal begin. Raises ValueError."""
+    found = content.rfind(SEAL) if suffix in SEALED_AT_THE_END else content.find(SEAL)
+    if found < 0:
+        raise ValueError("it has no digest")
+    return found + len(SEAL)
+
+
+def _digits(content: bytes, place: int) -> bytes:
+    view = memoryview(content)
+    digest = sha256(view[:place])
+    digest.update(b"0" * DIGITS)
+    digest.update(view[place + DIGITS :])
+    return digest.hexdigest().encode()
+
+
+@contextmanager
+def _refusing(path: Path) -> Iterator[None]:
+    """Turns whatever a parser says about a missing, cut or foreign file into one sentence."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise UserError(f"{path} is missing: run the step that makes it (snakemake does that by itself)") from None
+    except (PermissionError, IsADirectoryError) as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}; give it back its read permission") from None
+    except Exception as error:  # every parser has its own classes; this block does nothing but parse
+        raise UserError(f"{path} is damaged or not a file of this workflow ({_first_line(error)}): {REBUILD}") from None
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:160]
+
+
+def _check_identity(path: Path, provenance: Json, identity: str | None) -> None:
+    found = provenance.get("identity")
+    if identity is not None and found != identity:
+        made_by = provenance.get("settings", {})
+        words = "/".join(str(made_by[key]) for key in ("study", "dataset", "model", "defense") if key in made_by)
+        raise UserError(
+            f"{path} was made by other settings or other code (it holds {words or 'an unknown cell'}, identity "
+            f"{found}; expected {identity}): {REBUILD}"
+        )

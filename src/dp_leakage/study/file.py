@@ -1,0 +1,243 @@
+"""Loading study files: schema, overrides, the scale over them, then every name and combination beyond a schema."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from dp_leakage import plugins
+from dp_leakage.attacks import ATTACKS
+from dp_leakage.common.config import Json, check, merged
+from dp_leakage.common.errors import UserError, nearest
+from dp_leakage.common.names import RULES
+from dp_leakage.common.yaml_files import check_value, parse, read_yaml
+from dp_leakage.figures import enter
+from dp_leakage.study import Study
+from dp_leakage.study.checks import check_study
+
+PUBLISHED = Path("workflow/published")
+STUDY_FILE = "study.yaml"  # of a study with a folder of its own
+QUOTING = {
+    "overrides": "'overrides={quickstart: {repeats: 5}}'",
+    "only_datasets": "'only_datasets=[digits]'",
+    "study_files": "'study_files=[my_study.yaml]'",
+}
+
+
+def _raise(called: set[str], error: UserError) -> None:
+    raise error
+
+
+def study_files(folder: Path) -> list[Path]:
+    """The studies of a folder by name: ``NAME.yaml``, or ``NAME/study.yaml`` beside what belongs to it alone."""
+    return sorted([*folder.glob("*.yaml"), *folder.glob(f"*/{STUDY_FILE}")], key=_name_of)
+
+
+def _name_of(path: Path) -> str:
+    return path.parent.name if path.name == STUDY_FILE else path.stem
+
+
+def load_study(
+    path: Path, raw: Json, schema: Json, *, scale: str, overrides: Json, published: Path = PUBLISHED
+) -> Study | None:
+    """The study of a file at a scale; None where the file does not have that scale.
+
+    Args:
+        path: the study's YAML file.
+        raw: what it says.
+        schema: the study schema.
+        scale: ``paper``, ``small`` or ``smoke``.
+        overrides: study name → changes to its file.
+        published: folder of the papers' printed results.
+
+    Raises:
+        UserError: whatever is wrong with the file, in one sentence.
+    """
+    where = f"study file {path}"
+    check(raw, schema, where)
+    for name, changes in raw.get("scales", {}).items():
+        if words := sorted({"study", "scales"} & changes.keys()):
+            raise UserError(f"{where}: key 'scales.{name}.{words[0]}' cannot be changed there; leave it out")
+        _check_changes(raw, changes, f"scales.{name}", where)
+        if name != scale:  # whose own check says more
+            check(merged(raw, changes), schema, f"{where} at scale '{name}'")
+    if scale != "paper" and scale not in raw.get("scales", {}):
+        return None
+    changes = overrides.get(raw["study"], {})
+    _check_changes(raw, changes, f"overrides.{raw['study']}")
+    changed = spec = merged(raw, changes)
+    if scale != "paper":
+        spec = merged(changed, _left_to_scale(_without_attacks(raw["scales"][scale], raw), changes))
+    check(spec, schema, f"{where} with overrides and scale '{scale}'")
+    study = Study(raw["study"] if scale == "paper" else f"{raw['study']}-{scale}", spec)
+    whole = [Study(raw["study"], raw), *([Study(raw["study"], changed)] if changes else [])]
+    try:
+        if spec != raw:
+            check_study(whole[0], published)
+        check_study(study, published, whole)
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
+    return study
+
+
+def _without_attacks(reduction: Json, raw: Json) -> Json:
+    """A scale's changes without those to attacks that the study does not run: else it would add them again."""
+    own = {
+        name: changes
+        for name, changes in reduction.get("attacks", {}).items()
+        if name in raw["attacks"] or name not in ATTACKS  # a name of no attack is refused later
+    }
+    return reduction | ({"attacks": own} if "attacks" in reduction else {})
+
+
+def _left_to_scale(reduction: Json, changes: Json) -> Json:
+    """What of a scale's changes holds beside a user's.
+
+    Of counts and of lists of numbers the smaller holds, whoever names it; what the user takes away stays away; else the
+    user's word holds.
+    """
+    left: Json = {}
+    for key, value in reduction.items():
+        if key not in changes:
+            left[key] = value
+        elif isinstance(value, Mapping) and isinstance(changes[key], Mapping):
+            left[key] = _left_to_scale(dict(value), dict(changes[key]))
+        elif changes[key] is not None and (value is None or _is_smaller(value, changes[key])):
+            left[key] = value
+    return left
+
+
+def _is_smaller(value: object, given: object) -> bool:
+    """Is the first of two counts, or of two lists of numbers, the smaller?"""
+    if type(value) is int and type(given) is int:
+        return value < given
+    if not (isinstance(value, list) and isinstance(given, list)):
+        return False
+    return all(isinstance(x, int | float) for x in [*value, *given]) and len(value) < len(given)
+
+
+def on_datasets(study: Study, only: list[str]) -> Study | None:
+    """The study on these of its data sets alone, without the figures that need another one; None if it has none."""
+    kept = {name: dataset for name, dataset in study.spec["datasets"].items() if name in only}
+    if not kept or len(kept) == len(study.spec["datasets"]):
+        return study if kept else None
+    figures = {
+        name: figure
+        for name, figure in study.spec["figures"].items()
+        if any(cell.dataset in kept for cell in study.figure_cells(name))
+    }
+    return Study(study.name, study.spec | {"datasets": kept, "figures": figures})
+
+
+def load_studies(
+    config: Json,
+    files: list[Path],
+    schemas: dict[str, Json],
+    published: Path = PUBLISHED,
+    failed: Callable[[set[str], UserError], None] = _raise,
+) -> dict[str, Study]:
+    """Checks the config, then every study file: folder name → study.
+
+    Args:
+        config: keys and values of config.yaml, with the command line's over them.
+        files: study files; where two clash, the later one is wrong.
+        schemas: of the config and of a study.
+        published: folder of the papers' printed results.
+        failed: told what a file's study may be called, and what is wrong with it; where it returns, the study is left
+            out. By default it raises.
+
+    Raises:
+        UserError: what is wrong with the config.
+    """
+    config = config | {key: _unquoted(key, config[key]) for key in QUOTING if key in config}
+    check_value(config, "config.yaml")
+    check(config, schemas["config"], "config.yaml")
+    plugins.load(config.get("plugins") or [])
+    overrides, only = config.get("overrides") or {}, config.get("only_datasets") or []
+    studies: dict[str, Study] = {}
+    names: dict[str, Path] = {}
+    taken = dict.fromkeys(RULES, "a rule of the workflow")
+    datasets: set[str] = set()
+    for path in [*files, *map(Path, config.get("study_files") or [])]:
+        called = {_name_of(path)}
+        try:
+            raw = read_yaml(path)
+            if path.name == STUDY_FILE:
+                enter(path.parent)
+            called |= {name for name in [raw.get("study")] if isinstance(name, str)}
+            study = load_study(
+                path, raw, schemas["study"], scale=config["scale"], overrides=overrides, published=published
+            )
+            if study is not None:
+                _check_targets(study, path, names, taken)
+        except UserError as error:
+            failed(called, error)
+            names |= {name: path for name in called if name not in names}
+            continue
+        names.setdefault(raw["study"], path)
+        if study is not None:
+            taken |= dict.fromkeys(study.targets, f"a target of study {study.target}")
+            datasets |= set(study.spec["datasets"])
+            kept = on_datasets(study, only) if only else study
+            studies |= {} if kept is None else {kept.name: kept}
+    for name in overrides:
+        if name not in names:
+            raise UserError(f"config.yaml: key 'overrides.{name}' names no study; {nearest(name, names)}")
+    for name in only:
+        if name not in datasets:
+            raise UserError(
+                f"config.yaml: key 'only_datasets' has {name!r}, a data set of no study; {nearest(name, datasets)}"
+            )
+    return studies
+
+
+def _check_targets(study: Study, path: Path, names: Mapping[str, Path], taken: Mapping[str, str]) -> None:
+    """Refuse a study of another's name, and a target that is called as another's or as a rule is."""
+    if study.target in names:
+        raise UserError(f"study files {names[study.target]} and {path} are both called '{study.target}'; rename one")
+    for target in study.targets:
+        if target in taken:
+            raise UserError(
+                f"study file {path}: its target '{target}' is also {taken[target]}; rename the study or the figure"
+            )
+
+
+def typed(value: object) -> object:
+    """A value from the command line, where Snakemake reads every number, truth value and null as text."""
+    if isinstance(value, Mapping):
+        return {key: typed(child) for key, child in value.items()}
+    if isinstance(value, list):
+        return [typed(child) for child in value]
+    try:
+        read = parse(value, "") if isinstance(value, str) else value
+    except UserError:
+        return value
+    return read if read is None or isinstance(read, int | float | bool) else value
+
+
+def _unquoted(key: str, value: object) -> object:
+    """What a text says that was meant as a list or mapping. Raises UserError where it says neither."""
+    if not isinstance(value, str):
+        return value
+    try:
+        read = parse(value, f"key '{key}'")
+    except UserError:
+        read = value
+    if not isinstance(read, dict if key == "overrides" else list):
+        raise UserError(
+            f"config.yaml: key '{key}' is {value!r}; on the command line write it in quotes, with a space after each "
+            f"colon: --config {QUOTING[key]}"
+        )
+    return read
+
+
+def _check_changes(base: Mapping, changes: Mapping, key: str, where: str = "config.yaml") -> None:
+    """Refuse changes that would change nothing: a null for what is not there, or a key that names the study itself."""
+    for name, value in changes.items():
+        if key.count(".") == 1 and name in ("study", "scales"):
+            raise UserError(f"{where}: key '{key}.{name}' cannot be changed there; edit the study's file")
+        if value is None and ":" in name:
+            raise UserError(f"{where}: key '{key}' has '{name}'; write a space after the colon: {QUOTING['overrides']}")
+        if value is None and name not in base:
+            raise UserError(f"{where}: key '{key}.{name}' is null, but there is none; {nearest(name, base)}")
+        if isinstance(value, Mapping):
+            below = base.get(name) if isinstance(base.get(name), Mapping) else {}
+            _check_changes(below, value, f"{key}.{name}", where)

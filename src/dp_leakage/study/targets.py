@@ -1,0 +1,86 @@
+"""What the command line asks for; what does not exist is answered with what was probably meant."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from dp_leakage.common.errors import UserError, nearest
+from dp_leakage.study import AUDIT, TIMING, TUNE, Study, paths
+
+# Rule → the study's key without which it has nothing to do.
+PARTS = {"time_training": TIMING, "audit": AUDIT, "tune": TUNE}
+DEFAULT = "quickstart"  # what a bare `snakemake` runs
+
+
+def asked(command: list[str]) -> list[str]:
+    """The targets of a command line of Snakemake, which keeps them to itself while it reads the rules.
+
+    Args:
+        command: the program and its arguments, as `sys.argv` has them.
+    """
+    if Path(command[0]).name not in ("snakemake", "__main__.py"):  # from another program, through Snakemake's functions
+        return [DEFAULT]
+    from snakemake.cli import get_argument_parser
+
+    end = command.index("--") if "--" in command else len(command)
+    known, _ = get_argument_parser().parse_known_args(command[1:end])
+    return [*known.targets, *command[end + 1 :]] or [DEFAULT]
+
+
+def asks_for(targets: Iterable[str], study: str) -> bool:
+    """Is one of the targets a study's, or a file of its results?"""
+    folder = paths.STUDY.format(study=study)
+    places = (f"{study}_", f"{folder}/", f"{folder}-")
+    return any(target == study or target.startswith(places) for target in targets)
+
+
+def check_targets(targets: Iterable[str], rules: Iterable[Any], studies: Mapping[str, Study]) -> None:
+    """Refuse targets that are no rule and no file that a rule could make for a study.
+
+    Args:
+        targets: of the command line.
+        rules: Snakemake's.
+        studies: those that are loaded, by folder.
+
+    Raises:
+        UserError: names the target, and the nearest that exists.
+    """
+    named = {rule.name: rule for rule in rules}
+    known = [target for study in studies.values() for target in study.targets]
+    for target in targets:
+        if target in named:
+            if named[target].has_wildcards():
+                raise UserError(f"target '{target}' makes many files; name one of them, or a study or figure")
+        elif not Path(target).exists():
+            _check_file(target, named.values(), known, studies)
+
+
+def _check_file(target: str, rules: Iterable[Any], known: list[str], studies: Mapping[str, Study]) -> None:
+    producer = next((rule for rule in rules if rule.is_producer(target)), None)
+    if producer is None:
+        parts = Path(target).parts
+        if len(parts) > 1 and parts[0] == paths.ROOT:
+            _study_of(target, parts[1], studies)
+            raise UserError(f"target {target!r} is no file that the workflow makes; `snakemake -n STUDY` lists those")
+        raise UserError(f"target {target!r} does not exist; {_near(target, known)}")
+    wildcards = dict(producer.get_wildcards(target))
+    if "study" in wildcards:
+        study = _study_of(target, wildcards.pop("study"), studies)
+        try:
+            if producer.name in PARTS and PARTS[producer.name] not in study.spec:
+                raise UserError(f"study {study.target} has no '{PARTS[producer.name]}'")
+            study.check_file(**wildcards)
+        except UserError as error:
+            raise UserError(f"target {target!r}: {error}") from None
+
+
+def _study_of(target: str, name: str, studies: Mapping[str, Study]) -> Study:
+    if name not in studies:
+        raise UserError(f"target {target!r} is of no study at this scale, '{name}'; {_near(name, studies)}")
+    return studies[name]
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    """A suggestion, and where all are listed: there are more than a sentence holds."""
+    hint, _, _ = nearest(name, known).rpartition("Valid: ")
+    return f"{hint}`snakemake --list-target-rules` lists all"

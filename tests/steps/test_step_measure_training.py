@@ -1,0 +1,94 @@
+"""What a training reports of itself, from the study's settings to the file: also where its accountant does not fit."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+
+from dp_leakage.common.config import merged
+from dp_leakage.common.yaml_files import read_yaml
+from dp_leakage.figures.frames import parse_setting
+from dp_leakage.figures.notes import remarks
+from dp_leakage.steps import measure_training, prepare, project, train
+from dp_leakage.study.file import load_studies
+
+REPO = Path(__file__).parents[2]
+# Figures of attacks that the tiny study leaves out.
+NEEDING_MORE = ("fig_leakage_shokri", "fig_leakage_lira", "fig_pareto", "table_members_exposed")
+TINY = {
+    "datasets": {
+        "digits": {
+            "roles": {"target_members": 60, "target_nonmembers": 60, "shadow_pool": None, "reference_pool": None},
+            "projection": {"components": 5},
+        }
+    },
+    "models": {"mlp": None},
+    "repeats": 1,
+    "training": {"epochs": 2, "batch_size": 20, "evaluate_every": 1},
+    "shadow": None,
+    "reference": None,
+    "attacks": {"shokri": None, "lira_online": None},
+    "figures": dict.fromkeys(NEEDING_MORE),
+}
+
+
+@pytest.fixture
+def measured(tmp_path, monkeypatch):
+    """A function: one defense entry of the tiny study, trained and measured → (its rows, its curve)."""
+    monkeypatch.chdir(tmp_path)
+    schemas = {
+        name: yaml.safe_load((REPO / "workflow" / "schemas" / f"{name}.schema.yaml").read_text())
+        for name in ("config", "study")
+    }
+
+    def of(entry):
+        overrides = TINY | {"defenses": [{"defense": "none"}, entry]}
+        config = merged(read_yaml(REPO / "config.yaml"), {"overrides": {"quickstart": {}}})
+        config["overrides"]["quickstart"] = overrides
+        study = load_studies(config, [REPO / "tests" / "studies" / "quickstart.yaml"], schemas)["quickstart"]
+        data, prepared = study.data("digits"), study.prepared("digits")
+        prepare.main(study.prepare_settings("digits"), prepared, tmp_path)
+        project.main(study.project_settings("digits"), prepared, data)
+        histories = []
+        for cell in study.cells.values():
+            folder = study.trained(cell.dataset, cell.model, cell.defense).parent
+            histories.append(folder / "training.parquet")
+            models, timing = folder / "target.safetensors", folder / "timing.json"
+            train.main(study.train_settings(cell), data, models, histories[-1], timing, "cpu", 60.0)
+        rows, curve, proven = (folder / f"{name}.parquet" for name in ("training-rows", "curve", "proven"))
+        measure_training.main(study.measure_training_settings(cell), histories[-1], histories[0], rows, curve, proven)
+        return pd.read_parquet(rows), pd.read_parquet(curve)
+
+    return of
+
+
+def test_a_delta_that_is_no_protection_for_classes_is_said_with_the_numbers(measured):
+    entry = {"defense": "class", "accountant": "class_moments", "epsilon": [10], "delta": 0.2}  # of ten classes
+    rows, _ = measured(entry)
+    spent = rows[rows["metric"] == "epsilon_spent"].assign(accountant="class_moments")
+    assert all("delta" in parse_setting(setting)["note"] for setting in spent["setting"])
+    assert [note.split(":")[1] for note in remarks(spent)] == [
+        " delta is not below one over the number of (sub)classes."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("entry", "sampling", "proved_by"),
+    [
+        ({"defense": "gaussian", "accountant": "rdp", "sampler": "shuffle"}, "hypothetical_poisson", {"gdp", "zcdp"}),
+        ({"defense": "gaussian", "accountant": "naive", "sampler": "poisson"}, "hypothetical_shuffle", {"rdp", "pld"}),
+        ({"defense": "class", "accountant": "rdp", "sampler": "poisson"}, None, set()),
+    ],
+)
+def test_a_cell_whose_batches_its_accountant_does_not_assume_runs_and_says_so(measured, entry, sampling, proved_by):
+    rows, curve = measured(entry | {"epsilon": [10], "accounting_note": "the batches of the authors' code"})
+    spent = rows[rows["metric"] == "epsilon_spent"]
+    said = [parse_setting(setting) for setting in spent["setting"]]
+    nominal = [
+        (s, value) for s, value in zip(said, spent["value"], strict=True) if s["accountant"] == entry["accountant"]
+    ]
+    assert nominal[0][1] == pytest.approx(10, rel=1e-3)
+    assert all(s["valid"] == "false" and s.get("sampling") == sampling for s, _ in nominal)
+    assert {s["accountant"] for s in said if s["valid"] == "true"} == proved_by
+    assert curve["epsilon_spent"].iloc[-1] == pytest.approx(10, rel=1e-3)

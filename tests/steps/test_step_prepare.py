@@ -1,0 +1,26 @@
+"""Who is drawn from where, where the publisher's own split is asked for."""
+
+import numpy as np
+import pytest
+
+from dp_leakage.common.errors import UserError
+from dp_leakage.data.raw import Raw, ranges
+from dp_leakage.data.splits import split
+from dp_leakage.steps.prepare import official_rows
+
+Y = np.arange(100) % 5
+RAW = Raw(np.zeros((100, 2), np.float32), Y, tuple("abcde"), given=ranges(train=70, test=30))
+
+
+def test_members_are_training_records_and_non_members_test_records():
+    given = official_rows(RAW, "mnist")
+    roles = {"shadow_pool": 20, "target_members": 70, "target_nonmembers": 10}
+    rows = split(Y, roles, seed=3, stratified=False, given=given)
+    assert set(rows["target_members"]) == set(range(70))
+    assert set(rows["target_nonmembers"]) | set(rows["shadow_pool"]) == set(range(70, 100))
+    assert len(rows["target_nonmembers"]) == 10
+
+
+def test_a_source_without_a_split_of_its_own_is_refused():
+    with pytest.raises(UserError, match="the source digits has no training and test records of its own; set false"):
+        official_rows(RAW._replace(given={}), "digits")

@@ -1,0 +1,29 @@
+from dp_leakage.study.resources import attack_minutes, memory_mb, training_minutes
+
+
+def _settings(epochs=100, size=10_000, repeats=5, engine="ensemble"):
+    return {"training": {"epochs": epochs}, "subset": {"size": size}, "repeats": repeats, "engine": engine}
+
+
+def test_training_time_grows_with_epochs_records_and_models():
+    assert training_minutes(_settings()) == 5 + 17  # 5 million records at 0.2 ms: 16.7 minutes
+    assert training_minutes(_settings(epochs=200)) == 5 + 34
+    assert training_minutes(_settings(repeats=1)) == 5 + 4
+    assert training_minutes(_settings(engine="opacus")) > 20 * training_minutes(_settings()) - 100
+
+
+def test_a_second_attempt_asks_for_twice_as_much():
+    assert training_minutes(_settings(), attempt=2) == 2 * training_minutes(_settings())
+    assert memory_mb(58_000, 5, attempt=2) == 2 * memory_mb(58_000, 5)
+    assert attack_minutes(58_000, 5, attempt=2) == 2 * attack_minutes(58_000, 5)
+
+
+def test_images_that_are_rebuilt_take_time_by_their_steps():
+    assert attack_minutes(0, 1, settings={"images": 100, "steps": 6000, "weights": ["initial"]}) == 5 + 100
+    assert attack_minutes(600, 1, settings={"steps": 3}) == attack_minutes(600, 1)
+
+
+def test_memory_grows_with_records_and_models():
+    assert memory_mb(0, 0) == 2000
+    assert memory_mb(58_000, 5) == 2000 + 2320 + 100
+    assert memory_mb(58_000, 100) > memory_mb(58_000, 5) > memory_mb(1_000, 5)

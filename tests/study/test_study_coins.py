@@ -1,0 +1,108 @@
+"""Studies of design coins: who trains, what rates are of, and what is refused."""
+
+import numpy as np
+import pytest
+from test_study import REPO
+from test_study import load as load_file
+
+from dp_leakage.common.errors import UserError
+from dp_leakage.data.splits import heads
+from dp_leakage.study.parts import part
+
+QUICKSTART = REPO / "workflow" / "studies" / "quickstart.yaml"
+
+
+def load(changes):
+    return load_file(changes, file=QUICKSTART)
+
+
+def roles(**changed):
+    return {"datasets": {"digits": {"roles": changed}}}
+
+
+def test_the_heads_of_a_repeat_do_not_depend_on_how_many_there_are():
+    few, many = heads(300, 3, seed=5), heads(300, 20, seed=5)
+    np.testing.assert_array_equal(few, many[:3])
+    assert not np.array_equal(few, heads(300, 3, seed=6))
+
+
+def test_heads_are_fair_and_independent_over_records_and_repeats():
+    """z-scores of shares and of all pairs' agreement below 4.5: false alarm about 1e-2 over all of them."""
+    tossed = heads(400, 64, seed=1)
+    for axis, n in ((0, 64), (1, 400)):
+        z = (tossed.mean(axis=axis) - 0.5) * 2 * np.sqrt(n)
+        assert np.abs(z).max() < 4.5
+    signs = 2.0 * tossed - 1
+    agreement = signs @ signs.T / 20
+    assert np.abs(agreement[np.triu_indices(64, 1)]).max() < 4.5
+
+
+def test_every_cell_of_a_data_set_has_the_same_coins_and_another_seed_others():
+    study, other = load({})["quickstart"], load({"seed": 9})["quickstart"]
+    cells = {study.train_settings(cell)["subset"]["coins"] for cell in study.cells.values()}
+    assert len(cells) == 1
+    assert cells != {other.train_settings(cell)["subset"]["coins"] for cell in other.cells.values()}
+
+
+def test_rates_steps_and_deltas_are_of_the_pool_and_members_are_half_of_it():
+    study = load({})["quickstart"]
+    cell = study.cell("digits", "mlp", "gaussian-rdp-eps=1")
+    assert study.train_settings(cell)["subset"]["size"] == 800
+    assert (cell.columns["n_records"], cell.columns["n_members"], cell.columns["n_nonmembers"]) == (800, 400, 400)
+    rated = {"defense": "gaussian", "accountant": "rdp", "sampler": "poisson", "training": {"sampling_rate": 0.1}}
+    study = load({"defenses": [{"defense": "none"}, rated]})["quickstart"]
+    cell = study.cell("digits", "mlp", "gaussian-rdp-eps=1")
+    assert cell.training["training"]["batch_size"] == 80
+
+
+ATTACKED = {"attacks": {"lira_unaware": {}, "rmia": {}}}
+
+
+def test_the_references_are_the_cells_own_repeats_or_the_undefended_ones_and_nothing_more_is_trained():
+    study = load(ATTACKED)["quickstart"]
+    cell = study.cell("digits", "mlp", "gaussian-rdp-eps=1")
+    for attack, defense in (("lira_online", cell.defense), ("rmia", cell.defense), ("lira_unaware", "none")):
+        inputs = study.attack_inputs(cell, attack)
+        assert inputs["reference_signals"][0] == study.answers("digits", "mlp", "target", defense)
+        assert study.attack_settings(cell, attack)["leave_one_out"]
+        assert inputs["reference_signals"][0] in part(attack).before(study, cell)
+    assert not any("reference/" in str(path) for path in part(attack).before(study, cell))
+    changed = load(ATTACKED | {"reference": {"defense": "none"}})["quickstart"]
+    cell = changed.cell("digits", "mlp", "gaussian-rdp-eps=1")
+    assert changed.attack_inputs(cell, "lira_online")["reference_signals"][0].parent.name == "none"
+
+
+def test_a_cells_bound_is_for_the_neighbours_that_its_coins_decide_between_and_corrected_for_all_cells():
+    study = load({})["quickstart"]
+    for defense, neighbours in (
+        ("none", "add_remove"),
+        ("gaussian-rdp-eps=1", "add_remove"),
+        ("gaussian-zcdp-eps=1", "zero_out"),
+    ):
+        cell = study.cell("digits", "mlp", defense)
+        (part,) = [part for part in study.measure_settings(cell)["parts"] if part[0] == "coins"]
+        assert part[2:] == ["coins", len(study.cells), {"delta": 1e-5, "neighbours": neighbours}]
+        assert study.part_file(cell, "coins") == study.answers("digits", "mlp", "target", defense)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (ATTACKED | {"reference": {"count": 4}}, "'reference.count' does not apply to design coins"),
+        (roles(pool=None), "lacks the role 'pool'"),
+        ({"design": "split"}, "lacks the role 'target_members'"),
+        (roles(target_members=10), "has the role 'target_members'"),
+        ({"design": "coin"}, "'design' is 'coin'"),
+        (roles(pool=10), "valid is 20 or more"),
+        ({"datasets": {"digits": {"augment": "after_split"}}}, "in and out at once"),
+        ({"training": {"batch_size": 801}}, "at most the 800 records of the pool"),
+        ({"delta": 0.002}, "valid is below 1/800"),
+        ({"attacks": {"dlg": {}}}, "'attacks.dlg' needs fixed members"),
+        ({"repeats": 1}, "learns from the other repeats; valid is 2 or more"),
+    ],
+)
+def test_what_does_not_go_with_coins_is_refused_with_one_sentence(changes, words):
+    with pytest.raises(UserError) as refusal:
+        load(changes)
+    assert words in str(refusal.value)
+    assert "\n" not in str(refusal.value)

@@ -1,0 +1,79 @@
+"""Whole files are told from cut, lengthened and changed ones."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from dp_leakage.common.errors import UserError
+from dp_leakage.figures.files import write_figure
+from dp_leakage.provenance.files import UNSEALED, write_arrays, write_json, write_page, write_table, write_tensors
+from dp_leakage.study.verify import check_content, check_whole
+
+MADE = {"identity": "0" * 16, "settings": {}}
+
+
+@pytest.fixture
+def files(tmp_path):
+    arrays = {"x": np.arange(300.0), "none": np.zeros((0, 3), np.float32)}
+    write_arrays(tmp_path / "a.npz", arrays, MADE)
+    write_tensors(tmp_path / "b.safetensors", arrays, MADE)
+    write_table(tmp_path / "c.parquet", {"x": np.arange(50), "word": ["a"] * 50}, MADE)
+    write_json(tmp_path / "d.json", {"seconds": 1.5})
+    write_page(tmp_path / "e.html", f"<html>{UNSEALED}</html>\n")
+    figure = Figure(figsize=(1, 1))
+    figure.add_subplot().plot([0, 1])
+    paths = [tmp_path / f"f.{kind}" for kind in ("pdf", "png", "csv")]
+    write_figure(figure, pd.DataFrame({"x": [1, 2]}), *paths, "0" * 16)
+    return sorted(tmp_path.iterdir())
+
+
+def test_whole_files_are_whole_and_missing_ones_are_passed_over(files, tmp_path):
+    check_whole([*files, tmp_path / "missing.npz"])
+    assert check_content(files) == len(files)
+
+
+def test_whatever_is_cut_off_or_added_shows(files):
+    for path in files:
+        content = path.read_bytes()
+        for kept in {0, 1, len(content) // 3, len(content) // 2, len(content) - 9}:
+            path.write_bytes(content[: max(kept, 0)])
+            if path.suffix == ".csv" and content[: max(kept, 0)].endswith(b"\n"):
+                continue  # a line less: told by the picture alone, below
+            with pytest.raises(UserError, match=f"{path.name} is damaged"):
+                check_whole([path])
+        if path.suffix not in (".csv", ".json"):
+            path.write_bytes(content + b"\0" * 70)
+            with pytest.raises(UserError, match=f"{path.name} is damaged"):
+                check_whole([path])
+        path.write_bytes(content)
+
+
+def test_a_changed_bit_of_any_byte_shows_when_all_is_read_and_the_file_is_named(files):
+    for path in files:
+        content = path.read_bytes()
+        # Each byte of the beginning and of the end, where headers, directories and padding are, and some between.
+        between = range(600, max(len(content) - 3000, 600), 97)
+        for place in {*range(min(600, len(content))), *between, *range(max(len(content) - 3000, 0), len(content))}:
+            changed = bytearray(content)
+            changed[place] ^= 1 << place % 8
+            path.write_bytes(changed)
+            with pytest.raises(UserError, match=f"^[^,]*{path.name} is damaged"):
+                check_content(files)
+        path.write_bytes(content)
+    check_content(files)
+
+
+def test_a_csv_that_lost_a_line_is_not_what_its_picture_shows(files, tmp_path):
+    path = tmp_path / "f.csv"
+    path.write_text("x\n1\n")
+    with pytest.raises(UserError, match=r"f\.csv is damaged"):
+        check_content(files)
+
+
+def test_many_damaged_files_are_counted(tmp_path):
+    paths = [tmp_path / f"{i}.npz" for i in range(8)]
+    for path in paths:
+        path.write_bytes(b"")
+    with pytest.raises(UserError, match=r"4.npz and 3 more, each is damaged"):
+        check_whole(paths)
