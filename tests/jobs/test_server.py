@@ -138,7 +138,7 @@ def test_a_user_s_own_module_is_imported_anew_by_each_job(run):
 # ------------------------------------------------------------------ when the server is left aside
 def test_after_an_edit_jobs_run_by_themselves_on_the_new_code(run):
     assert run.serves()
-    path = run.package / "identity.py"
+    path = run.package / "common" / "identity.py"
     path.write_text(path.read_text() + "\nEDITED = 1\n")
     assert not run.serves()
     assert run.job("from dp_leakage.common.identity import EDITED; print(EDITED)")[1] == "1\n"
