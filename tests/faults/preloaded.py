@@ -10,6 +10,7 @@ import resource
 import signal
 import socket
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -41,7 +42,9 @@ class Run:
 
     def kill(self) -> None:
         """Kills it, and all that it started and that stayed in its session."""
-        os.killpg(self.process.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # it has no session of its own yet, or has ended
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.kill()
         self.process.join()
 
 

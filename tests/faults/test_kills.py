@@ -7,6 +7,7 @@ with ``DP_LEAKAGE_KILL_SEED=1`` others than those.
 import os
 import random
 import re
+import shutil
 import signal
 import time
 from base64 import b64decode
@@ -67,8 +68,10 @@ def test_rounds_of_damage_and_kills_leave_nothing_missing_and_nothing_different(
 
     What a run or ``quickstart_verify`` calls damaged is deleted, as it asks for.
     """
-    for study in (unrun.folder / "workflow" / "studies").iterdir():
-        if study.name != "quickstart.yaml":  # each is read and checked in every run
+    for study in (unrun.folder / "workflow" / "studies").iterdir():  # each is read and checked in every run
+        if study.is_dir():
+            shutil.rmtree(study)
+        elif study.name != "quickstart.yaml":
             study.unlink()
     unrun.configure(**FEWER)
     monkeypatch.setenv("PYTHONPATH", f"{unrun.folder / 'src'}:{Path(__file__).parent}")
