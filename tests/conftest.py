@@ -97,14 +97,17 @@ class Workflow:
         return self.snakemake("quickstart", "--cores", "2", *arguments)
 
     def configure(self, **changes: object) -> None:
-        """Sets keys of the quickstart's overrides in config.yaml."""
-        path = self.folder / "config.yaml"
-        config = yaml.safe_load(path.read_text())
+        """Sets keys of the quickstart's overrides in config.yaml, and of its scale, which is no larger than it says."""
+        path, file = self.folder / "config.yaml", self.folder / "workflow" / "studies" / "quickstart.yaml"
+        config, study = yaml.safe_load(path.read_text()), yaml.safe_load(file.read_text())
         overrides = config["overrides"].setdefault("quickstart", {})
+        smoke = study.get("scales", {}).get("smoke", {})
         for key, value in changes.items():
-            both = isinstance(value, dict) and isinstance(overrides.get(key), dict)
-            overrides[key] = overrides[key] | value if both else value
+            for place in (overrides, smoke) if key in smoke else (overrides,):
+                both = isinstance(value, dict) and isinstance(place.get(key), dict)
+                place[key] = place[key] | value if both else value
         path.write_text(yaml.safe_dump(config))
+        file.write_text(yaml.safe_dump(study))
 
     def edit(self, file: str, old: str, new: str) -> None:
         """Replaces a piece of a file that must be there."""

@@ -39,14 +39,14 @@ FOLDERS = {name: word.replace("/", "∕") for name, word in HOSTILE.items()}  # 
 
 
 def nothing_ran(folder: Path, before: set[str]) -> None:
-    made = {str(path.relative_to(folder)) for path in folder.rglob("*")} - before
+    made = files_in(folder) - before
     strange = {path for path in made if Path(path).parts[0] not in ("studies", "results", "logs", ".snakemake")}
     assert not strange - {"everything.html"}
     assert not [path for path in made if Path(path).name in ("ran", "ran.npz", "ran.png")]
 
 
 def files_in(folder: Path) -> set[str]:
-    return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if "__pycache__" not in path.parts}
 
 
 def make(folder: Path, **options: str) -> subprocess.CompletedProcess:
