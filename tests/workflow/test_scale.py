@@ -1,4 +1,4 @@
-"""How long Snakemake thinks before the first job, and how much memory it takes to."""
+"""What Snakemake plans, and how much memory it takes to; `benchmarks/dag.py` and `jobs.py` print how long."""
 
 import json
 import re
@@ -14,7 +14,6 @@ from dp_leakage.study.file import study_files
 
 STUDIES = study_files(Path(__file__).parents[2] / "workflow" / "studies")
 TARGETS = [yaml.safe_load(path.read_text())["study"] for path in STUDIES]
-SECONDS = 15  # of processor time, with all studies at full scale: some 4,300 jobs, of which Snakemake takes 3 ms each
 MEMORY = 1 << 30  # bytes
 
 
@@ -22,20 +21,17 @@ MEMORY = 1 << 30  # bytes
 MEASURED_RUN = """
 import json, resource, subprocess, sys
 done = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-used = resource.getrusage(resource.RUSAGE_CHILDREN)
-print(json.dumps([done.returncode, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024, done.stderr[-2000:]]))
+print(json.dumps([done.returncode, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024, done.stderr[-2000:]]))
 """
 
 
-def test_a_dry_run_of_all_studies_takes_seconds(whole):
+def test_a_dry_run_of_all_studies_fits_into_a_gigabyte(whole):
     command = [sys.executable, "-m", "snakemake", *TARGETS, "-n", "--quiet", "all"]
     done = subprocess.run(
         [sys.executable, "-c", MEASURED_RUN, *command], cwd=whole.folder, text=True, capture_output=True, check=True
     )
-    status, seconds, memory, words = json.loads(done.stdout)
+    status, memory, words = json.loads(done.stdout)
     assert status == 0, words
-    # Processor time, which a busy machine does not stretch as it does the clock's; a slow one does, so some room.
-    assert seconds < 2 * SECONDS
     assert memory < MEMORY
 
 

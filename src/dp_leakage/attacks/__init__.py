@@ -26,10 +26,11 @@ an attack draws at random is too.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from dp_leakage.common.declarations import SHARED, check_keys, declarations, each_of, name_of, settings_of
+from dp_leakage.common.declarations import SHARED, check_keys, declarations, settings_of, things_of
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.kinds import ANY, FLAG, NOTHING, Kind, choice, either, listed, whole
 
@@ -99,20 +100,6 @@ KEYS: dict[str, Kind] = {
 }
 
 
-def attacks_of(where: str, module: str, given: dict[str, Any]) -> dict[str, Attack]:
-    """Name → attack, of all that a file declares.
-
-    Args:
-        where: the file, for the complaint.
-        module: its dotted name, whose last part is the attack's name where the file is one attack.
-        given: what it declares.
-
-    Raises:
-        UserError: it cannot be an attack.
-    """
-    return {name: _attack(where, module, own) for name, own in each_of(where, WORD, name_of(module), given).items()}
-
-
 def _attack(where: str, module: str, given: dict[str, Any]) -> Attack:
     check_keys(where, WORD, given, KEYS, ["family"])
     settings, kinds = settings_of(where, given)
@@ -131,6 +118,8 @@ def _attack(where: str, module: str, given: dict[str, Any]) -> Attack:
     roles = tuple(given.get("roles", ()))
     return Attack(module, given["family"], settings, kinds, reads, roles=roles, **own)
 
+
+attacks_of = partial(things_of, WORD, _attack)  # the attacks that a file declares, by name
 
 ATTACKS: dict[str, Attack] = {}
 for _module, _given in declarations(__name__, Path(__file__).parent, WORD):

@@ -16,9 +16,9 @@ own words or in those of a variant above that it is ``like``; without that key i
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.identity import canonical
@@ -26,6 +26,7 @@ from dp_leakage.common.kinds import Kind, like, read
 from dp_leakage.common.yaml_files import check_value
 
 Json = dict[str, Any]
+Thing = TypeVar("Thing")
 SETTINGS, KINDS, VARIANTS, LIKE = "settings", "kinds", "variants", "like"
 SHARED = (SETTINGS, KINDS)  # keys of every declaration of a thing that has settings
 
@@ -54,6 +55,24 @@ def declared(text: str, word: str) -> Json | None:
     below = text[found.end() :]
     line = below[: below.index("\n")]
     return ast.literal_eval(line if line.endswith("}") else below[: below.index("\n}") + 2])
+
+
+def things_of(
+    word: str, made: Callable[[str, str, Json], Thing], where: str, module: str, given: Json
+) -> dict[str, Thing]:
+    """Name → thing, of all that a file declares.
+
+    Args:
+        word: such as ``ATTACK``.
+        made: makes one thing of ``where``, ``module`` and its own declaration.
+        where: the file, for the complaint.
+        module: its dotted name or path, whose last part is the thing's name where the file is one thing.
+        given: what the file declares.
+
+    Raises:
+        UserError: it cannot be such a thing.
+    """
+    return {name: made(where, module, own) for name, own in each_of(where, word, name_of(module), given).items()}
 
 
 def each_of(where: str, word: str, name: str, given: Json) -> dict[str, Json]:

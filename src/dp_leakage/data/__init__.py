@@ -11,10 +11,11 @@ package reads what each file declares; a source's module is imported when it loa
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dp_leakage.common.declarations import check_keys, declarations, each_of, kinds_of, name_of
+from dp_leakage.common.declarations import check_keys, declarations, kinds_of, things_of
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.kinds import ANY, TEXT, TEXTS, Kind
 from dp_leakage.common.user_code import FILES, call
@@ -50,20 +51,6 @@ WORD = "SOURCE"
 KEYS: dict[str, Kind] = {"summary": TEXT, "keys": ANY, "required": TEXTS, "suffixes": TEXTS}
 
 
-def sources_of(where: str, module: str, given: dict[str, Any]) -> dict[str, Source]:
-    """Name → source, of all that a file declares.
-
-    Args:
-        where: the file, for the complaint.
-        module: its dotted name, whose last part is the source's name where the file is one source.
-        given: what it declares.
-
-    Raises:
-        UserError: it cannot be a source.
-    """
-    return {name: _source(where, module, own) for name, own in each_of(where, WORD, name_of(module), given).items()}
-
-
 def _source(where: str, module: str, given: dict[str, Any]) -> Source:
     check_keys(where, WORD, given, KEYS, ["summary"])
     keys = kinds_of(where, given.get("keys", {}), "keys")
@@ -77,6 +64,8 @@ def _source(where: str, module: str, given: dict[str, Any]) -> Source:
             raise UserError(f"{where}: suffixes has {suffix!r}; {words}")
     return Source(module, given["summary"], keys, tuple(required), tuple(suffixes))
 
+
+sources_of = partial(things_of, WORD, _source)  # the sources that a file declares, by name
 
 SOURCES: dict[str, Source] = {}
 for _module, _given in declarations(f"{__name__}.sources", Path(__file__).parent / "sources", WORD):

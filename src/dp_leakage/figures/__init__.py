@@ -14,10 +14,11 @@ comes back holds exactly the numbers drawn, with the columns ``metric``, ``setti
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from dp_leakage.common.declarations import SHARED, check_keys, declarations, declared, each_of, name_of, settings_of
+from dp_leakage.common.declarations import SHARED, check_keys, declarations, declared, settings_of, things_of
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.kinds import ANY, FLAG, NOTHING, TEXT, TEXTS, Kind, choice, either
 from dp_leakage.common.user_code import call
@@ -74,26 +75,14 @@ KEYS: dict[str, Kind] = {
 }
 
 
-def figures_of(where: str, module: str, given: dict[str, Any]) -> dict[str, FigureKind]:
-    """Name → kind of figure, of all that a file declares.
-
-    Args:
-        where: the file, for the complaint.
-        module: its dotted name, whose last part is the kind's name where the file is one kind.
-        given: what it declares.
-
-    Raises:
-        UserError: it cannot be a kind of figure.
-    """
-    return {name: _figure(where, module, own) for name, own in each_of(where, WORD, name_of(module), given).items()}
-
-
 def _figure(where: str, module: str, given: dict[str, Any]) -> FigureKind:
     check_keys(where, WORD, given, KEYS, ["caption"])
     settings, kinds = settings_of(where, given)
     own = {key: given[key] for key in ("needs", "proven") if key in given}
     return FigureKind(module, given["caption"], settings, _COMMON | kinds, **own)
 
+
+figures_of = partial(things_of, WORD, _figure)  # the kinds of figures that a file declares, by name
 
 FIGURES: dict[str, FigureKind] = {}
 ENTERED: dict[str, Path] = {}  # kind that lies with a study → its file

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dp_leakage.common.declarations import SHARED, check_keys, each_of, name_of, settings_of
+from dp_leakage.common.declarations import SHARED, check_keys, settings_of, things_of
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.kinds import ANY, TEXT, Kind
 from dp_leakage.common.user_code import FILES, function, guarded
@@ -44,14 +45,12 @@ SHAPES = ((4,), (2, 3, 3))  # of records to try a layer on
 NEAR = 1e-4  # relative, of float32
 
 
-def layers_of(where: str, module: str, given: dict[str, Any]) -> dict[str, OwnLayer]:
-    """Name → layer, of all that a file declares. Raises UserError where it cannot be a layer."""
-    return {name: _layer(where, module, own) for name, own in each_of(where, WORD, name_of(module), given).items()}
-
-
 def _layer(where: str, module: str, given: dict[str, Any]) -> OwnLayer:
     check_keys(where, WORD, given, KEYS, ["class"])
     return OwnLayer(module, given["class"], *settings_of(where, given))
+
+
+layers_of = partial(things_of, WORD, _layer)  # the layers that a file declares, by name
 
 
 def own_layer(name: str, settings: Mapping[str, Any]) -> Layer:
