@@ -10,8 +10,7 @@ from dp_leakage.figures.frames import (
     chosen,
     contradicted,
     drawn_numbers,
-    each_budget,
-    each_series,
+    each_cell,
     panels,
     parse_setting,
     spent,
@@ -90,17 +89,14 @@ def _panel(ax: "Axes", part: pd.DataFrame, seen: pd.Series) -> None:
     log_axis(ax, "x", [value for value in seen if np.isfinite(value)], span=(0.1, 100))
     labels: list[str] = []
     left = ax.get_xlim()[0]
-    for series, of_series in each_series(part):
-        for _, by_budget in each_budget(of_series):
-            for row in by_budget.itertuples():
-                place = len(labels)
-                labels.append(cell_label(series, row))
-                ax.plot([row.epsilon], [place], zorder=3, **CLAIMED)
-                ax.plot([row.epsilon_spent], [place], zorder=4, **SPENT)
-                if row.measured > left:
-                    colour = ALARM if row.broken else MEASURED
-                    style = {**PROVED, "color": colour, "markevery": [1]}
-                    ax.plot([left, row.measured], [place, place], zorder=2, **style)
+    for place, (series, cell) in enumerate(each_cell(part)):
+        (row,) = cell.itertuples()
+        labels.append(cell_label(series, row))
+        ax.plot([row.epsilon], [place], zorder=3, **CLAIMED)
+        ax.plot([row.epsilon_spent], [place], zorder=4, **SPENT)
+        if row.measured > left:
+            style = {**PROVED, "color": ALARM if row.broken else MEASURED, "markevery": [1]}
+            ax.plot([left, row.measured], [place, place], zorder=2, **style)
     ax.set(ylim=(len(labels) - 0.5, -0.5))
     ax.set_yticks(range(len(labels)), labels, fontsize=7)
     ax.tick_params(axis="y", length=0)

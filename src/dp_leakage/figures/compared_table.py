@@ -1,24 +1,15 @@
 """Any metrics of any cells as a table, each beside what the paper prints of it."""
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from dp_leakage.figures.frames import (
-    chosen,
-    drawn_numbers,
-    each_budget,
-    each_series,
-    metric_rows,
-    panels,
-    parse_setting,
-)
+from dp_leakage.figures.frames import chosen, drawn_numbers, metric_rows, panels, parse_setting
 from dp_leakage.figures.notes import accounting_notes
-from dp_leakage.figures.numbers import budget, interval, printed
-from dp_leakage.figures.style import look, name, number, styled
-from dp_leakage.figures.table import Table, blocks, draw_tables
+from dp_leakage.figures.numbers import beside_prints, rows_by_budget
+from dp_leakage.figures.style import name, number, styled
+from dp_leakage.figures.table import Table, draw_tables
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -102,36 +93,17 @@ def _own(frame: pd.DataFrame) -> list[str]:
 
 
 def _table(heading: str, part: pd.DataFrame, columns: list[str]) -> Table:
-    has_print = {column: part.loc[part["column"] == column, "published"].notna().any() for column in columns}
-    rated = "learning_rate" in part
-    heads = ["defence", "ε", *(["learning rate"] if rated else [])]
-    for column in columns:
-        heads += [column, "print"] if has_print[column] else [column]
-    parts = [
-        (look(series).label, [[*words, *_line(cell, has_print)] for words, cell in _cells(rows, rated)])
-        for series, rows in each_series(part)
-    ]
-    return Table(heading, heads, blocks(parts))
+    """Rows by ε, or by σ for cells given by their noise; then by learning rate where that tells cells apart."""
+    rated = ["learning rate"] if "learning_rate" in part else []
+    heads, texts = beside_prints(part, dict(zip(columns, columns, strict=True)))
 
+    def lines(cells: pd.DataFrame) -> list[list[str]]:
+        by_rate = cells.groupby("learning_rate") if rated else [(None, cells)]
+        return [[*([number(rate)] if rated else []), *texts(cell)] for rate, cell in by_rate]
 
-def _cells(rows: pd.DataFrame, rated: bool) -> Iterator[tuple[list[str], pd.DataFrame]]:
-    """Budgets by ε, cells that were given by their noise by σ; then by learning rate."""
-    noise = rows["noise_multiplier"].where(rows["epsilon"].isna(), np.nan)
-    for key, cells in each_budget(rows.assign(noise_multiplier=noise)):
-        for rate, cell in cells.groupby("learning_rate") if rated else [(None, cells)]:
-            yield [budget(*key), *([number(rate)] if rated else [])], cell
-
-
-def _line(cell: pd.DataFrame, has_print: dict[str, bool]) -> list[str]:
-    found = {row.column: row for row in cell.itertuples()}
-    return [text for column in has_print for text in _cell(found.get(column), has_print[column])]
-
-
-def _cell(row: Any, has_print: bool) -> list[str]:
-    if row is None:
-        return ["–", ""] if has_print else ["–"]
-    text = interval(row.measured, row.low, row.high)
-    return [text, printed(row.published, row.inside)] if has_print else [text]
+    noise = part["noise_multiplier"].where(part["epsilon"].isna(), np.nan)
+    rows = rows_by_budget(part.assign(noise_multiplier=noise), lines)
+    return Table(heading, ["defence", "ε", *rated, *heads], rows)
 
 
 def _notes(rows: pd.DataFrame) -> list[str]:

@@ -14,12 +14,12 @@ from dp_leakage.figures.style import (
     INK,
     Look,
     Series,
-    canvas,
     finish,
-    grid_shape,
+    label_edges,
     log_axis,
     look,
     order,
+    panel_grid,
     sample,
 )
 
@@ -61,16 +61,14 @@ def draw_series(
         notes: footnotes.
         title: above everything.
     """
-    parts = panels(rows, by, named)
-    shape = grid_shape(len(parts), _across(rows, by))
-    figure, axes = canvas(*shape, sharey=sharey)
-    flat = [ax for row in axes for ax in row]
+    parts = [(fill(heading, 40), part) for heading, part in panels(rows, by, named)]
+    across = _across(rows, by)
+    figure, grid = panel_grid(parts, across, sharey=sharey)
     infinite = _infinite(rows, x)
     backdrop: list[Artist] = []
-    for ax, (heading, part) in zip(flat, parts, strict=False):
+    for ax, part in grid:
         beyond, step = log_axis(ax, "x", rows.loc[is_private(rows), x], span=span, infinite=infinite)
         ax.set_ylim(*_limits(rows if sharey else part, y_max))
-        ax.set_title(fill(heading, 40), loc="left")
         ax.axhline(0, color=GREY, linewidth=0.7)
         if behind is not None:
             backdrop = behind(ax, part)
@@ -82,7 +80,8 @@ def draw_series(
             draw_line(ax, line.assign(x=line[x].where(_finite(line, x), place)), _finite(line, x), look(series))
         if y_max is not None:
             _above(ax, part.assign(x=part[x].where(_finite(part, x), beyond)), y_max)
-    _label_edges(flat, parts, shape[1], x_label)
+    words = [metric_words(part["metric"].iloc[0]) for _, part in grid]
+    label_edges([ax for ax, _ in grid], across, x_label, words)
     return finish(figure, [*legend(rows), *backdrop], [*_above_note(rows, y_max), *notes], title)
 
 
@@ -168,17 +167,3 @@ def legend(rows: pd.DataFrame) -> "list[Artist]":
 
 def _entry(series: Series) -> "Artist":
     return sample(look(series)) if series.accountant else sample(look(series), linestyle="none")
-
-
-def _label_edges(flat: "Sequence[Axes]", parts: Sequence[tuple[str, pd.DataFrame]], columns: int, x_label: str) -> None:
-    """Labels the outer panels, and others where they differ from the panel left of them; takes away empty panels."""
-    words = [metric_words(part["metric"].iloc[0]) for _, part in parts]
-    for place, ax in enumerate(flat):
-        if place >= len(parts):
-            ax.remove()
-            continue
-        if place + columns >= len(parts):
-            ax.set_xlabel(x_label)
-            ax.tick_params(labelbottom=True)
-        if place % columns == 0 or words[place] != words[place - 1]:
-            ax.set_ylabel(words[place])

@@ -155,6 +155,26 @@ def drawn_numbers(
     return in_order(frame)
 
 
+def own_row(cell: Mapping[str, Any], metric: str, setting: str, found: Sequence[float], **extra: Any) -> dict[str, Any]:
+    """A row of a csv for what a figure measures itself, which nobody prints.
+
+    Args:
+        cell: the columns of the cell, or a row that has them.
+        metric, setting: what is measured.
+        found: value, low and high; of a value without an interval itself alone.
+        extra: further columns, put after the cell's.
+    """
+    columns = {column: cell.get(column, np.nan) for column in CELL}
+    value, low, high = found if len(found) == 3 else (*found, np.nan, np.nan)
+    numbers = dict(zip(NUMBERS, (metric, setting, value, low, high, np.nan, pd.NA), strict=True))
+    return {**columns, **extra, **numbers}
+
+
+def unprinted(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows with empty columns ``published`` and ``inside``: they have no print, or none that they are compared with."""
+    return rows.assign(published=np.nan, inside=pd.array([pd.NA] * len(rows), dtype="boolean"))
+
+
 def with_published(frame: pd.DataFrame, published: pd.DataFrame | None, any_size: bool = False) -> pd.DataFrame:
     """Adds ``published`` (NaN where nothing is printed) and ``inside``: does it lie in [low, high] (empty likewise).
 
@@ -224,6 +244,14 @@ def each_series(frame: pd.DataFrame) -> Iterator[tuple[Series, pd.DataFrame]]:
 def each_budget(rows: pd.DataFrame) -> Iterator[tuple[tuple[float, float], pd.DataFrame]]:
     """The cells of a series as ((ε, σ), rows), in the order of the budget."""
     yield from rows.groupby(["epsilon", "noise_multiplier"], dropna=False)
+
+
+def each_cell(rows: pd.DataFrame) -> Iterator[tuple[Series, pd.DataFrame]]:
+    """The cells of one data set and model, each with its series, in the order of legends and then of the budget."""
+    for series, of_series in each_series(rows):
+        for _, of_budget in each_budget(of_series):
+            for _, cell in of_budget.groupby("defense", sort=False):
+                yield series, cell
 
 
 def is_private(frame: pd.DataFrame) -> pd.Series:

@@ -8,7 +8,7 @@ import pandas as pd
 from dp_leakage.figures.frames import chosen, drawn_numbers
 from dp_leakage.figures.notes import accounting_notes, threshold_notes
 from dp_leakage.figures.pareto import label_budgets, points
-from dp_leakage.figures.style import GREY, canvas, finish, grid_shape, name, styled
+from dp_leakage.figures.style import GREY, finish, name, panel_grid, styled
 from dp_leakage.metrics.measure import STRONGEST
 
 if TYPE_CHECKING:
@@ -50,20 +50,15 @@ def draw(
     )
     models = list(dict.fromkeys(frame["model"]))
     looks = {model: LOOKS[place % len(LOOKS)] for place, model in enumerate(models)}
-    datasets = list(dict.fromkeys(rows["dataset"]))
-    shape = grid_shape(len(datasets), 2)
-    figure, axes = canvas(*shape, panel=(5.2, 4.2), sharex=False, sharey=False)
-    flat = [ax for line in axes for ax in line]
+    parts = [(name(str(dataset)), part) for dataset, part in rows.groupby("dataset", sort=False)]
+    figure, grid = panel_grid(parts, 2, (5.2, 4.2), sharex=False, sharey=False)
     whose = "the strongest attack" if settings["attack"] is None else name(settings["attack"])
-    for ax, dataset in zip(flat, datasets, strict=False):
-        ax.set_title(name(dataset), loc="left")
+    for ax, part in grid:
         ax.axhline(0, color=GREY, linewidth=0.7)
         for model in models:
-            _model(ax, rows[(rows["dataset"] == dataset) & (rows["model"] == model)], *looks[model])
+            _model(ax, part[part["model"] == model], *looks[model])
         ax.set_xlabel("test accuracy (fraction right)  → more useful")
         ax.set_ylabel(f"advantage that {whose} reaches\n→ more leakage")
-    for ax in flat[len(datasets) :]:
-        ax.remove()
     entries = [
         Line2D([], [], color=colour, marker=mark, linestyle="none", label=name(model))
         for model, (colour, mark) in looks.items()
@@ -76,8 +71,7 @@ def draw(
     notes = [bars, *threshold_notes(rows), *accounting_notes(frame, settings)]
     finish(figure, entries, notes, settings.get("title"))
     figure.draw_without_rendering()  # labels need the final places of the points
-    for ax, dataset in zip(flat, datasets, strict=False):
-        part = rows[rows["dataset"] == dataset]
+    for ax, part in grid:
         label_budgets(ax, part, {row: looks[model][0] for row, model in part["model"].items()})
     return figure, rows
 

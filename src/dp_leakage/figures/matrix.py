@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from dp_leakage.figures.frames import attack_rows, chosen, drawn_numbers, each_budget, each_series, panels
+from dp_leakage.figures.frames import attack_rows, chosen, drawn_numbers, each_cell, panels
 from dp_leakage.figures.limits import ALARM, divided, proven_notes, with_proven
 from dp_leakage.figures.notes import accounting_notes, threshold_notes
 from dp_leakage.figures.numbers import cell_label
@@ -68,14 +68,8 @@ def draw(
 def _panel(ax: "Axes", part: pd.DataFrame, attacks: list[str]) -> None:
     shades = _shades()
     labels: list[str] = []
-    lines = [
-        (cell_label(series, cell.iloc[0]), cell)
-        for series, of_series in each_series(part)
-        for _, by_budget in each_budget(of_series)
-        for _, cell in by_budget.groupby("defense", sort=False)
-    ]
-    for place, (label, cell) in enumerate(lines):
-        labels.append(label)
+    for place, (series, cell) in enumerate(each_cell(part)):
+        labels.append(cell_label(series, cell.iloc[0]))
         for row in cell.itertuples():
             strength = min(max(row.measured, 0.0), 1.0)
             column = attacks.index(row.attack)
@@ -86,8 +80,8 @@ def _panel(ax: "Axes", part: pd.DataFrame, attacks: list[str]) -> None:
             ax.text(column, place, text, ha="center", va="center", fontsize=6.5, fontweight=weight, color=colour)
         ax.text(len(attacks), place, _limit(cell["advantage_proven"]), ha="center", va="center", fontsize=6.5)
     ax.axvline(len(attacks) - 0.5, color=GREY, linewidth=0.8)
-    ax.set(xlim=(-0.5, len(attacks) + 0.5), ylim=(len(lines) - 0.5, -0.5))
-    ax.set_yticks(range(len(lines)), labels, fontsize=7)
+    ax.set(xlim=(-0.5, len(attacks) + 0.5), ylim=(len(labels) - 0.5, -0.5))
+    ax.set_yticks(range(len(labels)), labels, fontsize=7)
     heads = [*(name(attack).replace(" ", "\n") for attack in attacks), LIMIT]
     ax.set_xticks(range(len(heads)), heads, fontsize=7)
     ax.tick_params(length=0)

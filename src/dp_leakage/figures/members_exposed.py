@@ -4,19 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from dp_leakage.figures.frames import (
-    chosen,
-    drawn_numbers,
-    each_budget,
-    each_series,
-    metric_rows,
-    panels,
-    parse_setting,
-)
+from dp_leakage.figures.frames import chosen, drawn_numbers, metric_rows, panels
 from dp_leakage.figures.notes import accounting_notes
-from dp_leakage.figures.numbers import PRINTED, budget, count, interval, printed
-from dp_leakage.figures.style import look, name, styled
-from dp_leakage.figures.table import Table, blocks, draw_tables
+from dp_leakage.figures.numbers import PRINTED, beside_prints, count, rows_by_budget
+from dp_leakage.figures.style import name, styled
+from dp_leakage.figures.table import Table, draw_tables
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,11 +37,14 @@ def draw(
     """
     frame = chosen(metrics, settings)
     counted = [
-        metric_rows(frame, "members_exposed", attack=settings["attack"], counting=counting, fpr=f"{rate:g}")
+        metric_rows(frame, "members_exposed", attack=settings["attack"], counting=counting, fpr=f"{rate:g}").assign(
+            column=f"{counting} {rate:g}"
+        )
         for counting in COUNTINGS
         for rate in settings["fpr"]
     ]
-    rows = drawn_numbers(pd.concat(counted), published, extra=["n_members", *(["n_records"] if tossed(frame) else [])])
+    extra = ["n_members", *(["n_records"] if tossed(frame) else []), "column"]
+    rows = drawn_numbers(pd.concat(counted), published, extra)
     tables = [_table(heading, part, settings["fpr"]) for heading, part in panels(rows)]
     notes = [
         f"Attack: {name(settings['attack'])}. The threshold is set on the non-members, at the false positive rate "
@@ -64,7 +59,7 @@ def draw(
             "model, of which its authors count one run, at the mean alone."
         )
     notes += accounting_notes(frame, settings)
-    return draw_tables(tables, notes, settings.get("title")), rows
+    return draw_tables(tables, notes, settings.get("title")), rows.drop(columns="column")
 
 
 def tossed(part: pd.DataFrame) -> bool:
@@ -81,35 +76,18 @@ def of_whom(part: pd.DataFrame) -> str:
 
 
 def _table(heading: str, part: pd.DataFrame, rates: list[float]) -> Table:
-    has_print = part["published"].notna().any()
-    per_rate = 2 if has_print else 1
-    percents = [f"at {100 * rate:g} %" for rate in rates]
-    heads = [text for percent in percents for text in ([percent, "print"] if has_print else [percent])]
-    parts = [
-        (look(series).label, [[budget(*key), *_cells(cell, rates, has_print)] for key, cell in each_budget(rows)])
-        for series, rows in each_series(part)
-    ]
-    members = part["n_members"].iloc[0]
-    chance = [cell for rate in rates for cell in [count(members * rate), *[""] * (per_rate - 1)]]
-    guesser = ["", *chance, *[""] * (per_rate * len(rates))]
+    """Both ways of counting side by side, each at every rate; below them what a guesser names."""
+    words = {rate: f"at {100 * rate:g} %" for rate in rates}
+    by_way = {
+        way: beside_prints(part, {f"{way} {rate:g}": words[rate] for rate in rates}, nothing="") for way in COUNTINGS
+    }
+    lines = rows_by_budget(part, lambda cell: [[text for _, texts in by_way.values() for text in texts(cell)]])
+    chance = {words[rate]: count(part["n_members"].iloc[0] * rate) for rate in rates}
+    guesser = [chance.get(head, "") if way == "mean" else "" for way, (heads, _) in by_way.items() for head in heads]
     countings = BY_COINS if tossed(part) else COUNTINGS
-    groups = [("", 2), *((words, per_rate * len(rates)) for words in countings.values())]
     return Table(
         f"{heading}: members exposed, {of_whom(part)}",
-        ["defence", "ε", *heads, *heads],
-        [*blocks(parts), [], ["a guesser", *guesser]],
-        groups,
+        ["defence", "ε", *(head for heads, _ in by_way.values() for head in heads)],
+        [*lines, [], ["a guesser", "", *guesser]],
+        [("", 2), *((countings[way], len(heads)) for way, (heads, _) in by_way.items())],
     )
-
-
-def _cells(cell: pd.DataFrame, rates: list[float], has_print: bool) -> list[str]:
-    settings = [parse_setting(setting) for setting in cell["setting"]]
-    found = {(s["counting"], s["fpr"]): row for s, row in zip(settings, cell.itertuples(), strict=True)}
-    texts: list[str] = []
-    for counting in COUNTINGS:
-        for rate in rates:
-            row = found.get((counting, f"{rate:g}"))
-            texts.append(interval(row.measured, row.low, row.high, counts=True) if row else "")
-            if has_print:
-                texts.append(printed(row.published, row.inside, counts=True) if row else "")
-    return texts

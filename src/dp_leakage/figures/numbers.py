@@ -1,11 +1,16 @@
-"""How numbers are written in tables."""
+"""How numbers are written in tables, and the rows and columns that most tables have."""
 
+from collections.abc import Callable, Iterable, Mapping
 from math import isfinite
 from typing import Any
 
 import pandas as pd
 
+from dp_leakage.figures.frames import each_budget, each_series
 from dp_leakage.figures.style import Series, look, number
+from dp_leakage.figures.table import blocks
+
+Texts = Callable[[pd.DataFrame], list[str]]
 
 PRINTED = "Print: the paper's number; ✓ if our interval holds a value that rounds to it, ✗ if not."
 
@@ -54,3 +59,46 @@ def cell_label(series: Series, row: Any) -> str:
     """The series, the cell's budget, and what else its folder name says that no series knows."""
     label = look(series).label + (", random" if "partition=random" in row.defense else "")
     return f"{label}, {budget(row.epsilon, row.noise_multiplier)}" if series.accountant else label
+
+
+def rows_by_budget(part: pd.DataFrame, lines: Callable[[pd.DataFrame], Iterable[list[str]]]) -> list[list[str]]:
+    """Rows of a table: the series in a column, at its first row, the budget in the next, then what ``lines`` makes.
+
+    Args:
+        part: rows of a figure, with the columns of the cell.
+        lines: the further columns, of one or several rows, from the rows of one series and budget.
+    """
+    return blocks(
+        (look(series).label, [[budget(*key), *line] for key, cell in each_budget(rows) for line in lines(cell)])
+        for series, rows in each_series(part)
+    )
+
+
+def beside_prints(part: pd.DataFrame, columns: Mapping[str, str], nothing: str = "–") -> tuple[list[str], Texts]:
+    """Columns of a table with intervals, each followed by one with its print where the paper prints any of it.
+
+    Args:
+        part: the rows of the table, with ``column``, where each stands.
+        columns: values of that column in their order, with the words at the head of each.
+        nothing: what stands where a cell has no such number.
+
+    Returns:
+        The heads, and a function of the rows of one cell: what stands in its columns.
+    """
+    with_print = {column: part.loc[part["column"] == column, "published"].notna().any() for column in columns}
+    heads = [head for column, words in columns.items() for head in [words, "print"][: 1 + with_print[column]]]
+
+    def texts(cell: pd.DataFrame) -> list[str]:
+        found = {row.column: row for row in cell.itertuples()}
+        return [text for column in columns for text in _pair(found.get(column), nothing)[: 1 + with_print[column]]]
+
+    return heads, texts
+
+
+def _pair(row: Any, nothing: str) -> tuple[str, str]:
+    """A number with its interval, and its print."""
+    if row is None:
+        return nothing, ""
+    counts = row.metric == "members_exposed"
+    words = interval(row.measured, row.low, row.high, counts=counts)
+    return words, printed(row.published, row.inside, counts=counts)

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.common.errors import UserError
-from dp_leakage.figures.frames import CELL, NUMBERS, chosen, each_budget, each_series, listed, panels, require_scores
+from dp_leakage.figures.frames import chosen, each_cell, listed, own_row, panels, require_scores
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.numbers import cell_label, interval
 from dp_leakage.figures.style import name, styled
@@ -83,9 +83,7 @@ def _differences(cells: pd.DataFrame, against: str, fpr: float | None) -> list[d
         for _, own in scored[scored["defense"] != against].groupby("defense", sort=False):
             found = _paired(own, base, fpr)
             setting = f"against={against};attack={attack}{rate}"
-            numbers = dict(zip(NUMBERS, (f"{what}_difference", setting, *found, np.nan, pd.NA), strict=True))
-            first = own.iloc[0]
-            rows.append({**{column: first.get(column, np.nan) for column in CELL}, "attack": attack, **numbers})
+            rows.append(own_row(own.iloc[0], f"{what}_difference", setting, found, attack=attack))
     return rows
 
 
@@ -107,9 +105,7 @@ def _paired(own: pd.DataFrame, base: pd.DataFrame, fpr: float | None) -> Estimat
 def _table(heading: str, part: pd.DataFrame, attacks: list[str]) -> Table:
     there = [attack for attack in attacks if attack in set(part["attack"])]
     lines = []
-    for series, of_series in each_series(part):
-        for _, by_budget in each_budget(of_series):
-            for _, cell in by_budget.groupby("defense", sort=False):
-                found = {row.attack: interval(row.measured, row.low, row.high) for row in cell.itertuples()}
-                lines.append([cell_label(series, cell.iloc[0]), *(found.get(attack, "–") for attack in there)])
+    for series, cell in each_cell(part):
+        found = {row.attack: interval(row.measured, row.low, row.high) for row in cell.itertuples()}
+        lines.append([cell_label(series, cell.iloc[0]), *(found.get(attack, "–") for attack in there)])
     return Table(heading, ["", *map(name, there)], lines)

@@ -9,7 +9,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.figures.curves import legend
 from dp_leakage.figures.frames import chosen, drawn_numbers, each_series, metric_rows, panels, reached
 from dp_leakage.figures.notes import accounting_notes, threshold_notes
-from dp_leakage.figures.style import GREY, canvas, finish, grid_shape, look, name, number, styled
+from dp_leakage.figures.style import GREY, finish, look, name, number, panel_grid, styled
 from dp_leakage.metrics.measure import STRONGEST
 
 if TYPE_CHECKING:
@@ -49,20 +49,15 @@ def draw(
         extra=["attack", "of", "test_accuracy", "accuracy_low", "accuracy_high", "best", "surely_beaten"],
     )
     parts = panels(rows)
-    shape = grid_shape(len(parts), 2)
     alike = rows["dataset"].nunique() == 1  # models of the same records are compared at a glance
-    figure, axes = canvas(*shape, panel=(3.7, 3.3), sharex=alike, sharey=alike)
-    flat = [ax for row in axes for ax in row]
+    figure, grid = panel_grid(parts, 2, (3.7, 3.3), sharex=alike, sharey=alike)
     whose = "the strongest attack" if settings["attack"] is None else name(settings["attack"])
-    for place, (ax, (heading, part)) in enumerate(zip(flat, parts, strict=False)):
-        ax.set_title(heading, loc="left")
+    for place, (ax, part) in enumerate(grid):
         _panel(ax, part)
         ax.set_xlabel("test accuracy (fraction right)  → more useful")
         ax.tick_params(labelbottom=True)
-        if not alike or place % shape[1] == 0:
+        if not alike or place % 2 == 0:
             ax.set_ylabel(f"advantage that {whose} reaches\n→ more leakage")
-    for ax in flat[len(parts) :]:
-        ax.remove()
     entries = [handle for handle in legend(rows) if handle.get_label() != "95 % interval"]
     entries.append(Line2D([], [], label="best trade-offs measured", **FRONT))
     bars = (
@@ -76,7 +71,7 @@ def draw(
     notes = [bars, *([] if alone else [chosen_anew]), *threshold_notes(rows), *accounting_notes(frame, settings)]
     finish(figure, entries, notes, settings.get("title"))
     figure.draw_without_rendering()  # labels need the final places of the points
-    for ax, (_, part) in zip(flat, parts, strict=False):
+    for ax, part in grid:
         colours = {row: look(series).color for series, line in each_series(part) for row in line.index}
         label_budgets(ax, part, colours)
     return figure, rows

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from dp_leakage.figures.frames import chosen, drawn_numbers, each_budget, each_series, panels, rate_rows, reached
+from dp_leakage.figures.frames import chosen, drawn_numbers, panels, rate_rows, reached
 from dp_leakage.figures.limits import KEY, divided, proven_notes, proven_tpr
 from dp_leakage.figures.notes import own_notes
-from dp_leakage.figures.numbers import budget
-from dp_leakage.figures.style import look, styled
-from dp_leakage.figures.table import Table, blocks, draw_tables
+from dp_leakage.figures.numbers import rows_by_budget
+from dp_leakage.figures.style import styled
+from dp_leakage.figures.table import Table, draw_tables
 from dp_leakage.metrics.measure import STRONGEST
 from dp_leakage.privacy.proven import PRIORS, precision
 
@@ -51,7 +51,7 @@ def draw(
     heads = ["defence", "ε"]
     groups = [("", 2), *((f"{100 * prior:g} % were in training; at random {10 * prior:g}", 2) for prior in PRIORS)]
     tables = [
-        Table(heading, [*heads, *("measured", "at most") * len(PRIORS)], blocks(_lines(part)), groups, left=2)
+        Table(heading, [*heads, *("measured", "at most") * len(PRIORS)], rows_by_budget(part, _lines), groups, left=2)
         for heading, part in panels(rows)
     ]
     notes = [
@@ -70,17 +70,8 @@ def _precisions(rates: pd.DataFrame, prior: float, fpr: float) -> pd.DataFrame:
     return rates.assign(**turned, metric="precision", setting=setting, prior=prior)
 
 
-def _lines(part: pd.DataFrame) -> list[tuple[str, list[list[str]]]]:
-    return [
-        (
-            look(series).label,
-            [
-                [budget(*key), *(text for row in cell.sort_values("prior").itertuples() for text in _texts(row))]
-                for key, cell in each_budget(rows)
-            ],
-        )
-        for series, rows in each_series(part)
-    ]
+def _lines(cell: pd.DataFrame) -> list[list[str]]:
+    return [[text for row in cell.sort_values("prior").itertuples() for text in _texts(row)]]
 
 
 def _texts(row: Any) -> tuple[str, str]:

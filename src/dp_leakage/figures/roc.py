@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from dp_leakage.figures.frames import CELL, NUMBERS, chosen, panels, require_scores
+from dp_leakage.figures.frames import chosen, listed, own_row, panels, require_scores
 from dp_leakage.figures.limits import ALARM, KEY, divided, proven_notes, proven_tpr
 from dp_leakage.figures.notes import own_notes
-from dp_leakage.figures.style import GREY, INK, canvas, finish, grid_shape, log_axis, name, styled
+from dp_leakage.figures.style import GREY, INK, finish, log_axis, name, panel_grid, styled, told_apart
 from dp_leakage.metrics.measure import at_fpr
 from dp_leakage.metrics.runs import by_repeat
 
@@ -31,7 +31,6 @@ FIGURE = {
 POINTS = 25  # of each curve
 BESIDE = 1.05  # from one attack's bar to the next
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#882255", "#555555")
-DASHES = ("-", (0, (5, 1.5)), (0, (1, 1.2)))
 
 
 @styled
@@ -49,8 +48,7 @@ def draw(
 
     scores, proven = divided(metrics)
     frame = chosen(scores, settings)
-    wanted = settings["attack"]
-    attacks = [wanted] if isinstance(wanted, str) else list(wanted or dict.fromkeys(frame["attack"]))
+    attacks = listed(settings["attack"]) or list(dict.fromkeys(frame["attack"]))
     require_scores(frame, "attack", "attack", attacks)
     rows = pd.concat(
         [
@@ -61,21 +59,14 @@ def draw(
         ],
         ignore_index=True,
     )
-    parts = panels(rows, by=("dataset", "model", "defense"))
-    shape = grid_shape(len(parts), 2)
-    figure, axes = canvas(*shape, panel=(3.4, 3.1))
-    flat = [ax for line in axes for ax in line]
-    styles = {
-        attack: {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i // len(COLOURS) % len(DASHES)]}
-        for i, attack in enumerate(attacks)
-    }
+    figure, grid = panel_grid(panels(rows, by=("dataset", "model", "defense")), 2, (3.4, 3.1))
+    styles = told_apart(attacks, COLOURS)
     least = float(rows["fpr"].min())
     fine = np.geomspace(least, 1, 200)
     n = round(1 / rows.groupby(["dataset", "model", "defense"])["fpr"].min().max())
     few = [f"{100 * rate:g} %" for rate in settings["fpr"] if rate * n < 1]
     marked = next((rate for rate in settings["fpr"] if rate * n >= 1), 1 / n)
-    for ax, (heading, part) in zip(flat, parts, strict=False):
-        ax.set_title(heading, loc="left")
+    for ax, part in grid:
         for which in ("x", "y"):
             log_axis(ax, which, [least, 1.0], span=None)
         ax.plot([least, 1], [least, 1], color=GREY, linewidth=0.8)
@@ -94,8 +85,6 @@ def draw(
             ax.plot([place, place], ends, color=styles[attack]["color"], linewidth=1, alpha=0.6, zorder=2)
         ax.set_xlabel("false positive rate")
         ax.set_ylabel("true positive rate")
-    for ax in flat[len(parts) :]:
-        ax.remove()
     legend = [Line2D([], [], label=name(attack), **styles[attack]) for attack in attacks]
     legend.append(Line2D([], [], color=GREY, linewidth=0.8, label="guessing"))
     if len(proven):
@@ -122,14 +111,12 @@ def _curve(scores: pd.DataFrame, attack: str, proven: pd.DataFrame) -> pd.DataFr
     (score,), member = by_repeat(scores, ["score"], ["record"])
     n = int((~member).sum())
     passing = np.unique(np.round(np.geomspace(1, n - 1, POINTS)).astype(int))
-    first = scores.iloc[0]
-    cell = {column: first.get(column, np.nan) for column in CELL}
-    rows = []
-    for fpr in ((count + 1e-9) / n for count in passing):
-        found = at_fpr(fpr)(score, member)
-        setting = f"attack={attack};fpr={fpr:g}"
-        numbers = dict(zip(NUMBERS, ("tpr_at_fpr", setting, *found, np.nan, pd.NA), strict=True))
-        rows.append({**cell, "attack": attack, "fpr": fpr, **numbers})
-    curve = pd.DataFrame(rows)
+    rates = [(count + 1e-9) / n for count in passing]
+    found = {fpr: at_fpr(fpr)(score, member) for fpr in rates}
+    settings = {fpr: f"attack={attack};fpr={fpr:g}" for fpr in rates}
+    cell = scores.iloc[0]
+    curve = pd.DataFrame(
+        [own_row(cell, "tpr_at_fpr", settings[fpr], found[fpr], attack=attack, fpr=fpr) for fpr in rates]
+    )
     limit = proven_tpr(proven, tuple(curve.iloc[0][KEY]), curve["fpr"].to_numpy())
     return curve.assign(tpr_proven=limit, crosses=curve["low"] > limit)

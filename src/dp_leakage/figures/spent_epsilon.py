@@ -24,13 +24,13 @@ from dp_leakage.figures.style import (
     GREY,
     Look,
     Series,
-    canvas,
     finish,
-    grid_shape,
+    label_edges,
     log_axis,
     look,
     name,
     order,
+    panel_grid,
     sample,
     styled,
 )
@@ -96,26 +96,17 @@ def _draw(rows: pd.DataFrame, settings: dict[str, Any]) -> "Figure":
     )
     by = ["claimed_by"] if same else ["dataset", "model", "claimed_by"]
     parts = sorted(panels(shown, by), key=lambda part: claims.index(part[1]["claimed_by"].iloc[0]) if same else 0)
-    shape = grid_shape(len(parts), 2 if len(claims) in (2, 4) else 3)
-    figure, axes = canvas(*shape, panel=(3.0, 2.7))
+    parts = [(fill(f"claim of {heading}", 28), part) for heading, part in parts] if same else parts
+    across = 2 if len(claims) in (2, 4) else 3
+    figure, grid = panel_grid(parts, across, (3.0, 2.7))
     infinite = "∞" if np.isinf(shown["measured"]).any() else None
-    flat = [ax for row in axes for ax in row]
-    for number, ax in enumerate(flat):
-        if number >= len(parts):
-            ax.remove()
-            continue
-        heading, part = parts[number]
+    for ax, part in grid:
         log_axis(ax, "x", shown["epsilon"])
         beyond, _ = log_axis(ax, "y", shown["measured"], infinite=infinite)
-        ax.set_title(fill(f"claim of {heading}", 28) if same else heading, loc="left")
         ax.axline((EPSILON_RANGE[0],) * 2, (EPSILON_RANGE[1],) * 2, color=GREY, linewidth=0.9, zorder=1)
         for key, line in part.groupby(["judge", "neighbours", "batches"]):
             _line(ax, line.sort_values("epsilon"), _look(*key), beyond, hypothetical=bool(key[2]))
-        if number + shape[1] >= len(parts):
-            ax.set_xlabel("claimed ε")
-            ax.tick_params(labelbottom=True)
-        if number % shape[1] == 0:
-            ax.set_ylabel("ε found by the accountant")
+    label_edges([ax for ax, _ in grid], across, "claimed ε", ["ε found by the accountant"] * len(grid))
     reasons = {HYPOTHETICAL_NOTE: shown["hypothetical"], INVALID_NOTE: ~shown["valid"] & ~shown["hypothetical"]}
     notes = [note for note, applies in reasons.items() if applies.any()]
     return finish(figure, _legend(shown), [*notes, *remarks(shown), *own_notes(settings)], settings.get("title"))

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from pandas import DataFrame
 
 Drawn = TypeVar("Drawn")
 
@@ -265,10 +266,47 @@ def canvas(
     return figure, [list(row) for row in axes]
 
 
-def grid_shape(panels: int, columns: int) -> tuple[int, int]:
-    """Rows and columns for so many panels, at most ``columns`` side by side."""
-    across = max(min(panels, columns), 1)
-    return ceil(panels / across), across
+def panel_grid(
+    parts: "Sequence[tuple[str, DataFrame]]", columns: int, panel: tuple[float, float] = PANEL, **shared: bool | str
+) -> "tuple[Figure, list[tuple[Axes, DataFrame]]]":
+    """A figure with a panel for each part, headed with its words, at most ``columns`` side by side.
+
+    Args:
+        parts: (heading, rows), as `frames.panels` gives them.
+        columns: how many may stand side by side.
+        panel: size of one in inches.
+        shared: ``sharex`` and ``sharey``, as for `canvas`.
+
+    Returns:
+        The figure, and (panel, rows) of each part; of the last line there are only the panels that have a part.
+    """
+    across = max(min(len(parts), columns), 1)
+    figure, axes = canvas(ceil(len(parts) / across), across, panel, **shared)
+    flat = [ax for row in axes for ax in row]
+    for ax in flat[len(parts) :]:
+        ax.remove()
+    for ax, (heading, _) in zip(flat, parts, strict=False):
+        ax.set_title(heading, loc="left")
+    return figure, [(ax, rows) for ax, (_, rows) in zip(flat, parts, strict=False)]
+
+
+def told_apart(names: Iterable[str], colours: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """How the line of each name is drawn: in the next colour, and with other dashes once the colours are used up."""
+    dashes = ("-", (0, (5, 1.5)), (0, (1, 1.2)))
+    return {
+        name: {"color": colours[i % len(colours)], "linestyle": dashes[i // len(colours) % len(dashes)]}
+        for i, name in enumerate(names)
+    }
+
+
+def label_edges(axes: "Sequence[Axes]", across: int, x_label: str, y_labels: Sequence[str]) -> None:
+    """Labels the outer panels of a grid, ``across`` side by side, and others where they differ from the one at left."""
+    for place, (ax, y_label) in enumerate(zip(axes, y_labels, strict=True)):
+        if place + across >= len(axes):
+            ax.set_xlabel(x_label)
+            ax.tick_params(labelbottom=True)
+        if place % across == 0 or y_label != y_labels[place - 1]:
+            ax.set_ylabel(y_label)
 
 
 def finish(

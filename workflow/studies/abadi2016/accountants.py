@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.common.errors import UserError
-from dp_leakage.figures.frames import CELL, NUMBERS, chosen, in_order, is_private, panels
+from dp_leakage.figures.frames import chosen, in_order, is_private, own_row, panels
 from dp_leakage.figures.notes import own_notes
-from dp_leakage.figures.style import Look, canvas, finish, grid_shape, log_axis, number, sample, styled
+from dp_leakage.figures.style import Look, finish, log_axis, number, panel_grid, sample, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,13 +48,12 @@ def draw(
     if cells.empty:
         raise UserError("figure of kind 'accountants': no cell trains on Poisson batches with Gaussian noise")
     rows = in_order(pd.concat([_curves(cell) for _, cell in cells.iterrows()], ignore_index=True))
-    parts = panels(rows, ("dataset", "model", "defense"), ("dataset", "model"))
-    shape = grid_shape(len(parts), 3)
-    figure, axes = canvas(*shape, sharex=False, sharey=True)
-    flat = [ax for line in axes for ax in line]
-    for ax, (heading, part) in zip(flat, parts, strict=False):
-        claimed = part["epsilon"].iloc[0]
-        ax.set_title(heading + (f" · ε = {number(claimed)}" if np.isfinite(claimed) else ""), loc="left")
+    parts = [
+        (f"{heading} · ε = {number(claimed)}" if np.isfinite(claimed := part["epsilon"].iloc[0]) else heading, part)
+        for heading, part in panels(rows, ("dataset", "model", "defense"), ("dataset", "model"))
+    ]
+    figure, grid = panel_grid(parts, 3, sharex=False, sharey=True)
+    for ax, part in grid:
         log_axis(ax, "y", rows["measured"], span=None)
         for accountant, style in COUNTED.items():
             line = part[part["setting"] == _setting(accountant)]
@@ -62,9 +61,7 @@ def draw(
         ticks: Any = ax.xaxis.get_major_locator()
         ticks.set_params(integer=True)
         ax.set_xlabel("epoch")
-    axes[0][0].set_ylabel("ε spent so far")
-    for ax in flat[len(parts) :]:
-        ax.remove()
+    grid[0][0].set_ylabel("ε spent so far")
     delta = ", ".join(f"{value:g}" for value in sorted(set(rows["delta"])))
     notes = [f"The same noise and batches in each panel; δ = {delta}; add/remove neighbours."]
     if frame["projection_noise"].notna().any():
@@ -81,19 +78,13 @@ def _curves(cell: pd.Series) -> pd.DataFrame:
     """Rows of all accountants for one cell."""
     epochs = np.unique(np.geomspace(1, cell["epochs"], POINTS).round().astype(int))
     curves = {accountant: _counter(accountant, cell) for accountant in COUNTED}
-    found = [
-        {
-            **cell[CELL].to_dict(),
-            "epoch": int(epoch),
-            "metric": "epsilon_spent",
-            "setting": _setting(name),
-            "measured": of(epoch),
-        }
-        for name, of in curves.items()
-        for epoch in epochs
-    ]
-    empty = {"low": np.nan, "high": np.nan, "published": np.nan, "inside": pd.NA}
-    return pd.DataFrame(found).assign(**empty).astype({"inside": "boolean"})[[*CELL, "epoch", *NUMBERS]]
+    return pd.DataFrame(
+        [
+            own_row(cell, "epsilon_spent", _setting(name), [of(epoch)], epoch=int(epoch))
+            for name, of in curves.items()
+            for epoch in epochs
+        ]
+    )
 
 
 def _counter(accountant: str, cell: pd.Series) -> Callable[[int], float]:

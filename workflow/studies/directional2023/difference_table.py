@@ -8,7 +8,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.figures.compared_table import column_head, column_rows
 from dp_leakage.figures.frames import chosen, drawn_numbers, panels
 from dp_leakage.figures.notes import accounting_notes
-from dp_leakage.figures.numbers import PRINTED, interval, printed
+from dp_leakage.figures.numbers import PRINTED, beside_prints
 from dp_leakage.figures.style import name, number, styled
 from dp_leakage.figures.table import Table, draw_tables
 from dp_leakage.metrics.intervals import Estimate, difference
@@ -77,19 +77,6 @@ def _estimate(row: Any) -> Estimate:
 
 
 def _table(heading: str, part: pd.DataFrame, asked: list[str]) -> Table:
-    columns = [column for column in asked if column in set(part["column"])]
-    has_print = {column: part.loc[part["column"] == column, "published"].notna().any() for column in columns}
-    heads = ["ε", *(head for column in columns for head in ([column, "print"] if has_print[column] else [column]))]
-    lines = []
-    for epsilon, cell in part.groupby("epsilon"):
-        found = {row.column: row for row in cell.itertuples()}
-        texts = [text for column in columns for text in _cell(found.get(column), has_print[column])]
-        lines.append([number(epsilon), *texts])
-    return Table(heading, heads, lines)
-
-
-def _cell(row: Any, has_print: bool) -> list[str]:
-    if row is None:
-        return ["–", ""] if has_print else ["–"]
-    text = interval(row.measured, row.low, row.high)
-    return [text, printed(row.published, row.inside)] if has_print else [text]
+    heads, texts = beside_prints(part, {column: column for column in asked if column in set(part["column"])})
+    lines = [[number(epsilon), *texts(cell)] for epsilon, cell in part.groupby("epsilon")]
+    return Table(heading, ["ε", *heads], lines)

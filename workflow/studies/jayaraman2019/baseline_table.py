@@ -6,7 +6,7 @@ import pandas as pd
 
 from dp_leakage.figures.frames import chosen, drawn_numbers, is_private, metric_rows, series_of
 from dp_leakage.figures.notes import own_notes
-from dp_leakage.figures.numbers import PRINTED, interval, printed
+from dp_leakage.figures.numbers import PRINTED, beside_prints
 from dp_leakage.figures.style import look, name, styled
 from dp_leakage.figures.table import Table, draw_tables
 
@@ -29,25 +29,14 @@ def draw(
     frame = chosen(metrics, settings)
     plain = frame[~is_private(frame)]
     rows = drawn_numbers(pd.concat([metric_rows(plain, metric) for metric in METRICS]), published)
-    has_print = rows["published"].notna().any()
-    heads = ["data set", "model", "defence"]
-    for words in METRICS.values():
-        heads += [words, "print"] if has_print else [words]
-    keyed = rows.assign(label=[look(series).label for series in series_of(rows)])
-    lines = []
-    for (dataset, model, label), cell in keyed.groupby(["dataset", "model", "label"], sort=False):
-        found = {row.metric: row for row in cell.itertuples()}
-        texts = [text for metric in METRICS for text in _cell(found.get(metric), has_print)]
-        lines.append([name(dataset), name(model), label, *texts])
+    keyed = rows.assign(column=rows["metric"], label=[look(series).label for series in series_of(rows)])
+    heads, texts = beside_prints(keyed, METRICS, nothing="")
+    lines = [
+        [name(dataset), name(model), label, *texts(cell)]
+        for (dataset, model, label), cell in keyed.groupby(["dataset", "model", "label"], sort=False)
+    ]
     notes = ["Fraction right after the last epoch [95 % interval]."]
-    if has_print:
+    if rows["published"].notna().any():
         notes.append(PRINTED)
-    table = Table("Accuracy without differential privacy", heads, lines, left=3)
+    table = Table("Accuracy without differential privacy", ["data set", "model", "defence", *heads], lines, left=3)
     return draw_tables([table], [*notes, *own_notes(settings)], settings.get("title")), rows
-
-
-def _cell(row: Any, has_print: bool) -> list[str]:
-    if row is None:
-        return ["", ""] if has_print else [""]
-    text = interval(row.measured, row.low, row.high)
-    return [text, printed(row.published, row.inside)] if has_print else [text]

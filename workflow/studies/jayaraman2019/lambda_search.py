@@ -7,7 +7,7 @@ import pandas as pd
 from dp_leakage.common.errors import UserError
 from dp_leakage.figures.frames import chosen, drawn_numbers, metric_rows, panels
 from dp_leakage.figures.notes import own_notes
-from dp_leakage.figures.style import INK, Look, canvas, finish, grid_shape, log_axis, sample, styled
+from dp_leakage.figures.style import INK, Look, finish, log_axis, panel_grid, sample, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,14 +41,10 @@ def draw(
     searched = pd.concat([metric_rows(frame[frame["l2"] >= 0], metric) for metric in LINES])
     rows = drawn_numbers(searched, published, extra=["l2"])
     rows = rows.sort_values(["dataset", "model", "metric", "l2"], kind="stable", ignore_index=True)
-    parts = panels(rows)
-    shape = grid_shape(len(parts), 3)
-    figure, axes = canvas(*shape, sharey=False)
-    flat = [ax for line in axes for ax in line]
+    figure, grid = panel_grid(panels(rows), 3, sharey=False)
     positive = rows.loc[rows["l2"] > 0, "l2"]
-    for ax, (heading, part) in zip(flat, parts, strict=False):
+    for ax, part in grid:
         log_axis(ax, "x", positive, span=None)
-        ax.set_title(heading, loc="left")
         for metric, style in LINES.items():
             line = part[(part["metric"] == metric) & (part["l2"] > 0)]
             ax.plot(line["l2"], line["measured"], zorder=3, **style.line)
@@ -62,8 +58,6 @@ def draw(
         ax.set_ylim(0, None)
         ax.set_xlabel("strength λ of the ℓ2 penalty")
         ax.set_ylabel("accuracy (fraction right)")
-    for ax in flat[len(parts) :]:
-        ax.remove()
     notes = ["Ring: the highest test accuracy. Bands: 95 % intervals. Dotted: λ = 0.", *own_notes(settings)]
     return finish(figure, [sample(style) for style in LINES.values()], notes, settings.get("title")), rows
 

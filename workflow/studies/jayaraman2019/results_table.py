@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from dp_leakage.figures.frames import attack_rows, chosen, drawn_numbers, each_budget, each_series, metric_rows, panels
+from dp_leakage.figures.frames import attack_rows, chosen, drawn_numbers, metric_rows, panels
 from dp_leakage.figures.notes import accounting_notes
-from dp_leakage.figures.numbers import PRINTED, budget, interval, printed
-from dp_leakage.figures.style import look, name, styled
-from dp_leakage.figures.table import Table, blocks, draw_tables
+from dp_leakage.figures.numbers import PRINTED, beside_prints, rows_by_budget
+from dp_leakage.figures.style import name, styled
+from dp_leakage.figures.table import Table, draw_tables
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -76,36 +76,15 @@ def _exposed(frame: pd.DataFrame, setting: dict[str, str]) -> pd.DataFrame:
 
 
 def _table(heading: str, part: pd.DataFrame, columns: list[str], settings: dict[str, Any]) -> Table:
-    """Columns in the order given, each followed by its print where the paper prints any."""
-    has_print = {column: part.loc[part["column"] == column, "published"].notna().any() for column in columns}
-    heads = ["mechanism", "ε"]
-    for column in columns:
-        heads += [column, "print"] if has_print[column] else [column]
-    parts = [
-        (look(series).label, [[budget(*key), *_line(cell, has_print)] for key, cell in each_budget(rows)])
-        for series, rows in each_series(part)
-    ]
+    """Columns in the order given; those of members exposed have a head together."""
     exposed = [column for column in columns if column.endswith(" %")]
-    before = len(heads) - sum(1 + has_print[column] for column in exposed)
-    spans = [("", before)]
-    if exposed:
-        members = part["n_members"].iloc[0]
-        words = f"members exposed of {members:,.0f}, {COUNTING[settings['counting']]} (undefended: mean)"
-        spans.append((words, len(heads) - before))
-    return Table(heading, heads, blocks(parts), spans)
-
-
-def _line(cell: pd.DataFrame, has_print: dict[str, bool]) -> list[str]:
-    found = {row.column: row for row in cell.itertuples()}
-    return [text for column in has_print for text in _cell(found.get(column), has_print[column])]
-
-
-def _cell(row: Any, has_print: bool) -> list[str]:
-    if row is None:
-        return ["", ""] if has_print else [""]
-    counts = row.metric == "members_exposed"
-    text = interval(row.measured, row.low, row.high, counts=counts)
-    return [text, printed(row.published, row.inside, counts=counts)] if has_print else [text]
+    heads, texts = beside_prints(part, dict(zip(columns, columns, strict=True)), nothing="")
+    counted, _ = beside_prints(part, dict(zip(exposed, exposed, strict=True)))
+    before = 2 + len(heads) - len(counted)
+    members = part["n_members"].iloc[0]
+    words = f"members exposed of {members:,.0f}, {COUNTING[settings['counting']]} (undefended: mean)"
+    groups = [("", before), *([(words, len(counted))] if counted else [])]
+    return Table(heading, ["mechanism", "ε", *heads], rows_by_budget(part, lambda cell: [texts(cell)]), groups)
 
 
 def _print_notes(rows: pd.DataFrame) -> list[str]:

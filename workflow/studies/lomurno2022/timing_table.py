@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from dp_leakage.figures.frames import CELL, NUMBERS, chosen, each_budget, each_series, in_order, panels, with_published
+from dp_leakage.figures.frames import CELL, NUMBERS, chosen, in_order, panels, unprinted, with_published
 from dp_leakage.figures.notes import own_notes
-from dp_leakage.figures.numbers import budget
-from dp_leakage.figures.style import look, styled
-from dp_leakage.figures.table import Table, blocks, draw_tables
+from dp_leakage.figures.numbers import rows_by_budget
+from dp_leakage.figures.style import styled
+from dp_leakage.figures.table import Table, draw_tables
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -70,22 +70,18 @@ def _with_print(rows: pd.DataFrame, published: pd.DataFrame | None) -> pd.DataFr
     plain = seconds[rows["mechanism"] == "none"].groupby(rows["dataset"]).first()
     ratio = seconds / rows["dataset"].map(plain)
     shown = (rows["metric"] == "slowdown") & (rows["engine"] == "ours")
-    return rows.assign(published=ratio.where(shown), inside=pd.array([pd.NA] * len(rows), dtype="boolean"))
+    return unprinted(rows).assign(published=ratio.where(shown))
 
 
 def _table(heading: str, part: pd.DataFrame) -> Table:
     has_print = bool(part["published"].notna().any())
-    lines = []
-    for series, rows in each_series(part):
-        of_series = [
-            [budget(*key), words, *_numbers(cell[cell["engine"] == engine], has_print)]
-            for key, cell in each_budget(rows.assign(noise_multiplier=np.nan))
-            for engine, words in ENGINES.items()
-            if (cell["engine"] == engine).any()
-        ]
-        lines.append((look(series).label, of_series))
+
+    def lines(cell: pd.DataFrame) -> list[list[str]]:
+        of = {engine: cell[cell["engine"] == engine] for engine in ENGINES}
+        return [[ENGINES[engine], *_numbers(rows, has_print)] for engine, rows in of.items() if len(rows)]
+
     heads = ["defence", "ε", "engine", "seconds per epoch", "times as slow", *(["print"] if has_print else [])]
-    return Table(heading, heads, blocks(lines), left=3)
+    return Table(heading, heads, rows_by_budget(part.assign(noise_multiplier=np.nan), lines), left=3)
 
 
 def _numbers(cell: pd.DataFrame, has_print: bool) -> list[str]:
