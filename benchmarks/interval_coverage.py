@@ -3,21 +3,29 @@
 Records and repeats are crossed, as in a study by coins: each record's score is its own, plus what it gains by being in,
 plus chance. Nominal are 95 %; the column ± is 1.96 standard errors of the simulation itself.
 
-    python benchmarks/interval_coverage.py                    # all: some 6 minutes of one core
-    python benchmarks/interval_coverage.py --sizes 64x20000   # one size
+    python benchmarks/interval_coverage.py                                   # all: some 20 minutes of one core
+    python benchmarks/interval_coverage.py --sizes 64x20000 --tables scores  # one size of one table
 """
 
 import argparse
-from functools import cache
-from itertools import product
+from collections.abc import Callable
+from functools import cache, partial
 
 import numpy as np
+import pandas as pd
+from scipy.special import expit, ndtr
 
-from dp_leakage.metrics.coins import auc, rate_difference
+from dp_leakage.audits import approximate_dp, gaussian_dp, many_runs_bound, one_run_bound, trials_bound
+from dp_leakage.audits.claims import gaussian_epsilon
+from dp_leakage.metrics.coins import auc, rate_difference, reached_tpr, tpr_at_fpr
 from dp_leakage.metrics.intervals import Estimate, Influences, Layout, crossed, over_layouts
+from dp_leakage.metrics.reached import named_by_best_threshold
+from dp_leakage.metrics.vulnerability import FPR, vulnerability
 
 Pair = tuple[np.ndarray, np.ndarray]
 CUT = 0.7  # from which score on the attack names that the advantage is of
+AUDITS = 2000
+DELTA = 1e-5
 
 # Studies for each size: enough for ± 1 % where that is minutes of one core, fewer where it is not.
 STUDIES = {
@@ -64,7 +72,20 @@ def flagged(scores: np.ndarray, member: np.ndarray) -> Influences:
     return rate_difference((scores > CUT).astype(float), member)
 
 
-MEASURES = {"AUC": (auc, (0.0, 1.0)), "advantage": (flagged, (-1.0, 1.0))}
+def reached(scores: np.ndarray, member: np.ndarray) -> Influences:
+    """TPR − FPR at thresholds that other records have chosen."""
+    return rate_difference(named_by_best_threshold(scores, member).astype(float), member)
+
+
+# Table → measure, and the ends of its range. Who are exposed are the members' number times the TPR at 1 %.
+MEASURES: dict[str, dict[str, tuple[Callable[[np.ndarray, np.ndarray], Influences], tuple[float, float]]]] = {
+    "scores": {"AUC": (auc, (0.0, 1.0)), "advantage": (flagged, (-1.0, 1.0))},
+    "chosen": {
+        "reached advantage": (reached, (-1.0, 1.0)),
+        "reached TPR at 1 %": (partial(reached_tpr, fpr=0.01), (0.0, 1.0)),
+        "TPR at 1 %": (partial(tpr_at_fpr, fpr=0.01), (0.0, 1.0)),
+    },
+}
 
 
 @cache
@@ -73,7 +94,18 @@ def truth(kind: str) -> dict[str, float]:
     rng = np.random.default_rng(99)
     pairs = [_pairs(200_000, kind, rng) for _ in range(20)]
     inside, outside = (np.concatenate(part) for part in zip(*pairs, strict=True))
-    return {"AUC": float((inside > outside).mean()), "advantage": float((inside > CUT).mean() - (outside > CUT).mean())}
+    return {
+        "AUC": float((inside > outside).mean()),
+        "advantage": float((inside > CUT).mean() - (outside > CUT).mean()),
+        "TPR at 1 %": float((inside > _cut(kind)).mean()),
+    }
+
+
+@cache
+def _cut(kind: str, fpr: float = 0.01) -> float:
+    """The score above which so many of the population's others are."""
+    rng = np.random.default_rng(98)
+    return float(np.quantile(np.concatenate([_pairs(200_000, kind, rng)[1] for _ in range(20)]), 1 - fpr))
 
 
 def _pairs(n: int, kind: str, rng: np.random.Generator) -> Pair:
@@ -82,14 +114,84 @@ def _pairs(n: int, kind: str, rng: np.random.Generator) -> Pair:
     return one[0] + one[1] + rng.normal(size=n), two[0] + rng.normal(size=n)
 
 
-def covered(repeats: int, records: int, kind: str, studies: int, seed: int = 5) -> dict[str, float]:
-    """Measure → how often its interval holds the truth."""
-    rng, held = np.random.default_rng(seed), dict.fromkeys(MEASURES, 0)
+def covered(repeats: int, records: int, kind: str, studies: int, table: str, seed: int = 5) -> dict[str, float]:
+    """Measure → how often its interval holds the truth.
+
+    What is reached depends on how well so many records choose a threshold. The truth is then the mean over all studies.
+    """
+    rng = np.random.default_rng(seed)
+    found: dict[str, list[Estimate]] = {name: [] for name in MEASURES[table]}
     for _ in range(studies):
         scores, member = drawn(repeats, records, kind, rng)
-        for name, (measure, limits) in MEASURES.items():
-            held[name] += _holds(crossed(measure(scores, member), limits), truth(kind)[name])
-    return {name: count / studies for name, count in held.items()}
+        for name, (measure, limits) in MEASURES[table].items():
+            found[name].append(crossed(measure(scores, member), limits))
+    held = {}
+    for name, intervals in found.items():
+        true = truth(kind).get(name, float(np.mean([one.value for one in intervals])))
+        held[name] = float(np.mean([_holds(one, true) for one in intervals]))
+    return held
+
+
+# ---------------------------------------------------------------------- how often one record is named
+def covered_exposure(repeats: int, records: int, kind: str, studies: int, seed: int = 6) -> float:
+    """How often the interval of a record's own rate of being named, where it is in, holds that rate.
+
+    In the mean over the records of all studies; the true rate is over all trainings, at the population's threshold.
+    """
+    rng, held = np.random.default_rng(seed), []
+    for _ in range(studies):
+        member = rng.random((repeats, records)) < 0.5
+        own, gain = _parts(records, kind, np.zeros((1, 1)), rng)
+        gain = np.ravel(gain)
+        spread = np.sqrt(1 + (0.1**2 if kind in ("normal", "heavy") else 0.0))
+        chance = 0.1 * rng.normal(size=(repeats, 1)) * (kind in ("normal", "heavy"))
+        scores = own + member * (gain + chance) + rng.normal(size=(repeats, records))
+        rate = ndtr((own + gain - _cut(kind, FPR)) / spread)
+        repeat, record = np.divmod(np.arange(scores.size), records)
+        table = {"repeat": repeat, "record": record, "member": member.ravel(), "score": scores.ravel()}
+        found = vulnerability(pd.DataFrame(table)).sort_values("record")
+        held.append(((found.low <= rate[found.record]) & (rate[found.record] <= found.high)).mean())
+    return float(np.mean(held))
+
+
+# ---------------------------------------------------------------------- lower bounds on ε
+def responses(epsilon: float, coins: int, rng: np.random.Generator) -> Pair:
+    """Randomised response, the worst that (ε, 0)-DP allows: the coin itself, or with 1/(1 + e^ε) the other side."""
+    held = rng.random(coins) < 0.5
+    return np.where(held == (rng.random(coins) < expit(epsilon)), 1.0, -1.0) + 0.01 * rng.random(coins), held
+
+
+def gaussian(mu: float, coins: int, rng: np.random.Generator) -> Pair:
+    """What Gaussian noise of μ-GDP releases of each coin."""
+    held = rng.random(coins) < 0.5
+    return rng.normal(mu * held), held
+
+
+BOUNDS = {
+    "one run": lambda scores, held, claim, seed: one_run_bound(scores, held, claim).epsilon,
+    "many runs": lambda scores, held, claim, seed: many_runs_bound(scores, held, claim).epsilon,
+    "trials": lambda scores, held, claim, seed: trials_bound(scores[held], scores[~held], claim, seed).epsilon,
+}
+
+
+def below(design: str, coins: int, strength: float, noise: str, audits: int) -> tuple[float, float]:
+    """How often a lower bound is no larger than the ε that is true, and its mean as a share of that.
+
+    Args:
+        design: of `BOUNDS`.
+        coins: in each audit.
+        strength: ε of randomised response, μ of Gaussian noise.
+        noise: ``responses`` or ``gaussian``.
+        audits: how many.
+    """
+    rng = np.random.default_rng(coins)
+    told, claim, true = (
+        (responses, approximate_dp(0.0), strength)
+        if noise == "responses"
+        else (gaussian, gaussian_dp(DELTA), gaussian_epsilon(strength, DELTA))
+    )
+    found = [BOUNDS[design](*told(strength, coins, rng), claim, seed) for seed in range(audits)]
+    return float(np.mean(np.array(found) <= true)), float(np.mean(found) / true)
 
 
 # ---------------------------------------------------------------------- a mean over repeats and records
@@ -121,30 +223,72 @@ def _line(*cells: object) -> None:
     print("|", " | ".join(map(str, cells)), "|", flush=True)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--sizes", nargs="*", metavar="SIZE", help="such as 64x20000, repeats and records; default: all"
-    )
-    wanted = parser.parse_args().sizes
-    sizes = [size for size in STUDIES if not wanted or f"{size[0]}x{size[1]}" in wanted]
-    _line(
-        "repeats", "records", *(f"{name}, {words}" for words, name in product(KINDS.values(), MEASURES)), "studies", "±"
-    )
-    _line(*["---:"] * (4 + len(KINDS) * len(MEASURES)))
+def print_measures(table: str, sizes: list[tuple[int, int]]) -> None:
+    """A line for each size: of each kind of leak the measures of a table."""
+    print(f"\n{' · '.join(MEASURES[table])}:\n")
+    _line("repeats", "records", *KINDS.values(), "studies", "±")
+    _line(*["---:"] * (4 + len(KINDS)))
     for repeats, records in sizes:
         studies = STUDIES[repeats, records]
-        found = [covered(repeats, records, kind, studies) for kind in KINDS]
-        shares = [f"{100 * share:.1f}" for each in found for share in each.values()]
+        found = [covered(repeats, records, kind, studies, table) for kind in KINDS]
+        shares = [" · ".join(f"{100 * share:.1f}" for share in each.values()) for each in found]
         _line(repeats, f"{records:,}", *shares, f"{studies:,}", f"{196 * np.sqrt(0.95 * 0.05 / studies):.1f}")
-    print()
-    _line("repeats", "records", *(f"mean, {records} records" for records in RECORDS), "draws", "±")
+
+
+def print_means(sizes: list[tuple[int, int]]) -> None:
+    """A line for each size: of each kind of records the lowest and the highest of seven ways to vary."""
+    print("\nA mean over repeats and records:\n")
+    _line("repeats", "records", *(f"{records} records" for records in RECORDS), "draws", "±")
     _line(*["---:"] * (4 + len(RECORDS)))
     for repeats, n in sizes:
         rng, draws = np.random.default_rng(repeats * n), 600 if n > 2000 else 1000
         found = [[covered_mean(rng, repeats, n, shares, records, draws) for shares in SHARES] for records in RECORDS]
         cells = [f"{100 * min(each):.1f} to {100 * max(each):.1f}" for each in found]
         _line(repeats, f"{n:,}", *cells, f"{draws:,}", f"{196 * np.sqrt(0.95 * 0.05 / draws):.1f}")
+
+
+def print_exposure(sizes: list[tuple[int, int]]) -> None:
+    """A line for each size: of each kind of leak how often a record's own interval holds its own rate."""
+    print("\nHow often one record is named:\n")
+    _line("repeats", "records", *KINDS.values(), "studies")
+    _line(*["---:"] * (3 + len(KINDS)))
+    for repeats, records in sizes:
+        studies = max(STUDIES[repeats, records] // 20, 5)
+        shares = [f"{100 * covered_exposure(repeats, records, kind, studies):.1f}" for kind in KINDS]
+        _line(repeats, f"{records:,}", *shares, studies)
+
+
+def print_bounds() -> None:
+    """A line for each design and number of coins: how often the bound is true, and how much of ε it finds."""
+    print(f"\nLower bounds on ε, {AUDITS:,} audits (± {196 * np.sqrt(0.95 * 0.05 / AUDITS):.1f}):\n")
+    worlds = [("responses", 1.0), ("responses", 4.0), ("gaussian", 0.5), ("gaussian", 2.0)]
+    _line("design", "coins", *(f"{noise} {strength:g}" for noise, strength in worlds))
+    _line("---", *["---:"] * (1 + len(worlds)))
+    for design in BOUNDS:
+        for coins in (100, 1000):
+            found = [below(design, coins, strength, noise, AUDITS) for noise, strength in worlds]
+            _line(design, coins, *(f"{100 * held:.1f} ({100 * share:.0f} %)" for held, share in found))
+
+
+TABLES = {
+    "scores": partial(print_measures, "scores"),
+    "chosen": partial(print_measures, "chosen"),
+    "means": print_means,
+    "exposure": print_exposure,
+    "bounds": lambda sizes: print_bounds(),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--sizes", nargs="*", metavar="SIZE", help="such as 64x20000, repeats and records; default: all"
+    )
+    parser.add_argument("--tables", nargs="*", choices=TABLES, default=list(TABLES), help="default: all")
+    given = parser.parse_args()
+    sizes = [size for size in STUDIES if not given.sizes or f"{size[0]}x{size[1]}" in given.sizes]
+    for table in given.tables:
+        TABLES[table](sizes)
 
 
 if __name__ == "__main__":

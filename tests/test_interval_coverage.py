@@ -24,7 +24,6 @@ from dp_leakage.metrics.reconstruction import STATISTICS
 
 Drawn = tuple[Estimate, float]  # an interval and the truth
 DRAWS, FEWEST = 300, 0.90  # at a coverage of .95 undercut once in 5,000 runs
-NONE_DRAWN = 0.72  # in .13 of studies none of the records that leak is drawn, and in .27 one: measured .82 and less
 HALF = np.sqrt(0.5)
 FPR, CUT, GAIN, LEAKING = 0.05, 1.0, 6.0, 0.01
 
@@ -206,7 +205,7 @@ SIZES = [(case, *size) for case, (_, sizes) in CASES.items() for size in sizes]
 @pytest.mark.slow
 @pytest.mark.parametrize(("case", "repeats", "n"), SIZES)
 def test_an_interval_that_a_figure_draws_holds_the_truth_as_often_as_the_documentation_says(case, repeats, n):
-    assert coverage(case, repeats, n, DRAWS) >= (FEWEST if "score alike" not in case else NONE_DRAWN)
+    assert coverage(case, repeats, n, DRAWS) >= FEWEST
 
 
 @pytest.mark.parametrize("repeats", [1, 3])
@@ -214,6 +213,12 @@ def test_the_median_of_eight_targets_lies_in_its_interval_as_often_as_it_says(re
     """Wilson's interval of the share below it held the median in .93 of studies of one model."""
     found = np.mean([coverage("median error of pictures", repeats, 8, 1500)])
     assert found >= 0.95
+
+
+@pytest.mark.parametrize("repeats", [4, 16])
+def test_a_leak_of_which_no_record_was_drawn_lies_in_the_interval(repeats):
+    """In one study of eight two defenses then score exactly alike; an interval of no width held the truth in .82."""
+    assert coverage("difference, same coins; 2 of 200 leak, all others score alike", repeats, 200, 200) >= FEWEST
 
 
 if __name__ == "__main__":

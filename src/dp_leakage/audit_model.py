@@ -15,6 +15,7 @@ import numpy as np
 from dp_leakage.common.arguments import Parser
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError, plain
+from dp_leakage.common.paths import user_path
 from dp_leakage.common.yaml_files import written
 from dp_leakage.data import load, resolve
 from dp_leakage.data.members import is_list
@@ -30,6 +31,7 @@ LEAST_SHADOWED = 50  # that shadow models draw half of
 POPULATION = 0.25  # share of the non-members that an attacker is taken to know as such; attacks compare with them
 SHADOWED = 0.25  # share of the non-members that shadow models draw from, where there are any
 REFERENCES, SHADOWS = 16, 8  # trained here, where the user names an architecture for them
+TRIAL_SECONDS = 8  # of processor time that a model may take for a dozen records
 TARGETS = ["target_members", "target_nonmembers"]
 QUESTION = "How much do the outputs of this model tell about the records that it was trained on?"
 NO_BOUND = (
@@ -171,7 +173,7 @@ def attacks_for(given: Given) -> tuple[list[str], list[str]]:
 
 
 def _given_outputs(options: argparse.Namespace) -> Given:
-    path = Path(options.outputs).expanduser()
+    path = user_path(options.outputs)
     source = resolve({"source": "outputs", "path": path_in_study(path)})
     raw, found = load(source, Path("data")), read_outputs(path)
     for key in ("reference_model", "shadow_model"):
@@ -183,9 +185,9 @@ def _given_outputs(options: argparse.Namespace) -> Given:
             raise UserError(f"{key}: goes with MODEL; a table of outputs says label, member and record in its columns")
     reference, online = None, False
     if options.references:
-        others, reference = _given_models(Path(options.references).expanduser(), found, path)
+        others, reference = _given_models(user_path(options.references), found, path)
         online = others.member is not None and bool(others.member.any())
-    shadow = _given_shadows(Path(options.shadows).expanduser(), found, path, raw) if options.shadows else None
+    shadow = _given_shadows(user_path(options.shadows), found, path, raw) if options.shadows else None
     model = {"engine": "outputs", "architecture": {"name": source["path"]}}
     return Given(source, model, raw, found.margin.shape[1], reference, shadow, online, False)
 
@@ -230,9 +232,9 @@ def _given_model(options: argparse.Namespace) -> Given:
         if getattr(options, key):
             valid = "REFERENCE_MODEL" if key == "references" else "SHADOW_MODEL"
             raise UserError(f"{key}: outputs of other models go with OUTPUTS; valid with MODEL is {valid}")
-    source = {"path": path_in_study(Path(options.data).expanduser())}
+    source = {"path": path_in_study(user_path(options.data))}
     if is_list(options.members):
-        source["members"] = path_in_study(Path(options.members).expanduser())
+        source["members"] = path_in_study(user_path(options.members))
     else:
         source["member"] = options.members
     source |= {key: getattr(options, key) for key in ("label", "key") if getattr(options, key)}
@@ -243,10 +245,10 @@ def _given_model(options: argparse.Namespace) -> Given:
             raise UserError(
                 f"model {options.model} is an import path; valid with it is WEIGHTS=…, a .safetensors or state dict"
             )
-        weights = path_in_study(Path(options.weights).expanduser())
+        weights = path_in_study(user_path(options.weights))
         model = {"engine": "module", "architecture": {"name": options.model, "weights": weights}}
     else:
-        model = {"engine": "onnx", "architecture": {"name": path_in_study(Path(options.model).expanduser())}}
+        model = {"engine": "onnx", "architecture": {"name": path_in_study(user_path(options.model))}}
     _asked_once(model, raw)
     reference, shadow = (
         {"count": count, **trained_here(getattr(options, key), key, raw)} if getattr(options, key) else None
@@ -278,7 +280,7 @@ def _asked_once(model: Json, raw: Raw) -> None:
     rows = np.unique(np.concatenate([np.unique(raw.y, return_index=True)[1], np.arange(min(8, len(raw.y)))]))
     roles = {"target_members": rows[:1], "target_nonmembers": rows[1:]}
     few = Dataset(raw.x[rows], raw.y[rows], roles, np.array([], dtype=np.int64))
-    settings = {"engine": model["engine"], "architecture": model["architecture"], "role": "target"}
+    settings = model | {"role": "target", "seconds": TRIAL_SECONDS}
     import_module(ENGINES[model["engine"]]).answers(settings, few, np.zeros((1, 1), dtype=np.int64), [0])
 
 
@@ -317,7 +319,7 @@ def _check_labels(found: Outputs, others: Outputs, path: Path, file: Path) -> No
 
 
 def _parser() -> Parser:
-    parser = Parser(prog="python -m dp_leakage.audit_model", description=__doc__.splitlines()[0])
+    parser = Parser(prog="python -m dp_leakage.audit_model", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--name", required=True, help="of the study: small letters, digits and _")
     parser.add_argument("--outputs", default="", help="what the model said: .csv, .tsv, .parquet or .npz")
     parser.add_argument("--references", default="", help="the same of reference models, for the same records")

@@ -17,14 +17,19 @@ import numpy as np
 
 from dp_leakage.audits import CONFIDENCE, Claim, approximate_dp, gaussian_dp
 from dp_leakage.audits.designs import bound, reach, shortfall
-from dp_leakage.common.errors import UserError
+from dp_leakage.common.arguments import Parser, number, whole
+from dp_leakage.common.errors import UserError, nearest
+from dp_leakage.common.paths import user_path
 from dp_leakage.common.user_code import blamed, module_files
 from dp_leakage.data.canaries import place
 from dp_leakage.data.dataset import Dataset
+from dp_leakage.data.raw import check_finite
+from dp_leakage.data.sources.arrays import read_archive
 
 Predict = Callable[[np.ndarray], np.ndarray]
 Train = Callable[[np.ndarray, np.ndarray, int], Predict]
 REFUTED = 3  # exit status where the claim is refuted
+MOST_COINS = 10**6  # what is guessed about in all; a bound from more takes minutes
 
 
 def scored(
@@ -55,21 +60,27 @@ def scored(
     for model, coins in enumerate(held):
         rows = np.concatenate([placed.fixed, placed.held[coins]])
         predict = train(placed.x[rows], placed.y[rows], int(seeds[model]))
-        outputs = np.asarray(predict(x), dtype=np.float64)
-        if (
-            outputs.ndim != 2
-            or len(outputs) != canaries
-            or outputs.shape[1] <= y.max()
-            or not np.isfinite(outputs).all()
-        ):
-            raise UserError(
-                f"the trained function gives an array of shape {outputs.shape} for {canaries} records of "
-                f"{data.n_classes} classes; valid are finite numbers, one row a record, one column a class"
-            )
-        scores[model] = _margins(outputs, y)
+        scores[model] = _margins(_outputs(predict(x), canaries, data.n_classes), y)
         print(f"\rtraining {model + 1} of {models}", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     return scores, held
+
+
+def _outputs(said: object, records: int, classes: int) -> np.ndarray:
+    """What a trained function says, float64 (records, classes or more). UserError where it says anything else."""
+    valid = (
+        f"for {records} records of {classes} classes; valid are finite numbers, one row a record, one column a class"
+    )
+    try:
+        found = np.asarray(said)
+    except Exception as error:  # lists of unequal lengths, or an object's own way of becoming an array
+        raise UserError(f"the trained function gives no array ({error}) {valid}") from None
+    if found.ndim != 2 or len(found) != records or found.shape[1] < classes or found.dtype.kind not in "biuf":
+        raise UserError(f"the trained function gives {found.dtype} of shape {found.shape} {valid}")
+    outputs = found.astype(np.float64)
+    if not np.isfinite(outputs).all():
+        raise UserError(f"the trained function gives {outputs[~np.isfinite(outputs)][0]} {valid}")
+    return outputs
 
 
 def _margins(outputs: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -95,6 +106,8 @@ def training_function(path: str) -> Train:
     file = next(iter(module_files(module)), None)
     with blamed(f"TRAIN={path}", file):
         function = getattr(importlib.import_module(module), name)
+    if not callable(function):
+        raise UserError(f"TRAIN={path} is {type(function).__name__}; valid is a function (x, y, seed)")
 
     def train(x: np.ndarray, y: np.ndarray, seed: int) -> Predict:
         with blamed(f"TRAIN={path}", file):
@@ -117,6 +130,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns 0 where the claim stands, 3 where it is refuted, 2 where nothing can be asked."""
     given = _parser().parse_args(arguments)
     try:
+        if given.claim == "gaussian" and given.delta == 0:
+            raise UserError(
+                "--delta is 0, at which Gaussian noise has no ε; valid with --claim gaussian is more than 0"
+            )
+        if given.models * given.canaries > MOST_COINS:
+            words = (
+                f"--models {given.models} with --canaries {given.canaries} make {given.models * given.canaries:,} coins"
+            )
+            raise UserError(f"{words}; valid are up to {MOST_COINS:,}")
         claim = (gaussian_dp if given.claim == "gaussian" else approximate_dp)(given.delta)
         design = "many_runs" if given.canaries == 1 else "one_run"
         share = 1.0 if design == "many_runs" and given.claim == "gaussian" else 0.25
@@ -152,37 +174,59 @@ def _announce(design: str, coins: int, claim: Claim, share: float, given: argpar
 def _data(path: str, records: int) -> Dataset:
     """Arrays x and y of an ``.npz``, or the bundled digits; the first ``records`` of a fixed order."""
     if path:
-        try:
-            with np.load(path, allow_pickle=False) as arrays:
-                x, y = arrays["x"], arrays["y"]
-        except (OSError, ValueError, KeyError) as error:
-            raise UserError(f"DATA {path} cannot be read ({error}); valid is an .npz with arrays x and y") from None
+        file = user_path(path)
+        x, y = read_archive(file, lambda names: _wanted(names, file)).values()
     else:
         from sklearn.datasets import load_digits
 
         x, y = load_digits(return_X_y=True)
         x = x / 16
-    if len(x) != len(y) or y.ndim != 1 or not np.isfinite(x).all() or (y != y.astype(np.int64)).any() or y.min() < 0:
-        raise UserError("DATA: x must be finite, and y hold one whole number from 0 on for each record")
-    if not 2 <= records <= len(x):
+    where = f"DATA {path or 'digits'}"
+    if x.dtype.kind not in "biuf" or x.ndim < 2 or not x.size or len(x) != len(y):
+        raise UserError(
+            f"{where}: x is {x.dtype} of shape {x.shape} and y of {y.shape}; valid are numbers (n, …) and (n,)"
+        )
+    if y.dtype.kind not in "biuf" or y.ndim != 1 or not (np.isfinite(y) & (y == np.floor(y)) & (y >= 0)).all():
+        raise UserError(
+            f"{where}: y is {y.dtype} of shape {y.shape}; valid is a whole number from 0 on for each record"
+        )
+    with np.errstate(over="ignore"):  # becomes an infinity, which is refused
+        x = x.astype(np.float32)
+    check_finite(x, where)
+    if not 0 < y.max() < len(y):
+        raise UserError(f"{where}: y goes up to {y.max():g}; valid are classes 0 and 1 or more, fewer than the records")
+    if records > len(x):
         raise UserError(f"RECORDS is {records}; valid is 2 to the {len(x)} records of the data")
     rows = np.random.default_rng(0).permutation(len(x))
     roles = {"target_members": rows[:records], "target_nonmembers": rows[:records]}  # a wrong label needs no outsider
-    return Dataset(x.astype(np.float32), y.astype(np.int64), roles, np.array([], dtype=np.int64))
+    return Dataset(x, y.astype(np.int64), roles, np.array([], dtype=np.int64))
+
+
+def _wanted(names: list[str], file: Path) -> list[str]:
+    for name in ("x", "y"):
+        if name not in names:
+            raise UserError(f"DATA {file} has no array {name!r}; {nearest(name, names)}")
+    return ["x", "y"]
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m dp_leakage.audit_training", description=__doc__)
+    parser = Parser(prog="python -m dp_leakage.audit_training", description=__doc__)
     parser.add_argument("--train", required=True, help="module:function")
-    parser.add_argument("--epsilon", type=float, required=True, help="that is claimed, for one record added or removed")
-    parser.add_argument("--delta", type=float, default=1e-5)
-    parser.add_argument("--models", type=int, default=200, help="trainings")
-    parser.add_argument("--canaries", type=int, default=1, help="in each; more than 1 is a one-run audit")
+    parser.add_argument(
+        "--epsilon", type=number(1e-6, 1e4), required=True, help="that is claimed, for one record added or removed"
+    )
+    parser.add_argument("--delta", type=number(0, 0.999), default=1e-5)
+    parser.add_argument("--models", type=whole(1, MOST_COINS), default=200, help="trainings")
+    parser.add_argument(
+        "--canaries", type=whole(1, MOST_COINS), default=1, help="in each; more than 1 is a one-run audit"
+    )
     parser.add_argument("--canary", choices=("mislabelled", "optimised", "blank", "feature"), default="mislabelled")
     parser.add_argument("--claim", choices=("approximate", "gaussian"), default="approximate")
     parser.add_argument("--data", default="", help=".npz with x and y; the bundled digits if not given")
-    parser.add_argument("--records", type=int, default=100, help="that each training gets, canaries among them")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--records", type=whole(2, 10**9), default=100, help="that each training gets, canaries among them"
+    )
+    parser.add_argument("--seed", type=whole(0, 2**63 - 1), default=0)
     parser.add_argument("--beyond-reach", action="store_true", help="also where the claim cannot be refuted")
     return parser
 

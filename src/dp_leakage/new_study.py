@@ -19,6 +19,7 @@ from dp_leakage.common.arguments import Parser
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError, plain
 from dp_leakage.common.names import check_name
+from dp_leakage.common.paths import is_there, user_path
 from dp_leakage.common.yaml_files import read_yaml, written
 from dp_leakage.data import load, resolve
 from dp_leakage.data.profile import is_harmless, profile
@@ -100,8 +101,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def source_of(options: argparse.Namespace) -> dict[str, Any]:
     """The data set's ``source`` as a study file has it. Raises UserError for keys that its kind does not have."""
-    path = Path(options.data).expanduser()
-    if not options.data or not path.exists():
+    path = user_path(options.data)
+    if not options.data or not is_there(path):
         raise UserError(f"data: {options.data} does not exist; valid is a table, an .npz, a folder of images or a zip")
     source: dict[str, Any] = {"path": path_in_study(path)}
     for key in ("label", "key", "missing"):
@@ -123,7 +124,7 @@ def source_of(options: argparse.Namespace) -> dict[str, Any]:
 
 def path_in_study(path: Path) -> str:
     """How a study file names a file: from here where it lies here, else from the root. UserError for no UTF-8 name."""
-    path = path.resolve()
+    path = Path(os.path.realpath(path))  # which a loop of links does not make fail
     if any("\ud800" <= c <= "\udfff" for c in str(path)):
         raise UserError(f"{str(path)!r} has a name that is no UTF-8 text; rename it")
     return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
@@ -309,7 +310,7 @@ def _size(text: str) -> list[int]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = Parser(prog="python -m dp_leakage.new_study", description=__doc__.splitlines()[0])
+    parser = Parser(prog="python -m dp_leakage.new_study", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--name", required=True, help="of the study: small letters, digits and _")
     parser.add_argument("--data", required=True, help=".csv, .tsv, .parquet, .npz, a folder of images or a zip of one")
     parser.add_argument("--label", default="", help="column of a table that holds the class")

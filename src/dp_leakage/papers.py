@@ -114,7 +114,7 @@ def made(folder: Path, published: Path = PUBLISHED) -> dict[str, str]:
 
 def main(arguments: Sequence[str]) -> None:
     """Writes the two files."""
-    parser = argparse.ArgumentParser(prog="python -m dp_leakage.papers", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m dp_leakage.papers", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path, help="of the results: a folder of csv files for each paper")
     folder = parser.parse_args(arguments).folder
     for name, text in made(folder).items():

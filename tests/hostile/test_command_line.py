@@ -1,5 +1,6 @@
 """The listed inputs that go through the whole of Snakemake: each ends in one sentence, and soon."""
 
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -77,9 +78,11 @@ SNAKEMAKES = ("cli/--config 1a=3", "cli/--config =5", "cli/--config noequals", "
 def runner(another):
     """Of the repository's workflow, with one study of its own."""
     workflow = another("hostile")
-    for file in (workflow.folder / "workflow" / "studies").iterdir():
-        if file.name != "quickstart.yaml":
-            file.unlink()
+    for study in (workflow.folder / "workflow" / "studies").iterdir():
+        if study.is_dir():
+            shutil.rmtree(study)
+        elif study.name != "quickstart.yaml":
+            study.unlink()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", f"{workflow.folder / 'src'}:{FAULTS}")
         yield Runner(workflow.folder, SOON)

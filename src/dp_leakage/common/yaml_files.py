@@ -15,6 +15,7 @@ from unicodedata import category
 import yaml
 
 from dp_leakage.common.errors import UserError, plain
+from dp_leakage.common.paths import is_file, is_there
 
 Json = dict[str, Any]
 MAX_TEXT = 1_000_000  # characters of a file
@@ -50,9 +51,9 @@ for _tag, _pattern in _NUMBER.items():
 
 def read_yaml(path: Path) -> Json:
     """The keys and values of a YAML file. Raises UserError where it is no file, no UTF-8, or as ``parse`` says."""
-    if not path.exists():
+    if not is_there(path):
         raise UserError(f"{path} does not exist; valid is the path of a YAML file")
-    if not path.is_file():
+    if not is_file(path):
         raise UserError(f"{path} is no file; valid is the path of a YAML file")
     try:
         with path.open("rb") as file:

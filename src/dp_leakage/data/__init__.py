@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from dp_leakage.common.declarations import check_keys, declarations, kinds_of, things_of
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.kinds import ANY, TEXT, TEXTS, Kind
+from dp_leakage.common.paths import user_path
 from dp_leakage.common.user_code import FILES, call
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def load(spec: Mapping[str, Any], data_dir: Path) -> "Raw":
         return raw
     from dp_leakage.data.members import listed
 
-    file = Path(str(spec["members"])).expanduser()
+    file = user_path(str(spec["members"]))
     return raw._replace(given=listed(file, len(raw.y), raw.names, header=str(spec.get("key", ""))))
 
 
@@ -131,7 +132,7 @@ def _checked(raw: "Raw", plugin: str) -> "Raw":
 def _own_source(path: Any) -> str:
     if not TEXT.holds(path):
         raise UserError(f"path: {path!r} is not valid; it must name a file or a folder")
-    place = Path(path).expanduser()
+    place = user_path(path)
     try:
         if place.is_dir():
             return FOLDER

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from dp_leakage.common.errors import UserError
+from dp_leakage.common.paths import is_file, user_path
 from dp_leakage.data.raw import trained_and_not
 
 SUFFIXES = (".txt", ".csv", ".tsv", ".npy")
@@ -15,7 +16,7 @@ MAX_BYTES = 2**30
 
 def is_list(name: str) -> bool:
     """Does this name a file of members, rather than a column or an array?"""
-    return Path(name).suffix.lower() in SUFFIXES and Path(name).expanduser().is_file()
+    return Path(name).suffix.lower() in SUFFIXES and is_file(user_path(name))
 
 
 def listed(path: Path, n: int, names: Sequence[str] = (), header: str = "") -> dict[str, np.ndarray]:
@@ -65,7 +66,7 @@ def _places(path: Path, n: int, names: Sequence[str]) -> dict[str, int]:
 
 def _entries(path: Path, n: int) -> list[str]:
     """What the list says, as texts; truth values become row numbers."""
-    if not path.is_file():
+    if not is_file(path):
         raise UserError(f"{path}: no such file; valid is a list of members ({', '.join(SUFFIXES)})")
     if path.stat().st_size > MAX_BYTES:
         raise UserError(f"{path} has {path.stat().st_size:,} bytes; valid for a list of members are {MAX_BYTES:,}")

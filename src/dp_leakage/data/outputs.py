@@ -13,13 +13,15 @@ An ``.npz`` has the same as arrays: ``record`` and ``label`` (n,), ``member`` (n
 ``margin`` (n,), (R, n) or (Q, R, n).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from dp_leakage.common.errors import UserError, nearest
+from dp_leakage.common.paths import is_file
 from dp_leakage.data.raw import encode_labels, member_flags
 
 if TYPE_CHECKING:
@@ -57,7 +59,7 @@ def read_outputs(path: Path, member: bool = True) -> Outputs:
     Raises:
         UserError: whatever is wrong with the file, in one sentence that names it.
     """
-    if not path.is_file():
+    if not is_file(path):
         raise UserError(f"{path}: no such file; valid is a table of outputs ({', '.join(SUFFIXES)})")
     if path.suffix.lower() not in SUFFIXES:
         raise UserError(f"{path} ends in {path.suffix!r}; valid for outputs are {', '.join(SUFFIXES)}")
@@ -235,20 +237,28 @@ def _places(frame: "pd.DataFrame", path: Path) -> tuple[np.ndarray, np.ndarray]:
         code, names = pd.factorize(column.map(_text), sort=key != "record")
         codes.append(code)
         sizes.append(len(names))
-    place = np.ravel_multi_index(codes, sizes)
-    lines = np.full(int(np.prod(sizes)), -1)
-    lines[place] = np.arange(len(frame))
-    order = lines.reshape(sizes)
-    if len(np.unique(place)) < len(frame):
-        twice = names[codes[2][np.flatnonzero(pd.Series(place).duplicated())[0]]]
+    order = np.lexsort(codes[::-1])
+    sorted_codes = np.stack(codes)[:, order]
+    same = (sorted_codes[:, 1:] == sorted_codes[:, :-1]).all(axis=0)
+    if same.any():
+        twice = names[sorted_codes[2, same.argmax()]]
         raise UserError(f"{path}: record {twice} comes twice for one model and query; valid is once")
-    if (order < 0).any():
-        query, model, row = np.argwhere(order < 0)[0]
+    # Never an array of all places, of which a table without rhyme or reason has the cube of its lines.
+    due = _place(np.arange(len(frame)), sizes)
+    if len(frame) < prod(sizes):
+        missing = (sorted_codes != due).any(axis=0)
+        query, model, row = _place(int(missing.argmax()) if missing.any() else len(frame), sizes)
         raise UserError(
             f"{path}: record {names[row]} is missing for model {model + 1} of {sizes[1]}, query {query + 1} of "
             f"{sizes[0]}; every model must be asked about every record"
         )
-    return order, np.asarray(names, dtype=str)
+    return order.reshape(sizes), np.asarray(names, dtype=str)
+
+
+def _place(line: Any, sizes: Sequence[int]) -> tuple[Any, Any, Any]:
+    """Query, model and record of a line, or of each of some, where all places of these sizes are filled in order."""
+    _, models, records = sizes
+    return line // (models * records), line // records % models, line % records
 
 
 def _agreed(frame: "pd.DataFrame", column: str, order: np.ndarray, path: Path) -> np.ndarray:

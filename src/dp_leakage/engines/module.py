@@ -7,6 +7,7 @@ import torch
 
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError
+from dp_leakage.common.paths import is_file, user_path
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.engines.answers import Answers, trained_on
 from dp_leakage.engines.onnx import ROWS, log_classes
@@ -28,7 +29,7 @@ def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: lis
     """
     arguments = {key: value for key, value in settings["architecture"].items() if key not in ("name", "weights")}
     module = module_factory(settings["architecture"]["name"], data.x.shape[1:], data.n_classes, **arguments)()
-    path = Path(settings["architecture"]["weights"]).expanduser()
+    path = user_path(settings["architecture"]["weights"])
     try:
         module.load_state_dict(_weights(path))
     except (RuntimeError, TypeError, AttributeError) as error:
@@ -46,7 +47,7 @@ def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: lis
 
 
 def _weights(path: Path) -> dict[str, torch.Tensor]:
-    if not path.is_file():
+    if not is_file(path):
         raise UserError(f"{path}: no such file; valid are weights as .safetensors or a state dict (.pt)")
     try:
         if path.suffix == ".safetensors":

@@ -1,12 +1,18 @@
 """Engine ``onnx``: a trained model in the format that PyTorch, TensorFlow, scikit-learn and LightGBM export."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import inf
 from pathlib import Path
+from threading import Event, Thread
+from time import process_time
 from typing import Any
 
 import numpy as np
 
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError
+from dp_leakage.common.paths import is_file, user_path
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.outputs import SUM, log_probabilities, log_softmax
 from dp_leakage.engines.answers import Answers, trained_on
@@ -20,19 +26,35 @@ def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: lis
 
     Outputs that are probabilities (in 0 to 1, adding up to 1) are taken for these, others for logits.
 
+    Args:
+        settings: of step ``train``; and ``seconds`` of processor time that the model may take, where it is tried out.
+        data: the records.
+        subsets: who was trained on.
+        seeds: unused.
+
     Raises:
-        UserError: the file is no ONNX model, or does not fit the records or the classes.
+        UserError: the file is no ONNX model, or does not fit the records or the classes, or takes longer.
     """
-    path = Path(settings["architecture"]["name"]).expanduser()
-    said = log_classes(outputs_of(path, data.x), data.n_classes, str(path))
+    path = user_path(settings["architecture"]["name"])
+    seconds = settings.get("seconds", inf)
+    said = log_classes(outputs_of(path, data.x, seconds), data.n_classes, str(path))
     return Answers.of(trained_on(data, subsets[:1]), said[None], data.y)
 
 
-def outputs_of(path: Path, x: np.ndarray) -> np.ndarray:
-    """The class outputs, (n, C) or (n,), of an ONNX model for records float32 (n, …). Raises UserError."""
+def outputs_of(path: Path, x: np.ndarray, seconds: float = inf) -> np.ndarray:
+    """The class outputs, (n, C) or (n,), of an ONNX model for records float32 (n, …).
+
+    Args:
+        path: of the model.
+        x: the records.
+        seconds: of processor time that it may take: a model may hold loops, and those may never end.
+
+    Raises:
+        UserError: as `answers`.
+    """
     import onnxruntime
 
-    if not path.is_file():
+    if not is_file(path):
         raise UserError(f"{path}: no such file; valid is an ONNX model")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
@@ -56,12 +78,36 @@ def outputs_of(path: Path, x: np.ndarray) -> np.ndarray:
     for start in range(0, len(x), rows):
         part = x[start : start + rows]
         filled = np.concatenate([part, np.repeat(part[-1:], rows - len(part), 0)]) if isinstance(batch, int) else part
-        try:
-            given = session.run(None, {inputs[0].name: filled.astype(TYPES[inputs[0].type])})
-        except Exception as error:
-            raise UserError(f"{path} cannot be run on the records ({_first_line(error)})") from None
+        with _limited(seconds) as run:
+            try:
+                given = session.run(None, {inputs[0].name: filled.astype(TYPES[inputs[0].type])}, run)
+            except Exception as error:
+                reason = f"it takes more than {seconds:g} s for {len(part)}" if run.terminate else _first_line(error)
+                raise UserError(f"{path} cannot be run on the records ({reason})") from None
         parts.append(_class_output(given, path)[: len(part)])
     return np.concatenate(parts)
+
+
+@contextmanager
+def _limited(seconds: float) -> Iterator[Any]:
+    """Options of a run that is ended from another thread after these seconds of processor time."""
+    import onnxruntime
+
+    options, done, begun = onnxruntime.RunOptions(), Event(), process_time()
+
+    def watch() -> None:
+        while not done.wait(0.1):
+            if process_time() - begun > seconds:
+                options.terminate = True
+                return
+
+    watcher = Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield options
+    finally:
+        done.set()
+        watcher.join()
 
 
 def log_classes(outputs: np.ndarray, n_classes: int, where: str) -> np.ndarray:

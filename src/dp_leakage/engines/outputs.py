@@ -1,11 +1,10 @@
 """Engine ``outputs``: what the user's own models said, from a file; see ``data.outputs``."""
 
-from pathlib import Path
-
 import numpy as np
 
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError
+from dp_leakage.common.paths import user_path
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.outputs import Outputs, aligned, read_outputs
 from dp_leakage.engines.answers import Answers
@@ -24,11 +23,11 @@ def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: lis
     Raises:
         UserError: the file is not what it was, or does not fit.
     """
-    path = Path(settings["architecture"]["name"]).expanduser()
+    path = user_path(settings["architecture"]["name"])
     target = settings["role"] == "target"
     found = read_outputs(path, member=target)
     if "of" in settings["architecture"]:
-        of = Path(settings["architecture"]["of"]).expanduser()
+        of = user_path(settings["architecture"]["of"])
         known = read_outputs(of)
         found = aligned(found, known.record, path)
         if [str(value) for value in found.label] != [str(value) for value in known.label]:

@@ -8,7 +8,7 @@ what is peculiar to it cancels: only by how much it differs between in and out i
 
 import numpy as np
 
-from dp_leakage.metrics.intervals import Estimate, Influences, crossed
+from dp_leakage.metrics.intervals import CONFIDENCE, Estimate, Influences, crossed
 from dp_leakage.metrics.roc import placements, rank_range
 
 
@@ -80,9 +80,18 @@ def named_at_fpr(scores: np.ndarray, member: np.ndarray, fpr: float) -> np.ndarr
 
 
 def paired_difference(a: Influences, b: Influences) -> Estimate:
-    """a − b, with a 95 % interval, of two cells with the same records and the same coins."""
+    """a − b, with a 95 % interval, of two cells with the same records and the same coins.
+
+    Where no record differs at all, the spread of what was seen is 0 and says nothing of records of another kind, of
+    which there happen to be none. The interval then holds what up to a share 1 − 0.025^(1/n) of such records can do,
+    each of them at most 1 (the rule of three: Hanley & Lippman-Hand 1983; 0.018 for n = 200).
+    """
     blocks = tuple(one - other for one, other in zip(a.blocks, b.blocks, strict=True))
-    return crossed(Influences(a.value - b.value, blocks))
+    value = a.value - b.value
+    if value == 0 and not any(block.any() for block in blocks):
+        unseen = 1 - ((1 - CONFIDENCE) / 2) ** (1 / blocks[0].shape[1])
+        return Estimate(value, -unseen, unseen)
+    return crossed(Influences(value, blocks))
 
 
 def _over_runs(each: np.ndarray, moved: np.ndarray) -> Influences:

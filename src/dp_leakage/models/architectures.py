@@ -47,11 +47,16 @@ _TEMPERED = Kind(
 )
 # What a setting of an architecture may hold, by its annotation there.
 WIDTH = whole(1, 100_000)  # of a layer, whose weights of two such fill 40 GB
+MOST_LAYERS = 200  # of one kind: each is planned for, and trained in turn
+WIDTHS = Kind(
+    lambda v: listed(WIDTH).holds(v) and len(v) <= MOST_LAYERS,
+    f"a list of up to {MOST_LAYERS} items, each {WIDTH.words}",
+)
 KINDS = {
     int: WIDTH,
-    Sequence[int]: listed(WIDTH),
+    Sequence[int]: WIDTHS,
     tuple[int, int]: listed(WIDTH, 2),
-    Levels: either(Kind(lambda v: v is None, "null"), listed(WIDTH)),
+    Levels: either(Kind(lambda v: v is None, "null"), WIDTHS),
 }
 
 

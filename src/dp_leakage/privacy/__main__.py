@@ -211,7 +211,7 @@ def _parser() -> argparse.ArgumentParser:
 
     parser = Parser(
         prog="python -m dp_leakage.privacy",
-        description=__doc__.splitlines()[0],
+        description=(__doc__ or "").partition("\n")[0],
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

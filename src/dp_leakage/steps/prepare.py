@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from dp_leakage.common.errors import UserError
+from dp_leakage.common.paths import user_path
 from dp_leakage.data import load
 from dp_leakage.data.augment import augmented_split
 from dp_leakage.data.profile import profile
@@ -20,7 +21,7 @@ def main(settings: Json, prepared: Path, data_dir: Path) -> None:
     """Writes features, labels and roles; what is worth knowing of the data goes to the log and into the file."""
     raw = load(settings["source"], data_dir)
     source = settings["source"]
-    content = content_of_source(source, lambda key: content_of(Path(source[key]).expanduser()))
+    content = content_of_source(source, lambda key: content_of(user_path(source[key])))
     if settings["content"] not in (None, content):
         raise UserError(f"{source['path']} has changed since this run began; run the same command again")
     trained = trained_role(settings["roles"])

@@ -12,6 +12,7 @@ from dp_leakage.common.config import Json, merged
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.kinds import Kind
 from dp_leakage.common.names import check_name
+from dp_leakage.common.paths import is_file, user_path
 from dp_leakage.data.roles import MEMBERS, POOL, REFERENCE_POOL, TUNING, population_role, trained_role
 from dp_leakage.engines import ENGINES, GIVEN
 from dp_leakage.engines import FILES as EXISTING
@@ -197,8 +198,8 @@ def _check_engine(engine: str, architecture: Json, key: str) -> None:
         needed = part != "of"
         _require(part in architecture or not needed, f"key '{key}' lacks the key '{part}'; engine {engine} needs it")
         if part in architecture:
-            file = Path(str(architecture[part])).expanduser()
-            _require(file.is_file(), f"key '{key}.{part}' is {architecture[part]!r}; valid is a file")
+            file = user_path(str(architecture[part]))
+            _require(is_file(file), f"key '{key}.{part}' is {architecture[part]!r}; valid is a file")
 
 
 def _as_changed(spec: Json, name: str, model: Json) -> Iterable[tuple[str, Json]]:

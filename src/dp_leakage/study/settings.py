@@ -12,6 +12,7 @@ from dp_leakage.attacks import ATTACKS
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import derived_seed, identity
+from dp_leakage.common.paths import user_path
 from dp_leakage.data import SOURCES
 from dp_leakage.data.roles import POOL, asked_roles
 from dp_leakage.data.trees import content_of, content_of_source
@@ -120,7 +121,7 @@ class Settings(Paths):
 
     def _content_of(self, file: str) -> str:
         """Digest of a file of the user's, so that an edit reaches what is made of it. UserError if there is none."""
-        return self.remembered("content", file, lambda: content_of(Path(file).expanduser()))
+        return self.remembered("content", file, lambda: content_of(user_path(file)))
 
     def _subset(self, dataset: str, records: int) -> Json:
         """What target models train on. Every cell of a data set has the same coins, so that cells compare in pairs."""

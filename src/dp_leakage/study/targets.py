@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from dp_leakage.common.errors import UserError, nearest
+from dp_leakage.common.paths import is_there
 from dp_leakage.study import AUDIT, TIMING, TUNE, Study, paths
 
 # Rule → the study's key without which it has nothing to do.
@@ -51,7 +52,7 @@ def check_targets(targets: Iterable[str], rules: Iterable[Any], studies: Mapping
         if target in named:
             if named[target].has_wildcards():
                 raise UserError(f"target '{target}' makes many files; name one of them, or a study or figure")
-        elif not Path(target).exists():
+        elif not is_there(Path(target)):
             _check_file(target, named.values(), known, studies)
 
 

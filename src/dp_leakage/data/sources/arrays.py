@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from dp_leakage.common.errors import UserError, nearest
+from dp_leakage.common.paths import user_path
 from dp_leakage.data.raw import Raw, check_finite, encode_labels, ranges, trained_and_not
 from dp_leakage.data.trees import is_folder, sha256_of
 
@@ -39,7 +40,7 @@ def load(spec: dict, data_dir: Path) -> Raw:
     Raises:
         UserError: the file is damaged, holds Python objects, or its arrays do not fit together.
     """
-    path = Path(spec["path"]).expanduser()
+    path = user_path(spec["path"])
     arrays = _arrays(path, spec)
     if len(arrays) == 2:
         (x, y), given = arrays.values(), {}

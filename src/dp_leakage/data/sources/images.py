@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dp_leakage.common.errors import UserError
+from dp_leakage.common.paths import user_path
 from dp_leakage.data.fetch import Remote, checksum_note, download, find
 from dp_leakage.data.raw import Raw, encode_labels
 from dp_leakage.data.splits import balanced
@@ -75,7 +76,7 @@ def load(spec: dict, data_dir: Path) -> Raw:
     fewer.
     """
     if "path" in spec:
-        return read(Path(spec["path"]).expanduser(), spec)
+        return read(user_path(spec["path"]), spec)
     source = spec["source"]
     official = OFFICIAL[source]
     folder = data_dir / source

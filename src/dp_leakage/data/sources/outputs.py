@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from dp_leakage.common.errors import UserError
+from dp_leakage.common.paths import user_path
 from dp_leakage.data.outputs import read_outputs
 from dp_leakage.data.raw import Raw, encode_labels, trained_and_not
 from dp_leakage.data.trees import sha256_of
@@ -23,7 +24,7 @@ def load(spec: dict, data_dir: Path) -> Raw:
         UserError: the file is not as `read_outputs` wants it, or there are no members, no others, or models that were
             trained on different records.
     """
-    path = Path(spec["path"]).expanduser()
+    path = user_path(spec["path"])
     found = read_outputs(path)
     y, names = encode_labels(found.label, f"{path}: column 'label'")
     x = np.arange(len(y), dtype=np.float32)[:, None]

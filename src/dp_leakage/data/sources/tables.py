@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dp_leakage.common.errors import UserError, nearest
+from dp_leakage.common.paths import user_path
 from dp_leakage.data.raw import Gap, Raw, check_finite, encode_labels, trained_and_not
 from dp_leakage.data.trees import is_folder, sha256_of
 
@@ -63,7 +64,7 @@ def load(spec: dict, data_dir: Path) -> Raw:
     Raises:
         UserError: names the file, and the column and record where there is one.
     """
-    path = Path(spec["path"]).expanduser()
+    path = user_path(spec["path"])
     frame = read_frame(path, spec["source"])
     label = spec["label"]
     single = {key: [spec[key]] for key in ("label", "member", "key") if key in spec}

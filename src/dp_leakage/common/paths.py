@@ -1,0 +1,27 @@
+"""Paths as users write them, which no question about them makes fail: ``Path``'s own questions may raise."""
+
+import os
+from pathlib import Path
+
+from dp_leakage.common.errors import UserError
+
+
+def user_path(text: str) -> Path:
+    """A path of the user's with a leading ``~`` written out; ``~nobody`` stays as it is, and is no file.
+
+    Raises:
+        UserError: it has a character that no path can have.
+    """
+    if "\0" in text:
+        raise UserError(f"{text!r} has a null character; valid is the path of a file or folder")
+    return Path(os.path.expanduser(text))
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is a file; no for a name of 5,000 letters, a loop of links, a pipe."""
+    return os.path.isfile(path)
+
+
+def is_there(path: Path) -> bool:
+    """Whether there is anything; no for whatever cannot be."""
+    return os.path.exists(path)
