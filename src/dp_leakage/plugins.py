@@ -40,6 +40,7 @@ from dp_leakage.common.declarations import settings_of
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.kinds import TEXT, Kind, choice
 from dp_leakage.common.names import check_name
+from dp_leakage.common.paths import is_dir
 from dp_leakage.common.user_code import DEFINED, FILES, add_folder
 from dp_leakage.data import SOURCES, sources_of
 from dp_leakage.figures import FIGURES, figures_of
@@ -78,7 +79,7 @@ def load(folders: Iterable[str | Path]) -> None:
             a name that is taken.
     """
     for folder in map(Path, folders):
-        if not folder.is_dir():
+        if not is_dir(folder):
             raise UserError(f"plugins: {folder} is no folder; valid are folders with your own Python files")
         add_folder(folder.resolve())
         for path in sorted(filter(Path.is_file, folder.glob("*.py"))):

@@ -1,6 +1,7 @@
 """Command lines that complain as everything else here does: in one sentence."""
 
 import argparse
+import io
 import sys
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
@@ -36,10 +37,15 @@ def _within(kind: Callable[[str], T], what: str, least: float, most: float) -> C
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser without abbreviations, whose complaint is a line that begins with ``error:``."""
+    """An argument parser without abbreviations, whose complaint is a line that begins with ``error:``.
+
+    From then on what a terminal cannot show (ε, where it is set to ASCII) is printed as Python escapes it.
+    """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(allow_abbrev=False, **options)
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="backslashreplace")
 
     def error(self, message: str) -> NoReturn:
         """Ends the process with status 2."""

@@ -22,6 +22,11 @@ def is_file(path: Path) -> bool:
     return os.path.isfile(path)
 
 
+def is_dir(path: Path) -> bool:
+    """Whether there is a folder."""
+    return os.path.isdir(path)
+
+
 def is_there(path: Path) -> bool:
     """Whether there is anything; no for whatever cannot be."""
     return os.path.exists(path)

@@ -115,6 +115,8 @@ def _from_arrays(path: Path) -> "pd.DataFrame":
             f"{', '.join(KINDS)}"
         )
     (kind,) = given
+    if arrays["label"].ndim != 1 or not arrays["label"].size:
+        raise UserError(f"{path}: label has the shape {arrays['label'].shape}; valid is (n,), one for each record")
     values, n = arrays[kind], len(arrays["label"])
     axes = 4 if kind in ("probability", "score") else 3
     while values.ndim < axes:

@@ -1,5 +1,6 @@
 """Engine ``onnx``: a trained model in the format that PyTorch, TensorFlow, scikit-learn and LightGBM export."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import inf
@@ -18,6 +19,7 @@ from dp_leakage.data.outputs import SUM, log_probabilities, log_softmax
 from dp_leakage.engines.answers import Answers, trained_on
 
 ROWS = 1024  # records asked about at once
+BEFORE = re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : |Load model from .* failed:|(?<!\w)(Fatal )?[Ee]rror: ")
 TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16}
 
 
@@ -145,4 +147,6 @@ def _class_output(given: list[Any], path: Path) -> np.ndarray:
 
 
 def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
+    """What the library says, without its numbers and names for kinds of failures."""
+    line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    return BEFORE.sub("", line)[:160]

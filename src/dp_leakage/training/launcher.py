@@ -12,6 +12,8 @@ ENVIRONMENT = {
     "MALLOC_MMAP_MAX_": "0",
     "MALLOC_TRIM_THRESHOLD_": "100000000000",
     "MALLOC_TOP_PAD_": "268435456",
+    # Pictures are files: whatever the user's shell says of windows, and be it nonsense, would end a job at its import.
+    "MPLBACKEND": "agg",
     # Arrow's second allocator: no thread of its own, which a fork would lose.
     "JE_ARROW_MALLOC_CONF": "background_thread:false",
 }
