@@ -24,7 +24,7 @@ from dp_leakage.metrics.vulnerability import FPR, vulnerability
 
 Pair = tuple[np.ndarray, np.ndarray]
 CUT = 0.7  # from which score on the attack names that the advantage is of
-AUDITS = 2000
+AUDITS = 1000
 DELTA = 1e-5
 
 # Studies for each size: enough for ± 1 % where that is minutes of one core, fewer where it is not.
@@ -114,7 +114,9 @@ def _pairs(n: int, kind: str, rng: np.random.Generator) -> Pair:
     return one[0] + one[1] + rng.normal(size=n), two[0] + rng.normal(size=n)
 
 
-def covered(repeats: int, records: int, kind: str, studies: int, table: str, seed: int = 5) -> dict[str, float]:
+def covered(
+    repeats: int, records: int, kind: str, studies: int, table: str = "scores", seed: int = 5
+) -> dict[str, float]:
     """Measure → how often its interval holds the truth.
 
     What is reached depends on how well so many records choose a threshold. The truth is then the mean over all studies.
@@ -265,7 +267,7 @@ def print_bounds() -> None:
     _line("design", "coins", *(f"{noise} {strength:g}" for noise, strength in worlds))
     _line("---", *["---:"] * (1 + len(worlds)))
     for design in BOUNDS:
-        for coins in (100, 1000):
+        for coins in (100, 400):
             found = [below(design, coins, strength, noise, AUDITS) for noise, strength in worlds]
             _line(design, coins, *(f"{100 * held:.1f} ({100 * share:.0f} %)" for held, share in found))
 

@@ -11,6 +11,7 @@ names the seed, the data's hash and the most exposed records. Figures that show 
 
 import argparse
 import json
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -18,7 +19,9 @@ from pathlib import Path
 
 import numpy as np
 
+from dp_leakage.common.arguments import Parser
 from dp_leakage.common.errors import UserError
+from dp_leakage.common.paths import is_dir, is_file
 from dp_leakage.provenance.files import read_table, read_tensors, replacing
 
 MEMBERS = "train_indices"
@@ -34,12 +37,16 @@ def share(results: Path, shared: Path) -> list[Path]:
         shared: a folder that does not exist, or is empty.
 
     Raises:
-        UserError: there are no results, there is something in ``shared`` already, or a file is damaged.
+        UserError: there are no results, ``shared`` lies in them, is no folder or holds something, or a file is damaged.
     """
-    if not (results / "report.html").is_file():
+    if not is_file(results / "report.html"):
         raise UserError(f"{results} holds no finished study (report.html is missing); run `snakemake STUDY` first")
-    if shared.exists() and any(shared.iterdir()):
+    if "\0" in str(shared) or (os.path.lexists(shared) and not is_dir(shared)):
+        raise UserError(f"{str(shared)!r} is no folder; name one that does not exist")
+    if is_dir(shared) and any(shared.iterdir()):
         raise UserError(f"{shared} is not empty; name a folder that does not exist")
+    if Path(os.path.realpath(shared)).is_relative_to(os.path.realpath(results)):
+        raise UserError(f"{shared} lies in {results}, which is not for sharing; name a folder elsewhere")
     written = []
     for path in sorted(results.rglob("*")):
         to = shared / path.relative_to(results)
@@ -98,7 +105,7 @@ def _with_checksum(png: bytes) -> bytes:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m dp_leakage.share", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("results", type=Path, help="a study's folder, such as results/quickstart")

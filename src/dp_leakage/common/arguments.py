@@ -4,6 +4,7 @@ import argparse
 import io
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NoReturn, TypeVar
 
 from dp_leakage.common.errors import plain
@@ -39,13 +40,14 @@ def _within(kind: Callable[[str], T], what: str, least: float, most: float) -> C
 class Parser(argparse.ArgumentParser):
     """An argument parser without abbreviations, whose complaint is a line that begins with ``error:``.
 
-    From then on what a terminal cannot show (ε, where it is set to ASCII) is printed as Python escapes it.
+    From then on what a terminal cannot show (ε, where that is set to ASCII) is printed as Python escapes it.
     """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(allow_abbrev=False, **options)
-        if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(errors="backslashreplace")
+        if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.encoding.lower() != "utf-8":
+            with suppress(OSError):  # a job's, which is a pipe where its parent had a file
+                sys.stdout.reconfigure(errors="backslashreplace")
 
     def error(self, message: str) -> NoReturn:
         """Ends the process with status 2."""

@@ -1,6 +1,8 @@
 """Engine ``module``: a trained `torch.nn.Module` of the user's by import path, its weights from a file without code."""
 
+import warnings
 from pathlib import Path
+from pickle import UnpicklingError
 
 import numpy as np
 import torch
@@ -54,7 +56,12 @@ def _weights(path: Path) -> dict[str, torch.Tensor]:
             from safetensors.torch import load_file
 
             return load_file(path)
-        return torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what it thinks of how a file was made that it then refuses
+            return torch.load(path, map_location="cpu", weights_only=True)
+    except UnpicklingError:  # the library's words advise to run the file's code
+        valid = "torch.save(model.state_dict(), …), or a .safetensors"
+        raise UserError(f"{path} holds Python objects, which are never loaded; valid is {valid}") from None
     except Exception as error:
         raise UserError(f"{path} cannot be read as weights without running code ({_words(error)})") from None
 

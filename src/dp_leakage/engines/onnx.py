@@ -86,7 +86,12 @@ def outputs_of(path: Path, x: np.ndarray, seconds: float = inf) -> np.ndarray:
             except Exception as error:
                 reason = f"it takes more than {seconds:g} s for {len(part)}" if run.terminate else _first_line(error)
                 raise UserError(f"{path} cannot be run on the records ({reason})") from None
-        parts.append(_class_output(given, path)[: len(part)])
+        said = _class_output(given, path)
+        if len(said) != len(filled):
+            raise UserError(
+                f"{path} gives {len(said)} rows of outputs for {len(filled)} records; valid is one for each"
+            )
+        parts.append(said[: len(part)])
     return np.concatenate(parts)
 
 
