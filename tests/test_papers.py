@@ -11,6 +11,7 @@ from dp_leakage.papers import INSIDE, NOT_KNOWN, NOT_RUN, OUTSIDE, PAPERS, made,
 
 REPO = Path(__file__).parents[1]
 RESULTS = REPO / "docs" / "results"
+STUDIES = REPO / "workflow" / "studies"
 CELL = {"dataset": "cifar100", "model": "mlp", "defense": "gaussian-rdp-eps=1", "mechanism": "gaussian"}
 CELL |= {"accountant": "rdp", "unit": "example", "block": "whole", "epsilon": 1.0}
 LOSS = {"metric": "accuracy_loss", "setting": float("nan"), "measured": 0.90, "low": 0.88, "high": 0.92, "inside": True}
@@ -26,6 +27,7 @@ def prints(*rows: dict[str, object]) -> pd.DataFrame:
     """Printed rows of the cell above."""
     common = {"paper": "jayaraman2019", "artefact": "table7", "dataset": "CIFAR-100", "model": "neural_network"}
     common |= {"mechanism": "rdp", "epsilon": "1", "delta": "1e-5", "stderr": float("nan"), "note": ""}
+    common |= {"explained_by": str(STUDIES / "jayaraman2019" / "jayaraman2019.py")}
     return pd.DataFrame([common | row for row in rows])
 
 
@@ -35,7 +37,7 @@ def printed_loss(value: float) -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def written() -> dict[str, str]:
-    return made(RESULTS, REPO / "workflow" / "published")
+    return made(RESULTS, STUDIES)
 
 
 @pytest.mark.parametrize("name", ["papers.csv", "papers.md"])
@@ -45,7 +47,7 @@ def test_the_page_is_up_to_date(name: str, written: dict[str, str]) -> None:
 
 def test_every_printed_number_has_one_row() -> None:
     rows = pd.read_csv(RESULTS / "papers.csv")
-    given = {paper: len(pd.read_csv(REPO / "workflow" / "published" / f"{paper}.csv")) for paper in PAPERS}
+    given = {paper: len(pd.read_csv(STUDIES / paper / f"{paper}.csv")) for paper in PAPERS}
     assert rows["paper"].value_counts().to_dict() == given
     assert rows.loc[rows["outcome"] != INSIDE, "why"].notna().all()
 

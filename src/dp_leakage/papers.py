@@ -15,9 +15,9 @@ import yaml
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.figures.frames import half_unit, key_of
-from dp_leakage.figures.published import KEYS, map_published
+from dp_leakage.figures.published import KEYS, map_published, read_published
 
-PUBLISHED = Path("workflow/published")
+STUDIES = Path("workflow/studies")
 PAPERS = ("abadi2016", "directional2023", "jayaraman2019", "lomurno2022", "zhang2020")
 EXPLAINED = "explained.yaml"
 PRINTED = ["paper", "artefact", "dataset", "model", "mechanism", "epsilon", "setting", "metric", "value"]
@@ -71,7 +71,7 @@ def outcomes(published: pd.DataFrame, at_scale: pd.DataFrame, explained: Explain
     """What became of each printed number, a row for each in the order of print: ``COLUMNS``.
 
     Args:
-        published: one paper's rows, as in ``workflow/published``.
+        published: one paper's rows, as `read_published` gives them.
         at_scale: as `measured_at_scale` gives them for the paper's study.
         explained: what is known of numbers that are outside or were not run. Each names columns of ``papers.csv`` with
             a value or a list of them, and says ``why``; the first that fits a row counts.
@@ -99,14 +99,14 @@ def page(rows: pd.DataFrame) -> str:
     return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
 
 
-def made(folder: Path, published: Path = PUBLISHED) -> dict[str, str]:
-    """File name → text of what `main` writes into the folder of results; ``published`` has the printed numbers."""
+def made(folder: Path, studies: Path = STUDIES) -> dict[str, str]:
+    """File name → text of what `main` writes into the folder of results; the printed numbers lie with the studies."""
     said = yaml.safe_load((folder / EXPLAINED).read_text(encoding="utf-8"))
     found = []
     for paper in PAPERS:
         files = [file for file in (folder / paper).glob("*.csv") if f"{paper}/{file.name}" not in said["controls"]]
         compared = {file.name: frame for file in files if "inside" in (frame := pd.read_csv(file))}
-        printed = pd.read_csv(published / f"{paper}.csv")
+        printed = read_published(studies / paper / f"{paper}.csv")
         found.append(outcomes(printed, measured_at_scale(compared), said["known"]))
     rows = pd.concat(found, ignore_index=True)
     return {"papers.csv": rows.to_csv(index=False, float_format="%.6g", lineterminator="\n"), "papers.md": page(rows)}

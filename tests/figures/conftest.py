@@ -10,6 +10,7 @@ sys.path.append(str(Path(__file__).parent))
 import synthetic
 
 from dp_leakage.figures import enter
+from dp_leakage.figures.published import read_published
 
 for folder in sorted((Path(__file__).parents[2] / "workflow" / "studies").iterdir()):
     enter(folder)
@@ -94,10 +95,10 @@ def times() -> pd.DataFrame:
 @pytest.fixture(scope="session")
 def printed_images() -> pd.DataFrame:
     """The printed numbers of lomurno2022."""
-    return pd.read_csv(Path(__file__).parents[2] / "workflow/published/lomurno2022.csv")
+    return read_published(Path(__file__).parents[2] / "workflow/studies/lomurno2022/lomurno2022.csv")
 
 
 @pytest.fixture(scope="session")
 def printed() -> pd.DataFrame:
     """The paper's printed numbers, as the repository has them."""
-    return pd.read_csv(Path(__file__).parents[2] / "workflow/published/jayaraman2019.csv")
+    return read_published(Path(__file__).parents[2] / "workflow/studies/jayaraman2019/jayaraman2019.csv")

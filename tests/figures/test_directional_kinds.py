@@ -13,11 +13,12 @@ from synthetic import directional_row as measured
 from dp_leakage.common.errors import UserError
 from dp_leakage.figures import draw
 from dp_leakage.figures.frames import CELL, NUMBERS
+from dp_leakage.figures.published import read_published
 
 
 @pytest.fixture
 def prints():
-    return pd.read_csv(Path(__file__).parents[2] / "workflow/published/directional2023.csv")
+    return read_published(Path(__file__).parents[2] / "workflow/studies/directional2023/directional2023.csv")
 
 
 def words(figure):

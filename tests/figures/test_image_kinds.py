@@ -1,5 +1,6 @@
 """Figures of inversions, times, private projections and accountants: what they compute from metrics."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ def test_every_print_of_lomurno2022_is_mapped_or_says_why_not(printed_images: pd
 def test_percentages_of_abadi2016_become_fractions() -> None:
     row = {"paper": "abadi2016", "artefact": "text", "dataset": "MNIST", "model": "not_stated", "mechanism": "gaussian"}
     row |= {"epsilon": "8", "delta": "1e-5", "setting": "accountant=moments;unit=percent", "metric": "train_accuracy"}
+    row |= {"explained_by": str(Path(__file__).parents[2] / "workflow/studies/abadi2016/abadi2016.py")}
     mapped = map_published(pd.DataFrame([row | {"value": 97, "stderr": np.nan, "note": ""}])).iloc[0]
     assert (mapped["published"], mapped["accountant"], mapped["n_members"]) == (0.97, "rdp", 60_000)
 

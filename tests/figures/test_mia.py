@@ -10,13 +10,14 @@ from mia import own_spent, printed_accuracies, printed_distances
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.figures import draw
+from dp_leakage.figures.published import read_published
 
 TABLE_1 = [8.02, 8.36, 9.14, 9.50, 8.35, 9.76, 9.64, 8.38, 8.79, 8.93]
 
 
 @pytest.fixture(scope="module")
 def prints() -> pd.DataFrame:
-    return pd.read_csv(Path(__file__).parents[2] / "workflow/published/zhang2020.csv")
+    return read_published(Path(__file__).parents[2] / "workflow/studies/zhang2020/zhang2020.csv")
 
 
 def test_the_prints_of_the_tables_are_found(prints: pd.DataFrame) -> None:

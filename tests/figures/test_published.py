@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dp_leakage.figures.published import KEYS, comparable, map_published
+from dp_leakage.figures.published import KEYS, comparable, map_published, read_published
 
 TABLES = {
     "table5": ("cifar100", "softmax_regression"),
@@ -82,7 +82,7 @@ def test_rows_of_other_papers_are_not_taken_for_ours(printed: pd.DataFrame) -> N
 
 @pytest.fixture(scope="module")
 def directional() -> pd.DataFrame:
-    return pd.read_csv(Path(__file__).parents[2] / "workflow/published/directional2023.csv")
+    return read_published(Path(__file__).parents[2] / "workflow/studies/directional2023/directional2023.csv")
 
 
 def test_every_table_of_directional2023_can_be_compared_and_the_rest_says_why_not(directional: pd.DataFrame) -> None:
@@ -107,3 +107,28 @@ def test_values_of_directional2023_read_by_eye_arrive_where_they_belong(directio
     assert found.loc[("cifar10_r", "mlp", *vmf, 50.0, "membership_auc_difference", against)] == pytest.approx(-0.02)
     shokri = found.loc[("cifar10_shokri", "mlp", *none)].loc[:, "balanced_accuracy", "attack=shokri_trees"]
     assert shokri.item() == pytest.approx(0.535)
+
+
+def test_prints_without_a_file_that_explains_their_names_are_not_compared(tmp_path: Path) -> None:
+    columns = ("paper", "artefact", "dataset", "model", "mechanism", "epsilon", "setting", "metric", "value", "stderr")
+    row = ("other2020", "table1", "MNIST", "mlp", "rdp", "1", "", "test_accuracy", 0.9, "")
+    (tmp_path / "other2020.csv").write_text("\n".join(",".join(map(str, line)) for line in (columns, row)))
+    printed = read_published(tmp_path / "other2020.csv")
+    words = "no file beside the prints of other2020 says what their names are here"
+    assert map_published(printed)["reason"].tolist() == [words]
+    assert comparable(printed).empty
+
+
+def test_a_paper_of_ones_own_is_explained_by_the_file_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "other2021.csv").write_text(
+        "paper,artefact,dataset,model,mechanism,epsilon,setting,metric,value,stderr\n"
+        "other2021,table1,MNIST,net,private,1,unit=percent,test_accuracy,90,\n"
+    )
+    (tmp_path / "other2021.py").write_text(
+        "from dp_leakage.figures.published import Names, by_names\n\n"
+        "NAMES = Names({'net': 'mlp'}, {'private': ('gaussian', 'rdp')}, 60_000)\n\n\n"
+        "def placed(row, printed):\n    return by_names(row, printed, NAMES)\n"
+    )
+    (found,) = comparable(read_published(tmp_path / "other2021.csv")).itertuples()
+    assert (found.dataset, found.model, found.accountant, found.epsilon) == ("mnist", "mlp", "rdp", 1.0)
+    assert (found.published, found.n_members) == (0.9, 60_000)

@@ -85,9 +85,7 @@ def study(folder: Path, content: object, config: dict | None = None) -> str | No
     if isinstance(content, dict):
         content = yaml.safe_dump(merged(TINY, content))
     file.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass"))
-    return said(
-        lambda: planned(load_studies(CONFIG | (config or {}), [file], SCHEMAS, REPO / "workflow" / "published"))
-    )
+    return said(lambda: planned(load_studies(CONFIG | (config or {}), [file], SCHEMAS)))
 
 
 def planned(studies: dict) -> None:
@@ -111,7 +109,7 @@ def config(folder: Path, content: object) -> str | None:
     if isinstance(content, dict):
         content = yaml.safe_dump(CONFIG | content)
     file.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass"))
-    return said(lambda: planned(load_studies(read_yaml(file), [beside], SCHEMAS, REPO / "workflow" / "published")))
+    return said(lambda: planned(load_studies(read_yaml(file), [beside], SCHEMAS)))
 
 
 def data(folder: Path, path: str, *arguments: str) -> str | None:
@@ -120,7 +118,7 @@ def data(folder: Path, path: str, *arguments: str) -> str | None:
     def run() -> int:
         status = new_study.main(["--name", "mine", f"--data={path}", *arguments])
         if status == 0:
-            planned(load_studies(CONFIG, [Path("studies/mine.yaml")], SCHEMAS, REPO / "workflow" / "published"))
+            planned(load_studies(CONFIG, [Path("studies/mine.yaml")], SCHEMAS))
         return status
 
     before = os.getcwd()

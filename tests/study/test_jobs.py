@@ -24,7 +24,7 @@ def study():
         for name in ("config", "study")
     }
     file = REPO / "tests" / "studies" / "quickstart.yaml"
-    loaded = load_studies(read_yaml(REPO / "config.yaml"), [file], schemas, REPO / "workflow" / "published")
+    loaded = load_studies(read_yaml(REPO / "config.yaml"), [file], schemas)
     return loaded["quickstart"]
 
 

@@ -24,7 +24,7 @@ def studies():
         for name in ("config", "study")
     }
     config = read_yaml(REPO / "config.yaml") | {"scale": "smoke"}
-    return load_studies(config, STUDIES, schemas, REPO / "workflow" / "published")
+    return load_studies(config, STUDIES, schemas)
 
 
 def test_every_part_has_a_reader():

@@ -31,7 +31,7 @@ def load(changes=None, config=None, file=QUICKSTART):
     settings = merged(CONFIG, config or {})
     if changes:
         settings = merged(settings, {"overrides": {"quickstart": changes}})
-    return load_studies(settings, [file], SCHEMAS, REPO / "workflow" / "published")
+    return load_studies(settings, [file], SCHEMAS)
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def quickstart():
 def test_every_study_file_loads_at_every_scale_that_it_names():
     files = study_files(REPO / "workflow" / "studies")
     for scale in ("paper", "small", "smoke"):
-        studies = load_studies(merged(CONFIG, {"scale": scale}), files, SCHEMAS, REPO / "workflow" / "published")
+        studies = load_studies(merged(CONFIG, {"scale": scale}), files, SCHEMAS)
         for study in studies.values():
             assert study.cells
             assert study.name == study.target + ("" if scale == "paper" else f"-{scale}")
@@ -885,7 +885,7 @@ def test_numbers_that_snakemake_reads_as_text_are_numbers_again():
 def test_on_fewer_data_sets_a_study_keeps_their_cells_and_the_figures_that_draw_one():
     files = [REPO / "workflow" / "studies" / "jayaraman2019" / "study.yaml"]
     config = merged(CONFIG, {"only_datasets": ["purchase100"]})
-    study = load_studies(config, files, SCHEMAS, REPO / "workflow" / "published")["jayaraman2019"]
+    study = load_studies(config, files, SCHEMAS)["jayaraman2019"]
     assert {cell.dataset for cell in study.cells.values()} == {"purchase100"}
     assert "fig3" in study.spec["figures"]
     assert "fig1a" not in study.spec["figures"]

@@ -7,9 +7,10 @@ where any study can use it, with a study where only that draws it (`enter`), or 
     draw(metrics: DataFrame, settings: dict, published: DataFrame | None) -> (matplotlib Figure, DataFrame)
 
 and does nothing with files. ``metrics`` holds one row per number of every cell that the figure covers (`frames`
-names the columns), ``published`` the paper's printed results as they lie in ``workflow/published/``. The DataFrame that
-comes back holds exactly the numbers drawn, with the columns ``metric``, ``setting``, ``measured``, ``low``, ``high``,
-``published`` and ``inside`` (does the print lie in our interval) beside those that the axes and series come from.
+names the columns), ``published`` the paper's printed results as `published.read_published` reads them. The DataFrame
+that comes back holds exactly the numbers drawn, with the columns ``metric``, ``setting``, ``measured``, ``low``,
+``high``, ``published`` and ``inside`` (does the print lie in our interval) beside those that the axes and series come
+from.
 """
 
 from collections.abc import Mapping
@@ -106,6 +107,12 @@ def enter(folder: Path) -> None:
             if name in FIGURES and ENTERED.get(name) != path.resolve():
                 raise UserError(f"{file}: '{name}' is already a kind of figure; choose another name")
             FIGURES[name], ENTERED[name] = kind, path.resolve()
+
+
+def words_of(prints: Path) -> Path | None:
+    """The file that says what the names in a paper's csv file are here (`published`); None where there is none."""
+    file = prints.with_suffix(".py")
+    return file if file.is_file() else None
 
 
 def resolve(kind: str, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import pandas as pd
 from dp_leakage.common.identity import identity
 from dp_leakage.figures import drawn_by
 from dp_leakage.figures.files import write_figure
+from dp_leakage.figures.published import read_published
 from dp_leakage.steps import Json, run
 from dp_leakage.steps._metrics import joined, read_cell, read_images
 
@@ -27,7 +28,7 @@ def main(settings: Json, metrics: list[Path], published: Path | None, pdf: Path,
         shown = [(columns, *found) for columns, paths, parts in cells for found in read_images(paths, parts)]
     else:
         shown = joined([(columns, read_cell(paths, parts)) for columns, paths, parts in cells])
-    printed = pd.read_csv(published) if published else None
+    printed = read_published(published) if published else None
     figure, drawn = drawn_by(settings["module"], shown, settings["settings"], printed)
     write_figure(figure, drawn, pdf, png, csv, identity(settings))
 

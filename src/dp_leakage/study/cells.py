@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
+from pathlib import Path
 
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.common.config import Json, merged
@@ -68,10 +69,12 @@ class Cells:
     Attributes:
         name: folder below ``results`` (the study's name, with the scale unless that is ``paper``).
         spec: the study file after overrides and scale, as the schema describes it.
+        folder: where its file lies, and what belongs to it alone.
     """
 
     name: str
     spec: Json
+    folder: Path = Path()
 
     @property
     def target(self) -> str:

@@ -48,16 +48,15 @@ COLUMNS = (
 TARGETS = {MEMBERS, "target_nonmembers"}
 
 
-def check_study(study: Study, published: Path, whole: Iterable[Study] = ()) -> None:
+def check_study(study: Study, whole: Iterable[Study] = ()) -> None:
     """Raises UserError with the first thing that is wrong with a study.
 
     Args:
         study: what the schema has approved.
-        published: folder of the papers' printed results.
         whole: the study before it was changed and before its reduction, whose cells a figure may name too.
     """
     _check_names(study.spec)
-    _check_published(study.spec, published)
+    _check_published(study.spec, study.folder)
     _check_design(study)
     _check_datasets(study)
     _check_models(study.spec)
@@ -94,7 +93,7 @@ def _check_names(spec: Json) -> None:
 
 
 def _check_published(spec: Json, folder: Path) -> None:
-    """The printed results are a table in the folder of such tables, and of the columns that figures read."""
+    """The printed results are a table in the study's own folder, and of the columns that figures read."""
     name = spec.get("published")
     if name is None:
         return

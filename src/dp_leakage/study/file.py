@@ -1,6 +1,7 @@
 """Loading study files: schema, overrides, the scale over them, then every name and combination beyond a schema."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from dp_leakage import plugins
@@ -13,7 +14,6 @@ from dp_leakage.figures import enter
 from dp_leakage.study import Study
 from dp_leakage.study.checks import check_study
 
-PUBLISHED = Path("workflow/published")
 STUDY_FILE = "study.yaml"  # of a study with a folder of its own
 QUOTING = {
     "overrides": "'overrides={quickstart: {repeats: 5}}'",
@@ -35,9 +35,7 @@ def _name_of(path: Path) -> str:
     return path.parent.name if path.name == STUDY_FILE else path.stem
 
 
-def load_study(
-    path: Path, raw: Json, schema: Json, *, scale: str, overrides: Json, published: Path = PUBLISHED
-) -> Study | None:
+def load_study(path: Path, raw: Json, schema: Json, *, scale: str, overrides: Json) -> Study | None:
     """The study of a file at a scale; None where the file does not have that scale.
 
     Args:
@@ -46,7 +44,6 @@ def load_study(
         schema: the study schema.
         scale: ``paper``, ``small`` or ``smoke``.
         overrides: study name → changes to its file.
-        published: folder of the papers' printed results.
 
     Raises:
         UserError: whatever is wrong with the file, in one sentence.
@@ -67,12 +64,12 @@ def load_study(
     if scale != "paper":
         spec = merged(changed, _left_to_scale(_without_attacks(raw["scales"][scale], raw), changes))
     check(spec, schema, f"{where} with overrides and scale '{scale}'")
-    study = Study(raw["study"] if scale == "paper" else f"{raw['study']}-{scale}", spec)
-    whole = [Study(raw["study"], raw), *([Study(raw["study"], changed)] if changes else [])]
+    study = Study(raw["study"] if scale == "paper" else f"{raw['study']}-{scale}", spec, path.parent)
+    whole = [replace(study, name=raw["study"], spec=given) for given in (raw, *([changed] if changes else []))]
     try:
         if spec != raw:
-            check_study(whole[0], published)
-        check_study(study, published, whole)
+            check_study(whole[0])
+        check_study(study, whole)
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
     return study
@@ -124,14 +121,13 @@ def on_datasets(study: Study, only: list[str]) -> Study | None:
         for name, figure in study.spec["figures"].items()
         if any(cell.dataset in kept for cell in study.figure_cells(name))
     }
-    return Study(study.name, study.spec | {"datasets": kept, "figures": figures})
+    return replace(study, spec=study.spec | {"datasets": kept, "figures": figures})
 
 
 def load_studies(
     config: Json,
     files: list[Path],
     schemas: dict[str, Json],
-    published: Path = PUBLISHED,
     failed: Callable[[set[str], UserError], None] = _raise,
 ) -> dict[str, Study]:
     """Checks the config, then every study file: folder name → study.
@@ -140,7 +136,6 @@ def load_studies(
         config: keys and values of config.yaml, with the command line's over them.
         files: study files; where two clash, the later one is wrong.
         schemas: of the config and of a study.
-        published: folder of the papers' printed results.
         failed: told what a file's study may be called, and what is wrong with it; where it returns, the study is left
             out. By default it raises.
 
@@ -163,9 +158,7 @@ def load_studies(
             if path.name == STUDY_FILE:
                 enter(path.parent)
             called |= {name for name in [raw.get("study")] if isinstance(name, str)}
-            study = load_study(
-                path, raw, schemas["study"], scale=config["scale"], overrides=overrides, published=published
-            )
+            study = load_study(path, raw, schemas["study"], scale=config["scale"], overrides=overrides)
             if study is not None:
                 _check_targets(study, path, names, taken)
         except UserError as error:

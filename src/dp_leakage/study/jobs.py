@@ -17,7 +17,6 @@ from dp_leakage.study.resources import attack_minutes, memory_mb, training_minut
 from dp_leakage.study.settings import READ_BY_ATTACKS, Input
 
 AUXILIARY = ("shadow", "reference")
-PUBLISHED = Path("workflow", "published")  # the papers' printed results
 Job: TypeAlias = Mapping[str, str]
 Files: TypeAlias = dict[str, Any]  # option of a step → its file; [] where it has none
 
@@ -134,7 +133,7 @@ def cell_parts(study: Study, job: Job) -> list[Path]:
 def published_file(study: Study) -> list[Path]:
     """The paper's printed numbers, an input of every figure; none where the study has no paper."""
     name = study.spec.get("published")
-    return [PUBLISHED / name] if name else []
+    return [study.folder / name] if name else []
 
 
 # ---------------------------------------------------------------------- how it is called

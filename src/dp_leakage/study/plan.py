@@ -7,7 +7,7 @@ from dp_leakage.attacks import ATTACKS
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import identity
-from dp_leakage.figures import COMMON, FIGURES, FigureKind
+from dp_leakage.figures import COMMON, FIGURES, FigureKind, words_of
 from dp_leakage.provenance.fingerprint import ROOT
 from dp_leakage.study.cells import TRAINING, Cell
 from dp_leakage.study.parts import GIVEN, IMAGES, MEASURED, PROVEN, Given, part
@@ -88,6 +88,8 @@ class Study(Settings):
         """Of step ``figure``."""
         spec, kind, cells = self.spec["figures"][figure], self._figure_kind(figure), self.figure_cells(figure)
         reader = self._given(figure).reader
+        prints = self.spec.get("published")
+        words = words_of(self.folder / prints) if prints else None
 
         def parts(cell: Cell) -> list[list[Any]]:
             names = self.figure_parts(figure, cell)
@@ -101,7 +103,7 @@ class Study(Settings):
             # Lists, not mappings: those are sorted in JSON, and the files come in this order.
             "columns": list(cells[0].columns),
             "cells": [[list(cell.columns.values()), parts(cell)] for cell in cells],
-            "code": step_code("figure", kind.module),
+            "code": step_code("figure", kind.module, own=(words,) if words else ()),
         }
 
     def figure_inputs(self, figure: str) -> list[Path]:

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from dp_leakage.figures.published import budget_of, quoted, spelt
+
 MODELS = {"LeNet": "lenet", "MLP": "mlp"}
 SERIES = {"none": ("none", "", ""), "gaussian": ("gaussian", "rdp", "whole"), "vmf": ("vmf", "per_step", "row")}
 # "CIFAR" without a number, of the reconstructions, is read as CIFAR-10.
@@ -38,13 +40,8 @@ METRICS = {
 OF_NO_ATTACK = ("train_test_gap", "test_accuracy", "top10_accuracy")
 
 
-def placed(row: Mapping[str, Any], printed: Mapping[str, str]) -> dict[str, Any]:
-    """What a printed row is called here: the columns of `published.map_published` that this paper decides.
-
-    Args:
-        row: one row of ``workflow/published/directional2023.csv``.
-        printed: its setting, key → value.
-    """
+def placed(row: Mapping[str, Any], printed: Mapping[str, str]) -> list[dict[str, Any]]:
+    """What a printed row is called here (`figures.published`)."""
     attack, datasets = ATTACKS.get(printed.get("attack", ""), ("", FULL))
     dataset, n_members = datasets.get(row["dataset"], ("", np.nan))
     mechanism, accountant, block = SERIES.get(row["mechanism"], ("", "", ""))
@@ -56,26 +53,26 @@ def placed(row: Mapping[str, Any], printed: Mapping[str, str]) -> dict[str, Any]
         setting |= {"statistic": statistic, "weights": "initial"}
     if metric.endswith("_difference"):
         setting["against"] = "gaussian"
-    return {
+    place = {
         "dataset": dataset,
         "model": model,
         "mechanism": mechanism,
         "accountant": accountant,
         "unit": "example" if accountant else "",
         "block": block,
+        "epsilon": budget_of(row) if accountant else np.nan,
         "metric": metric,
         "published": float(row["value"]) / (100 if printed.get("unit", "").startswith("percent") else 1),
         "n_members": n_members,
-        "setting": ";".join(f"{key}={value}" for key, value in sorted(setting.items()) if value),
+        "setting": spelt(setting),
         "reason": _reason(row, printed, {"dataset": dataset, "model": model, "metric": metric}),
     }
+    return [place]
 
 
 def _reason(row: Mapping[str, Any], printed: Mapping[str, str], ours: Mapping[str, str]) -> str:
-    if "external" in printed:
-        return f"quoted by the paper from {printed['external']}, on other data or another model"
-    if "conflict" in printed:
-        return f"the text contradicts {printed['conflict']}, whose number is compared"
+    if words := quoted(printed):
+        return words
     if row["artefact"] == "text":
         return "read off the tables, whose numbers are compared"
     missing = [column for column, value in ours.items() if not value]

@@ -3,28 +3,26 @@
 from collections.abc import Mapping
 from typing import Any
 
+from dp_leakage.figures.published import Names, by_names
+
 ATTACKS = {"original_mia": "inversion_original", "enhanced_mia": "inversion_l1"}
 MODELS = {"MNIST": "cnn", "Faces94": "softmax_regression"}
+NAMES = Names(models={}, series={"none": ("none", "")}, n_members={"mnist": 60_000, "faces94": 29_070})
 
 
-def placed(row: Mapping[str, Any], printed: Mapping[str, str]) -> dict[str, Any]:
-    """What a printed row is called here: the columns of `published.map_published` that this paper decides.
-
-    Args:
-        row: one row of ``workflow/published/zhang2020.csv``.
-        printed: its setting, key → value.
-    """
-    attack, plain = ATTACKS.get(printed.get("attack", ""), ""), row["mechanism"] == "none"
-    return {
+def placed(row: Mapping[str, Any], printed: Mapping[str, str]) -> list[dict[str, Any]]:
+    """What a printed row is called here (`figures.published`)."""
+    attack = ATTACKS.get(printed.get("attack", ""), "")
+    own = {
         "model": MODELS[row["dataset"]],
-        "mechanism": "none" if plain else "",
         "setting": f"attack={attack};class={printed['class']};measure={printed['distance']}" if attack else "",
-        "reason": _reason(row, attack, plain),
+        "reason": _reason(row, attack),
     }
+    return [place | own for place in by_names(row, printed, NAMES)]
 
 
-def _reason(row: Mapping[str, Any], attack: str, plain: bool) -> str:
-    if not plain:
+def _reason(row: Mapping[str, Any], attack: str) -> str:
+    if row["mechanism"] != "none":
         return "the paper does not say how many steps gave this accuracy, and no number fits its ε of all three σ"
     if attack and row["dataset"] == "Faces94":
         return "the paper does not say which six of its 153 people these are"
