@@ -1,6 +1,6 @@
 """Originals and what attackers made of them: pictures in rows, a column for each image."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -8,12 +8,13 @@ import pandas as pd
 
 from dp_leakage.attacks.likeness import similarity
 from dp_leakage.common.errors import UserError
-from dp_leakage.figures.frames import CELL, NUMBERS, listed
+from dp_leakage.figures.frames import listed, own_row
 from dp_leakage.figures.notes import own_notes
-from dp_leakage.figures.numbers import budget
+from dp_leakage.figures.numbers import budget, fraction
 from dp_leakage.figures.style import GREY, Series, footnotes, look, name, styled
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 FIGURE = {
@@ -29,17 +30,93 @@ FIGURE = {
 }
 
 Shown = Sequence[tuple[dict[str, Any], str, dict[str, np.ndarray]]]
-LABEL, GAP, HEAD, NUMBER = 1.75, 0.05, 0.24, 0.12  # inches: row labels, between pictures, headings, numbers
+GAP, HEAD, NUMBER = 0.05, 0.24, 0.12  # inches: between pictures, a heading, words under a picture
+
+
+class Line(NamedTuple):
+    """One line of pictures: its words, pictures (c, h, w) with pixels in [0, 1], and words under each; None: none."""
+
+    words: str
+    images: Sequence[np.ndarray]
+    under: Sequence[str] | None = None
+
+
+class Block(NamedTuple):
+    """Lines of pictures of one size under a heading, and under heads of the columns if there are any."""
+
+    heading: str
+    lines: Sequence[Line]
+    heads: Sequence[str] = ()
+
+
+def page(
+    blocks: Sequence[Block], notes: Sequence[str], title: str | None, *, width: float = 0.62, label: float = 1.75
+) -> "Figure":
+    """Blocks of pictures one below the other, then the footnotes; the figure is as large as they need.
+
+    Args:
+        blocks: at least one.
+        notes: footnotes.
+        title: above everything.
+        width: of a picture, in inches.
+        label: width of the words of a line, in inches.
+    """
+    from matplotlib.figure import Figure
+
+    across = max(len(line.images) for block in blocks for line in block.lines)
+    wide = label + across * (width + GAP) + GAP
+    text = footnotes(notes, wide)
+    top = 0.3 if title else 0.08
+    heights = [_heights(block, width) for block in blocks]
+    high = top + sum(head + len(block.lines) * sum(line) for block, (head, *line) in zip(blocks, heights, strict=True))
+    high += 0.13 * (text.count("\n") + 1) + 0.12
+    figure = Figure(figsize=(wide, high))
+
+    def write(x: float, y: float, words: str, **how: Any) -> None:
+        figure.text(x / wide, y / high, words, va="center", **how)
+
+    if title:
+        write(GAP, high - 0.17, title, fontsize=10, fontweight="bold")
+    y = high - top
+    for block, (head, tall, below) in zip(blocks, heights, strict=True):
+        left = [label + column * (width + GAP) for column in range(across)]
+        write(GAP, y - head / 2, block.heading, fontsize=8.5, fontweight="bold")
+        for x, words in zip(left, block.heads, strict=False):
+            write(x + width / 2, y - 0.7 * head, words, fontsize=6.5, ha="center")
+        y -= head
+        for line in block.lines:
+            y -= tall
+            write(GAP, y + tall / 2, line.words, fontsize=7)
+            for x, image in zip(left, line.images, strict=False):
+                _show(figure.add_axes((x / wide, y / high, width / wide, tall / high)), image)
+            for x, words in zip(left, line.under or (), strict=False):
+                write(x + width / 2, y - NUMBER / 2, words, fontsize=5.5, color=GREY, ha="center")
+            y -= below
+    figure.text(GAP / wide, 0.06 / high, text, fontsize=7, color=GREY, va="bottom", linespacing=1.25)
+    return figure
+
+
+def _heights(block: Block, width: float) -> tuple[float, float, float]:
+    """Inches of a block's heading, of its pictures, and below each line of them."""
+    shape = block.lines[0].images[0].shape
+    numbered = any(line.under is not None for line in block.lines)
+    return HEAD + 0.06 * bool(block.heads), width * shape[-2] / shape[-1], (NUMBER if numbered else 0) + GAP
+
+
+def _show(ax: "Axes", image: np.ndarray) -> None:
+    ax.imshow(image[0] if len(image) == 1 else image.transpose(1, 2, 0).clip(0, 1), cmap="gray", vmin=0, vmax=1)
+    ax.set_axis_off()
 
 
 class Row(NamedTuple):
-    """One row of pictures: its words, the images (n, c, h, w), and of which cell, attack and array; None: originals."""
+    """What an attack made of the originals: a line's words, pictures (n, c, h, w), and of which cell and array."""
 
     words: str
     images: np.ndarray
-    cell: dict[str, Any] | None = None
-    attack: str = ""
-    array: str = ""
+    cell: dict[str, Any]
+    attack: str
+    array: str
+    likeness: np.ndarray  # to the originals, (n,)
 
 
 @styled
@@ -54,63 +131,43 @@ def draw(shown: Shown, settings: dict[str, Any], published: pd.DataFrame | None)
         count: images, from the first on.
         width: of a picture, in inches.
     """
-    from matplotlib.figure import Figure
-
-    wanted = listed(settings["attack"])
-    chosen = [entry for entry in shown if (not wanted or entry[1] in wanted) and "original" in entry[2]]
+    wanted = {key: listed(settings[key]) for key in ("attack", "dataset", "model")}
     chosen = [
-        entry
-        for entry in chosen
-        if all(not listed(settings[key]) or entry[0][key] in listed(settings[key]) for key in ("dataset", "model"))
+        (cell, attack, made)
+        for cell, attack, made in shown
+        if "original" in made
+        and all(not names or {**cell, "attack": attack}[key] in names for key, names in wanted.items())
     ]
     if not chosen:
         raise UserError("figure of kind 'pictures': there are none; name an attack that makes pictures in its parts")
-    blocks = _blocks(chosen, settings["count"])
-    across = max(len(row.images) for _, rows in blocks for row in rows)
-    width = LABEL + across * (settings["width"] + GAP) + GAP
+    of_datasets = _rows(chosen, settings["count"])
+    blocks = [
+        Block(
+            name(dataset),
+            [
+                Line("original", originals),
+                *(Line(row.words, row.images, [fraction(value, 2) for value in row.likeness]) for row in rows),
+            ],
+        )
+        for dataset, (originals, rows) in of_datasets.items()
+    ]
     notes = [
         "Under each picture: its structural similarity (SSIM) to the original, 1 for the same picture and about 0 for "
         "an unrelated one.",
         *own_notes(settings),
     ]
-    text = footnotes(notes, width)
-    top = 0.3 if settings.get("title") else 0.08
-    tall = {heading: settings["width"] * _aspect(rows[0].images) for heading, rows in blocks}
-    height = top + sum(HEAD + len(rows) * (tall[heading] + NUMBER + GAP) for heading, rows in blocks)
-    height += 0.13 * (text.count("\n") + 1) + 0.12
-    figure = Figure(figsize=(width, height))
-    if settings.get("title"):
-        figure.text(GAP / width, 1 - 0.17 / height, settings["title"], fontsize=10, fontweight="bold", va="center")
-    y = height - top
-    for heading, rows in blocks:
-        figure.text(GAP / width, (y - HEAD / 2) / height, heading, fontsize=8.5, fontweight="bold", va="center")
-        y -= HEAD
-        for row in rows:
-            y -= tall[heading]
-            figure.text(GAP / width, (y + tall[heading] / 2) / height, row.words, va="center", fontsize=7)
-            likeness = similarity(rows[0].images, row.images) if row.cell else None
-            for column, image in enumerate(row.images):
-                x = LABEL + column * (settings["width"] + GAP)
-                box = (x / width, y / height, settings["width"] / width, tall[heading] / height)
-                _show(figure.add_axes(box), image)
-                if likeness is not None:
-                    middle = (x + settings["width"] / 2) / width
-                    words = f"{likeness[column] + 0.0:.2f}".replace("-", "−")
-                    place = {"ha": "center", "va": "center", "fontsize": 5.5, "color": GREY}
-                    figure.text(middle, (y - NUMBER / 2) / height, words, **place)
-            y -= NUMBER + GAP
-    figure.text(GAP / width, 0.06 / height, text, fontsize=7, color=GREY, va="bottom", linespacing=1.25)
-    return figure, _numbers(blocks)
+    figure = page(blocks, notes, settings.get("title"), width=settings["width"])
+    return figure, _numbers(row for _, rows in of_datasets.values() for row in rows)
 
 
-def _blocks(chosen: Shown, count: int) -> list[tuple[str, list[Row]]]:
-    """(data set, its rows), the originals first; each row without what all rows have in common."""
+def _rows(chosen: Shown, count: int) -> dict[str, tuple[np.ndarray, list[Row]]]:
+    """Data set → its originals and the rows below them, each without the words that all rows have in common."""
     attacks = {attack for _, attack, _ in chosen}
     models = {cell["model"] for cell, _, _ in chosen}
     arrays = {array for _, _, made in chosen for array in _pictures(made)}
-    blocks: dict[str, list[Row]] = {}
+    found: dict[str, tuple[np.ndarray, list[Row]]] = {}
     for cell, attack, made in chosen:
-        rows = blocks.setdefault(name(cell["dataset"]), [Row("original", made["original"][:count])])
+        originals, rows = found.setdefault(cell["dataset"], (made["original"][:count], []))
         for array, images in _pictures(made).items():
             words = [
                 *([name(cell["model"])] if len(models) > 1 else []),
@@ -118,8 +175,9 @@ def _blocks(chosen: Shown, count: int) -> list[tuple[str, list[Row]]]:
                 *([name(attack)] if len(attacks) > 1 else []),
                 *([array.replace("_", " ").replace("=", " ").replace(";", ", ")] if len(arrays) > 1 else []),
             ]
-            rows.append(Row("\n".join(words), images[:count], cell, attack, array))
-    return list(blocks.items())
+            shown = images[:count]
+            rows.append(Row("\n".join(words), shown, cell, attack, array, similarity(originals, shown)))
+    return found
 
 
 def _pictures(made: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -138,29 +196,11 @@ def _cell_words(cell: dict[str, Any]) -> str:
     return f"{words}\n{claimed if claimed.startswith('σ') else f'ε = {claimed}'}{per_step}"
 
 
-def _aspect(images: np.ndarray) -> float:
-    return images.shape[-2] / images.shape[-1]
-
-
-def _show(ax: Any, image: np.ndarray) -> None:
-    ax.imshow(image[0] if len(image) == 1 else image.transpose(1, 2, 0).clip(0, 1), cmap="gray", vmin=0, vmax=1)
-    ax.set_axis_off()
-
-
-def _numbers(blocks: list[tuple[str, list[Row]]]) -> pd.DataFrame:
-    rows = [
-        {
-            **{key: row.cell.get(key) for key in CELL},
-            "attack": row.attack,
-            "metric": "ssim",
-            "setting": f"attack={row.attack};picture={row.array.replace('=', ':').replace(';', ',')};target={target}",
-            "measured": float(value),
-        }
-        for _, rows in blocks
-        for row in rows
-        if row.cell
-        for target, value in enumerate(similarity(rows[0].images, row.images))
-    ]
-    frame = pd.DataFrame(rows).assign(low=np.nan, high=np.nan, published=np.nan)
-    frame = frame.assign(inside=pd.array([pd.NA] * len(frame), dtype="boolean"))
-    return frame[[*CELL, "attack", *NUMBERS]]
+def _numbers(rows: Iterable[Row]) -> pd.DataFrame:
+    found = []
+    for row in rows:
+        array = row.array.replace("=", ":").replace(";", ",")
+        for target, value in enumerate(row.likeness):
+            setting = f"attack={row.attack};picture={array};target={target}"
+            found.append(own_row(row.cell, "ssim", setting, [float(value)], attack=row.attack))
+    return pd.DataFrame(found)

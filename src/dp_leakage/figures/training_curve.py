@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.common.errors import UserError, nearest
-from dp_leakage.figures.frames import CELL, NUMBERS, chosen, each_series, in_order, listed, panels
+from dp_leakage.figures.frames import CELL, NUMBERS, chosen, each_series, in_order, listed, panels, unprinted
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.numbers import budget
 from dp_leakage.figures.style import INK, canvas, finish, log_axis, look, styled
@@ -95,9 +95,8 @@ def _curves(history: pd.DataFrame) -> pd.DataFrame:
     groups = long.groupby([*CELL, "epoch", "metric"], dropna=False, sort=False)["value"]
     found = groups.agg(measured="mean", spread="std", repeats="size").reset_index()
     reach = _student(found["repeats"]) * found["spread"] / np.sqrt(found["repeats"])
-    rows = found.assign(setting="", low=found["measured"] - reach, high=found["measured"] + reach, published=np.nan)
-    rows = rows.assign(inside=pd.array([pd.NA] * len(rows), dtype="boolean"))
-    return in_order(rows)[[*CELL, "epoch", *NUMBERS]]
+    rows = found.assign(setting="", low=found["measured"] - reach, high=found["measured"] + reach)
+    return in_order(unprinted(rows))[[*CELL, "epoch", *NUMBERS]]
 
 
 def _student(repeats: pd.Series) -> np.ndarray:

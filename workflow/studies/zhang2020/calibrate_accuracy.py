@@ -8,7 +8,16 @@ from mia import UNITS, drawn
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.figures.curves import draw_series
-from dp_leakage.figures.frames import CELL, NUMBERS, chosen, each_series, is_private, metric_rows, parse_setting
+from dp_leakage.figures.frames import (
+    CELL,
+    NUMBERS,
+    chosen,
+    each_series,
+    is_private,
+    metric_rows,
+    own_row,
+    parse_setting,
+)
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.style import GREY, name, number, styled
 
@@ -97,22 +106,10 @@ def _found(rows: pd.DataFrame, wanted: dict[str, list[float]]) -> pd.DataFrame:
             grid = line["noise_multiplier"].to_numpy()
             for accuracy in wanted.get(str(dataset), []):
                 value, low, high = (sigma_at(accuracy, grid, line[c].to_numpy()) for c in ("measured", "low", "high"))
-                lines.append(
-                    {
-                        **dict.fromkeys(CELL, np.nan),
-                        "dataset": dataset,
-                        "model": model,
-                        **series._asdict(),
-                        "metric": "noise_multiplier",
-                        "setting": f"accuracy={accuracy:g};mechanism={series.mechanism}",
-                        "measured": value,
-                        "low": low,
-                        "high": high,
-                        "published": np.nan,
-                    }
-                )
-    frame = pd.DataFrame(lines, columns=[*CELL, *NUMBERS])
-    return frame.assign(inside=pd.array([pd.NA] * len(frame), dtype="boolean"))
+                cell = {"dataset": dataset, "model": model, **series._asdict()}
+                setting = f"accuracy={accuracy:g};mechanism={series.mechanism}"
+                lines.append(own_row(cell, "noise_multiplier", setting, (value, low, high)))
+    return pd.DataFrame(lines, columns=[*CELL, *NUMBERS])
 
 
 def _words(found: pd.DataFrame) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from dp_leakage.common.errors import UserError, nearest
-from dp_leakage.figures.frames import CELL, NUMBERS, in_order, parse_setting
+from dp_leakage.figures.frames import CELL, NUMBERS, in_order, parse_setting, unprinted
 from dp_leakage.figures.notes import claimed_relations
 from dp_leakage.figures.style import number
 
@@ -131,9 +131,7 @@ def printed_accuracies(published: pd.DataFrame | None, dataset: str, mechanism: 
 
 def drawn(rows: pd.DataFrame, extra: Iterable[str] = ()) -> pd.DataFrame:
     """Metric rows as a figure's csv has them, without prints."""
-    named = rows.rename(columns={"value": "measured"})
-    named = named.assign(published=float("nan"), inside=pd.array([pd.NA] * len(rows), dtype="boolean"))
-    return in_order(named[[*CELL, *extra, *NUMBERS]])
+    return in_order(unprinted(rows.rename(columns={"value": "measured"}))[[*CELL, *extra, *NUMBERS]])
 
 
 def one(frame: pd.DataFrame, kind: str) -> pd.Series:

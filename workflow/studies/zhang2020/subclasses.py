@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.common.errors import UserError
-from dp_leakage.figures.frames import CELL, NUMBERS
+from dp_leakage.figures.frames import own_row
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.style import finish, styled
 
@@ -59,9 +59,7 @@ def draw(
         axes[place].set_title(f"class {label}, subclass {'AB'[subclass]}", fontsize=8)
         filled = block[block.any((1, 2, 3))]
         spread = np.sqrt(((filled - filled.mean(0)) ** 2).sum((1, 2, 3))).mean()
-        rows.append({"setting": f"class={label};subclass={'AB'[subclass]}", "measured": float(spread)})
+        setting = f"class={label};subclass={'AB'[subclass]}"
+        rows.append(own_row(columns, "distance_from_mean", setting, [float(spread)]))
     note = "Up to nine images of each; the largest subclasses of the class. k-means looks at the records themselves."
-    frame = pd.DataFrame(rows).assign(metric="distance_from_mean", low=np.nan, high=np.nan, published=np.nan)
-    frame = frame.assign(**{key: columns.get(key, np.nan) for key in CELL})
-    frame = frame.assign(inside=pd.array([pd.NA] * len(frame), dtype="boolean"))
-    return finish(figure, [], [note, *own_notes(settings)], settings.get("title")), frame[[*CELL, *NUMBERS]]
+    return finish(figure, [], [note, *own_notes(settings)], settings.get("title")), pd.DataFrame(rows)
