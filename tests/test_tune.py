@@ -8,7 +8,7 @@ from test_study import load as load_file
 from dp_leakage.common.config import merged
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import identity
-from dp_leakage.figures.frames import parse_setting
+from dp_leakage.metrics.spent import parse_setting
 from dp_leakage.provenance.files import read_table, read_tensors
 from dp_leakage.steps import measure_training, prepare, project, train, tune
 from dp_leakage.steps._models import tuned_settings

@@ -14,8 +14,7 @@ import pandas as pd
 import yaml
 
 from dp_leakage.common.errors import UserError
-from dp_leakage.figures.frames import half_unit, key_of
-from dp_leakage.figures.published import KEYS, map_published, read_published
+from dp_leakage.figures.published import KEYS, half_unit, key_of, map_published, read_published
 
 STUDIES = Path("workflow/studies")
 PAPERS = ("abadi2016", "directional2023", "jayaraman2019", "lomurno2022", "zhang2020")

@@ -6,9 +6,10 @@ import pytest
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.figures.bounds import bound_notes
-from dp_leakage.figures.frames import attack_rows, chosen, drawn_numbers, metric_rows, panels, spent
+from dp_leakage.figures.frames import attack_rows, chosen, drawn_numbers, metric_rows, panels
 from dp_leakage.figures.notes import accounting_notes, claimed_neighbours, claimed_relations, remarks
 from dp_leakage.figures.published import KEYS
+from dp_leakage.metrics.spent import spent
 
 
 def test_what_an_accountant_adds_to_a_valid_epsilon_is_a_footnote():

@@ -10,8 +10,7 @@ from synthetic import LAYERS
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.figures import draw
-from dp_leakage.figures.frames import with_published
-from dp_leakage.figures.published import comparable, map_published
+from dp_leakage.figures.published import comparable, map_published, with_published
 from dp_leakage.privacy.accounting import epsilon_spent
 
 NONE, EPS2, EPS8 = "none", "gaussian-rdp-eps=2", "gaussian-rdp-eps=8"

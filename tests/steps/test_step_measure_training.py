@@ -8,8 +8,8 @@ import yaml
 
 from dp_leakage.common.config import merged
 from dp_leakage.common.yaml_files import read_yaml
-from dp_leakage.figures.frames import parse_setting
 from dp_leakage.figures.notes import remarks
+from dp_leakage.metrics.spent import parse_setting
 from dp_leakage.steps import measure_training, prepare, project, train
 from dp_leakage.study.file import load_studies
 

@@ -6,18 +6,11 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.common.errors import UserError
-from dp_leakage.figures.frames import (
-    chosen,
-    contradicted,
-    drawn_numbers,
-    each_cell,
-    panels,
-    parse_setting,
-    spent,
-)
+from dp_leakage.figures.frames import chosen, drawn_numbers, each_cell, panels
 from dp_leakage.figures.notes import own_notes, remarks
 from dp_leakage.figures.numbers import cell_label
 from dp_leakage.figures.style import GREY, INK, canvas, finish, log_axis, styled
+from dp_leakage.metrics.spent import contradicted, parse_setting, spent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,17 +8,16 @@ Figures draw the rows of repeat "all".
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from math import isfinite
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from dp_leakage.common.errors import UserError, nearest
-from dp_leakage.figures.published import KEYS, comparable
+from dp_leakage.figures.published import with_published
 from dp_leakage.figures.style import Series, name, order
 from dp_leakage.metrics.measure import STRONGEST
-from dp_leakage.privacy.defenses import CLAIMED
+from dp_leakage.metrics.spent import parse_setting
 
 NAMES = ["dataset", "model", "defense", "mechanism", "accountant", "unit", "block"]
 CELL = [*NAMES, "epsilon", "delta", "noise_multiplier"]
@@ -36,11 +35,6 @@ WORDS = {
     "membership_advantage": "advantage of the attack's own decision\n(true − false positive rate)",
     "attribute_advantage": "attack advantage\n(difference of rates)",
 }
-
-
-def parse_setting(setting: str) -> dict[str, str]:
-    """``attack=yeom;fpr=0.01`` → {"attack": "yeom", "fpr": "0.01"}."""
-    return dict(part.split("=", 1) for part in setting.split(";") if part)
 
 
 def chosen(metrics: pd.DataFrame, settings: Mapping[str, Any]) -> pd.DataFrame:
@@ -175,48 +169,8 @@ def unprinted(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(published=np.nan, inside=pd.array([pd.NA] * len(rows), dtype="boolean"))
 
 
-def with_published(frame: pd.DataFrame, published: pd.DataFrame | None, any_size: bool = False) -> pd.DataFrame:
-    """Adds ``published`` (NaN where nothing is printed) and ``inside``: does it lie in [low, high] (empty likewise).
-
-    A print stands for every value that rounds to it, so it is inside where one of those is. It is joined only to cells
-    with as many members as the paper's: a reduced run is not compared. With ``any_size`` it is joined to cells of any
-    size, and ``inside`` stays empty where the sizes differ.
-    """
-    prints: dict[tuple[str, ...], tuple[float, str]] = {}
-    if published is not None and len(published):
-        found = comparable(published)
-        values = zip(found["published"], map(key_of, _rows(found[["n_members"]])), strict=True)
-        prints = dict(zip(map(key_of, _rows(found[KEYS])), values, strict=True))
-    nothing: tuple[float, Any] = (np.nan, None)
-    joined = [prints.get(key_of(key), nothing) for key in _rows(frame[KEYS])]
-    sizes = zip(joined, _rows(frame[["n_members"]]), strict=True)
-    same_size = pd.Series([size == key_of(own) for (_, size), own in sizes], index=frame.index, dtype=bool)
-    printed = pd.Series([value for value, _ in joined], index=frame.index, dtype="float64")
-    printed = printed if any_size else printed.where(same_size)
-    reach = printed.map(half_unit)
-    inside = ((frame["low"] <= printed + reach) & (printed - reach <= frame["high"])).astype("boolean")
-    return frame.assign(published=printed, inside=inside.where(same_size & printed.notna()))
-
-
-def half_unit(printed: float) -> float:
-    """Half a unit of a print's last digit; fractions are printed with two digits at least, and lose the zeros.
-
-    >>> half_unit(0.9), half_unit(0.165), half_unit(52.9)
-    (0.005, 0.0005, 0.05)
-    """
-    if not isfinite(printed):
-        return 0.0
-    digits = len(f"{printed:.6f}".rstrip("0").partition(".")[2])
-    return 0.5 * 10 ** -max(digits, 2 if abs(printed) < 1 else 0)
-
-
 def _rows(frame: pd.DataFrame) -> Iterator[tuple[Any, ...]]:
     return frame.itertuples(index=False, name=None)
-
-
-def key_of(parts: Iterable[Any]) -> tuple[str, ...]:
-    """Prints and cells meet on text, so that 0.1 is 0.1 and no budget is "nan"."""
-    return tuple(f"{part:g}" if isinstance(part, float | int) else str(part) for part in parts)
 
 
 def in_order(frame: pd.DataFrame) -> pd.DataFrame:
@@ -282,81 +236,3 @@ def panels(
         (" · ".join(name(str(rows[column].iloc[0])) for column in varying if rows[column].iloc[0] != ""), rows)
         for _, rows in frame.groupby([*by], sort=True)
     ]
-
-
-def is_hypothetical(setting: Mapping[str, str]) -> bool:
-    """Whether an ε is that of other batches than those of the training."""
-    return setting.get("sampling", "").startswith("hypothetical")
-
-
-def spent(frame: pd.DataFrame, neighbours: str | None = None) -> pd.DataFrame:
-    """The ε really spent by each private cell: the smallest that a valid accountant proves for what was done.
-
-    Rows marked ``valid=false`` (printed formulas outside their conditions) or ``sampling=hypothetical_…`` (what it
-    would be with other batches) do not count.
-
-    Args:
-        frame: rows over all repeats.
-        neighbours: count this neighbouring relation only (None: any).
-
-    Returns:
-        A row a cell: dataset, model, defense, epsilon_spent, spent_accountant, spent_neighbours.
-    """
-    rows = frame[frame["metric"] == "epsilon_spent"]
-    settings = [parse_setting(setting) for setting in rows["setting"]]
-    rows = rows.assign(
-        spent_accountant=[s.get("accountant", "") for s in settings],
-        spent_neighbours=[s.get("neighbours", "") for s in settings],
-        counts=[s.get("valid", "true") == "true" and not is_hypothetical(s) for s in settings],
-    ).rename(columns={"value": "epsilon_spent"})
-    rows = rows[rows["counts"] & rows["epsilon_spent"].notna()]
-    if neighbours is not None:
-        rows = rows[rows["spent_neighbours"] == neighbours]
-    cell = ["dataset", "model", "defense"]
-    best = rows.sort_values([*cell, "epsilon_spent", "spent_accountant"], kind="stable").drop_duplicates(cell)
-    return best[[*cell, "epsilon_spent", "spent_accountant", "spent_neighbours"]].reset_index(drop=True)
-
-
-# What an audit's bound is compared with, by the neighbours that it is for.
-COMPARED = {"replace_one": ("replace_one",), "presence": ("add_remove", "zero_out")}
-OF_A_CLAIM = dict.fromkeys(("presence", "add_remove", "zero_out"), ("",))  # the same where another library claims ε
-
-
-def contradicted(frame: pd.DataFrame) -> pd.DataFrame:
-    """The lower bounds on ε that are above what was spent: something there is wrong.
-
-    A bound that says for which ``neighbours`` it holds is compared with the ε spent for those; where none is known for
-    replace_one, its twin for a ``presence`` is, with that for add/remove and for zero-out ones. Any other bound is
-    compared with the smallest ε spent, else with the claim. What another library claims does not say for which
-    neighbours: a ``presence`` is compared with the claim, replace_one with twice that, which it allows in any case.
-
-    Args:
-        frame: rows over all repeats.
-
-    Returns:
-        Those rows, with ``allowed``, the ε that was spent, and ``relation``, for which neighbours ("" if not known).
-    """
-    bounds = frame[frame["metric"] == "epsilon_lower_bound"]
-    if bounds.empty:
-        return bounds.assign(relation="", allowed=np.nan)
-    said = [parse_setting(setting).get("neighbours", "") for setting in bounds["setting"]]
-    theirs = (bounds["accountant"] == CLAIMED).tolist()
-    pairs = [
-        (i, neighbours)
-        for i, (said_, claim) in enumerate(zip(said, theirs, strict=True))
-        for neighbours in (OF_A_CLAIM if claim else COMPARED).get(said_, (said_,))
-    ]
-    rows = bounds.iloc[[i for i, _ in pairs]]
-    rows = rows.assign(relation=[neighbours for _, neighbours in pairs], neighbours=[said[i] for i, _ in pairs])
-    cell = ["dataset", "model", "defense"]
-    known = pd.concat(
-        [spent(frame, relation or None).assign(relation=relation) for relation in sorted(set(rows["relation"]))]
-    )
-    rows = rows.merge(known[[*cell, "relation", "epsilon_spent"]], how="left", on=[*cell, "relation"])
-    exchanged = spent(frame, "replace_one")[cell].assign(exchanged=True)
-    converted = rows["relation"].isin(COMPARED["presence"]) & (rows["neighbours"] == "presence")
-    rows = rows[~converted | rows[cell].merge(exchanged, how="left", on=cell)["exchanged"].isna()]
-    allowed = rows["epsilon_spent"].where(rows["epsilon_spent"].notna() | (rows["relation"] != ""), rows["epsilon"])
-    exchange = (rows["accountant"] == CLAIMED) & (rows["relation"] == "replace_one")
-    allowed = allowed.where(~exchange, 2 * rows["epsilon"])
-    return rows.assign(allowed=allowed)[rows["value"] > allowed]

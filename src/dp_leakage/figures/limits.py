@@ -3,7 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from dp_leakage.figures.frames import is_private, parse_setting
+from dp_leakage.figures.frames import is_private
+from dp_leakage.metrics.spent import parse_setting
 from dp_leakage.privacy.proven import between
 
 PROVEN = ("advantage_proven", "tpr_proven", "mu")

@@ -6,8 +6,9 @@ from typing import Any
 
 import pandas as pd
 
-from dp_leakage.figures.frames import listed, parse_setting
+from dp_leakage.figures.frames import listed
 from dp_leakage.figures.style import name
+from dp_leakage.metrics.spent import parse_setting
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, own_sampler
 from dp_leakage.privacy.accounting.rules import claimed_neighbours as relation_claimed
 

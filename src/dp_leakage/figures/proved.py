@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from dp_leakage.common.errors import UserError
-from dp_leakage.figures.frames import chosen, drawn_numbers, parse_setting
+from dp_leakage.figures.frames import chosen, drawn_numbers
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.numbers import number
 from dp_leakage.figures.style import GREY, INK, canvas, finish, name, styled
+from dp_leakage.metrics.spent import parse_setting
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

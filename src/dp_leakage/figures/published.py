@@ -9,8 +9,9 @@ where ``row`` is a row of the file and ``printed`` its setting, key → value. `
 need no more than a dictionary. A print that has no counterpart here says why not, in ``reason``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,50 @@ def comparable(published: pd.DataFrame) -> pd.DataFrame:
     approximate = published["setting"].loc[mapped["row"]].str.contains("qualifier=").to_numpy()
     ranked = mapped.assign(rank=2 * approximate + in_text.to_numpy()).sort_values("rank", kind="stable")
     return ranked.drop_duplicates(KEYS).drop(columns=["rank", "reason"]).sort_index().reset_index(drop=True)
+
+
+def with_published(frame: pd.DataFrame, published: pd.DataFrame | None, any_size: bool = False) -> pd.DataFrame:
+    """Adds ``published`` (NaN where nothing is printed) and ``inside``: does it lie in [low, high] (empty likewise).
+
+    A print stands for every value that rounds to it, so it is inside where one of those is. It is joined only to cells
+    with as many members as the paper's: a reduced run is not compared. With ``any_size`` it is joined to cells of any
+    size, and ``inside`` stays empty where the sizes differ.
+    """
+    prints: dict[tuple[str, ...], tuple[float, str]] = {}
+    if published is not None and len(published):
+        found = comparable(published)
+        values = zip(found["published"], map(key_of, _rows(found[["n_members"]])), strict=True)
+        prints = dict(zip(map(key_of, _rows(found[KEYS])), values, strict=True))
+    nothing: tuple[float, Any] = (np.nan, None)
+    joined = [prints.get(key_of(key), nothing) for key in _rows(frame[KEYS])]
+    sizes = zip(joined, _rows(frame[["n_members"]]), strict=True)
+    same_size = pd.Series([size == key_of(own) for (_, size), own in sizes], index=frame.index, dtype=bool)
+    printed = pd.Series([value for value, _ in joined], index=frame.index, dtype="float64")
+    printed = printed if any_size else printed.where(same_size)
+    reach = printed.map(half_unit)
+    inside = ((frame["low"] <= printed + reach) & (printed - reach <= frame["high"])).astype("boolean")
+    return frame.assign(published=printed, inside=inside.where(same_size & printed.notna()))
+
+
+def half_unit(printed: float) -> float:
+    """Half a unit of a print's last digit; fractions are printed with two digits at least, and lose the zeros.
+
+    >>> half_unit(0.9), half_unit(0.165), half_unit(52.9)
+    (0.005, 0.0005, 0.05)
+    """
+    if not isfinite(printed):
+        return 0.0
+    digits = len(f"{printed:.6f}".rstrip("0").partition(".")[2])
+    return 0.5 * 10 ** -max(digits, 2 if abs(printed) < 1 else 0)
+
+
+def _rows(frame: pd.DataFrame) -> Iterator[tuple[Any, ...]]:
+    return frame.itertuples(index=False, name=None)
+
+
+def key_of(parts: Iterable[Any]) -> tuple[str, ...]:
+    """Prints and cells meet on text, so that 0.1 is 0.1 and no budget is "nan"."""
+    return tuple(f"{part:g}" if isinstance(part, float | int) else str(part) for part in parts)
 
 
 def _places(row: pd.Series) -> list[dict[str, Any]]:

@@ -7,17 +7,10 @@ import pandas as pd
 from dp_leakage.common.errors import UserError
 from dp_leakage.figures.bounds import bound_columns, bound_lines, bound_notes
 from dp_leakage.figures.curves import draw_series
-from dp_leakage.figures.frames import (
-    attack_rows,
-    chosen,
-    drawn_numbers,
-    is_private,
-    listed,
-    metric_rows,
-    spent,
-)
+from dp_leakage.figures.frames import attack_rows, chosen, drawn_numbers, is_private, listed, metric_rows
 from dp_leakage.figures.notes import remarks, spent_notes, threshold_notes
 from dp_leakage.figures.style import name, styled
+from dp_leakage.metrics.spent import spent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,17 +7,7 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.common.errors import UserError
-from dp_leakage.figures.frames import (
-    chosen,
-    claims_epsilon,
-    drawn_numbers,
-    is_hypothetical,
-    is_private,
-    metric_rows,
-    panels,
-    parse_setting,
-    series_of,
-)
+from dp_leakage.figures.frames import chosen, claims_epsilon, drawn_numbers, is_private, metric_rows, panels, series_of
 from dp_leakage.figures.notes import claimed_relations, own_notes, remarks
 from dp_leakage.figures.style import (
     EPSILON_RANGE,
@@ -34,6 +24,7 @@ from dp_leakage.figures.style import (
     sample,
     styled,
 )
+from dp_leakage.metrics.spent import is_hypothetical, parse_setting
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -7,9 +7,10 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from dp_leakage.figures.frames import chosen, is_private, series_of, spent
+from dp_leakage.figures.frames import chosen, is_private, series_of
 from dp_leakage.figures.style import Series, order
 from dp_leakage.metrics.intervals import Estimate
+from dp_leakage.metrics.spent import spent
 from dp_leakage.report.context import TOLERANCE
 from dp_leakage.report.leak import Leak, leaks
 from dp_leakage.report.proven import Proven, proven_of

@@ -5,9 +5,10 @@ from typing import Any
 
 import pandas as pd
 
-from dp_leakage.figures.frames import parse_setting, reached
+from dp_leakage.figures.frames import reached
 from dp_leakage.metrics import STRONGEST
 from dp_leakage.metrics.intervals import Estimate
+from dp_leakage.metrics.spent import parse_setting
 
 CELL = ["dataset", "model", "defense"]
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from dp_leakage.figures.frames import parse_setting
 from dp_leakage.figures.numbers import fraction
+from dp_leakage.metrics.spent import parse_setting
 from dp_leakage.privacy.proven import PRIORS, precision
 from dp_leakage.report.leak import Leak
 

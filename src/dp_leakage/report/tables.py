@@ -8,20 +8,11 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from dp_leakage.figures.frames import (
-    chosen,
-    contradicted,
-    each_budget,
-    each_series,
-    in_order,
-    is_private,
-    panels,
-    parse_setting,
-    spent,
-)
+from dp_leakage.figures.frames import chosen, each_budget, each_series, in_order, is_private, panels
 from dp_leakage.figures.members_exposed import of_whom
 from dp_leakage.figures.numbers import budget, count, fraction, interval
 from dp_leakage.figures.style import look, name, number
+from dp_leakage.metrics.spent import contradicted, parse_setting, spent
 from dp_leakage.privacy.defenses import CLAIMED
 from dp_leakage.report.leak import leaks
 from dp_leakage.report.tuned import tuned_of

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from dp_leakage.figures.frames import parse_setting
 from dp_leakage.figures.style import number
+from dp_leakage.metrics.spent import parse_setting
 
 UNTUNED = (
     "Private training was not tuned here: another learning rate, batch size or number of epochs may keep far more."

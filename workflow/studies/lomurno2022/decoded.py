@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.common.errors import UserError
-from dp_leakage.figures.frames import metric_rows, parse_setting
+from dp_leakage.figures.frames import metric_rows
 from dp_leakage.metrics.intervals import Estimate, ratio
+from dp_leakage.metrics.spent import parse_setting
 
 MEAN = "mean"  # the data set that means over data sets are filed under
 MEASURED = ["value", "low", "high"]

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from dp_leakage.figures.frames import CELL, NUMBERS, chosen, in_order, panels, unprinted, with_published
+from dp_leakage.figures.frames import CELL, NUMBERS, chosen, in_order, panels, unprinted
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.numbers import rows_by_budget
+from dp_leakage.figures.published import with_published
 from dp_leakage.figures.style import styled
 from dp_leakage.figures.table import Table, draw_tables
 

@@ -8,18 +8,10 @@ from mia import UNITS, drawn
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.figures.curves import draw_series
-from dp_leakage.figures.frames import (
-    CELL,
-    NUMBERS,
-    chosen,
-    each_series,
-    is_private,
-    metric_rows,
-    own_row,
-    parse_setting,
-)
+from dp_leakage.figures.frames import CELL, NUMBERS, chosen, each_series, is_private, metric_rows, own_row
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.style import GREY, name, number, styled
+from dp_leakage.metrics.spent import parse_setting
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

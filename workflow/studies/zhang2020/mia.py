@@ -7,9 +7,10 @@ from typing import Any
 import pandas as pd
 
 from dp_leakage.common.errors import UserError, nearest
-from dp_leakage.figures.frames import CELL, NUMBERS, in_order, parse_setting, unprinted
+from dp_leakage.figures.frames import CELL, NUMBERS, in_order, unprinted
 from dp_leakage.figures.notes import claimed_relations
 from dp_leakage.figures.style import number
+from dp_leakage.metrics.spent import parse_setting
 
 MEASURES = {"euclidean": "Euclidean", "1-ssim": "1 − SSIM"}
 CONTROLS = {

@@ -16,11 +16,12 @@ from mia import (
     measure_of,
 )
 
-from dp_leakage.figures.frames import chosen, each_series, metric_rows, panels, parse_setting
+from dp_leakage.figures.frames import chosen, each_series, metric_rows, panels
 from dp_leakage.figures.notes import accounting_notes
 from dp_leakage.figures.numbers import fraction, interval
 from dp_leakage.figures.style import number, styled
 from dp_leakage.figures.table import Table, draw_tables
+from dp_leakage.metrics.spent import parse_setting
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,0 +1,89 @@
+"""What trainings spent of privacy, as metric rows say it, and the bounds of audits that contradict it."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from dp_leakage.privacy.defenses import CLAIMED
+
+CELL = ["dataset", "model", "defense"]
+# What an audit's bound is compared with, by the neighbours that it is for.
+COMPARED = {"replace_one": ("replace_one",), "presence": ("add_remove", "zero_out")}
+OF_A_CLAIM = dict.fromkeys(("presence", "add_remove", "zero_out"), ("",))  # the same where another library claims ε
+
+
+def parse_setting(setting: str) -> dict[str, str]:
+    """``attack=yeom;fpr=0.01`` → {"attack": "yeom", "fpr": "0.01"}."""
+    return dict(part.split("=", 1) for part in setting.split(";") if part)
+
+
+def is_hypothetical(setting: Mapping[str, str]) -> bool:
+    """Whether an ε is that of other batches than those of the training."""
+    return setting.get("sampling", "").startswith("hypothetical")
+
+
+def spent(frame: pd.DataFrame, neighbours: str | None = None) -> pd.DataFrame:
+    """The ε really spent by each private cell: the smallest that a valid accountant proves for what was done.
+
+    Rows marked ``valid=false`` (printed formulas outside their conditions) or ``sampling=hypothetical_…`` (what it
+    would be with other batches) do not count.
+
+    Args:
+        frame: rows over all repeats.
+        neighbours: count this neighbouring relation only (None: any).
+
+    Returns:
+        A row a cell: dataset, model, defense, epsilon_spent, spent_accountant, spent_neighbours.
+    """
+    rows = frame[frame["metric"] == "epsilon_spent"]
+    settings = [parse_setting(setting) for setting in rows["setting"]]
+    rows = rows.assign(
+        spent_accountant=[s.get("accountant", "") for s in settings],
+        spent_neighbours=[s.get("neighbours", "") for s in settings],
+        counts=[s.get("valid", "true") == "true" and not is_hypothetical(s) for s in settings],
+    ).rename(columns={"value": "epsilon_spent"})
+    rows = rows[rows["counts"] & rows["epsilon_spent"].notna()]
+    if neighbours is not None:
+        rows = rows[rows["spent_neighbours"] == neighbours]
+    best = rows.sort_values([*CELL, "epsilon_spent", "spent_accountant"], kind="stable").drop_duplicates(CELL)
+    return best[[*CELL, "epsilon_spent", "spent_accountant", "spent_neighbours"]].reset_index(drop=True)
+
+
+def contradicted(frame: pd.DataFrame) -> pd.DataFrame:
+    """The lower bounds on ε that are above what was spent: something there is wrong.
+
+    A bound that says for which ``neighbours`` it holds is compared with the ε spent for those; where none is known for
+    replace_one, its twin for a ``presence`` is, with that for add/remove and for zero-out ones. Any other bound is
+    compared with the smallest ε spent, else with the claim. What another library claims does not say for which
+    neighbours: a ``presence`` is compared with the claim, replace_one with twice that, which it allows in any case.
+
+    Args:
+        frame: rows over all repeats.
+
+    Returns:
+        Those rows, with ``allowed``, the ε that was spent, and ``relation``, for which neighbours ("" if not known).
+    """
+    bounds = frame[frame["metric"] == "epsilon_lower_bound"]
+    if bounds.empty:
+        return bounds.assign(relation="", allowed=np.nan)
+    said = [parse_setting(setting).get("neighbours", "") for setting in bounds["setting"]]
+    theirs = (bounds["accountant"] == CLAIMED).tolist()
+    pairs = [
+        (i, neighbours)
+        for i, (said_, claim) in enumerate(zip(said, theirs, strict=True))
+        for neighbours in (OF_A_CLAIM if claim else COMPARED).get(said_, (said_,))
+    ]
+    rows = bounds.iloc[[i for i, _ in pairs]]
+    rows = rows.assign(relation=[neighbours for _, neighbours in pairs], neighbours=[said[i] for i, _ in pairs])
+    known = pd.concat(
+        [spent(frame, relation or None).assign(relation=relation) for relation in sorted(set(rows["relation"]))]
+    )
+    rows = rows.merge(known[[*CELL, "relation", "epsilon_spent"]], how="left", on=[*CELL, "relation"])
+    exchanged = spent(frame, "replace_one")[CELL].assign(exchanged=True)
+    converted = rows["relation"].isin(COMPARED["presence"]) & (rows["neighbours"] == "presence")
+    rows = rows[~converted | rows[CELL].merge(exchanged, how="left", on=CELL)["exchanged"].isna()]
+    allowed = rows["epsilon_spent"].where(rows["epsilon_spent"].notna() | (rows["relation"] != ""), rows["epsilon"])
+    exchange = (rows["accountant"] == CLAIMED) & (rows["relation"] == "replace_one")
+    allowed = allowed.where(~exchange, 2 * rows["epsilon"])
+    return rows.assign(allowed=allowed)[rows["value"] > allowed]
