@@ -2,12 +2,11 @@
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
 from dp_leakage.figures.frames import chosen, drawn_numbers
 from dp_leakage.figures.notes import accounting_notes, threshold_notes
-from dp_leakage.figures.pareto import label_budgets, points
+from dp_leakage.figures.pareto import bars_both_ways, label_budgets, points
 from dp_leakage.figures.style import GREY, finish, name, panel_grid, styled
 from dp_leakage.metrics.measure import STRONGEST
 
@@ -78,11 +77,8 @@ def draw(
 
 def _model(ax: "Axes", part: pd.DataFrame, colour: str, mark: str) -> None:
     part = part.sort_values("epsilon", na_position="last")
-    x, y = part["test_accuracy"], part["measured"]
-    across = np.clip([x - part["accuracy_low"], part["accuracy_high"] - x], 0, None)
-    upward = np.clip([y - part["low"], part["high"] - y], 0, None)
-    ax.errorbar(x, y, xerr=across, yerr=upward, fmt="none", ecolor=colour, elinewidth=0.6, alpha=0.4, zorder=2)
-    ax.plot(x, y, color=colour, linewidth=0.9, alpha=0.6, zorder=2)
+    bars_both_ways(ax, part, colour, alpha=0.4)
+    ax.plot(part["test_accuracy"], part["measured"], color=colour, linewidth=0.9, alpha=0.6, zorder=2)
     for private in (False, True):
         own = part[part["epsilon"].notna() == private]
         face = colour if private else "white"

@@ -117,16 +117,20 @@ def _panel(ax: "Axes", part: pd.DataFrame) -> None:
     for series, line in each_series(part):
         style = look(series)
         x, y = line["test_accuracy"], line["measured"]
-        across = np.clip([x - line["accuracy_low"], line["accuracy_high"] - x], 0, None)
-        upward = np.clip([y - line["low"], line["high"] - y], 0, None)
-        ax.errorbar(
-            x, y, xerr=across, yerr=upward, fmt="none", ecolor=style.color, elinewidth=0.6, alpha=0.45, zorder=2
-        )
+        bars_both_ways(ax, line, style.color, alpha=0.45)
         if len(line) > 1:
             ax.plot(x, y, zorder=2, color=style.color, linestyle=style.line["linestyle"], linewidth=0.9, alpha=0.7)
         for beaten, alpha in ((True, PALE), (False, 1.0)):
             shown = line["surely_beaten"] == beaten
             ax.plot(x[shown], y[shown], zorder=3, color=style.color, linestyle="none", alpha=alpha, **style.mark)
+
+
+def bars_both_ways(ax: "Axes", part: pd.DataFrame, colour: str, alpha: float) -> None:
+    """The intervals of `points` in accuracy and in leakage, pale beside the marks."""
+    x, y = part["test_accuracy"], part["measured"]
+    across = np.clip([x - part["accuracy_low"], part["accuracy_high"] - x], 0, None)
+    upward = np.clip([y - part["low"], part["high"] - y], 0, None)
+    ax.errorbar(x, y, xerr=across, yerr=upward, fmt="none", ecolor=colour, elinewidth=0.6, alpha=alpha, zorder=2)
 
 
 def label_budgets(ax: "Axes", part: pd.DataFrame, colours: dict[Any, str]) -> None:
