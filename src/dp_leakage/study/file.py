@@ -64,7 +64,7 @@ def load_study(path: Path, raw: Json, schema: Json, *, scale: str, overrides: Js
     if scale != "paper":
         spec = merged(changed, _left_to_scale(_without_attacks(raw["scales"][scale], raw), changes))
     check(spec, schema, f"{where} with overrides and scale '{scale}'")
-    study = Study(raw["study"] if scale == "paper" else f"{raw['study']}-{scale}", spec, path.parent)
+    study = Study(raw["study"] if scale == "paper" else f"{raw['study']}-{scale}", spec, _from_here(path.parent))
     whole = [replace(study, name=raw["study"], spec=given) for given in (raw, *([changed] if changes else []))]
     try:
         if spec != raw:
@@ -73,6 +73,11 @@ def load_study(path: Path, raw: Json, schema: Json, *, scale: str, overrides: Js
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
     return study
+
+
+def _from_here(folder: Path) -> Path:
+    """A folder as paths name it that must stay the same when the whole repository moves."""
+    return folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
 
 
 def _without_attacks(reduction: Json, raw: Json) -> Json:
