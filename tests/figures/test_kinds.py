@@ -13,6 +13,7 @@ from sklearn.metrics import roc_auc_score
 from synthetic import bounded_frame
 
 from dp_leakage import figures
+from dp_leakage.common.declarations import each_of, name_of
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.user_code import _imported
 from dp_leakage.figures import COMMON, FIGURES, draw, figures_of, resolve
@@ -133,7 +134,8 @@ def test_a_kind_declares_a_caption_and_settings_of_its_own_and_what_they_may_hol
     assert callable(module.draw)
     assert entry.caption.endswith(".")
     assert not set(entry.settings) & set(COMMON)
-    assert module.FIGURE.get("kinds", {}).keys() == entry.settings.keys()
+    declared = each_of(entry.module, "FIGURE", name_of(entry.module), module.FIGURE)[kind]
+    assert declared.get("kinds", {}).keys() == entry.settings.keys()
     assert all(entry.kinds[setting].holds(default) for setting, default in (COMMON | dict(entry.settings)).items())
 
 
@@ -273,6 +275,24 @@ def test_an_infinite_epsilon_gets_a_place_of_its_own(quick: pd.DataFrame) -> Non
     figure, rows = draw("spent_axis", endless, {"model": "mlp"})
     assert np.isinf(rows["epsilon_spent"]).any()
     assert encode(figure, "png")
+
+
+def test_any_series_can_stand_over_any_budget(quick: pd.DataFrame) -> None:
+    """What is upward and what is across are chosen apart: the numbers upward stay those of the kind."""
+    upward = ["dataset", "model", "defense", "metric", "setting", "measured"]
+    for kind, own, others in (
+        ("accuracy_loss", "claimed", ("spent",)),
+        ("leakage", "claimed", ("spent", "proven")),
+        ("accuracy_proven", "proven", ("claimed", "spent")),
+    ):
+        rows = {across: draw(kind, quick, {"across": across})[1] for across in (own, *others)}
+        for across in others:
+            pd.testing.assert_frame_equal(rows[across][upward], rows[own][upward])
+            assert {"claimed": "epsilon", "spent": "epsilon_spent", "proven": "advantage_proven"}[across] in rows[
+                across
+            ]
+    figure, _ = draw("leakage", quick, {"across": "proven", "fpr": 0.01})
+    assert "members named\nat 1 % false alarms" in figure.axes[0].get_xlabel()
 
 
 def test_cells_given_by_their_noise_are_left_out_over_the_claimed_epsilon_only(quick: pd.DataFrame) -> None:

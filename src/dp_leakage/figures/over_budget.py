@@ -1,0 +1,265 @@
+"""Accuracy, or what attackers reach, over the budget: as claimed, as spent, or as the risk that is proven."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pandas as pd
+
+from dp_leakage.common.errors import UserError
+from dp_leakage.figures.bounds import bound_columns, bound_lines, bound_notes
+from dp_leakage.figures.curves import CLAIMED_LABEL, draw_series
+from dp_leakage.figures.frames import (
+    attack_rows,
+    chosen,
+    claims_epsilon,
+    drawn_numbers,
+    each_series,
+    is_private,
+    listed,
+    metric_rows,
+    rate_rows,
+)
+from dp_leakage.figures.limits import divided, proven_notes, with_proven
+from dp_leakage.figures.notes import accounting_notes, own_notes, remarks, spent_notes, threshold_notes
+from dp_leakage.figures.style import EPSILON_RANGE, INK, look, name, styled
+from dp_leakage.metrics.spent import spent
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FIGURE = {
+    "settings": {"across": "claimed", "neighbours": None, "y_max": None},
+    "kinds": {
+        "across": ["choice", "claimed", "spent"],
+        "neighbours": ["either", "null", ["choice", "add_remove", "zero_out", "replace_one"]],
+        "y_max": ["either", "null", ["number", "above", 0]],
+    },
+    "variants": {
+        "accuracy_loss": {
+            "caption": "What the privacy budget costs in accuracy. Left: a small ε, strong protection; right: a large "
+            "ε, weak protection; far right: trained without differential privacy. A loss of 0 is the accuracy of the "
+            "undefended model, 1 is no use at all.",
+            "settings": {"normalised": True},
+            "kinds": {"normalised": "flag"},
+        },
+        "leakage": {
+            "caption": "What an attacker learns. The advantage is the share of true hits less the share of false "
+            "alarms: 0 is guessing, 1 is certainty. The dashed lines are the most that any attack can reach, as the "
+            "noise of each training proves; a measured point is what this attack reached, not the most that any could.",
+            "proven": True,
+            "settings": {"attack": None, "definition": "gap", "threshold": "best", "fpr": None, "point": False},
+            "kinds": {
+                "across": ["choice", "claimed", "spent", "proven"],
+                "attack": ["either", "null", "text"],
+                "definition": ["choice", "gap", "released"],
+                "threshold": ["choice", "best", "own"],
+                "fpr": ["either", "null", ["choice", 0.01, 0.001]],
+                "point": "flag",
+            },
+        },
+        "accuracy_proven": {
+            "caption": "What each degree of proven protection costs in accuracy. Across is the most that any attack "
+            "can reach, whatever the mechanism: an ε means something else for each of them, this does not. Best is top "
+            "left: accurate and surely safe.",
+            "proven": True,
+            "settings": {"across": "proven", "metric": "test_accuracy", "fpr": None},
+            "kinds": {
+                "across": ["choice", "claimed", "spent", "proven"],
+                "metric": "text",
+                "fpr": ["either", "null", ["number", "above", 0, "below", 1]],
+            },
+        },
+        "spent_axis": {
+            "caption": "The same measurements over the ε that was really spent: the smallest that a valid accountant "
+            "proves for the training as it was done. Series that lie apart over the claimed ε and together here "
+            "differed in book-keeping only.",
+            "settings": {
+                "across": "spent",
+                "metric": "accuracy_loss",
+                "attack": "yeom",
+                "definition": "gap",
+                "threshold": "best",
+                "point": True,
+            },
+            "kinds": {
+                "metric": ["either", "text", "texts"],
+                "attack": ["either", "null", "text"],
+                "definition": ["choice", "gap", "released"],
+                "threshold": ["choice", "best", "own"],
+                "point": "flag",
+            },
+        },
+    },
+}
+
+LEAKAGE = "leakage"  # what attacks reach, among metrics
+LIMIT = {"linestyle": (0, (2, 1)), "linewidth": 1.0, "zorder": 2}
+NAMED_FPR = 1e-3  # of the proven true positive rate beside an advantage
+
+
+class Given(NamedTuple):
+    """What every way of drawing reads: rows of the cells, what is proven of them, the prints, the settings."""
+
+    frame: pd.DataFrame
+    proven: pd.DataFrame
+    published: pd.DataFrame | None
+    settings: dict[str, Any]
+
+
+class Over(NamedTuple):
+    """What stands across: the rows to draw, the column of them, its label, what the axis shows at least, footnotes."""
+
+    rows: pd.DataFrame
+    x: str
+    label: str
+    span: tuple[float, float] | None
+    notes: list[str]
+
+
+@styled
+def draw(
+    metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
+) -> "tuple[Figure, pd.DataFrame]":
+    """One panel per (data set, model), and per attack or metric where there are several.
+
+    Settings:
+        across: the ε that is ``claimed``, the ε that was really ``spent``, or what is ``proven`` of any attack.
+        normalised: true: the loss relative to the non-private accuracy, as in jayaraman2019; false: the test accuracy.
+        metric: ``accuracy_loss``, ``test_accuracy``, … or ``leakage``: the advantage of ``attack``; or a list of
+            metrics (not ``leakage``), a panel each.
+        attack: of leakage: its name; None: every attack measured, a panel each; ``strongest``: of each cell what finds
+            most. Of other metrics: those that belong to an attack.
+        definition: which attribute advantage: ``gap`` or ``released``.
+        threshold: of membership attacks: ``best``, chosen on other records, or the attack's ``own``.
+        fpr: speak of true positive rates at this rate in place of advantages, upward and across.
+        point: draw what the point (ε, δ) alone allows too, as papers do.
+        neighbours: of the ε spent, count only that for this relation; None: the accountant's own.
+        y_max: end of the axis upward.
+    """
+    measured, proven = divided(metrics)
+    given = Given(chosen(measured, settings), proven, published, settings)
+    upward = _upward(settings)
+    leaks = upward == [LEAKAGE] and "attack" in settings
+    found = _leakage(given) if leaks else _plain(given, upward)
+    over = OVER[settings["across"]](given, found)
+    rows, behind, limits = _with_limits(given, over) if leaks else (over.rows, None, [])
+    figure = draw_series(
+        rows,
+        x=over.x,
+        x_label=over.label,
+        by=("attack", "dataset", "model") if leaks else ("dataset", "model", "metric"),
+        named=None if leaks else ("dataset", "model"),
+        span=over.span,
+        sharey=len(upward) == 1,
+        y_max=settings["y_max"],
+        behind=behind,
+        notes=[*limits, *over.notes],
+        title=settings.get("title"),
+    )
+    return figure, rows
+
+
+# ---------------------------------------------------------------------- upward
+def _upward(settings: dict[str, Any]) -> list[str]:
+    """The metrics that are drawn."""
+    if "normalised" in settings:
+        return ["accuracy_loss" if settings["normalised"] else "test_accuracy"]
+    return listed(settings.get("metric", LEAKAGE))
+
+
+def _plain(given: Given, upward: list[str]) -> pd.DataFrame:
+    return pd.concat([metric_rows(given.frame, metric, attack=given.settings.get("attack")) for metric in upward])
+
+
+def _leakage(given: Given) -> pd.DataFrame:
+    """What attacks reach, with a column ``attack``."""
+    attack, fpr = given.settings["attack"], given.settings.get("fpr")
+    if fpr is not None:
+        return rate_rows(given.frame, attack, fpr)
+    return attack_rows(given.frame, attack, given.settings["definition"], given.settings["threshold"])
+
+
+# ---------------------------------------------------------------------- across
+def _over_claimed(given: Given, found: pd.DataFrame) -> Over:
+    rows = drawn_numbers(claims_epsilon(found), given.published, _attack_of(found))
+    return Over(rows, "epsilon", CLAIMED_LABEL, EPSILON_RANGE, accounting_notes(given.frame, given.settings))
+
+
+def _over_spent(given: Given, found: pd.DataFrame) -> Over:
+    wanted = given.settings["neighbours"]
+    budgets = spent(given.frame, wanted)
+    if budgets.empty:
+        words = f" with neighbours '{wanted}'" if wanted else ""
+        raise UserError(f"figure setting 'across': no ε spent is known for these cells{words}")
+    joined = found.merge(budgets, how="left", on=["dataset", "model", "defense"])
+    joined = joined[joined["epsilon_spent"].notna() | ~is_private(joined)]
+    joined = joined if "attack" in joined else joined.assign(attack="")
+    rows = drawn_numbers(joined, given.published, ["attack", "epsilon_spent", "spent_accountant", "spent_neighbours"])
+    relations = " or ".join(name(relation) for relation in sorted(set(budgets["spent_neighbours"]) - {""}))
+    label = f"ε really spent  (→ weaker protection)\n{relations} neighbours"
+    notes = [*remarks(given.frame), *spent_notes(rows, given.settings)]
+    return Over(rows, "epsilon_spent", label, EPSILON_RANGE, notes)
+
+
+def _over_proven(given: Given, found: pd.DataFrame) -> Over:
+    fpr = given.settings["fpr"]
+    rows = with_proven(drawn_numbers(found, given.published, _attack_of(found)), given.proven, fpr)
+    risk, words = "advantage_proven", "advantage of any attack\nat most"
+    if fpr is not None:
+        risk, words = "tpr_proven", f"at most so many members named\nat {100 * fpr:g} % false alarms"
+    private = is_private(rows)
+    silent = int((private & (rows[risk] >= 1)).sum())
+    notes = [
+        "Bands and bars: 95 % intervals.",
+        *proven_notes(given.proven, "Across"),
+        *([f"At 1, nothing is proven: {silent} of {int(private.sum())} cells."] if silent else []),
+        *own_notes(given.settings),
+    ]
+    return Over(rows, risk, f"proven: {words} (→ weaker)", None, notes)
+
+
+def _attack_of(found: pd.DataFrame) -> list[str]:
+    return ["attack"] if "attack" in found else []
+
+
+OVER = {"claimed": _over_claimed, "spent": _over_spent, "proven": _over_proven}
+
+
+# ---------------------------------------------------------------------- the most that any attack can reach
+def _with_limits(given: Given, over: Over) -> tuple[pd.DataFrame, Callable[..., "list[Artist]"], list[str]]:
+    """The rows with the limits at each, what draws these behind the series, and footnotes.
+
+    Over the claimed ε there is what the noise of each training proves; over any ε, if it is asked for, what the point
+    (ε, δ) alone allows.
+    """
+    fpr, claimed = given.settings.get("fpr"), over.x == "epsilon"
+    by_point = given.settings["point"] and over.x in ("epsilon", "epsilon_spent")
+    rows = with_proven(over.rows, given.proven, fpr or NAMED_FPR) if claimed else over.rows
+    rows = bound_columns(rows, over.x) if by_point else rows
+    limit = "advantage_proven" if fpr is None else "tpr_proven"
+
+    def behind(ax: "Axes", part: pd.DataFrame) -> "list[Artist]":
+        by_noise = _limits(ax, part, limit) if claimed else []
+        return [*(bound_lines(ax, part) if by_point else []), *by_noise]
+
+    words = "Dashes, in the colour of a series" + ("" if fpr is None else f", at {100 * fpr:g} % false alarms")
+    notes = [
+        *threshold_notes(rows),
+        *(proven_notes(given.proven, words) if claimed else []),
+        *(bound_notes(rows) if by_point else []),
+    ]
+    return rows, behind, notes
+
+
+def _limits(ax: "Axes", part: pd.DataFrame, limit: str) -> "list[Artist]":
+    """What is proven of each series, as far as it is below 1; returns the legend's entry."""
+    from matplotlib.lines import Line2D
+
+    private = part[is_private(part) & (part[limit] < 1)]
+    for series, line in each_series(private):
+        line = line.sort_values("epsilon", kind="stable")
+        marks = {"marker": "_", "markersize": 6} if len(line) == 1 else {}
+        ax.plot(line["epsilon"], line[limit], color=look(series).color, **marks, **LIMIT)
+    return [Line2D([], [], color=INK, label="no attack can be above, proven", **LIMIT)] if len(private) else []
