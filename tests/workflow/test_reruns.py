@@ -57,8 +57,8 @@ def test_a_figure_asks_for_what_it_draws_and_no_more(unrun):
 
 
 def test_an_edit_to_a_figure_draws_that_figure_and_writes_the_report(workflow):
-    workflow.append("src/dp_leakage/figures/accuracy_loss.py", "\n\nEDITED = True\n")
-    assert workflow.planned("quickstart") == Counter(quickstart_fig_accuracy_loss=1) + END
+    workflow.append("src/dp_leakage/figures/spent_epsilon.py", "\n\nEDITED = True\n")
+    assert workflow.planned("quickstart") == Counter(quickstart_fig_spent_epsilon=1) + END
 
 
 def test_an_edit_to_what_all_figures_share_draws_all_of_them_and_trains_nothing(workflow):
@@ -105,7 +105,7 @@ def test_a_new_attack_asks_no_model_again(workflow):
 
 def test_comments_docstrings_and_layout_run_nothing(workflow):
     workflow.append("src/dp_leakage/training/trainer.py", "\n# a remark\n")
-    workflow.edit("src/dp_leakage/figures/accuracy_loss.py", '"""', '"""Edited. ')
+    workflow.edit("src/dp_leakage/figures/over_budget.py", '"""', '"""Edited. ')
     workflow.append("workflow/studies/quickstart.yaml", "\n# a remark\n")
     assert workflow.planned("quickstart") == Counter()
 
@@ -119,8 +119,8 @@ def test_touching_every_source_runs_nothing(workflow):
 def test_a_new_attack_and_a_new_kind_of_figure_run_nothing(workflow):
     yeom = (workflow.folder / "src/dp_leakage/attacks/membership/yeom.py").read_text()
     (workflow.folder / "src/dp_leakage/attacks/membership/mine.py").write_text(yeom)
-    leakage = (workflow.folder / "src/dp_leakage/figures/leakage.py").read_text()
-    (workflow.folder / "src/dp_leakage/figures/mine.py").write_text(leakage)
+    pareto = (workflow.folder / "src/dp_leakage/figures/pareto.py").read_text()
+    (workflow.folder / "src/dp_leakage/figures/mine.py").write_text(pareto)
     assert workflow.planned("quickstart") == Counter()
 
 
