@@ -144,7 +144,10 @@ def draw(
     leaks = upward == [LEAKAGE] and "attack" in settings
     found = _leakage(given) if leaks else _plain(given, upward)
     over = OVER[settings["across"]](given, found)
-    rows, behind, limits = _with_limits(given, over) if leaks else (over.rows, None, [])
+    rows, limits = over.rows, list[str]()
+    behind: Callable[..., list[Artist]] | None = None
+    if leaks:
+        rows, behind, limits = _with_limits(given, over)
     figure = draw_series(
         rows,
         x=over.x,
