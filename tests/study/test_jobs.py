@@ -16,16 +16,18 @@ REPO = Path(__file__).parents[2]
 CELL = {"dataset": "digits", "model": "mlp", "defense": "none"}
 
 
-@pytest.fixture(scope="module")
-def study():
-    """The design of papers: fixed members, shadow models."""
+def loaded(file):
     schemas = {
         name: yaml.safe_load((REPO / "workflow" / "schemas" / f"{name}.schema.yaml").read_text())
         for name in ("config", "study")
     }
-    file = REPO / "tests" / "studies" / "quickstart.yaml"
-    loaded = load_studies(read_yaml(REPO / "config.yaml"), [file], schemas)
-    return loaded["quickstart"]
+    return load_studies(read_yaml(REPO / "config.yaml"), [file], schemas)["quickstart"]
+
+
+@pytest.fixture(scope="module")
+def study():
+    """The design of papers: fixed members, shadow models."""
+    return loaded(REPO / "tests" / "studies" / "quickstart.yaml")
 
 
 @pytest.mark.parametrize(("role", "defense"), [("target", "none"), ("shadow", None), ("shadow", "gaussian-eps=1")])
@@ -55,6 +57,22 @@ def test_a_step_that_attacks_has_every_option_and_a_file_for_those_that_it_reads
     assert files["fitted"] == files["target"] == []
     learnt = jobs.attack_inputs(study, CELL | {"attack": "shokri"})
     assert learnt["fitted"] == study.fitted("digits", "mlp", "shokri")
+
+
+def test_the_prints_of_a_study_lie_beside_it_and_what_explains_them_is_code_of_its_figures(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "studies" / "mine"
+    folder.mkdir(parents=True)
+    own = (REPO / "tests" / "studies" / "quickstart.yaml").read_text()
+    (folder / "study.yaml").write_text(own + "\npublished: other2021.csv\n")
+    (folder / "other2021.csv").write_text(
+        "paper,artefact,dataset,model,mechanism,epsilon,delta,setting,metric,value,stderr\n"
+    )
+    study = loaded(folder / "study.yaml")
+    assert jobs.published_file(study) == [Path("studies/mine/other2021.csv")]
+    without = study.figure_settings("fig_pareto")["code"]
+    (folder / "other2021.py").write_text("def placed(row, printed):\n    return []\n")
+    assert loaded(folder / "study.yaml").figure_settings("fig_pareto")["code"] != without
 
 
 def test_cells_wait_for_the_undefended_one_in_a_submission_of_its_own():
