@@ -292,7 +292,7 @@ def test_any_series_can_stand_over_any_budget(quick: pd.DataFrame) -> None:
                 across
             ]
     figure, _ = draw("leakage", quick, {"across": "proven", "fpr": 0.01})
-    assert "members named\nat 1 % false alarms" in figure.axes[0].get_xlabel()
+    assert "members named\nat 1 % false alarms" in figure.axes[-1].get_xlabel()
 
 
 def test_cells_given_by_their_noise_are_left_out_over_the_claimed_epsilon_only(quick: pd.DataFrame) -> None:

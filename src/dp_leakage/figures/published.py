@@ -94,7 +94,7 @@ def comparable(published: pd.DataFrame) -> pd.DataFrame:
     mapped = map_published(published)
     mapped = mapped[mapped["reason"] == ""]
     in_text = mapped["artefact"] == "text"
-    approximate = published["setting"].loc[mapped["row"]].str.contains("qualifier=").to_numpy()
+    approximate = published["setting"].astype(str).loc[mapped["row"]].str.contains("qualifier=").to_numpy(dtype=bool)
     ranked = mapped.assign(rank=2 * approximate + in_text.to_numpy()).sort_values("rank", kind="stable")
     return ranked.drop_duplicates(KEYS).drop(columns=["rank", "reason"]).sort_index().reset_index(drop=True)
 

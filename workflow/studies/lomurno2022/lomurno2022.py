@@ -19,6 +19,7 @@ NAMES = Names(
     metrics={"mi_auc": "membership_auc"},
     attacks={"tf_privacy_best_of(threshold,single_shadow)": "best_of_two", "decoder_inversion": "decoder"},
     derived={
+        "accuracy_drop": "the difference of two accuracies, which are compared themselves",
         "training_time_factor": "the ratio of two times, which are compared themselves",
         "mi_auc_reduction": "the difference of the tables' means",
     },
