@@ -87,6 +87,7 @@ class Attack:
 
 
 WORD = "ATTACK"
+STRONGEST = "strongest"  # in the place of an attack's name: whichever attack finds the most
 QUERIES = whole(1, 18)  # of the setting of that name, which says how often the models are asked about each record
 ROLES = ("target_members", "target_nonmembers", "shadow_pool", "reference_pool")
 KEYS: dict[str, Kind] = {

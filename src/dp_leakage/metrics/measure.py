@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from dp_leakage.attacks import STRONGEST
 from dp_leakage.metrics import attribute, coins, roc
 from dp_leakage.metrics.intervals import (
     Estimate,
@@ -28,7 +29,6 @@ from dp_leakage.metrics.runs import by_repeat
 FPR_OF_EXPOSED = (0.01, 0.02, 0.05)
 TOP = 10
 FPR_OF_TPR = (0.01, 0.001)
-STRONGEST = "strongest"  # in the place of an attack's name
 
 
 def measure_membership(frame: pd.DataFrame, attack: str) -> list[dict]:

@@ -7,7 +7,7 @@ from itertools import product
 from math import ceil
 from pathlib import Path
 
-from dp_leakage.attacks import ATTACKS
+from dp_leakage.attacks import ATTACKS, STRONGEST
 from dp_leakage.common.config import Json, merged
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.kinds import Kind
@@ -17,7 +17,6 @@ from dp_leakage.data.roles import MEMBERS, POOL, REFERENCE_POOL, TUNING, populat
 from dp_leakage.engines import ENGINES, GIVEN
 from dp_leakage.engines import FILES as EXISTING
 from dp_leakage.figures import COMMON, FIGURES
-from dp_leakage.metrics.measure import STRONGEST
 from dp_leakage.models.architectures import ARCHITECTURES, build, check_settings
 from dp_leakage.privacy.accounting.case import check_projection
 from dp_leakage.privacy.accounting.printed import authors_sigma
