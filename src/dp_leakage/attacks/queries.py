@@ -53,13 +53,13 @@ def ask(models: Models, data: Dataset, queries: int = 1) -> Signals:
     correct, rank = np.empty(margin.shape[1:], dtype=bool), np.empty(margin.shape[1:], dtype=np.int32)
     for rows in _blocks(role):
         x = data.x[record[rows]]
-        for part, z in logits(models, x, data.n_classes):
-            place = slice(rows.start + part.start, rows.start + part.stop)
-            label = torch.from_numpy(y[place]).to(z.device)
+        for model, part, z in logits(models, x, data.n_classes):
+            place = model, slice(rows.start + part.start, rows.start + part.stop)
+            label = torch.from_numpy(y[place[1]]).to(z.device)
             places = _ranks(z, label)
-            rank[:, place] = places.cpu().numpy()
-            correct[:, place] = _correct(z, label, places).cpu().numpy()
-            margin[0, :, place] = _margins(z, label).cpu().numpy()
+            rank[place] = places.cpu().numpy()
+            correct[place] = _correct(z, label, places).cpu().numpy()
+            margin[0][place] = _margins(z, label).cpu().numpy()
         for query, how in enumerate(QUERIES[1:queries], start=1):
             margin[query, :, rows] = margins(models, altered(x, *how), y[rows])
     return Signals(record, y, role, trained_on(models, record), margin, correct, rank)
@@ -70,17 +70,22 @@ def ask_probabilities(models: Models, data: Dataset, roles: Sequence[str]) -> tu
     record, role = asked_records(data, roles)
     result = np.empty((models.size, len(record), data.n_classes), dtype=np.float32)
     for rows in _blocks(role):
-        for part, z in logits(models, data.x[record[rows]], data.n_classes):
-            result[:, rows.start + part.start : rows.start + part.stop] = z.softmax(2).cpu().numpy()
+        for model, part, z in logits(models, data.x[record[rows]], data.n_classes):
+            result[model, rows.start + part.start : rows.start + part.stop] = z.softmax(1).cpu().numpy()
     return record, result
 
 
-def logits(models: Models, x: np.ndarray, n_classes: int) -> Iterator[tuple[slice, Tensor]]:
-    """Logits (K, rows, C) of all models, part by part of x (n, …), each with its slice of n; on the models' device."""
+def logits(models: Models, x: np.ndarray, n_classes: int) -> Iterator[tuple[int, slice, Tensor]]:
+    """Logits (rows, C) of model after model, part by part of x (n, …), with the model and the slice of n.
+
+    They are on the models' device. One model at a time stays in the processor's caches, which all together do not.
+    """
     rows = max(1, LOGITS_AT_ONCE // (models.size * n_classes))
     for start in range(0, len(x), rows):
         part = slice(start, min(start + rows, len(x)))
-        yield part, models.logits(torch.from_numpy(x[part]).to(models.device))
+        records = torch.from_numpy(x[part]).to(models.device)
+        for model in range(models.size):
+            yield model, part, models.logits(records, [model])[0]
 
 
 def margins(models: Models, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -91,30 +96,34 @@ def margins(models: Models, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """
     y = np.asarray(y, dtype=np.int64)
     result = np.empty((models.size, len(x)))
-    for part, z in logits(models, x, int(y.max(initial=0)) + 1):
-        result[:, part] = _margins(z, torch.from_numpy(y[part]).to(z.device)).cpu().numpy()
+    for model, part, z in logits(models, x, int(y.max(initial=0)) + 1):
+        result[model, part] = _margins(z, torch.from_numpy(y[part]).to(z.device)).cpu().numpy()
     return result
 
 
 def _ranks(z: Tensor, label: Tensor) -> Tensor:
-    """How many of logits z (K, n, C) are at least the true class's: int32 (K, n)."""
-    own = z.gather(2, label.expand(len(z), -1)[..., None])
-    return (z >= own).sum(2, dtype=torch.int32)  # without a type it would copy 8 bytes for each logit
+    """How many of logits z (n, C) are at least the true class's: int32 (n,)."""
+    own = z.gather(1, label[:, None])
+    return (z >= own).sum(1, dtype=torch.int32)  # without a type it would copy 8 bytes for each logit
 
 
 def _correct(z: Tensor, label: Tensor, rank: Tensor) -> Tensor:
-    """Whether argmax finds the true class, bool (K, n). Where its logit alone is largest that is clear already."""
+    """Whether argmax finds the true class, bool (n,).
+
+    It does where the true class's logit alone is largest, and does not where it is below another. That leaves ties.
+    """
+    own = z.gather(1, label[:, None])[:, 0]
     correct = rank == 1
-    model, row = torch.nonzero(~correct, as_tuple=True)
-    correct[model, row] = z[model, row].argmax(1) == label[row]
+    row = torch.nonzero(~correct & ~(own < z.amax(1)))[:, 0]  # NaN is below nothing
+    correct[row] = z[row].argmax(1) == label[row]
     return correct
 
 
 def _margins(z: Tensor, label: Tensor) -> Tensor:
-    """Of logits z (K, n, C), whose entries of the true classes, (n,), are lost."""
-    index = label.expand(len(z), -1).unsqueeze(2)
-    true = z.gather(2, index).squeeze(2)
-    return true - z.scatter_(2, index, -torch.inf).logsumexp(2)
+    """Of logits z (n, C), whose entries of the true classes, (n,), are lost."""
+    own = label[:, None]
+    true = z.gather(1, own)[:, 0]
+    return true - z.scatter_(1, own, -torch.inf).logsumexp(1)
 
 
 def _blocks(role: np.ndarray) -> Iterator[slice]:

@@ -95,7 +95,8 @@ class Ensemble:
     def logits(self, x: Tensor, models: Sequence[int] | None = None) -> Tensor:
         """Logits (K, n, C), dropout off, of all models, or of those numbered in ``models``, on the records x (n, …)."""
         chosen = list(range(self.size)) if models is None else [int(m) for m in models]
-        return torch.stack([self._logits_of_one(x, model) for model in chosen])
+        found = [self._logits_of_one(x, model) for model in chosen]
+        return found[0][None] if len(found) == 1 else torch.stack(found)
 
     def _logits_of_one(self, x: Tensor, model: int) -> Tensor:
         parameters = {name: value[model : model + 1] for name, value in self.parameters.items()}
