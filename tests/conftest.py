@@ -16,9 +16,11 @@ import hypothesis
 import pytest
 import yaml
 
-# A shell starts what runs in its background with these two ignored, and processes of the tests would inherit that.
+# A shell starts what runs in its background with the first two ignored, nohup with the third, and processes of the tests
+# would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # The same examples each time, as seeds are fixed elsewhere; and how long one takes says how busy the machine is.
 hypothesis.settings.register_profile(

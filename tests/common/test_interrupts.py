@@ -16,7 +16,7 @@ QUIET = "from dp_leakage.common.interrupts import end_quietly; end_quietly('Stop
 
 
 def ended(code: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", QUIET + code], capture_output=True, text=True, timeout=60)
+    return subprocess.run([sys.executable, "-c", QUIET + code], capture_output=True, text=True, timeout=300)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_other_errors_are_shown_as_before():
 def test_a_step_that_is_interrupted_while_it_imports_says_nothing():
     code = "import runpy, sys, threading, _thread\nsys.argv = ['train']\n"
     code += "import dp_leakage.steps\nraise KeyboardInterrupt"
-    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert (process.stderr, process.returncode) == ("", -2)
 
 

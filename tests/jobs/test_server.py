@@ -97,7 +97,7 @@ def test_a_job_is_a_process_of_its_own_with_the_run_s_folder_arguments_and_envir
 
 def test_a_job_reads_standard_input_and_keeps_the_mask(run):
     job = run.start("import os; print(input(), oct(os.umask(0)))", stdin=subprocess.PIPE, umask=0o027)
-    assert job.communicate("word\n", timeout=60)[0] == "word 0o27\n"
+    assert job.communicate("word\n", timeout=300)[0] == "word 0o27\n"
 
 
 def test_jobs_run_side_by_side(run):
@@ -107,7 +107,7 @@ def test_jobs_run_side_by_side(run):
     assert wait_for(lambda: len(run.works()) == 2)
     for job in (first, second):
         job.terminate()
-        job.wait(60)
+        job.wait(300)
 
 
 def test_forks_start_with_one_thread_and_no_cuda_context_after_every_step_s_imports(run):
@@ -182,14 +182,14 @@ def test_kill_9_of_the_job_s_process_ends_the_work_and_what_that_started(run, sh
     waiting = next(iter(waiting.children()), waiting)
     waiting.kill()
     assert wait_for(lambda: gone(work) and gone(sleeper))
-    assert job.wait(60) in (-signal.SIGKILL, 128 + signal.SIGKILL)
+    assert job.wait(300) in (-signal.SIGKILL, 128 + signal.SIGKILL)
     assert run.serves()
 
 
 def test_kill_9_of_the_work_is_the_job_s_end(run):
     job, work = started(run, shell=False)
     work.kill()
-    assert job.wait(60) == -signal.SIGKILL
+    assert job.wait(300) == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1])
@@ -197,7 +197,7 @@ def test_a_signal_to_the_job_s_process_reaches_the_work(run, number):
     job, work = started(run, shell=False, stderr=subprocess.DEVNULL)
     assert wait_for(lambda: psutil.Process(job.pid).status() == psutil.STATUS_SLEEPING)
     job.send_signal(number)
-    assert job.wait(60) == -number
+    assert job.wait(300) == -number
     assert wait_for(lambda: gone(work))
 
 
@@ -206,7 +206,7 @@ def test_a_job_heeds_a_signal_in_its_own_way(run):
     job, _ = started(run, code, shell=False)
     job.stdout.readline()
     job.terminate()
-    assert job.wait(60) == 5
+    assert job.wait(300) == 5
 
 
 def test_a_job_that_is_stopped_at_the_keyboard_stops_working_until_it_goes_on(run):
@@ -248,7 +248,7 @@ def test_however_a_run_ends_the_server_and_the_work_end_with_it(begin, way):
     job, work = started(run)
     RUN_ENDS[way](run, job, work)
     assert wait_for(lambda: gone(run.server) and gone(work), seconds=10)
-    assert job.wait(60) != 0
+    assert job.wait(300) != 0
     assert not Path(run.environment[VARIABLE]).exists()
 
 
@@ -256,7 +256,7 @@ def test_where_the_server_is_killed_its_jobs_end_and_say_why(run):
     job, work = started(run)
     run.server.kill()
     assert wait_for(lambda: gone(work))
-    assert job.wait(60) == 1
+    assert job.wait(300) == 1
     assert "was killed, and the job with it" in run.log
 
 

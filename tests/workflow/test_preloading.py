@@ -145,7 +145,7 @@ def test_however_snakemake_is_ended_everything_that_it_started_ends_within_secon
     started = [server, *server.children(recursive=True), *psutil.Process(run.pid).children(recursive=True)]
     assert len(started) >= 4
     ENDS[way](run)
-    run.communicate(timeout=60)
+    run.communicate(timeout=300)
     assert wait_for(lambda: all(map(gone, started)), seconds=10)
 
 

@@ -69,11 +69,11 @@ def test_a_study_that_cannot_be_read_is_named_and_left_out_unless_it_is_asked_fo
         quickstart = (unrun.folder / "workflow" / "studies" / "quickstart.yaml").read_text()
         content = quickstart.replace("study: quickstart", "study: quickstart_report")
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
-    text = unrun.snakemake("-n", "quickstart", timeout=60)
+    text = unrun.snakemake("-n", "quickstart")
     assert "left out: " in text
     assert "studies/broken.yaml" in text
     assert "train_target" in text
-    asked_for = unrun.snakemake("-n", "broken", check=False, timeout=60)
+    asked_for = unrun.snakemake("-n", "broken", check=False)
     assert "error: " in asked_for
     assert "studies/broken.yaml" in asked_for
     assert "Traceback" not in text + asked_for
