@@ -16,7 +16,7 @@ import hypothesis
 import pytest
 import yaml
 
-# A shell starts what runs in its background with the first two ignored, nohup with the third, and processes of the tests
+# A shell starts what runs in its background with the first two ignored, nohup with the third, and what the tests start
 # would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
