@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from test_study import REPO
-from test_study import load as load_file
+from loading import REPO
+from loading import load as load_file
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.data.splits import heads

@@ -1,0 +1,34 @@
+"""Checks of every name and combination in a study that its schema cannot judge, before anything runs.
+
+Each complaint names the key. Helpers that start with ``check_`` raise UserError with the first fault that they find.
+"""
+
+from collections.abc import Iterable
+
+from dp_leakage.study import Study
+from dp_leakage.study.checks.cells import check_cells, check_tuning
+from dp_leakage.study.checks.defenses import check_defenses
+from dp_leakage.study.checks.inputs import check_datasets, check_design, check_models, check_names, check_published
+from dp_leakage.study.checks.measures import check_attacks, check_audit, check_figure
+
+
+def check_study(study: Study, whole: Iterable[Study] = ()) -> None:
+    """Raises UserError with the first thing that is wrong with a study.
+
+    Args:
+        study: a study that the schema has approved.
+        whole: the same study before overrides and scales; a figure may name its cells too.
+    """
+    check_names(study.spec)
+    check_published(study.spec, study.folder)
+    check_design(study)
+    check_datasets(study)
+    check_models(study.spec)
+    check_defenses(study.spec)
+    check_attacks(study)
+    check_cells(study)
+    check_tuning(study)
+    check_audit(study)
+    cells = [cell for one in (*whole, study) for cell in one.cells.values()]
+    for name in study.spec["figures"]:
+        check_figure(study, name, cells)

@@ -1,0 +1,142 @@
+"""Checks of each cell: whether its model, defense, data set and training settings fit together."""
+
+from math import ceil
+
+from dp_leakage.attacks import ATTACKS
+from dp_leakage.common.config import Json
+from dp_leakage.common.errors import UserError
+from dp_leakage.data.roles import POOL, TUNING
+from dp_leakage.engines import ENGINES, GIVEN
+from dp_leakage.models.architectures import build
+from dp_leakage.privacy.accounting.case import check_projection
+from dp_leakage.privacy.accounting.printed import authors_sigma
+from dp_leakage.privacy.defenses import (
+    CLAIMED,
+)
+from dp_leakage.privacy.mechanism import holds_groups
+from dp_leakage.study import TUNE, Cell, Study
+from dp_leakage.study.checks.complaints import require
+from dp_leakage.study.jobs import AUXILIARY
+from dp_leakage.training.settings import TrainingSettings
+from dp_leakage.training.tuning import FOLDS
+
+
+def check_cells(study: Study) -> None:
+    """Each cell has a baseline, and its model, engine and training settings fit together."""
+    for cell in study.cells.values():
+        place = f"{cell.dataset}/{cell.model}"
+        complaint = f"key 'defenses': 'none' does not cover {place}, so that the loss of {cell.key} has no baseline"
+        require(f"{place}/none" in study.cells, complaint)
+        _check_architecture(study.spec, cell)
+        _check_answers(cell)
+        _check_training(study.spec, cell)
+
+
+def _check_architecture(spec: Json, cell: Cell) -> None:
+    """Refuses a model that cannot take the projected features of its data set."""
+    architecture, components = dict(cell.training["architecture"]), components_of(spec, cell.dataset)
+    if components is None or cell.training["engine"] != "ensemble":
+        return
+    try:
+        build(architecture.pop("name"), (components,), 2, **architecture)
+    except UserError as error:
+        place = (
+            f"key 'models.{cell.model}.architecture' (data set {cell.dataset}, projected to {components} components)"
+        )
+        raise UserError(f"{place}: {error}") from None
+
+
+def _check_answers(cell: Cell) -> None:
+    """Engines that keep only the models' answers allow no other attacks, and no mechanism protects their training."""
+    engine, mechanism = cell.training["engine"], cell.columns["mechanism"]
+    if engine not in ENGINES:
+        words = (
+            f"key 'defenses' has {CLAIMED} for model {cell.model}, which this package trains; valid is engine estimator"
+        )
+        require(mechanism != CLAIMED, words)
+        return
+    for attack in cell.parts:
+        takes = attack in ATTACKS and ATTACKS[attack].reads == "models"
+        require(
+            not takes, f"key 'attacks.{attack}' takes the models themselves; engine {engine} keeps what they say alone"
+        )
+    require("audit" not in cell.parts, f"key 'audit' trains models with canaries, which engine {engine} cannot")
+    known = ("none", CLAIMED) if engine == "estimator" else ("none",)
+    words = f"key 'defenses' has {mechanism} for model {cell.model}; engine {engine} knows {' and '.join(known)} alone"
+    require(mechanism in known, words)
+    words = f"key 'models.{cell.model}' lacks the key 'private', a class that takes epsilon; defense {CLAIMED} needs it"
+    require(mechanism != CLAIMED or "name" in cell.training["architecture"], words)
+    given = engine in GIVEN and engine != "outputs"
+    require(
+        not given or cell.training["repeats"] == 1, f"key 'repeats' is {cell.training['repeats']}; there is one model"
+    )
+
+
+def _check_training(spec: Json, cell: Cell) -> None:
+    training, mechanism = cell.training["training"], cell.training["mechanism"] or {}
+    members, size = cell.columns["n_records"], training["batch_size"]
+    people = "members" if POOL not in spec["datasets"][cell.dataset]["roles"] else "records of the pool"
+    try:
+        TrainingSettings(**training)
+    except UserError as error:
+        raise UserError(f"key 'training' (of {cell.key}): {error}") from None
+    if "projection_noise" in mechanism and mechanism["accountant"]:
+        words = (
+            f"(of {cell.key}) has noise for one record, but unit {mechanism['unit']!r} protects all records of a "
+            "(sub)class together; valid is unit example, another method, or fit_on roles that no model trains on"
+        )
+        require(not holds_groups(mechanism["unit"]), f"key 'datasets.{cell.dataset}.projection' {words}")
+        try:
+            check_projection(mechanism["accountant"], mechanism["projection_noise"])
+        except UserError as error:
+            raise UserError(f"key 'datasets.{cell.dataset}.projection' (of {cell.key}): {error}") from None
+    words = f"valid is at most the {members} {people} of data set {cell.dataset}"
+    require(size <= members, f"key '{_origin(spec, cell, 'batch_size')}' is {size}; {words}")
+    delta = mechanism.get("delta")
+    if delta is not None and not holds_groups(mechanism["unit"]) and not cell.columns["accounting_note"]:
+        words = f"valid is below 1/{members}, the δ of publishing one of data set {cell.dataset}'s {members} {people}"
+        why = "(or say in accounting_note why it is more)"
+        require(delta < 1 / members, f"key 'delta' is {delta:g} (of {cell.key}); {words} {why}")
+    if mechanism.get("rdp_sigma") == "authors_table" and mechanism["epsilon"] is not None:
+        try:
+            authors_sigma(mechanism["epsilon"], mechanism["delta"], training["epochs"], size, members)
+        except UserError as error:
+            reason = f"{str(error).rstrip('.')}; elsewhere calibrated_classic or calibrated_tight solve for σ"
+            raise UserError(f"key 'rdp_sigma' is 'authors_table' ({cell.key}): {reason}") from None
+    for role in AUXILIARY:
+        if "size" in spec.get(role, {}) and spec[role].get("defense") == "same" and mechanism.get("accountant"):
+            words = f"defense: same trains its models in batches of {size}; valid is that many records or more"
+            require(size <= spec[role]["size"], f"key '{role}.size' is {spec[role]['size']}, but {words}")
+
+
+def _origin(spec: Json, cell: Cell, name: str) -> str:
+    """The key that sets one value of a cell's training."""
+    model, dataset = spec["models"][cell.model], spec["datasets"][cell.dataset].get("models", {}).get(cell.model, {})
+    places = {
+        f"datasets.{cell.dataset}.models.{cell.model}.training": dataset.get("training", {}),
+        f"models.{cell.model}.training": model.get("training", {}),
+        "training": spec["training"],
+    }
+    value, own = cell.training["training"][name], f"defenses.training.{name} (of {cell.defense})"
+    return next((f"{key}.{name}" for key, place in places.items() if place.get(name) == value), own)
+
+
+def check_tuning(study: Study) -> None:
+    """There are records set apart for tuning, and enough for the batches of every tuned cell."""
+    if TUNE not in study.spec:
+        return
+    for cell in study.cells.values():
+        roles = study.spec["datasets"][cell.dataset]["roles"]
+        key = f"key 'datasets.{cell.dataset}.roles"
+        require(TUNING in roles, f"{key}' lacks the role '{TUNING}', on which key 'tune' tries learning rates")
+        batch = cell.columns["batch_size"] * cell.columns["n_members"] / cell.columns["n_records"]
+        words = f"valid is {ceil(FOLDS * batch)} or more, since half of them must fill a batch of {cell.model}"
+        complaint = f"{key}.{TUNING}' is {roles[TUNING]}; {words}"
+        require(not cell.rates or roles[TUNING] // FOLDS >= batch, complaint)
+    reached = any(cell.rates for cell in study.cells.values())
+    require(reached, "key 'tune' reaches no cell: each has a learning rate of its own, or is not trained here")
+
+
+def components_of(spec: Json, dataset: str) -> int | None:
+    """How many features a data set has after its projection; None if only the data can tell."""
+    return (spec["datasets"][dataset].get("projection") or {}).get("components")

@@ -1,0 +1,23 @@
+"""What every check of a study uses to complain: one sentence that names the key, its value and what is valid."""
+
+from collections.abc import Iterable
+
+from dp_leakage.common.errors import UserError, nearest
+from dp_leakage.common.kinds import Kind
+
+
+def require(holds: bool, complaint: str) -> None:
+    """Raises UserError with ``complaint`` unless ``holds``."""
+    if not holds:
+        raise UserError(complaint)
+
+
+def check_known(value: object, valid: Iterable[object], key: str) -> None:
+    """Raises UserError unless ``value`` is one of ``valid``."""
+    names = list(valid)
+    require(value in names, f"key '{key}' is {value!r}; {nearest(value, names)}")
+
+
+def check_kind(value: object, kind: Kind, key: str) -> None:
+    """Raises UserError unless ``value`` is of the kind that a setting takes."""
+    require(kind.holds(value), f"key '{key}' is {value!r}; {kind.valid(value)}")

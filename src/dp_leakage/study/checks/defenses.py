@@ -1,0 +1,118 @@
+"""Checks of a study's defenses: their keys, budgets and mechanisms."""
+
+from dp_leakage.common.config import Json
+from dp_leakage.common.errors import UserError, nearest
+from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, Neighbours, check_mechanism, check_noise
+from dp_leakage.privacy.defenses import (
+    BUDGETS,
+    UNITS,
+    accountants,
+    budgets,
+    defenses,
+    expanded,
+    keys_of,
+    needed_by,
+)
+from dp_leakage.privacy.mechanism import Mechanism, check_step
+from dp_leakage.privacy.mechanisms import MECHANISMS
+from dp_leakage.study.checks.complaints import check_kind, check_known, require
+
+
+def check_defenses(spec: Json) -> None:
+    """There is a baseline, and the keys of each entry suit its defense, accountant and models."""
+    complaint = "key 'defenses' lacks the entry '- defense: none', to which every loss is relative"
+    require(any(entry["defense"] == "none" for entry in spec["defenses"]), complaint)
+    for position, entry in enumerate(spec["defenses"]):
+        key = f"defenses.{position}"
+        check_known(entry["defense"], defenses(), f"{key}.defense")
+        for field in ("datasets", "models", "attacks"):
+            for name in entry.get(field, []):
+                check_known(name, spec[field], f"{key}.{field}")
+        for accountant in accountants(entry):
+            check_known(accountant, ACCOUNTANTS, f"{key}.accountant")
+        _check_keys(entry, key)
+        if "accountant" in keys_of(entry["defense"]):
+            _check_budgets(entry, spec, key)
+        engines = {name: spec["models"][name].get("engine", "ensemble") for name in entry.get("models", spec["models"])}
+        for name, engine in engines.items():
+            complaint = (
+                f"key '{key}.dropout' does not apply to model {name}: engine {engine} trains your module as it is"
+            )
+            require(engine == "ensemble" or "dropout" not in entry, complaint)
+        for _, mechanism, _ in expanded(entry, spec):
+            if mechanism is not None:
+                _check_mechanism(entry, mechanism, set(engines.values()), key)
+
+
+def _check_keys(entry: Json, key: str) -> None:
+    """Refuses keys that do not apply to this defense, and asks for those that it needs."""
+    kind = entry["defense"]
+    for given in entry:
+        others = [name for name in defenses() if given in keys_of(name)]
+        valid = f"valid is {', '.join(others)}" if others else nearest(given, sorted(keys_of(kind)))
+        require(given in keys_of(kind), f"key '{key}.{given}' does not apply to defense {kind}; {valid}")
+    for name, known in (MECHANISMS[kind].kinds if kind in MECHANISMS else {}).items():
+        if name in entry:
+            check_kind(entry[name], known, f"{key}.{name}")
+    for needed in needed_by(kind):
+        hint = nearest("", ACCOUNTANTS) if needed == "accountant" else f"defense {kind} needs it"
+        require(needed in entry, f"key '{key}' lacks the key '{needed}'; {hint}")
+    if entry.get("unit", UNITS[0]) not in UNITS:
+        words = f"{' or '.join(UNITS)}, or defense {entry['unit']}"
+        raise UserError(f"key '{key}.unit' is {entry['unit']!r}; valid is {words}")
+    if "accountant" in keys_of(kind) and isinstance(entry.get("l2"), list):
+        raise UserError(f"key '{key}.l2' is {entry['l2']!r}; valid for defense {kind} is one number")
+    if "rdp_sigma" in entry and ("rdp" not in accountants(entry) or {"noise_multiplier", "target"} & set(entry)):
+        words = "says where accountant rdp takes σ from; valid is an epsilon under that accountant"
+        raise UserError(f"key '{key}.rdp_sigma' {words}")
+
+
+def _check_budgets(entry: Json, spec: Json, key: str) -> None:
+    given = [name for name in BUDGETS if name in entry]
+    if len(given) > 1:
+        raise UserError(f"key '{key}' has both {' and '.join(given)}; valid is one of them")
+    if not given and not {"epsilon", "target"} & set(spec):
+        known = "epsilon, target or noise_multiplier, or the study's epsilon or target"
+        raise UserError(f"key '{key}' has no budget; valid is {known}")
+    if "delta" not in entry and "delta" not in spec:
+        raise UserError(f"key '{key}' has no delta; valid is delta here or for the whole study")
+    try:
+        names = [name for name, _ in budgets(entry, spec)]
+    except UserError as error:
+        raise UserError(f"key '{key if given else 'target'}': {error}") from None
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        words = repeated[0].removeprefix("eps=").removeprefix("sigma=")
+        raise UserError(f"key '{key}' has the budget {words} more than once; valid is each budget once")
+
+
+def _check_mechanism(entry: Json, mechanism: Json, engines: set[str], key: str) -> None:
+    """Refuses a mechanism that the accountant does not cover or the trainer cannot carry out.
+
+    With ``accounting_note`` a study declares that it uses a sampler or unit that its accountant does not assume.
+    """
+    step = Mechanism(**{field: mechanism[field] for field in Mechanism.__dataclass_fields__})
+    try:
+        for engine in sorted(engines):
+            check_step(step, engine)
+        if step.noise != "none":
+            check_noise(mechanism["accountant"], step)
+    except UserError as error:
+        raise UserError(f"key '{key}': {error}") from None
+    if "target" in mechanism:
+        _check_target(step, mechanism["target"]["neighbours"], key)
+    if step.noise != "none" and "accounting_note" not in entry:
+        try:
+            check_mechanism(mechanism["accountant"], step)
+        except UserError as error:
+            reason = str(error).rstrip(".")
+            raise UserError(f"key '{key}': {reason} (or say in accounting_note why it is done)") from None
+
+
+def _check_target(step: Mechanism, neighbours: Neighbours, key: str) -> None:
+    """Refuses a limit on something that the mechanism's noise does not limit."""
+    from dp_leakage.privacy.accounting.proven import proves
+
+    words = f"{neighbours} neighbours, between which attacks choose in this study"
+    complaint = f"key '{key}.target' asks for a limit, but the mechanism proves none for {words}"
+    require(proves(step, neighbours), complaint)

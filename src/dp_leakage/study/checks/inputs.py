@@ -1,0 +1,151 @@
+"""Checks of what a study trains on and with: names, printed results, design, data sets and models."""
+
+import csv
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from dp_leakage.attacks import ATTACKS
+from dp_leakage.common.config import Json, merged
+from dp_leakage.common.errors import UserError, nearest
+from dp_leakage.common.names import check_name
+from dp_leakage.common.paths import is_file, user_path
+from dp_leakage.data.roles import MEMBERS, POOL
+from dp_leakage.engines import ENGINES
+from dp_leakage.engines import FILES as EXISTING
+from dp_leakage.models.architectures import ARCHITECTURES, check_settings
+from dp_leakage.study import COINS, SPLIT, Study
+from dp_leakage.study.checks.complaints import check_known, require
+from dp_leakage.study.jobs import AUXILIARY
+
+PUBLISHED = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*\.csv")
+# The columns of a table of printed results.
+COLUMNS = (
+    "paper", "artefact", "dataset", "model", "mechanism", "epsilon", "delta", "setting", "metric", "value", "stderr",
+)  # fmt: skip
+
+
+def check_names(spec: Json) -> None:
+    """The names that become folders and targets can be that."""
+    check_name(spec["study"], "key 'study'")
+    for key in ("datasets", "models", "figures"):
+        for name in spec[key]:
+            check_name(name, f"key '{key}'")
+
+
+def check_published(spec: Json, folder: Path) -> None:
+    """The printed results are a table in the study's own folder and have the columns that figures read."""
+    name = spec.get("published")
+    if name is None:
+        return
+    words = f"key 'published' is {name!r}; valid is the name of a file in {folder}"
+    require(PUBLISHED.fullmatch(name) is not None, words)
+    files = [path.name for path in folder.glob("*.csv") if path.resolve().parent == folder.resolve()]
+    require(name in files, f"{words}; {nearest(name, files)}")
+    with (folder / name).open(encoding="utf-8", errors="replace", newline="") as file:
+        columns = next(csv.reader(file), [])
+    missing = [column for column in COLUMNS if column not in columns]
+    require(not missing, f"key 'published': {folder / name} lacks the column {missing[0]!r}" if missing else "")
+
+
+def check_design(study: Study) -> None:
+    """The roles fit the study's design, and so do its attacks."""
+    wanted, other = (POOL, MEMBERS) if study.design == COINS else (MEMBERS, POOL)
+    for name, dataset in study.spec["datasets"].items():
+        key = f"datasets.{name}"
+        require(wanted in dataset["roles"], f"key '{key}.roles' lacks the role '{wanted}', on which models train")
+        words = f"valid in design {study.design} is {wanted}"
+        require(other not in dataset["roles"], f"key '{key}.roles' has the role '{other}'; {words}")
+        words = "copies of one record would be in and out at once; valid is design split"
+        require(
+            study.design == SPLIT or "augment" not in dataset, f"key '{key}.augment' is set in design coins: {words}"
+        )
+    if study.design == SPLIT:
+        return
+    for attack in study.spec["attacks"]:
+        family = ATTACKS[attack].family if attack in ATTACKS else "membership"
+        words = f"key 'attacks.{attack}' needs fixed members; valid in design coins is membership or attributes"
+        require(family in ("membership", "attribute"), words)
+        learns = attack in ATTACKS and ATTACKS[attack].needs == "reference"
+        words = f"key 'repeats' is 1, but attack {attack} learns from the other repeats; valid is 2 or more"
+        require(not learns or study.spec["repeats"] > 1, words)
+
+
+def check_datasets(study: Study) -> None:
+    """Each data set has a source, and its models, attacks, roles and projection are known."""
+    spec = study.spec
+    for name, dataset in spec["datasets"].items():
+        key = f"datasets.{name}"
+        try:
+            study.source(name)
+        except UserError as error:
+            raise UserError(f"key '{key}.source': {error}") from None
+        for model in dataset.get("models", {}):
+            check_known(model, spec["models"], f"{key}.models")
+        for attack in dataset.get("attacks", []):
+            check_known(attack, spec["attacks"], f"{key}.attacks")
+        projection = dataset.get("projection") or {}
+        fit_on = projection.get("fit_on", "all")
+        for role in fit_on if isinstance(fit_on, list) else []:
+            check_known(role, dataset["roles"], f"{key}.projection.fit_on")
+        fitted = sum(dataset["roles"].values())
+        if projection.get("components", 1) > fitted:
+            words = f"valid is up to the {fitted} records of its roles"
+            raise UserError(f"key '{key}.projection.components' is {projection['components']}; {words}")
+        needed = {"pca": ("components",), "private_pca": ("components", "noise")}
+        for part in needed.get(str(projection.get("method")), ()):
+            complaint = f"key '{key}.projection' lacks the key '{part}'; method {projection.get('method')} needs it"
+            require(part in projection, complaint)
+
+
+def check_models(spec: Json) -> None:
+    """Each architecture is one that its engine knows."""
+    for name, model in spec["models"].items():
+        for key, changed in _as_changed(spec, name, model):
+            _check_named(changed.get("engine", "ensemble"), changed["architecture"], key)
+    for role in AUXILIARY:
+        own = spec.get(role, {})
+        if "engine" in own and "architecture" in own:
+            _check_named(own["engine"], own["architecture"], f"{role}.architecture")
+
+
+def _check_named(engine: str, architecture: Json, key: str) -> None:
+    """The engine knows the architecture."""
+    if engine == "opacus":
+        module, _, what = str(architecture["name"]).partition(":")
+        complaint = f"key '{key}.name' is {architecture['name']!r}; valid is a path such as 'my_models:Net'"
+        require(bool(module and what), complaint)
+        return
+    if engine in ENGINES:
+        _check_engine(engine, architecture, key)
+        return
+    check_known(architecture["name"], ARCHITECTURES, f"{key}.name")
+    try:
+        check_settings(architecture["name"], {k: v for k, v in architecture.items() if k != "name"})
+    except UserError as error:
+        raise UserError(f"key '{key}': {error}") from None
+
+
+def _check_engine(engine: str, architecture: Json, key: str) -> None:
+    """Everything that an engine's architecture names exists, as far as one can tell without importing it."""
+    valid = {"outputs": ("name", "of"), "onnx": ("name",)}.get(engine)
+    for given in architecture:
+        require(valid is None or given in valid, f"key '{key}.{given}' does not apply to engine {engine}; valid: name")
+    if engine in ("module", "estimator"):
+        module, _, what = str(architecture["name"]).partition(":")
+        complaint = f"key '{key}.name' is {architecture['name']!r}; valid is a path such as 'sklearn.svm:SVC'"
+        require(bool(module and what), complaint)
+    for part in EXISTING[engine]:
+        needed = part != "of"
+        require(part in architecture or not needed, f"key '{key}' lacks the key '{part}'; engine {engine} needs it")
+        if part in architecture:
+            file = user_path(str(architecture[part]))
+            require(is_file(file), f"key '{key}.{part}' is {architecture[part]!r}; valid is a file")
+
+
+def _as_changed(spec: Json, name: str, model: Json) -> Iterable[tuple[str, Json]]:
+    """A model on its own and as each data set changes it, each with the key of its architecture."""
+    yield f"models.{name}.architecture", model
+    for dataset, found in spec["datasets"].items():
+        if name in found.get("models", {}):
+            yield f"datasets.{dataset}.models.{name}.architecture", merged(model, found["models"][name])

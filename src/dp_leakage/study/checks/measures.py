@@ -1,0 +1,189 @@
+"""Checks of what is measured on the trained models: attacks, audits and figures."""
+
+from itertools import product
+
+from dp_leakage.attacks import ATTACKS, STRONGEST
+from dp_leakage.common.config import Json
+from dp_leakage.common.errors import nearest
+from dp_leakage.data.roles import MEMBERS, REFERENCE_POOL, population_role, trained_role
+from dp_leakage.figures import COMMON, FIGURES
+from dp_leakage.study import COINS, TIMING, TRAINING, Cell, Study
+from dp_leakage.study.checks.cells import components_of
+from dp_leakage.study.checks.complaints import check_kind, check_known, require
+from dp_leakage.study.jobs import AUXILIARY
+
+TARGETS = {MEMBERS, "target_nonmembers"}
+
+
+def check_attacks(study: Study) -> None:
+    """Each attack is known, and has its settings, auxiliary models and records."""
+    spec = study.spec
+    for name, settings in spec["attacks"].items():
+        check_known(name, ATTACKS, f"attacks.{name}")
+        entry = ATTACKS[name]
+        for key, value in settings.items():
+            check_known(key, entry.settings, f"attacks.{name}.{key}")
+            check_kind(value, entry.kinds[key], f"attacks.{name}.{key}")
+        by_coins = study.design == COINS and entry.needs == "reference"
+        complaint = f"key '{entry.needs}' is missing; attack {name} needs {entry.needs} models"
+        require(entry.needs is None or by_coins or entry.needs in spec, complaint)
+        resolved = entry.settings | settings
+        roles = (*entry.roles, *([resolved["auxiliary"]] if "auxiliary" in resolved else []))
+        for dataset, role in product(spec["datasets"], roles):
+            if name not in study.attacks_on(dataset):
+                continue
+            role = population_role(spec["datasets"][dataset]["roles"]) if role == REFERENCE_POOL else role
+            complaint = f"key 'datasets.{dataset}.roles' lacks the role '{role}'; attack {name} needs its records"
+            require(role in spec["datasets"][dataset]["roles"], complaint)
+        for dataset in spec["datasets"] if entry.family == "attribute" else []:
+            components, features = components_of(spec, dataset), resolved.get("features", 0)
+            if components is not None and name in study.attacks_on(dataset):
+                words = f"valid is up to the {components} components of data set {dataset}"
+                require(features <= components, f"key 'attacks.{name}.features' is {features}; {words}")
+    for role, dataset in product(AUXILIARY, spec["datasets"]):
+        if role in spec and ("attacks" not in spec["datasets"][dataset] or _needed(study, role, dataset)):
+            _check_auxiliary(study, role, dataset)
+
+
+def _needed(study: Study, role: str, dataset: str) -> bool:
+    return any(ATTACKS[attack].needs == role for attack in study.attacks_on(dataset))
+
+
+def _check_auxiliary(study: Study, role: str, dataset: str) -> None:
+    """Shadow or reference models have enough records to draw from, and leave some out for the attacks that learn from
+    them.
+    """
+    spec, auxiliary = study.spec, study.auxiliary_spec(dataset, role)
+    trained = [key for key in ("count", "size", "pool") if key in auxiliary]
+    if study.design == COINS and role == "reference":
+        words = "does not apply to design coins, where the other repeats are the references; valid is defense"
+        require(not trained, f"key 'reference.{''.join(trained[:1])}' {words}")
+        return
+    for key in ("count", "size"):
+        require(key in auxiliary, f"key '{role}' lacks the key '{key}'; it is required")
+    roles = spec["datasets"][dataset]["roles"]
+    pool = auxiliary.get("pool", [f"{role}_pool"])
+    for part in pool:
+        words = f"which data set {dataset} does not have; {nearest(part, roles)}"
+        require(
+            part in roles, f"key '{role}{'.pool' if 'pool' in auxiliary else ''}' draws from role {part!r}, {words}"
+        )
+    records, size = sum(roles[part] for part in pool), auxiliary["size"]
+    words = f"the {records} records of {' and '.join(pool)} in data set {dataset}"
+    require(size <= records, f"key '{role}.size' is {size}; valid is at most {words}")
+    attacks = {name: ATTACKS[name].settings | spec["attacks"][name] for name in study.attacks_on(dataset)}
+    using = {name: settings for name, settings in attacks.items() if ATTACKS[name].needs == role}
+    compared = TARGETS if role == "reference" else {"shadow_pool"}  # whose records some models must not have seen
+    for name, settings in using.items():
+        complaint = (
+            f"key '{role}.size' is {size}, so that every model trains on all of {words}; attack {name} needs less"
+        )
+        require(size < records or not compared & set(pool), complaint)
+        if settings.get("online"):
+            words = "valid is target_members and target_nonmembers among them"
+            complaint = (
+                f"key '{role}.pool' is {pool}, but attack {name} needs models trained with the target's records; "
+            )
+            require(set(pool) >= TARGETS, complaint + words)
+
+
+def check_audit(study: Study) -> None:
+    """Lower bounds have a δ, and each design of audit fits the cells that it audits."""
+    if study.bounded:
+        require("delta" in study.spec, "key 'delta' is missing; lower bounds on the ε of non-private cells need one")
+    if not study.audited:
+        return
+    designs = study.spec["audit"]["designs"]
+    for entry in study.spec["defenses"]:
+        for name in entry.get("audits", []):
+            check_known(name, designs, "defenses.audits")
+    for cell in study.cells.values():
+        for name in cell.audits:
+            _check_audit_design(study, cell, name)
+
+
+def _check_audit_design(study: Study, cell: Cell, name: str) -> None:
+    """A design of an audit fits the cell, and can show what the cell claims."""
+    design, key = study.audit_design(cell, name), f"audit.designs.{name}"
+    mechanism, where = cell.training["mechanism"] or {}, f"for {cell.defense}"
+    records = study.spec["datasets"][cell.dataset]["roles"]
+    gradient, watched = design["canary"] == "gradient", design["score"] == "white_box"
+    paired = ["target_nonmembers"] if design["canary"] in ("natural", "mislabelled") else []
+    most = min(records[role] for role in (trained_role(records), *paired))
+    require(
+        design["canaries"] <= most,
+        f"key '{key}.canaries' is {design['canaries']}; valid is up to the {most} records of data set {cell.dataset}",
+    )
+    require(design["design"] == "one_run" or design["canaries"] == 1, f"key '{key}.canaries' must be 1 but for one_run")
+    coins = design["models"] * design["canaries"]
+    require(coins >= 4, f"key '{key}' has {coins} coins; valid is 4 or more, of all models and canaries together")
+    vmf, presence, own = mechanism.get("noise") == "vmf", design["relation"] == "presence", design["claim"] == "own"
+    groups, feature = mechanism.get("unit", "example") != "example", design["canary"] == "feature"
+    special = watched or presence or design["start"] == "trained"
+    refused = {
+        "canary' is gradient, which only a score of white_box sees": gradient and not watched,
+        f"canary' is gradient, which needs one example as the unit, {where}": gradient and groups,
+        f"canary' is feature, which directional noise cannot have, {where}": vmf and feature,
+        f"relation' is presence, which noise around single directions does not protect, {where}": vmf
+        and presence
+        and mechanism["block"] != "sum",
+        "score', presence or a trained start needs engine ensemble": cell.training["engine"] != "ensemble" and special,
+        f"bug' plants a mistake in Gaussian noise on examples, {where} there is none": bool(design["bug"])
+        and (mechanism.get("noise") != "gaussian" or groups),
+        f"claim' is own, but {where} no mechanism claims a curve": own and not mechanism,
+    }
+    for complaint, wrong in refused.items():
+        require(not wrong, f"key '{key}.{complaint}")
+    if design["beyond_reach"] == "refuse" and design["bug"] is None:
+        _check_reach(study, cell, name, design, coins)
+
+
+def _check_reach(study: Study, cell: Cell, name: str, design: Json, coins: int) -> None:
+    """Refuses a design that could not show the cell's claim even with perfect scores."""
+    claimed = cell.columns["epsilon"]
+    unsampled = (cell.training["mechanism"] or {}).get("sampler") == "shuffle"
+    if claimed is None or (design["claim"] == "own" and not unsampled):
+        return  # an own curve takes an accountant: step ``measure`` says what it reaches
+    from dp_leakage.audits import CONFIDENCE, approximate_dp, gaussian_dp
+    from dp_leakage.audits.designs import shortfall
+
+    claim = (approximate_dp if design["claim"] == "approximate" else gaussian_dp)(cell.columns["delta"])
+    found = shortfall(claimed, design["design"], coins, claim, study.bounds_together, design["share"], CONFIDENCE)
+    require(
+        found is None,
+        f"key 'audit.designs.{name}' {found} (defense {cell.defense}); key 'beyond_reach: mark' trains it all the same",
+    )
+
+
+def check_figure(study: Study, name: str, cells: list[Cell]) -> None:
+    """A figure's settings are known, and it draws something.
+
+    Args:
+        study: the study.
+        name: the figure's name.
+        cells: those whose values it may select.
+    """
+    spec, figure, key = study.spec, study.spec["figures"][name], f"figures.{name}"
+    check_known(figure["kind"], FIGURES, f"{key}.kind")
+    if FIGURES[figure["kind"]].needs == TIMING:
+        require("timing" in spec, f"key 'timing' is missing; figure {name} shows how long training takes")
+    parts = figure.get("parts", [TRAINING, *spec["attacks"], *study.bounded])
+    for part in parts:
+        check_known(part, [TRAINING, *spec["attacks"], *study.bounded], f"{key}.parts")
+    for column, values in figure.get("select", {}).items():
+        check_known(column, cells[0].columns, f"{key}.select")
+        for value in values:
+            check_known(value, dict.fromkeys(cell.columns[column] for cell in cells), f"{key}.select.{column}")
+    drawn = study.figure_cells(name)
+    complaint = f"key '{key}.parts' leaves nothing to draw: no cell of the figure has any of {', '.join(parts) or 'it'}"
+    require(any(study.figure_parts(name, cell) for cell in drawn), complaint)
+    defaults = {**COMMON, **FIGURES[figure["kind"]].settings}
+    for setting, value in figure.get("settings", {}).items():
+        check_known(setting, defaults, f"{key}.settings")
+        check_kind(value, FIGURES[figure["kind"]].kinds[setting], f"{key}.settings.{setting}")
+        for word in [value] if isinstance(value, str) else value or [] if isinstance(value, list) else []:
+            if setting in ("attack", "attacks", "exposed_by"):
+                attacked = [part for part in parts if part in spec["attacks"]]
+                check_known(word, [*attacked, STRONGEST] if attacked else [], f"{key}.settings.{setting}")
+            if setting in ("dataset", "model", "defense"):
+                check_known(word, dict.fromkeys(cell.columns[setting] for cell in drawn), f"{key}.settings.{setting}")

@@ -1,0 +1,183 @@
+"""Loading study files: the config, overrides, scales, and names that clash."""
+
+import pytest
+import yaml
+from loading import CONFIG, QUICKSTART, REPO, SCHEMAS, load
+
+from dp_leakage.common.config import merged
+from dp_leakage.common.errors import UserError
+from dp_leakage.common.yaml_files import read_yaml
+from dp_leakage.study.file import load_studies, study_files, typed
+
+
+def test_every_study_file_loads_at_every_scale_that_it_names():
+    files = study_files(REPO / "workflow" / "studies")
+    for scale in ("paper", "small", "smoke"):
+        studies = load_studies(merged(CONFIG, {"scale": scale}), files, SCHEMAS)
+        for study in studies.values():
+            assert study.cells
+            assert study.name == study.target + ("" if scale == "paper" else f"-{scale}")
+
+
+def test_overrides_do_not_make_a_scale_larger():
+    more = {"epsilon": [0.1, 1, 10, 50, 100], "repeats": 24, "training": {"epochs": 60}, "shadow": {"count": 16}}
+    spec = load(more, {"scale": "smoke"})["quickstart-smoke"].spec
+    assert (spec["epsilon"], spec["repeats"]) == ([1, 100], 2)
+    assert (spec["training"]["epochs"], spec["shadow"]["count"]) == (8, 2)
+    assert load(more)["quickstart"].spec["epsilon"] == more["epsilon"]
+    picked = {"fig_pareto": {"select": {"defense": ["gaussian-rdp-eps=500", "none"]}}}
+    assert load({"epsilon": [500], "figures": picked}, {"scale": "smoke"})  # a budget of the study, if not of the scale
+    assert load({"epsilon": [1, 10, 500], "figures": picked}, {"scale": "smoke"})
+
+
+def test_what_overrides_make_smaller_than_a_scale_or_set_beside_it_holds_there_too():
+    less = {"epsilon": [10], "training": {"epochs": 2, "learning_rate": 0.5}, "figures": {"fig_pareto": None}}
+    spec = load(less, {"scale": "smoke"})["quickstart-smoke"].spec
+    assert (spec["epsilon"], spec["repeats"]) == ([10], 2)
+    assert (spec["training"]["epochs"], spec["training"]["learning_rate"]) == (2, 0.5)
+    assert "fig_pareto" not in spec["figures"]
+
+
+def test_an_attack_that_overrides_take_away_does_not_return_through_a_scale():
+    drawn = {"fig_leakage_shokri": None, "fig_pareto": {"parts": ["training", "yeom"]}}
+    without = {"attacks": {"shokri": None}, "figures": drawn}
+    assert "shokri" not in load(without, {"scale": "smoke"})["quickstart-smoke"].spec["attacks"]
+
+
+def test_an_attack_that_a_study_file_deletes_does_not_return_through_its_scale(tmp_path):
+    spec = read_yaml(QUICKSTART)
+    del spec["attacks"]["shokri"], spec["figures"]["fig_leakage_shokri"]
+    spec["figures"]["fig_pareto"]["parts"].remove("shokri")
+    file = tmp_path / "quickstart.yaml"
+    file.write_text(yaml.safe_dump(spec))
+    assert "shokri" not in load(config={"scale": "smoke"}, file=file)["quickstart-smoke"].spec["attacks"]
+    spec["scales"]["smoke"]["attacks"] = {"shokry": {"epochs": 10}}  # yet a slip of the pen is told
+    file.write_text(yaml.safe_dump(spec))
+    with pytest.raises(UserError, match=r"key 'attacks.shokry' is 'shokry'; did you mean 'shokri'"):
+        load(config={"scale": "smoke"}, file=file)
+
+
+def test_a_scale_has_its_own_folder_and_the_same_targets():
+    smoke = load(config={"scale": "smoke"})
+    assert list(smoke) == ["quickstart-smoke"]
+    assert smoke["quickstart-smoke"].target == "quickstart"
+
+
+BAD_CONFIG = {
+    "unknown key": ({"scal": "paper"}, r"config.yaml: unknown key 'scal'; did you mean 'scale'"),
+    "unknown scale": ({"scale": "smal"}, r"config.yaml: key 'scale' is 'smal'; did you mean 'small'"),
+    "unknown device": ({"device": "gpu"}, r"key 'device' is 'gpu'; .*cuda"),
+    "override of no study": (
+        {"overrides": {"quickstrat": {}}},
+        r"'overrides.quickstrat' names no study; did you mean 'quickstart'",
+    ),
+    "missing study file": ({"study_files": ["nowhere.yaml"]}, r"nowhere.yaml does not exist"),
+    "data set of no study": (
+        {"only_datasets": ["digit"]},
+        r"'only_datasets' has 'digit', a data set of no study; did you mean 'digits'",
+    ),
+    "overrides that are a text": (
+        {"overrides": "quickstart=3"},
+        r"'overrides' is 'quickstart=3'; on the command line write it in quotes, .*'overrides={quickstart: {rep",
+    ),
+    "data sets that are a text": (
+        {"only_datasets": "digits"},
+        r"'only_datasets' is 'digits'; .*--config 'only_datasets=\[digits\]'",
+    ),
+    "checkpoint interval": ({"checkpoint_seconds": 0}, r"'checkpoint_seconds' is 0; valid is 1 or more"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_CONFIG)
+def test_a_bad_config_gives_one_sentence(case):
+    changes, sentence = BAD_CONFIG[case]
+    with pytest.raises(UserError, match=sentence):
+        load(config=changes)
+
+
+def test_values_from_the_command_line_that_came_as_text_are_read():
+    given = {"only_datasets": '["digits"]', "overrides": '{"quickstart": {"repeats": 2, "shadow": {"count": 4}}}'}
+    study = load(config=given)["quickstart"]
+    assert study.spec["repeats"] == 2
+    assert study.spec["shadow"]["count"] == 4
+
+
+def test_numbers_that_snakemake_reads_as_text_are_numbers_again():
+    text = {
+        "repeats": "5",
+        "delta": "1.0e-6",
+        "shadow": "null",
+        "stratified": "true",
+        "title": "on top",
+        "epsilon": ["1"],
+    }
+    read = {"repeats": 5, "delta": 1e-6, "shadow": None, "stratified": True, "title": "on top", "epsilon": [1]}
+    assert typed(text) == read
+
+
+def test_on_fewer_data_sets_a_study_keeps_their_cells_and_the_figures_that_draw_one():
+    files = [REPO / "workflow" / "studies" / "jayaraman2019" / "study.yaml"]
+    config = merged(CONFIG, {"only_datasets": ["purchase100"]})
+    study = load_studies(config, files, SCHEMAS)["jayaraman2019"]
+    assert {cell.dataset for cell in study.cells.values()} == {"purchase100"}
+    assert "fig3" in study.spec["figures"]
+    assert "fig1a" not in study.spec["figures"]
+    assert all(study.figure_cells(figure) for figure in study.spec["figures"])
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("study: a\nstudy: b\n", "key 'study' stands twice"),
+        ("study: [a\n", "is not valid YAML"),
+        ("- a\n- b\n", "holds list, not keys and values"),
+        ("", "holds NoneType"),
+    ],
+)
+def test_a_file_that_is_no_mapping_is_refused(tmp_path, text, sentence):
+    path = tmp_path / "study.yaml"
+    path.write_text(text)
+    with pytest.raises(UserError, match=sentence):
+        read_yaml(path)
+
+
+def test_two_studies_of_one_name_are_refused(tmp_path):
+    copy = tmp_path / "copy.yaml"
+    copy.write_text(QUICKSTART.read_text())
+    with pytest.raises(UserError, match="are both called 'quickstart'"):
+        load(config={"study_files": [str(copy)]})
+
+
+@pytest.mark.parametrize(
+    ("studies", "sentence"),
+    [
+        ({"attack": {}}, "'attack' has a meaning of its own here"),
+        ({"a": {"figures": {"b": {"kind": "pareto"}}}, "a_b": {}}, "target 'a_b' is also a target of study a"),
+        ({"a": {"figures": {"report": {"kind": "pareto"}}}}, "'report' has a meaning of its own here"),
+    ],
+)
+def test_two_targets_of_one_name_are_refused(tmp_path, studies, sentence):
+    files = []
+    for name, changes in studies.items():
+        files.append(tmp_path / f"{name}.yaml")
+        files[-1].write_text(yaml.safe_dump(merged(read_yaml(QUICKSTART), {"study": name, "figures": {}} | changes)))
+    with pytest.raises(UserError, match=sentence):
+        load_studies(CONFIG, files, SCHEMAS)
+
+
+def test_the_names_of_the_workflows_rules_are_known():
+    import re
+
+    from dp_leakage.study.file import RULES
+
+    files = [REPO / "Snakefile", *(REPO / "workflow" / "rules").glob("*.smk")]
+    text = "\n".join(path.read_text() for path in files)
+    assert set(RULES) == set(re.findall(r"^(?:use rule \w+ as|rule) (\w+)(?: with)?:$", text, re.MULTILINE))
+
+
+def test_every_rule_says_what_it_is():
+    import re
+
+    for path in (REPO / "workflow" / "rules").glob("*.smk"):
+        for name, after in re.findall(r"^rule (\w+):\n(.*)$", path.read_text(), re.MULTILINE):
+            assert after.startswith('    """'), name
