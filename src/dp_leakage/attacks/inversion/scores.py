@@ -1,4 +1,4 @@
-"""Judging inverted images: how near they come to the training images of their class."""
+"""Scores of inverted images: how close they come to the training images of their class."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from dp_leakage.attacks.similarity import Gallery
+from dp_leakage.attacks.likeness import Gallery
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.models.ensemble import Models
 
@@ -19,7 +19,7 @@ class Found(NamedTuple):
 
     Attributes:
         images: float32 (K, C, channels, height, width), in [0, 1].
-        restart: (K, C): which start each comes from.
+        restart: (K, C): the number of the start that each comes from.
         confidence: (K, C): the probability that the model gives it for the class.
     """
 
@@ -29,7 +29,9 @@ class Found(NamedTuple):
 
 
 def classes_of(target: Models, data: Dataset) -> np.ndarray:
-    """The classes that every model has training records of, int64 ascending: those with an answer to judge by."""
+    """The classes of which every model has training records, int64 ascending, so that there is something to compare
+    with.
+    """
     held = [np.unique(data.y[rows]) for rows in target.train_indices.numpy()]
     return np.arange(data.n_classes)[[all(c in own for own in held) for c in range(data.n_classes)]]
 
@@ -43,7 +45,7 @@ def judged(
         data: the records.
         train_indices: int64 (K, n): the rows that each model was trained on.
         classes: int64 (C,).
-        candidates: what was found, by each of several ways to look for it.
+        candidates: the images found by each of several searches.
 
     Returns:
         For each candidate the frame: repeat int64, target int64 (the class), restart int64, distance float64 (the least
