@@ -1,7 +1,7 @@
 """Mechanism: noise of a uniform direction and Gamma length on the summed gradient: pure ε, no δ.
 
-Its density falls with exp(-length / scale), so moving the sum by at most clip_norm changes it by exp(1 / multiplier) at
-most. With shuffled batches a record is in one step per epoch, so a training of k epochs spends k / multiplier.
+Its density falls with exp(-length / scale), so moving the sum by at most clip_norm changes the density by a factor of
+at most exp(1 / multiplier). With shuffled batches a record is in one step per epoch, so k epochs spend k / multiplier.
 """
 
 import torch
@@ -10,10 +10,10 @@ MECHANISM = {"accountant": "pure", "relations": {"shuffle": ["zero_out"]}, "clai
 
 
 def noise(row, scale, generator):
-    """Fills ``row`` in place."""
+    """Fills ``row`` in place. The sum of as many exponential draws as ``row`` has numbers is its Gamma length."""
     row.normal_(generator=generator)
-    shape = torch.full((1,), float(len(row)), device=row.device, dtype=torch.float64)
-    row.mul_(torch._standard_gamma(shape, generator).item() * scale / torch.linalg.vector_norm(row))
+    length = torch.empty_like(row, dtype=torch.float64).exponential_(generator=generator).sum().item()
+    row.mul_(length * scale / torch.linalg.vector_norm(row))
 
 
 def epsilon(noise_multiplier, case):
