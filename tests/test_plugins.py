@@ -10,35 +10,28 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from loading import REPO, SCHEMAS
+from registries import unchanged
 
 from dp_leakage import plugins
-from dp_leakage.attacks import ATTACKS
 from dp_leakage.common import user_code
 from dp_leakage.common.config import merged
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.yaml_files import read_yaml
-from dp_leakage.data import SOURCES, load, resolve
+from dp_leakage.data import load, resolve
 from dp_leakage.figures import FIGURES, Needs, draw
 from dp_leakage.models.architectures import build
-from dp_leakage.models.layers.own import OWN, check_own
-from dp_leakage.privacy.accounting import ACCOUNTANTS, epsilon_report, noise_multiplier
+from dp_leakage.models.layers.own import check_own
+from dp_leakage.privacy.accounting import epsilon_report, noise_multiplier
 from dp_leakage.privacy.calibration import calibrated
 from dp_leakage.privacy.clipping import bound_scales
-from dp_leakage.privacy.mechanism import SAMPLERS, UNITS, Mechanism
-from dp_leakage.privacy.mechanisms import MECHANISMS
+from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.provenance.fingerprint import code_fingerprint
 from dp_leakage.study.file import load_studies
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
 
-REPO = Path(__file__).parents[1]
 EXAMPLES = REPO / "docs" / "examples" / "plugins"
-SCHEMAS = {
-    name: yaml.safe_load((REPO / "workflow" / "schemas" / f"{name}.schema.yaml").read_text())
-    for name in ("config", "study")
-}
-REGISTRIES = (ATTACKS, FIGURES, SOURCES, OWN, ACCOUNTANTS, MECHANISMS, user_code.FILES, user_code.DEFINED)
-LISTS = (SAMPLERS, UNITS, user_code.FOLDERS)
 STUDY = {
     "epsilon": [1],
     "attacks": {"confidence": {"threshold": 0.5}},
@@ -52,18 +45,9 @@ STUDY = {
 
 
 @pytest.fixture(autouse=True)
-def clean(monkeypatch):
-    """The registries, Python's path and its modules as before."""
-    before, path, lists = [dict(registry) for registry in REGISTRIES], list(sys.path), [list(own) for own in LISTS]
-    yield
-    for name in user_code.FILES:
-        sys.modules.pop(name, None)
-    for registry, old in zip(REGISTRIES, before, strict=True):
-        registry.clear()
-        registry.update(old)
-    for own, old in zip(LISTS, lists, strict=True):
-        own[:] = old
-    sys.path[:] = path
+def clean():
+    with unchanged():
+        yield
 
 
 @pytest.fixture

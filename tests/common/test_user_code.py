@@ -7,28 +7,23 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from registries import unchanged
 
 from dp_leakage import plugins
-from dp_leakage.attacks import ATTACKS
 from dp_leakage.attacks.checks import check_said, checked_arrays, checked_scores
 from dp_leakage.attacks.signals import Scores
 from dp_leakage.common import user_code
 from dp_leakage.common.errors import UserError
-from dp_leakage.data import SOURCES
 from dp_leakage.figures import FIGURES
 from dp_leakage.models.architectures import build
-from dp_leakage.models.layers.own import OWN
 from dp_leakage.models.user_module import module_factory
-from dp_leakage.privacy.accounting import ACCOUNTANTS, epsilon_spent, noise_multiplier
+from dp_leakage.privacy.accounting import epsilon_spent, noise_multiplier
 from dp_leakage.privacy.clipping import bound_scales
-from dp_leakage.privacy.mechanism import SAMPLERS, UNITS, Mechanism
-from dp_leakage.privacy.mechanisms import MECHANISMS
+from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training.noise import start_noise
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
 
-REGISTRIES = (ATTACKS, FIGURES, SOURCES, OWN, ACCOUNTANTS, MECHANISMS, user_code.FILES, user_code.DEFINED)
-LISTS = (SAMPLERS, UNITS, user_code.FOLDERS)
 TERMS = {"delta": 1e-5, "epochs": 2, "batch_size": 40, "dataset_size": 120}
 OWN = "MECHANISM = {'relations': {'shuffle': ['zero_out']}, 'claim': 'bound'}\n"
 NOISE = "def noise(row, scale, generator):\n    row.normal_(generator=generator)\n"
@@ -36,17 +31,8 @@ NOISE = "def noise(row, scale, generator):\n    row.normal_(generator=generator)
 
 @pytest.fixture(autouse=True)
 def clean():
-    """The registries, Python's path and its modules as before."""
-    before, path, lists = [dict(registry) for registry in REGISTRIES], list(sys.path), [list(own) for own in LISTS]
-    yield
-    for name in [*user_code.FILES, "plug"]:
-        sys.modules.pop(name, None)
-    for registry, old in zip(REGISTRIES, before, strict=True):
-        registry.clear()
-        registry.update(old)
-    for own, old in zip(LISTS, lists, strict=True):
-        own[:] = old
-    sys.path[:] = path
+    with unchanged("plug"):
+        yield
 
 
 @pytest.fixture
@@ -202,7 +188,7 @@ def test_noise_for_a_budget_by_a_formula_of_ones_own_spends_no_more_than_the_bud
 
 
 FILLS = "    def add(self, step):\n        self.gradient.fill_(1.0)\n"
-DIRECTS = "    directs = True\n    def add_examples(self, record, total, model):\n        "
+DIRECTS = "    directs = True\n    def add_examples(self, passed, total, model):\n        "
 
 
 @pytest.mark.parametrize(

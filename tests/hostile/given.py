@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import yaml
+from loading import CONFIG, REPO, SCHEMAS
+from registries import unchanged
 
 from dp_leakage import new_study, plugins
 from dp_leakage.attacks import ATTACKS
@@ -20,22 +22,12 @@ from dp_leakage.common import user_code
 from dp_leakage.common.config import merged
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.yaml_files import read_yaml
-from dp_leakage.data import SOURCES
-from dp_leakage.figures import FIGURES
-from dp_leakage.models.layers.own import OWN
 from dp_leakage.models.user_module import module_factory
 from dp_leakage.privacy.__main__ import main as privacy
-from dp_leakage.privacy.accounting import ACCOUNTANTS, noise_multiplier
+from dp_leakage.privacy.accounting import noise_multiplier
 from dp_leakage.privacy.clipping import bound_scales
-from dp_leakage.privacy.mechanism import SAMPLERS, UNITS
-from dp_leakage.privacy.mechanisms import MECHANISMS
 from dp_leakage.study.file import load_studies
 
-REPO = Path(__file__).parents[2]
-SCHEMAS = {name: read_yaml(REPO / "workflow" / "schemas" / f"{name}.schema.yaml") for name in ("config", "study")}
-CONFIG = read_yaml(REPO / "config.yaml")
-REGISTRIES = (ATTACKS, FIGURES, SOURCES, OWN, ACCOUNTANTS, MECHANISMS, user_code.FILES, user_code.DEFINED)
-LISTS = (SAMPLERS, UNITS, user_code.FOLDERS)
 TINY = {
     "study": "tiny",
     "title": "A tiny study",
@@ -159,7 +151,6 @@ def table(folder: Path, frame: pd.DataFrame | None = None, *arguments: str, text
 
 def plugin(folder: Path, text: str, name: str = "plug", use=None) -> str | None:
     """A plugin of this text, loaded and then used."""
-    before, path, lists = [dict(registry) for registry in REGISTRIES], list(sys.path), [list(had) for had in LISTS]
     own = folder / "plugs"
     own.mkdir(exist_ok=True)
     (own / f"{name}.py").write_text(text)
@@ -169,16 +160,8 @@ def plugin(folder: Path, text: str, name: str = "plug", use=None) -> str | None:
         if use is not None:
             use(name)
 
-    try:
+    with unchanged(name):
         return said(run)
-    finally:
-        sys.modules.pop(name, None)
-        for registry, old in zip(REGISTRIES, before, strict=True):
-            registry.clear()
-            registry.update(old)
-        for had, old in zip(LISTS, lists, strict=True):
-            had[:] = old
-        sys.path[:] = path
 
 
 def scored(name: str) -> None:

@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from damaged import flipped
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.provenance.files import (
@@ -69,14 +70,9 @@ def test_every_flipped_bit_is_refused_by_name(tmp_path, suffix):
     write, read = KINDS[suffix]
     path = tmp_path / f"file.{suffix}"
     write(path)
-    content = path.read_bytes()
-    for place in range(len(content)):
-        changed = bytearray(content)
-        changed[place] ^= 1 << place % 8
-        path.write_bytes(changed)
+    for _ in flipped(path, range(path.stat().st_size)):
         with pytest.raises(UserError, match=rf"{re.escape(path.name)} is damaged.*{REBUILD}"):
             read(path)
-    path.write_bytes(content)
     read(path)
 
 

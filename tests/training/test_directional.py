@@ -9,7 +9,7 @@ from dp_leakage.models.layers import initial_parameters
 from dp_leakage.models.layers.linear import LinearGradients
 from dp_leakage.privacy.directional import add_directed, add_directed_examples
 from dp_leakage.privacy.mechanism import Mechanism
-from dp_leakage.training.record import Record, backpropagate
+from dp_leakage.training.backward import BackwardPass, backpropagate
 
 BATCH, CLIP = 6, 0.8
 BLOCKS = ("whole", "layer", "row")
@@ -17,13 +17,13 @@ NO_NOISE = 1e18  # concentration at which a draw is its mean to float64's precis
 
 
 def example_gradients(name, n=BATCH):
-    """A record of one model in float64 and its per-example gradients as blocks: name → (n, rows, d)."""
+    """A backward pass of one model in float64 and its per-example gradients as blocks: name → (n, rows, d)."""
     layers = layers_of(name)
     start = initial_parameters(layers, torch.Generator().manual_seed(0))
     parameters = {key: value[None].double() for key, value in start.items()}
     x, y = data_of(name, n, torch.float64)
-    record = backpropagate(layers, parameters, x[None], y[None])
-    return record, parameters, {part.names: part.rows()[0] for part in record.parts}
+    passed = backpropagate(layers, parameters, x[None], y[None])
+    return passed, parameters, {part.names: part.rows()[0] for part in passed.parts}
 
 
 def unit_sum(rows, block):
@@ -44,9 +44,9 @@ def as_rows(parameters, names):
 @pytest.mark.parametrize("block", BLOCKS)
 @pytest.mark.parametrize("name", SHAPES)
 def test_without_noise_it_is_the_sum_of_the_examples_unit_vectors(name, block):
-    record, parameters, rows = example_gradients(name)
+    passed, parameters, rows = example_gradients(name)
     total = {key: torch.zeros_like(value) for key, value in parameters.items()}
-    add_directed_examples(record, block, NO_NOISE, 0.5, total, torch.Generator().manual_seed(1))
+    add_directed_examples(passed, block, NO_NOISE, 0.5, total, torch.Generator().manual_seed(1))
     for layer, expected in unit_sum(rows, block).items():
         directed = rows[layer].norm(dim=2).min(0).values > 0  # rows with a dead ReLU get a random direction
         chosen = directed if block == "row" else slice(None)
@@ -72,7 +72,7 @@ def test_without_noise_a_formed_gradient_becomes_its_own_unit_vectors(name, bloc
 def test_draws_keep_the_share_of_the_mean_that_the_concentration_says(block):
     """E X = A_d(κ) μ with the Bessel ratio A_d, so the draws' projection on Σμ averages A_d(κ)‖Σμ‖² per block."""
     kappa, draws = 300.0, 300
-    record, parameters, rows = example_gradients("mlp")
+    passed, parameters, rows = example_gradients("mlp")
     means = unit_sum(rows, block)
     blocks = {
         "whole": lambda: [torch.cat([mean.flatten() for mean in means.values()])],
@@ -84,15 +84,15 @@ def test_draws_keep_the_share_of_the_mean_that_the_concentration_says(block):
     projections = torch.zeros(draws, dtype=torch.float64)
     for draw in range(draws):
         total = {key: torch.zeros_like(value) for key, value in parameters.items()}
-        add_directed_examples(record, block, kappa, 1.0, total, generator)
+        add_directed_examples(passed, block, kappa, 1.0, total, generator)
         projections[draw] = sum((as_rows(total, layer) * mean).sum() for layer, mean in means.items())
     z = (projections.mean() - expected) / (projections.std() / draws**0.5)
     assert abs(z) < 5  # false alarm 6e-7
 
 
 def test_gradients_of_zero_get_uniform_directions_of_length_one():
-    record, parameters, _ = example_gradients("softmax_regression")
-    silent = type(record)([type(p)(p.names, p.input, torch.zeros_like(p.delta)) for p in record.parts])
+    passed, parameters, _ = example_gradients("softmax_regression")
+    silent = type(passed)([type(p)(p.names, p.input, torch.zeros_like(p.delta)) for p in passed.parts])
     draws = []
     generator = torch.Generator().manual_seed(3)
     for _ in range(200):
@@ -111,9 +111,9 @@ def test_gradients_of_zero_get_uniform_directions_of_length_one():
 def test_a_saturated_example_still_gives_vectors_of_length_one(size, block):
     """In float32, where squares of its gradient vanish, and where the gradient itself nearly does."""
     x = torch.rand(1, 1, 300, generator=torch.Generator().manual_seed(2))
-    record = Record([LinearGradients(("0.weight", "0.bias"), x, torch.tensor([[[-size, size]]]))])
+    passed = BackwardPass([LinearGradients(("0.weight", "0.bias"), x, torch.tensor([[[-size, size]]]))])
     total = {"0.weight": torch.zeros(1, 2, 300), "0.bias": torch.zeros(1, 2)}
-    add_directed_examples(record, block, 50.0, 1.0, total, torch.Generator().manual_seed(3))
+    add_directed_examples(passed, block, 50.0, 1.0, total, torch.Generator().manual_seed(3))
     rows = as_rows(total, ("0.weight", "0.bias"))
     lengths = rows.norm(dim=1) if block == "row" else rows.norm()
     torch.testing.assert_close(lengths, torch.ones_like(lengths), rtol=1e-5, atol=0)

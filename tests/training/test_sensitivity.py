@@ -13,22 +13,22 @@ from dp_leakage.models.layers import initial_parameters
 from dp_leakage.models.layers.linear import LinearGradients
 from dp_leakage.privacy.clipping import bound_scales
 from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.training.backward import BackwardPass, backpropagate
 from dp_leakage.training.gradients import fill_gradient
-from dp_leakage.training.record import Record, backpropagate
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import start
 
 BATCH = 12
 
 
-def in_float64(record):
+def in_float64(passed):
     """The same gradients, to the last bit, with all further work in float64."""
 
     def widened(part):
         values = {field.name: getattr(part, field.name) for field in fields(part)}
         return type(part)(**{key: v.double() if torch.is_tensor(v) else v for key, v in values.items()})
 
-    return Record([widened(part) for part in record.parts])
+    return BackwardPass([widened(part) for part in passed.parts])
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -46,9 +46,9 @@ def test_removing_any_one_example_moves_the_sum_by_at_most_the_bound(name, seed,
     }
     x, y = data_of(name, BATCH)
     x, y = (x * magnitude)[None], y[None]
-    record = backpropagate(layers, parameters, x, y)
-    scales = bound_scales(record.norms(), clip_norm, bound)
-    contributions = scales.double() * in_float64(record).norms()
+    passed = backpropagate(layers, parameters, x, y)
+    scales = bound_scales(passed.norms(), clip_norm, bound)
+    contributions = scales.double() * in_float64(passed).norms()
     assert (contributions <= clip_norm).all()
 
     # The sums themselves, formed in float32 with and without each example.
@@ -57,10 +57,10 @@ def test_removing_any_one_example_moves_the_sum_by_at_most_the_bound(name, seed,
         total = {key: torch.zeros_like(value) for key, value in parameters.items()}
         kept = scales.clone()
         kept[0, left_out] = 0
-        record.add_weighted_sum(kept, total)
+        passed.add_weighted_sum(kept, total)
         sums.append(torch.cat([value.flatten().double() for value in total.values()]))
     total = {key: torch.zeros_like(value) for key, value in parameters.items()}
-    record.add_weighted_sum(scales, total)
+    passed.add_weighted_sum(scales, total)
     whole = torch.cat([value.flatten().double() for value in total.values()])
     # Float32 sums of BATCH vectors of length ≤ C carry an error of their own of some 1e-7·BATCH·C.
     assert max((whole - part).norm() for part in sums) <= clip_norm * (1 + 1e-6 * BATCH)
@@ -85,10 +85,10 @@ def test_the_bound_holds_for_wide_inputs_whose_squares_sum_up_to_rounding(unit, 
 @pytest.mark.parametrize("magnitude", [1.0, 1e6, 1e13, 1e18, 1e30])
 @pytest.mark.parametrize("delta", [1.0, 1e-12, 1e-20, 1e-30, 1e-42])
 def test_the_bound_holds_where_squares_vanish_or_overflow(bound, magnitude, delta):
-    record = Record(
+    passed = BackwardPass(
         [LinearGradients(("0.weight", "0.bias"), torch.full((1, 1, 9), magnitude), torch.tensor([[[-delta, delta]]]))]
     )
-    scales = bound_scales(record.norms(), 0.5, bound)
+    scales = bound_scales(passed.norms(), 0.5, bound)
     total = {"0.weight": torch.zeros(1, 2, 9), "0.bias": torch.zeros(1, 2)}
-    record.add_weighted_sum(scales, total)
+    passed.add_weighted_sum(scales, total)
     assert torch.cat([value.flatten().double() for value in total.values()]).norm() <= 0.5 * (1 + 1e-6)

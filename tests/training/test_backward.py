@@ -11,21 +11,21 @@ from torch.func import functional_call, grad, vmap
 from dp_leakage.common.errors import UserError
 from dp_leakage.models.ensemble import Ensemble
 from dp_leakage.models.layers import Linear, Residual, conv2d, initial_parameters
-from dp_leakage.training.record import backpropagate
+from dp_leakage.training.backward import backpropagate
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
 
 MODELS, BATCH = 2, 6
 
 
-def recorded(name, dtype=torch.float64):
-    """A record of two models, and each one's per-example gradients, name → (K, B, …)."""
+def passed_back(name, dtype=torch.float64):
+    """A backward pass of two models, and each one's per-example gradients, name → (K, B, …)."""
     layers = layers_of(name)
     starts = [initial_parameters(layers, torch.Generator().manual_seed(k)) for k in range(MODELS)]
     parameters = {key: torch.stack([start[key] for start in starts]).to(dtype) for key in starts[0]}
     x, y = data_of(name, MODELS * BATCH, dtype)
     x, y = x.unflatten(0, (MODELS, BATCH)), y.view(MODELS, BATCH)
-    record = backpropagate(layers, parameters, x, y)
+    passed = backpropagate(layers, parameters, x, y)
     ensemble = Ensemble(layers, parameters, torch.zeros(MODELS, 1))
 
     def of_model(k):
@@ -38,7 +38,7 @@ def recorded(name, dtype=torch.float64):
         return vmap(grad(loss), in_dims=(None, 0, 0))(values, x[k], y[k])
 
     own = [of_model(k) for k in range(MODELS)]
-    return record, {key: torch.stack([gradients[key] for gradients in own]) for key in parameters}
+    return passed, {key: torch.stack([gradients[key] for gradients in own]) for key in parameters}
 
 
 def flattened(gradients):
@@ -52,26 +52,26 @@ def close(actual, expected):
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_norms_sums_and_products_are_those_of_the_formed_gradients(name):
-    record, gradients = recorded(name)
+    passed, gradients = passed_back(name)
     flat = flattened(gradients)
-    close(record.norms(), flat.norm(dim=2))
-    close(record.gram(), flat @ flat.mT)
+    close(passed.norms(), flat.norm(dim=2))
+    close(passed.gram(), flat @ flat.mT)
 
     scales = torch.rand(MODELS, BATCH, dtype=torch.float64)
     total = {key: torch.ones_like(values[:, 0]) for key, values in gradients.items()}
-    record.add_weighted_sum(scales, total)
+    passed.add_weighted_sum(scales, total)
     for key, values in gradients.items():
         close(total[key], 1 + torch.einsum("kb,kb...->k...", scales, values))
 
     direction = {key: torch.randn_like(values[:, 0]) for key, values in gradients.items()}
     along = torch.cat([values.flatten(1) for values in direction.values()], 1)
-    close(record.directional_derivative(direction), torch.einsum("kbp,kp->kb", flat, along))
+    close(passed.directional_derivative(direction), torch.einsum("kbp,kp->kb", flat, along))
 
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_rows_are_those_of_the_weights_with_their_bias(name):
-    record, gradients = recorded(name)
-    for part in record.parts:
+    passed, gradients = passed_back(name)
+    for part in passed.parts:
         expected = torch.cat([gradients[name].unflatten(2, (-1, 1)).flatten(3) for name in part.names], 3)
         close(part.rows(), expected)
         close(part.rows(slice(1, 3)), expected[:, 1:3])
@@ -79,16 +79,16 @@ def test_rows_are_those_of_the_weights_with_their_bias(name):
 
 
 def test_cache_sized_chunks_change_nothing(monkeypatch):
-    whole = flattened(recorded("cnn")[1])
+    whole = flattened(passed_back("cnn")[1])
     monkeypatch.setattr(conv2d, "CACHE_BYTES", 1)
-    record, _ = recorded("cnn")
-    close(record.norms(), whole.norm(dim=2))
+    passed, _ = passed_back("cnn")
+    close(passed.norms(), whole.norm(dim=2))
 
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_float32_norms_are_right_to_what_the_bound_allows_for(name):
-    norms = recorded(name, torch.float32)[0].norms().double()
-    exact = recorded(name)[0].norms()
+    norms = passed_back(name, torch.float32)[0].norms().double()
+    exact = passed_back(name)[0].norms()
     assert ((norms - exact).abs() <= 16 * torch.finfo(torch.float32).eps * exact).all()
 
 
