@@ -1,16 +1,16 @@
 """What does a privacy budget ε buy in practice? Utility against measured leakage, for many defenses.
 
-The rooms, from the bottom up; each imports those before it alone (`tests/test_rooms.py`):
+The rooms, from the bottom up; each imports only those before it (`tests/test_rooms.py`):
 
-- ``common``: errors, kinds of values, names, YAML; ``provenance``: what a file says of its making
+- ``common``: errors, kinds of values, names, YAML; ``provenance``: how each file was made
 - ``data``, ``models``, ``privacy``, ``training``: records, architectures, mechanisms and accountants, the trainer
 - ``attacks``, ``engines``, ``audits``: what an attacker learns; models that exist already; lower bounds on ε
 - ``metrics``, ``figures``, ``report``: numbers with intervals, pictures, the page
 - ``plugins``: a user's own additions to all of these
 - ``study``: the plan, from a study file to cells, paths and settings
-- ``jobs``, ``steps``: processes, and the jobs of the workflow, which alone touch files
+- ``jobs``, ``steps``: processes, and the jobs of the workflow; only these touch files
 
-What else lies here is run as ``python -m dp_leakage.NAME``, and ``results`` reads a cell from Python.
+The other modules here are run as ``python -m dp_leakage.NAME``, and ``results`` reads a cell from Python.
 """
 
 __version__ = "0.1.0"

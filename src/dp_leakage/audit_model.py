@@ -1,7 +1,7 @@
 """A study of a model that exists already: ``python -m dp_leakage.audit_model --name mine --outputs outputs.parquet``.
 
-Reads what the model said of records (or asks it), says which attacks can be run with that and which cannot and why, and
-writes a study file, which ``snakemake mine`` runs to a report. docs/audit-model.md describes the files.
+It reads what the model said about records (or asks it), says which attacks can be run with that and why others cannot,
+and writes a study file, which ``snakemake mine`` runs to a report. docs/audit-model.md describes the files.
 """
 
 import argparse
@@ -26,12 +26,12 @@ from dp_leakage.new_study import check_study_name, path_in_study
 from dp_leakage.provenance.files import write_text
 
 SEED = 1
-LEAST_MEMBERS = 25  # and non-members: with fewer, intervals are as wide as the whole range
-LEAST_SHADOWED = 50  # that shadow models draw half of
-POPULATION = 0.25  # share of the non-members that an attacker is taken to know as such; attacks compare with them
-SHADOWED = 0.25  # share of the non-members that shadow models draw from, where there are any
-REFERENCES, SHADOWS = 16, 8  # trained here, where the user names an architecture for them
-TRIAL_SECONDS = 8  # of processor time that a model may take for a dozen records
+LEAST_MEMBERS = 25  # least number of members and of non-members; with fewer, intervals are as wide as the whole range
+LEAST_SHADOWED = 50  # least number of records of which shadow models draw half
+POPULATION = 0.25  # share of the non-members that the attacker knows as such, and that attacks compare with
+SHADOWED = 0.25  # share of the non-members that shadow models draw from, if there are any
+REFERENCES, SHADOWS = 16, 8  # trained here, if the user names an architecture for them
+TRIAL_SECONDS = 8  # processor time that a model may take for a dozen records
 TARGETS = ["target_members", "target_nonmembers"]
 QUESTION = "How much do the outputs of this model tell about the records that it was trained on?"
 NO_BOUND = (
@@ -48,10 +48,10 @@ class Given(NamedTuple):
         model: engine and architecture, as a study has them.
         raw: the records.
         repeats: models under attack.
-        reference: the study's words on reference models; None without any.
-        shadow: the same on shadow models.
+        reference: the study's settings of reference models; None without any.
+        shadow: the same for shadow models.
         online: whether references were trained on some of the records.
-        features: whether the records' features are.
+        features: whether the records' features are known.
     """
 
     source: Json
@@ -65,7 +65,7 @@ class Given(NamedTuple):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line; returns the exit status, 1 where something does not fit."""
+    """Runs the command line; returns the exit status, 1 if something does not fit."""
     options = _parser().parse_args(arguments)
     file = options.folder / f"{options.name}.yaml"
     try:
@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def study_of(name: str, given: Given) -> tuple[Json, list[str]]:
-    """The study, and sentences on what it can and cannot tell.
+    """The study, and sentences on what it can and cannot show.
 
     Raises:
         UserError: there are too few members or non-members to judge by.
@@ -144,7 +144,7 @@ def study_of(name: str, given: Given) -> tuple[Json, list[str]]:
 
 
 def attacks_for(given: Given) -> tuple[list[str], list[str]]:
-    """Names of the attacks that can be run, the strongest last, and why others cannot."""
+    """Names of the attacks that can be run, the strongest last, and the reasons why others cannot."""
     attacks, cannot = ["yeom", "attack_p"], []
     if given.shadow:
         attacks += ["shokri", "shokri_trees"]
@@ -193,7 +193,7 @@ def _given_outputs(options: argparse.Namespace) -> Given:
 
 
 def _given_models(file: Path, found: Outputs, path: Path) -> tuple[Outputs, Json]:
-    """What other models said of the same records, and the study's words on them."""
+    """What other models said about the same records, and the study's settings of them."""
     others = aligned(read_outputs(file, member=False), found.record, file)
     _check_labels(found, others, path, file)
     architecture = {"name": path_in_study(file), "of": path_in_study(path)}
@@ -201,7 +201,9 @@ def _given_models(file: Path, found: Outputs, path: Path) -> tuple[Outputs, Json
 
 
 def _given_shadows(file: Path, found: Outputs, path: Path, raw: Raw) -> Json:
-    """As `_given_models`, of shadow models: each knows some of the non-members, and of all classes' probabilities."""
+    """As `_given_models`, for shadow models: each knows some of the non-members, and gives probabilities of all
+    classes.
+    """
     others, shadow = _given_models(file, found, path)
     for outputs, name in ((found, path), (others, file)):
         if outputs.log_probability is None:
@@ -258,7 +260,7 @@ def _given_model(options: argparse.Namespace) -> Given:
 
 
 def _resolved(source: Json, members: str) -> Json:
-    """The data set's source. UserError: it does not fit its kind, or has no columns that could hold the members."""
+    """The data set's source. UserError if it does not fit its kind, or has no column that could hold the members."""
     try:
         return resolve(source)
     except UserError as error:
@@ -271,7 +273,7 @@ def _resolved(source: Json, members: str) -> Json:
 
 
 def _asked_once(model: Json, raw: Raw) -> None:
-    """Ask the model about a few records, so that what does not fit is said now."""
+    """Asks the model about a few records, so that errors show now."""
     from importlib import import_module
 
     from dp_leakage.data.dataset import Dataset
@@ -288,7 +290,7 @@ def trained_here(name: str, key: str, raw: Raw) -> Json:
     """Engine and architecture of models to train, from a built-in name or the import path of an estimator or module.
 
     Raises:
-        UserError: there is no such thing, or it is none of these, or does not fit the records.
+        UserError: it does not exist, is none of these, or does not fit the records.
     """
     if ":" in name:
         from dp_leakage.engines.estimator import is_estimator, made

@@ -1,10 +1,10 @@
-"""Audits a private training function of the user's own, from outside: it is called with and without canaries.
+"""Audits the user's own private training function from outside, by calls with and without canaries.
 
     make audit-training TRAIN=my_module:train EPSILON=4
 
-``train(x, y, seed)`` trains on float32 records x (n, …) with int64 labels y (n,) in whatever way and with whatever
-library, and returns a function: records (m, …) → probabilities or logits (m, classes). Each call is one training with a
-fair coin for each canary, which decides whether that record is among those it gets.
+``train(x, y, seed)`` trains on float32 records x (n, …) with int64 labels y (n,), in any way and with any library. It
+returns a function: records (m, …) → probabilities or logits (m, classes). Each call is one training, and a fair coin
+for each canary decides whether that record is among its data.
 """
 
 import argparse
@@ -28,8 +28,8 @@ from dp_leakage.data.sources.arrays import read_archive
 
 Predict = Callable[[np.ndarray], np.ndarray]
 Train = Callable[[np.ndarray, np.ndarray, int], Predict]
-REFUTED = 3  # exit status where the claim is refuted
-MOST_COINS = 10**6  # what is guessed about in all; a bound from more takes minutes
+REFUTED = 3  # exit status if the claim is refuted
+MOST_COINS = 10**6  # the most coins in all; a bound from more takes minutes
 
 
 def scored(
@@ -41,9 +41,9 @@ def scored(
         train: see the module.
         data: its members are trained on, ``canaries`` of them replaced.
         canary: ``mislabelled``, ``optimised``, ``blank`` or ``feature``.
-        canaries: m, of each model.
+        canaries: m, per model.
         models: K.
-        seed: draws canaries and coins; the trainings get seeds of their own.
+        seed: draws canaries and coins; the trainings get seeds derived from it.
 
     Returns:
         Scores float64 (K, m), the margin of the canary's label, and coins bool (K, m).
@@ -94,7 +94,7 @@ def _margins(outputs: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def training_function(path: str) -> Train:
-    """The function at ``module:function``; what goes wrong in it becomes one sentence.
+    """The function at ``module:function``. Its errors become one sentence.
 
     Raises:
         UserError: there is none.
@@ -127,7 +127,7 @@ def training_function(path: str) -> Train:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns 0 where the claim stands, 3 where it is refuted, 2 where nothing can be asked."""
+    """Runs the command line; returns 0 if the claim stands, 3 if it is refuted, 2 if the audit cannot run."""
     given = _parser().parse_args(arguments)
     try:
         if given.claim == "gaussian" and given.delta == 0:
@@ -163,7 +163,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _announce(design: str, coins: int, claim: Claim, share: float, given: argparse.Namespace) -> None:
-    """Says what could be shown before anything is trained. Raises UserError where that is less than the claim."""
+    """Says what the audit could show, before anything is trained. Raises UserError if that is less than the claim."""
     most = reach(design, coins, claim, CONFIDENCE, share)
     print(f"{coins} coins: with perfect scores this audit shows ε = {most:.3g}", flush=True)
     found = shortfall(given.epsilon, design, coins, claim, 1, share, CONFIDENCE)
@@ -198,7 +198,10 @@ def _data(path: str, records: int) -> Dataset:
     if records > len(x):
         raise UserError(f"RECORDS is {records}; valid is 2 to the {len(x)} records of the data")
     rows = np.random.default_rng(0).permutation(len(x))
-    roles = {"target_members": rows[:records], "target_nonmembers": rows[:records]}  # a wrong label needs no outsider
+    roles = {
+        "target_members": rows[:records],
+        "target_nonmembers": rows[:records],
+    }  # a wrong label needs no outsider
     return Dataset(x, y.astype(np.int64), roles, np.array([], dtype=np.int64))
 
 

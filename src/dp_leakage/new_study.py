@@ -1,7 +1,7 @@
 """A study of your own data: ``python -m dp_leakage.new_study --name mine --data my.csv --label diagnosis``.
 
-Reads the data once, says what is in it and what makes it hard to judge by, and writes a study file with the standard
-grid, which ``snakemake mine`` runs to a report.
+It reads the data once, says what is in it and what makes results on it hard to judge, and writes a study file with the
+standard grid, which ``snakemake mine`` runs to a report.
 """
 
 import argparse
@@ -31,18 +31,18 @@ from dp_leakage.study import Study
 from dp_leakage.study.file import study_files
 
 LEAST_POOL = 50  # with fewer, intervals are as wide as the whole range
-LEAST_MEMBERS = LEAST_POOL // 2  # that a model trains on, in the mean
-LEAST_TUNING = 200  # records set apart; with fewer, rates that are worlds apart look alike
+LEAST_MEMBERS = LEAST_POOL // 2  # mean number of records that a model trains on
+LEAST_TUNING = 200  # least number of records set apart; with fewer, very different rates look alike
 ROLES = {
     POOL: "for each model a coin says of each of these whether it trains on it; attacks must tell which way it fell",
     OUTSIDERS: "no model trains on these: accuracy is measured on them, and scaling is fitted on them",
     TUNING: "set apart: learning rates are tried on these alone, which costs the others no privacy",
 }
-RATES = [0.001, 0.003, 0.01, 0.03]  # of Adam; the best for undefended and for noisy training are seldom the same
+RATES = [0.001, 0.003, 0.01, 0.03]  # for Adam; the best rates of undefended and of noisy training are seldom the same
 SPLIT_SEED = 1
 NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)
 SIDE = re.compile(r"[1-9][0-9]{0,3}", re.ASCII)
-MOST_FEATURES = 5  # that attribute inference asks for
+MOST_FEATURES = 5  # columns that attribute inference guesses
 
 QUESTION = (
     "Which ε keeps a model of these data useful, what does an attacker still learn about the training records there, "
@@ -82,7 +82,7 @@ IMAGE_MODELS: Json = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line; returns the exit status, 1 where the data or a name will not do."""
+    """Runs the command line; returns the exit status, 1 if the data or a name is not valid."""
     options = _parser().parse_args(arguments)
     file = options.folder / f"{options.name}.yaml"
     try:
@@ -123,7 +123,9 @@ def source_of(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def path_in_study(path: Path) -> str:
-    """How a study file names a file: from here where it lies here, else from the root. UserError for no UTF-8 name."""
+    """How a study file names a file: relative to here if it lies here, else from the root. UserError if it is not
+    UTF-8.
+    """
     path = Path(os.path.realpath(path))  # which a loop of links does not make fail
     if any("\ud800" <= c <= "\udfff" for c in str(path)):
         raise UserError(f"{str(path)!r} has a name that is no UTF-8 text; rename it")
@@ -170,12 +172,12 @@ def study_text(name: str, source: dict[str, Any], raw: Raw) -> tuple[str, list[s
 
 
 def beware(remarks: list[str]) -> list[str]:
-    """Remarks as they are said: with "Beware" where they are about something that one would be misled by."""
+    """Remarks for the screen, with "Beware" before those about something that misleads."""
     return [remark if is_harmless(remark) else f"Beware: {remark}" for remark in remarks]
 
 
 def _projection(raw: Raw) -> Json | None:
-    """How the columns of a table are scaled, those of zeros and ones apart (`projection.scale`); None for images."""
+    """How the columns of a table are scaled, except zeros and ones (`projection.scale`); None for images."""
     if raw.x.ndim != 2:
         return None
     binary = bool(((raw.x == 0) | (raw.x == 1)).all())
@@ -183,14 +185,14 @@ def _projection(raw: Raw) -> Json | None:
 
 
 def _spec(name: str, source: Json, roles: dict[str, int], projection: Json | None, features: int) -> Json:
-    """The study, as its file says it.
+    """The study, as written to its file.
 
     Args:
         name: of the study and its data set.
         source: where the records come from.
         roles: how many records each has.
         projection: how the columns of a table are scaled; None for images.
-        features: how many attribute inference asks for; 0 for none.
+        features: how many features attribute inference guesses; 0 for none.
     """
     pool = roles[POOL]
     members = pool // 2
@@ -267,7 +269,7 @@ def _attacked(kind: str, title: str, settings: Json) -> Json:
 
 
 def _askable(raw: Raw, rows: dict[str, np.ndarray]) -> int:
-    """How many features attribute inference can ask for; 0 for images."""
+    """How many features attribute inference can guess; 0 for images."""
     if raw.x.ndim != 2:
         return 0
     columns = raw.sensitive if len(raw.sensitive) else np.arange(raw.x.shape[1])
@@ -275,13 +277,13 @@ def _askable(raw: Raw, rows: dict[str, np.ndarray]) -> int:
 
 
 def _split_seed(name: str, source: dict[str, Any]) -> int:
-    """The seed with which step ``prepare`` will draw the roles, so that what is said here is true of that split."""
+    """The seed with which step ``prepare`` will draw the roles, so that the remarks here are true of that split."""
     spec = {"study": name, "seed": SPLIT_SEED, "datasets": {name: {"source": source, "roles": {}, "stratified": True}}}
     return int(Study(name, spec).prepare_settings(name)["seed"])
 
 
 def check_study_name(name: str, file: Path) -> None:
-    """Refuse a name that would break this or another study's targets."""
+    """Refuses a name that would break this or another study's targets."""
     check_name(name, "name")
     if file.exists() or file.is_symlink():
         raise UserError(f"name: {file} is there already; choose another name, or remove it")
@@ -291,7 +293,7 @@ def check_study_name(name: str, file: Path) -> None:
 
 
 def _targets(file: Path) -> set[str]:
-    """What a study file's targets are called; of one that cannot be read nothing is known, and it runs nothing."""
+    """The names of a study file's targets; none if the file cannot be read, since it then runs nothing."""
     try:
         spec = read_yaml(file)
     except UserError:

@@ -1,4 +1,4 @@
-"""Every number that the papers print, and what our runs at the papers' scale measured in its place.
+"""Every number that the papers print, and what our runs at the papers' scale measured for it.
 
 ``python -m dp_leakage.papers docs/results`` reads the csv files of our runs there and writes ``papers.csv``, a row for
 each printed number, and ``papers.md``, the page about it.
@@ -43,8 +43,8 @@ Explained = Sequence[Mapping[str, Any]]
 def measured_at_scale(files: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """What was measured at a paper's scale: ``measured``, ``low``, ``high``, ``file``, indexed by the text of ``KEYS``.
 
-    A figure says in its column ``inside`` whether the print lies in our interval, and leaves it empty where a run is
-    smaller than the paper's: so the rows where it is not empty are those at the paper's scale.
+    A figure says in its column ``inside`` whether the print lies in our interval, and leaves it empty if a run is
+    smaller than the paper's. So the rows with a value there are those at the paper's scale.
 
     Args:
         files: the csv files of one study's figures, by name.
@@ -67,13 +67,13 @@ def measured_at_scale(files: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def outcomes(published: pd.DataFrame, at_scale: pd.DataFrame, explained: Explained) -> pd.DataFrame:
-    """What became of each printed number, a row for each in the order of print: ``COLUMNS``.
+    """What became of each printed number: a row with ``COLUMNS`` for each, in the order of print.
 
     Args:
         published: one paper's rows, as `read_published` gives them.
         at_scale: as `measured_at_scale` gives them for the paper's study.
-        explained: what is known of numbers that are outside or were not run. Each names columns of ``papers.csv`` with
-            a value or a list of them, and says ``why``; the first that fits a row counts.
+        explained: what is known about numbers that are outside or were not run. Each entry names columns of
+            ``papers.csv`` with a value or a list of values, and says ``why``. The first entry that fits a row counts.
     """
     mapped = map_published(published).drop_duplicates("row").set_index("row")
     rows = []
@@ -121,7 +121,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _key(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """Prints and csv files meet on text; an empty cell of a csv file is an empty word, but an ε that is none is nan."""
+    """Prints and csv files are matched as text. An empty csv cell is an empty text, but a missing ε is nan."""
     return key_of("" if key != "epsilon" and pd.isna(row[key]) else row[key] for key in KEYS)
 
 
@@ -144,7 +144,7 @@ def _in_all(rows: pd.DataFrame) -> str:
 
 
 def _counts(rows: pd.DataFrame) -> list[int]:
-    """How many rows came to each of ``OUTCOMES``."""
+    """The number of rows with each of ``OUTCOMES``."""
     return [int((rows["outcome"] == outcome).sum()) for outcome in OUTCOMES]
 
 
@@ -160,7 +160,7 @@ def _by_table(rows: pd.DataFrame) -> str:
 
 
 def _outside(rows: pd.DataFrame) -> str:
-    """One paper's numbers outside, grouped by what is known of them."""
+    """One paper's numbers that are outside, grouped by their explanation."""
     outside = rows[rows["outcome"] == OUTSIDE]
     if outside.empty:
         return ""

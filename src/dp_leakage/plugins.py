@@ -2,8 +2,8 @@
 
 They lie in folders that config.yaml names under ``plugins``.
 
-What a file is stands in a literal at its top, which is read without running the file, so that the workflow stays quick
-and imports nothing that only a job needs:
+A literal at the top of a file declares what the file is. It is read without running the file, so that the workflow
+stays quick and imports nothing that only a job needs:
 
     ATTACK = {"family": "membership"}          # and a function ``score``, see ``dp_leakage.attacks``
     FIGURE = {"caption": "What is shown."}     # and a function ``draw``, see ``dp_leakage.figures``
@@ -11,22 +11,22 @@ and imports nothing that only a job needs:
     LAYER = {"class": "Softplus"}              # and that class, see ``dp_leakage.models.layers.own``
     MECHANISM = {}                             # and what it does itself, see below
 
-A mechanism defines what of a private training step it does itself; the rest is DP-SGD's:
+A mechanism defines the parts of a private training step that it does itself; the rest is DP-SGD's:
 
     bound(norms, clip_norm) → the factor of each unit's gradient, given its ℓ2 norm (a tensor ≥ 0 of any shape);
         |factor · norm| ≤ clip_norm is checked;
     noise(row, scale, generator), which fills ``row``, float32 (parameters,), in place with noise of scale
-        noise_multiplier · clip_norm (already divided as the sum is); or, where it remembers something between steps,
-        a class ``Noise`` that derives from ``dp_leakage.privacy.mechanisms.base.Noise``;
-    sample(count, batch_size, steps, generator) → the batches of one epoch: a list of ``steps`` int64 tensors of places
+    noise_multiplier · clip_norm (divided like the sum); or, if it remembers something between steps, a class ``Noise``
+    that derives from ``dp_leakage.privacy.mechanisms.base.Noise``; sample(count, batch_size, steps, generator) → the
+    batches of one epoch: a list of ``steps`` int64 tensors of places
         in 0 … count − 1; the sampler is called like the plugin;
     groups(x, y, seed) → int64 (n,), the group of each record, from 0: whole groups are the units then;
     epsilon(noise_multiplier, case) → the ε that the training spends, decreasing in noise_multiplier; ``case`` is an
         ``accounting.case.Case``. Needed with any of the three before; ``amount_for(epsilon, case)`` may be its inverse.
 
-The package's own files say it in the same words (`declarations`); the name is the file's. Files without such a line
-are left alone, but can be imported by the others. Folders are put at the end of Python's path, so a file hides no
-installed module.
+The package's own files declare themselves in the same way (`declarations`). The plugin's name is the file's name. Files
+without such a literal are ignored, but the others can import them. Folders are added at the end of Python's path, so a
+file hides no installed module.
 """
 
 import ast
@@ -53,12 +53,12 @@ from dp_leakage.privacy.mechanisms.base import Accountant, Claim, Declaration, N
 
 Functions = dict[str, ast.FunctionDef | ast.ClassDef]
 ENVIRONMENT = "DP_LEAKAGE_PLUGINS"  # the folders, for the workflow's jobs
-# What each function is called with: an attack's ``score`` by whether it reads models.
+# The arguments of each function; those of an attack's ``score`` depend on whether it reads models.
 SCORE = (("target", "learnt", "settings", "seed"), ("target", "data", "fitted", "settings", "seed"))
 FIT = ("models", "settings", "seed")
 DRAW = ("metrics", "settings", "published")
 LOAD = ("spec", "data_dir")
-# Of a mechanism: what it may define, and what each is called with.
+# The functions that a mechanism may define, and their arguments.
 STEP = {
     "bound": ("norms", "clip_norm"),
     "noise": ("row", "scale", "generator"),
@@ -67,15 +67,15 @@ STEP = {
     "epsilon": ("noise_multiplier", "case"),
     "amount_for": ("epsilon", "case"),
 }
-# What a MECHANISM may say: of its accountant, and of itself.
+# The keys of MECHANISM: about its accountant, and about itself.
 MECHANISM_KEYS = ("accountant", "relations", "claim", "settings", "kinds", "label", "guarantee")
 
 
 def load(folders: Iterable[str | Path]) -> None:
-    """Enters every plugin of the folders into the tables of what there is. Loading a folder again changes nothing.
+    """Enters every plugin of the folders into the package's tables. Loading a folder again changes nothing.
 
     Raises:
-        UserError: a folder is missing, or a file is no Python, declares what it is wrongly, lacks a function, or takes
+        UserError: a folder is missing, or a file is no valid Python, has a wrong declaration, lacks a function, or has
             a name that is taken.
     """
     for folder in map(Path, folders):
@@ -197,7 +197,7 @@ def _check(path: Path, given: Mapping[str, Any], key: str, kind: Kind) -> None:
 
 
 def _check_relations(path: Path, relations: Any) -> None:
-    """For each sampler the neighbours that the accounting speaks of; at least one of each."""
+    """For each sampler, the neighbours that the accounting covers; at least one of each."""
     samplers, neighbours = tuple(SAMPLERS), get_args(Neighbours)
     if not isinstance(relations, dict) or not relations:
         raise UserError(
@@ -234,7 +234,7 @@ def _require(path: Path, kind: str, given: Mapping[str, Any], valid: Iterable[st
 
 
 def _define(path: Path, functions: Functions, wanted: Mapping[str, tuple[str, ...]]) -> None:
-    """Functions are there, and can be called with what they will be called with."""
+    """Checks that functions exist and take the arguments that they will get."""
     for name, arguments in wanted.items():
         defined = functions.get(name)
         if not isinstance(defined, ast.FunctionDef):
@@ -257,5 +257,5 @@ def _parsed(path: Path) -> ast.Module:
         raise UserError(f"plugin {path} is not valid Python ({error})") from None
 
 
-# What declares itself by which word.
+# The word by which each kind of plugin declares itself.
 ENTERED = {"ATTACK": _attack, "FIGURE": _figure, "SOURCE": _source, "LAYER": _own_layer, "MECHANISM": _mechanism}

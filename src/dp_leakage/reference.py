@@ -22,7 +22,7 @@ HEAD = """\
 Every key of `config.yaml` and of a study file, and every name that they can hold. Made from the schemas and from what
 attacks, figures and so on declare, by `make reference`; do not edit it by hand.
 """
-CHANGES = "_changes"  # ending of definitions whose keys are those of another one, none required
+CHANGES = "_changes"  # ending of definitions that have another one's keys, none of them required
 Json = dict[str, Any]
 
 
@@ -62,7 +62,7 @@ def undocumented(schema: Json, where: str = "") -> list[str]:
 
 
 def _definitions(schema: Json) -> dict[str, Json]:
-    """The schema's definitions, those that build on another one with its keys among theirs."""
+    """The schema's definitions. Those that build on another one include its keys."""
     raw = schema.get("$defs", {})
     found = {}
     for name, value in raw.items():
@@ -72,7 +72,7 @@ def _definitions(schema: Json) -> dict[str, Json]:
 
 
 def _resolved(schema: Any, definitions: Mapping[str, Json]) -> Any:
-    """The schema with short definitions in place of references to them, and the others' descriptions beside theirs."""
+    """The schema with short definitions in place of references to them, and with the descriptions of the others."""
     if isinstance(schema, list):
         return [_resolved(part, definitions) for part in schema]
     if not isinstance(schema, dict):

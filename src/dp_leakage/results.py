@@ -1,4 +1,4 @@
-"""A cell's models and what they said, from Python: ``read_cell("results/quickstart/digits/mlp/none")``."""
+"""A cell's models and their answers, from Python: ``read_cell("results/quickstart/digits/mlp/none")``."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,26 +21,26 @@ MODELS = ("target.safetensors", "models.safetensors")
 
 @dataclass(frozen=True)
 class Cell:
-    """A folder of results with trained models: a cell, or shadow or reference models. Files are read when asked for.
+    """A folder of results with trained models: a cell, or shadow or reference models. Files are read when needed.
 
-    Every property raises UserError where its file is missing or damaged.
+    Every property raises UserError if its file is missing or damaged.
     """
 
     folder: Path
 
     @cached_property
     def signals(self) -> Signals:
-        """What the models said of every record; docs/signals.md describes it."""
-        return Signals(**read_arrays(self.folder / "signals.npz")[0])
+        """What the models said about every record; docs/signals.md describes it."""
+        return Signals.held_by(read_arrays(self.folder / "signals.npz")[0])
 
     @cached_property
     def probability(self) -> "np.ndarray":
-        """Of all classes, float32 (R, m, C), of ``scored.record``."""
+        """Probabilities of all classes, float32 (R, m, C), for ``scored.record``."""
         return read_arrays(self.folder / "class_scores.npz")[0]["probability"]
 
     @cached_property
     def scored(self) -> Signals:
-        """The signals of the m records whose class scores were kept, with these."""
+        """The signals of the m records whose class scores were kept, including these scores."""
         kept = read_arrays(self.folder / "class_scores.npz")[0]["record"]
         part = self.signals.records(positions(kept, self.signals.record))
         return replace(part, probability=self.probability)
@@ -74,7 +74,7 @@ class Cell:
 
 
 def read_cell(folder: str | Path) -> Cell:
-    """A cell's results, by its folder. Raises UserError where no models were asked in it."""
+    """A cell's results, by its folder. Raises UserError if no models were asked there."""
     found = Cell(Path(folder))
     if not (found.folder / "signals.npz").exists():
         raise UserError(

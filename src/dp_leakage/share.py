@@ -2,11 +2,12 @@
 
     python -m dp_leakage.share results/quickstart shared/quickstart
 
-Everything random in a training follows from its seed. Who has a model's file with seed and members can train the model
-again, to equal bytes; so who has the file, the seed and some guess at the members (or the data) can confirm the guess.
-Noise that can be computed again protects nobody. The copy holds the figures, the metrics and the models' weights; not
-the data, who was a member, scores of single records, seeds, or hashes that were made of them; nor the report, which
-names the seed, the data's hash and the most exposed records. Figures that show records are copied as they are.
+Everything random in a training follows from its seed. Anyone with a model's file, the seed and the members can train
+the model again, to equal bytes. So anyone with the file, the seed and a guess at the members (or the data) can confirm
+the guess: noise that can be recomputed protects nobody. The copy holds the figures, the metrics and the models'
+weights. It does not hold the data, the member lists, scores of single records, seeds, hashes of any of these, or the
+report, which names the seed, the data's hash and the most exposed records. Figures that show records are copied as they
+are.
 """
 
 import argparse
@@ -25,7 +26,14 @@ from dp_leakage.common.paths import is_dir, is_file
 from dp_leakage.provenance.files import read_table, read_tensors, replacing
 
 MEMBERS = "train_indices"
-OPEN = ("mechanism", "dataset", "model", "defense", "architecture", "training")  # settings that say nothing of records
+OPEN = (
+    "mechanism",
+    "dataset",
+    "model",
+    "defense",
+    "architecture",
+    "training",
+)  # settings that say nothing about records
 STAMPS = re.compile(rb"(identity=)[0-9a-f]{16}|(csv=|pdf=|png=)[0-9a-f]{64}")
 
 
@@ -85,7 +93,7 @@ def _metrics(path: Path, to: Path) -> None:
 
 
 def _unstamped(content: bytes, suffix: str) -> bytes:
-    """A figure's file with what it says of its making overwritten by zeros, its length kept."""
+    """A figure's file with its provenance overwritten by zeros, at the same length."""
     if suffix == ".csv":
         return content
     found = STAMPS.sub(lambda said: said[1] + b"0" * 16 if said[1] else said[2] + b"0" * 64, content)
@@ -93,7 +101,7 @@ def _unstamped(content: bytes, suffix: str) -> bytes:
 
 
 def _with_checksum(png: bytes) -> bytes:
-    """A PNG whose second chunk, the text, has the checksum that belongs to it."""
+    """A PNG with the correct checksum of its second chunk, the text."""
     import struct
     import zlib
 
@@ -104,7 +112,7 @@ def _with_checksum(png: bytes) -> bytes:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit status."""
+    """Runs the command line; returns the exit status."""
     parser = Parser(
         prog="python -m dp_leakage.share", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,16 +1,16 @@
-"""The attacks, by name. Importing this reads what each file declares; an attack's module is imported where it runs.
+"""The attacks, by name. Importing this reads only the files' declarations; an attack's module is imported when it runs.
 
 An attack is one file of this folder, or a plugin, with a literal ``ATTACK`` at its top (see `common.declarations`);
 its keys are the fields of `Attack`.
 
-Most attacks read what models say, once asked and written down (``attacks.signals``). Their module defines
-``score(target, learnt, settings, seed)`` → what is said of each model and record, by name (``signals.Scores`` for
-membership). ``target`` are the `Signals` of the models under attack; ``learnt`` those of the shadow or reference models
-that it ``needs``, or, where it ``learns``, what its ``fit(models, settings, seed)`` made of them, arrays by name, once
-for all cells that share the models.
+Most attacks read what models say, which is asked once and written to files (``attacks.signals``). Their module defines
+``score(target, learnt, settings, seed)``, which returns arrays by name, one value for each model and record
+(``signals.Scores`` for membership). ``target`` are the `Signals` of the models under attack. ``learnt`` are those of
+the shadow or reference models that it ``needs``. If it ``learns``, ``learnt`` are the arrays that its ``fit(models,
+settings, seed)`` made of them, once for all cells that share the models.
 
-Others ask or take apart the models themselves: ``score(target, data, fitted, settings, seed)`` → the score file's
-frame, or, in the families that make pictures, (frame, images: name → float32 array); ``fitted`` is None. The frame's
+Other attacks use the models themselves: ``score(target, data, fitted, settings, seed)`` returns the frame of the score
+file or, in the families that make pictures, (frame, images: name → float32 array); ``fitted`` is None. The frame's
 columns:
 
 - ``attribute``: repeat, record, member, feature, truth, guess (bool), score: a row per model, record and feature;
@@ -18,10 +18,11 @@ columns:
 - ``decoder_inversion``, ``gradient_reconstruction``: repeat, target (the picture), restart, and at least one of mse,
   mse_standardised, ssim, distance.
 
-Pictures may have further columns (which layer, which penalty): numbers are judged apart for each of their values.
+Families with pictures may have further columns (which layer, which penalty). Each of their values is measured
+separately.
 
-``settings`` are the entry's defaults with the study's values over them; ``seed`` is the same in all cells, so that what
-an attack draws at random is too.
+``settings`` are the attack's defaults, overridden by the study's values. ``seed`` is the same in all cells, and so is
+everything that an attack draws at random.
 """
 
 from collections.abc import Mapping
@@ -60,19 +61,20 @@ PICTURING = ("model_inversion", "decoder_inversion", "gradient_reconstruction")
 
 @dataclass(frozen=True)
 class Attack:
-    """What an attack says of itself.
+    """What an attack declares about itself.
 
     Attributes:
         module: dotted name of the module that defines ``score`` (and ``fit``).
-        family: what the attack finds out; ``utility`` attacks nothing: it says how well the model serves its users.
+        family: what the attack finds out; ``utility`` is no attack and measures how well the model serves its users.
         needs: the auxiliary models that it compares with or learns from.
         settings: every setting that the attack knows, with its default.
         kinds: what each of them may hold.
         roles: the data set's roles whose records it uses beside the target's.
-        reads: what of the models: their ``signals``, these and the ``probabilities`` of all classes, these and the
-            records' ``features``, or the ``models`` themselves; a family's usual one where a file does not say.
+        reads: what it reads of the models: their ``signals``, these with the ``probabilities`` of all classes, these
+            with the records' ``features``, or the ``models`` themselves; if the file does not say, the family's
+            default.
         learns: whether it has a ``fit``.
-        aware: whether its reference models train under the cell's own defense, where the study has such.
+        aware: whether its reference models train under the cell's own defense, if the study has such models.
     """
 
     module: str
@@ -87,8 +89,8 @@ class Attack:
 
 
 WORD = "ATTACK"
-STRONGEST = "strongest"  # in the place of an attack's name: whichever attack finds the most
-QUERIES = whole(1, 18)  # of the setting of that name, which says how often the models are asked about each record
+STRONGEST = "strongest"  # in place of an attack's name: the attack that finds the most
+QUERIES = whole(1, 18)  # kind of the setting ``queries``: how often the models are asked about each record
 ROLES = ("target_members", "target_nonmembers", "shadow_pool", "reference_pool")
 KEYS: dict[str, Kind] = {
     "family": choice(*FAMILIES),
@@ -120,7 +122,7 @@ def _attack(where: str, module: str, given: dict[str, Any]) -> Attack:
     return Attack(module, given["family"], settings, kinds, reads, roles=roles, **own)
 
 
-attacks_of = partial(things_of, WORD, _attack)  # the attacks that a file declares, by name
+attacks_of = partial(things_of, WORD, _attack)  # the attacks that one file declares, by name
 
 ATTACKS: dict[str, Attack] = {}
 for _module, _given in declarations(__name__, Path(__file__).parent, WORD):

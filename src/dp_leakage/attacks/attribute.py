@@ -27,25 +27,25 @@ def score(
 ) -> pd.DataFrame:
     """Guesses single features of every target record from its other features and its label.
 
-    The two candidate values are quartiles of the feature over all target records, and what is asked is
-    whether the true value lies above the median, as in the released code of jayaraman2019. There the guess is
-    the candidate whose loss is likelier under N(0, training loss): the one with the lower loss. Equal losses
-    guess the lower value.
+    The two candidate values are quartiles of the feature over all target records, and the question is whether the true
+    value lies above the median, as in the released code of jayaraman2019. The guess there is the candidate whose loss
+    is likelier under N(0, training loss), which is the one with the lower loss. If the losses are equal, the guess is
+    the lower value.
 
     Args:
         target: the R models under attack.
         data: features, labels, roles; features are drawn from ``data.sensitive`` unless that is empty.
         fitted: unused, the attack learns nothing.
-        settings: ``features``, how many to draw (of those with more than one value); ``candidates``:
-            ``quartiles`` of all values, or ``distinct_quartiles`` of the distinct values (median likewise; of
-            a binary feature they are its two values). Where most values are equal, both quartiles of all are,
-            and nothing can be told.
+        settings: ``features``, how many to draw (of those with more than one value); ``candidates``: ``quartiles`` of
+            all values, or ``distinct_quartiles`` of the distinct values (likewise the median; for a binary feature
+            these are its two values). If most values are equal, both quartiles of all values are equal, and the attack
+            learns nothing.
         seed: draws the features.
 
     Returns:
         repeat int64, record int64, member bool, feature int64 (column of x, flattened), truth bool, guess
-        bool, score float32: by how much, in nats, the loss with the candidate on the true side is the lower
-        one. It is above 0 for a right guess, and higher means more likely a member.
+        bool, score float32: how much lower, in nats, the loss is with the candidate on the true side. It is above 0 for
+            a right guess, and a higher score means more likely a member.
 
     Raises:
         UserError: ``candidates`` is unknown, or too few features have two values.

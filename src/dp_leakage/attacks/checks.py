@@ -1,4 +1,4 @@
-"""What an attack of the user's hands over, checked before it is written: what measures it trusts every column."""
+"""Checks of what a user's attack returns, before it is written, since the measuring step trusts every column."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,13 +13,13 @@ KINDS = {"whole numbers": "iu", "truth values": "b", "numbers": "iuf"}
 
 
 def checked_scores(scored: Any, attack: str, family: str, models: int) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
-    """The frame and the pictures (none, but in families that make some) of a plugin's ``score``.
+    """The frame and the pictures of a plugin's ``score``; only some families make pictures.
 
     Args:
         scored: what it returned.
         attack: its name.
         family: of the attack.
-        models: of the target: repeats are numbered from 0 to this less 1.
+        models: number of target models; repeats are numbered from 0 to one less.
 
     Raises:
         UserError: names the plugin, and the column that is missing or wrong.
@@ -47,7 +47,7 @@ def checked_scores(scored: Any, attack: str, family: str, models: int) -> tuple[
 
 
 def check_said(said: Any, attack: str, family: str, shape: tuple[int, int]) -> None:
-    """Refuse what a plugin's ``score`` says of signals, unless it is a tuple of arrays by name (`signals.Scores`).
+    """Refuses the result of a plugin's ``score`` of signals, unless it is a named tuple of arrays (`signals.Scores`).
 
     Args:
         said: what it returned.

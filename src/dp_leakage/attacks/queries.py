@@ -1,6 +1,6 @@
 """Asking trained models about records: once for all attacks, or, of images, several times (Carlini et al. 2022, VI.B).
 
-An image is asked about as it is, then shifted by a pixel and mirrored.
+The first query of an image is the image itself. The others shift it by a pixel and mirror it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.roles import asked_roles
 from dp_leakage.models.ensemble import Models
 
-LOGITS_AT_ONCE = 1 << 24  # numbers: bounds the memory of all models' logits on one part of the records (64 MB)
+LOGITS_AT_ONCE = 1 << 24  # how many numbers; bounds the memory of all models' logits on one part of the records (64 MB)
 SHIFTS = [(0, 0), (0, 1), (0, -1), (1, 0), (-1, 0), (1, 1), (1, -1), (-1, 1), (-1, -1)]
 QUERIES = [(mirrored, *shift) for mirrored in (False, True) for shift in SHIFTS]
 
@@ -23,7 +23,7 @@ QUERIES = [(mirrored, *shift) for mirrored in (False, True) for shift in SHIFTS]
 def asked_records(data: Dataset, roles: Sequence[str] | None = None) -> tuple[np.ndarray, np.ndarray]:
     """The records of all (or of the named) roles: row numbers int64 (n,), and the role of each, text (n,).
 
-    Those that membership is asked of come first, in the split's order, then role by role the others, ascending.
+    Those whose membership is attacked come first, in the order of the split. The others follow role by role, ascending.
     """
     chosen = data.roles if roles is None else [role for role in roles if role in data.roles]
     first = [role for role in asked_roles(data.roles) if role in chosen]
@@ -36,12 +36,12 @@ def ask(models: Models, data: Dataset, queries: int = 1) -> Signals:
     """What the models say of every record that has a role, without the probabilities of the other classes.
 
     Args:
-        models: K models; asked on the device on which they are.
-        data: features, labels and roles; images (n, channels, height, width) where ``queries`` > 1.
+        models: K models, which run on the device where they are.
+        data: features, labels and roles; images (n, channels, height, width) if ``queries`` > 1.
         queries: how many of `QUERIES`, 1 to 18.
 
     Raises:
-        UserError: more queries than there are, or more than one of records that are not images.
+        UserError: more queries than exist, or more than one query of records that are not images.
     """
     if not 1 <= queries <= len(QUERIES):
         raise UserError(f"key 'queries' is {queries}; valid is 1 to {len(QUERIES)}")
@@ -91,8 +91,8 @@ def logits(models: Models, x: np.ndarray, n_classes: int) -> Iterator[tuple[int,
 def margins(models: Models, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Logit of the true class's probability, ln p_y/(1 − p_y), float64 (K, n), of records x (n, …), y (n,).
 
-    Computed as z_y − ln Σ_{c≠y} exp z_c, which keeps its digits where p_y rounds to 1. Loss and probability
-    are functions of it, and LiRA's confidence is it.
+    Computed as z_y − ln Σ_{c≠y} exp z_c, which keeps its digits even if p_y rounds to 1. Loss and probability are
+    functions of it, and it is LiRA's confidence.
     """
     y = np.asarray(y, dtype=np.int64)
     result = np.empty((models.size, len(x)))
@@ -104,30 +104,30 @@ def margins(models: Models, x: np.ndarray, y: np.ndarray) -> np.ndarray:
 def _ranks(z: Tensor, label: Tensor) -> Tensor:
     """How many of logits z (n, C) are at least the true class's: int32 (n,)."""
     own = z.gather(1, label[:, None])
-    return (z >= own).sum(1, dtype=torch.int32)  # without a type it would copy 8 bytes for each logit
+    return (z >= own).sum(1, dtype=torch.int32)  # without a dtype it would make 8 bytes for each logit
 
 
 def _correct(z: Tensor, label: Tensor, rank: Tensor) -> Tensor:
     """Whether argmax finds the true class, bool (n,).
 
-    It does where the true class's logit alone is largest, and does not where it is below another. That leaves ties.
+    It does if only the true class's logit is largest, and does not if it is below another. Only ties are left.
     """
     own = z.gather(1, label[:, None])[:, 0]
     correct = rank == 1
-    row = torch.nonzero(~correct & ~(own < z.amax(1)))[:, 0]  # NaN is below nothing
+    row = torch.nonzero(~correct & ~(own < z.amax(1)))[:, 0]  # NaN is below no number
     correct[row] = z[row].argmax(1) == label[row]
     return correct
 
 
 def _margins(z: Tensor, label: Tensor) -> Tensor:
-    """Of logits z (n, C), whose entries of the true classes, (n,), are lost."""
+    """Margins from logits z (n, C). Overwrites the entries of the true classes, (n,)."""
     own = label[:, None]
     true = z.gather(1, own)[:, 0]
     return true - z.scatter_(1, own, -torch.inf).logsumexp(1)
 
 
 def _blocks(role: np.ndarray) -> Iterator[slice]:
-    """Runs of records that are asked together: those that membership is asked of, then role by role."""
+    """Runs of records that are asked together: those whose membership is attacked, then role by role."""
     group = np.where(np.isin(role, asked_roles(set(role.tolist()))), "", role)
     ends = [*np.flatnonzero(group[1:] != group[:-1]) + 1, len(role)] if len(role) else []
     yield from (slice(start, end) for start, end in zip([0, *ends], ends, strict=False))
@@ -139,7 +139,7 @@ def trained_on(models: Models, record: np.ndarray) -> np.ndarray:
 
 
 def altered(x: np.ndarray, mirrored: bool, down: int, right: int) -> np.ndarray:
-    """Images (n, c, h, w) mirrored left to right, then shifted by whole pixels, zeros moving in."""
+    """Images (n, c, h, w) mirrored left to right, then shifted by whole pixels. Zeros move in at the edges."""
     result = np.zeros_like(x)
     height, width = x.shape[2:]
     source = x[..., ::-1] if mirrored else x

@@ -1,4 +1,4 @@
-"""The place of the true class among a model's answers: no attack, but read off the models as the attacks do."""
+"""The rank of the true class among a model's answers. This is no attack, but it reads the models as attacks do."""
 
 from typing import NamedTuple
 

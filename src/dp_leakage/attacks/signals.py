@@ -1,6 +1,7 @@
-"""What models say of records, as arrays: all that a membership attack reads. NumPy alone; ``queries`` asks the models.
+"""What models say about records, as arrays: everything that a membership attack reads.
 
-The files that step ``query`` writes hold just this; docs/signals.md describes them.
+This module uses only NumPy; ``queries`` asks the models. The files of step ``query`` hold these arrays, and
+docs/signals.md describes them.
 """
 
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ from dp_leakage.data.roles import asked_roles
 
 @dataclass(frozen=True)
 class Signals:
-    """What R models of one kind say of n records, each asked Q times.
+    """What R models of one kind say about n records in Q queries each.
 
     Attributes:
         record: int64 (n,), rows of the data set, each once.
@@ -29,8 +30,8 @@ class Signals:
         rank: int32 (R, n), the place of the class among all by probability, from 1; ties count against the model.
         probability: float32 (R, n, C), of all classes; None unless it was read.
         x: float32 (n, …), the features; None unless they were read.
-        left_out: of reference models: whether model r tells nothing of target r, since the same coins decided about
-            both (it may be the target itself). Only attacks that say so (``LEAVES_OUT``) are given such.
+        left_out: for reference models: whether model r must not judge target r, since the same coins decided about both
+            (it may be the target itself). Only attacks that declare it (``LEAVES_OUT``) receive such signals.
     """
 
     record: np.ndarray
@@ -51,7 +52,7 @@ class Signals:
 
     @property
     def asked(self) -> "Signals":
-        """Of the records that membership is asked of."""
+        """The signals of the records whose membership is attacked."""
         return self.of(*asked_roles(self.roles))
 
     @property
@@ -60,14 +61,14 @@ class Signals:
         return {role for role, _ in self._runs()}
 
     def of(self, *roles: str) -> "Signals":
-        """Of the records of these roles alone, in the order in which they stand."""
+        """The signals of only the records with these roles, in their order here."""
         runs = [run for role, run in self._runs() if role in roles]
         if runs and all(a.stop == b.start for a, b in pairwise(runs)):  # one piece: no copy
             return self._piece(slice(runs[0].start, runs[-1].stop))
         return self.records(np.isin(self.role, roles))
 
     def _runs(self) -> list[tuple[str, slice]]:
-        """Neighbours of one role: a comparison of texts is slow, and roles mostly stand in one piece each."""
+        """Runs of neighbours with the same role. Comparing texts is slow, and most roles are one run."""
         ends = [0, *(np.flatnonzero(self.role[1:] != self.role[:-1]) + 1).tolist(), len(self.role)]
         pieces = [slice(start, end) for start, end in pairwise(ends) if end > start]
         return [(str(self.role[piece.start]), piece) for piece in pieces]
@@ -78,23 +79,28 @@ class Signals:
         return replace(self, **taken)
 
     def records(self, chosen: np.ndarray) -> "Signals":
-        """Of some records alone: bool (n,), or positions int64 (m,)."""
+        """The signals of only some records: bool (n,), or positions int64 (m,)."""
         rows = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
         return self._taken("n", rows)
 
     def models(self, chosen: np.ndarray) -> "Signals":
-        """Of some models alone: bool (R,), or positions int64 (k,)."""
+        """The signals of only some models: bool (R,), or positions int64 (k,)."""
         rows = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
         return self._taken("R", rows)
 
     def mean_margin(self, queries: int = 1) -> np.ndarray:
-        """Margins averaged over the first ``queries`` queries, float64 (R, n). UserError where fewer were asked."""
+        """Margins averaged over the first ``queries`` queries, float64 (R, n). UserError if fewer were asked."""
         if not 1 <= queries <= len(self.margin):
             raise UserError(f"key 'queries' is {queries}; valid is 1 to {len(self.margin)}, as often as was asked")
         return self.margin[0] if queries == 1 else self.margin[:queries].sum(axis=0) / queries
 
+    @classmethod
+    def held_by(cls, arrays: Mapping[str, Any]) -> "Signals":
+        """The inverse of `arrays`."""
+        return cls(**arrays)
+
     def arrays(self) -> dict[str, np.ndarray]:
-        """What there is, by name, as a file holds it."""
+        """All arrays that are not None, by name, as in a file."""
         return {name: values for name in AXES if (values := getattr(self, name)) is not None}
 
     def _taken(self, axis: str, positions: np.ndarray) -> "Signals":
@@ -110,7 +116,7 @@ AXES = {
 
 
 class Scores(NamedTuple):
-    """What a membership attack says of R models and the n records asked about, ``Signals.asked``.
+    """What a membership attack says about R models and the n records asked about, ``Signals.asked``.
 
     Attributes:
         score: float64 (R, n), the higher, the more likely a member.
@@ -146,10 +152,10 @@ def score_columns(asked: Signals, said: Mapping[str, np.ndarray]) -> dict[str, n
 
 
 def positions(wanted: np.ndarray, record: np.ndarray) -> np.ndarray:
-    """Where each wanted record stands among ``record``, int64; both hold each record once.
+    """The position of each wanted record in ``record``, int64. Both hold each record once.
 
     Raises:
-        ValueError: one of them is not there.
+        ValueError: one of them is missing.
     """
     order = np.argsort(record)
     found = order[np.searchsorted(record, wanted, sorter=order).clip(max=len(record) - 1)]

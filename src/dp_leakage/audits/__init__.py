@@ -1,8 +1,9 @@
-"""Lower bounds on ε that are statements: each holds with the stated confidence for any mechanism of the kind it names.
+"""Lower bounds on ε. Each holds with the stated confidence for any mechanism of the kind that it names.
 
 All of them test a claim ("this training is (ε, δ)-DP", "it is μ-GDP", "it is this mechanism") and return the largest ε
-at which the evidence refutes it; 0 refutes nothing. The neighbouring relation is that of the game: a canary present or
-absent is add/remove, a canary in the place of another record is replace-one. Scores and coins go in, a bound comes out:
+at which the evidence refutes it; 0 refutes nothing. The neighbouring relation is that of the game: a canary that is
+present or absent means add/remove, and a canary in place of another record means replace-one. Scores and coins go in, a
+bound comes out:
 
 * `many_runs_bound`: trainings that are independent of each other, each with one coin and one score;
 * `one_run_bound`: one training, or several, of many canaries, each with a coin of its own: Steinke, Nasr & Jagielski

@@ -1,4 +1,4 @@
-"""What can be claimed of a training: for each ε at a δ, the largest trade-off curve that goes with it."""
+"""What can be claimed about a training: for each ε at a δ, the largest trade-off curve that goes with it."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -10,22 +10,24 @@ from scipy.special import log_ndtr, ndtr
 
 from dp_leakage.audits.curves import DIAGONAL, Curve, approximate_curve, gaussian_curve, sampled, sampled_epsilon
 
-LEAST_NOISE = 8.0  # an own curve is compared with that of an eighth of its noise at most: each takes an accountant
-COARSE = 7  # steps of bisection where a curve takes an accountant seconds: within a hundredth of what is claimed
+LEAST_NOISE = (
+    8.0  # an own curve is compared at most with that of an eighth of its noise, since each needs an accountant
+)
+COARSE = 7  # steps of bisection if each curve takes an accountant seconds: to a hundredth of the claim
 
 
 class Claim(NamedTuple):
-    """A family of promises, one for each strength.
+    """A family of privacy promises, one for each strength.
 
     Attributes:
-        name: what is claimed, as a table says it.
+        name: the claim's name in a table.
         delta: δ at which ε is read, in [0, 1).
         curve: strength ≥ 0 → the largest curve that the promise allows, symmetric (as it is the larger of both
             directions), growing with the strength.
         kind: ``approximate`` and ``gaussian`` have closed forms that some bounds use; ``curve`` is anything else.
-        epsilon: strength → ε at ``delta``; ε is the strength itself where nothing else is said.
-        steps: of bisection, when the largest refuted strength is looked for.
-        most: strength beyond which none is looked for.
+        epsilon: strength → ε at ``delta``; by default the strength itself.
+        steps: steps of bisection in the search for the largest refuted strength.
+        most: the largest strength of that search.
     """
 
     name: str
@@ -39,23 +41,23 @@ class Claim(NamedTuple):
 
 @lru_cache
 def approximate_dp(delta: float) -> Claim:
-    """(ε, δ)-DP and no more is claimed."""
+    """The claim of (ε, δ)-DP and nothing more."""
     return Claim("(ε, δ)-DP", delta, lambda epsilon: approximate_curve(epsilon, delta), "approximate")
 
 
 @lru_cache
 def gaussian_dp(delta: float) -> Claim:
-    """μ-GDP: unsampled Gaussian noise, composed. ε is the one that μ has at ``delta`` > 0."""
+    """The claim of μ-GDP: composed Gaussian noise without sampling. ε is that of μ at ``delta`` > 0."""
     return Claim("Gaussian DP", delta, lambda epsilon: _gaussian(epsilon, delta), "gaussian")
 
 
 def own_curves(name: str, delta: float, tpr: Callable[[float], Callable[[np.ndarray], np.ndarray]]) -> Claim:
-    """One mechanism and no other: with less noise, it would have a larger curve of its own.
+    """The claim of exactly one mechanism, which would have a larger curve with less noise.
 
     Args:
         name: of the claim.
         delta: at which ε is read off the curves, in (0, 1).
-        tpr: strength > 0 → (FPR (n,) → largest TPR (n,)); 1 is what is claimed, and 2 has half of the noise.
+        tpr: strength > 0 → (FPR (n,) → largest TPR (n,)). Strength 1 is the claim, and 2 has half of its noise.
     """
 
     @lru_cache(maxsize=64)

@@ -1,7 +1,7 @@
 """Trade-off curves as concave polygons: the largest true-positive rate at each false-positive rate.
 
-A polygon is a pair of distributions over finitely many outcomes, the sides: on each, the odds of "included" are its
-slope. So everything an audit asks of a claim can be read off the sides.
+A polygon stands for a pair of distributions over finitely many outcomes, its sides. The slope of a side gives the odds
+of "included" for that outcome. So an audit can read everything about a claim from the sides.
 """
 
 from collections.abc import Callable
@@ -10,8 +10,8 @@ from functools import cached_property
 import numpy as np
 from scipy.special import ndtr
 
-TAIL, SPACING = 12.0, 0.01  # in deviations: where a Gaussian curve is cut off, and between two of its points
-# Where a curve that is given as a function is asked: at small rates as well, where a large ε shows.
+TAIL, SPACING = 12.0, 0.01  # in deviations: where a Gaussian curve is cut off, and the distance of its points
+# Rates at which a curve given as a function is evaluated, including small ones, where a large ε shows.
 FPR = np.concatenate([
     [0.0], np.geomspace(1e-60, 1e-12, 1000), np.geomspace(1e-12, 0.1, 600)[1:], np.linspace(0.1, 0.9, 801)[1:-1],
     1 - np.geomspace(0.1, 1e-12, 600), [1.0],
@@ -30,7 +30,7 @@ class Curve:
 
     @cached_property
     def _surest(self) -> tuple[np.ndarray, np.ndarray]:
-        """The surest share of all outcomes under a fair coin, and what part of all is guessed rightly in it."""
+        """Shares of outcomes under a fair coin, the surest first, and the share of right guesses among all in each."""
         absent, present = np.diff(self.fpr, prepend=0.0), np.diff(self.tpr, prepend=0.0)
         mass, right = (absent + present) / 2, np.maximum(absent, present) / 2
         kept = mass > 0
@@ -40,15 +40,15 @@ class Curve:
         return share / share[-1], truth / share[-1]
 
     def accuracy(self, share: np.ndarray) -> np.ndarray:
-        """Chance that a guess is right which is only made about the surest ``share`` of outcomes, in (0, 1]."""
+        """Chance that a guess is right if guesses are made only about the surest ``share`` of outcomes, in (0, 1]."""
         shares, truth = self._surest
         return np.clip(np.interp(share, shares, truth) / share, 0.5, 1.0)
 
 
 def outer(fpr: np.ndarray, tpr: np.ndarray) -> Curve:
-    """A polygon that nowhere lies below the concave curve through the points given.
+    """A polygon that nowhere lies below the concave curve through the given points.
 
-    Between two points no concave curve rises above the extensions of the chords on either side: where these meet is a
+    Between two points no concave curve rises above the extended chords on either side, so their intersection is a
     vertex.
 
     Args:
@@ -61,7 +61,7 @@ def outer(fpr: np.ndarray, tpr: np.ndarray) -> Curve:
     steep = np.maximum(steep, slope)
     flat = np.minimum(flat, slope)
     with np.errstate(invalid="ignore", divide="ignore"):
-        first = np.where(steep > flat, (up - flat * across) / (steep - flat), across)  # run of the steep part
+        first = np.where(steep > flat, (up - flat * across) / (steep - flat), across)  # width of the steep part
     first = np.where(np.isfinite(steep), np.clip(np.nan_to_num(first), 0.0, across), 0.0)
     rise = np.clip(up - np.where(np.isfinite(flat), flat, 0.0) * (across - first), 0.0, up)
     runs = np.stack([first, across - first], axis=1).ravel()
@@ -72,18 +72,18 @@ def outer(fpr: np.ndarray, tpr: np.ndarray) -> Curve:
 
 
 def sampled(tpr: Callable[[np.ndarray], np.ndarray]) -> Curve:
-    """A concave curve given as a function, from outside."""
+    """A polygon around a concave curve that is given as a function."""
     return outer(FPR, np.maximum.accumulate(np.maximum(tpr(FPR), FPR)))
 
 
 def sampled_epsilon(tpr: Callable[[np.ndarray], np.ndarray], delta: float) -> float:
-    """The ε ≥ 0 that the points of such a curve prove at ``delta``: never more than the curve's own."""
+    """The ε ≥ 0 that points of such a curve prove at ``delta``, which never exceeds the curve's own."""
     fpr = FPR[1:]
     return float(np.log(max(np.max((tpr(fpr) - delta) / fpr), 1.0)))
 
 
 def gaussian_curve(mu: float) -> Curve:
-    """Φ(Φ⁻¹(FPR) + μ) (Dong, Roth & Su 2022), from outside."""
+    """A polygon around Φ(Φ⁻¹(FPR) + μ) (Dong, Roth & Su 2022)."""
     threshold = np.arange(mu + TAIL, -TAIL, -SPACING)
     fpr, tpr = ndtr(-threshold), ndtr(mu - threshold)
     return outer(np.concatenate([[0.0], fpr, [1.0]]), np.concatenate([[0.0], tpr, [1.0]]))
@@ -95,4 +95,4 @@ def approximate_curve(epsilon: float, delta: float) -> Curve:
     return Curve(np.array([0.0, corner, 1 - delta, 1.0]), np.array([delta, 1 - corner, 1.0, 1.0]))
 
 
-DIAGONAL = Curve(np.array([0.0, 1.0]), np.array([0.0, 1.0]))  # nothing can be told
+DIAGONAL = Curve(np.array([0.0, 1.0]), np.array([0.0, 1.0]))  # nothing can be distinguished

@@ -1,4 +1,4 @@
-"""The designs of an audit by name: the bound that each states, what it could show at best, and what it would take."""
+"""The designs of an audit by name: the bound that each states, the most it could show, and what more would take."""
 
 import math
 from collections.abc import Callable
@@ -12,13 +12,13 @@ from dp_leakage.audits.one_run import one_run_bound, one_run_reach
 from dp_leakage.audits.trials import trials_bound, trials_reach
 
 DESIGNS = ("one_run", "many_runs", "trials")
-MOST_COINS = 1 << 22  # as far as it is worth looking for a number of coins that would do
+MOST_COINS = 1 << 22  # the largest number of coins worth trying
 
 
 def bound(
     design: str, scores: np.ndarray, held: np.ndarray, claim: Claim, confidence: float, share: float, seed: int
 ) -> Audit:
-    """The lower bound of a design from scores and coins, both (coins,); ``seed`` halves those of ``trials``."""
+    """The lower bound of a design from scores and coins, both (coins,). ``seed`` splits those of ``trials``."""
     if design == "one_run":
         return one_run_bound(scores, held, claim, confidence, share)
     if design == "many_runs":
@@ -27,7 +27,7 @@ def bound(
 
 
 def reach(design: str, coins: int, claim: Claim, confidence: float, share: float) -> float:
-    """The largest ε that a design can show with so many coins: perfect scores, half of the coins heads."""
+    """The largest ε that a design can show with this many coins, for perfect scores and as many heads as tails."""
     if design == "one_run":
         return one_run_reach(coins, claim, confidence, share)
     if design == "many_runs":
@@ -36,7 +36,7 @@ def reach(design: str, coins: int, claim: Claim, confidence: float, share: float
 
 
 def coins_for(epsilon: float, reached: Callable[[int], float], least: int) -> int | None:
-    """The fewest coins, to within a tenth, with which a design reaches ε; None where no number up to a limit does."""
+    """The fewest coins, to within a tenth, with which a design reaches ε; None if no number up to a limit does."""
     high = max(least, 4)
     while reached(high) < epsilon:
         high *= 2
@@ -52,16 +52,16 @@ def coins_for(epsilon: float, reached: Callable[[int], float], least: int) -> in
 def shortfall(
     epsilon: float, design: str, coins: int, claim: Claim, stated: int, share: float, confidence: float
 ) -> str | None:
-    """What keeps a design from reaching a claimed ε, and what would mend it, as one sentence; None where it reaches it.
+    """One sentence on why a design cannot reach a claimed ε and what would help; None if it can.
 
     Args:
-        epsilon: that is claimed.
+        epsilon: the claimed ε.
         design: one of `DESIGNS`.
         coins: how many it has.
-        claim: that it tests.
-        stated: bounds that hold together.
-        share: of the coins that are guessed about.
-        confidence: of all of them together.
+        claim: the claim that it tests.
+        stated: number of bounds that hold together.
+        share: the share of coins that are guessed.
+        confidence: of all bounds together.
     """
 
     def reached(n: int, together: int = stated) -> float:

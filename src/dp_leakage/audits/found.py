@@ -17,7 +17,7 @@ class Audit(NamedTuple):
         epsilon: the lower bound on ε, ≥ 0.
         right: right guesses that the bound rests on.
         guesses: guesses that the bound rests on.
-        threshold: the score from on which a model was said to hold the canary; NaN where ranks decide.
+        threshold: the score from which a model was said to hold the canary; NaN if ranks decide.
     """
 
     epsilon: float
@@ -27,12 +27,12 @@ class Audit(NamedTuple):
 
 
 def corrected(confidence: float, comparisons: int) -> float:
-    """The confidence that each of several bounds needs for all of them to hold together (Bonferroni)."""
+    """The confidence that each of several bounds needs so that all hold together (Bonferroni)."""
     return 1 - (1 - confidence) / comparisons
 
 
 def guesses_of(coins: int, share: float) -> int:
-    """How many of so many coins are guessed: the even number at or below the ``share`` of them, but at least 2.
+    """How many of the coins are guessed: the largest even number up to the ``share`` of them, but at least 2.
 
     Raises:
         UserError: fewer than 2 coins, or a share that is not in (0, 1].
@@ -45,7 +45,7 @@ def guesses_of(coins: int, share: float) -> int:
 
 
 def right_guesses(scores: np.ndarray, included: np.ndarray, guesses: int) -> int:
-    """How many guesses are right: the highest half of ``guesses`` scores are said to be included, the lowest not.
+    """How many of ``guesses`` are right. The highest scores, half of them, are guessed as included, the lowest as not.
 
     Args:
         scores: (m,) numbers, higher for "included". Among equal scores the order in the array decides.
@@ -65,7 +65,7 @@ def right_guesses(scores: np.ndarray, included: np.ndarray, guesses: int) -> int
 
 
 def largest(refuted: Callable[[float], bool], steps: int, most: float) -> float:
-    """The largest strength up to ``most`` that is refuted, where refutation holds up to some; 0 where not even 0 is."""
+    """The largest refuted strength up to ``most``, if all smaller ones are refuted too; 0 if not even 0 is."""
     if not refuted(0.0):
         return 0.0
     low, high = 0.0, 1.0

@@ -8,8 +8,8 @@ from scipy.special import bdtrc, betaincinv
 from dp_leakage.audits.claims import Claim
 from dp_leakage.audits.found import CONFIDENCE, Audit, guesses_of, largest, right_guesses
 
-SHARE = 1.0  # of the coins that are guessed: all (measured: within a tenth of the best share for Gaussian noise)
-NODES = 64  # of the quadrature over how sure the guesses can be
+SHARE = 1.0  # share of the coins that are guessed: all (measured: within a tenth of the best share for Gaussian noise)
+NODES = 64  # points of the quadrature over how sure the guesses can be
 
 
 def many_runs_bound(
@@ -21,16 +21,16 @@ def many_runs_bound(
 ) -> Audit:
     """Lower bound on ε from one score of each of n trainings, whose noise and coins are independent.
 
-    The trainings of highest score are guessed to hold the canary, as many of lowest score not to. No threshold is
-    chosen, so no training is spent on choosing it.
+    The trainings with the highest scores are guessed to hold the canary, and equally many with the lowest scores not
+    to. There is no threshold, so no training is spent on choosing one.
 
     Args:
-        scores: (n,) higher for "included"; each may depend on its own training alone.
+        scores: (n,) higher for "included"; each may depend only on its own training.
         included: bool (n,), each training's fair coin, tossed before it.
-        claim: that is tested.
+        claim: the tested claim.
         confidence: of the bound.
-        share: of the trainings that are guessed about, in (0, 1], fixed before the scores are seen. Where the claim is
-            (ε, δ)-DP alone, 0.25 finds more than 1: then only sure guesses are of use.
+        share: of the trainings that are guessed, in (0, 1], fixed before the scores are seen. If the claim is only (ε,
+            δ)-DP, 0.25 finds more than 1, since then only sure guesses help.
 
     Raises:
         UserError: fewer than 2 trainings, a share outside (0, 1], or scores that do not fit the coins.
@@ -47,12 +47,12 @@ def many_runs_reach(n: int, claim: Claim, confidence: float = CONFIDENCE, share:
 
 
 def many_runs_p_value(n: int, guesses: int, right: int, claim: Claim, strength: float) -> float:
-    """Most that the claim can make the probability of so many right guesses among n independent coins.
+    """The largest probability of this many right guesses among n independent coins that the claim allows.
 
-    Whatever obeys the claim's curve is a function of the pair of distributions that has this curve (Blackwell 1953).
-    Given that pair's n outcomes, the coins are independent, and no guesses do better, in the sense of stochastic order,
-    than the likelier value of the coins of which it is surest. With U the share of outcomes that are as sure as the
-    least sure of the k guessed, U ~ Beta(k + 1, n − k), the right ones are Binomial(k, accuracy(U)).
+    Anything that obeys the claim's curve is a function of the pair of distributions with this curve (Blackwell 1953).
+    Given that pair's n outcomes, the coins are independent. In stochastic order, the best guesses are the likelier
+    values of the surest coins. Let U be the share of outcomes that are at least as sure as the least sure of the k
+    guessed ones. Then U ~ Beta(k + 1, n − k), and the number of right guesses is Binomial(k, accuracy(U)).
     """
     curve = claim.curve(strength)
     if guesses == n:

@@ -1,4 +1,4 @@
-"""One training with many canaries, each with a fair coin of its own that decides whether it is in."""
+"""One training with many canaries, each with its own fair coin that decides whether it is in."""
 
 from functools import lru_cache
 
@@ -9,7 +9,7 @@ from dp_leakage.audits.claims import Claim
 from dp_leakage.audits.curves import Curve
 from dp_leakage.audits.found import CONFIDENCE, Audit, guesses_of, largest, right_guesses
 
-SHARE = 0.25  # of the canaries that are guessed about
+SHARE = 0.25  # share of the canaries that are guessed
 
 
 def one_run_bound(
@@ -21,18 +21,18 @@ def one_run_bound(
 ) -> Audit:
     """Lower bound on ε from one training and m canaries, or from several trainings with m canaries in all.
 
-    The canaries of highest score are guessed to be included, as many of lowest score to be not, and the rest is left
-    out; the bound is the largest ε under which so many right guesses are too unlikely. Canaries may influence each
-    other's scores in any way.
+    The canaries with the highest scores are guessed as included, equally many with the lowest scores as not, and the
+    rest are left out. The bound is the largest ε under which this many right guesses are too unlikely. Canaries may
+    influence each other's scores in any way.
 
     Args:
         scores: (m,) of the canaries, higher for "included".
-        included: bool (m,), each a fair coin of its own, tossed before training.
-        claim: that is tested: by theorem 5.2 of Steinke, Nasr & Jagielski 2023 where it is (ε, δ)-DP, else by
-            theorem 9 of Mahloujifar, Melis & Chaudhuri 2024 (arXiv 2410.22235).
+        included: bool (m,), each by its own fair coin, tossed before training.
+        claim: the tested claim: by theorem 5.2 of Steinke, Nasr & Jagielski 2023 if it is (ε, δ)-DP, else by theorem 9
+            of Mahloujifar, Melis & Chaudhuri 2024 (arXiv 2410.22235).
         confidence: of the bound.
-        share: of the canaries that are guessed about, in (0, 1], fixed before the scores are seen: a choice by the
-            result would void the confidence.
+        share: of the canaries that are guessed, in (0, 1], fixed before the scores are seen, since a choice based on
+            the result would void the confidence.
 
     Raises:
         UserError: fewer than 2 canaries, a share outside (0, 1], or scores that do not fit the coins.
@@ -49,7 +49,7 @@ def one_run_reach(m: int, claim: Claim, confidence: float = CONFIDENCE, share: f
 
 
 def one_run_p_value(m: int, guesses: int, right: int, epsilon: float, delta: float) -> float:
-    """Most that (ε, δ)-DP can make the probability of ``right`` or more of ``guesses`` right, among m canaries.
+    """The largest probability, under (ε, δ)-DP, that at least ``right`` of ``guesses`` are right, among m canaries.
 
     P[B ≥ v] + 2mδ·max_i P[v > B ≥ v − i]/i, with B ~ Binomial(guesses, e^ε/(1 + e^ε)) and v = ``right``.
     """
@@ -67,15 +67,15 @@ def one_run_p_value(m: int, guesses: int, right: int, epsilon: float, delta: flo
 
 
 def curve_refuted(curve: Curve, m: int, guesses: int, right: int, error: float) -> bool:
-    """Can no mechanism with this curve give ``right`` or more right guesses with a probability of ``error``?
+    """Whether no mechanism with this curve can give at least ``right`` right guesses with probability ``error``.
 
-    Among m canaries let V of k guesses be right, p_j = P[V = j]. Changing one canary's coin turns "it is guessed
-    rightly, and j in all" into "it is guessed wrongly, and j − 1 in all". So, averaged over canaries, for every j
+    Among m canaries let V of k guesses be right, and p_j = P[V = j]. Changing one canary's coin turns "its guess is
+    right, and j in all" into "its guess is wrong, and j − 1 in all". So, averaged over canaries, for every j
 
         H_j = Σ_{i≥j} (i/m) p_i ≤ curve(R_{j−1}),  R_{j−1} = Σ_{i≥j−1} ((k − i)/m) p_i
 
-    If P[V ≥ v] is ``error``, H_v and R_v are least where all of it lies at v, and each further p_j is at least what the
-    inequality asks for; more of it asks for more below. The curve is refuted when the probabilities pass 1.
+    If P[V ≥ v] is ``error``, H_v and R_v are least when all of it lies at v. Then every further p_j is at least what
+    the inequality requires, and a larger p_j requires more below. The curve is refuted when the probabilities exceed 1.
     """
     wrong = error * (guesses - right) / m
     truth = error * right / m

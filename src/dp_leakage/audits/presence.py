@@ -1,4 +1,4 @@
-"""From exchanging a record to its presence: what an audit of replace-one pairs says of an add/remove or zero-out ε."""
+"""From exchange to presence of a record: what an audit of replace-one pairs says about an add/remove or zero-out ε."""
 
 from collections.abc import Callable
 from math import exp
@@ -9,8 +9,8 @@ STEPS = 40  # halvings: ε to 1e-11 of the replace-one bound
 def presence_bound(bound_at: Callable[[float], float], delta: float) -> float:
     """The largest ε of add/remove, or of zero-out neighbours, at ``delta`` that the audit refutes.
 
-    To exchange a record is to take one away and to put one in, so that (ε, δ) for a presence is (2ε, (1 + e^ε)δ) for an
-    exchange. Where the audit's bound at that δ is above 2ε, neither can hold.
+    Exchanging a record means removing one and adding one, so (ε, δ) for presence implies (2ε, (1 + e^ε)δ) for an
+    exchange. If the audit's bound at that δ is above 2ε, neither can hold.
 
     Args:
         bound_at: δ → the audit's lower bound on the replace-one ε, falling in δ.

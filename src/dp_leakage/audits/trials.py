@@ -1,4 +1,4 @@
-"""Many trainings, a fixed number of them with the canary, and a threshold that half of them choose."""
+"""Many trainings, a fixed number of them with the canary, and a threshold chosen on half of them."""
 
 import numpy as np
 from scipy.special import betaincinv, ndtri
@@ -13,9 +13,9 @@ def trials_bound(
 ) -> Audit:
     """Lower bound on ε from the canary's score in independently trained models.
 
-    The models are halved at random. The threshold whose bound is best on the first half is used on the second, whose
-    counts alone enter the bound. `many_runs_bound` spends no models on a threshold, but guesses about as many models
-    on either side; this finds a difference that shows on one side alone.
+    The models are halved at random. The threshold with the best bound on the first half is used on the second half, and
+    only the counts of the second half enter the bound. `many_runs_bound` spends no models on a threshold but makes
+    equally many guesses on either side. This one also finds a difference that shows on only one side.
 
     Args:
         present: (T,) one score of each model trained with the canary, higher for "present"; T ≥ 2.
@@ -46,7 +46,7 @@ def trials_bound(
 
 
 def trials_reach(present: int, absent: int, claim: Claim, confidence: float = CONFIDENCE) -> float:
-    """The largest ε that `trials_bound` can show with so many models: every counted one told rightly."""
+    """The largest ε that `trials_bound` can show with this many models, if the test is always right."""
     counted_in, counted_out = (-(-models // 2) for models in (present, absent))
     return float(rates_bound(counted_in, counted_in, 0, counted_out, claim, confidence))
 
@@ -59,7 +59,7 @@ def rates_bound(
     claim: Claim,
     confidence: float = CONFIDENCE,
 ) -> np.ndarray:
-    """Lower bound on ε from how often a test with a fixed rule says "present", rightly and wrongly.
+    """Lower bound on ε from how often a test with a fixed rule rightly and wrongly says "present".
 
     TPR is bounded from below and FPR from above by Clopper–Pearson, each at half the error, so both hold together.
     (ε, δ)-DP forces TPR ≤ e^ε FPR + δ and 1 − FPR ≤ e^ε (1 − TPR) + δ (Kairouz, Oh & Viswanath 2015), μ-GDP forces
@@ -95,7 +95,7 @@ def _end_rates(
     negatives: int,
     confidence: float,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The smallest TPR and the largest FPR that the counts allow together; exact one-sided bounds."""
+    """The smallest TPR and the largest FPR that the counts allow together, by exact one-sided bounds."""
     error = (1 - confidence) / 2
     hits, alarms = np.asarray(true_positives, dtype=float), np.asarray(false_positives, dtype=float)
     with np.errstate(invalid="ignore"):

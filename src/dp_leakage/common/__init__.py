@@ -1,1 +1,1 @@
-"""What every room uses: errors, kinds of values, names, YAML, command lines, the user's own files."""
+"""Tools for every room: errors, kinds of values, names, YAML, command lines, the user's own files."""

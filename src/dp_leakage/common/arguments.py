@@ -1,4 +1,4 @@
-"""Command lines that complain as everything else here does: in one sentence."""
+"""Command lines whose complaints are one sentence, like all others in this package."""
 
 import argparse
 import io
@@ -38,7 +38,7 @@ def _within(kind: Callable[[str], T], what: str, least: float, most: float) -> C
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser without abbreviations, whose complaint is a line that begins with ``error:``.
+    """An argument parser without abbreviations. Its complaint is one line that begins with ``error:``.
 
     From then on what a terminal cannot show (ε, where that is set to ASCII) is printed as Python escapes it.
     """

@@ -10,7 +10,9 @@ Json = dict[str, Any]
 
 
 def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> Json:
-    """``base`` with ``changes``: mappings merge key by key, None removes a key, all else replaces."""
+    """``base`` with ``changes``: mappings merge key by key, None removes a key, and any other value replaces the old
+    one.
+    """
     result = deepcopy(dict(base))
     for key, value in changes.items():
         if value is None:
@@ -37,7 +39,7 @@ def check(value: Json, schema: Json, where: str) -> None:
 
 
 def _sentence(error: Any, where: str) -> str:
-    while error.context:  # an anyOf: speak of the alternative that fits best
+    while error.context:  # an anyOf: complain about the alternative that fits best
         error = min(error.context, key=lambda e: (e.validator == "type", -len(e.absolute_path)))
     key = ".".join(str(part) for part in error.absolute_path)
     place = f"{where}: key '{key}'" if key else where

@@ -1,6 +1,7 @@
-"""What a file is stands in a literal at its top, which is read without running the file.
+"""A literal at the top of a file declares what the file is.
 
-The package's own attacks, kinds of figures and sources of data declare themselves so, and plugins in the same words:
+It is read without running the file. The package's own attacks, kinds of figures and data sources declare themselves in
+this way, and so do plugins:
 
     ATTACK = {
         "family": "membership",
@@ -9,9 +10,10 @@ The package's own attacks, kinds of figures and sources of data declare themselv
         "variants": {"mine": {}, "mine_strict": {"settings": {"alpha": 0.01}}},
     }
 
-``settings`` are names with their defaults; ``kinds`` says what each may hold (`kinds.read`), and where it says nothing,
-the default does. A file that is several things names them all in ``variants``, each with what it changes, in the file's
-own words or in those of a variant above that it is ``like``; without that key it is one thing, called as the file is.
+``settings`` are names with their defaults. ``kinds`` says what each setting may hold (`kinds.read`); a setting that it
+leaves out may hold values like its default. A file that declares several things names them in ``variants``. Each
+variant says what it changes, either in the file's own declaration or in that of an earlier variant that it is ``like``.
+A file without that key declares one thing, which has the file's name.
 """
 
 import ast
@@ -40,14 +42,14 @@ def declarations(package: str, folder: Path, word: str) -> Iterator[tuple[str, J
 
 
 def name_of(module: str) -> str:
-    """What a file that is one thing is called: the last part of its dotted name, or of its path."""
+    """The name of a file that declares one thing: the last part of its dotted name, or of its path."""
     return Path(module).stem if module.endswith(".py") else module.rpartition(".")[2]
 
 
 def declared(text: str, word: str) -> Json | None:
     """The literal after ``word`` in a file's text, or None.
 
-    It alone is parsed: with all that stands below it, that takes thirty times as long.
+    Only the literal is parsed: parsing the whole file takes thirty times as long.
     """
     found = re.search(rf"^{word} = (?={{)", text, re.MULTILINE)
     if found is None:
@@ -60,23 +62,23 @@ def declared(text: str, word: str) -> Json | None:
 def things_of(
     word: str, made: Callable[[str, str, Json], Thing], where: str, module: str, given: Json
 ) -> dict[str, Thing]:
-    """Name → thing, of all that a file declares.
+    """Everything that a file declares, by name.
 
     Args:
         word: such as ``ATTACK``.
         made: makes one thing of ``where``, ``module`` and its own declaration.
         where: the file, for the complaint.
-        module: its dotted name or path, whose last part is the thing's name where the file is one thing.
+        module: its dotted name or path. The last part is the thing's name if the file declares only one.
         given: what the file declares.
 
     Raises:
-        UserError: it cannot be such a thing.
+        UserError: the declaration is not valid.
     """
     return {name: made(where, module, own) for name, own in each_of(where, word, name_of(module), given).items()}
 
 
 def each_of(where: str, word: str, name: str, given: Json) -> dict[str, Json]:
-    """Name → declaration of all that a file is: of each variant, or of one thing called ``name``.
+    """Name → declaration: one for each variant, or a single one called ``name``.
 
     Args:
         where: file, for the complaint.
@@ -85,7 +87,8 @@ def each_of(where: str, word: str, name: str, given: Json) -> dict[str, Json]:
         given: what the file declares.
 
     Raises:
-        UserError: the variants are no mapping of names to mappings, or one is like none above it.
+        UserError: the variants are no mapping of names to mappings, or one is like a variant that does not stand above
+            it.
     """
     variants = given.get(VARIANTS, {name: {}})
     if not _mappings(variants) or not variants or not _mappings(*variants.values()):
@@ -113,7 +116,7 @@ def _mappings(*values: object) -> bool:
 def check_keys(
     where: str, word: str, given: Mapping[str, Any], keys: Mapping[str, Kind], needed: Iterable[str]
 ) -> None:
-    """Refuse keys that are unknown, missing, or hold something else than they may.
+    """Refuses keys that are unknown or missing, or whose values are of the wrong kind.
 
     Args:
         where: file, for the complaint.
@@ -123,7 +126,7 @@ def check_keys(
         needed: what it must say.
 
     Raises:
-        UserError: so it is.
+        UserError: there is such a key.
     """
     for key in given:
         if key not in keys:
@@ -142,7 +145,8 @@ def settings_of(where: str, given: Mapping[str, Any]) -> tuple[Json, dict[str, K
     Settings are plain data, since they go through JSON into the names of results.
 
     Raises:
-        UserError: they are not, a kind is none or of no setting, or a default is not of its kind.
+        UserError: they are no plain data, a kind does not exist or belongs to no setting, or a default is not of its
+            kind.
     """
     settings, kinds = given.get(SETTINGS, {}), given.get(KINDS, {})
     try:
@@ -165,7 +169,7 @@ def settings_of(where: str, given: Mapping[str, Any]) -> tuple[Json, dict[str, K
 
 
 def kinds_of(where: str, said: object, key: str = KINDS) -> dict[str, Kind]:
-    """Name → kind, of names with kinds as a declaration spells them at a key. Raises UserError where one is none."""
+    """Name → kind, read from the names and kinds under a key of a declaration. Raises UserError for an unknown kind."""
     if not isinstance(said, dict):
         raise UserError(f"{where}: {key} is {said!r}; valid is a mapping of names to kinds")
     found = {}

@@ -1,4 +1,4 @@
-"""The one exception that is meant for the person at the keyboard."""
+"""The one exception that is meant for the user."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -7,9 +7,10 @@ LONGEST = 1000  # characters of a complaint; a value of ten pages says no more t
 
 
 class UserError(ValueError):
-    """Something the user can mend: its message is one sentence naming the key or file, the value, and what is valid.
+    """A mistake that the user can mend.
 
-    Steps and the Snakefile print it without a traceback. Whatever the user's words hold, it is one line.
+    The message is one sentence that names the key or file, the value, and what is valid. Steps and the Snakefile print
+    it without a traceback. It is always one line, whatever characters the value holds.
     """
 
     def __init__(self, message: str) -> None:
@@ -18,7 +19,7 @@ class UserError(ValueError):
 
 
 def plain(text: str) -> str:
-    r"""The text on one line that a terminal shows and a file in UTF-8 holds: all else is written as Python escapes it.
+    r"""The text on one line. Characters that a terminal or a UTF-8 file cannot show are written as Python escapes.
 
     >>> plain("two\nlines, a bell\a")
     'two\\nlines, a bell\\x07'
@@ -27,7 +28,7 @@ def plain(text: str) -> str:
 
 
 def nearest(name: object, valid: Iterable[object]) -> str:
-    """The words that end a complaint about an unknown name: a suggestion if one is close, then what is valid.
+    """The end of a complaint about an unknown name: a suggestion if a valid name is close, then the valid names.
 
     >>> nearest("rpd", ["rdp", "pld"])
     "did you mean 'rdp'? Valid: pld, rdp"

@@ -6,8 +6,8 @@ from typing import Any
 
 
 def canonical(settings: dict[str, Any]) -> str:
-    """The one JSON spelling of settings that rules pass to steps and that identities are hashed from."""
-    # `snakemake --report` puts it into a script, where a < of the user's could end that.
+    """Settings as JSON, always spelled the same way: rules pass this text to steps, and identities are its hashes."""
+    # `snakemake --report` puts this text into a script, which a < in the user's text could end.
     return json.dumps(settings, sort_keys=True, separators=(",", ":")).replace("<", "\\u003c")
 
 

@@ -1,8 +1,8 @@
-"""PyTorch's private functions that we call, each with a public one in its place where a version has it no more.
+"""The private PyTorch functions that we call, each with a public fallback for versions that no longer have it.
 
-Nothing else here calls a name of PyTorch's that begins with an underscore. The private ones make Adam one pass over
-the memory, draw from a generator of one's own, and reach oneDNN's product, up to twice as fast as MKL's on AMD's
-processors. With the public ones a training has other bits, but means the same.
+No other module calls a PyTorch name that begins with an underscore. The private functions run Adam in one pass over the
+memory, draw from a given generator, and reach oneDNN's matrix product, which on AMD processors is up to twice as fast
+as MKL's. With the public fallbacks a training has other bits but the same meaning.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from torch import Generator, Tensor
 
-BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # Adam's, as its paper and PyTorch have them
+BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # Adam's constants, as in its paper and in PyTorch
 
 
 @cache
@@ -52,8 +52,8 @@ def adam_step(flat: Tensor, gradient: Tensor, mean: Tensor, square: Tensor, coun
 def standard_gamma(shape: Tensor, generator: Generator | None = None) -> Tensor:
     """Draws of the gamma distribution of scale 1, one for each entry of ``shape`` > 0.
 
-    `torch.distributions.Gamma` takes no generator: where it has to serve, it draws from PyTorch's own, seeded by ours
-    and put back afterwards.
+    `torch.distributions.Gamma` takes no generator. As the fallback, it draws from PyTorch's global generator, which is
+    seeded by ours and restored afterwards.
     """
     import torch
 

@@ -1,11 +1,11 @@
-"""What a setting may hold: a test, and the words that say it in a complaint. Declarations name one for each."""
+"""Kinds of settings: a test of the value, and its words in a complaint. Declarations name one for each setting."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeGuard
 
 from dp_leakage.common.errors import UserError, nearest
 
-MOST = 2**63 - 1  # of a whole number, whatever it counts
+MOST = 2**63 - 1  # the largest whole number, whatever it counts
 
 
 class Kind(NamedTuple):
@@ -14,7 +14,7 @@ class Kind(NamedTuple):
     Attributes:
         holds: a test of a value.
         words: what passes it.
-        names: the texts that pass, where one may be meant.
+        names: the texts that pass, from which a complaint picks its suggestion.
     """
 
     holds: Callable[[Any], bool]
@@ -81,7 +81,7 @@ def some(kind: Kind) -> Kind:
 
 
 def distinct(kind: Kind) -> Kind:
-    """A list of what ``kind`` holds, in which nothing stands twice."""
+    """A list of what ``kind`` holds, without repetitions."""
     return Kind(
         lambda v: isinstance(v, list | tuple) and all(map(kind.holds, v)) and len({*map(repr, v)}) == len(v),
         f"a list of items, each once, each {kind.words}",
@@ -109,7 +109,7 @@ def mapping(kinds: Mapping[str, Kind]) -> Kind:
 
 
 def named(kind: Kind) -> Kind:
-    """A mapping of any names to what ``kind`` holds."""
+    """A mapping from any names to what ``kind`` holds."""
     return Kind(
         lambda v: isinstance(v, Mapping) and all(map(TEXT.holds, v)) and all(map(kind.holds, v.values())),
         f"a mapping of names, each to {kind.words}",
@@ -122,12 +122,12 @@ def worded(words: str, kind: Kind) -> Kind:
 
 
 def either(*kinds: Kind) -> Kind:
-    """What any of these holds."""
+    """Values that one of these kinds holds."""
     return Kind(lambda v: any(kind.holds(v) for kind in kinds), ", or ".join(kind.words for kind in kinds))
 
 
 def like(default: object) -> Kind:
-    """Values of the type of a default: what is known of a setting of which nothing is said."""
+    """Values of the same type as a default: the kind of a setting whose declaration names none."""
     if isinstance(default, bool):
         return FLAG
     if isinstance(default, int | float):
@@ -149,7 +149,7 @@ FLAG = Kind(lambda v: isinstance(v, bool), "true or false")
 TEXT = Kind(lambda v: isinstance(v, str) and v != "", "a text")
 TEXTS = listed(TEXT)
 
-# How a declaration spells a kind out as plain data: a name, or a list of a word and what it takes.
+# How a declaration spells a kind as plain data: a name, or a list of a word and its arguments.
 NAMED = {
     "anything": ANY, "null": NOTHING, "count": COUNT, "number": number(), "flag": FLAG, "text": TEXT, "texts": TEXTS
 }  # fmt: skip
@@ -194,7 +194,7 @@ def read(said: object) -> Kind:
         said: a name of `NAMED`, or a list of a word of `MADE` and its arguments.
 
     Raises:
-        UserError: it is neither, or the word does not take these arguments.
+        UserError: ``said`` is neither, or the word does not take these arguments.
     """
     word, *arguments = said if isinstance(said, list | tuple) and said else [said]
     if isinstance(word, str) and word in NAMED and not arguments:
@@ -203,7 +203,7 @@ def read(said: object) -> Kind:
         raise UserError(f"{said!r} is no kind; {nearest(word, [*NAMED, *MADE])}")
     try:
         return MADE[word](*arguments)
-    except UserError:  # of a kind within it
+    except UserError:  # from a kind inside this one
         raise
     except (TypeError, AttributeError, KeyError, ValueError):
         raise UserError(f"{said!r} is no kind; valid is such as {EXAMPLES[word]!r}") from None

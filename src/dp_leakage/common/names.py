@@ -1,19 +1,19 @@
-"""What data sets, models, figures, studies and plugins may be called: names are parts of paths and of commands."""
+"""Valid names of data sets, models, figures, studies and plugins. Names become parts of paths and of commands."""
 
 import re
 
 from dp_leakage.common.errors import UserError
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
-LONGEST = 60  # a file name has room for 255, of which what is made from it needs its share
+LONGEST = 60  # a file name has room for 255 characters, and names are joined with other words
 VALID = f"up to {LONGEST} small letters, digits and _, a letter first"
-# The workflow's own rules, whose names no target may have.
+# The workflow's own rules. No target may have one of their names.
 RULES = (
     "all", "prepare_dataset", "project_pca", "train_target", "train_auxiliary", "train_auxiliary_same", "time_training",
     "query", "fit_attack", "fit_attack_same", "attack", "attack_models", "reconstruct", "audit", "measure_training",
     "measure", "tune",
 )  # fmt: skip
-# What YAML reads as no text, and what files, folders and parts of a cell are called.
+# Words that YAML does not read as text, and the names of files, folders and parts of a cell.
 RESERVED = frozenset({
     *RULES, "true", "false", "null", "yes", "no", "on", "off", "y", "n", "none", "shadow", "reference", "figures",
     "benchmarks", "target", "models", "training", "curve", "scores", "images", "timing", "measured", "metrics",
@@ -22,7 +22,7 @@ RESERVED = frozenset({
 
 
 def check_name(name: object, what: str) -> None:
-    """Refuse a name that is no name, or that means something else already.
+    """Refuses a name that is not valid or already means something else.
 
     Args:
         name: the name.

@@ -1,23 +1,23 @@
-"""The user's words in the languages of other programs, which take some of them for their own."""
+"""The user's words, escaped for programs that would take some of them for markup."""
 
 import re
 
 
 def one_line(text: str) -> str:
-    """The text with every run of blanks and line breaks as one blank, as a list of targets shows it."""
+    """The text with every run of blanks and line breaks replaced by one blank, for a list of targets."""
     return " ".join(text.split())
 
 
 def as_label(text: str) -> str:
     """A label or category for ``snakemake --report``, which puts it into a script and fills in its braces.
 
-    A word joiner (U+2060), which nobody sees, keeps a ``<`` from beginning a tag and a ``{`` from naming a wildcard.
+    An invisible word joiner (U+2060) keeps a ``<`` from beginning a tag and a ``{`` from naming a wildcard.
     """
     return re.sub("[<{]", "\\g<0>\u2060", one_line(text))
 
 
 def as_rst(text: str) -> str:
-    r"""Words in reStructuredText, where they mean nothing but themselves.
+    r"""Words escaped for reStructuredText, so that none of them is read as markup.
 
     >>> as_rst("no *stress* here")
     'no \\*stress\\* here'

@@ -1,7 +1,8 @@
-"""The user's own Python files: where they are, and the one way in which their functions are called.
+"""The user's own Python files: where they lie, and the one way in which their functions are called. ``plugins`` says
+what they may be.
 
-``plugins`` says what they may be. Whatever happens in them becomes one sentence with file and line, and the way there
-goes to the log: a stranger's traceback helps nobody who did not write the code below it.
+An error in them becomes one sentence with file and line, and the traceback goes to the log: it would not help a user
+who did not write this package.
 """
 
 import importlib
@@ -18,15 +19,15 @@ from typing import Any
 
 from dp_leakage.common.errors import UserError
 
-FOLDERS: list[Path] = []  # of plugins, in config.yaml's order
+FOLDERS: list[Path] = []  # of the plugins, in the order of config.yaml
 FILES: dict[str, Path] = {}  # plugin → its file
 DEFINED: dict[str, frozenset[str]] = {}  # plugin → the functions and classes that its file defines
-ROUNDING = 1e-6  # by which a budget may be exceeded
+ROUNDING = 1e-6  # relative tolerance by which a budget may be exceeded
 log = logging.getLogger("dp_leakage")
 
 
 def call(module: str, name: str, *arguments: Any) -> Any:
-    """What a function of a module returns, of the package's own or of a plugin's.
+    """What a function returns that a module of this package or a plugin defines.
 
     Raises:
         UserError: a plugin cannot be imported, or its function raises.
@@ -36,7 +37,7 @@ def call(module: str, name: str, *arguments: Any) -> Any:
 
 
 def _imported(module: str) -> ModuleType:
-    """The module of a dotted name; or of a file that lies with a study, which can import what lies beside it."""
+    """The module with a dotted name, or the module of a file in a study's folder, which can import its neighbours."""
     if not module.endswith(".py"):
         return importlib.import_module(module)
     file = Path(module).resolve()
@@ -49,14 +50,14 @@ def _imported(module: str) -> ModuleType:
 
 
 def guarded(module: str) -> AbstractContextManager[None]:
-    """`blamed` for the user's code; nothing for the package's own, whose errors are ours to mend."""
+    """`blamed` for the user's code; does nothing for this package's own code, whose errors are ours to mend."""
     if module.endswith(".py"):
         return blamed(module, Path(module))
     return blamed(f"plugin {module}", FILES[module]) if module in FILES else nullcontext()
 
 
 def function(plugin: str, name: str) -> Callable[..., Any]:
-    """A plugin's function, for what calls it often. Raises UserError where its file cannot be imported."""
+    """A plugin's function, for callers that call it often. Raises UserError if its file cannot be imported."""
     with blamed(f"plugin {plugin}", FILES.get(plugin)):
         return getattr(importlib.import_module(plugin), name)
 
@@ -67,17 +68,17 @@ def blamed(what: str, file: Path | None) -> Iterator[None]:
 
     Args:
         what: whose code runs in the block.
-        file: its file; None where it is not known.
+        file: its file; None if it is not known.
     """
     try:
         yield
     except (UserError, KeyboardInterrupt, GeneratorExit):
         raise
-    except BaseException as error:  # a user's file can raise anything, and leave by sys.exit
+    except BaseException as error:  # a user's file can raise anything, or call sys.exit
         frames = traceback.extract_tb(error.__traceback__)
         own = [frame for frame in frames if file is not None and Path(frame.filename).resolve() == file.resolve()]
         if own:
-            log.error("%s: the way to the error:\n%s", what, "".join(traceback.format_list(frames)).rstrip())
+            log.error("%s: traceback of the error:\n%s", what, "".join(traceback.format_list(frames)).rstrip())
         line = f", line {own[-1].lineno}" if own else ""
         words = str(error).strip().splitlines()
         reason = f"{type(error).__name__}: {words[0]}" if words else type(error).__name__
@@ -85,10 +86,10 @@ def blamed(what: str, file: Path | None) -> Iterator[None]:
 
 
 def spent_by(plugin: str, noise_multiplier: float, case: Any) -> float:
-    """The ε that a plugin's ``epsilon`` finds. What it says of privacy is not believed blindly.
+    """The ε that a plugin's ``epsilon`` returns, checked for what any correct ε fulfils.
 
     Raises:
-        UserError: it is no finite number above 0, or does not fall as the noise grows.
+        UserError: ε is not a finite number above 0, or does not fall as the noise grows.
     """
     here, there = (
         _budget(plugin, amount, call(plugin, "epsilon", amount, case))
@@ -103,10 +104,11 @@ def spent_by(plugin: str, noise_multiplier: float, case: Any) -> float:
 
 
 def amount_by(plugin: str, epsilon: float, case: Any) -> float | None:
-    """The noise that a plugin's ``amount_for`` finds for a budget; None where it says so.
+    """The noise that a plugin's ``amount_for`` returns for a budget, which may be None.
 
     Raises:
-        UserError: it is no finite number above 0, or by the plugin's own ``epsilon`` it spends more than the budget.
+        UserError: the noise is not a finite number above 0, or spends more than the budget by the plugin's own
+            ``epsilon``.
     """
     said = call(plugin, "amount_for", epsilon, case)
     if said is None:
@@ -133,7 +135,7 @@ def _positive(plugin: str, words: str, value: Any) -> float:
 
 
 def add_folder(folder: Path) -> None:
-    """Puts a folder at the end of Python's path, where its files hide no installed module."""
+    """Puts a folder at the end of Python's path, so that its files hide no installed module."""
     if folder not in FOLDERS:
         FOLDERS.append(folder)
         sys.path.append(str(folder))
@@ -141,7 +143,9 @@ def add_folder(folder: Path) -> None:
 
 
 def module_files(module: str) -> list[Path]:
-    """The file of a module of the user's: in the working folder, on PYTHONPATH or beside the plugins; else nothing."""
+    """The file of one of the user's modules, looked for in the working folder, on PYTHONPATH and beside the plugins;
+    None if it is nowhere.
+    """
     places = [Path(), *map(Path, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))), *FOLDERS]
     relative = Path(*module.split("."))
     candidates = [place / end for place in places for end in (relative.with_suffix(".py"), relative / "__init__.py")]

@@ -1,8 +1,8 @@
-"""YAML as this project takes it from a user, and as it writes it.
+"""YAML as this project reads it from a user and writes it.
 
-Plain data in bounded amounts: mappings with text keys, lists, texts, finite numbers, truth values and null. What else
-YAML knows (tags, dates, octal and sexagesimal numbers, aliases that expand without end) is refused or read as text, so
-that nothing behind this border need think of it.
+Only plain data in bounded amounts come in: mappings with text keys, lists, texts, finite numbers, truth values and
+null. Everything else that YAML knows (tags, dates, octal and sexagesimal numbers, aliases that expand without end) is
+refused or read as text, so that no other module has to deal with it.
 """
 
 import re
@@ -22,7 +22,7 @@ MAX_TEXT = 1_000_000  # characters of a file
 MAX_DEPTH = 50
 MAX_VALUES = 100_000  # after aliases are expanded
 NO_TEXT = "write it in quotes, or give it a name"
-MAX_WHOLE = 2**63  # of whole numbers, above which nothing here counts or seeds
+MAX_WHOLE = 2**63  # bound of whole numbers; no count or seed here is larger
 
 STRING, MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
 _NUMBER = {
@@ -35,9 +35,9 @@ _TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("null", "bool", "map", "seq")}
 _BREAKS = "\t\n\r\x85"  # control characters that texts may hold
 
 
-# PyYAML's parser in C, some ten times faster, where the installation has it.
+# PyYAML's parser in C is about ten times faster, if the installation has it.
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Decimal numbers alone: 010 is no 8, 1:30 no 90, and a date is a text."""
+    """Reads decimal numbers only: 010 is not 8, 1:30 is not 90, and a date is text."""
 
     yaml_implicit_resolvers: ClassVar = {
         first: [(tag, pattern) for tag, pattern in kinds if tag in _TAGS and tag not in _NUMBER]
@@ -50,7 +50,9 @@ for _tag, _pattern in _NUMBER.items():
 
 
 def read_yaml(path: Path) -> Json:
-    """The keys and values of a YAML file. Raises UserError where it is no file, no UTF-8, or as ``parse`` says."""
+    """The keys and values of a YAML file. Raises UserError if there is no such file, it is not UTF-8, or ``parse``
+    refuses it.
+    """
     if not is_there(path):
         raise UserError(f"{path} does not exist; valid is the path of a YAML file")
     if not is_file(path):
@@ -100,12 +102,12 @@ def parse(text: str, where: str) -> Any:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
         raise UserError(f"{where}{line} is not valid YAML: {getattr(error, 'problem', None) or error}") from None
-    except Exception as error:  # a parser's own failings have classes of every kind; this block does nothing but parse
+    except Exception as error:  # a parser fails with exceptions of many classes; this block does nothing but parse
         raise UserError(f"{where} is not valid YAML: {error}") from None
 
 
 def check_value(value: Any, where: str, key: str = "", depth: int = 0) -> None:
-    """Refuse what ``parse`` would: for values that were read by others, from the command line.
+    """Refuses what ``parse`` would refuse, in values that another reader took from the command line.
 
     Args:
         value: what was read.
@@ -154,7 +156,7 @@ class _Line(dict[str, Any]):
 
 
 class _Dumper(yaml.SafeDumper):
-    """Lists are indented below their key, and nothing is written once and referred to."""
+    """Lists are indented below their key, and repeated values are written out without aliases."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         super().increase_indent(flow, False)
@@ -173,7 +175,7 @@ def _comment(text: str) -> str:
 
 
 def _check_depth(text: str, where: str) -> None:
-    """Before nodes are made, which PyYAML does by recursion: deep ones end the interpreter."""
+    """Checks the depth before PyYAML makes nodes by recursion, since deep ones end the interpreter."""
     depth = values = 0
     for event in yaml.parse(text, Loader=_Loader):
         values += isinstance(event, yaml.NodeEvent)
@@ -185,7 +187,7 @@ def _check_depth(text: str, where: str) -> None:
 
 
 class _Nodes:
-    """Judges nodes before anything is made of them, and counts what their aliases expand to."""
+    """Checks nodes before values are made of them, and counts what their aliases expand to."""
 
     def __init__(self, where: str) -> None:
         self.where = where
@@ -193,7 +195,7 @@ class _Nodes:
         self.open: set[int] = set()
 
     def count(self, node: yaml.Node) -> int:
-        """How many values a node is, with all below it. Raises UserError for what ``parse`` refuses."""
+        """How many values a node holds, with all below it. Raises UserError for what ``parse`` refuses."""
         if id(node) in self.sizes:
             return self.sizes[id(node)]
         where = f"{self.where}, line {node.start_mark.line + 1}"
@@ -254,6 +256,6 @@ def _check_scalar(value: object, place: str) -> None:
 
 
 def _number(text: str) -> float:
-    """What a number of YAML is. A whole one of a hundred digits is infinite, as good as."""
+    """The value of a YAML number. A whole number with a hundred digits counts as infinite."""
     digits = text.replace("_", "").lower().replace(".inf", "inf").replace(".nan", "nan")
     return int(digits) if len(digits) < 100 and digits.lstrip("+-").isdigit() else float(digits)

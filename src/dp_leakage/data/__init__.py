@@ -5,8 +5,8 @@ A source is one file of ``data/sources``, or a plugin, with a literal ``SOURCE``
 
     load(spec, data_dir) → a `raw.Raw`, all records of the source
 
-where ``spec`` is what the study says of it, checked, and ``data_dir`` the folder of published sets. Importing this
-package reads what each file declares; a source's module is imported when it loads.
+where ``spec`` is the study's checked description of it and ``data_dir`` the folder of published sets. Importing this
+package reads only the files' declarations; a source's module is imported when it loads.
 """
 
 from collections.abc import Mapping
@@ -24,8 +24,8 @@ from dp_leakage.common.user_code import FILES, call
 if TYPE_CHECKING:
     from dp_leakage.data.raw import Raw
 
-USUAL = "digits"  # the source of a data set that says nothing
-FOLDER = "image_folder"  # the source of a path that is a folder
+USUAL = "digits"  # the source of a data set that names none
+FOLDER = "image_folder"  # the source if the path is a folder
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class Source:
         module: dotted name of the module that has ``load``.
         summary: what it is, in a few words.
         keys: what a spec may say beside ``source``, and what each key may hold. A ``path`` is a file or folder of the
-            user's: its content counts, so that an edit reaches what is made of it.
-        required: those of them that must be there.
-        suffixes: of a file that is of this source where a study names a ``path`` alone, such as ``.csv``.
+            user. Its content counts, so that an edit reruns what was made from it.
+        required: the keys that must be there.
+        suffixes: endings, such as ``.csv``, by which a ``path`` without a source gets this one.
     """
 
     module: str
@@ -66,7 +66,7 @@ def _source(where: str, module: str, given: dict[str, Any]) -> Source:
     return Source(module, given["summary"], keys, tuple(required), tuple(suffixes))
 
 
-sources_of = partial(things_of, WORD, _source)  # the sources that a file declares, by name
+sources_of = partial(things_of, WORD, _source)  # the sources that one file declares, by name
 
 SOURCES: dict[str, Source] = {}
 for _module, _given in declarations(f"{__name__}.sources", Path(__file__).parent / "sources", WORD):
@@ -76,7 +76,7 @@ for _module, _given in declarations(f"{__name__}.sources", Path(__file__).parent
 def resolve(spec: Mapping[str, Any]) -> dict[str, Any]:
     """A data set's spec, checked, with its ``source``: if not given, by the suffix of ``path``; else digits.
 
-    Looks at no file but to see whether ``path`` is a folder.
+    Reads no file, and only looks whether ``path`` is a folder.
 
     Raises:
         UserError: an unknown source, suffix or key, a value of the wrong kind, or a key that is missing.
@@ -123,7 +123,7 @@ def load(spec: Mapping[str, Any], data_dir: Path) -> "Raw":
 
 
 def _checked(raw: "Raw", plugin: str) -> "Raw":
-    """What a plugin loaded, if it is what the package works with. Raises UserError."""
+    """What a plugin loaded, checked. Raises UserError if this package cannot work with it."""
     from dp_leakage.data.checks import check_raw
 
     return check_raw(raw, f"plugin {plugin}: load")

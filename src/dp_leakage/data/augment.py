@@ -8,7 +8,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.data.raw import Raw
 from dp_leakage.data.splits import shares, split
 
-# The paper names no operations but its library; these keep a face a face.
+# The paper names its library but not the operations. These leave a face recognisable.
 TURN = 5.0  # degrees, to either side
 SHIFT = 0.05  # of height and width, in either direction
 ZOOM = 0.05  # relative, in either direction
@@ -18,24 +18,24 @@ LIGHT = 0.15  # relative, in either direction
 def augmented_split(
     raw: Raw, roles: Mapping[str, int], order: str, *, seed: int, stratified: bool
 ) -> tuple[Raw, dict[str, np.ndarray]]:
-    """Splits images into roles and fills these with varied copies, up to their sizes.
+    """Splits images into roles and fills the roles with varied copies, up to their sizes.
 
     Args:
         raw: images; each is in the result itself.
         roles: role → number of records, together at least as many as there are images.
-        order: ``after_split`` deals the images to the roles, in proportion to their sizes and class by class, and a
-            role is filled with copies of its own images: no photo that was trained on is tested on. ``before_split``
-            makes all copies first, as zhang2020 does: copies of a training image are then among the others.
+        order: ``after_split`` deals the images to the roles, in proportion to their sizes and class by class, and fills
+            each role with copies of its own images, so that no photo is both trained and tested on. ``before_split``
+            makes all copies first, as zhang2020 does, so that copies of a training image end up in other roles.
         seed: of the split and the copies.
-        stratified: of the split; ``after_split`` always keeps the classes' shares.
+        stratified: whether the split keeps the classes' shares; ``after_split`` always does.
 
     Returns:
         ``raw`` with copies, classes in the shares that they have among the images, and the rows of each role in random
         order.
 
     Raises:
-        UserError: the records are no images, there are more of them than wanted, or a class has fewer than there are
-            roles.
+        UserError: the records are no images, there are more of them than wanted, or a class has fewer images than there
+            are roles.
     """
     if raw.x.ndim != 4:
         raise UserError("augment: the records are no images; valid is to leave it out")
@@ -71,7 +71,7 @@ def augmented_split(
 def varied(image: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """A varied copy of an image (channels, height, width) in [0, 1]: mirrored or not, turned, shifted, zoomed, lit.
 
-    What moves in at an edge repeats the edge.
+    Pixels that move in from outside repeat the edge.
     """
     from scipy.ndimage import affine_transform
 

@@ -1,7 +1,7 @@
-"""Canaries of an audit: places in the training set at which a coin decides what stands there.
+"""Canaries of an audit: places in the training set whose content a coin decides.
 
-Either way the training set has its usual size, so that the mechanism and its accounting are the cell's own; and the two
-data sets that a coin decides between are neighbours: with a record and without it, or with another in its place.
+The training set always has its usual size, so that the mechanism and its accounting are the cell's own. The two data
+sets that a coin decides between are neighbours: with a record and without it, or with another record in its place.
 """
 
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.data.dataset import Dataset
 
 KINDS = ("natural", "mislabelled", "optimised", "feature", "blank", "gradient")
-FAR = 10.0  # length of a feature canary, in mean lengths of the records: clipped, unless a model is sure of it already
+FAR = 10.0  # length of a feature canary in mean lengths of the records; clipped unless a model is sure of it
 
 
 class Canaries(NamedTuple):
@@ -21,8 +21,8 @@ class Canaries(NamedTuple):
     Attributes:
         x: float32 (rows, …), the records with the canaries; y: int64 (rows,).
         fixed: int64 rows that every model trains on.
-        held, other: int64 (m,) rows: a coin decides which of the two takes a place.
-        first: rows from here on stand for no records: for nothing, or for a gradient.
+        held, other: int64 (m,) rows; a coin decides which of the two fills each place.
+        first: rows from here on are not records; they stand for nothing, or for a gradient.
     """
 
     x: np.ndarray
@@ -36,19 +36,19 @@ class Canaries(NamedTuple):
 def place(data: Dataset, kind: str, count: int, replaced: bool, seed: int) -> Canaries:
     """Canaries in place of ``count`` of the target's members.
 
-    ``natural``: a member, and a non-member of its class. ``mislabelled``: the same, both with a label that is wrong
-    for them. ``optimised``: as long as the records are on average, along the directions in which they reach least, and
-    the opposite: so the other records hardly move what a model says of it (ClipBKD; Jagielski, Ullman & Oprea 2020,
-    algorithm 2). ``feature``: a long vector along a feature of its own that is zero in all other records, and its
-    negative: what it adds to a step's sum are coordinates that no other record touches. ``blank``: zeros with one
-    label, and zeros with another. ``gradient``: no records; the training puts gradients in their places.
+    ``natural``: a member, or a non-member of its class. ``mislabelled``: the same, but both have a wrong label.
+    ``optimised``: a vector, or its negative, that has the records' mean length and points in the directions in
+    which they vary least, so that the other records hardly move a model's answer about it (ClipBKD; Jagielski,
+    Ullman & Oprea 2020, algorithm 2). ``feature``: a long vector, or its negative, along a feature that is zero in
+    all other records; it adds coordinates to a step's sum that no other record touches. ``blank``: zeros with one
+    label, or zeros with another. ``gradient``: no records; the training puts gradients in their places.
 
     Args:
         data: features, labels and roles; the features must be flat, (n, d), for ``feature``.
         kind: one of `KINDS`.
         count: m ≥ 1.
-        replaced: the coin decides between the two; else between the first and nothing.
-        seed: draws who gives way, the pairs, and labels.
+        replaced: the coin decides between the two; otherwise between the first and nothing.
+        seed: draws the members that give way, the pairs, and the labels.
 
     Raises:
         UserError: too few members, or too few of one class to pair; a feature canary among images.
@@ -104,15 +104,15 @@ def _with_features(
 
 
 def _least(x: np.ndarray, count: int) -> np.ndarray:
-    """(count, …) vectors of the records' mean length, along the directions in which these reach least, in turn."""
+    """(count, …) vectors of the records' mean length, each along one of the directions in which they vary least."""
     flat = x.reshape(len(x), -1).astype(np.float64)
-    directions = np.linalg.eigh(flat.T @ flat)[1].T  # the least first
+    directions = np.linalg.eigh(flat.T @ flat)[1].T  # the smallest first
     chosen = directions[np.arange(count) % len(directions)] * np.linalg.norm(flat, axis=1).mean()
     return chosen.reshape(count, *x.shape[1:]).astype(x.dtype)
 
 
 def _pairs(data: Dataset, rng: np.random.Generator) -> np.ndarray:
-    """All (member, non-member) of one class that can be had at once, in random order: int64 (pairs, 2)."""
+    """As many disjoint pairs (member, non-member) of one class as possible, in random order: int64 (pairs, 2)."""
     members, outsiders = (rng.permutation(rows) for rows in (data.trainable, data.roles["target_nonmembers"]))
     found = [
         np.array(pair)

@@ -1,4 +1,4 @@
-"""What a plugin loads is checked, since everything after it takes it as `raw.Raw` says."""
+"""Checks of what a plugin loads, since all later code relies on what `raw.Raw` promises."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ def check_raw(raw: object, where: str) -> Raw:
         where: which function of which plugin, for the complaint.
 
     Raises:
-        UserError: it is no `Raw`, or not as `Raw` says.
+        UserError: it is not a `Raw`, or breaks a promise of `Raw`.
     """
     if not isinstance(raw, Raw):
         raise UserError(f"{where} returns {type(raw).__name__}; valid is a dp_leakage.data.raw.Raw")
@@ -51,7 +51,7 @@ def _array(value: object, name: str, axes: tuple[int, ...], dtype: type, where: 
 
 
 def _places(value: object, name: str, count: int, where: str) -> None:
-    """Refuse what are not different places in 0 … count − 1."""
+    """Refuses numbers that repeat or lie outside 0 … count − 1."""
     places = _array(value, name, (1,), np.int64, where)
     if len(np.unique(places)) != len(places) or ((places < 0) | (places >= count)).any():
         raise UserError(f"{where}: {name} must hold different numbers from 0 to {count - 1}")

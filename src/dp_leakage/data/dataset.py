@@ -1,4 +1,4 @@
-"""What a prepared data set is, for every other module."""
+"""The prepared data set that all other modules use."""
 
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ class Dataset(NamedTuple):
         y: int64, (n,), classes 0 … n_classes-1.
         roles: role name → int64 row numbers of ``x``: ``target_members`` or, in design ``coins``, ``pool``,
             ``target_nonmembers``, ``shadow_pool``, ``reference_pool``, …; roles do not overlap.
-        sensitive: int64 columns of ``x`` that attribute inference may ask for; empty means any column.
+        sensitive: int64 columns of ``x`` that attribute inference may guess; empty means any column.
     """
 
     x: np.ndarray
@@ -35,5 +35,5 @@ class Dataset(NamedTuple):
 
     @property
     def targets(self) -> np.ndarray:
-        """Rows that membership is asked of, int64: the members before the non-members, or the pool."""
+        """Rows whose membership is attacked, int64: the members before the non-members, or the pool."""
         return np.concatenate([self.roles[role] for role in asked_roles(self.roles)])

@@ -1,4 +1,4 @@
-"""Published files: found below ``data_dir``, or downloaded where a published checksum says what we got."""
+"""Published files: found below ``data_dir``, or downloaded if a published checksum can confirm them."""
 
 import hashlib
 import sys
@@ -17,7 +17,8 @@ class Remote(NamedTuple):
     Attributes:
         file: its name.
         url: where it lies.
-        checksum: ``md5:…`` or ``sha256:…`` as published; None where none is, and then it is never downloaded.
+        checksum: ``md5:…`` or ``sha256:…`` as published; None if none is published, and then the file is never
+            downloaded.
     """
 
     file: str
@@ -35,8 +36,8 @@ def download(remote: Remote, folder: Path, dataset: str) -> Path:
     """``remote`` as a new file in ``folder``, complete and with the published checksum, or nothing at all.
 
     Raises:
-        UserError: there is no published checksum, no connection, or the wrong bytes came; says what to put
-        where by hand.
+        UserError: there is no published checksum, no connection, or the bytes are wrong. The message says which file to
+            put where by hand.
     """
     target = folder / remote.file
     by_hand = f"put the file from {remote.url} at {target} by hand"
@@ -50,7 +51,7 @@ def download(remote: Remote, folder: Path, dataset: str) -> Path:
     downloader = pooch.HTTPDownloader(progressbar=sys.stderr.isatty(), timeout=TIMEOUT)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        # pooch writes to a temporary file and renames it only after the checksum was right.
+        # pooch writes to a temporary file and renames it only if the checksum is right.
         pooch.retrieve(remote.url, remote.checksum, fname=remote.file, path=folder, downloader=downloader)
     except requests.RequestException as error:
         raise UserError(

@@ -1,4 +1,4 @@
-"""Who was trained on, from a list of the records' names or numbers beside the data."""
+"""The records that a model was trained on, from a list of their names or numbers beside the data."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,12 +10,12 @@ from dp_leakage.common.paths import is_file, user_path
 from dp_leakage.data.raw import trained_and_not
 
 SUFFIXES = (".txt", ".csv", ".tsv", ".npy")
-HEADERS = ("record", "records", "member", "members", "index", "id")  # a list's first line may be called so
+HEADERS = ("record", "records", "member", "members", "index", "id")  # headings that a list's first line may have
 MAX_BYTES = 2**30
 
 
 def is_list(name: str) -> bool:
-    """Does this name a file of members, rather than a column or an array?"""
+    """Whether this names a file of members rather than a column or an array."""
     return Path(name).suffix.lower() in SUFFIXES and is_file(user_path(name))
 
 
@@ -25,11 +25,11 @@ def listed(path: Path, n: int, names: Sequence[str] = (), header: str = "") -> d
     Args:
         path: a name or number on each line, or a ``.npy`` of numbers, texts, or one truth value for each record.
         n: how many records there are.
-        names: what they are called, (n,); without names the list holds row numbers, from 0 on.
-        header: a first line that is no record, beside `HEADERS`: the column's name.
+        names: the records' names, (n,); without names the list holds row numbers, from 0 on.
+        header: the column's name, which may be the first line, like `HEADERS`.
 
     Raises:
-        UserError: the list cannot be read, is empty, names a record twice or one that there is not, or names all.
+        UserError: the list cannot be read, is empty, names a record twice, names an unknown one, or names them all.
     """
     entries = _entries(path, n)
     place = _places(path, n, names)
@@ -53,7 +53,7 @@ def _kind(names: Sequence[str]) -> str:
 
 
 def _places(path: Path, n: int, names: Sequence[str]) -> dict[str, int]:
-    """Row of each record by what a list may call it."""
+    """The row of each record, by the name that a list may use."""
     if not len(names):
         return {str(row): row for row in range(n)}
     place = {name: row for row, name in enumerate(names)}
@@ -65,7 +65,7 @@ def _places(path: Path, n: int, names: Sequence[str]) -> dict[str, int]:
 
 
 def _entries(path: Path, n: int) -> list[str]:
-    """What the list says, as texts; truth values become row numbers."""
+    """The list's entries as texts; truth values become row numbers."""
     if not is_file(path):
         raise UserError(f"{path}: no such file; valid is a list of members ({', '.join(SUFFIXES)})")
     if path.stat().st_size > MAX_BYTES:
@@ -78,7 +78,7 @@ def _entries(path: Path, n: int) -> list[str]:
         return [line.strip().strip('"') for line in lines if line.strip()]
     try:
         found = np.load(path, allow_pickle=False)
-    except Exception as error:  # a damaged file raises anything
+    except Exception as error:  # a damaged file can raise anything
         raise UserError(f"{path} cannot be read as an array without Python objects ({error})") from None
     if not isinstance(found, np.ndarray) or found.ndim != 1 or found.dtype.kind not in "biuU":
         shown = f"{found.dtype} of shape {found.shape}" if isinstance(found, np.ndarray) else type(found).__name__

@@ -1,16 +1,16 @@
-"""What models said of records, from a file of the user's: a table (csv, tsv, parquet) or arrays (npz).
+"""What models said about records, from one of the user's files: a table (csv, tsv, parquet) or arrays (npz).
 
-A table has a line per record, or per record, model and query, and the columns
+A table has a line per record, or per record, model and query. Its columns are
 
 - ``label``, the record's class; ``member``, whether the model was trained on it;
 - one of: ``probability_CLASS`` for every class, ``score_CLASS`` (logits) for every class, ``loss`` (cross-entropy in
   nats), ``margin`` (ln p/(1 − p) of the label's probability);
-- ``record``, its name or number, needed where it comes on several lines or in several files; ``model`` and ``query``,
-  names or numbers, where there are several.
+- ``record``, its name or number, needed if a record has several lines or is in several files; ``model`` and ``query``,
+  names or numbers, if there are several.
 
-An ``.npz`` has the same as arrays: ``record`` and ``label`` (n,), ``member`` (n,) or (R, n), ``probability`` or
-``score`` (n, C) or (R, n, C), of whose columns ``classes`` (C,) gives the names (else they are 0 … C-1), ``loss`` or
-``margin`` (n,), (R, n) or (Q, R, n).
+An ``.npz`` holds the same as arrays: ``record`` and ``label`` (n,), ``member`` (n,) or (R, n), ``probability`` or
+``score`` (n, C) or (R, n, C), ``loss`` or ``margin`` (n,), (R, n) or (Q, R, n). ``classes`` (C,) names the columns of
+``probability`` or ``score``; without it they are 0 … C-1.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".npz")
 KINDS = ("probability", "score", "loss", "margin")
-SUM = 1e-3  # how far from 1 the probabilities of a record may add up
-FLOOR = 1e-7  # probabilities are taken for no smaller: exact zeros of trees or of rounding would be certainty
+SUM = 1e-3  # how far the sum of a record's probabilities may be from 1
+FLOOR = 1e-7  # the least probability: exact zeros of trees or of rounding would mean certainty
 
 
 class Outputs(NamedTuple):
     """What R models say of n records.
 
     Attributes:
-        record: text (n,), the records' names, each once, in the order of the file.
+        record: text (n,), the records' different names, in the order of the file.
         label: (n,), their classes as the file has them.
-        member: bool (R, n), who was trained on what; None where the file does not say.
-        classes: text (C,), the classes that there are outputs for; empty where the file has only losses or margins.
-        log_probability: float64 (R, n, C), of the first query; None where the file has only losses or margins.
+        member: bool (R, n), which model was trained on which record; None if the file does not say.
+        classes: text (C,), the classes that have outputs; empty if the file has only losses or margins.
+        log_probability: float64 (R, n, C), of the first query; None if the file has only losses or margins.
         margin: float64 (Q, R, n).
     """
 
@@ -54,7 +54,7 @@ class Outputs(NamedTuple):
 
 
 def read_outputs(path: Path, member: bool = True) -> Outputs:
-    """A file of outputs. ``member``: whether it must say who was trained on what.
+    """Reads a file of outputs. ``member``: whether it must say which records were trained on.
 
     Raises:
         UserError: whatever is wrong with the file, in one sentence that names it.
@@ -89,7 +89,7 @@ def margins_of(log_probability: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def from_losses(loss: np.ndarray) -> np.ndarray:
-    """The margins of cross-entropies ≥ 0 in nats; a loss of 0 is taken for that of a probability of 1 − `FLOOR`."""
+    """The margins of cross-entropies ≥ 0 in nats. A loss of 0 counts as that of the probability 1 − `FLOOR`."""
     loss = np.maximum(loss.astype(np.float64), -np.log1p(-FLOOR))
     return -loss - np.log(-np.expm1(-loss))
 
@@ -102,7 +102,7 @@ def _table(path: Path) -> "pd.DataFrame":
 
 
 def _from_arrays(path: Path) -> "pd.DataFrame":
-    """The arrays as the table that they stand for."""
+    """The arrays as a table."""
     import pandas as pd
 
     from dp_leakage.data.sources.arrays import read_archive
@@ -160,7 +160,7 @@ def _outputs(frame: "pd.DataFrame", path: Path, member: bool) -> Outputs:
                 "; which records were trained on must be said: their order tells nothing" if column == "member" else ""
             )
             raise UserError(f"{path} has no column {column!r}{why}; {nearest(column, frame.columns)}")
-    order, record = _places(frame, path)  # (Q, R, n) lines of the file
+    order, record = _places(frame, path)  # (Q, R, n), line numbers of the file
     label = _agreed(frame, "label", order, path)
     values = np.stack([_numbers(frame[name], f"{path}: column {name!r}") for name in names], axis=-1)[order]
     said = None
@@ -198,7 +198,7 @@ def _outputs(frame: "pd.DataFrame", path: Path, member: bool) -> Outputs:
 
 
 def _kind(frame: "pd.DataFrame", path: Path) -> tuple[str, list[str]]:
-    """What the columns of outputs are, and their names."""
+    """The kind of the columns with outputs, and their names."""
     found = {
         kind: [name for name in frame if name == kind or (kind in KINDS[:2] and str(name).startswith(f"{kind}_"))]
         for kind in KINDS
@@ -264,7 +264,7 @@ def _place(line: Any, sizes: Sequence[int]) -> tuple[Any, Any, Any]:
 
 
 def _agreed(frame: "pd.DataFrame", column: str, order: np.ndarray, path: Path) -> np.ndarray:
-    """A column's value of each record, (n,), the same on all its lines."""
+    """A column's value for each record, (n,), which must be the same on all of its lines."""
     values = frame[column].to_numpy()
     if frame[column].isna().any():
         raise UserError(f"{path}: record on line {int(frame[column].isna().argmax()) + 1} has no {column}")
@@ -288,7 +288,7 @@ def _numbers(column: "pd.Series", where: str) -> np.ndarray:
 
 def _check_probabilities(values: np.ndarray, path: Path, record: np.ndarray) -> None:
     _require(
-        ((values >= 0) & (values <= 1)).all(axis=(0, 1, 3)),
+        np.all((values >= 0) & (values <= 1), axis=(0, 1, 3)),
         f"{path}: record {{record}} has a probability outside 0 to 1; logits belong in columns score_CLASS",
         record,
     )
@@ -301,7 +301,7 @@ def _check_probabilities(values: np.ndarray, path: Path, record: np.ndarray) -> 
 
 
 def _require(good: np.ndarray, complaint: str, record: np.ndarray, badness: np.ndarray | None = None) -> None:
-    """``good`` ends in the records' axis; the complaint names the first (or worst) bad one."""
+    """``good`` ends in the records' axis. The complaint names the first (or worst) bad record."""
     each = good.reshape(-1, len(record)).all(axis=0)
     if not each.all():
         row = int(np.flatnonzero(~each)[0]) if badness is None else int(badness.argmax())

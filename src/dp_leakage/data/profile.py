@@ -1,4 +1,4 @@
-"""What a user should know of their data before believing a number computed from it."""
+"""What users should know about their data before they believe a number computed from it."""
 
 from collections.abc import Mapping
 
@@ -8,17 +8,16 @@ from dp_leakage.data.raw import Raw
 from dp_leakage.data.roles import trained_role
 from dp_leakage.data.splits import duplicates
 
-FEW_RECORDS = 200  # in a role; an advantage over 200 + 200 records has a standard error of 0.05
+FEW_RECORDS = 200  # records in a role; an advantage over 200 + 200 records has a standard error of 0.05
 FEW_PER_CLASS = 10
 SHOWN = 5  # names in a sentence
 
 
 def profile(raw: Raw, roles: Mapping[str, np.ndarray]) -> list[str]:
-    """Plain sentences on what makes ``raw``, split into ``roles`` (role → rows), hard to judge by, if any.
+    """Sentences on what makes results on ``raw``, split into ``roles`` (role → rows), hard to judge, if anything does.
 
-    Said are: too few records in a role, too few of a class among the members, classes that are absent there,
-    one class, one class that is most of them, constant columns, and records that occur in two roles or twice
-    in one.
+    They report too few records in a role, too few of a class among the members, classes that are absent there, a
+    single class, one class that dominates, constant columns, and records that occur in two roles or twice in one.
     """
     role = trained_role(roles)
     members = roles.get(role, np.arange(len(raw.y)))
@@ -31,7 +30,7 @@ def profile(raw: Raw, roles: Mapping[str, np.ndarray]) -> list[str]:
 
 
 def is_harmless(remark: str) -> bool:
-    """Whether a remark only informs: nothing measured gets worse by a column that is always the same."""
+    """Whether a remark only informs: a constant column makes no measurement worse."""
     return " with one value in all " in remark
 
 

@@ -1,7 +1,7 @@
-"""Features made smaller and of one length: scaling, PCA, differentially private PCA, unit rows.
+"""Projection of features: scaling, PCA, differentially private PCA, unit rows.
 
-PCA, scaling and everything else that is fitted here on private records lies outside the privacy budget, as in
-the papers, except for the private PCA.
+Everything that is fitted here on private records lies outside the privacy budget, as in the papers, except for the
+private PCA.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,8 +12,8 @@ import numpy as np
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.data.dataset import Dataset
 
-CHUNK = 2048  # rows turned to float64 at a time
-MAX_SQUARE = 16_384  # features up to which a square matrix of them is formed (2 GiB in float64)
+CHUNK = 2048  # rows converted to float64 at a time
+MAX_SQUARE = 16_384  # the most features for which a square matrix is formed (2 GiB in float64)
 
 SETTINGS: dict[str, object] = {
     "scale": "none",  # none | standard | range
@@ -28,7 +28,7 @@ SETTINGS: dict[str, object] = {
 SENSITIVITY = {"add_remove": 1.0, "replace_one": np.sqrt(2.0)}
 """ℓ2 sensitivity of the upper triangle of Σ u uᵀ over records of ℓ2 norm at most 1, by neighbour relation.
 
-‖u uᵀ‖_F = ‖u‖² ≤ 1, and ‖u uᵀ − v vᵀ‖_F² = ‖u‖⁴ + ‖v‖⁴ − 2(u·v)² ≤ 2; the triangle is part of the matrix.
+‖u uᵀ‖_F = ‖u‖² ≤ 1, and ‖u uᵀ − v vᵀ‖_F² = ‖u‖⁴ + ‖v‖⁴ − 2(u·v)² ≤ 2. The triangle's norm is at most the matrix's.
 """
 
 
@@ -37,9 +37,8 @@ class Projection(NamedTuple):
 
     Attributes:
         mean: float64, (d,).
-        components: float64, (k, d), orthonormal rows; in each the entry of largest size is positive.
-        variance: float64, (k,), variance of each component over the fitted records (mean square for the
-            private one).
+        components: float64, (k, d), orthonormal rows; the largest entry of each (in absolute value) is positive.
+        variance: float64, (k,), variance of each component over the fitted records (for private PCA the mean square).
     """
 
     mean: np.ndarray
@@ -52,8 +51,8 @@ def project(dataset: Dataset, settings: dict, seed: int) -> tuple[Dataset, tuple
 
     Args:
         dataset: images are flattened where a step needs rows.
-        settings: ``scale`` (standard: zero mean, unit variance; range: to [0, 1]), then ``method``, then
-            ``row_norm``; what is fitted is fitted on the records of the roles ``fit_on``.
+        settings: applied in the order ``scale`` (standard: zero mean, unit variance; range: to [0, 1]), ``method``,
+            ``row_norm``. All fits use the records of the roles ``fit_on``.
         seed: of the private PCA's noise.
 
     Returns:
@@ -95,14 +94,14 @@ def project(dataset: Dataset, settings: dict, seed: int) -> tuple[Dataset, tuple
 
 
 def scale(x: np.ndarray, rows: np.ndarray, how: str) -> np.ndarray:
-    """Each feature shifted and stretched, over ``rows`` to zero mean and unit variance or to [0, 1].
+    """Each feature shifted and stretched, so that over ``rows`` it has zero mean and unit variance or fills [0, 1].
 
-    A feature of zeros and ones is not standardised: that would stretch a rare one to many times the others' length, and
-    with it what clipping takes away.
+    A feature of zeros and ones is not standardised. That would stretch a rare one to many times the others' length,
+    and clipping would then remove more of every gradient.
 
     Args:
         x: (n, …).
-        rows: int64, the records that say how far.
+        rows: int64, the records that set shift and scale.
         how: ``standard`` or ``range``.
 
     Returns:
@@ -121,7 +120,7 @@ def scale(x: np.ndarray, rows: np.ndarray, how: str) -> np.ndarray:
 
 
 def binary(x: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Which features are zero or one, and each of both, in every record of ``rows``: bool, the shape of one record."""
+    """The features with only zeros and ones over ``rows``, and some of both: bool, the shape of one record."""
     zero, one = (np.any([(part == value).any(axis=0) for part in _chunks(x, rows)], axis=0) for value in (0, 1))
     only = np.all([((part == 0) | (part == 1)).all(axis=0) for part in _chunks(x, rows)], axis=0)
     return zero & one & only
@@ -130,8 +129,8 @@ def binary(x: np.ndarray, rows: np.ndarray) -> np.ndarray:
 def fit_pca(x: np.ndarray, rows: np.ndarray, components: int) -> Projection:
     """Principal components of ``x[rows]``, largest variance first, the same as scikit-learn's up to rounding.
 
-    The covariance is summed in float64 over chunks of rows, so no float64 copy of ``x`` is made; where there
-    are fewer records than features the (n, n) Gram matrix is used instead.
+    The covariance is summed in float64 over chunks of rows, so no float64 copy of ``x`` is made. With fewer records
+    than features, the (n, n) Gram matrix serves instead.
 
     Raises:
         UserError: more components than the records span.
@@ -167,10 +166,10 @@ def fit_pca(x: np.ndarray, rows: np.ndarray, components: int) -> Projection:
 def fit_private_pca(x: np.ndarray, rows: np.ndarray, components: int, noise: float, seed: int) -> Projection:
     """Differentially private PCA (Abadi et al. 2016, §4; Dwork et al. 2014, "Analyze Gauss").
 
-    The eigenvectors of largest eigenvalue of ``noisy_second_moment``. One Gaussian mechanism with noise
-    multiplier ``noise`` under add/remove of a record, and ``noise``/√2 under replacement (see
-    ``SENSITIVITY``); nothing is centred, and what is done with the directions afterwards costs nothing more.
-    ``variance`` is post-processed too (the number of records counts as public), and may be negative.
+    The components are the eigenvectors of ``noisy_second_moment`` with the largest eigenvalues. This is one Gaussian
+    mechanism with noise multiplier ``noise`` under add/remove of a record, and ``noise``/√2 under replacement (see
+    ``SENSITIVITY``). Nothing is centred, and any later use of the directions costs nothing more. ``variance`` is
+    post-processed too (the number of records counts as public), and may be negative.
 
     Raises:
         UserError: too many features or components, or a negative noise.
@@ -204,7 +203,7 @@ def noisy_second_moment(x: np.ndarray, rows: np.ndarray, noise: float, seed: int
 
 
 def apply(x: np.ndarray, projection: Projection, whiten: bool = False) -> np.ndarray:
-    """The records in the new features, float32 (n, k); with ``whiten`` of unit variance where fitted.
+    """The records in the new features, float32 (n, k); with ``whiten`` they have unit variance over the fitted records.
 
     Raises:
         UserError: a component has no positive variance to whiten by (private PCA at high noise).

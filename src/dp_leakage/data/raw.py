@@ -1,4 +1,4 @@
-"""What a source hands over, and the checks that every source makes at the border."""
+"""What a source hands over, and the checks that all sources share."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -15,9 +15,9 @@ class Gap(NamedTuple):
 
     Attributes:
         name: the column's.
-        columns: of ``x`` that it became: one for numbers, zeros and ones for categories.
+        columns: the columns of ``x`` that it became: one for numbers, zeros and ones for categories.
         records: int64 rows without a value; they are 0 in ``columns``.
-        categories: what they are called, all of them; empty for numbers.
+        categories: the names of all categories; empty for numbers.
     """
 
     name: str
@@ -32,14 +32,14 @@ class Raw(NamedTuple):
     Attributes:
         x: float32, (n, d), or (n, channels, height, width) with values in [0, 1].
         y: int64, (n,), classes 0 … len(class_names)-1, each of them present.
-        class_names: what the classes are called.
+        class_names: names of the classes.
         feature_names: (d,) names of the columns; empty for images.
         sensitive: int64, columns of ``x`` named by the user for attribute inference; empty if none was.
         given: the publisher's own split, e.g. ``train`` and ``test`` → int64 rows; empty if there is none.
         notes: sentences for the report.
         sha256: file (or folder) name → SHA-256 of what was read.
-        gaps: what is to be filled once it is known whose records may say with what (`filled`).
-        names: what the user calls each record, (n,): an image's file, a table's key; empty where they do not.
+        gaps: missing values, to be filled when the roles are known (`filled`).
+        names: the user's names of the records, (n,): an image's file, a table's key; empty if there are none.
     """
 
     x: np.ndarray
@@ -55,10 +55,11 @@ class Raw(NamedTuple):
 
 
 def filled(raw: Raw, roles: Mapping[str, np.ndarray]) -> Raw:
-    """The data without gaps: each gets the median (numbers) or the most frequent category of the attacker's records.
+    """The data without gaps: each is filled with the median (numbers) or the most frequent category of the attacker's
+    records.
 
-    Where no role is the attacker's, or none of his records has a value, all records say with what, which lies outside
-    the privacy budget. The notes say so.
+    If no role is the attacker's, or none of those records has a value, the value comes from all records. That lies
+    outside the privacy budget, and the notes say so.
 
     Args:
         raw: as its source has it.
@@ -81,12 +82,12 @@ def filled(raw: Raw, roles: Mapping[str, np.ndarray]) -> Raw:
 
 
 def _usual(gap: Gap, values: np.ndarray) -> tuple[np.ndarray, str]:
-    """What stands for a missing value in the columns of a gap, and what it is called."""
+    """The value that fills a gap in its columns, and its name."""
     if not gap.categories:
         median = np.float32(np.median(values))
         return np.array([median]), f"{median:g}, the median"
     counts = values.sum(axis=0)
-    if len(gap.categories) == 2:  # one column stands for both
+    if len(gap.categories) == 2:  # one column stands for both categories
         counts = np.array([len(values) - counts[0], counts[0]])
     most = int(np.argmax(counts))
     ones = np.arange(len(gap.categories)) == most
@@ -106,7 +107,7 @@ def encode_labels(labels: np.ndarray, where: str) -> tuple[np.ndarray, tuple[str
     labels = np.asarray(labels)
     if labels.dtype.kind == "f":
         _require(~np.isnan(labels), f"{where}: record {{row}} has no label; every record needs one")
-        # From 2⁵³ on neighbouring whole numbers are one float, so that classes would merge.
+        # From 2⁵³ on, neighbouring whole numbers share one float, so classes would merge.
         whole = np.isfinite(labels) & (labels == np.floor(labels)) & (np.abs(labels) < 2.0**53)
         _require(
             whole,
@@ -145,7 +146,7 @@ MEMBER = {"1": True, "0": False, "1.0": True, "0.0": False, "true": True, "false
 
 
 def member_flags(values: np.ndarray, where: str) -> np.ndarray:
-    """Who was trained on, bool (n,), of 1 and 0, true and false, yes and no. UserError for anything else."""
+    """Which records were trained on, bool (n,), from 1 and 0, true and false, yes and no. UserError otherwise."""
     texts = [str(value).strip().lower() for value in np.asarray(values).tolist()]
     for line, text in enumerate(texts):
         if text not in MEMBER:
@@ -157,7 +158,7 @@ def member_flags(values: np.ndarray, where: str) -> np.ndarray:
 
 
 def trained_and_not(values: np.ndarray, where: str) -> dict[str, np.ndarray]:
-    """Rows ``train`` and ``test`` of who was trained on and who was not. UserError where there are none of one kind."""
+    """Rows ``train`` (trained on) and ``test`` (not trained on). UserError if one of them is empty."""
     member = member_flags(values, where)
     rows = {"train": np.flatnonzero(member), "test": np.flatnonzero(~member)}
     for name, words in (("train", "members"), ("test", "non-members")):

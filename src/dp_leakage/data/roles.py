@@ -1,11 +1,11 @@
-"""Names of roles, and what they are for. Apart from `dataset`: read by the workflow and by attacks alike."""
+"""Names of roles, and what they are for. The workflow and the attacks both use them, so they are not in `dataset`."""
 
 from collections.abc import Collection
 
 MEMBERS, OUTSIDERS = "target_members", "target_nonmembers"
-POOL = "pool"  # whose records are each in or out of a repeat's training by a fair coin
+POOL = "pool"  # for each of its records, a fair coin decides whether a repeat trains on it
 REFERENCE_POOL = "reference_pool"
-TUNING = "tuning"  # set apart: learning rates are tried on these, and nothing else is
+TUNING = "tuning"  # records set apart for trying learning rates, and for nothing else
 
 
 def trained_role(roles: Collection[str]) -> str:
@@ -14,14 +14,15 @@ def trained_role(roles: Collection[str]) -> str:
 
 
 def asked_roles(roles: Collection[str]) -> tuple[str, ...]:
-    """The roles whose records membership is asked of, the members' first."""
+    """The roles whose membership is attacked, the members' first."""
     return (POOL,) if POOL in roles else (MEMBERS, OUTSIDERS)
 
 
 def population_role(roles: Collection[str]) -> str:
-    """The role of records that no target trained on and nobody asks about.
+    """The role of records that no target trained on and that no attack asks about.
 
-    That is ``reference_pool``; in design ``coins``, where there is none, the new records that accuracy is measured on.
+    That is ``reference_pool``. Design ``coins`` has none, so there it is the new records on which accuracy is
+    measured.
     """
     return OUTSIDERS if POOL in roles and REFERENCE_POOL not in roles else REFERENCE_POOL
 

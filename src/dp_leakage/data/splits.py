@@ -1,4 +1,4 @@
-"""Who trains and who does not: disjoint roles, a coin for each record of a pool, and records that occur twice."""
+"""Splits of the records: disjoint roles, a coin for each record of a pool, and a search for repeated records."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -9,8 +9,8 @@ import numpy as np
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import derived_seed
 
-# Shares of each role when a user names no sizes; shadows need members and as many non-members from their
-# pool, and a pool is half in, half out.
+# Shares of the roles if the user names no sizes. Shadow models draw members and as many non-members from their pool,
+# and a pool is half in, half out.
 AUTOMATIC_SHARES = {
     "target_members": 2, "pool": 4, "target_nonmembers": 2, "shadow_pool": 4, "reference_pool": 2, "tuning": 2
 }  # fmt: skip
@@ -28,12 +28,11 @@ def split(
 
     Args:
         y: int64, (n,), the classes.
-        roles: role → number of records. Drawn in this order, so that a later role's size leaves the earlier
-            rows as they are; roles in ``given`` are drawn first.
+        roles: role → number of records. Roles are drawn in this order, so that a later role's size does not change
+            earlier rows. Roles in ``given`` are drawn first.
         seed: of the draw.
         stratified: give each role the class shares of the rows that are left for it, to the nearest record.
-        given: role → the rows that it may be drawn from (a publisher's test set, say); other roles draw from
-            all.
+        given: role → the rows that it is drawn from (a publisher's test set, say); other roles draw from all.
 
     Returns:
         role → int64 rows in random order, so that the first k of them are a random k.
@@ -69,18 +68,18 @@ def split(
 def heads(n: int, repeats: int, seed: int) -> np.ndarray:
     """Which of a pool's records train in each repeat, bool (repeats, n): a fair coin for each record and repeat.
 
-    Every repeat has a stream of its own, so that more repeats leave the earlier ones' coins as they are.
+    Every repeat has its own random stream, so that more repeats do not change the coins of earlier ones.
     """
     return np.stack([np.random.default_rng(derived_seed(seed, repeat)).random(n) < 0.5 for repeat in range(repeats)])
 
 
 def dealt(n: int, size: int, models: int, seed: int) -> np.ndarray:
-    """Which of n records each of several models trains on, ``size`` each: int64 (models, size), ascending.
+    """The records, ``size`` of n, that each of several models trains on: int64 (models, size), ascending.
 
-    As evenly as can be: of one shuffle the training sets (or, where these are more than half of the records, what they
-    leave out) are disjoint blocks, as many as there is room for; then comes the next shuffle. So halves are
-    complementary, and every record is in as many models as it is not. More models leave the earlier ones' records as
-    they are.
+    Each record is in about equally many models. The training sets are disjoint blocks of one shuffle, as many as fit,
+    followed by blocks of the next shuffle. (If they hold more than half of the records, the records that they leave out
+    are such blocks.) So halves are complementary, and every record is in as many models as it is out of. More models do
+    not change the records of earlier ones.
     """
     block = size if 2 * size <= n else n - size
     per_shuffle = n // block if block else 1
@@ -102,8 +101,7 @@ def automatic_roles(n: int, names: Sequence[str]) -> dict[str, int]:
 def balanced(y: np.ndarray, min_per_class: int = 1, per_class: int | None = None, seed: int = 0) -> np.ndarray:
     """Rows of the classes with at least ``min_per_class`` records, ``per_class`` random ones of each.
 
-    With ``per_class`` given, classes with fewer records than that are dropped too; without it all their
-    records stay.
+    With ``per_class``, classes with fewer records than that are dropped too. Without it, all records of a class stay.
     """
     rng = np.random.default_rng(seed)
     kept = [np.empty(0, np.int64)]
@@ -123,9 +121,9 @@ def shares(counts: np.ndarray, size: int) -> np.ndarray:
 
 
 def duplicates(x: np.ndarray, roles: Mapping[str, np.ndarray]) -> dict[tuple[str, str], int]:
-    """For each pair of roles, how many records of the first have the features of a record of the second.
+    """For each pair of roles, how many records of the first have the same features as a record of the second.
 
-    A pair (role, role) counts the records that repeat an earlier one of the same role. Pairs without any are
+    A pair (role, role) counts the records that repeat an earlier one of the same role. Pairs with a count of 0 are
     left out.
     """
     keys = {role: [_row_hash(x[row]) for row in rows] for role, rows in roles.items()}
@@ -142,7 +140,7 @@ def _row_hash(record: np.ndarray) -> bytes:
 def _stratum(candidates: np.ndarray, y: np.ndarray, size: int) -> np.ndarray:
     """The first ``candidates`` of each class, in their order, as many as its share of ``size``."""
     counts = np.bincount(y[candidates])
-    wanted = shares(counts, size)  # never more than a class has, since only fractions round up
+    wanted = shares(counts, size)  # at most what a class has, since only fractions round up
     by_class = np.argsort(y[candidates], kind="stable")
     starts = np.cumsum(counts) - counts
     rank = np.empty(len(candidates), np.int64)

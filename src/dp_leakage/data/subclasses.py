@@ -1,4 +1,4 @@
-"""Subclasses: the records of each class split into k_sub groups, the units of subclass-level privacy (zhang2020)."""
+"""Subclasses: k_sub groups of the records of each class, the units of subclass-level privacy (zhang2020)."""
 
 from collections.abc import Callable
 
@@ -8,16 +8,16 @@ Partition = Callable[[np.ndarray, np.ndarray, int, int], np.ndarray]
 
 
 def by_kmeans(x: np.ndarray, y: np.ndarray, k_sub: int, seed: int) -> np.ndarray:
-    """Clusters of each class's features, as zhang2020 has them.
+    """Clusters of each class's features, as in zhang2020.
 
-    The clusters depend on the records: the ε of (sub)class-level privacy takes them as given, so that what they give
-    away is outside the budget.
+    The clusters depend on the records. The ε of (sub)class-level privacy takes them as given, so what they reveal is
+    outside the budget.
 
     Args:
         x: features (n, …).
         y: int64 (n,), classes from 0.
-        k_sub: subclasses of each class, ≥ 1; a class with fewer different records has as many as those.
-        seed: of the starts, ≥ 0.
+        k_sub: subclasses of each class, ≥ 1; a class with fewer different records has one for each.
+        seed: of the starting points, ≥ 0.
 
     Returns:
         int64 (n,): class · k_sub + subclass, in 0 … classes · k_sub − 1. A number may occur nowhere.
@@ -31,14 +31,16 @@ def by_kmeans(x: np.ndarray, y: np.ndarray, k_sub: int, seed: int) -> np.ndarray
     groups = y.astype(np.int64) * k_sub
     for label in np.unique(y):
         own = np.flatnonzero(y == label)
-        with warnings.catch_warnings():  # that equal records leave fewer clusters
+        with warnings.catch_warnings():  # the warning that equal records give fewer clusters
             warnings.simplefilter("ignore", ConvergenceWarning)
             groups[own] += KMeans(min(k_sub, len(own)), n_init=1, random_state=seed % 2**32).fit_predict(flat[own])
     return groups
 
 
 def at_random(x: np.ndarray, y: np.ndarray, k_sub: int, seed: int) -> np.ndarray:
-    """A coin of each record's own decides its subclass, so that no record moves another. As `by_kmeans`."""
+    """A random number of each record's own decides its subclass, so that no record moves another. Arguments as
+    `by_kmeans`.
+    """
     return y.astype(np.int64) * k_sub + np.random.default_rng(seed).integers(k_sub, size=len(y))
 
 

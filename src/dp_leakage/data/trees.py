@@ -1,4 +1,4 @@
-"""One way to look into a folder, a zip and a tar: names and bytes. Nothing is ever unpacked to the disk."""
+"""One interface to the names and bytes in a folder, a zip or a tar. Nothing is ever unpacked to disk."""
 
 import hashlib
 import lzma
@@ -31,9 +31,9 @@ _DAMAGE = (
     OverflowError,
     struct.error,
 )
-MAX_FILE = 2**30  # bytes of one file in an archive; an image or array of more is none of ours
+MAX_FILE = 2**30  # bytes of one file in an archive, more than any image or array of ours has
 MAX_COUNT = 200_000
-MAX_FILES = 8 * 2**30  # of all of them
+MAX_FILES = 8 * 2**30  # bytes of all files together
 
 
 class Tree(NamedTuple):
@@ -42,7 +42,7 @@ class Tree(NamedTuple):
     Attributes:
         path: the folder or archive itself.
         names: sorted, with forward slashes.
-        read: name → bytes; raises UserError where they cannot be had.
+        read: name → bytes; raises UserError if they cannot be read.
     """
 
     path: Path
@@ -54,12 +54,12 @@ class Tree(NamedTuple):
 def open_tree(path: Path, wanted: Callable[[str], bool] = lambda name: True) -> Iterator[Tree]:
     """The files of a folder, a zip or a tar (compressed or not) for which ``wanted(name)`` holds.
 
-    Archives are refused if any name leads out of their root, and tars with devices or links to the outside (Python's
-    own ``data`` filter came with 3.11.4, and Debian 12 has 3.11.2). A tar's wanted files are held in memory, since a
-    compressed tar cannot be read in another order than its own at a bearable cost.
+    An archive is refused if any name leads out of its root, and a tar if it has devices or links to the outside.
+    (Python's own ``data`` filter came with 3.11.4, and Debian 12 has 3.11.2.) A tar's wanted files are held in memory,
+    since reading a compressed tar in any order but its own is too slow.
 
     Raises:
-        UserError: the path is missing, not such a thing, damaged, or its names are unsafe.
+        UserError: the path is missing, neither a folder nor an archive, damaged, or has unsafe names.
     """
     if is_folder(path):
         names = _names(path, (p.relative_to(path).as_posix() for p in path.rglob("*") if p.is_file()), wanted)
@@ -84,10 +84,10 @@ def open_tree(path: Path, wanted: Callable[[str], bool] = lambda name: True) -> 
 
 
 def is_folder(path: Path) -> bool:
-    """Whether a path of the user's is a folder, and no file.
+    """Whether one of the user's paths is a folder rather than a file.
 
     Raises:
-        UserError: there is neither: nothing, or a device, a socket or a pipe, which could be read without end.
+        UserError: it is neither: nothing, or a device, a socket or a pipe, which may have no end.
     """
     try:
         mode = path.stat().st_mode
@@ -101,7 +101,7 @@ def is_folder(path: Path) -> bool:
 
 
 def _names(path: Path, names: Iterable[str], wanted: Callable[[str], bool]) -> tuple[str, ...]:
-    """The wanted names, sorted. Raises UserError where there are too many, or one that no text in UTF-8 can hold."""
+    """The wanted names, sorted. Raises UserError if there are too many, or one is not valid UTF-8."""
     found = sorted(islice(filter(wanted, names), MAX_COUNT + 1))
     if len(found) > MAX_COUNT:
         raise UserError(f"{path}: has more than {MAX_COUNT:,} files; name the folder of the data alone")
@@ -126,7 +126,7 @@ def sha256_of(path: Path) -> str:
 
 
 def sha256_of_parts(parts: Iterator[tuple[str, bytes]]) -> str:
-    """SHA-256 over (name, bytes) pairs, a folder's: it changes with any name, any byte and the order."""
+    """SHA-256 over the (name, bytes) pairs of a folder: it changes with any name, any byte and the order."""
     total = hashlib.sha256()
     for name, content in parts:
         total.update(name.encode() + b"\0" + hashlib.sha256(content).digest())
@@ -134,10 +134,10 @@ def sha256_of_parts(parts: Iterator[tuple[str, bytes]]) -> str:
 
 
 def content_of(path: Path) -> str:
-    """SHA-256 of a user's own data: of the bytes of a file, or of the names and bytes in a folder (hidden files apart).
+    """SHA-256 of a user's own data: the bytes of a file, or the names and bytes in a folder except for hidden files.
 
-    Never of times, so that a copy or a touched file is the same data. 100 MB take about a tenth of a second, 10,000
-    images about a second once the system has them in its memory.
+    Times do not count, so a copy or a touched file is the same data. 100 MB take about a tenth of a second, and 10,000
+    images about a second if the system has them cached.
 
     Raises:
         UserError: there is no such file or folder, or it cannot be read.
@@ -163,7 +163,7 @@ def content_of_source(source: Mapping[str, object], content: Callable[[str], str
 
 
 def _is_zip(path: Path) -> bool:
-    # By its first bytes: zipfile.is_zipfile looks at the end, which a truncated zip has lost.
+    # By its first bytes, since zipfile.is_zipfile looks at the end, which a truncated zip has lost.
     with path.open("rb") as file:
         return path.suffix.lower() == ".zip" or file.read(4) == b"PK\x03\x04"
 

@@ -1,7 +1,7 @@
-"""Engines that keep what models say, not the models: of models that exist already, and of other libraries' estimators.
+"""Engines that keep the models' answers instead of the models: for existing models and other libraries' estimators.
 
-Each module has ``answers(settings, data, subsets, seeds)`` → `Answers`, what K models say of all records; step
-``train`` writes it where other engines write parameters. Importing this costs nothing.
+Each module has ``answers(settings, data, subsets, seeds)`` → `Answers`, what K models say about all records. Step
+``train`` writes it in place of the parameters that other engines write. Importing this costs nothing.
 """
 
 ENGINES = {
@@ -10,6 +10,6 @@ ENGINES = {
     "module": "dp_leakage.engines.module",
     "estimator": "dp_leakage.engines.estimator",
 }
-GIVEN = ("outputs", "onnx", "module")  # of models that exist already
-# Keys of an architecture that are files of the user's, by engine.
+GIVEN = ("outputs", "onnx", "module")  # engines of models that exist already
+# Keys of an architecture that name files of the user, by engine.
 FILES = {"outputs": ("name", "of"), "onnx": ("name",), "module": ("weights",), "estimator": ()}

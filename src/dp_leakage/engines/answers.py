@@ -1,4 +1,4 @@
-"""What models of any origin say of all records of a data set, and the signals that follow from it. NumPy alone."""
+"""What models of any origin say about all records of a data set, and the resulting signals. Uses only NumPy."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -13,11 +13,11 @@ from dp_leakage.data.roles import asked_roles
 
 
 class Answers(NamedTuple):
-    """What K models say of the N records of a data set.
+    """What K models say about the N records of a data set.
 
     Attributes:
         trained_on: bool (K, N), which model was trained on which record.
-        log_probability: float64 (K, N, C), of all classes; None where they are not known.
+        log_probability: float64 (K, N, C), of all classes; None if they are not known.
         margin: float64 (Q, K, N), of the record's class; the first query is the record as it is.
     """
 
@@ -27,11 +27,11 @@ class Answers(NamedTuple):
 
     @classmethod
     def of(cls, trained_on: np.ndarray, log_probability: np.ndarray, y: np.ndarray) -> "Answers":
-        """From the logarithms of all probabilities, (K, N, C), and the classes (N,)."""
+        """Answers from the logarithms of all probabilities, (K, N, C), and the classes (N,)."""
         return cls(trained_on, log_probability, margins_of(log_probability, y)[None])
 
     def tensors(self) -> dict[str, np.ndarray]:
-        """Everything that a file of these holds."""
+        """Everything that a file of these answers holds."""
         return {name: value for name, value in self._asdict().items() if value is not None}
 
     @classmethod
@@ -40,7 +40,7 @@ class Answers(NamedTuple):
         return cls(tensors["trained_on"].astype(bool), tensors.get("log_probability"), tensors["margin"])
 
     def probabilities(self, record: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Of all classes: the records and float32 (K, n, C). UserError where only margins are known."""
+        """Probabilities of all classes: the records and float32 (K, n, C). UserError if only margins are known."""
         if self.log_probability is None:
             raise UserError(
                 "attacks that read probabilities need them of all classes; only losses or margins are given"
@@ -48,26 +48,26 @@ class Answers(NamedTuple):
         return record, np.exp(self.log_probability[:, record]).astype(np.float32)
 
     def ranks(self, y: np.ndarray) -> np.ndarray:
-        """The place of each record's class, int32 (K, N); if only margins are known, 1 above 0, else 2."""
+        """The rank of each record's class, int32 (K, N). If only margins are known, it is 1 above 0 and otherwise 2."""
         if self.log_probability is None:
             return np.where(self.margin[0] > 0, 1, 2).astype(np.int32)
         own = np.take_along_axis(self.log_probability, np.broadcast_to(y[:, None], (*self.margin.shape[1:], 1)), 2)
         return (self.log_probability >= own).sum(axis=2).astype(np.int32)
 
     def correct(self, y: np.ndarray) -> np.ndarray:
-        """Whether the class has the largest probability, bool (K, N); where only its margin is known, more than ½."""
+        """Whether the class has the largest probability, bool (K, N); if only its margin is known, more than ½."""
         if self.log_probability is None:
             return self.margin[0] > 0
         return self.log_probability.argmax(axis=2) == y
 
 
 def trained_on(data: Dataset, subsets: Sequence[np.ndarray]) -> np.ndarray:
-    """Which of a data set's records is in which of K subsets, int64 (m,) each: bool (K, N)."""
+    """Membership of a data set's records in K subsets, int64 (m,) each: bool (K, N)."""
     return np.stack([np.isin(np.arange(len(data.y)), rows) for rows in subsets])
 
 
 def signals_of(answers: Answers, data: Dataset, record: np.ndarray, role: np.ndarray, queries: int) -> Signals:
-    """The signals of some records (`asked_records`). UserError where fewer queries were asked."""
+    """The signals of some records (`asked_records`). UserError if fewer queries were asked."""
     if queries > len(answers.margin):
         raise UserError(f"key 'queries' is {queries}, but there are {len(answers.margin)} answers for each record")
     y = data.y[record]
@@ -80,7 +80,7 @@ def signals_of(answers: Answers, data: Dataset, record: np.ndarray, role: np.nda
 
 
 def history_of(answers: Answers, data: Dataset) -> dict[str, list]:
-    """The one line of a training history that answers allow, per model: loss on and accuracy over what it trained on.
+    """The only row of a training history that answers allow, per model: loss and accuracy on its training records.
 
     The test accuracy is over ``target_nonmembers``, as everywhere.
     """

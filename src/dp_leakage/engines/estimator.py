@@ -1,6 +1,6 @@
-"""Engine ``estimator``: classifiers of scikit-learn, LightGBM and libraries alike, trained here by import path.
+"""Engine ``estimator``: classifiers of scikit-learn, LightGBM and similar libraries, trained here by import path.
 
-What a library trains is kept as what it says of all records, never as a pickle.
+A trained classifier is kept as its answers about all records, never as a pickle.
 """
 
 import importlib
@@ -17,7 +17,7 @@ from dp_leakage.data.outputs import FLOOR, log_probabilities
 from dp_leakage.engines.answers import Answers, trained_on
 from dp_leakage.privacy.defenses import CLAIMED
 
-SEEDS = 2**31 - 1  # that NumPy's and LightGBM's generators take
+SEEDS = 2**31 - 1  # the range of seeds that NumPy's and LightGBM's generators take
 
 
 def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: list[int]) -> Answers:
@@ -25,20 +25,20 @@ def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: lis
 
     Args:
         settings: of step ``train``; the architecture is ``name``, ``module:Class``, and the class's arguments. In a
-            cell of defense ``claimed`` it is that of the model's key ``private``, with the cell's ε.
+            cell of defense ``claimed``, it is the one under the model's key ``private``, with the cell's ε.
         data: the records; images are flattened.
         subsets: int64 (m,) for each of K: the records that it trains on.
         seeds: one for each.
 
     Raises:
-        UserError: there is no such class, it does not take these arguments, records or classes, or it warns that its
-            ε does not hold.
+        UserError: there is no such class, it does not take these arguments, records or classes, or it warns that its ε
+            does not hold.
     """
     x = data.x.reshape(len(data.x), -1)
     architecture = dict(settings["architecture"])
-    if isinstance(bounds := architecture.get("privacy_bounds"), list):  # one pair for all features
+    if isinstance(bounds := architecture.get("privacy_bounds"), list):  # the same pair for all features
         architecture["privacy_bounds"] = np.tile(np.array(bounds, dtype=np.float64), (x.shape[1], 1))
-    if isinstance(bounds := architecture.get("bounds"), list):  # diffprivlib's, which YAML has no way to write
+    if isinstance(bounds := architecture.get("bounds"), list):  # diffprivlib wants a tuple, which YAML cannot write
         architecture["bounds"] = tuple(bounds)
     said = np.empty((len(seeds), len(x), data.n_classes))
     for k, (rows, seed) in enumerate(zip(subsets, seeds, strict=True)):
@@ -48,7 +48,7 @@ def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: lis
 
 
 def made(architecture: Json, seed: int) -> Any:
-    """The estimator of an import path with its arguments; seeded and on one thread where it can be told so.
+    """The estimator of an import path with its arguments; seeded and on one thread if it has parameters for that.
 
     Raises:
         UserError: it cannot be imported, or does not take the arguments.
@@ -74,7 +74,7 @@ def made(architecture: Json, seed: int) -> Any:
 
 
 def is_estimator(name: str) -> bool:
-    """Does an import path name a class that is trained by ``fit``? UserError where nothing is found there."""
+    """Whether an import path names a class that is trained by ``fit``. UserError if nothing is found there."""
     return hasattr(_found(name), "fit")
 
 
@@ -94,7 +94,7 @@ def _found(name: str) -> Any:
 
 
 def _fitted(estimator: Any, x: np.ndarray, y: np.ndarray, rows: np.ndarray, name: str, n_classes: int) -> np.ndarray:
-    """Probabilities, float64 (N, C), of all records after training on some; a class that it never saw gets 0."""
+    """Probabilities, float64 (N, C), of all records after training on some. A class that it never saw gets 0."""
     for method in ("fit", "predict_proba"):
         if not callable(getattr(estimator, method, None)):
             raise UserError(f"estimator {name!r} has no {method}; valid is a classifier that gives probabilities")
@@ -108,7 +108,7 @@ def _fitted(estimator: Any, x: np.ndarray, y: np.ndarray, rows: np.ndarray, name
         raise UserError(f"estimator {name!r} cannot be trained on these records ({words})") from None
     for one in warned:
         words = " ".join(str(one.message).split())
-        # InterpretML warns of a fixed random_state too, which results need that can be made again.
+        # InterpretML also warns about a fixed random_state, but reproducible results need one.
         if one.category.__name__ == "PrivacyLeakWarning" or "assuming min/max" in words:
             raise UserError(f"estimator {name!r} takes from the records what its ε does not cover ({words[:200]})")
     classes = np.asarray(estimator.classes_, dtype=np.int64)

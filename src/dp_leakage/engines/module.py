@@ -1,4 +1,4 @@
-"""Engine ``module``: a trained `torch.nn.Module` of the user's by import path, its weights from a file without code."""
+"""Engine ``module``: the user's trained `torch.nn.Module` by import path, with its weights from a file without code."""
 
 import warnings
 from pathlib import Path
@@ -17,13 +17,13 @@ from dp_leakage.models.user_module import module_factory
 
 
 def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: list[int]) -> Answers:
-    """What the module says of the records as they are; it was trained on the one subset.
+    """What the module says about the records as they are. It was trained on the only subset.
 
     Args:
         settings: of step ``train``; the architecture is ``name``, ``module:Class``, ``weights``, a ``.safetensors`` or
             a state dict that PyTorch loads with ``weights_only``, and the class's own arguments.
         data: the records.
-        subsets: who was trained on.
+        subsets: the records that it was trained on.
         seeds: unused.
 
     Raises:

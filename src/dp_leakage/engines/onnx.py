@@ -24,9 +24,9 @@ TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(floa
 
 
 def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: list[int]) -> Answers:
-    """What the model in the file ``name`` says of the records as they are; it was trained on the one subset.
+    """What the model in the file ``name`` says about the records as they are. It was trained on the only subset.
 
-    Outputs that are probabilities (in 0 to 1, adding up to 1) are taken for these, others for logits.
+    Outputs in 0 to 1 that sum to 1 count as probabilities, others as logits.
 
     Args:
         settings: of step ``train``; and ``seconds`` of processor time that the model may take, where it is tried out.
@@ -63,7 +63,7 @@ def outputs_of(path: Path, x: np.ndarray, seconds: float = inf) -> np.ndarray:
     options.log_severity_level = 4
     try:
         session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # the library raises classes of its own
+    except Exception as error:  # the library raises exceptions of its own
         raise UserError(f"{path} is no ONNX model that can be read ({_first_line(error)})") from None
     inputs = session.get_inputs()
     if len(inputs) != 1 or inputs[0].type not in TYPES:
@@ -118,10 +118,11 @@ def _limited(seconds: float) -> Iterator[Any]:
 
 
 def log_classes(outputs: np.ndarray, n_classes: int, where: str) -> np.ndarray:
-    """ln p, float64 (n, C), of outputs that are probabilities or logits; one number is for the second of two classes.
+    """ln p, float64 (n, C), of outputs that are probabilities or logits. A single number is for the second of two
+    classes.
 
     Raises:
-        UserError: other than ``n_classes`` classes, or numbers that are not finite.
+        UserError: the number of classes is not ``n_classes``, or numbers are not finite.
     """
     outputs = outputs.astype(np.float64)
     if not np.isfinite(outputs).all():
@@ -140,11 +141,11 @@ def log_classes(outputs: np.ndarray, n_classes: int, where: str) -> np.ndarray:
 
 
 def _class_output(given: list[Any], path: Path) -> np.ndarray:
-    """Of a model's outputs the one with a number for each class: the last of floating-point numbers."""
+    """The output of a model with a number for each class: the last one with floating-point numbers."""
     for output in reversed(given):
         if (
             isinstance(output, list) and output and isinstance(output[0], dict)
-        ):  # scikit-learn's converter: one map a record
+        ):  # scikit-learn's converter gives one map per record
             return np.array([[record[name] for name in sorted(record)] for record in output])
         if isinstance(output, np.ndarray) and output.dtype.kind == "f" and output.ndim in (1, 2):
             return output

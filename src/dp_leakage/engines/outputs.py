@@ -11,17 +11,17 @@ from dp_leakage.engines.answers import Answers
 
 
 def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: list[int]) -> Answers:
-    """The outputs in the file, for the records of the data set, which come from it or from the file ``of``.
+    """The outputs in the file for the records of the data set, which come from this file or from the file ``of``.
 
     Args:
         settings: of step ``train``; the architecture's ``name`` is the file.
         data: made by the source ``outputs``, so that its rows are the records of the file in their order.
-        subsets: unused, the file says who was trained on what; of reference models it may say nothing: then on none of
-            these records.
+        subsets: unused, since the file says which model was trained on which records. For reference models it may say
+            nothing; then they were trained on none of these records.
         seeds: one for each model that the study expects.
 
     Raises:
-        UserError: the file is not what it was, or does not fit.
+        UserError: the file has changed, or does not fit.
     """
     path = user_path(settings["architecture"]["name"])
     target = settings["role"] == "target"
@@ -47,7 +47,7 @@ def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: lis
 
 
 def _by_class(found: Outputs, data: Dataset) -> np.ndarray | None:
-    """Columns in the order of the data set's class numbers; classes that no record has come last."""
+    """Columns in the order of the data set's class numbers. Classes without records come last."""
     if found.log_probability is None:
         return None
     written = {str(label): int(c) for label, c in zip(found.label.tolist(), data.y.tolist(), strict=True)}

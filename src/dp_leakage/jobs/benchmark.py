@@ -1,4 +1,4 @@
-"""Snakemake's benchmark files follow the work: it is no descendant of the shell that Snakemake starts."""
+"""Makes Snakemake's benchmark files measure the work, which does not descend from the shell that Snakemake starts."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -9,7 +9,7 @@ MEGABYTE = 1 << 20
 
 
 def write_usage(folder: Path, observed: tuple[int, ...], pid: int, used: Any = None) -> None:
-    """Says under the process ids that Snakemake may know a job by where its work is, and at its end what it used.
+    """Writes, for each process id that Snakemake may know the job by, where its work runs, and at the end what it used.
 
     Args:
         folder: of the server's socket.
@@ -34,10 +34,10 @@ def read_usage(folder: Path, observed: int) -> list[float]:
 
 
 def follow_work(folder: Path) -> None:
-    """Lets Snakemake's benchmark timer look at the work of the processes that hand it over.
+    """Lets Snakemake's benchmark timer measure the forks of jobs that were handed over.
 
     Raises:
-        AttributeError: this Snakemake measures otherwise.
+        AttributeError: this version of Snakemake measures in another way.
     """
     import psutil
     from snakemake import benchmark
@@ -57,7 +57,7 @@ def follow_work(folder: Path) -> None:
             self.main = Observed(pid)
 
         def cancel(self) -> None:
-            """Samples miss what is short, and the end of what is long: the kernel's own sums are exact."""
+            """Samples miss short jobs and the end of long ones; the kernel's own sums are exact."""
             super().cancel()
             if len(usage := read_usage(folder, self.pid)) > 1:
                 _, seconds, kilobytes, blocks_in, blocks_out = usage

@@ -1,6 +1,6 @@
 """The job's side: a step's process hands its work over, passes signals on, and ends as the work ends.
 
-What this module imports each job pays for: keep it small.
+Every job pays for what this module imports, so keep that small.
 """
 
 import os
@@ -8,7 +8,7 @@ import sys
 
 from dp_leakage.jobs import VARIABLE
 
-TYPE_CHECKING = False  # of `typing`, whose import takes longer than all else here
+TYPE_CHECKING = False  # instead of importing `typing`, which takes longer than everything else here
 if TYPE_CHECKING:
     from socket import socket
 
@@ -18,10 +18,10 @@ PASSED_ON = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SI
 
 
 def hand_over() -> None:
-    """Ends this process as its work ended in a fork of the run's server; returns where the process is to do it itself.
+    """Ends this process as its work ended in a fork of the run's server.
 
-    That is where it was not started as ``python -m dp_leakage.steps.NAME``, no server is there, or the server refuses
-    (another environment, another interpreter, code that was edited since).
+    Returns if the process must do the work itself: it was not started as ``python -m dp_leakage.steps.NAME``, there is
+    no server, or the server refuses (another environment, another interpreter, code that was edited since).
     """
     folder, words = os.environ.get(VARIABLE), sys.orig_argv
     started_as_step = sys.argv[:1] == ["-m"] and words[1:2] == ["-m"] and words[2:3] and words[2].startswith(STEPS)
@@ -66,7 +66,7 @@ def _send(server: "socket", module: str, arguments: list[str]) -> None:
 
 
 def _watched(server: "socket") -> int | None:
-    """The work's wait status, or None where the server refuses; signals are passed on meanwhile."""
+    """The work's wait status, or None if the server refuses. Signals are passed on meanwhile."""
     import signal
 
     def pass_on(number: int, _frame: object) -> None:
@@ -103,7 +103,7 @@ def _end_as(status: int) -> None:
         os._exit(code)
     import resource
 
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the work has left its own, where one is wanted
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the work has already left a core dump, if one is wanted
     if -code not in (signal.SIGKILL, signal.SIGSTOP):
         signal.signal(-code, signal.SIG_DFL)
     os.kill(os.getpid(), -code)

@@ -1,7 +1,7 @@
-"""What Snakemake works out again and again while it plans, worked out once.
+"""Caches what Snakemake would work out again and again while it plans.
 
-A fifth of the time of ``snakemake -n`` on thousands of jobs goes into what never changes. All this is about speed
-alone: where a version of Snakemake has other insides, it plans as it does by itself.
+With thousands of jobs, ``snakemake -n`` spends a fifth of its time on values that never change. The caches change only
+the speed: a version of Snakemake with other internals plans without them.
 """
 
 import inspect
@@ -11,9 +11,9 @@ from typing import Any
 
 
 def plan_faster(workflow: Any) -> None:
-    """Call it once all rules are defined.
+    """Speeds up planning. Call it when all rules are defined.
 
-    - Groups are for clusters; a run on this machine does not use them, yet each job is looked up in them, and a dry run
+    - Groups are for clusters. A local run does not use them, yet Snakemake looks every job up in them, and a dry run
       lists jobs by them.
     - Each function of a rule is asked for its signature a few times per job.
     - A dry run spells out each job's command three times.
@@ -42,5 +42,5 @@ def _state_signatures(rules: Any) -> None:
 def _spell_once() -> None:
     from snakemake.jobs import Job
 
-    # The last one is enough, and no later state of a job is answered with an earlier one's words for long.
+    # Only the last answer is kept, so that a later state of a job does not get an earlier state's answer for long.
     Job.shellcmd = property(lru_cache(maxsize=1)(Job.shellcmd.fget))

@@ -1,8 +1,9 @@
-"""Ctrl-C on a cluster: Snakemake ends within seconds, and no job of the run stays.
+"""Ctrl-C on a cluster:
 
-Snakemake 9.27's executor for clusters waits, once it has cancelled its jobs, for the thread that asks for their states,
-and that one sleeps between two questions: 40 s with the SLURM plugin 2.8, 10 s more after each in which nothing
-happened, up to 180 s. While it asks, the executor's list of jobs is empty, and a Ctrl-C then cancels none.
+Snakemake ends within seconds and cancels every job of the run. After cancelling its jobs, Snakemake 9.27's cluster
+executor waits for the thread that asks for their states. That thread sleeps between two questions: 40 s with the SLURM
+plugin 2.8, and 10 s more after each one without news, up to 180 s. While it asks, the executor's list of jobs is empty,
+so a Ctrl-C then cancels none.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ LOOK = 0.5  # seconds
 
 
 def end_soon(executor: Any) -> None:
-    """Makes a cluster's executor heed its end while it sleeps, and cancel by the run's name what it lost sight of."""
+    """Makes a cluster's executor stop while it sleeps, and cancel by the run's name the jobs that it lost track of."""
     asleep, cancel_jobs = executor.sleep, executor.cancel_jobs
 
     async def sleep(own: Any) -> None:

@@ -1,8 +1,8 @@
 """The process that has the imports and forks a child per job: ``python -m dp_leakage.jobs.server FOLDER SOCKET``.
 
-It imports what a step imports when the first job of that step comes, and what that job imported on top before the next
-one. Standard input is its life line: the run that started it holds the other end, so however the run ends, this process
-reads an end of file, kills the jobs and ends. Its children die with it.
+When the first job of a step comes, the server imports what the step imports. Before the next one, it also imports what
+that job imported while it ran. Standard input is its life line: the run that started it holds the other end. However
+the run ends, this process reads an end of file, kills the jobs and ends. Its children die with it.
 """
 
 import atexit
@@ -30,25 +30,25 @@ from dp_leakage.jobs.handover import ENDED, REFUSED
 
 PACKAGE = Path(__file__).parents[1]
 LIFE_LINE = 0
-FILES = 4  # that come with a request: standard input, output and error, and the working folder
-SLOW = 10.0  # seconds after which a process that does not finish its request is given up
-LEARNT = 60_000  # bytes of a job's list of modules: less than a pipe holds
+FILES = 4  # file descriptors of a request: standard input, output and error, and the working folder
+SLOW = 10.0  # seconds that a process gets to finish its request
+LEARNT = 60_000  # bytes of a job's list of modules, less than a pipe holds
 PR_SET_PDEATHSIG = 1
-# What a shell or Snakemake sets anew for each job, and no library reads while it is imported.
+# Variables that a shell or Snakemake sets for each job and that no library reads while it is imported.
 PASSING = {VARIABLE, "PWD", "OLDPWD", "SHLVL", "_", "TMPDIR", "TMP", "TEMP", "TEMPDIR"}
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 @dataclass
 class Job:
-    """A fork at work, and the process that waits for it."""
+    """A working fork, and the process that waits for it."""
 
     pid: int
     ended: int  # a file that is readable once it has
     waiting: socket.socket
     learnt: int  # a pipe with the names of the modules that it imported
     module: str
-    observed: tuple[int, int]  # under which process ids Snakemake may know it: the waiting process, and its parent
+    observed: tuple[int, int]  # the process ids that Snakemake may know it by: the waiting process, and its parent
 
 
 class Server:
@@ -95,7 +95,7 @@ class Server:
             os.close(file)
 
     def _serves(self, request: dict[str, Any]) -> bool:
-        """Whether a fork of this process would be what the waiting process is going to be."""
+        """Whether a fork of this process would run the same code in the same environment as the waiting process."""
         return (
             self.fit
             and request["executable"] == sys.executable
@@ -105,7 +105,7 @@ class Server:
         )
 
     def _prepared(self, module: str, files: list[int]) -> bool:
-        """Imports what jobs of a step import; what that prints goes to the job's own log. False if that fails."""
+        """Imports what jobs of a step import. Anything that this prints goes to the job's log. False if it fails."""
         names = [name for name in [module, *self.wanted.get(module, ())] if name not in sys.modules]
         if not names:
             return True
@@ -116,14 +116,14 @@ class Server:
             try:
                 importlib.import_module(name)
             except BaseException:
-                # The step's own module: the job will say it. Another: one that comes with others only, as in a circle.
+                # If it is the step's own module, the job will say so. Others may fail alone, in a circle of imports.
                 self.fit &= name != module
         _flush()
         for file, stream in zip(own, (1, 2), strict=True):
             os.dup2(file, stream)
             os.close(file)
         gc.collect()
-        gc.freeze()  # the forks' collector leaves these objects, and so the pages shared with them, alone
+        gc.freeze()  # the forks' garbage collector leaves these objects alone, so their pages stay shared
         self.fit &= _may_fork()
         return self.fit
 
@@ -141,7 +141,7 @@ class Server:
                 os.close(number)
             _work(request, files, tell)
         os.close(tell)
-        with suppress(OSError):  # the child has, or is gone
+        with suppress(OSError):  # the child has set it already, or is gone
             os.setpgid(pid, pid)
         client = int.from_bytes(waiting.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 4), sys.byteorder)
         job = Job(pid, os.pidfd_open(pid), waiting, learnt, request["module"], (client, request["parent"]))
@@ -152,7 +152,7 @@ class Server:
         write_usage(self.folder, job.observed, pid)
 
     def _pass_on(self, job: Job) -> None:
-        """Signals that the waiting process got; where it is gone, the work ends."""
+        """Passes on the signals that the waiting process got. If that process is gone, the work ends."""
         try:
             numbers = job.waiting.recv(64)
         except OSError:
@@ -165,7 +165,7 @@ class Server:
 
     def _reap(self, job: Job) -> None:
         _, status, used = os.wait4(job.pid, 0)
-        with suppress(OSError):  # what the job started and left
+        with suppress(OSError):  # processes that the job started and left behind
             os.killpg(job.pid, signal.SIGKILL)
         if status == 0:
             names = os.read(job.learnt, LEARNT).decode().split()
@@ -191,7 +191,7 @@ class Server:
 
 
 def _received(waiting: socket.socket) -> tuple[dict[str, Any], list[int]]:
-    """A request and its files. Raises EOFError, OSError or ValueError where it does not come whole."""
+    """A request and its files. Raises EOFError, OSError or ValueError if it does not arrive whole."""
     size, files, _, _ = socket.recv_fds(waiting, 8, FILES)
     try:
         if len(size) < 8 or len(files) < FILES:
@@ -213,7 +213,7 @@ def _lasting(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _sources() -> dict[str, tuple[int, int, int]]:
-    """Which sources the package has, and since when: a fork of imported code is not what an edit asks for."""
+    """The package's source files and their times, since a fork of code imported earlier would ignore an edit."""
     found = {}
     for folder, _, names in os.walk(PACKAGE):
         for name in names:
@@ -224,7 +224,9 @@ def _sources() -> dict[str, tuple[int, int, int]]:
 
 
 def _may_fork() -> bool:
-    """No second thread, which a fork would lose, and no CUDA context, which a fork cannot use."""
+    """Whether it is safe to fork: no second thread, which a fork would lose, and no CUDA context, which it could not
+    use.
+    """
     torch = sys.modules.get("torch")
     return len(os.listdir("/proc/self/task")) == 1 and not (torch and torch.cuda.is_initialized())
 
@@ -236,7 +238,7 @@ def _die_with(server: int) -> None:
 
 
 def _work(request: dict[str, Any], files: list[int], tell: int) -> NoReturn:
-    """In the fork: the process that ``python -m MODULE ARGUMENTS`` would be, from start to end."""
+    """Runs in the fork, from start to end, as the process of ``python -m MODULE ARGUMENTS`` would."""
     before = set(sys.modules)
     for number, file in enumerate(files[:3]):
         os.dup2(file, number)
@@ -252,7 +254,7 @@ def _work(request: dict[str, Any], files: list[int], tell: int) -> NoReturn:
         sys.path[0] = os.getcwd()
     if "numpy.random" in sys.modules:
         sys.modules["numpy.random"].seed()
-    # Run as __main__, the module is another one than the imported.
+    # A module run as __main__ is not the same object as the imported one.
     sys.modules.pop(module, None)
     gc.enable()
     status, interrupted = _run(module)
@@ -269,7 +271,7 @@ def _work(request: dict[str, Any], files: list[int], tell: int) -> NoReturn:
 
 
 def _run(module: str) -> tuple[int, bool]:
-    """(exit status, whether by Ctrl-C), as the interpreter would end."""
+    """(exit status, whether Ctrl-C ended it), as the interpreter would end."""
     try:
         runpy.run_module(module, run_name="__main__", alter_sys=True)
     except SystemExit as end:
@@ -284,14 +286,14 @@ def _run(module: str) -> tuple[int, bool]:
 
 
 def _tell(pipe: int, before: set[str]) -> None:
-    """Which modules a job imported that the next ones may find imported: installed ones and this package's."""
+    """The modules that a job imported and that later jobs may share: installed ones and this package's."""
     names = [name for name, module in list(sys.modules.items()) if name not in before and _lasts(name, module)]
     text = "\n".join(names).encode()
     os.write(pipe, text if len(text) <= LEARNT else b"")
 
 
 def _lasts(name: str, module: object) -> bool:
-    """Not a user's own module, which may be edited, and nothing that is no file."""
+    """Whether a module may be shared: it has a file, and it is not the user's own, which may be edited."""
     origin = getattr(getattr(module, "__spec__", None), "origin", None) or ""
     installed = "site-packages" in origin or origin.startswith(os.path.dirname(os.__file__))
     return name != "__main__" and (name.startswith("dp_leakage.") or installed)

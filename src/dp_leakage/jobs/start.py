@@ -10,20 +10,20 @@ from tempfile import mkdtemp
 from dp_leakage.jobs import VARIABLE
 from dp_leakage.jobs.benchmark import follow_work
 
-_server: subprocess.Popen[bytes] | None = None  # held: letting go of it would end it
-# As Snakemake sets them for a job of one thread; jobs with others run by themselves.
+_server: subprocess.Popen[bytes] | None = None  # kept, since the server ends when its standard input is closed
+# As Snakemake sets them for a job with one thread. Jobs with other values run by themselves.
 THREADS = {f"{name}_THREADS": "1" for name in ("OMP_NUM", "GOTO_NUM", "OPENBLAS_NUM", "MKL_NUM", "NUMEXPR_NUM")}
 THREADS["VECLIB_MAXIMUM_THREADS"] = "1"
 
 
 def start() -> subprocess.Popen[bytes] | None:
-    """Starts the server and tells the jobs of this process by the environment; None where that cannot be.
+    """Starts the server and announces it to this process's jobs through the environment; None if that is not possible.
 
-    Closing its standard input ends it, and so does the end of this process, whatever that is.
+    The server ends when its standard input is closed, and so when this process ends for any reason.
     """
     global _server
     os.environ.pop(VARIABLE, None)
-    if sys.platform != "linux":  # no other system kills a child with its parent
+    if sys.platform != "linux":  # only Linux kills a child together with its parent
         return None
     try:
         folder = Path(mkdtemp(prefix="dp_leakage-"))  # readable by the user alone
@@ -33,7 +33,8 @@ def start() -> subprocess.Popen[bytes] | None:
             follow_work(folder)
             socket_number = str(listener.fileno())
             _server = subprocess.Popen(
-                # By way of the shell, which alters the environment: a job is served where it has the server's own.
+                # Through the shell, which alters the environment: a job is served only if its environment equals the
+                # server's.
                 ["bash", "-c", 'exec "$0" "$@"', sys.executable, "-m", "dp_leakage.jobs.server", folder, socket_number],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""How well an attribute's value was told, apart from who was a member."""
+"""How well an attribute's value was guessed, regardless of membership."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ def value_advantage(truth: np.ndarray, guess: np.ndarray) -> Estimate:
 
     The two rates are means over the same records, so their variances and their correlation come from the
     records' influence on them (delta method); a rate without variance gets Wilson's interval at its number of
-    records. A feature with only one value adds 0 to the mean.
+    records. A feature with only one value contributes 0 to the mean.
     """
     usable = truth[0].any(axis=0) & ~truth[0].all(axis=0)
     if not usable.any():
@@ -28,7 +28,7 @@ def value_advantage(truth: np.ndarray, guess: np.ndarray) -> Estimate:
 
 
 def _rate(among: np.ndarray, guess: np.ndarray) -> tuple[Estimate, np.ndarray, np.ndarray]:
-    """P(guess | among), mean over features: of all repeats; of each, (R,); each record's influence, (n,)."""
+    """P(guess | among), mean over features: over all repeats; for each, (R,); and each record's influence, (n,)."""
     counts = among[0].sum(axis=0)
     rates = (among & guess).sum(axis=1) / counts
     influence = (among[0] * (guess.mean(axis=0) - rates.mean(axis=0)) / counts).mean(axis=1)

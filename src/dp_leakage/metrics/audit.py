@@ -19,22 +19,23 @@ def measure_audit(
 ) -> list[dict]:
     """Rows ``epsilon_lower_bound`` of one cell: one for each design, for the neighbours of its game.
 
-    Where records change places (replace_one) there is a second, ``neighbours=presence``: what the same guesses say of
-    an ε that is known for add/remove or zero-out neighbours alone. It is the one to compare with there, not one more.
+    If records are exchanged (replace_one), there is a second row, ``neighbours=presence``: what the same guesses say
+    about an ε that is known only for add/remove or zero-out neighbours. It replaces the first in such a comparison and
+    does not count as another bound.
 
     Args:
-        frame: design, repeat, place, held (bool, the coin), score (higher: rather held): of every model, the same
-            places of every design.
-        designs: name → its settings, see the study's schema. From a design of many runs or trials the first place of
-            each model counts; of one run all coins of all models together: they are as many coins of one mechanism, the
+        frame: design, repeat, place, held (bool, the coin), score (higher means more likely held), with the same places
+            for every model of a design.
+        designs: name → its settings, see the study's schema. For many runs or trials, the first place of each model
+            counts. For one run, all coins of all models count together, as coins of one mechanism that runs the
             trainings side by side.
         claim_of: the claim that a design tests.
-        comparisons: bounds that hold together with 95 % confidence.
-        seed: halves the models of ``trials``.
+        comparisons: number of bounds that hold together with 95 % confidence.
+        seed: splits the models of ``trials``.
 
     Returns:
-        The rows; their settings say what was done, what the bound would be for itself (``alone``), and the most that
-        the design could have shown (``reach``).
+        The rows. Their settings say what was done, what the bound would be alone (``alone``), and the most that the
+        design could have shown (``reach``).
     """
     confidence = corrected(CONFIDENCE, comparisons)
     rows = []

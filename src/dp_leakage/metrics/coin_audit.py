@@ -1,11 +1,11 @@
 """Lower bounds on ε from the coins of a study, with no further training (design ``coins``).
 
-Each repeat is a one-run audit whose canaries are the records of the pool; the repeats side by side are one mechanism
-with R times as many coins, so all of them together are another. What is guessed with may depend on all models, but on
-no coin: the scores of attacks whose references are the other repeats look at these repeats' coins. Where one coin
-speaks for another, guesses are right or wrong together, which the bound does not allow (with margins that depend on no
-coin at all 11 % of such audits raise an alarm where 5 % may). So the score is how far a record's margin lies above its
-mean over all repeats, whoever was in.
+Each repeat is a one-run audit whose canaries are the records of the pool. The repeats side by side are one mechanism
+with R times as many coins, so all of them together are another such audit. The score for a guess may depend on all
+models but on no coin. Attacks that use the other repeats as references look at those repeats' coins. If one coin gives
+information about another, guesses are right or wrong together, which the bound does not allow: with margins that depend
+on no coin at all, 11 % of such audits raised a false alarm where 5 % may. So the score is how far a record's margin
+lies above its mean over all repeats, whether or not they trained on it.
 """
 
 import numpy as np
@@ -13,18 +13,19 @@ import numpy as np
 from dp_leakage.attacks.signals import Signals
 from dp_leakage.audits import CONFIDENCE, Audit, approximate_dp, corrected, one_run_bound
 
-SHARE = 0.25  # of the coins that are guessed about: the surest
+SHARE = 0.25  # share of the coins that are guessed, the surest ones
 
 
 def measure_coins(said: Signals, delta: float, comparisons: int, neighbours: str) -> list[dict]:
     """Rows ``epsilon_lower_bound``: of all repeats together, and of each by itself.
 
     Args:
-        said: of the repeats of one cell.
+        said: the signals of the repeats of one cell.
         delta: δ of the claim, in [0, 1).
-        comparisons: bounds that the study states together; with those of ``all`` of its cells, corrected for this
-            number, all hold with 95 % confidence. That of one repeat is not corrected (``stated=alone``).
-        neighbours: what a coin decides between, ``add_remove`` or ``zero_out``: which batches it changes.
+        comparisons: number of bounds that the study states together. The rows for ``all`` repeats are corrected for it,
+            so that they hold together with 95 % confidence over all cells. The row of one repeat is not corrected
+            (``stated=alone``).
+        neighbours: what a coin decides, ``add_remove`` or ``zero_out``, which depends on the batches that it changes.
     """
     asked = said.asked
     margin, held = asked.mean_margin(), asked.trained_on

@@ -1,9 +1,9 @@
-"""How well scores tell who was in, where coins put every record in or out of every repeat (design ``coins``).
+"""How well scores reveal membership if coins put every record in or out of every repeat (design ``coins``).
 
-Every function takes values, (R, n), of n records in R independently trained runs, and ``member``, bool (R, n), the
-coins; it returns the value with what every record does to it in every run, for an interval over both (`crossed`), or
-for the difference of two cells on the same coins (`paired_difference`). A record is a member in half of the runs, so
-what is peculiar to it cancels: only by how much it differs between in and out is left, and the luck of the coins.
+Every function takes values, (R, n), of n records in R independently trained runs, and the coins ``member``, bool (R,
+n). It returns the metric and each record's influence on it in each run, for an interval over both (`crossed`), or for
+the difference of two cells with the same coins (`paired_difference`). A record is a member in half of the runs, so its
+own peculiarities cancel. Only its difference between in and out remains, and the luck of the coins.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from dp_leakage.metrics.roc import placements, rank_range
 
 
 def rate_difference(values: np.ndarray, member: np.ndarray) -> Influences:
-    """Mean of the members' values less that of the others', averaged over runs; of flags it is TPR − FPR."""
+    """Mean of the members' values minus that of the others, averaged over runs; for flags this is TPR − FPR."""
     (inside, members), (outside, others) = (_mean_of(values, chosen) for chosen in (member, ~member))
     return _over_runs(inside - outside, members - others)
 
@@ -27,8 +27,8 @@ def balanced_accuracy(flags: np.ndarray, member: np.ndarray) -> Influences:
 def auc(scores: np.ndarray, member: np.ndarray) -> Influences:
     """Area under the ROC of each run, averaged: the probability that a member scores higher than another record.
 
-    A member's influence is its placement among the others of its run, and the other way round (DeLong, DeLong &
-    Clarke-Pearson 1988).
+    A member's influence is its placement among the others of its run, and vice versa (DeLong, DeLong & Clarke-Pearson
+    1988).
     """
     placed = np.empty(scores.shape)
     for row, score, inside in zip(placed, scores, member, strict=True):
@@ -39,9 +39,9 @@ def auc(scores: np.ndarray, member: np.ndarray) -> Influences:
 
 
 def tpr_at_fpr(scores: np.ndarray, member: np.ndarray, fpr: float) -> Influences:
-    """Share of members above one threshold for all runs, that at most ``fpr``, in (0, 1), of the others pass.
+    """Share of members above one threshold for all runs that at most a share ``fpr``, in (0, 1), of the others passes.
 
-    NaN where not even one of the others is expected to pass.
+    NaN if not even one of the others is expected to pass.
     """
     return _named_above(scores, member, fpr, _allowed(fpr, int((~member).sum())), least=1 / fpr)
 
@@ -49,7 +49,7 @@ def tpr_at_fpr(scores: np.ndarray, member: np.ndarray, fpr: float) -> Influences
 def reached_tpr(scores: np.ndarray, member: np.ndarray, fpr: float) -> Influences:
     """The same at a threshold that a *further* other record passes with a probability of at most ``fpr``.
 
-    As `roc.reached_tpr`. NaN where there are so few others that nobody could be named.
+    As `roc.reached_tpr`. NaN if there are too few others to name anybody.
     """
     return _named_above(scores, member, fpr, _allowed(fpr, int((~member).sum()) + 1) - 1, least=1 / fpr - 1)
 
@@ -57,9 +57,9 @@ def reached_tpr(scores: np.ndarray, member: np.ndarray, fpr: float) -> Influence
 def _named_above(scores: np.ndarray, member: np.ndarray, fpr: float, passing: int, least: float) -> Influences:
     """Share of members above one threshold for all runs, which ``passing`` of the others pass.
 
-    With R runs there are R times as many others to find the threshold with. Each of them moves it, and the share of
-    members with it, by the slope of the ROC, which is taken between the numbers of others between which 95 % of draws
-    put the true threshold. NaN where there are fewer than ``least`` others.
+    With R runs there are R times as many others for finding the threshold. Each of them moves the threshold, and with
+    it the share of members by the slope of the ROC. The slope is taken over the range in which 95 % of draws put the
+    true threshold. NaN if there are fewer than ``least`` others.
     """
     outside = np.sort(scores[~member])[::-1]
     if len(outside) < least - 1e-9:
@@ -74,13 +74,15 @@ def _named_above(scores: np.ndarray, member: np.ndarray, fpr: float, passing: in
 
 
 def named_at_fpr(scores: np.ndarray, member: np.ndarray, fpr: float) -> np.ndarray:
-    """Whom an attacker names, bool (R, n), who is wrong about at most ``fpr`` of the records that are out."""
+    """The records, bool (R, n), that an attacker names who is wrong about at most a share ``fpr`` of the records that
+    are out.
+    """
     outside = np.sort(scores[~member])[::-1]
     return scores > _above(outside, _allowed(fpr, len(outside)))
 
 
 def paired_difference(a: Influences, b: Influences) -> Estimate:
-    """a − b, with a 95 % interval, of two cells with the same records and the same coins.
+    """a − b, with a 95 % interval, for two cells with the same records and the same coins.
 
     Where no record differs at all, the spread of what was seen is 0 and says nothing of records of another kind, of
     which there happen to be none. The interval then holds what up to a share 1 − 0.025^(1/n) of such records can do,
@@ -95,24 +97,24 @@ def paired_difference(a: Influences, b: Influences) -> Estimate:
 
 
 def _over_runs(each: np.ndarray, moved: np.ndarray) -> Influences:
-    """The mean of the runs' values, (R,), given how far each record moves its run's, (R, n)."""
+    """The mean of the runs' values, (R,), given how far each record moves its run's value, (R, n)."""
     return Influences(float(each.mean()), (moved + (each - each.mean())[:, None],))
 
 
 def _mean_of(values: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The mean of each run's chosen values, (R,), and how far each record moves it, (R, n), times n."""
+    """The mean of each run's chosen values, (R,), and n times how far each record moves it, (R, n)."""
     count = chosen.sum(axis=1, keepdims=True)
     mean = np.where(chosen, values, 0.0).sum(axis=1, keepdims=True) / count
     return mean[:, 0], np.where(chosen, values - mean, 0.0) * (values.shape[1] / count)
 
 
 def _allowed(fpr: float, n: int) -> int:
-    """How many of n may pass for a rate of at most ``fpr``; 1e-9 forgives that 0.29·100 < 29."""
+    """How many of n may pass for a rate of at most ``fpr``; 1e-9 allows for 0.29·100 < 29 in floating point."""
     return int(np.floor(fpr * n + 1e-9))
 
 
 def _above(descending: np.ndarray, passing: int) -> float:
-    """A threshold that ``passing`` of the values pass, or fewer where some are equal; −1 is above all."""
+    """A threshold that ``passing`` of the values pass, or fewer if some are equal; −1 is above all."""
     if passing < 0:
         return np.inf
     return float(descending[passing]) if passing < len(descending) else -np.inf

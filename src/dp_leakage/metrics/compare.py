@@ -10,7 +10,7 @@ Scores = tuple[np.ndarray, np.ndarray]
 
 
 def paired_difference(metric: Callable[[np.ndarray, np.ndarray], Influences], a: Scores, b: Scores) -> Estimate:
-    """The metric of a less that of b, with a 95 % interval over the records, which they share, and the repeats of each.
+    """The metric of a minus that of b, with a 95 % interval over the shared records and the repeats of each.
 
     Args:
         metric: of members' (R, m) and non-members' values (R, n), such as `roc.area`.

@@ -1,12 +1,12 @@
 """95 % intervals: of proportions, of crossed effects, and rules for differences, ratios and repeats.
 
-The rules are MOVER ("method of variance estimates recovery", Zou & Donner 2008): the distance from a
-value to its interval's end stands for z·(standard error) on that side, so independent errors add in
-quadrature, side by side. With score intervals inside, the results stay in range and do not collapse at 0 or
-1.
+The rules are MOVER ("method of variance estimates recovery", Zou & Donner 2008): the distance from a value to its
+interval's end stands for z·(standard error) on that side, so independent errors add in quadrature on each side. With
+score intervals inside, the results stay in range and do not collapse at 0 or 1.
 
-`crossed` is for whatever is measured on R trainings and n records at once: it takes what every record in every
-training adds to the number, and so counts the chance of both, and what belongs to one record in one training once.
+`crossed` is for numbers that are measured on R trainings and n records at once. It takes the contribution of every
+record in every training, so it covers the chance of both, and counts what belongs to one record in one training only
+once.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ UNKNOWN_FRACTION = Estimate(float("nan"), 0.0, 1.0)
 def wilson(fraction: float, n: float) -> Estimate:
     """Wilson's score interval for a fraction in [0, 1] seen among n > 0 independent records.
 
-    n may be an effective size, any real number; n = 0 knows nothing and gives [0, 1].
+    n may be an effective size, any real number; n = 0 means no information and gives [0, 1].
     """
     if n == 0:
         return UNKNOWN_FRACTION
@@ -47,15 +47,15 @@ def wilson(fraction: float, n: float) -> Estimate:
 def mean_in_unit_range(value: float, variance: float, n: float) -> Estimate:
     """Interval of a mean in [0, 1] whose estimate has the given variance.
 
-    Wilson's interval at the effective size v(1-v)/variance; a variance of zero (all records alike, or a
-    single one) says nothing about the true variance, and the number of records n stands in.
+    Wilson's interval at the effective size v(1-v)/variance. A variance of zero (equal records, or a single one) says
+    nothing about the true variance, so then the number of records n is used.
     """
     effective = value * (1 - value) / variance if variance > 0 else 0.0
     return wilson(value, effective if effective > 0 else n)
 
 
 def mean_of_fractions(values: np.ndarray) -> Estimate:
-    """Interval of the mean of n independent numbers in [0, 1], shape (n,); for booleans it is Wilson's."""
+    """Interval of the mean of n independent numbers in [0, 1], shape (n,); for booleans this is Wilson's."""
     n = len(values)
     if n == 0:
         return UNKNOWN_FRACTION
@@ -63,9 +63,9 @@ def mean_of_fractions(values: np.ndarray) -> Estimate:
 
 
 def difference(a: Estimate, b: Estimate, correlation: float = 0.0) -> Estimate:
-    """Interval of a − b; of two independent Wilson intervals it is Newcombe's (1998, method 10).
+    """Interval of a − b; for two independent Wilson intervals this is Newcombe's (1998, method 10).
 
-    ``correlation`` in [-1, 1] is that of the two estimates, where they come from the same records.
+    ``correlation`` in [-1, 1] is that of the two estimates, if they come from the same records.
     """
     value = a.value - b.value
     below, above = a.value - a.low, a.high - a.value
@@ -78,7 +78,7 @@ def difference(a: Estimate, b: Estimate, correlation: float = 0.0) -> Estimate:
 def ratio(a: Estimate, b: Estimate) -> Estimate:
     """Interval of a / b, a ≥ 0, b > 0 independent (MOVER-R, Donner & Zou 2012; Fieller's if symmetric).
 
-    Where b's interval reaches so low that the ratio is unbounded, high is infinite.
+    If b's interval reaches so low that the ratio is unbounded, high is infinite.
     """
     if not b.value > 0:
         return Estimate(float("nan"), float("nan"), float("nan"))
@@ -102,16 +102,15 @@ def widen(estimate: Estimate, *reaches: tuple[float, float], limits: tuple[float
 
 
 def over_repeats(records: Estimate, values: np.ndarray, limits: tuple[float, float] = (0.0, 1.0)) -> Estimate:
-    """Interval of a mean over R repeats that share their records: both kinds of chance, added in quadrature.
+    """Interval of a mean over R repeats that share their records, with both kinds of chance added in quadrature.
 
     Args:
-        records: the mean over repeats, with the interval that holds the sampling of records alone.
-        values: (R,) the value of each repeat; their spread gives Student's t interval of the mean over
-            trainings.
+        records: the mean over repeats, with an interval for the sampling of records only.
+        values: (R,) the value of each repeat; their spread gives Student's t interval of the mean over trainings.
         limits: the range of the metric.
 
-    Records and repeats are crossed, so the variance of the mean is at most the sum of the two (Owen 2007,
-    "The pigeonhole bootstrap"); what belongs to one record in one repeat is counted twice, on the safe side.
+    Records and repeats are crossed, so the variance of the mean is at most the sum of the two (Owen 2007, "The
+    pigeonhole bootstrap"). What belongs to one record in one repeat is counted twice, which is on the safe side.
     """
     n = len(values)
     if n < 2:
@@ -121,13 +120,13 @@ def over_repeats(records: Estimate, values: np.ndarray, limits: tuple[float, flo
 
 
 class Influences(NamedTuple):
-    """A number measured on R repeats (trainings) that share their records, and what each record does to it in each.
+    """A number measured on R repeats (trainings) that share their records, and each record's influence on it in each.
 
     Attributes:
         value: the number, a mean over the repeats or close to one.
-        blocks: float64 (R, n) for each set of records, such as members and non-members: to first order,
-            how far that record in that repeat moves the repeat's value from ``value``, times n. A block's
-            row means are what it adds to each repeat's deviation; they sum to 0 over all repeats and blocks.
+        blocks: float64 (R, n) for each set of records, such as members and non-members: to first order, n times how far
+            that record in that repeat moves the repeat's value from ``value``. A block's row means are its
+            contributions to each repeat's deviation; they sum to 0 over all repeats and blocks.
     """
 
     value: float
@@ -135,7 +134,7 @@ class Influences(NamedTuple):
 
 
 def influences_of_mean(values: np.ndarray) -> Influences:
-    """Of the mean of (R, n) values; NaN is a value that is missing."""
+    """For the mean of (R, n) values; NaN is a missing value."""
     there = ~np.isnan(values)
     mean = float(values[there].mean()) if there.any() else float("nan")
     return Influences(mean, (np.where(there, values - mean, 0.0) * (values.size / max(int(there.sum()), 1)),))
@@ -146,27 +145,27 @@ def crossed(found: Influences, limits: tuple[float, float] | None = None) -> Est
 
     Args:
         found: the number and its influences.
-        limits: the ends of a metric's range, where it has two: the interval is then Wilson's at the effective size
-            of a proportion of that spread, which stays inside and is right for rare events.
+        limits: the ends of a metric's range, if it has both. The interval is then Wilson's at the effective size of a
+            proportion with that spread, which stays inside and is right for rare events.
 
-    With a, b and c the variances of the number that come from repeats, from records and from the two together, the
-    spread between the repeats' values shows a + c, that between the records' b + c, and what is left c (the two-way
-    layout with random effects, Searle, Casella & McCulloch 1992, chapter 4). Satterthwaite's (1946) half-width of
-    such a sum is too small where few repeats happen to agree, and MOVER's too large by about as much: the root of
-    their mean square is taken. The spread of heavy-tailed records is worth fewer degrees of freedom, Var(s²) =
-    σ⁴(2/(n−1) + κ/n) with κ the excess kurtosis, and the ends are moved for skewed ones (Hall 1992). One repeat tells
-    nothing of other trainings: the interval is then for that model alone.
+    Let a, b and c be the variances of the number that come from repeats, from records and from both together. Then the
+    spread between the repeats' values shows a + c, that between the records' values b + c, and the residual c (the
+    two-way layout with random effects, Searle, Casella & McCulloch 1992, chapter 4). Satterthwaite's (1946) half-width
+    of such a sum is too small if few repeats happen to agree, and MOVER's is too large by about as much, so the root of
+    their mean square is used. The spread of heavy-tailed records is worth fewer degrees of freedom, Var(s²) =
+    σ⁴(2/(n−1) + κ/n) with κ the excess kurtosis, and the ends are moved for skewed records (Hall 1992). A single repeat
+    says nothing about other trainings, so then the interval is for that model only.
     """
     return over_layouts(found.value, [layout(block) for block in found.blocks], limits)
 
 
 class Layout(NamedTuple):
-    """What an interval reads of a block of influences, (R, n).
+    """What an interval needs of a block of influences, (R, n).
 
     Attributes:
         rows: (R,) means over the records of each repeat.
         columns: (n,) means over the repeats of each record.
-        left: the sum of squares of what neither row nor column explains.
+        left: the residual sum of squares, which neither row nor column explains.
     """
 
     rows: np.ndarray
@@ -197,10 +196,9 @@ def over_layouts(value: float, blocks: Sequence[Layout], limits: tuple[float, fl
 
 
 def crossed_difference(a: Influences, b: Influences) -> Estimate:
-    """Interval of a − b, each measured on repeats of its own and both on the same records, in the same order.
+    """Interval of a − b, each measured on its own repeats and both on the same records, in the same order.
 
-    Where the repeats are paired too (the same splits, drawn afresh for each repeat), subtract the blocks and use
-    `crossed`.
+    If the repeats are paired too (the same splits, drawn anew for each repeat), subtract the blocks and use `crossed`.
     """
     below, above = _reach([[layout(block) for block in a.blocks], [layout(-block) for block in b.blocks]])
     value = a.value - b.value
@@ -218,7 +216,7 @@ class _Spread(NamedTuple):
 def _reach(groups: Sequence[Sequence[Layout]]) -> tuple[float, float]:
     """How far the interval of a sum over groups of repeats reaches below and above it.
 
-    A group is the layouts of its blocks; the k-th blocks of all groups are of the same records.
+    A group is given by the layouts of its blocks. The k-th blocks of all groups have the same records.
     """
     repeats, cells = [], []
     for blocks in groups:
@@ -244,7 +242,7 @@ def _reach(groups: Sequence[Sequence[Layout]]) -> tuple[float, float]:
 
 
 def _hall(quantile: float, skewness: float) -> float:
-    """How far to move a quantile of a studentised mean whose own skewness is this (Hall 1992, cubic transformation)."""
+    """How far to move a quantile of a studentised mean with this skewness (Hall 1992, cubic transformation)."""
     if abs(skewness) < 1e-6:
         return 0.0
     moved = 3 / skewness * (np.cbrt(1 + skewness * (quantile - skewness / 6)) - 1)
@@ -252,7 +250,7 @@ def _hall(quantile: float, skewness: float) -> float:
 
 
 def _of_records(means: np.ndarray) -> _Spread:
-    """What the mean of n records' influences owes to the choice of the records."""
+    """The part of the variance of a mean of n records' influences that comes from the choice of the records."""
     n = len(means)
     deviations = means - means.mean()
     square = float(np.mean(deviations**2))
@@ -264,7 +262,7 @@ def _of_records(means: np.ndarray) -> _Spread:
 
 
 def _of_cells(block: Layout) -> _Spread:
-    """What the mean of (R, n) owes to neither the repeat nor the record alone."""
+    """The part of the variance of a mean of (R, n) that comes from neither the repeat nor the record alone."""
     repeats, n = len(block.rows), len(block.columns)
     if n < 2:
         return _Spread(0.0, 1)

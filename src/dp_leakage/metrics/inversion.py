@@ -1,4 +1,4 @@
-"""How near inverted images come to the training images of their class: from score files to metric rows."""
+"""How close inverted images come to the training images of their class: from score files to metric rows."""
 
 from collections.abc import Iterator
 
@@ -15,15 +15,15 @@ def measure_inversion(frame: pd.DataFrame, attack: str) -> list[dict]:
     """Rows of one attack of the family ``model_inversion`` on one cell.
 
     Args:
-        frame: repeat, target (the class), restart, distance (Euclidean), ssim, confidence, and the attack's columns,
-            for each of whose values numbers are judged apart.
+        frame: repeat, target (the class), restart, distance (Euclidean), ssim, confidence, and the attack's own
+            columns. Each of their values is measured separately.
         attack: its name, written into ``setting``.
 
     Returns:
-        mia_distance with measure=euclidean and with measure=1-ssim (zhang2020's two), and attack_confidence, the
-        probability that the model gives the images for their classes: each as mean and median over classes with
-        intervals (`measure_reconstruction`), and mia_distance also for every class (class=…), where the
-        interval is Student's over the repeats: none (NaN) with one repeat.
+        mia_distance with measure=euclidean and with measure=1-ssim (zhang2020's two, SSIM with the Gaussian window of
+        `attacks.likeness`), and attack_confidence, the probability that the model gives the images for their classes.
+        Each comes as mean and median over classes with intervals (`measure_reconstruction`). mia_distance also comes
+        for every class (class=…), with Student's interval over the repeats (NaN with one repeat).
     """
     own = [column for column in frame if column not in KEYS]
     index = frame[["repeat", "target", "restart", *own]]

@@ -1,8 +1,8 @@
 """From score files to metric rows: one row per repeat, and one for all of them together.
 
 A row is a dict metric, repeat (``"0"``, ``"1"``, … or ``"all"``), value, low, high, setting
-(``key=value;…``). Intervals are 95 %. Those of ``all`` hold the sampling of records and the spread between
-repeats; those of one repeat hold the sampling of records for that trained model.
+(``key=value;…``). Intervals are 95 %. Those of ``all`` cover the sampling of records and the spread between repeats.
+Those of one repeat cover the sampling of records for that trained model.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -41,9 +41,10 @@ def measure_membership(frame: pd.DataFrame, attack: str) -> list[dict]:
 
     Returns:
         reached_advantage and reached_tpr: the best TPR − FPR, and the TPR at small FPR, at thresholds chosen on other
-        records than they are judged on (`reached`, `roc.reached_tpr`): what to say of the leakage in one number.
-        membership_advantage and balanced_accuracy, of the attack's own decision; membership_auc, tpr_at_fpr, and
-        members_exposed with counting=mean and, over all repeats, counting=all_runs: as papers define them.
+            records than they are judged on (`reached`, `roc.reached_tpr`). These are the numbers to quote for the
+            leakage. Further rows follow the papers' definitions: membership_advantage and balanced_accuracy of the
+            attack's own decision; membership_auc; tpr_at_fpr; and members_exposed with counting=mean and, over all
+            repeats, counting=all_runs.
 
     Raises:
         ValueError: a score is NaN, records differ between repeats, or members or non-members are missing.
@@ -69,8 +70,8 @@ class Measure(NamedTuple):
     """One number in the two designs of a study.
 
     Attributes:
-        fixed: of members' (R, m) and non-members' values (R, n): its estimate.
-        by_coins: of values (R, n) and who is a member, bool (R, n): what every record does to it.
+        fixed: function of members' (R, m) and non-members' values (R, n) that gives its estimate.
+        by_coins: function of values (R, n) and members, bool (R, n), that gives every record's influence on it.
         limits: the ends of its range.
     """
 
@@ -79,7 +80,7 @@ class Measure(NamedTuple):
     limits: tuple[float, float]
 
     def __call__(self, values: np.ndarray, member: np.ndarray) -> Estimate:
-        """Its estimate from values (R, n) and who is a member, (n,) where that is fixed, else (R, n)."""
+        """Its estimate from values (R, n) and members, (n,) if they are fixed, else (R, n)."""
         if member.ndim == 1:
             return self.fixed(values[:, member], values[:, ~member])
         found = self.by_coins(values, member)
@@ -101,7 +102,7 @@ def at_fpr(
 
 
 def _judged(metric: str, setting: str, measure: Measure, values: np.ndarray, member: np.ndarray) -> list[dict]:
-    """Rows of every repeat alone and of all together."""
+    """Rows for every single repeat and for all together."""
     members = np.broadcast_to(member, values.shape)
     alone = [measure(values[r : r + 1], members[r]) for r in range(len(values))]
     rows = [_row(metric, str(r), found, setting) for r, found in enumerate(alone)]
@@ -109,7 +110,7 @@ def _judged(metric: str, setting: str, measure: Measure, values: np.ndarray, mem
 
 
 def _exposed(fpr: float, member: np.ndarray) -> Measure:
-    """How many members are named at a rate of false alarms; by coins, of as many as are in on average."""
+    """How many members are named at a rate of false alarms; with coins, out of the mean number of members."""
     members = member.sum() / (len(member) if member.ndim == 2 else 1)
 
     def counted(values: np.ndarray, inside: np.ndarray) -> Influences:
@@ -120,7 +121,7 @@ def _exposed(fpr: float, member: np.ndarray) -> Measure:
 
 
 def _always_exposed(score: np.ndarray, member: np.ndarray, fpr: float) -> Estimate:
-    """How many records are named in every run that they are in."""
+    """How many records are named in every run in which they are members."""
     if member.ndim == 1:
         return roc.members_exposed(score[:, member], score[:, ~member], fpr, "all_runs")
     always = (coins.named_at_fpr(score, member, fpr) | ~member).all(axis=0) & member.any(axis=0)
@@ -128,15 +129,15 @@ def _always_exposed(score: np.ndarray, member: np.ndarray, fpr: float) -> Estima
 
 
 def measure_strongest(frames: Mapping[str, pd.DataFrame]) -> list[dict]:
-    """Rows reached_advantage of an attacker who has all membership attacks and uses the best.
+    """Rows reached_advantage for an attacker who has all membership attacks and uses the best one.
 
     Args:
         frames: attack → scores as for `measure_membership`, of the same models and records.
 
     Returns:
-        Rows with ``attack=strongest;of=NAME``, NAME the attack that does best on all records. The attack is chosen as
-        thresholds are, on other records than it is judged on (`reached.named_by_strongest`): the largest of several
-        measured advantages would count the attackers' luck as leakage.
+        Rows with ``attack=strongest;of=NAME``, where NAME is the attack that does best on all records. Like thresholds,
+        the attack is chosen on other records than it is judged on (`reached.named_by_strongest`), since the largest of
+        several measured advantages would count the attackers' luck as leakage.
 
     Raises:
         ValueError: as `measure_membership`, or the attacks were not made on the same records.
@@ -161,8 +162,8 @@ def measure_attribute(frame: pd.DataFrame, attack: str) -> list[dict]:
     Returns:
         ``definition=gap``: P(right | member) − P(right | non-member) (Yeom et al. 2018);
         ``definition=released``: P(guess | truth) − P(guess | not truth), members and non-members together
-        (the code of jayaraman2019). Both are means over the features, which count as given: their spread is
-        not in the interval.
+        (the code of jayaraman2019). Both are means over the features, which count as given, so the interval does not
+        include their spread.
     """
     (truth, guess), member = by_repeat(frame, ["truth", "guess"], ["record", "feature"])
     n_features = frame["feature"].nunique()
@@ -176,18 +177,18 @@ def measure_attribute(frame: pd.DataFrame, attack: str) -> list[dict]:
 def measure_training(
     history: pd.DataFrame, baseline: pd.DataFrame | None = None, *, n_train: int, n_test: int
 ) -> list[dict]:
-    """Rows of a cell's accuracies after the last epoch, and of the accuracy lost to its defense.
+    """Rows for a cell's accuracies after the last epoch, and for the accuracy lost to its defense.
 
     Args:
         history: repeat, epoch, train_accuracy, test_accuracy.
-        baseline: the same of the non-private cell, or None: then accuracy_loss is left out.
+        baseline: the same for the non-private cell; if None, accuracy_loss is left out.
         n_train, n_test: how many records the accuracies are over.
 
     Returns:
-        train_accuracy, test_accuracy (Wilson; all repeats on the same records, so the records count once),
-        train_test_gap, the first less the second, and accuracy_loss = 1 − accuracy / mean baseline accuracy on
-        test records, its interval by MOVER-R from both. Two accuracies are taken as independent, which is on the
-        safe side for models tested on the same records.
+        train_accuracy, test_accuracy (Wilson; all repeats have the same records, so the records count once),
+        train_test_gap, the first minus the second, and accuracy_loss = 1 − accuracy / mean baseline accuracy on test
+        records, with an interval by MOVER-R from both. The two accuracies count as independent, which is on the safe
+        side for models that are tested on the same records.
     """
     rows = []
     for metric, n in (("train_accuracy", n_train), ("test_accuracy", n_test)):
@@ -214,7 +215,7 @@ def measure_ranks(frame: pd.DataFrame, attack: str) -> list[dict]:
 
     Args:
         frame: repeat, record, member, rank (from 1): one row per repeat and record.
-        attack: not written, as this is none.
+        attack: unused, since this is not an attack.
     """
     (rank,), member = by_repeat(frame, ["rank"], ["record"])
     within = (rank[:, ~member] <= TOP).mean(axis=1)[:, None]
@@ -236,7 +237,7 @@ def _final(history: pd.DataFrame, column: str) -> np.ndarray:
 
 
 def _each_and_all(metric: str, setting: str, estimate: Callable[..., Estimate], *arrays: np.ndarray) -> list[dict]:
-    """Rows of every repeat alone and of all together; arrays have the repeats as their first axis."""
+    """Rows for every single repeat and for all together. Repeats are the first axis of the arrays."""
     return [_row(metric, name, estimate(*part), setting) for name, part in _parts(arrays)]
 
 

@@ -1,28 +1,28 @@
-"""What an attacker can reach: the threshold, and of several attacks the attack, chosen on other records than judged.
+"""What an attacker can reach, with a threshold (and, of several, an attack) chosen on other records than those judged.
 
-An attack's own decision is at a threshold that it carries over from elsewhere, often a bad one: it says how well the
-threshold was guessed, not what leaks. The best threshold for the very records that it is judged on says too much: some
-threshold always does well by luck. So the records are dealt into `FOLDS` folds, and who is judged in one fold meets the
-threshold, and the attack, that did best in the others (Stone 1974, cross-validation). It is as if the attacker knew of
-the other records whether they were members.
+An attack's own decision uses a threshold that it carries over from elsewhere, often a bad one. It shows how well the
+threshold was guessed, not what leaks. The best threshold for the judged records themselves overstates the leakage,
+since some threshold always does well by luck. So the records are dealt into `FOLDS` folds, and each fold is judged with
+the threshold and the attack that did best in the other folds (Stone 1974, cross-validation). It is as if the attacker
+knew the membership of the other records.
 
 Scores are float (R, N): R independently trained runs, N records in an order that has nothing to do with membership.
-``member`` is bool, (N,) where all runs share their members, else (R, N). Higher scores are those of members. An
-increasing function of all scores of a run changes nothing here.
+``member`` is bool, (N,) if all runs share their members, else (R, N). Higher scores mean members. An increasing
+function of all scores of a run changes nothing here.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-FOLDS = 10  # at 200 + 200 records of a leak of .38 what is lost to choosing is .01 (.03 with two folds)
+FOLDS = 10  # with 200 + 200 records and a leak of .38, choosing costs .01 (.03 with two folds)
 
 
 class Reached(NamedTuple):
-    """Whom the attacker names, and by which attack.
+    """The records that the attacker names, and the attack that names them.
 
     Attributes:
-        named: bool (R, N), each by what was chosen without them.
+        named: bool (R, N), each by a threshold and an attack that were chosen without that record.
         attack: the name of the attack that does best on all records.
     """
 
@@ -31,19 +31,20 @@ class Reached(NamedTuple):
 
 
 def named_by_best_threshold(score: np.ndarray, member: np.ndarray) -> np.ndarray:
-    """Bool (R, N): who passes the threshold with the largest TPR − FPR on the records of the other folds."""
+    """Bool (R, N): the records above the threshold with the largest TPR − FPR on the other folds."""
     return named_by_strongest({"": score}, member).named
 
 
 def named_by_strongest(scores: dict[str, np.ndarray], member: np.ndarray) -> Reached:
-    """Whom an attacker names who has several attacks on the same records.
+    """The records that an attacker with several attacks on them names.
 
     Args:
         scores: attack → (R, N).
-        member: who is one; every run has members and others outside each fold, or its threshold names nobody there.
+        member: which records are members; every run has members and others outside each fold, or its threshold names
+            nobody there.
 
-    In each fold that attack is used whose TPR − FPR, at the best threshold of every run, is largest on the other folds
-    in the mean over the runs; of equal ones the first.
+            Each fold uses the attack whose TPR − FPR, at the best threshold of every run, is largest on the other folds
+            on average over the runs; of equal ones the first.
     """
     attacks = list(scores)
     first = scores[attacks[0]]
@@ -61,16 +62,16 @@ def named_by_strongest(scores: dict[str, np.ndarray], member: np.ndarray) -> Rea
 
 
 def _best_thresholds(score: np.ndarray, member: np.ndarray, fold: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Thresholds and what they reach, float64 (FOLDS + 1, R) both: without each fold, and last with all records.
+    """Thresholds and what they reach, both float64 (FOLDS + 1, R): without each fold, and finally with all records.
 
-    A record is named from its run's threshold on. Where none does better than naming nobody it is infinite.
+    Records from their run's threshold on are named. If no threshold beats naming nobody, it is infinite.
     """
     thresholds = np.empty((FOLDS + 1, len(score)))
     reached = np.empty_like(thresholds)
     for r, (values, inside) in enumerate(zip(score, member, strict=True)):
         order = np.argsort(-values, kind="stable")
         values, inside, folds = values[order], inside[order], fold[order]
-        last = np.append(values[1:] != values[:-1], True)  # of equal scores all are named or none
+        last = np.append(values[1:] != values[:-1], True)  # either all or none of several equal scores are named
         for k in range(FOLDS + 1):
             counts = folds != k
             members, others = np.cumsum(inside & counts), np.cumsum(~inside & counts)

@@ -1,4 +1,6 @@
-"""How close the pictures of a decoder or of a gradient reconstruction come: from score files to metric rows."""
+"""How close the pictures of a decoder or a gradient reconstruction come to the originals: from score files to metric
+rows.
+"""
 
 from collections.abc import Iterator
 
@@ -24,13 +26,13 @@ def measure_reconstruction(frame: pd.DataFrame, attack: str) -> list[dict]:
 
     Args:
         frame: repeat, target, restart, some of ``mse``, ``mse_standardised``, ``ssim`` and ``distance``, and the
-            attack's own columns (which layer, which variant): numbers are judged apart for each of their values.
+            attack's own columns (which layer, which variant). Each of their values is measured separately.
         attack: its name, written into ``setting``.
 
     Returns:
-        ``statistic=mean`` and ``statistic=median`` over targets, a target's restarts averaged first, with a 95 %
-        interval over targets and, for all together, over repeats too (`intervals.crossed`); NaN where one number is
-        all there is, and for a median of fewer than six targets.
+        ``statistic=mean`` and ``statistic=median`` over targets, after averaging a target's restarts, with a 95 %
+        interval over targets and, for all together, also over repeats (`intervals.crossed`). The interval is NaN if
+        there is only one number, and for a median of fewer than six targets.
     """
     own = [column for column in frame.columns if column not in (*WHICH, *MEASURED)]
     groups = frame.groupby(own, sort=True) if own else [((), frame)]
@@ -66,10 +68,10 @@ def _mean(values: np.ndarray) -> Estimate:
 def _median(values: np.ndarray) -> Estimate:
     """The median with the interval between two of the ordered values, exact by the binomial (Thompson 1936).
 
-    As many of n independent targets lie below the true median as of n coins fall heads. Repeats share the targets:
-    where they put a target on both sides of the median, that says less of where it is, and the number of coins is that
-    with the same spread. The spread of the repeats' medians is added by `over_repeats`. Fewer than six targets bound
-    no median, not even by the least and the largest.
+    The number of n independent targets below the true median is distributed like the heads of n coins. Repeats share
+    the targets. If they put a target on both sides of the median, it says less about the median, so the number of coins
+    is the one with the same spread. `over_repeats` adds the spread of the repeats' medians. Fewer than six targets
+    bound no median, not even by the least and the largest.
     """
     median = float(np.nanmedian(values))
     values = values[:, ~np.isnan(values).all(axis=0)]
@@ -78,7 +80,7 @@ def _median(values: np.ndarray) -> Estimate:
     coins = min(max(0.25 * shares.size / spread, shares.size), values.size) if spread > 0 else values.size
     if 0.5**coins > TAIL:
         return Estimate(median, np.nan, np.nan)
-    below = bdtrik(TAIL, coins, 0.5)  # as few heads, or fewer, come with that chance; between whole numbers continued
+    below = bdtrik(TAIL, coins, 0.5)  # the chance of at most this many heads, continued between whole numbers
     share = (np.floor(below) if len(values) == 1 else below) / (coins - 1)
     low = float(np.nanquantile(values, share, method="lower"))
     high = float(np.nanquantile(values, 1 - share, method="higher"))

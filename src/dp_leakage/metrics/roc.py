@@ -1,9 +1,8 @@
-"""How well scores tell members from non-members: advantage, AUC, TPR at a low FPR, members exposed.
+"""How well scores separate members from non-members: advantage, AUC, TPR at a low FPR, members exposed.
 
-Every function takes the members' values, shape (R, m), and the non-members', (R, n): the same records in each
-of R repeats (independently trained models). It returns the mean over repeats with a 95 % interval that holds
-both the sampling of records and the spread between repeats (``intervals.over_repeats``). R = 1 is a single
-run.
+Every function takes the members' values, shape (R, m), and the non-members', (R, n), for the same records in each of R
+repeats (independently trained models). It returns the mean over repeats with a 95 % interval for both the sampling of
+records and the spread between repeats (``intervals.over_repeats``). R = 1 is a single run.
 """
 
 import numpy as np
@@ -23,7 +22,7 @@ from dp_leakage.metrics.intervals import (
 
 
 def rate_difference(members: np.ndarray, nonmembers: np.ndarray) -> Estimate:
-    """Mean of the members' values less that of the non-members', values in [0, 1]; of flags it is TPR − FPR.
+    """Mean of the members' values minus that of the non-members', for values in [0, 1]; for flags this is TPR − FPR.
 
     For one run of flags the interval is Newcombe's (1998). Values may be fractions, such as the share of a
     record's attributes that were guessed.
@@ -41,10 +40,10 @@ def balanced_accuracy(members: np.ndarray, nonmembers: np.ndarray) -> Estimate:
 def auc(members: np.ndarray, nonmembers: np.ndarray) -> Estimate:
     """Area under the ROC: the probability that a member scores higher than a non-member, ties counting half.
 
-    Variance over records after DeLong, DeLong & Clarke-Pearson (1988), in O(n log n); the interval is
-    Wilson's at the size of a proportion with that variance, so that it stays in [0, 1]. Where the variance is
-    zero or unknown (perfect separation, constant scores, one record) it is θ(1−θ)/min(m, n), which no
-    continuous score exceeds (Birnbaum & Klose 1957).
+    The variance over records follows DeLong, DeLong & Clarke-Pearson (1988), in O(n log n). The interval is Wilson's at
+    the size of a proportion with that variance, so that it stays in [0, 1]. If the variance is zero or unknown (perfect
+    separation, constant scores, one record), it is θ(1−θ)/min(m, n), which no continuous score exceeds (Birnbaum &
+    Klose 1957).
     """
     found = area(members, nonmembers)
     smallest = min(members.shape[1], nonmembers.shape[1])
@@ -54,21 +53,21 @@ def auc(members: np.ndarray, nonmembers: np.ndarray) -> Estimate:
 
 
 def area(members: np.ndarray, nonmembers: np.ndarray) -> Influences:
-    """The value of `auc` with what each record does to it in each run: its placement among the other kind."""
+    """The value of `auc` and each record's influence on it in each run, which is its placement among the other kind."""
     over_nonmembers = np.stack([placements(m, n) for m, n in zip(members, nonmembers, strict=True)])
     over_members = np.stack([1 - placements(n, m) for m, n in zip(members, nonmembers, strict=True)])
     value = float(over_nonmembers.mean())
-    # The area is a mean over members and one over non-members at once: either block's rows would tell of a run's own
-    # strength, which must count once.
+    # The area is a mean over members and over non-members at once. The rows of both blocks would show a run's own
+    # strength, which must count only once.
     each = over_members.mean(axis=1, keepdims=True)
     return Influences(value, (over_nonmembers - value, over_members - each))
 
 
 def share_above(members: np.ndarray, nonmembers: np.ndarray, fpr: float) -> Influences:
-    """The value of `tpr_at_fpr` with what each record does to it in each run.
+    """The value of `tpr_at_fpr` and each record's influence on it in each run.
 
-    A non-member moves the threshold, and the share of members with it, by the slope of the ROC. That is taken over
-    the thresholds among which 95 % of draws of the non-members put the true one.
+    A non-member moves the threshold, and with it the share of members by the slope of the ROC. The slope is taken over
+    the range in which 95 % of draws of the non-members put the true threshold.
     """
     flagged = flagged_at_fpr(members, nonmembers, fpr)
     n = nonmembers.shape[1]
@@ -89,12 +88,12 @@ def placements(values: np.ndarray, among: np.ndarray) -> np.ndarray:
 
 
 def tpr_at_fpr(members: np.ndarray, nonmembers: np.ndarray, fpr: float) -> Estimate:
-    """Share of members above the lowest threshold that at most ``fpr``, in (0, 1), of the non-members pass.
+    """Share of members above the lowest threshold that at most a share ``fpr``, in (0, 1), of the non-members passes.
 
-    The threshold is found on the same non-members, so the interval holds, in quadrature, the members'
-    sampling (Wilson) and the threshold's: the TPR at the stricter and the looser threshold between which 95 %
-    of draws of the non-members put the true one (order statistics, exact binomial). Where not even one of the
-    non-members is expected to pass, there are too few for this rate: the value is NaN, the interval [0, 1].
+    The threshold is found on the same non-members. So the interval combines, in quadrature, the sampling of the members
+    (Wilson) and that of the threshold: the TPR at the stricter and the looser threshold between which 95 % of draws of
+    the non-members put the true one (order statistics, exact binomial). If not even one non-member is expected to pass,
+    there are too few for this rate: the value is NaN and the interval [0, 1].
     """
     if fpr * nonmembers.shape[1] < 1:
         return UNKNOWN_FRACTION
@@ -104,10 +103,10 @@ def tpr_at_fpr(members: np.ndarray, nonmembers: np.ndarray, fpr: float) -> Estim
 def reached_tpr(members: np.ndarray, nonmembers: np.ndarray, fpr: float) -> Estimate:
     """Share of members above the lowest threshold that a *further* non-member passes with a probability of at most fpr.
 
-    The threshold is one that the attacker can find: among n known non-members as many lie above it as keep the
-    probability for another one, (k + 1)/(n + 1), within ``fpr`` in (0, 1) (Vovk, Gammerman & Shafer 2005, conformal
-    prediction). `tpr_at_fpr` lets pass one more at most. Members take no part in the choice. The interval is as there;
-    where n is so small that nobody could be named, the value is NaN and the interval [0, 1].
+    The attacker can find this threshold: of n known non-members, the k above it are as many as keep the probability for
+    another one, (k + 1)/(n + 1), within ``fpr`` in (0, 1) (Vovk, Gammerman & Shafer 2005, conformal prediction).
+    `tpr_at_fpr` lets at most one more pass. Members take no part in the choice. The interval is as there. If n is too
+    small to name anybody, the value is NaN and the interval [0, 1].
     """
     passing = int(np.floor(fpr * (nonmembers.shape[1] + 1) + 1e-9)) - 1
     if passing < 0:
@@ -118,7 +117,7 @@ def reached_tpr(members: np.ndarray, nonmembers: np.ndarray, fpr: float) -> Esti
 def members_exposed(members: np.ndarray, nonmembers: np.ndarray, fpr: float, counting: str) -> Estimate:
     """Number of members above the threshold of the last ROC point with FPR *below* ``fpr``.
 
-    So counts the code of jayaraman2019.
+    The code of jayaraman2019 counts in this way.
 
     Args:
         members, nonmembers: scores, (R, m) and (R, n).
@@ -132,12 +131,14 @@ def members_exposed(members: np.ndarray, nonmembers: np.ndarray, fpr: float, cou
 
 
 def flagged_at_fpr(members: np.ndarray, nonmembers: np.ndarray, fpr: float, below: bool = False) -> np.ndarray:
-    """Members, bool (R, m), above a threshold that at most (``below``: less than) fpr of non-members pass."""
+    """Members, bool (R, m), above a threshold that at most (``below``: less than) a share fpr of the non-members
+    passes.
+    """
     return _above_rank(members, _descending(nonmembers), _allowed(fpr, nonmembers.shape[1], below))
 
 
 def _above_threshold(members: np.ndarray, nonmembers: np.ndarray, fpr: float, passing: int, counting: str) -> Estimate:
-    """Share of members above a threshold that ``passing`` of the non-members pass, as an estimate of that at fpr."""
+    """Share of members above a threshold that ``passing`` of the non-members pass, as an estimate of the TPR at fpr."""
     descending, n = _descending(nonmembers), nonmembers.shape[1]
     over_runs = np.all if counting == "all_runs" else np.mean
 
@@ -168,12 +169,12 @@ def _above_rank(members: np.ndarray, descending: np.ndarray, passing: int) -> np
 
 
 def _allowed(fpr: float, n: int, below: bool) -> int:
-    """How many of n may pass for a rate at most (or below) ``fpr``; 1e-9 forgives that 0.29·100 < 29."""
+    """How many of n may pass for a rate at most (or below) ``fpr``; 1e-9 allows for 0.29·100 < 29 in floating point."""
     return int(np.ceil(fpr * n - 1e-9)) - 1 if below else int(np.floor(fpr * n + 1e-9))
 
 
 def rank_range(fpr: float, n: int) -> tuple[int, int]:
-    """How many of n pass a threshold whose true rate is ``fpr``: the central 95 % of the binomial."""
+    """How many of n pass a threshold with the true rate ``fpr``: the central 95 % of the binomial."""
     tail = (1 - CONFIDENCE) / 2
     fewest, most = (int(np.ceil(bdtrik(p, n, fpr))) for p in (tail, 1 - tail))
     return max(fewest, 0), min(most, n)

@@ -1,4 +1,4 @@
-"""The models that a study can name: each builder returns a tuple of layers. A new one is a function and a line."""
+"""The models that a study can name. Each builder returns a tuple of layers; a new model is a function and a line."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -45,9 +45,9 @@ _TEMPERED = Kind(
     lambda v: isinstance(v, Mapping) and set(v) <= set(TEMPERED) and all(map(number().holds, v.values())),
     f"the numbers {', '.join(TEMPERED)} of a tempered sigmoid",
 )
-# What a setting of an architecture may hold, by its annotation there.
-WIDTH = whole(1, 100_000)  # of a layer, whose weights of two such fill 40 GB
-MOST_LAYERS = 200  # of one kind: each is planned for, and trained in turn
+# What a setting of an architecture may hold, by its annotation in the builder.
+WIDTH = whole(1, 100_000)  # the widest layer; the weights between two of them fill 40 GB
+MOST_LAYERS = 200  # most layers of one kind, since each is planned for and trained in turn
 WIDTHS = Kind(
     lambda v: listed(WIDTH).holds(v) and len(v) <= MOST_LAYERS,
     f"a list of up to {MOST_LAYERS} items, each {WIDTH.words}",
@@ -81,7 +81,7 @@ def build(name: str, input_shape: Shape, n_classes: int, *, dropout: float = 0.0
 
 
 def check_settings(name: str, settings: Mapping[str, object]) -> None:
-    """Refuse settings that the architecture ``name`` does not have or cannot be built with; builds nothing.
+    """Refuses settings that the architecture ``name`` does not have or cannot be built with. Builds nothing.
 
     Raises:
         UserError: unknown name or setting, or a value of another kind than the setting's annotation says.
@@ -106,7 +106,7 @@ def activation_layer(activation: Activation) -> Layer:
 
 
 def _activation_kind() -> Kind:
-    """What an activation may be: one of ours or of the plugins'."""
+    """The kind of the setting ``activation``: one of ours or of the plugins'."""
     names = (*ACTIVATIONS, *OWN)
 
     def holds(value: object) -> bool:
@@ -137,7 +137,7 @@ def mlp(
 ) -> Layers:
     """Fully connected hidden layers of the given widths; dropout after each.
 
-    Where the first columns hold numbers of categories, ``levels`` says how many each has: they are embedded.
+    If the first columns hold category numbers, ``levels`` says how many categories each has, and they are embedded.
     """
     flat, width = _flatten(shape)
     if levels:
@@ -156,7 +156,7 @@ def lenet(
     dense: Sequence[int] = (120, 84),
     activation: Activation = "relu",
 ) -> Layers:
-    """LeNet-5: two 5×5 convolutions with pooling, two dense layers; 28×28 images are padded to 32×32's sizes."""
+    """LeNet-5: two 5×5 convolutions with pooling, two dense layers; 28×28 images are padded to the sizes of 32×32."""
     padding = 2 if shape[-1] == 28 else 0
     block1 = _block(shape, channels[0], 5, padding, dropout, activation)
     block2 = _block(output_shape(block1, shape), channels[1], 5, 0, dropout, activation)
@@ -171,9 +171,9 @@ def lenet_strided(
     strides: Sequence[int] = (2, 2, 1),
     activation: Activation = "sigmoid",
 ) -> Layers:
-    """The LeNet of gradient attacks (Zhu et al. 2019): 5×5 convolutions that stride and never pool, one dense layer.
+    """The LeNet of gradient attacks (Zhu et al. 2019): 5×5 convolutions with strides but no pooling, one dense layer.
 
-    With a smooth activation it is twice differentiable, which DLG asks for.
+    With a smooth activation it is twice differentiable, as DLG requires.
     """
     if len(strides) != len(channels):
         raise UserError(f"{len(strides)} strides for {len(channels)} convolutions; valid is one for each")
@@ -226,7 +226,8 @@ def cnn_strided(
 ) -> Layers:
     """An 8×8 and a 4×4 convolution of stride 2 and two dense layers: the MNIST model of TensorFlow Privacy's tutorial.
 
-    Without its poolings of stride 1. zhang2020 names no layer sizes; record-level ε and accuracies fit the tutorial's.
+    The tutorial's poolings of stride 1 are left out. zhang2020 names no layer sizes, but its record-level ε and
+    accuracies fit the tutorial's model.
     """
     if len(shape) != 3 or min(shape[1:]) < 12:
         raise UserError(
@@ -248,8 +249,8 @@ def resnet(
 ) -> Layers:
     """A small residual network (He et al. 2016) with group normalisation in place of batch normalisation.
 
-    A 3×3 convolution, then for each of ``channels`` as many ``blocks`` of two 3×3 convolutions, the first of each later
-    stage halving the sides; the mean of each channel, the prediction.
+    A 3×3 convolution comes first. Each of ``channels`` is a stage of ``blocks`` blocks with two 3×3 convolutions, and
+    the first block of each later stage halves the sides. Then come the mean of each channel and the prediction.
     """
     _check_residual(shape, channels, groups)
     act = activation_layer(activation)
@@ -281,10 +282,11 @@ def wide_resnet(
     groups: int = 16,
     activation: Activation = "relu",
 ) -> Layers:
-    """A wide residual network (Zagoruyko & Komodakis 2016) as private training has it (De et al. 2022).
+    """A wide residual network (Zagoruyko & Komodakis 2016) as used in private training (De et al. 2022).
 
-    ``depth`` is 6n + 4 for n blocks in each of three stages of 16, 32 and 64 times ``width`` channels. Each
-    convolution comes after its normalisation and activation, groups replace batches, and kernels are standardised.
+    ``depth`` is 6n + 4 for n blocks in each of three stages with 16, 32 and 64 times ``width`` channels. Each
+    convolution comes after its normalisation and activation, group normalisation replaces batch normalisation, and
+    kernels are standardised.
     """
     blocks, rest = divmod(depth - 4, 6)
     if blocks < 1 or rest:
@@ -307,7 +309,7 @@ def wide_resnet(
             )
             if (inputs, stride) == (outputs, 1):
                 layers += (Residual((*before, *_some(body))),)
-            else:  # the shortcut, too, begins behind the activation
+            else:  # the shortcut also begins after the activation
                 layers += (*before, Residual(_some(body), (WeightStandardizedConv2d(inputs, outputs, 1, stride),)))
             inputs = outputs
     return (*layers, GroupNorm(groups, inputs), act, GlobalAvgPool2d(), Linear(inputs, n_classes))
@@ -327,7 +329,7 @@ ARCHITECTURES: dict[str, Callable[..., Layers]] = {
 
 
 def _some(layers: Layers) -> Layers:
-    """Without dropout that drops nothing."""
+    """The layers without dropout of rate 0."""
     return tuple(layer for layer in layers if layer != Dropout(0.0))
 
 
@@ -360,7 +362,8 @@ def _block(shape: Shape, outputs: int, kernel: int, padding: int, dropout: float
     convolution = Conv2d(shape[0], outputs, kernel, padding=padding)
     if min(output_shape((convolution,), shape)[1:]) < 2:
         raise UserError(f"images of shape {shape} are too small for a {kernel}×{kernel} convolution and pooling")
-    # Pooling before the activation gives the same as after it (all are monotone but SiLU) on a quarter of the numbers.
+    # Pooling first gives the same as activating first (all but SiLU are monotone), and activates a quarter of the
+    # numbers.
     return (convolution, Dropout(dropout), MaxPool2d(2), activation_layer(activation))
 
 

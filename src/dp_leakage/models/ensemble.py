@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Models(Protocol):
-    """What K trained models of any origin have in common: see `Ensemble`, which most are."""
+    """The interface of K trained models of any origin. Most are an `Ensemble`; see there."""
 
     @property
     def parameters(self) -> dict[str, Tensor]:
@@ -47,17 +47,19 @@ class Models(Protocol):
 
 
 def trained_rows(subsets: Tensor, held: Tensor | None) -> Tensor:
-    """``train_indices`` of models that train on those of their ``subsets`` (K, m) that are ``held`` (K, m), or all."""
+    """``train_indices`` of models that train on the ``held`` (K, m) rows of their ``subsets`` (K, m), or on all of
+    them.
+    """
     return subsets if held is None else subsets.where(held.to(subsets.device), NO_ROW)
 
 
 def rows_of(train_indices: Tensor) -> Tensor:
-    """The rows, int64 (m,), that one model was trained on, from its line of ``train_indices``."""
+    """The rows, int64 (m,), that one model was trained on, from its row of ``train_indices``."""
     return train_indices[train_indices != NO_ROW]
 
 
 NO_ROW = -1
-LOGITS_BYTES = 1 << 24  # of activations that `Ensemble.logits` holds at a time
+LOGITS_BYTES = 1 << 24  # bytes of activations that `Ensemble.logits` holds at a time
 
 
 @dataclass(frozen=True)
@@ -67,8 +69,8 @@ class Ensemble:
     Attributes:
         layers: the architecture.
         parameters: name → (K, …); the names are the exported `nn.Sequential`'s (``0.weight``).
-        train_indices: int64 (K, n): the rows of the data set that each model was trained on; `NO_ROW` in the place of
-            a record that a coin kept out, see `rows_of`.
+        train_indices: int64 (K, n): the rows of the data set that each model was trained on; `NO_ROW` replaces a record
+            that a coin kept out, see `rows_of`.
         mechanism: what protected each of their steps; None for plain training.
     """
 
@@ -93,7 +95,9 @@ class Ensemble:
 
     @torch.no_grad()
     def logits(self, x: Tensor, models: Sequence[int] | None = None) -> Tensor:
-        """Logits (K, n, C), dropout off, of all models, or of those numbered in ``models``, on the records x (n, …)."""
+        """Logits (K, n, C), without dropout, on the records x (n, …): of all models, or of those numbered in
+        ``models``.
+        """
         chosen = list(range(self.size)) if models is None else [int(m) for m in models]
         found = [self._logits_of_one(x, model) for model in chosen]
         return found[0][None] if len(found) == 1 else torch.stack(found)
@@ -117,6 +121,6 @@ class Ensemble:
 
     @classmethod
     def from_tensors(cls, layers: Layers, tensors: dict[str, Tensor]) -> "Ensemble":
-        """The inverse of `tensors`; KeyError where a parameter is missing."""
+        """The inverse of `tensors`; KeyError if a parameter is missing."""
         parameters = {name: tensors[name] for name in parameter_shapes(layers)}
         return cls(layers, parameters, tensors["train_indices"])

@@ -1,4 +1,4 @@
-"""What trained models say of inputs, and how that changes with the inputs: for attacks that search for one."""
+"""The outputs of trained models, and their gradients with respect to the inputs, for attacks that search for inputs."""
 
 from collections.abc import Callable
 
@@ -12,16 +12,16 @@ PullBack = Callable[[Tensor], Tensor]
 
 
 def logits_and_pull_back(models: Models, x: Tensor) -> tuple[Tensor, PullBack]:
-    """Logits (K, B, C) of K models on inputs of their own, and the way back.
+    """Logits (K, B, C) of K models, each on its own inputs, and the backward pass.
 
     Args:
         models: K models, dropout off.
         x: (K, B, …) inputs of each model.
 
     Returns:
-        The logits, and a function that turns ∂loss/∂logits (K, B, C) into ∂loss/∂x (K, B, …); to be called once.
+        The logits, and a function that turns ∂loss/∂logits (K, B, C) into ∂loss/∂x (K, B, …) and may be called once.
     """
-    return (_of_layers if isinstance(models, Ensemble) else _of_modules)(models, x)
+    return _of_layers(models, x) if isinstance(models, Ensemble) else _of_modules(models, x)
 
 
 def _of_layers(models: Ensemble, x: Tensor) -> tuple[Tensor, PullBack]:

@@ -1,4 +1,4 @@
-"""The length of a vector, with a stated precision: clipping bounds rest on it."""
+"""The length of a vector, with a stated precision that clipping bounds rely on."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from torch import Tensor
 
-ROUNDING = 32  # lengths are right to this many units of floating-point precision
-WIDE = 2048  # numbers, from which float32 sums of squares lose more than half of that
-LEAST_NORM = 1e-15  # of a float32 vector: the squares of shorter ones vanish
+ROUNDING = 32  # computed lengths are off by at most this many units of floating-point precision
+WIDE = 2048  # with this many numbers, a float32 sum of squares loses more than half of that precision
+LEAST_NORM = 1e-15  # for float32 vectors; the squares of shorter ones vanish
 
 
 def norm(x: Tensor) -> Tensor:
-    """ℓ2 norm along the last dimension, like ``x`` in dtype, at most `ROUNDING` units of precision too small.
+    """ℓ2 norm along the last dimension, in the dtype of ``x``, at most `ROUNDING` units of precision too small.
 
-    What is shorter than `LEAST_NORM` counts as that long: a bound may rest on a norm that is too large.
+    A vector shorter than `LEAST_NORM` counts as that long, since a norm that is too large does not break a bound.
     """
     import torch
 

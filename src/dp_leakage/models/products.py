@@ -1,8 +1,8 @@
 """The three matrix products of a linear layer, for K models at once.
 
-On a CPU, PyTorch's (batched) products go to MKL. For large float32 layers oneDNN is faster, up to twice on AMD's
-processors, where MKL leaves half of the vector unit idle; small layers lose more in its preparation than they win.
-Which one serves a layer depends on the layer alone, never on K, so a model's bits do not depend on its company.
+On a CPU, PyTorch's (batched) products go to MKL. For large float32 layers oneDNN is faster, by up to a factor of two on
+AMD's processors, where MKL leaves half of the vector unit idle. For small layers its preparation costs more than it
+gains. The choice depends only on the layer, never on K, so a model's bits do not depend on the other models.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from dp_leakage.common.kernels import has, linear
 if TYPE_CHECKING:
     from torch import Tensor
 
-ONEDNN_FROM = 1 << 13  # weights in a layer from which oneDNN wins (measured: 50×100 does not, 50×256 does)
-WIDE = 4  # times as many outputs as inputs, from which a weight gradient is cheaper to form transposed (measured)
+ONEDNN_FROM = 1 << 13  # number of weights from which oneDNN is faster (measured: not at 50×100, but at 50×256)
+WIDE = 4  # ratio of outputs to inputs from which a weight gradient is cheaper to form transposed (measured)
 
 
 def has_onednn() -> bool:
-    """Whether oneDNN's product can be called."""
+    """Whether this PyTorch can call oneDNN's product."""
     return has("linear")
 
 
 def takes_one_at_a_time(weight: Tensor) -> bool:
-    """Whether the products of a layer with this weight (…, o, i) are made for one model after the other."""
+    """Whether a layer with this weight (…, o, i) computes its products for one model after the other."""
     import torch
 
     *_, outputs, inputs = weight.shape
@@ -61,7 +61,7 @@ def add_outer(total: Tensor, delta: Tensor, x: Tensor) -> None:
 
 
 def _onednn_outer(delta: Tensor, x: Tensor) -> Tensor:
-    """δᵀx. oneDNN copies the left operand where it is a transpose: the smaller should stand there."""
+    """δᵀx. oneDNN copies a transposed left operand, so the smaller one should be on the left."""
     if delta.shape[1] >= WIDE * x.shape[1]:
         return linear(x.t(), delta.t()).t()
     return linear(delta.t(), x.t())

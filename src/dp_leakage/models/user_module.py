@@ -1,4 +1,4 @@
-"""Models that a user brings: any `torch.nn.Module`, named by where Python finds it."""
+"""Models that a user brings: any `torch.nn.Module`, named by its import path."""
 
 import importlib
 import inspect
@@ -19,7 +19,7 @@ Factory = Callable[[], nn.Module]
 
 
 def module_factory(path: str, input_shape: tuple[int, ...], n_classes: int, **settings: object) -> Factory:
-    """A function that makes the user's module afresh, with random parameters.
+    """A function that makes a new instance of the user's module, with random parameters.
 
     Args:
         path: ``package.module:name`` of a class or function that returns a `torch.nn.Module`.
@@ -54,7 +54,7 @@ def module_factory(path: str, input_shape: tuple[int, ...], n_classes: int, **se
 
 
 def _found(path: str) -> Callable[..., nn.Module]:
-    """The class or function of that path. It alone is ever called, and only if it is one that makes modules."""
+    """The class or function of that path. Nothing else is ever called, and only something that makes modules."""
     package, _, name = path.partition(":")
     if not package or not name:
         raise UserError(f"module {path!r} must be an import path such as 'my_models.nets:Net'")
@@ -78,12 +78,12 @@ def _found(path: str) -> Callable[..., nn.Module]:
 
 
 def _returns_module(make: object) -> bool:
-    """Is it a plain function whose annotation says that it returns a module?"""
+    """Whether it is a plain function whose annotation says that it returns a module."""
     if not inspect.isfunction(make):
         return False
     try:
         returned = get_type_hints(make).get("return")
-    except Exception:  # an annotation may name anything
+    except Exception:  # an annotation can name anything
         return False
     return isinstance(returned, type) and issubclass(returned, nn.Module)
 
@@ -92,7 +92,7 @@ def _returns_module(make: object) -> bool:
 def _check_outputs(
     factory: Factory, input_shape: tuple[int, ...], n_classes: int, where: str, file: Path | None
 ) -> None:
-    """A module gives one number for each record and class. Random streams are left as they were."""
+    """Checks that a module gives one number for each record and class. Leaves random streams as they were."""
     with torch.random.fork_rng(devices=[]), blamed(where, file):
         out = factory().eval()(torch.zeros(2, *input_shape))
     if not isinstance(out, Tensor) or out.shape != (2, n_classes) or not out.is_floating_point():
@@ -102,7 +102,7 @@ def _check_outputs(
 
 @dataclass(frozen=True)
 class ModuleEnsemble:
-    """K trained modules of one factory; like `Ensemble` but for the layers.
+    """K trained modules of one factory; like `Ensemble`, except for the layers.
 
     Attributes:
         factory: makes a module; its parameters are then replaced.
@@ -137,7 +137,7 @@ class ModuleEnsemble:
 
     def module(self, model: int) -> nn.Module:
         """Model number ``model`` in evaluation mode, its parameters copied."""
-        with torch.random.fork_rng(devices=[]):  # the random start is thrown away
+        with torch.random.fork_rng(devices=[]):  # the random initial parameters are replaced
             module = self.factory()
         some = next(values for values in self.parameters.values() if values.is_floating_point())
         module.to(some).load_state_dict({name: values[model] for name, values in self.parameters.items()})

@@ -1,6 +1,7 @@
-"""Which noise for an ε or a risk, and which for a noise: ``python -m dp_leakage.privacy sigma|epsilon|risk …``.
+"""Finds the noise for an ε or a risk, and the ε or risk of a noise: ``python -m dp_leakage.privacy
+sigma|epsilon|risk``.
 
-Each line of the table is one accountant under one way of drawing batches, which it takes for granted.
+Each line of the table is one accountant under one way of drawing batches, which the accountant assumes.
 """
 
 import argparse
@@ -20,6 +21,7 @@ from dp_leakage.privacy.accounting.report import printed_validity
 from dp_leakage.privacy.accounting.rules import POISSON, Neighbours
 from dp_leakage.privacy.accounting.selection import SHAPES, drawn_runs, selection_epsilon
 from dp_leakage.privacy.mechanism import Mechanism, Sampler
+from dp_leakage.privacy.mechanisms import with_amount
 from dp_leakage.privacy.target import Target
 
 EXAMPLES = """examples:
@@ -45,7 +47,7 @@ STEPS = {
     "vmf": dict.fromkeys(("poisson", "shuffle", "wor"), Mechanism(bound="normalise", noise="vmf")),
 }
 EXACT = {"gaussian": "exact", "pure": "exact"}
-# What can be answered in seconds, and means something.
+# The accountants that answer in seconds and whose answer means something.
 BUDGETS = (1e-5, 1e6)
 NOISES = (1e-8, 1e15)
 MOST_EPOCHS, MOST_RECORDS, MOST_BLOCKS = 10**9, 10**12, 10**6
@@ -53,7 +55,7 @@ BLOCK = re.compile(r"[1-9][0-9]{0,9}", re.ASCII)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit status, 2 where the question has no answer."""
+    """Runs the command line; returns the exit status, 2 if the question has no answer."""
     options = _parser().parse_args(arguments)
     try:
         if options.answer == "select":
@@ -90,7 +92,7 @@ def _rows(options: argparse.Namespace) -> Iterator[tuple[str, ...]]:
         if options.epsilon is None and (rules.noise == "vmf") != directional:
             continue
         if rules.noise == "vmf" and not options.blocks and not directional:
-            continue  # without blocks the question is about Gaussian noise alone
+            continue  # without blocks the question is about Gaussian noise only
         for sampler, relations in rules.relations.items():
             neighbours = options.neighbours or relations[0]
             if options.sampler in (None, sampler) and neighbours in relations:
@@ -123,7 +125,7 @@ def _row(name: str, options: argparse.Namespace, sampler: str, neighbours: str) 
 
 
 def _select(options: argparse.Namespace) -> int:
-    """Prints what the choice costs and, with a grid, what to train."""
+    """Prints what choosing the best run costs and, with a grid, what to train."""
     run = {key: getattr(options, key) for key in ("delta", "epochs", "batch_size", "dataset_size")}
     spent = selection_epsilon(options.noise_multiplier, mean=options.mean, runs=options.runs, **run)
     once = epsilon_spent("rdp", noise_multiplier=options.noise_multiplier, **run)
@@ -138,7 +140,7 @@ def _select(options: argparse.Namespace) -> int:
 
 
 def _target(options: argparse.Namespace) -> Target | None:
-    """The risk that the question names; None where it names an ε or a noise."""
+    """The risk that the question names; None if it names an ε or a noise."""
     given = {key: getattr(options, key, None) for key in ("advantage", "tpr", "precision", "fpr", "prior")}
     given = {key: value for key, value in given.items() if value is not None}
     if not given:
@@ -149,14 +151,16 @@ def _target(options: argparse.Namespace) -> Target | None:
 
 
 def _risks(options: argparse.Namespace, target: Target | None) -> Iterator[tuple[str, ...]]:
-    """What noise proves, or the noise for a target: a line for each sampler and, without a target, relation."""
+    """What noise proves, or the noise for a target: a line for each sampler and, without a target, each relation."""
     directional = bool(options.blocks)
     if options.kappa is not None and not directional:
         raise UserError("--kappa needs --blocks, the dimensions of a unit's vectors, such as 61706 or 120x401,10x85.")
     for sampler, step in STEPS["vmf" if directional else "gaussian"].items():
         mechanism = replace(step, sampler=sampler, block="sum" if directional and options.summed else step.block)
-        own = "add_remove" if sampler in POISSON else "zero_out"
-        relations = [options.neighbours] if options.neighbours else ["replace_one", *([] if target else [own])]
+        own: Neighbours = "add_remove" if sampler in POISSON else "zero_out"
+        relations: list[Neighbours] = (
+            [options.neighbours] if options.neighbours else ["replace_one", *([] if target else [own])]
+        )
         for neighbours in relations:
             if options.sampler in (None, sampler) and proves(mechanism, neighbours):
                 yield _risk(options, mechanism, neighbours, target)
@@ -171,7 +175,7 @@ def _risk(
     try:
         given = getattr(options, name)
         noise = given if target is None else noise_for(target, Training(mechanism, *run), neighbours)
-        curve = proven_curve(Training(replace(mechanism, **{name: noise}), *run), neighbours)
+        curve = proven_curve(Training(with_amount(mechanism, noise), *run), neighbours)
     except UserError as error:
         return ("-", NONE, *place, str(error))
     assert curve is not None  # as `proves` says

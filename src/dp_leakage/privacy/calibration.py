@@ -1,4 +1,4 @@
-"""Between a study's settings, the mechanism that is trained, and the accountants' words for both."""
+"""Translates between a study's settings, the mechanism that is trained, and the accountants' arguments."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,12 +6,12 @@ from typing import Any
 from dp_leakage.privacy.accounting import ACCOUNTANTS, epsilon_spent, kappa_for, noise_multiplier
 from dp_leakage.privacy.accounting.rules import check_noise
 from dp_leakage.privacy.mechanism import Mechanism
-from dp_leakage.privacy.mechanisms import amount_of
+from dp_leakage.privacy.mechanisms import amount_of, with_amount
 from dp_leakage.privacy.target import Target
 
 STEP = ("sampler", "unit", "bound", "clip_norm", "noise", "block", "settings")
-# Where σ of accountant rdp comes from, as a study says it → as the accountant takes it.
-RDP_SIGMA = {
+# Where σ of accountant rdp comes from: a study's word → the accountant's argument.
+RDP_SIGMA: dict[str, dict[str, Any]] = {
     "calibrated_tight": {"conversion": "tight"},
     "calibrated_classic": {"conversion": "classic"},
     "authors_table": {"sigma_table": "authors"},
@@ -21,7 +21,7 @@ RDP_SIGMA = {
 def calibrated(
     settings: dict[str, Any] | None, *, blocks: Sequence[int] | None = None, **schedule: int
 ) -> Mechanism | None:
-    """The mechanism with its noise, solved for where the cell names an ε, by its own accountant, or a target.
+    """The mechanism with its noise. If the cell names an ε or a target, its accountant solves for the noise.
 
     Args:
         settings: the cell's mechanism (see ``defenses``), or None for training without one.
@@ -49,17 +49,17 @@ def calibrated(
             **schedule,
             **_terms(accountant, step, blocks),
         }
-        if "projection_noise" in settings:  # what a private PCA of the same records spends is part of ε
+        if "projection_noise" in settings:  # ε includes what a private PCA of the same records spends
             terms["projection_noise"] = settings["projection_noise"]
         if name == "kappa":
             amount = kappa_for(accountant, **terms)
         else:
             amount = noise_multiplier(accountant, **terms, **RDP_SIGMA.get(settings["rdp_sigma"], {}))
-    return Mechanism(**{key: settings[key] for key in STEP}, **{name: float(amount)})
+    return with_amount(step, float(amount))
 
 
 def _for_target(settings: dict[str, Any], step: Mechanism, blocks: Sequence[int] | None, schedule: dict) -> float:
-    """The noise with which no attack reaches more than the cell's target, between the neighbours that it names."""
+    """The noise with which no attack exceeds the cell's target, between the neighbours that the target names."""
     from dp_leakage.privacy.accounting.proven import Training, noise_for
 
     wanted = {key: value for key, value in settings["target"].items() if key != "neighbours"}
@@ -78,9 +78,9 @@ def epsilon_after(
 ) -> float:
     """The ε that ``accountant`` finds for a training with this mechanism and schedule (see ``calibrated``).
 
-    The schedule may also hold the ``projection_noise`` of a private PCA that is composed with it. A
-    batch that is bounded as a whole moves by up to 2C with one record, so accountants that claim a bound take half of
-    its noise; a printed formula stays as it is printed.
+    The schedule may also hold the ``projection_noise`` of a private PCA that is composed with it. A batch that is
+    bounded as a whole moves by up to 2C with one record, so accountants that claim a bound count half of its noise. A
+    paper's formula is used as printed.
     """
     terms = {"delta": delta, **schedule, **_terms(accountant, mechanism, blocks)}
     if amount_of(mechanism.noise) == "kappa":
@@ -90,10 +90,10 @@ def epsilon_after(
 
 
 def _terms(accountant: str, mechanism: Mechanism, blocks: Sequence[int] | None) -> dict[str, Any]:
-    """What the accountant is told beside budget and schedule.
+    """The accountant's arguments apart from budget and schedule.
 
-    A sampler that it cannot account for, which a study owns up to in an ``accounting_note``, is passed over: the
-    number is then that of the accountant's own sampler.
+    If the accountant cannot account for the sampler, which a study must declare in an ``accounting_note``, the sampler
+    is left out. The number is then that of the accountant's own sampler.
     """
     told: dict[str, Any] = (
         {"sampler": mechanism.sampler} if mechanism.sampler in ACCOUNTANTS[accountant].samplers else {}

@@ -14,16 +14,16 @@ from dp_leakage.models.norms import ROUNDING
 from dp_leakage.privacy.mechanism import Bound
 from dp_leakage.privacy.mechanisms import noise_module
 
-OPACUS_EPSILON = 1e-6  # Opacus divides by norm + this; so do we, that both can be compared to the last digits
-LEAST_LENGTH = 1e-12  # squares of much less vanish in float32: what is shorter is not stretched to C
+OPACUS_EPSILON = 1e-6  # Opacus divides by norm + this. So do we, so that both agree to the last digits
+LEAST_LENGTH = 1e-12  # squares of much smaller numbers vanish in float32, so shorter gradients are not stretched to C
 
 
 def bound_scales(norms: Tensor, clip_norm: float, bound: Bound | str, divisor: float = 1.0) -> Tensor:
     """The factor for each unit's gradient, given its ℓ2 norm.
 
-    ``clip``: min(1, C/‖g‖) (Abadi et al. 2016, algorithm 1); ``normalise``: C/‖g‖ whatever the norm, down to some
-    1e-12, from where on the result is shorter than C; any other bound is the function ``bound(norms, C)`` of a file of
-    ``privacy.mechanisms``, or of a plugin.
+    ``clip``: min(1, C/‖g‖) (Abadi et al. 2016, algorithm 1). ``normalise``: C/‖g‖; below a norm of about 1e-12 the
+    result is shorter than C. Any other bound is the function ``bound(norms, C)`` of a file in ``privacy.mechanisms``,
+    or of a plugin.
 
     Args:
         norms: ≥ 0, any shape, float32 or float64.
@@ -43,7 +43,7 @@ def bound_scales(norms: Tensor, clip_norm: float, bound: Bound | str, divisor: f
     if bound == "clip":
         return (norms + OPACUS_EPSILON).reciprocal_().mul_(length / divisor).clamp_(max=1 / divisor)
     scales = _own_scales(norms, length, bound)
-    if not bool(((scales * norms).abs() <= clip_norm).all()):  # NaN is no scale either
+    if not bool(((scales * norms).abs() <= clip_norm).all()):  # also refuses NaN
         raise UserError(
             f"plugin {bound}: its function bound leaves a gradient longer than clip_norm {clip_norm:g}; every "
             "|scale · norm| must be at most that"
@@ -52,15 +52,16 @@ def bound_scales(norms: Tensor, clip_norm: float, bound: Bound | str, divisor: f
 
 
 def _own_scales(norms: Tensor, length: float, plugin: str) -> Tensor:
-    """A file's own factor of each unit, asked for one unit at a time: no unit's can depend on another's gradient.
+    """A file's own factor for each unit, computed from one unit at a time, so that none can depend on another's
+    gradient.
 
-    Vectorised where its code allows that (`torch.vmap` shows it one unit's length, whatever it does with it).
+    It is vectorised if the code allows that (`torch.vmap` shows the function only one unit's length).
     """
     one = function(noise_module(plugin), "bound")
     each = norms.clone().flatten()
     try:
         scales = torch.vmap(lambda norm: one(norm, length))(each)
-    except Exception:  # it branches on the length, say; what is wrong with it shows below
+    except Exception:  # it branches on the length, say; any fault shows below
         with blamed(f"plugin {plugin}", FILES.get(plugin)):
             given = [torch.as_tensor(one(norm, length), dtype=norms.dtype, device=norms.device) for norm in each]
         scales = torch.stack(given) if given else each

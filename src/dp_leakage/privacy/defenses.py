@@ -10,8 +10,8 @@ from dp_leakage.privacy.mechanisms import MECHANISMS
 from dp_leakage.privacy.mechanisms.base import ANY
 from dp_leakage.privacy.target import Target
 
-CLAIMED = "claimed"  # another library's private training: its ε is what that library says
-# Defenses without a mechanism: the keys that an entry of each may have, and those that it must have.
+CLAIMED = "claimed"  # a private training by another library, which states the ε
+# Defenses without a mechanism: the keys that their entries may have, and those that they must have.
 PLAIN: dict[str, tuple[frozenset[str], tuple[str, ...]]] = {
     "none": (ANY, ()),
     "l2": (ANY | {"l2"}, ("l2",)),
@@ -19,9 +19,9 @@ PLAIN: dict[str, tuple[frozenset[str], tuple[str, ...]]] = {
     "l2_dropout": (ANY | {"l2", "dropout"}, ("l2", "dropout")),
     CLAIMED: (ANY | {"epsilon", "delta"}, ("epsilon",)),
 }
-# What a budget may be given by → how its folder's name says so (a target says so itself).
+# Key that gives a budget → its word in the folder's name (a target has words of its own).
 BUDGETS = {"epsilon": "eps", "noise_multiplier": "sigma", "target": ""}
-UNITS = ("example", "batch")  # that an entry may choose; (sub)classes are defenses of their own
+UNITS = ("example", "batch")  # the units that an entry may choose; classes and subclasses are separate defenses
 
 
 def defenses() -> list[str]:
@@ -30,7 +30,7 @@ def defenses() -> list[str]:
 
 
 def keys_of(defense: str) -> frozenset[str]:
-    """The keys that an entry of a defense may have; every other one would be dropped without a word."""
+    """The keys that an entry of a defense may have. Any other key would be ignored silently."""
     return PLAIN[defense][0] if defense in PLAIN else MECHANISMS[defense].all_keys
 
 
@@ -40,7 +40,7 @@ def needed_by(defense: str) -> tuple[str, ...]:
 
 
 def spell(value: float) -> str:
-    """The spelling of a number in paths. Raises UserError where ``{value:g}`` does not read back as the value.
+    """The spelling of a number in paths. Raises UserError if ``{value:g}`` does not read back as the value.
 
     >>> spell(0.05), spell(1000.0), spell(300000)
     ('0.05', '1000', '300000')
@@ -63,7 +63,7 @@ def expanded(entry: Json, spec: Json) -> Iterator[tuple[str, Json | None, Json]]
 
 
 def _budgeted(entry: Json, spec: Json, variant: list[str]) -> Iterator[tuple[str, Json | None, Json]]:
-    """`expanded` for one learning rate, which ``variant`` spells."""
+    """`expanded` for one learning rate, spelled by ``variant``."""
     if entry["defense"] == CLAIMED:
         for epsilon in entry["epsilon"]:
             budget = {"epsilon": float(epsilon), "delta": entry.get("delta", spec.get("delta"))}
@@ -100,7 +100,9 @@ def _budgeted(entry: Json, spec: Json, variant: list[str]) -> Iterator[tuple[str
 
 
 def budgets(entry: Json, spec: Json) -> list[tuple[str, Json]]:
-    """(its end of the folder name, what it is) of each budget: by noise, by ε or by risk; the study's, without own."""
+    """(end of the folder name, key and value) of each budget, given as noise, ε or risk; the study's if the entry has
+    none.
+    """
     own = [key for key in BUDGETS if key in entry]
     place = entry if own else spec
     found: list[tuple[str, Json]] = []
@@ -126,9 +128,9 @@ def accountants(entry: Json) -> list[str]:
 
 
 def _unusual(mechanism: Json, accountant: str, spec: Json) -> list[str]:
-    """``key=value`` for what is not as in the rest of the study, so that no two trainings share a name.
+    """``key=value`` for everything that differs from the usual, so that no two trainings share a name.
 
-    Usual are C = 1, the study's δ, its source of σ under rdp (where σ is not given), and the accountant's own sampler.
+    The usual is C = 1, the study's δ, its source of σ under rdp (if σ is not given), and the accountant's own sampler.
     """
     usual = {
         "clip_norm": 1.0,
@@ -140,7 +142,7 @@ def _unusual(mechanism: Json, accountant: str, spec: Json) -> list[str]:
 
 
 def _rdp_sigma(entry: Json, spec: Json) -> str:
-    """Where accountant rdp takes σ from: the entry's own word, the study's, or its tightest calibration."""
+    """Where accountant rdp takes σ from: the entry's choice, else the study's, else the tightest calibration."""
     return str(entry.get("rdp_sigma", spec.get("rdp_sigma", "calibrated_tight")))
 
 
@@ -149,7 +151,7 @@ def _spelled(value: str | float) -> str:
 
 
 def _mechanism(entry: Json, accountant: str, spec: Json) -> Json:
-    """The step of an entry, as `Mechanism` has it, and how its noise is to be found."""
+    """The fields of `Mechanism` for an entry, and how to find its noise."""
     declared = MECHANISMS[entry["defense"]]
     unit = declared.step.get("unit", entry.get("unit", "example"))
     private = declared.private

@@ -1,10 +1,10 @@
 """Von Mises-Fisher noise in a training step (directional2023): unit vectors in, noisy unit vectors out.
 
-What is one unit vector is the mechanism's ``block``: a whole gradient, each layer's part of it (weight and bias
+The mechanism's ``block`` says what is one unit vector: a whole gradient, each layer's part of it (weight and bias
 together), or each row (a neuron's or a kernel's weights and its bias).
 
 A vector shorter than `LEAST` has no direction, so its draw is uniform on the sphere. That is vMF around a direction
-picked at random without looking at the data, so by joint convexity no divergence, and no ratio of densities, exceeds
+picked at random without looking at the data. So by joint convexity no divergence, and no ratio of densities, exceeds
 the one for a fixed direction.
 """
 
@@ -21,23 +21,23 @@ from dp_leakage.privacy.noise import sample_vmf
 from dp_leakage.privacy.vmf_sum import combination, draw_vmf_sum
 
 if TYPE_CHECKING:
-    from dp_leakage.training.record import Record
+    from dp_leakage.training.backward import BackwardPass
 
-LEAST = 1e-30  # float32 has too few digits for anything much shorter
-ROWS_BYTES = 1 << 25  # of unit rows that are drawn at a time
+LEAST = 1e-30  # float32 has too few digits for much shorter vectors
+ROWS_BYTES = 1 << 25  # unit rows that are drawn at a time
 
 
 def add_directed_examples(
-    record: "Record", block: Block, kappa: float, scale: float, total: Parameters, generator: Generator
+    passed: "BackwardPass", block: Block, kappa: float, scale: float, total: Parameters, generator: Generator
 ) -> None:
     """total += scale·Σ Xᵢ, with Xᵢ around the directions of each example's gradient (of one model, K = 1)."""
     if block == "whole":
-        _add_sum(record, list(total), kappa, scale, total, generator)
+        _add_sum(passed, list(total), kappa, scale, total, generator)
     elif block == "layer":
-        for part in record.parts:
+        for part in passed.parts:
             _add_sum(part, list(part.names), kappa, scale, total, generator)
     else:
-        for part in record.parts:
+        for part in passed.parts:
             _add_rows(part, kappa, scale, total, generator)
 
 
@@ -58,12 +58,12 @@ def add_directed(
 
 
 def _by_layer(parameters: Parameters) -> list[list[str]]:
-    """The parameters' names, those of one layer together."""
+    """The parameters' names, grouped by layer."""
     return [list(names) for _, names in groupby(parameters, lambda name: name.rpartition(".")[0])]
 
 
 def _around(vectors: Tensor, kappa: float, generator: Generator) -> Tensor:
-    """One draw around the direction of each row of ``vectors`` (n, d), uniform where it has none."""
+    """One draw around the direction of each row of ``vectors`` (n, d), uniform if a row has no direction."""
     lengths = torch.linalg.vector_norm(
         vectors, dim=1, dtype=torch.float64
     )  # squares of small numbers vanish in float32
@@ -80,7 +80,7 @@ def _named(flat: Tensor, names: list[str], like: Parameters) -> Parameters:
 
 
 def _add_sum(
-    source: "Record | PerExample",
+    source: "BackwardPass | PerExample",
     names: list[str],
     kappa: float,
     scale: float,
@@ -129,7 +129,7 @@ def _row_chunks(part: PerExample) -> Iterator[Tensor]:
 
 
 def _add_drawn_rows(rows: Tensor, names: Sequence[str], scale: float, total: Parameters) -> None:
-    """total += scale·rows, a row's numbers being those of the parameters ``names``, one after the other."""
+    """total += scale·rows. Each row holds the numbers of the parameters ``names``, one after the other."""
     widths = [total[name].numel() // len(rows) for name in names]
     for name, part in zip(names, rows.split(widths, 1), strict=True):
         total[name].add_(part.reshape(total[name].shape), alpha=scale)

@@ -1,4 +1,4 @@
-"""What happens in one private training step, apart from its accounting: sample → bound each unit → sum → noise."""
+"""One step of private training, without its accounting: sample → bound each unit → sum → noise."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,8 +9,8 @@ from dp_leakage.common.errors import UserError, nearest
 Sampler = Literal["shuffle", "poisson", "wor", "cyclic", "balls_in_bins", "class_poisson"]
 Bound = Literal["clip", "normalise"]
 Block = Literal["whole", "layer", "row", "sum"]
-SINGLE = ("example", "batch")  # units that need no grouping of the records; every other one is a kind of groups
-# (unit, bound, noise) that Opacus can carry out.
+SINGLE = ("example", "batch")  # units that need no grouping of the records; all others are groups
+# The triples (unit, bound, noise) that Opacus can carry out.
 OPACUS = (("example", "clip", "gaussian"), ("example", "clip", "none"))
 
 
@@ -20,13 +20,13 @@ SAMPLERS = list(get_args(Sampler))  # plugins add theirs
 
 @dataclass(frozen=True)
 class Mechanism:
-    """A private (or merely bounded) gradient step; the accountants and the trainer both read this and nothing else.
+    """A private (or merely bounded) gradient step. The accountants and the trainer read only this.
 
     Attributes:
         sampler: ``shuffle`` each record once an epoch; ``poisson`` each record with rate batch_size/n;
-            ``wor`` a fixed-size batch without replacement, afresh at each step; ``cyclic`` each record once an epoch,
-            in the same order in all; ``balls_in_bins`` each record in one step of each epoch, drawn for each record by
-            itself; ``class_poisson`` each (sub)class with rate q.
+            ``wor`` a fixed-size batch without replacement, drawn anew at each step; ``cyclic`` each record once an
+            epoch, in the same order in every epoch; ``balls_in_bins`` each record in one step of each epoch, drawn
+            independently for each record; ``class_poisson`` each (sub)class with rate q.
         unit: whose gradient is bounded: every example's, the whole batch's mean, or the mean gradient
             of each (sub)class in the batch.
         bound: ``clip`` to ``clip_norm``, or ``normalise`` to exactly that length; or a plugin's name.
@@ -34,11 +34,11 @@ class Mechanism:
         noise: ``none``, or the module of `privacy.mechanisms` or the plugin that defines it: ``gaussian`` with standard
             deviation ``noise_multiplier``·C on the sum, ``vmf`` around the unit's direction with concentration
             ``kappa``, ….
-        block: for ``vmf``: what is one unit vector: an example's whole gradient, each layer, each row of
-            each layer, or the batch's summed gradient.
+        block: for ``vmf``, what forms one unit vector: an example's whole gradient, each layer, each row of each layer,
+            or the batch's summed gradient.
         noise_multiplier: σ relative to C, ≥ 0; None for vmf.
         kappa: κ ≥ 0; None unless vmf.
-        settings: what the mechanism's own file knows besides, see `mechanisms.base.Declaration`.
+        settings: further settings of the mechanism's own file, see `mechanisms.base.Declaration`.
     """
 
     sampler: Sampler | str = "shuffle"
@@ -53,7 +53,7 @@ class Mechanism:
 
     @property
     def sigma(self) -> float:
-        """σ of a mechanism that has Gaussian noise, whose amount is known."""
+        """σ of a mechanism with Gaussian noise whose amount is known."""
         assert self.noise_multiplier is not None
         return self.noise_multiplier
 
@@ -64,12 +64,12 @@ def holds_groups(unit: str) -> bool:
 
 
 def check_step(mechanism: Mechanism, engine: str = "ensemble") -> None:
-    """Refuse a step that the engine cannot carry out, whatever its amount of noise.
+    """Refuses a step that the engine cannot carry out with any amount of noise.
 
-    Nothing is computed and little imported, so that the workflow can ask while it builds the DAG.
+    It computes nothing and imports little, so that the workflow can ask while it builds the DAG.
 
     Raises:
-        UserError: its parts do not go together.
+        UserError: the parts of the step do not go together.
     """
     known = {"sampler": SAMPLERS, "unit": UNITS, "block": get_args(Block)}
     for key, values in known.items():

@@ -10,15 +10,15 @@ floating-point generators and are meant for experiments, not for release (they a
 import torch
 from torch import Generator, Tensor
 
-SHORT = 64  # below this dimension a draw may lie so near ±μ that 32 bits would lose the rest of it
+SHORT = 64  # below this dimension a draw may lie so near ±μ that 32 bits would lose its orthogonal part
 
 
 def sample_vmf(mean: Tensor, kappa: float | Tensor, generator: Generator | None = None) -> Tensor:
     """One draw from vMF(μ, κ) for each row μ of ``mean``.
 
-    A Gaussian vector g gives both the direction of the part orthogonal to μ and, as ⟨g, μ⟩/‖g‖ is
-    independent of that direction, the first proposal of the cosine: where it is accepted, as in most draws,
-    nothing else of length d is drawn. A rejection redraws scalars only. Memory: one tensor like ``mean``.
+    A Gaussian vector g gives the direction of the part orthogonal to μ. It also gives the first proposal of the cosine,
+    ⟨g, μ⟩/‖g‖, which is independent of that direction. Most proposals are accepted, and then nothing else of length d
+    is drawn. A rejection redraws only scalars. Memory: one tensor like ``mean``.
 
     Args:
         mean: (n, d) or (d,), float32 or float64, rows of unit length, d ≥ 2.
@@ -36,7 +36,7 @@ def sample_vmf(mean: Tensor, kappa: float | Tensor, generator: Generator | None 
     along = _row_products(noise, rows)
     length = torch.linalg.vector_norm(noise, dim=1).double()
     across_squared = (noise - along[:, None] * rows).square_().sum(1) if dimension < SHORT else length**2 - along**2
-    least = torch.finfo(noise.dtype).eps * length  # where g is a multiple of μ
+    least = torch.finfo(noise.dtype).eps * length  # if g is a multiple of μ
     across = torch.maximum(across_squared, least**2).sqrt_()
     cosine, sine = vmf_cosines(
         dimension,
@@ -73,7 +73,7 @@ def vmf_cosines(
         kappa: κ ≥ 0, one number or float64, broadcastable to ``shape``.
         shape: of the result.
         generator: on ``device``.
-        first: the first proposals (s, √(1−s²)), float64, if at hand; they must be independent of all else.
+        first: the first proposals (s, √(1−s²)), float64, if there are any; they must be independent of everything else.
         device: where to draw.
 
     Returns:
@@ -121,5 +121,5 @@ def _uniform(shape: tuple[int, ...], generator: Generator | None, device: torch.
 
 
 def _row_products(a: Tensor, b: Tensor) -> Tensor:
-    """Inner products of the rows, float64 (n,); as matrix products they need no temporary of size (n, d)."""
+    """Inner products of the rows, float64 (n,). As matrix products they need no temporary array of size (n, d)."""
     return torch.bmm(a[:, None, :], b[:, :, None])[:, 0, 0].double()

@@ -1,4 +1,4 @@
-"""What a training proves, as numbers in a table: at which rates, and between them.
+"""What a training proves, as numbers in a table: at listed rates, and interpolated between them.
 
 Rows ``advantage_proven``, ``mu`` and ``tpr_proven`` at ``fpr=…``, with the ``neighbours`` for which they hold.
 """
@@ -6,11 +6,11 @@ Rows ``advantage_proven``, ``mu`` and ``tpr_proven`` at ``fpr=…``, with the ``
 import numpy as np
 
 FPR_OF_CURVE = tuple(float(f"{fpr:.4g}") for fpr in np.geomspace(1e-6, 1, 61))  # ten a decade
-PRIORS = (0.01, 0.1, 0.5)  # shares of members among those whom an attacker asks about
+PRIORS = (0.01, 0.1, 0.5)  # shares of members among the records that an attacker asks about
 
 
 def precision(prior: float, tpr: float, fpr: float) -> float:
-    """Of those whom an attack accuses the share that are members; NaN where it accuses nobody.
+    """The share of members among those whom an attack accuses; NaN if it accuses nobody.
 
     Args:
         prior: the share of members among all whom the attacker asks about, in (0, 1).
@@ -21,9 +21,9 @@ def precision(prior: float, tpr: float, fpr: float) -> float:
 
 
 def between(fpr: np.ndarray, rates: np.ndarray, limits: np.ndarray) -> np.ndarray:
-    """The proven TPR at any FPR, from that at some rates; never below the curve.
+    """The proven TPR at any FPR, interpolated from some rates; never below the curve.
 
-    The curve is concave, so it lies below the continuations of the chords to its left and to its right.
+    The curve is concave, so between two rates it lies below the extended chords on its left and on its right.
 
     Args:
         fpr: float64 (n,), in [0, 1].

@@ -6,7 +6,7 @@ from typing import Any
 
 from dp_leakage.common.errors import UserError, nearest
 
-FPR = 0.001  # at which a precision is meant where nothing else is said
+FPR = 0.001  # the FPR of a precision that names none
 KEYS = {"advantage": (), "tpr": ("fpr",), "precision": ("prior", "fpr")}
 NEEDED = {"advantage": (), "tpr": ("fpr",), "precision": ("prior",)}
 EXAMPLES = "{advantage: 0.1}, {tpr: 0.05, fpr: 0.001} or {precision: 0.5, prior: 0.01}"
@@ -14,11 +14,11 @@ EXAMPLES = "{advantage: 0.1}, {tpr: 0.05, fpr: 0.001} or {precision: 0.5, prior:
 
 @dataclass(frozen=True)
 class Target:
-    """At most this risk, from any attack.
+    """A limit on the risk from any attack.
 
     Attributes:
-        measure: ``advantage`` (TPR − FPR), ``tpr`` (members named at ``fpr``) or ``precision`` (of those accused at
-            ``fpr`` the share that are members, where a share ``prior`` of all are).
+        measure: ``advantage`` (TPR − FPR), ``tpr`` (the share of members found at ``fpr``) or ``precision`` (the share
+            of members among those accused at ``fpr``, if a share ``prior`` of all are members).
         value: the limit, in (0, 1).
         fpr: the rate of false alarms, in (0, 1); None for an advantage.
         prior: in (0, 1), of a precision; else None.
@@ -34,7 +34,8 @@ class Target:
         """The target that a study file's ``target`` says.
 
         Raises:
-            UserError: unknown or missing keys, values out of range, or a limit that every training or none keeps.
+            UserError: unknown or missing keys, values out of range, or a limit that all trainings keep or none can
+                keep.
         """
         measures = [key for key in KEYS if key in given]
         if len(measures) != 1:
@@ -57,13 +58,13 @@ class Target:
 
     @property
     def settings(self) -> dict[str, float]:
-        """As a study file says it, every key written out."""
+        """The target as a study file would write it, with every key."""
         values = {self.measure: self.value, "prior": self.prior, "fpr": self.fpr}
         return {key: value for key, value in values.items() if value is not None}
 
     @property
     def limit(self) -> float:
-        """What must not be exceeded: the advantage, or the true positive rate at ``fpr``."""
+        """The number that must not be exceeded: the advantage, or the true positive rate at ``fpr``."""
         if self.prior is None or self.fpr is None:
             return self.value
         return self.fpr * (1 - self.prior) / self.prior * self.value / (1 - self.value)

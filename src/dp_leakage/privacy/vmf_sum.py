@@ -1,7 +1,7 @@
 """The sum of a batch's von Mises–Fisher draws, without drawing them.
 
-Only the sum Σ Xᵢ of B independent draws Xᵢ ~ vMF(μᵢ, κ) in Rᵈ leaves a private step. Its exact law needs no
-more than the Gram matrix of the μᵢ, some B² scalars, and one normal vector of length d, instead of B of them:
+Only the sum Σ Xᵢ of B independent draws Xᵢ ~ vMF(μᵢ, κ) in Rᵈ leaves a private step. Its exact law needs only the Gram
+matrix of the μᵢ, about B² scalars, and one normal vector of length d instead of B of them:
 
 Write Xᵢ = tᵢ μᵢ + sᵢ vᵢ with tᵢ the cosine, sᵢ = √(1−tᵢ²), and vᵢ uniform on the unit sphere orthogonal to
 μᵢ, i.e. vᵢ = (gᵢ − ⟨gᵢ,μᵢ⟩μᵢ)/nᵢ with gᵢ standard normal and nᵢ the length of the numerator. Let S be the
@@ -12,14 +12,14 @@ independent of everything else. As μᵢ lies in S, with h̃ᵢ = hᵢ − ⟨h�
     Σ Xᵢ = Σ tᵢ μᵢ + Σ (sᵢ/nᵢ) h̃ᵢ     (in S)
          + Σ aᵢ wᵢ,  aᵢ = sᵢ χᵢ/nᵢ     (orthogonal to S).
 
-The second line is a sum of independent vectors, uniform in direction, of given lengths: it is R w with w
-uniform, and R walks as R² ← R² + aᵢ² + 2 R aᵢ cᵢ with cᵢ one coordinate of a uniform point on the sphere of
-R^{d−r}. The first line is Σ βᵢ μᵢ. And w is the normalised part orthogonal to S of one standard normal
-vector z, for which S must be projected out: that too is a combination of the μᵢ, given the products ⟨μᵢ, z⟩.
-So Σ Xᵢ = Σ cᵢ μᵢ + f z: one weighted backward pass and one normal vector. The law, and hence the privacy, is
-that of the naive form, as long as only the sum is released.
+The second line is a sum of independent vectors with given lengths and uniform directions. It equals R w with w uniform,
+where R follows the walk R² ← R² + aᵢ² + 2 R aᵢ cᵢ and cᵢ is one coordinate of a uniform point on the sphere of R^{d−r}.
+The first line is Σ βᵢ μᵢ. For w, take a standard normal vector z, project S out of it and normalise the rest. The
+projection is also a combination of the μᵢ, given the products ⟨μᵢ, z⟩. So Σ Xᵢ = Σ cᵢ μᵢ + f z: one weighted backward
+pass and one normal vector. As long as only the sum is released, its law, and hence the privacy, is that of drawing all
+Xᵢ.
 
-A singular Gram matrix (equal gradients, B > d) is no special case: r is then its rank.
+A singular Gram matrix (equal gradients, B > d) needs no special treatment: r is its rank.
 """
 
 from math import sqrt
@@ -32,12 +32,13 @@ from dp_leakage.common.kernels import standard_gamma
 from dp_leakage.privacy.noise import sphere_coordinate, vmf_cosines
 
 LEAST_EIGENVALUE = 1e-9
-"""Directions in which the unit vectors spread less than this (squared, relative to the largest eigenvalue)
-count as none: 32-bit gradients hold nothing there, and coefficients would grow as its inverse root."""
+"""Directions in which the unit vectors spread less than this (squared, relative to the largest eigenvalue) are ignored.
+32-bit gradients hold no information there, and coefficients would grow like its inverse root.
+"""
 
 
 class VMFSum(NamedTuple):
-    """A draw of the sum, before its part outside the span of the means has been given a direction.
+    """A draw of the sum, before its part outside the span of the means has a direction.
 
     Attributes:
         inside: float64 (B,), β: the part inside the span is Σ βᵢ μᵢ.
@@ -74,7 +75,7 @@ def draw_vmf_sum(gram: Tensor, dimension: int, kappa: float, generator: Generato
 
 
 def combination(drawn: VMFSum, products: Tensor, squared_length: float) -> tuple[Tensor, float]:
-    """The draw as Σ cᵢ μᵢ + f z, z the standard normal vector that directs its part outside the span.
+    """The draw as Σ cᵢ μᵢ + f z. The standard normal vector z directs its part outside the span.
 
     Args:
         drawn: from ``draw_vmf_sum``.
@@ -93,11 +94,10 @@ def combination(drawn: VMFSum, products: Tensor, squared_length: float) -> tuple
 
 
 def _span(gram: Tensor) -> tuple[Tensor, Tensor]:
-    """The means' coordinates (B, r) in an orthonormal basis of their span, and the basis in terms of them
-    (r, B).
+    """The means' coordinates (B, r) in an orthonormal basis of their span, and the basis as their combinations (r, B).
 
-    By Cholesky factor where it is safe, which is some ten times faster than the eigenvectors that serve
-    elsewhere.
+    It uses the Cholesky factor if that is safe, which is about ten times faster than the eigenvectors of the other
+    case.
     """
     factor, failed = torch.linalg.cholesky_ex(gram)
     if not failed and factor.diagonal().min() ** 2 > LEAST_EIGENVALUE * len(gram):

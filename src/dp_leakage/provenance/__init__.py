@@ -1,1 +1,1 @@
-"""What a file says of its making: fingerprints of code, and files that hold these and what they were made from."""
+"""Provenance: fingerprints of code, and files that carry them together with what they were made from."""

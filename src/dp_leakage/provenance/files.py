@@ -1,8 +1,8 @@
-"""Reading and writing of every cached file: atomic, without pickle, and each file says what made it.
+"""Reading and writing of every cached file: atomic, without pickle, with its provenance inside.
 
-A file carries its ``identity`` (a hash of the step's resolved settings, its code and the identities of what it was made
-from), the settings themselves, and a seal: the SHA-256 of all its bytes, with zeros where the seal's digits stand. A
-reader that expects another identity, or finds one byte changed, refuses the file by name.
+A file carries its ``identity`` (a hash of the step's resolved settings, its code and the identities of its inputs), the
+settings themselves, and a seal: the SHA-256 of all its bytes, with zeros in place of the seal's digits. A reader that
+expects another identity, or finds one changed byte, refuses the file by name.
 """
 
 import glob
@@ -24,16 +24,16 @@ Json = dict[str, Any]
 REBUILD = "delete it and run the same command again; only what depends on it is rebuilt"
 SEAL = b"sha256 of this file: "  # its digits follow
 DIGITS = 64
-UNSEALED = SEAL.decode() + "0" * DIGITS  # what a writer puts into the file, once, for `_seal` to fill in
-SEALED_AT_THE_END = (".npz", ".parquet")  # the others hold their seal before all text of the user's
+UNSEALED = SEAL.decode() + "0" * DIGITS  # a writer puts this into the file once, and `_seal` fills it in
+SEALED_AT_THE_END = (".npz", ".parquet")  # the other formats hold their seal before any text of the user's
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yields a temporary path beside ``path`` that takes its name once the block ends without an exception.
+    """Yields a temporary path beside ``path``, which is renamed to ``path`` when the block ends without an exception.
 
     Raises:
-        UserError: the disk is full or may not be written; what was there before still is.
+        UserError: the disk is full or not writable. A file that was there before is unchanged.
     """
     # The suffix stays last: writers such as matplotlib and numpy look at it.
     temporary = path.with_name(f".{path.stem}.{uuid4().hex[:8]}.part{path.suffix}")
@@ -43,7 +43,7 @@ def replacing(path: Path) -> Iterator[Path]:
         with temporary.open("rb") as written:
             os.fsync(written.fileno())
         temporary.replace(path)
-        for left in path.parent.glob(f".{glob.escape(path.stem)}.*.part{path.suffix}"):  # by a writer that was killed
+        for left in path.parent.glob(f".{glob.escape(path.stem)}.*.part{path.suffix}"):  # by a killed writer
             left.unlink(missing_ok=True)
     except OSError as error:
         why = error.strerror or str(error)
@@ -60,7 +60,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_page(path: Path, text: str) -> None:
-    """Writes a text that holds `UNSEALED` before all that users wrote, and seals it."""
+    """Writes a text and seals it. The text holds `UNSEALED` before anything that users wrote."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
         _seal(temporary)
@@ -86,7 +86,7 @@ def read_arrays(path: Path, identity: str | None = None) -> tuple[dict[str, np.n
     """Reads what ``write_arrays`` wrote: (arrays, provenance).
 
     Raises:
-        UserError: damaged (in whichever byte), not ours, or of another identity.
+        UserError: the file is damaged, not one of ours, or of another identity.
     """
     check_seal(path)
     with _refusing(path), np.load(path, allow_pickle=False) as archive:
@@ -107,7 +107,7 @@ def write_tensors(path: Path, tensors: Mapping[str, np.ndarray], provenance: Jso
     with replacing(path) as temporary:
         try:
             save_file(contiguous, temporary, {"dp_leakage": stamp})
-        except SafetensorError as error:  # a full disk, in the library's own class
+        except SafetensorError as error:  # the library's own exception for a full disk
             raise OSError(str(error)) from None
         _seal(temporary)
 
@@ -154,7 +154,7 @@ def check_seal(path: Path) -> None:
     """Reads a file to its last byte.
 
     Raises:
-        UserError: a byte is not what was written, or it is no file that was sealed.
+        UserError: a byte differs from what was written, or the file has no seal.
     """
     with _refusing(path):
         content = path.read_bytes()
@@ -189,14 +189,14 @@ def _digits(content: bytes, place: int) -> bytes:
 
 @contextmanager
 def _refusing(path: Path) -> Iterator[None]:
-    """Turns whatever a parser says about a missing, cut or foreign file into one sentence."""
+    """Turns any error of a parser about a missing, cut or foreign file into one sentence."""
     try:
         yield
     except FileNotFoundError:
         raise UserError(f"{path} is missing: run the step that makes it (snakemake does that by itself)") from None
     except (PermissionError, IsADirectoryError) as error:
         raise UserError(f"{path} cannot be read: {error.strerror}; give it back its read permission") from None
-    except Exception as error:  # every parser has its own classes; this block does nothing but parse
+    except Exception as error:  # every parser has exceptions of its own; this block does nothing but parse
         raise UserError(f"{path} is damaged or not a file of this workflow ({_first_line(error)}): {REBUILD}") from None
 
 

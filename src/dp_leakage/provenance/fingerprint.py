@@ -1,8 +1,8 @@
-"""A hash of the code that a step runs, so that an edit reruns what it reaches and nothing else.
+"""A hash of the code that a step runs, so that an edit reruns exactly the steps that it reaches.
 
 Snakemake does not see imported modules (it records a rule's params, inputs and shell text only), so every rule carries
-the fingerprint of its step in its one JSON param. Comments, docstrings and layout do not count: the hash is taken over
-the syntax tree.
+the fingerprint of its step in its one JSON param. The hash is taken over the syntax tree, so comments, docstrings and
+layout do not count.
 """
 
 import ast
@@ -23,10 +23,11 @@ def code_fingerprint(*modules: str, exclude: Iterable[str] = (), extra_files: It
 
     Args:
         modules: dotted names within ``dp_leakage``, e.g. ``"dp_leakage.steps.train"``.
-        exclude: modules whose code must not count, with what only they import. The tables of all attacks, figures and
-            so on are excluded (a new one must not rerun its neighbours: the step's module is named in ``modules``).
-        extra_files: files outside the package that count too, such as a user's plugin, with what they import of this
-            package and of the files beside them.
+        exclude: modules whose code must not count, along with what only they import. The tables of all attacks, figures
+            and so on are excluded, so that a new entry does not rerun its neighbours; the module that a step does use
+            is named in ``modules``.
+        extra_files: files outside the package that count too, such as a user's plugin, with what they import from this
+            package and from the files beside them.
 
     Returns:
         16 hexadecimal digits.
@@ -121,8 +122,8 @@ def _imports_of(path: Path, module: str = "") -> tuple[str, ...]:
 def _normalised(path: Path) -> str:
     """The syntax tree of a file as text, without docstrings (comments are not in the tree anyway).
 
-    And without what an attack, a kind of figure or a source of data declares: what of it a step depends on is in its
-    settings, so another caption draws nothing anew.
+    The declaration of an attack, a kind of figure or a data source does not count either: the parts that a step depends
+    on are in its settings, so a new caption redraws nothing.
     """
     tree = _tree(path)  # parsed once for both: neither docstrings nor declarations import anything
     tree.body = [node for node in tree.body if not _declares(node)]

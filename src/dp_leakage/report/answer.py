@@ -1,4 +1,4 @@
-"""The answer of a study, computed: the smallest budget that is accurate enough, and what leaks there."""
+"""Computes the answer of a study: the smallest budget that is accurate enough, and what leaks there."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,27 +22,27 @@ Verdict = Literal["met", "open", "missed", "guessing"]
 
 @dataclass(frozen=True)
 class Answer:
-    """For one data set and model.
+    """The answer for one data set and model.
 
     Attributes:
         dataset, model: names.
         verdict: ``met``: the interval of the loss lies below the tolerance; ``open``: the loss does, its interval does
             not; ``missed``: no private model is accurate enough; the numbers are those of the most accurate one;
             ``guessing``: the undefended model is not surely better than guessing, so that no loss means anything.
-        defense: the cell that they are of.
+        defense: the cell that the numbers come from.
         row: the cell's columns.
         claimed: its nominal ε; NaN if it has none.
         spent: the ε that its training spent; NaN if not known.
-        neighbours: for which data sets that counts: ``add_remove``, ``zero_out``, ``replace_one`` or "".
+        neighbours: the relation of that ε: ``add_remove``, ``zero_out``, ``replace_one`` or "".
         loss: accuracy lost, a fraction of the undefended accuracy.
         accuracy, undefended_accuracy: test accuracies.
         guessing: the accuracy of always naming the members' most frequent class; NaN if not known.
         leak: what an attacker reaches there; None if no membership attack was run.
         undefended_leak: the same on the undefended model.
-        unproven: the same under the defences that prove nothing (an ℓ2 penalty, dropout, …).
+        unproven: the same under defences that prove nothing (an ℓ2 penalty, dropout, …).
         proven: the most that any attack could reach; None if nothing is proven.
         tried: private cells of the data set, among which the recommended one was chosen.
-        tuned: how the cell's learning rate was found; None where it was given.
+        tuned: how the cell's learning rate was found; None if it was given.
     """
 
     dataset: str
@@ -66,12 +66,12 @@ class Answer:
 
     @property
     def budget(self) -> float:
-        """The ε by which budgets are ranked: the spent one where it is known, else the claimed."""
+        """The ε by which budgets are ranked: the spent one if it is known, else the claimed one."""
         return self.spent if np.isfinite(self.spent) else self.claimed
 
     @property
     def at_chance(self) -> bool:
-        """Whether the cell's model is not surely better than guessing."""
+        """Whether it is uncertain that the cell's model beats guessing."""
         return self.accuracy is not None and self.accuracy.low <= self.guessing
 
 
@@ -81,12 +81,12 @@ def answers(metrics: pd.DataFrame, tolerance: float, guessing: Mapping[str, floa
     Args:
         metrics: rows of all cells.
         tolerance: acceptable accuracy loss, a fraction of the undefended accuracy.
-        guessing: data set → the accuracy of guessing, where it is known.
+        guessing: data set → the accuracy of guessing, if it is known.
     """
     frame = chosen(metrics, {})
     losses = frame[(frame["metric"] == "accuracy_loss") & is_private(frame) & frame["value"].notna()]
     losses = losses.merge(spent(frame), how="left", on=CELL)
-    losses = losses[np.isfinite(losses["epsilon_spent"])]  # nobody can be told to choose an ε that is not known
+    losses = losses[np.isfinite(losses["epsilon_spent"])]  # an unknown ε cannot be recommended
     accuracy = frame[frame["metric"] == "test_accuracy"].rename(columns={"low": "accuracy_low"})
     losses = losses.merge(accuracy[[*CELL, "accuracy_low"]], how="left", on=CELL)
     losses = losses.assign(guessing=losses["dataset"].map(guessing or {}).astype(float))
@@ -98,10 +98,10 @@ def answers(metrics: pd.DataFrame, tolerance: float, guessing: Mapping[str, floa
 
 
 def best_of(found: list[Answer]) -> list[Answer]:
-    """Per data set the answer to lead with: tolerance met before missed, then the smallest budget.
+    """For each data set, the answer to lead with: tolerance met before missed, then the smallest budget.
 
-    Of models that are accurate enough at the same budget it is the one that leaks least; where none is accurate enough,
-    the most accurate.
+    Of several models that are accurate enough at the same budget, it is the one that leaks least. If none is accurate
+    enough, it is the most accurate one.
     """
     rank = {"met": 0, "open": 1, "missed": 2, "guessing": 3}
 
@@ -128,12 +128,13 @@ def _answer(frame: pd.DataFrame, losses: pd.DataFrame, tolerance: float, tried: 
     here = frame[(frame["dataset"] == losses["dataset"].iloc[0]) & (frame["model"] == losses["model"].iloc[0])]
     undefended = _estimate(here, "none", "test_accuracy")
     guessing = float(losses["guessing"].iloc[0])
+    verdict: Verdict
     if undefended is not None and undefended.low <= guessing:
         verdict, enough = "guessing", losses[losses["value"] == losses["value"].min()]
     else:
         verdict, enough = _accurate_enough(losses, tolerance)
     budgets = enough["epsilon_spent"].where(np.isfinite(enough["epsilon_spent"]), enough["epsilon"])
-    # Of equal budgets (or none) the more accurate.
+    # For equal budgets (or none), the more accurate one.
     row = enough.assign(budget=budgets).sort_values(["budget", "value", "defense"], kind="stable").iloc[0]
     names = row["dataset"], row["model"]
     leak = leaks(here)
@@ -166,7 +167,7 @@ def _answer(frame: pd.DataFrame, losses: pd.DataFrame, tolerance: float, tried: 
 
 
 def _accurate_enough(losses: pd.DataFrame, tolerance: float) -> tuple[Verdict, pd.DataFrame]:
-    """The cells that may be chosen: a model that guesses is never accurate enough, however little there is to lose."""
+    """The cells that may be chosen. A model that only guesses is never accurate enough, however little it loses."""
     useful = losses[~(losses["accuracy_low"] <= losses["guessing"])]
     if (useful["high"] <= tolerance).any():
         return "met", useful[useful["high"] <= tolerance]

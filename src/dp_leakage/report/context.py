@@ -1,11 +1,11 @@
-"""What a report is made from."""
+"""Everything that a report is made from."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pandas as pd
 
-TOLERANCE = 0.1  # accuracy that may be lost, a fraction of the undefended one
+TOLERANCE = 0.1  # accuracy that may be lost, as a fraction of the undefended accuracy
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class DataFacts:
         roles: role → number of records.
         features: shape of one record, in words ("50 numbers", "1 × 28 × 28").
         classes: number of classes.
-        warnings: sentences on what makes it hard to judge by.
+        warnings: sentences on what makes results on it hard to judge.
         notes: sentences that only inform.
         guessing: the accuracy on new records of always naming the members' most frequent class; NaN if not known.
     """
@@ -62,11 +62,11 @@ class ReportContext:
         study: the study's name.
         title: one line.
         metrics: rows of all cells, with the columns that `dp_leakage.figures.frames` names.
-        figures: in the order of the page; one of kind ``pareto`` is put right below the answer.
+        figures: in the order of the page; one of kind ``pareto`` comes right below the answer.
         data: the data sets.
         models: model → its architecture in words.
         attacks: attack → what it does or its settings, in words.
-        training: what holds for all trainings: "optimizer" → "adam", …
+        training: settings that all trainings share: "optimizer" → "adam", …
         repeats: models per cell.
         seed: the study's.
         question: what the study asks; "" for the general question.

@@ -1,4 +1,4 @@
-"""Which records an attacker singles out, and what they are."""
+"""The records that an attacker singles out, and what they are."""
 
 import numpy as np
 import pandas as pd
@@ -7,7 +7,7 @@ from dp_leakage.data.raw import Raw
 from dp_leakage.metrics.runs import by_repeat
 from dp_leakage.metrics.vulnerability import vulnerability
 
-SHOWN = 4  # features of a record that are named
+SHOWN = 4  # how many features of a record are named
 
 
 def most_exposed(frame: pd.DataFrame, n: int = 10) -> pd.DataFrame:
@@ -18,10 +18,10 @@ def most_exposed(frame: pd.DataFrame, n: int = 10) -> pd.DataFrame:
         n: how many.
 
     Returns:
-        n rows at most, the most exposed first: ``record`` (row of data.npz), ``outsiders_above`` (mean over the repeats
+        At most n rows, the most exposed first: ``record`` (row of data.npz), ``outsiders_above`` (mean over the repeats
         of the share of non-members whose score is at least the record's, in [0, 1]: the false positive rate at which
         the record is named), ``flagged`` (repeats in which the attack itself named it), ``runs`` (repeats) and ``tied``
-        (how many members are exactly as exposed). Where coins put the records in and out: what `vulnerability` counts.
+        (how many members are exactly as exposed). With coins: the counts of `vulnerability`.
     """
     _, member = by_repeat(frame, [], ["record"])
     if member.ndim == 2:
@@ -44,10 +44,10 @@ def most_exposed(frame: pd.DataFrame, n: int = 10) -> pd.DataFrame:
 
 
 def described(raw: Raw, records: list[int]) -> list[str]:
-    """What each record is: its class and its most unusual features, or its picture as a ``data:`` address.
+    """A description of each record: its class and its most unusual features, or its picture as a ``data:`` address.
 
     Args:
-        raw: the user's own data, as their source has them.
+        raw: the user's own data, as loaded from their source.
         records: rows of it.
     """
     if raw.x.ndim == 4:

@@ -1,4 +1,4 @@
-"""What an attacker reaches in one cell: the numbers that every sentence and table of the page has its leakage from."""
+"""What an attacker reaches in one cell: the numbers behind every sentence and table of the page about leakage."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,13 +15,13 @@ CELL = ["dataset", "model", "defense"]
 
 @dataclass(frozen=True)
 class Leak:
-    """Of one cell, by the strongest of its membership attacks.
+    """The leakage of one cell by the strongest of its membership attacks.
 
     Attributes:
         attack: which one that is.
         tried: how many there were to choose from.
-        advantage: the best TPR − FPR, attack and threshold chosen on other records than they are judged on.
-        tprs: FPR → TPR of that attack at a threshold found on outsiders; without rates for which there are too few.
+        advantage: the best TPR − FPR, with attack and threshold chosen on other records than they are judged on.
+        tprs: FPR → TPR of that attack at a threshold found on outsiders, without rates that have too few outsiders.
         auc: of that attack.
     """
 
@@ -33,7 +33,7 @@ class Leak:
 
 
 def leaks(frame: pd.DataFrame) -> dict[tuple[str, str, str], Leak]:
-    """(data set, model, defense) → its leak, for the cells whose membership was attacked; rows over all repeats."""
+    """(data set, model, defense) → its leak, for the cells with membership attacks; rows over all repeats."""
     if not (frame["metric"] == "reached_advantage").any():
         return {}
     rows = reached(frame)

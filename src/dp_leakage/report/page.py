@@ -22,11 +22,11 @@ TEMPLATE = Path(__file__).with_name("template.html")
 QUESTION = (
     "What does each privacy budget cost in accuracy, and what does an attacker still learn about the training records?"
 )
-SHOWN_AS_TABLE = "members_exposed"  # the page has the same numbers as a table
+SHOWN_AS_TABLE = "members_exposed"  # the page shows the same numbers as a table
 
 
 def render(context: ReportContext) -> str:
-    """The page: one HTML document with its style and pictures inside, without scripts, that loads nothing."""
+    """The page: one HTML document with its style and pictures inside, without scripts. It loads nothing."""
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
@@ -65,7 +65,7 @@ def unbroken(text: str) -> str:
 
 
 def _answer_table(found: list[Answer]) -> tables.HtmlTable:
-    """A column per data set and model: what the sentences say, for all of them."""
+    """A column for each data set and model, with the numbers of the sentences."""
 
     def row(words: str, texts: Iterable[str]) -> list[str]:
         return [words, *texts]

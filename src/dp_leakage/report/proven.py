@@ -1,4 +1,4 @@
-"""What the mathematics proves of a cell, whatever the attack, and what a risk means for a person."""
+"""What the mathematics proves about a cell against any attack, and what a risk means for a person."""
 
 from dataclasses import dataclass
 
@@ -10,20 +10,20 @@ from dp_leakage.metrics.spent import parse_setting
 from dp_leakage.privacy.proven import PRIORS, precision
 from dp_leakage.report.leak import Leak
 
-SAYS_LITTLE = 0.9  # a bound on the advantage from here on rules out next to nothing
+SAYS_LITTLE = 0.9  # a bound on the advantage from here on excludes almost nothing
 SHARES = {0.01: "one in a hundred", 0.1: "one in ten", 0.5: "half"}
 
 
 @dataclass(frozen=True)
 class Proven:
-    """What no attack on a cell can exceed.
+    """The limits that no attack on a cell can exceed.
 
     Attributes:
         advantage: TPR − FPR.
         tprs: FPR → TPR.
         mu: μ of Gaussian noise that allows this advantage.
-        exact: whether that is the cell's own noise, exactly.
-        neighbours: for which neighbouring data sets: those of the study's attack game.
+        exact: whether that is exactly the cell's own noise.
+        neighbours: the neighbouring data sets, which are those of the study's attack game.
     """
 
     advantage: float
@@ -34,7 +34,7 @@ class Proven:
 
 
 def proven_of(here: pd.DataFrame, defense: str) -> Proven | None:
-    """What is proven of a cell, from the metrics of its data set and model; None where nothing is."""
+    """What is proven about a cell, from the metrics of its data set and model; None if nothing is."""
     rows = here[(here["defense"] == defense) & here["metric"].isin(["advantage_proven", "tpr_proven", "mu"])]
     if rows.empty:
         return None
@@ -46,7 +46,7 @@ def proven_of(here: pd.DataFrame, defense: str) -> Proven | None:
 
 
 def proven_words(proven: Proven | None) -> str:
-    """The sentence on what is proven of a cell."""
+    """The sentence on what is proven about a cell."""
     if proven is None:
         return "Nothing is proven there of attacks that were not tried."
     words = f"Proven is that no attack at all reaches an advantage above {rounded_up(proven.advantage)}"
@@ -61,7 +61,7 @@ def proven_words(proven: Proven | None) -> str:
 
 
 def risk_words(leak: Leak | None, proven: Proven | None) -> str:
-    """What an accusation is worth, for a reader who has never seen a privacy paper; "" where nothing was measured."""
+    """What an accusation is worth, for a reader who has never seen a privacy paper; "" if nothing was measured."""
     if leak is None or not leak.tprs:
         return ""
     fpr = min(leak.tprs)
@@ -87,7 +87,7 @@ def risk_words(leak: Leak | None, proven: Proven | None) -> str:
 
 
 def choice_words(tried: int) -> str:
-    """What choosing the recommended cell was, and that its ε does not pay for it."""
+    """How the recommended cell was chosen, and that its ε does not cover the choice."""
     if tried < 2:
         return ""
     return (
@@ -101,7 +101,7 @@ def _people(fpr: float) -> str:
 
 
 def rounded_up(value: float, digits: int = 3) -> str:
-    """Rounded up: what is proven is never said smaller than it is."""
+    """Rounded up, so that a proven limit is never stated too small."""
     if digits == 3:
         return fraction(np.ceil(1000 * value) / 1000)
     return f"{np.ceil(10 * value - 1e-9) / 10:.1f}"

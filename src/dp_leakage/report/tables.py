@@ -27,7 +27,7 @@ COUNTINGS = {"mean": "mean", "all_runs": "every run"}
 
 @dataclass(frozen=True)
 class HtmlTable:
-    """Heads, rows of cells as text; the first ``left`` columns are flush left."""
+    """Heads and rows of cells as text. The first ``left`` columns are aligned left."""
 
     heading: str
     heads: list[str]
@@ -36,10 +36,10 @@ class HtmlTable:
 
 
 def claimed_and_spent(metrics: pd.DataFrame) -> list[HtmlTable]:
-    """Per claim what was spent: one table for all data and models that agree, else one for each."""
+    """What was spent for each claim: one table for all data sets and models that agree, else one for each."""
     frame = chosen(metrics, {})
     private = frame[is_private(frame) & (frame["metric"] == "epsilon_spent")]
-    # Of another library's training nothing is known but what it claims.
+    # Only the claim of another library's training is known.
     others = frame[(frame["accountant"] == CLAIMED) & (frame["metric"] == "test_accuracy")]
     if private.empty and others.empty:
         return []
@@ -64,7 +64,7 @@ def claimed_and_spent(metrics: pd.DataFrame) -> list[HtmlTable]:
 
 
 def _hypothetical(private: pd.DataFrame) -> pd.DataFrame:
-    """The smallest ε of each cell had its batches been Poisson samples."""
+    """The smallest ε of each cell if its batches had been Poisson samples."""
     would_be = private[np.array(["hypothetical_poisson" in setting for setting in private["setting"]], dtype=bool)]
     least = would_be.groupby(CELL)["value"].min()
     return least.rename("if_poisson").reset_index()
@@ -95,7 +95,7 @@ def _spent_rows(part: pd.DataFrame, more: list[str]) -> list[list[str]]:
 
 
 def learning_rates(metrics: pd.DataFrame) -> list[HtmlTable]:
-    """Per data set and model the rate that each cell trains with, and how well every rate did that was tried."""
+    """For each data set and model: the learning rate of each cell, and how well every tried rate did."""
     frame = chosen(metrics, {})
     tables = []
     for heading, part in panels(frame[frame["metric"] == "learning_rate"]) if len(frame) else []:
@@ -114,14 +114,14 @@ def learning_rates(metrics: pd.DataFrame) -> list[HtmlTable]:
 
 
 def _accounted(row: Any) -> str:
-    """Whose word the spent ε is."""
+    """Who vouches for the spent ε."""
     if row.accountant == CLAIMED:
         return str(row.accounting_note).removeprefix("ε ")
     return name(row.spent_accountant) if isinstance(row.spent_accountant, str) else "–"
 
 
 def members_exposed(metrics: pd.DataFrame) -> list[HtmlTable]:
-    """Per data set, model and attack the members exposed at each false positive rate, counted in both ways."""
+    """For each data set, model and attack: the members exposed at each false positive rate, counted in both ways."""
     frame = chosen(metrics, {})
     rows = frame[frame["metric"] == "members_exposed"]
     if rows.empty:
@@ -174,7 +174,7 @@ def most_exposed(exposed: pd.DataFrame | None) -> list[HtmlTable]:
 
 
 def _tied(part: pd.DataFrame) -> str:
-    """That more are as exposed as the last ones listed, where it is so."""
+    """A note that more records are as exposed as the last ones listed, if there are any."""
     if "tied" not in part:
         return ""
     tied = int(part["tied"].iloc[-1])
@@ -184,7 +184,7 @@ def _tied(part: pd.DataFrame) -> str:
 
 
 def _called(row: Any) -> str:
-    """A record's name where its data have one, else its number."""
+    """A record's name if its data have one, else its number."""
     called = getattr(row, "called", None)
     return called if isinstance(called, str) else str(row.record)
 
@@ -199,7 +199,7 @@ def _counted(row: Any) -> list[str]:
 
 
 def _shown(row: Any) -> str:
-    """Text, or a picture of our own making."""
+    """Text, or a picture that this package made."""
     words = row.shown if isinstance(row.shown, str) else ""
     if not words.startswith(PICTURE):
         return words
@@ -207,7 +207,7 @@ def _shown(row: Any) -> str:
 
 
 def times(timings: pd.DataFrame | None) -> HtmlTable | None:
-    """Per rule the number of jobs and their time, the longest first."""
+    """For each rule: the number of jobs and their time, the longest first."""
     if timings is None or timings.empty:
         return None
     rules = timings.groupby("rule")
@@ -255,7 +255,7 @@ def defenses(metrics: pd.DataFrame) -> list[tuple[str, str]]:
 def verdicts(metrics: pd.DataFrame) -> list[str]:
     """One sentence per data set, model and defence: its accuracy, and what an attacker reaches there.
 
-    Of several budgets the one that keeps most accuracy speaks.
+    Of several budgets, it is about the one that keeps most accuracy.
     """
     frame = chosen(metrics, {})
     leak = leaks(frame)
@@ -277,13 +277,13 @@ def verdicts(metrics: pd.DataFrame) -> list[str]:
 
 
 def budget_words(row: pd.Series) -> str:
-    """ε = 1, or σ = 2 where no ε is claimed."""
+    """``ε = 1``, or ``σ = 2`` if no ε is claimed."""
     words = budget(row["epsilon"], row["noise_multiplier"])
     return words if words.startswith("σ") else f"ε = {words}"
 
 
 def broken_claims(metrics: pd.DataFrame) -> list[str]:
-    """Cells whose measured lower bound on ε exceeds what was spent, else claimed: something there is wrong."""
+    """Cells whose measured lower bound exceeds the spent (or else the claimed) ε, so that something there is wrong."""
     found = contradicted(chosen(metrics, {})).sort_values("value", ascending=False, kind="stable")
     told = []
     for row in found.drop_duplicates([*CELL, "relation"]).itertuples():

@@ -1,4 +1,4 @@
-"""Which learning rates were tried for a study's models, on what, and what that choice costs."""
+"""The learning rates that were tried for a study's models, the records used, and what that choice costs."""
 
 from dataclasses import dataclass
 
@@ -14,11 +14,11 @@ UNTUNED = (
 
 @dataclass(frozen=True)
 class Tuned:
-    """Of one cell.
+    """The tuning of one cell.
 
     Attributes:
         rate: the learning rate that it trains with.
-        right: rate → the share of the records set apart that were right with it, in the order in which they were tried.
+        right: rate → its accuracy on the records set apart, in the order in which the rates were tried.
         records: how many were set apart.
     """
 
@@ -28,7 +28,7 @@ class Tuned:
 
 
 def tuned_of(cell: pd.DataFrame) -> Tuned | None:
-    """How a cell's learning rate was found, from its metrics over all repeats; None where it was given."""
+    """How a cell's learning rate was found, from its metrics over all repeats; None if it was given."""
     chosen = cell[cell["metric"] == "learning_rate"]
     if chosen.empty:
         return None
@@ -39,14 +39,14 @@ def tuned_of(cell: pd.DataFrame) -> Tuned | None:
 
 
 def more_tuning(tuned: Tuned | None) -> str:
-    """What else may keep more accuracy than was found."""
+    """What else might keep more accuracy."""
     if tuned is None:
         return UNTUNED
     return "Learning rates were tuned; another batch size or number of epochs may still keep more."
 
 
 def tuned_words(tuned: Tuned | None) -> str:
-    """Where the learning rates come from; "" where they were given."""
+    """Where the learning rates come from; "" if they were given."""
     if tuned is None:
         return ""
     rates = [number(rate) for rate in tuned.right]

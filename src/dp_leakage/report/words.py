@@ -1,4 +1,4 @@
-"""The answer in sentences, of names that one need not look up."""
+"""The answer in sentences, with names that need no explanation."""
 
 import numpy as np
 
@@ -17,7 +17,7 @@ UNAWARE = (
 
 
 def sentences(answer: Answer, tolerance: float) -> list[str]:
-    """The answer, a paragraph each: which budget, what leaks there, what is proven, what that means, and the choice."""
+    """The answer in paragraphs: which budget, what leaks there, what is proven, what that means, and the choice."""
     if answer.verdict == "guessing":
         return [_no_better(answer), *_unproven(answer)]
     risk = risk_words(answer.leak, answer.proven)
@@ -33,7 +33,7 @@ def look_of(answer: Answer) -> str:
 
 
 def percent(estimate: Estimate) -> str:
-    """12.3 % [10.1, 14.5] of a fraction."""
+    """A fraction as ``12.3 % [10.1, 14.5]``."""
     value, low, high = (f"{round(100 * x, 1) + 0.0:.1f}".replace("-", "−") for x in estimate)
     return f"{value} % [{low}, {high}]"
 
@@ -57,12 +57,14 @@ def _budget(answer: Answer, tolerance: float) -> str:
         )
     none = f"{on}no budget tried {limit} with these training settings, so none is recommended."
     if answer.at_chance:
+        assert answer.accuracy is not None  # it was compared with guessing
         most = f"Even the most accurate private model, {cell}, is right on {percent(answer.accuracy)} of new records, "
         return f"{none} {most}no better than guessing ({_guessed(answer)}). {more_tuning(answer.tuned)}"
     return f"{none} The most accurate private model, {cell}, {lost}{_spent(answer)}. {more_tuning(answer.tuned)}"
 
 
 def _no_better(answer: Answer) -> str:
+    assert answer.undefended_accuracy is not None  # it was compared with guessing
     return (
         f"On {name(answer.dataset)}, the undefended model ({name(answer.model)}) is itself right on "
         f"{percent(answer.undefended_accuracy)} of new records, no better than guessing ({_guessed(answer)}). What "
@@ -93,21 +95,21 @@ def _leaking(answer: Answer) -> str:
 
 
 def reach_words(leak: Leak) -> str:
-    """An advantage of 0.4 [0.3, 0.5], names 12 % […] of the members at 1 % false alarms (by what)."""
+    """``an advantage of 0.4 [0.3, 0.5], names 12 % […] of the members at 1 % false alarms (ATTACK)``."""
     named = "".join(f", names {words}" for words in [rates_words(leak)] if words)
     return f"an advantage of {interval(*leak.advantage)}{named} ({by_words(leak)})"
 
 
 def by_words(leak: Leak) -> str:
-    """Which attack that was, of how many, and its AUC."""
+    """The attack, the number of attacks tried, and its AUC."""
     strongest = f", the strongest of {leak.tried} attacks" if leak.tried > 1 else ""
     return f"{name(leak.attack)}{strongest}, AUC {fraction(leak.auc.value)}"
 
 
 def rates_words(leak: Leak) -> str:
-    """How many members are named at small rates of false alarms; "" where there are too few records for any."""
+    """How many members are named at small rates of false alarms; "" if there are too few records for any."""
     shares = [(percent(tpr), f" at {100 * fpr:g} % false alarms") for fpr, tpr in leak.tprs.items()]
-    whom = [" of the members", *[""] * len(shares)]  # said once
+    whom = [" of the members", *[""] * len(shares)]  # only in the first
     return " and ".join(f"{share}{of}{rate}" for (share, rate), of in zip(shares, whom, strict=False))
 
 

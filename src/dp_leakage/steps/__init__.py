@@ -1,10 +1,10 @@
 """The workflow's jobs: one module per rule, run as ``python -m dp_leakage.steps.NAME``. Only steps touch files.
 
-Each takes ``--settings`` (the JSON that the rule prints) and named input and output files; ``@FILE`` stands for the
-arguments in a file, one a line.
+Each takes ``--settings`` (the JSON that the rule prints) and named input and output files. ``@FILE`` stands for the
+arguments in a file, one per line.
 """
 
-# Before anything that takes time to import.
+# Before any import that takes time.
 from dp_leakage.common.interrupts import end_quietly
 from dp_leakage.jobs.handover import hand_over
 
@@ -35,11 +35,11 @@ def run(
 
     Args:
         step: called as ``step(settings, **paths, **lists, **options)``.
-        paths: names of options that are one path each; a trailing ``?`` makes one optional: None where it is missing
-            or has no path.
-        lists: names of options that are any number of paths.
-        options: name → default of the other options, whose type converts; the environment's ``DP_LEAKAGE_NAME`` goes
-            before it. So the rules need not write into a shell command what config.yaml says.
+        paths: names of options with one path each; a trailing ``?`` makes one optional: None if it is missing or empty.
+        lists: names of options with any number of paths.
+        options: name → default of the other options, whose type converts the value. The environment variable
+            ``DP_LEAKAGE_NAME`` overrides the default, so the rules need not write config.yaml's values into shell
+            commands.
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", stream=sys.stderr)
     parser = Parser(
@@ -72,5 +72,5 @@ def run(
 
 
 def provenance(settings: Json, **more: Any) -> Json:
-    """What a file says of its making: identity, settings, and ``more``."""
+    """The provenance of a file: identity, settings, and ``more``."""
     return {"identity": identity(settings), "settings": settings, **more}

@@ -2,8 +2,8 @@
 
     python -m dp_leakage.steps show STUDY TARGET-OR-FILE [--pdb] [--config key=value …]
 
-STUDY is a study as ``results/`` has it (``quickstart``, ``quickstart-smoke``), TARGET one of its figures or its report,
-and FILE any file of its results.
+STUDY is the name of a study's folder in ``results/`` (``quickstart``, ``quickstart-smoke``), TARGET one of its figures
+or its report, and FILE any file of its results.
 """
 
 import contextlib
@@ -21,11 +21,11 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.study.paths import STUDY
 
 SCALES = ("smoke", "small")
-COMMAND = "Shell command: "  # how Snakemake introduces it
+COMMAND = "Shell command: "  # Snakemake's words before a command
 
 
 def wanted(study: str, asked: str) -> tuple[str, list[str]]:
-    """Snakemake's name for what is asked for, and the config that it takes.
+    """Snakemake's name for the wanted target, and the config that it needs.
 
     >>> wanted("quickstart-smoke", "fig_pareto")
     ('quickstart_fig_pareto', ['scale=smoke'])
@@ -33,7 +33,7 @@ def wanted(study: str, asked: str) -> tuple[str, list[str]]:
     ('results/quickstart/digits/mlp/none/metrics.parquet', [])
 
     Raises:
-        UserError: it is made by many jobs.
+        UserError: many jobs make it.
     """
     name, _, scale = study.rpartition("-")
     name, config = (name, [f"scale={scale}"]) if scale in SCALES else (study, [])
@@ -47,7 +47,7 @@ def wanted(study: str, asked: str) -> tuple[str, list[str]]:
 
 
 def command_in(plan: str) -> str:
-    """The command of the job that was asked for: the last of a plan, on which no other waits. UserError if none is."""
+    """The command of the wanted job: the last of a plan, for which no other job waits. UserError if there is none."""
     commands = [line.removeprefix(COMMAND) for line in plan.splitlines() if line.startswith(COMMAND)]
     if not commands:
         raise UserError("Snakemake plans no job for it; `snakemake -n` says why")
@@ -55,7 +55,7 @@ def command_in(plan: str) -> str:
 
 
 def by_hand(command: str, changed: dict[str, str]) -> str:
-    """The command as it is pasted into a shell: with the environment of a job, and its words on the terminal.
+    """The command, ready to paste into a shell: with a job's environment, and output to the terminal.
 
     >>> by_hand("python -m dp_leakage.steps.query --data a 2> logs/mine/query.log", {"OMP_NUM_THREADS": "1"})
     '(export OMP_NUM_THREADS=1; python -m dp_leakage.steps.query --data a)'
@@ -71,7 +71,7 @@ def by_hand(command: str, changed: dict[str, str]) -> str:
 
 
 def _quoted(name: str, value: str) -> str:
-    """A variable's value in a shell; of PATH its first folder, as the rest is the user's own."""
+    """A variable's value for a shell. For PATH only the first folder changes, since the rest is the user's own."""
     return f'{shlex.quote(value.partition(os.pathsep)[0])}:"$PATH"' if name == "PATH" else shlex.quote(value)
 
 
@@ -81,10 +81,10 @@ def under_debugger(command: str) -> str:
 
 
 def planned(target: str, config: list[str]) -> tuple[str, dict[str, str]]:
-    """What Snakemake says of a target's jobs, and what it changes in the environment of jobs.
+    """What Snakemake prints about a target's jobs, and what it changes in the environment of jobs.
 
     Raises:
-        UserError: it refuses; its own words went to the terminal.
+        UserError: Snakemake refuses; its own message went to the terminal.
     """
     from snakemake.cli import main
 
@@ -121,7 +121,7 @@ def run_by_hand(arguments: list[str]) -> int:
     if not given.pdb:
         print(command)
         return 0
-    with tempfile.NamedTemporaryFile("w", suffix=".sh", encoding="utf-8") as script:  # longer than an argument may be
+    with tempfile.NamedTemporaryFile("w", suffix=".sh", encoding="utf-8") as script:  # longer than an argument can be
         script.write(under_debugger(command))
         script.flush()
         return subprocess.run(["bash", script.name], check=False).returncode

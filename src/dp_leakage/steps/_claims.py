@@ -1,9 +1,10 @@
-"""What a design of a cell's audit tests, from what the file of its scores says of their making."""
+"""The claim that a design of a cell's audit tests, from the provenance of its score file."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -11,12 +12,13 @@ from dp_leakage.audits import Claim, approximate_dp, gaussian_dp, own_curves
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import canonical
 from dp_leakage.privacy.accounting.proven import Training, proven_curve
+from dp_leakage.privacy.accounting.rules import Neighbours
 from dp_leakage.steps import Json
 from dp_leakage.steps._models import mechanism_of
 
 
-def claim_of(design: Json, made: Json) -> Claim:
-    """The claim that a design tests. Raises UserError where nothing is proven for what its coins decide."""
+def claim_of(design: Mapping[str, Any], made: Json) -> Claim:
+    """The claim that a design tests. Raises UserError if nothing is proven for what its coins decide."""
     settings = made["settings"]
     delta = settings["delta"]
     if design["claim"] == "approximate":
@@ -28,12 +30,12 @@ def claim_of(design: Json, made: Json) -> Claim:
 
 
 @lru_cache
-def _own(made_as_text: str, neighbours: str) -> Claim:
-    """Once for all designs of a cell: its curves take seconds."""
+def _own(made_as_text: str, neighbours: Neighbours) -> Claim:
+    """Computed once for all designs of a cell, since its curves take seconds."""
     made = json.loads(made_as_text)
     settings = made["settings"]
     mechanism = mechanism_of(made)
-    assert mechanism is not None  # a claim of its own is asked of cells with a mechanism alone
+    assert mechanism is not None  # only cells with a mechanism have a claim of their own
     training = Training(
         mechanism,
         settings["delta"],

@@ -1,4 +1,4 @@
-"""A prepared data set, from its file. Apart from `_models`, so that an edit to the trainer prepares nothing anew."""
+"""A prepared data set, from its file. Separate from `_models`, so that an edit of the trainer reruns no preparation."""
 
 from pathlib import Path
 
@@ -16,5 +16,5 @@ def dataset_of(arrays: dict[str, np.ndarray]) -> Dataset:
 
 
 def read_dataset(path: Path, identity: str) -> Dataset:
-    """``data.npz`` as a Dataset. Raises UserError where it is damaged or of another identity."""
+    """``data.npz`` as a Dataset. Raises UserError if it is damaged or of another identity."""
     return dataset_of(read_arrays(path, identity)[0])

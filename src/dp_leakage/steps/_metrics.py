@@ -22,7 +22,7 @@ from dp_leakage.steps import Json
 from dp_leakage.steps._claims import claim_of
 
 NOISE = ("noise_multiplier", "kappa")
-MEMBERSHIP = "membership"  # the family whose attacks are measured together
+MEMBERSHIP = "membership"  # attacks of this family are also measured together
 
 
 def _measured(measure: Callable[[pd.DataFrame, str], list[Json]]) -> Callable[..., pd.DataFrame]:
@@ -31,13 +31,13 @@ def _measured(measure: Callable[[pd.DataFrame, str], list[Json]]) -> Callable[..
 
 
 def _coins(path: Path, part: str, identity: str, comparisons: int, claim: Json) -> pd.DataFrame:
-    """What guesses of coins prove: of ``comparisons`` bounds at once, of δ and ``neighbours`` in the claim."""
-    said = Signals(**read_arrays(path, identity)[0])
+    """What guesses of coins prove, for ``comparisons`` bounds at once, and δ and ``neighbours`` of the claim."""
+    said = Signals.held_by(read_arrays(path, identity)[0])
     return pd.DataFrame(measure_coins(said, comparisons=comparisons, **claim))
 
 
 def _audited(path: Path, part: str, identity: str, comparisons: int) -> pd.DataFrame:
-    """What the canaries of an audit prove, of ``comparisons`` bounds at once."""
+    """What the canaries of an audit prove, for ``comparisons`` bounds at once."""
     frame, made = read_table(path, identity)
     settings = made["settings"]
     rows = measure_audit(
@@ -46,8 +46,8 @@ def _audited(path: Path, part: str, identity: str, comparisons: int) -> pd.DataF
     return pd.DataFrame(rows)
 
 
-# How a part's file is read (`study.parts.Part.reader`) → the rows of the part, from its path, name and identity and
-# from what else the reader is told.
+# A part's reader (`study.parts.Part.reader`) → the rows of the part, from its path, name, identity and further
+# arguments.
 READERS: dict[str, Callable[..., pd.DataFrame]] = {
     "": lambda path, part, identity: read_table(path, identity)[0],
     "scores": lambda path, part, identity: read_table(path, identity)[0].assign(attack=part),
@@ -66,7 +66,7 @@ def read_cell(paths: Iterable[Path], parts: list[list]) -> pd.DataFrame:
 
     Args:
         paths: a file for each part.
-        parts: of each its name, the identity of its file, its reader, and what the reader is told.
+        parts: for each, its name, the identity of its file, its reader, and further arguments of the reader.
 
     Raises:
         UserError: a file is damaged, or made by other settings than its identity says.
@@ -88,13 +88,13 @@ def read_images(paths: Iterable[Path], parts: list[list]) -> list[tuple[str, dic
 
 
 def read_metrics(paths: list[Path], identities: list[str]) -> pd.DataFrame:
-    """Rows of all ``metrics.parquet`` files, each with the columns of its cell beside. Raises as `read_cell`."""
+    """Rows of all ``metrics.parquet`` files, each with the columns of its cell. Raises as `read_cell`."""
     read = [read_table(path, identity) for path, identity in zip(paths, identities, strict=True)]
     return joined([(made["settings"]["columns"], frame) for frame, made in read])
 
 
 def joined(cells: list[tuple[Json, pd.DataFrame]]) -> pd.DataFrame:
-    """Rows of all frames, each with the columns of its cell (dataset, model, mechanism, epsilon, σ, …) beside."""
+    """Rows of all frames, each with the columns of its cell (dataset, model, mechanism, epsilon, σ, …)."""
     noise = {
         (_key(columns), name): _value(frame, name) for columns, frame in cells for name in NOISE if _has(frame, name)
     }

@@ -1,4 +1,4 @@
-"""The two engines behind one face: built-in architectures as ensembles, and a user's own modules by Opacus."""
+"""One interface to both engines: built-in architectures as ensembles, and a user's own modules with Opacus."""
 
 from dataclasses import fields, replace
 from pathlib import Path
@@ -42,9 +42,9 @@ def train_models(settings: Json, architecture: Any, *arguments: Any, **options: 
 
 
 def tuned_settings(settings: Json, tuned: Path | None) -> tuple[Json, Json]:
-    """Settings with the learning rate that step ``tune`` found best, and what a file of the models says of that.
+    """Settings with the learning rate that step ``tune`` found best, and what the models' file says about it.
 
-    Of rates that are equally good it is the first. Without such a step the settings are as they are.
+    Of equally good rates it is the first. Without such a step the settings stay as they are.
 
     Raises:
         UserError: the file is missing, damaged or of other settings.
@@ -61,7 +61,7 @@ def tuned_settings(settings: Json, tuned: Path | None) -> tuple[Json, Json]:
 
 
 def device_of(device: str) -> str:
-    """``cpu`` or ``cuda`` for what config.yaml says. Raises UserError where that is not there."""
+    """``cpu`` or ``cuda``, from config.yaml. Raises UserError if there is no such device."""
     if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     if device == "cuda" and not torch.cuda.is_available():
@@ -70,12 +70,12 @@ def device_of(device: str) -> str:
 
 
 def read_models(path: Path, identity: str | None, data: Dataset) -> Models:
-    """A ``.safetensors`` file of step ``train``. Raises UserError where it is damaged or of another identity."""
+    """A ``.safetensors`` file of step ``train``. Raises UserError if it is damaged or of another identity."""
     return models_of(*read_tensors(path, identity), data)
 
 
 def models_of(tensors: dict[str, np.ndarray], made: Json, data: Dataset) -> Models:
-    """The models of a file's tensors and provenance. Raises UserError where the file holds answers alone."""
+    """The models from a file's tensors and provenance. Raises UserError if the file holds only answers."""
     settings: Json = made["settings"]
     if settings["engine"] in ENGINES:
         raise UserError(
@@ -89,7 +89,7 @@ def models_of(tensors: dict[str, np.ndarray], made: Json, data: Dataset) -> Mode
 
 
 def mechanism_of(made: Json) -> Mechanism | None:
-    """What protected a training, with the noise that it had, from what its file says of its making."""
+    """The mechanism that protected a training, with its noise, from the provenance of its file."""
     given = made["settings"]["mechanism"]
     if given is None:
         return None

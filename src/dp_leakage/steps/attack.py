@@ -1,4 +1,4 @@
-"""Runs one attack on what the target models of one cell say: scores, nothing else. Needs no model and no GPU."""
+"""Runs one attack on the answers of one cell's target models and writes only scores. Needs no model and no GPU."""
 
 from importlib import import_module
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Runs one attack that takes the target models of one cell themselves: scores, and pictures where it makes some."""
+"""Runs one attack on the target models of one cell themselves, and writes scores and any pictures."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Trains models of one cell with canaries, each held or not by a coin of its own, and scores the canaries."""
+"""Trains models of one cell with canaries, each held or not by its own coin, and scores the canaries."""
 
 import time
 from pathlib import Path
@@ -28,15 +28,14 @@ from dp_leakage.training.planted import BUGS
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.watch import Watch
 
-START = {"optimizer": "adam", "learning_rate": 0.01, "batch_size": 50}  # of a worst-case start's own training
+# Settings of the training that makes a worst-case start.
+START: Json = {"optimizer": "adam", "learning_rate": 0.01, "batch_size": 50}
 
 
 def main(
     settings: Json, data: Path, scores: Path, device: str, checkpoint_seconds: float, tuned: Path | None = None
 ) -> None:
-    """Reads ``data.npz``, and which learning rate was found best; writes the score of every canary in every model, and
-    on which side its coin fell.
-    """
+    """Reads ``data.npz`` and the best learning rate; writes the score of every canary in every model, and its coin."""
     dataset = read_dataset(data, settings["data"])
     frames, noise, blocks = [], {}, None
     told, _ = tuned_settings(settings, tuned)
@@ -79,7 +78,10 @@ def _scored(
         dataset_size=subsets.shape[1],
         **{key: settings["training"][key] for key in ("epochs", "batch_size")},
     )
-    done = claimed if design["bug"] is None else BUGS[design["bug"]](claimed, training.batch_size)
+    done = claimed
+    if design["bug"] is not None:
+        assert claimed is not None  # a planted mistake needs a mechanism
+        done = BUGS[design["bug"]](claimed, training.batch_size)
     options: dict[str, Any] = {}
     if design["start"] == "trained":
         options["initial"] = _start(settings, architecture, dataset, x.shape[1:], design["start_epochs"], seed, device)
@@ -127,7 +129,7 @@ def _watch(
     groups: torch.Tensor | None,
     seed: int,
 ) -> Watch | None:
-    """What the training is told of its canaries; None where they are records like any other and nobody looks on."""
+    """What the training is told about its canaries; None if they are ordinary records and there is no observer."""
     scored = design["score"] == "white_box"
     if not scored and replaced:
         return None
@@ -155,7 +157,7 @@ def _watch(
 def _start(
     settings: Json, architecture: Any, dataset: Dataset, shape: torch.Size, epochs: int, seed: int, device: str
 ) -> dict[str, torch.Tensor]:
-    """Parameters trained without privacy on the non-members: their gradients are small, so a canary stands out."""
+    """Parameters trained without privacy on the non-members. Their gradients become small, so a canary stands out."""
     rows = torch.from_numpy(dataset.roles["target_nonmembers"])
     x = torch.from_numpy(dataset.x)
     x = x if x.shape[1:] == shape else torch.nn.functional.pad(x, (0, shape[0] - x.shape[1]))
@@ -168,7 +170,7 @@ def _start(
 
 
 def _groups(settings: Json, placed: Canaries) -> torch.Tensor | None:
-    """The (sub)class of every record; that of a pair is found without looking at the coin."""
+    """The (sub)class of every record. That of a pair does not depend on the coin."""
     rows = torch.from_numpy(np.concatenate([placed.fixed, placed.held]))
     x, y = torch.from_numpy(placed.x), torch.from_numpy(placed.y)
     groups = groups_of(settings["mechanism"], x, y, rows[None], settings["seed"])
@@ -179,7 +181,7 @@ def _groups(settings: Json, placed: Canaries) -> torch.Tensor | None:
 
 
 def _asked(score: str, ensemble: Models, placed: Canaries) -> np.ndarray:
-    """(K, m) how much better the trained models fit what is held than what stands there otherwise."""
+    """(K, m) how much better the trained models fit the held row than the other one."""
     found = np.zeros((ensemble.size, len(placed.held)))
     for rows, sign in ((placed.held, 1.0), (placed.other, -1.0)):
         if rows[0] < placed.first:

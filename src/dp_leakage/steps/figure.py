@@ -12,7 +12,7 @@ from dp_leakage.figures.published import read_published
 from dp_leakage.steps import Json, run
 from dp_leakage.steps._metrics import joined, read_cell, read_images
 
-IMAGES = "images"  # the reader of a figure that shows pictures
+IMAGES = "images"  # the reader of figures that show pictures
 
 
 def main(settings: Json, metrics: list[Path], published: Path | None, pdf: Path, png: Path, csv: Path) -> None:

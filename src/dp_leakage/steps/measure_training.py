@@ -17,14 +17,14 @@ from dp_leakage.privacy.proven import FPR_OF_CURVE
 from dp_leakage.provenance.files import read_table, write_table
 from dp_leakage.steps import Json, provenance, run
 
-SAME_NOISE = 1e-4  # relative; solving for σ is not more exact than this, and other library versions differ by less
+SAME_NOISE = 1e-4  # relative; solving for σ is no more exact than this, and library versions differ by less
 COLUMNS = ("metric", "repeat", "value", "low", "high", "setting")
 
 
 def main(settings: Json, training: Path, baseline: Path, measured: Path, curve: Path, proven: Path) -> None:
     """Reads the training history of the cell and of the non-private cell, writes metrics, those by epoch, and the ROC.
 
-    ``proven`` holds the ROC that no attack can exceed (`privacy.proven`), and no rows where nothing is proven.
+    ``proven`` holds the ROC that no attack can exceed (`privacy.proven`), and no rows if nothing is proven.
     """
     history, made = read_table(training, settings["training"])
     reference, _ = read_table(baseline, settings["baseline"])
@@ -42,7 +42,7 @@ def main(settings: Json, training: Path, baseline: Path, measured: Path, curve: 
 
 
 def _tuned(made: Json) -> list[Json]:
-    """Rows learning_rate, the one chosen, and tuning_accuracy of each that was tried; none where none were."""
+    """Rows learning_rate for the chosen rate and tuning_accuracy for each tried one; no rows without tuning."""
     if "tried" not in made:
         return []
     tried = [(f"{rate:g}", wilson(right, made["tuned_on"])) for rate, right in made["tried"]]
@@ -54,7 +54,7 @@ def _tuned(made: Json) -> list[Json]:
 
 
 def _mechanism(training: Path, made: Json) -> Mechanism | None:
-    """What was trained. Raises UserError where the accountant of today would have given other noise."""
+    """The mechanism that was trained. Raises UserError if the accountant would now give other noise."""
     from dp_leakage.privacy.calibration import calibrated
 
     nominal = made["settings"]["mechanism"]
@@ -63,7 +63,7 @@ def _mechanism(training: Path, made: Json) -> Mechanism | None:
         return today
     name = amount_of(today.noise)
     trained, wanted = made[name], getattr(today, name)
-    # The trainer's fingerprint leaves the accountants out, so that an edit there retrains nothing whose noise stays.
+    # The trainer's fingerprint excludes the accountants, so their edits retrain nothing whose noise stays the same.
     if abs(wanted - trained) > SAME_NOISE * wanted:
         raise UserError(
             f"{training}: its models were trained with {name}={trained!r}, but accountant '{nominal['accountant']}' "
@@ -97,12 +97,12 @@ def _spent(mechanism: Mechanism, made: Json) -> list[Json]:
 
 
 def _limit(mechanism: Mechanism, made: Json, design: str) -> Callable[[Iterable[float]], list[Json]]:
-    """A function: FPRs → rows of what the training proves where an attack of this design chooses between two."""
+    """A function: FPRs → rows of what the training proves for the neighbours of this design."""
     from dp_leakage.privacy.accounting.proven import Training, proven_curve
     from dp_leakage.privacy.accounting.rules import relation_of_game
 
     nominal = made["settings"]["mechanism"]
-    run = _schedule(made) | {"blocks": made["blocks"], "projection_noise": nominal.get("projection_noise")}
+    run: Json = {**_schedule(made), "blocks": made["blocks"], "projection_noise": nominal.get("projection_noise")}
     neighbours = relation_of_game(design, mechanism.sampler)
     limit = proven_curve(Training(mechanism, nominal["delta"], **run), neighbours)
     if limit is None:
@@ -116,9 +116,9 @@ def _limit(mechanism: Mechanism, made: Json, design: str) -> Callable[[Iterable[
 
 
 def _by_epoch(history: pd.DataFrame, mechanism: Mechanism | None, made: Json) -> "pd.Series[float]":
-    """The ε that the cell's own accountant finds after each epoch of the history; NaN where there is no noise.
+    """The ε that the cell's own accountant finds after each epoch of the history; NaN without noise.
 
-    What a private projection spent before the first epoch is part of it.
+    It includes what a private projection spent before the first epoch.
     """
     from dp_leakage.privacy.calibration import epsilon_after
 

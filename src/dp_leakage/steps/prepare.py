@@ -18,7 +18,7 @@ from dp_leakage.steps import Json, log, provenance, run
 
 
 def main(settings: Json, prepared: Path, data_dir: Path) -> None:
-    """Writes features, labels and roles; what is worth knowing of the data goes to the log and into the file."""
+    """Writes features, labels and roles. Remarks on the data go to the log and into the file."""
     raw = load(settings["source"], data_dir)
     source = settings["source"]
     content = content_of_source(source, lambda key: content_of(user_path(source[key])))
@@ -35,7 +35,7 @@ def main(settings: Json, prepared: Path, data_dir: Path) -> None:
     remarks = profile(raw, roles)
     for remark in remarks:
         log.info("%s", remark)
-    arrays = {
+    arrays: dict[str, np.ndarray] = {
         "x": raw.x.astype(np.float32, copy=False),
         "y": raw.y.astype(np.int64),
         "sensitive": raw.sensitive,
@@ -46,8 +46,8 @@ def main(settings: Json, prepared: Path, data_dir: Path) -> None:
 
 
 def official_rows(raw: Raw, source: str, trained: str = MEMBERS) -> dict[str, np.ndarray]:
-    """Where roles are drawn from: what models train on from the publisher's training records, non-members from its test
-    records; other roles from what is left.
+    """The rows that roles are drawn from: training roles from the publisher's training records, non-members from its
+    test records, and other roles from the rest.
 
     Raises:
         UserError: the source has no such split.

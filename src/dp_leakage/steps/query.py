@@ -16,7 +16,7 @@ from dp_leakage.steps._models import device_of, models_of
 def main(
     settings: Json, data: Path, models: Path, signals: Path | None, class_scores: Path | None, device: str
 ) -> None:
-    """Reads models; writes what they say of all records, or class scores of the records of some roles."""
+    """Reads models; writes what they say about all records, or class scores of the records of some roles."""
     dataset = read_dataset(data, settings["data"])
     tensors, made = read_tensors(models, settings["models"])
     if made["settings"]["engine"] in ENGINES:

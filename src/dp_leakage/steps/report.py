@@ -33,7 +33,9 @@ def main(
     benchmarks: Path,
     report: Path,
 ) -> None:
-    """Reads every cell's metrics, the figures, Snakemake's benchmark files, and the scores of those whom it names."""
+    """Reads every cell's metrics, the figures, Snakemake's benchmark files, and the scores of the records that it
+    names.
+    """
     spec = settings["spec"]
     measured = read_metrics(metrics, [identity for _, identity in settings["cells"]])
     facts = tuple(
@@ -67,7 +69,7 @@ def main(
 
 
 def _training(spec: Json) -> dict[str, str]:
-    """What holds for all trainings, in words."""
+    """The settings that all trainings share, in words."""
     rates = ", ".join(f"{rate:g}" for rate in spec.get("tune", {}).get("learning_rate", []))
     tuned = {"learning_rate": f"tuned for each model: one of {rates}"} if rates else {}
     return {key: str(value) for key, value in (spec["training"] | tuned).items()}
@@ -95,18 +97,18 @@ def _facts(name: str, spec: Json, path: Path, identity: str) -> DataFacts:
 
 
 def guessing(members: np.ndarray, others: np.ndarray) -> float:
-    """The share of others' classes, (n,), that are right by always naming the members' most frequent one."""
+    """The accuracy on the others' classes, (n,), of always naming the members' most frequent class."""
     return float((others == np.bincount(members).argmax()).mean())
 
 
 def _exposed(scores: list[Path], made: list[list[str]], spec: Json, shown: set[Cell]) -> pd.DataFrame | None:
-    """The most exposed records by the strongest attack on the cells shown; the user's own with words and names.
+    """The most exposed records by the strongest attack on the shown cells; the user's own with descriptions and names.
 
     Args:
         scores: files of membership attacks.
-        made: of each its data set, model, defense, attack and identity.
+        made: for each, its data set, model, defense, attack and identity.
         spec: the study.
-        shown: which of them.
+        shown: the scores to use.
     """
     frames, own = [], {name: _own(dataset) for name, dataset in spec["datasets"].items()}
     for path, (*cell, identity) in zip(scores, made, strict=True):
@@ -122,7 +124,7 @@ def _exposed(scores: list[Path], made: list[list[str]], spec: Json, shown: set[C
 
 
 def _own(dataset: Json) -> Raw | None:
-    """The user's own records as they are in their file; None for published data, and for copies that we made."""
+    """The user's own records as they are in their file; None for published data and for augmented copies."""
     source = dataset["source"]
     if isinstance(source, str) or "path" not in source or "augment" in dataset:
         return None
@@ -135,7 +137,7 @@ def _timings(folder: Path) -> pd.DataFrame | None:
 
 
 def _words(settings: Json) -> str:
-    """Settings in words, the name first and without its key."""
+    """Settings in words: first the name, without its key."""
     own = [str(settings["name"])] if "name" in settings else []
     return ", ".join([*own, *(f"{key}: {value}" for key, value in settings.items() if key != "name")])
 

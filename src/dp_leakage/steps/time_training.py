@@ -1,7 +1,7 @@
 """Times an epoch of every defense of one model, and of Opacus' hooks and plain PyTorch, in turns in one process.
 
-In turns, since a machine's speed drifts: what is compared ran within seconds. Its output is a time, and so outside the
-promise of the same bytes from the same settings.
+They take turns because a machine's speed drifts: compared epochs ran within seconds of each other. The output is a
+time, so the promise of the same bytes from the same settings does not hold for it.
 """
 
 import time
@@ -33,7 +33,7 @@ def main(settings: Json, data: Path, timed: Path) -> None:
     """Reads ``data.npz``; writes timed (the defense), engine, round, seconds of one epoch over ``records`` records."""
     dataset = read_dataset(data, settings["data"])
     epochs = dict(_epochs(settings, dataset))
-    for run_epoch in epochs.values():  # memory, kernels and caches: not timed
+    for run_epoch in epochs.values():  # warm-up of memory, kernels and caches, not timed
         run_epoch()
     rows = []
     for turn in range(settings["rounds"]):
@@ -47,7 +47,7 @@ def main(settings: Json, data: Path, timed: Path) -> None:
 
 
 def _epochs(settings: Json, dataset: Dataset) -> "list[tuple[tuple[str, str], Epoch]]":
-    """(defense, engine) and what runs one more epoch of it. The rivals stand beside `none` and the first DP cell."""
+    """(defense, engine) and a function that runs one more epoch. The rivals run for `none` and the first DP cell."""
     x, y = torch.from_numpy(dataset.x), torch.from_numpy(dataset.y)
     rows = torch.from_numpy(dataset.trainable[: settings["records"]])
     seed = derived_seed(settings["seed"], "timing")
@@ -70,7 +70,7 @@ def _epochs(settings: Json, dataset: Dataset) -> "list[tuple[tuple[str, str], Ep
 
 
 def _module(layers: Layers) -> nn.Sequential:
-    """The layers as a PyTorch module that begins as PyTorch begins."""
+    """The layers as a PyTorch module with PyTorch's initial parameters."""
     module = module_of(layers)
     for layer in module.modules():
         if hasattr(layer, "reset_parameters"):

@@ -38,7 +38,7 @@ def main(
     checkpoint_seconds: float,
     tuned: Path | None = None,
 ) -> None:
-    """Reads ``data.npz`` and the learning rate found best; writes the models, their history and the wall time."""
+    """Reads ``data.npz`` and the best learning rate; writes the models, their history and the wall time."""
     started = time.perf_counter()
     arrays, _ = read_arrays(data, settings["data"])
     x, y = torch.from_numpy(arrays["x"]), torch.from_numpy(arrays["y"])
@@ -100,7 +100,7 @@ def _answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: li
 
 
 def _write_answers(settings: Json, data: Dataset, found: Answers, models: Path, history: Path) -> None:
-    """What an engine says in place of a model's parameters, and its accuracies."""
+    """The answers that an engine keeps instead of a model's parameters, and the accuracies."""
     sizes = {"n_train": int(found.trained_on.sum(axis=1).max()), "n_test": len(data.roles["target_nonmembers"])}
     stamp = provenance(settings, **sizes, n_groups=None, blocks=None)
     write_tensors(models, found.tensors(), stamp)
@@ -115,7 +115,7 @@ def _cell(settings: Json) -> str:
 def _subsets(arrays: dict[str, Any], subset: Json, seeds: list[int], seed: int) -> torch.Tensor:
     """Rows that each model trains on, (K, size): the whole pool of roles, or ``size`` records of it.
 
-    Those are drawn for each model by its own seed, or, where ``dealt``, from the pool in order of rows to all models.
+    Each model draws them by its own seed; if ``dealt``, the pool in the order of its rows is dealt to all models.
     """
     pool = torch.cat([torch.from_numpy(arrays[role]) for role in subset["pool"]])
     if subset["size"] == len(pool):
@@ -128,14 +128,14 @@ def _subsets(arrays: dict[str, Any], subset: Json, seeds: list[int], seed: int) 
 
 
 def _held(subset: Json, repeats: int) -> torch.Tensor | None:
-    """The coins of design ``coins``, bool (repeats, size); None where every model trains on all of its subset."""
+    """The coins of design ``coins``, bool (repeats, size); None if every model trains on all of its subset."""
     return torch.from_numpy(heads(subset["size"], repeats, subset["coins"])) if "coins" in subset else None
 
 
 def groups_of(
     mechanism: Json | None, x: torch.Tensor, y: torch.Tensor, subsets: torch.Tensor, seed: int
 ) -> torch.Tensor | None:
-    """The (sub)class of each record, int64 (n,), where those are the mechanism's units; of records trained on."""
+    """The (sub)class of each training record, int64 (n,), if those are the mechanism's units."""
     if mechanism is None or not holds_groups(mechanism["unit"]):
         return None
     if mechanism["unit"] == "class":
@@ -161,7 +161,7 @@ def groups_of(
 
 
 def blocks_of(layers: Layers, mechanism: Json | None) -> list[int] | None:
-    """Dimensions of the unit vectors of directional noise, which its accountants compose over."""
+    """Dimensions of the unit vectors of directional noise, over which its accountants compose."""
     return block_dimensions(layers, mechanism["block"]) if mechanism and mechanism["noise"] == "vmf" else None
 
 

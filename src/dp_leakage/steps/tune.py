@@ -1,4 +1,4 @@
-"""Tries the study's learning rates for one cell, on records that none of its models trains on or is judged by."""
+"""Tries the study's learning rates for one cell, on records that none of its models trains on or is judged on."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from dp_leakage.training.tuning import folds, same_steps, with_rate
 
 
 def main(settings: Json, data: Path, tuned: Path, device: str) -> None:
-    """Reads ``data.npz``; writes the accuracy of every rate on each fold, 0 where its training diverged."""
+    """Reads ``data.npz``; writes the accuracy of every rate on each fold, 0 if its training diverged."""
     arrays, _ = read_arrays(data, settings["data"])
     x, y = torch.from_numpy(arrays["x"]), torch.from_numpy(arrays["y"])
     subsets, judged = map(torch.from_numpy, folds(arrays["tuning"]))

@@ -1,7 +1,8 @@
-"""From a study file to cells, paths, settings of the steps and targets. Pure; nobody else builds a path.
+"""From a study file to cells, paths, settings of the steps and targets. These modules are pure, and no others build
+paths.
 
-Each layer knows those above it in this list alone: `cells` (what is trained), `paths` (where it lies), `settings` (of
-every step), `parts` (by what a cell is measured), `plan` (metrics, figures, the report).
+Each layer uses only the layers before it in this list: `cells` (what is trained), `paths` (where files lie),
+`settings` (of every step), `parts` (how a cell is measured), `plan` (metrics, figures, the report).
 """
 
 from dp_leakage.study.cells import AUDIT, COINS, SPLIT, TRAINING, TUNE, Cell

@@ -1,4 +1,4 @@
-"""The cells of a study: what is trained under which defense, and by what each cell is measured."""
+"""The cells of a study: what is trained under which defense, and how each cell is measured."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ from dp_leakage.engines import ENGINES
 from dp_leakage.privacy.defenses import CLAIMED, expanded
 from dp_leakage.privacy.target import Target
 
-SPLIT, COINS = "split", "coins"  # designs of a study; COINS is also the part that guesses the coins
+SPLIT, COINS = "split", "coins"  # the designs of a study; COINS is also the name of the part that guesses the coins
 TRAINING = "training"  # the part that needs no attack: accuracies and spent ε
 AUDIT = "audit"  # the part that trains models of its own
 TUNE = "tune"  # the study's key for learning rates to try
-# What a design of an audit is where the study does not say.
+# Defaults of an audit's design.
 AUDIT_DEFAULTS: Json = {
     "canary": "mislabelled",
     "canaries": 1,
@@ -44,7 +44,7 @@ class Cell:
         training: settings of step ``train``, without code and inputs.
         parts: what is measured of it: ``training``, then the attacks, then ``audit`` where it has one.
         audits: names of the designs of its audit.
-        rates: learning rates of which it trains with the best; none where its own is given.
+        rates: learning rates to try, of which the best trains the cell; empty if its rate is given.
     """
 
     dataset: str
@@ -83,7 +83,7 @@ class Cells:
 
     @property
     def targets(self) -> list[str]:
-        """Names of its Snakemake targets: the study, its report, check and figures, and its audit where it has one."""
+        """Names of its Snakemake targets: the study, its report, check and figures, and its audit if it has one."""
         return [
             self.target,
             *(f"{self.target}_{part}" for part in ["report", "verify", *self.audited, *self.spec["figures"]]),
@@ -118,7 +118,7 @@ class Cells:
         role: str | None = None,
         attack: str | None = None,
     ) -> None:
-        """Refuse names of a path (as the rules have them) that the study does not have. Raises UserError."""
+        """Raises UserError if the wildcards of a path hold a name that the study does not have."""
         for name, valid, what in (
             (dataset, self.spec["datasets"], "data set"),
             (model, self.spec["models"], "model"),
@@ -146,22 +146,24 @@ class Cells:
         return [attack for attack in self.spec["attacks"] if attack in own]
 
     def auxiliary_spec(self, dataset: str, role: str) -> Json:
-        """The study's words on shadow or reference models, with the data set's own over them; empty if none."""
+        """The study's settings of shadow or reference models, overridden by the data set's own; empty if there are
+        none.
+        """
         return merged(self.spec.get(role, {}), self.spec["datasets"][dataset].get(role, {}))
 
     @property
     def design(self) -> str:
-        """Who trains: ``split``, fixed members, or ``coins``, in each repeat another half of a pool."""
+        """How members are chosen: ``split`` fixes them; ``coins`` trains each repeat on another half of a pool."""
         return str(self.spec.get("design", SPLIT))
 
     @property
     def bounded(self) -> list[str]:
-        """The parts that state lower bounds on ε: ``coins`` in design coins, and ``audit`` where the study has one."""
+        """The parts that state lower bounds on ε: ``coins`` in design coins, and ``audit`` if the study has one."""
         return [*([COINS] if self.design == COINS else []), *self.audited]
 
     @property
     def audited(self) -> list[str]:
-        """The part ``audit``, where the study has one."""
+        """The part ``audit``, if the study has one."""
         return [AUDIT] if self.spec.get("audit") else []
 
     def _cells_of(self, dataset: str, model: str) -> Iterator[Cell]:
@@ -186,7 +188,7 @@ class Cells:
                 own = (mechanism or {}).get("settings", {})
                 engine = model_spec.get("engine", "ensemble")
                 tuned = TUNE in spec and engine not in ENGINES and "learning_rate" not in changes
-                by_noise = (mechanism or {}).get("noise_multiplier")  # where the cell is given by its noise, not by ε
+                by_noise = (mechanism or {}).get("noise_multiplier")  # if the study gives the cell's noise, not its ε
                 columns = {
                     "study": self.name,
                     "dataset": dataset,
@@ -200,12 +202,12 @@ class Cells:
                     "k_sub": own.get("k_sub", 0),
                     "partition": own.get("partition", ""),
                     "l2": changes.get("l2", 0.0),  # the defense's own λ
-                    # None where step ``tune`` finds it.
+                    # None if step ``tune`` finds it.
                     "learning_rate": None if tuned else changes.get("learning_rate", training["learning_rate"]),
                     "epsilon": None,
-                    "target": "",  # the risk that it was given by, in words
+                    "target": "",  # the risk that the noise was chosen by, in words
                     "delta": None,
-                    # How σ was solved for, where it was.
+                    # How σ was solved for, if it was.
                     "rdp_sigma": (mechanism or {}).get("rdp_sigma") or "" if not by_noise else "",
                     "accounting_note": entry.get("accounting_note", ""),
                     "epochs": (training | changes)["epochs"],
@@ -214,7 +216,7 @@ class Cells:
                     "projection_noise": projection.get("noise"),
                     "n_members": records if self.design == SPLIT else records // 2,
                     "n_nonmembers": roles["target_nonmembers"] if self.design == SPLIT else records - records // 2,
-                    "n_records": records,  # that batch rates and steps are of
+                    "n_records": records,  # the number of records behind batch rates and steps
                 }
                 if claimed is not None:
                     words = f"ε as claimed by {model_spec.get('private', {}).get('by', 'its library')}"
@@ -252,7 +254,7 @@ class Cells:
                 )
 
     def _audits_of(self, entry: Json) -> tuple[str, ...]:
-        """The designs of audit for the cells of a defense: those that it names, else all without a planted bug."""
+        """The audit's designs for the cells of a defense: those that it names, else all without a planted bug."""
         designs = self.spec.get("audit", {}).get("designs", {})
         return tuple(entry.get("audits", [name for name, design in designs.items() if not design.get("bug")]))
 
@@ -268,20 +270,24 @@ class Cells:
 
     @cached_property
     def bounds_together(self) -> int:
-        """Lower bounds on ε that the study states together, by audits and by its coins: all of them, or each alone."""
+        """How many lower bounds on ε must hold together, from audits and coins: all that the study states, or each one
+        alone.
+        """
         if self.spec.get("audit", {}).get("hold", "together") == "each":
             return 1
         by_coins = len(self.cells) if self.design == COINS else 0
         return max(sum(len(cell.audits) for cell in self.cells.values()) + by_coins, 1)
 
     def auxiliary_defense(self, cell: Cell, role: str, attack: str | None = None) -> str | None:
-        """The defense under which the cell's auxiliary models (of an attack) train; None where they are shared."""
+        """The defense under which the cell's auxiliary models (of an attack) train; None if all cells share them."""
         aware = attack is None or ATTACKS[attack].aware
         same = aware and self.auxiliary_spec(cell.dataset, role).get("defense") == "same"
         return cell.defense if same and cell.defense != "none" else None
 
     def by_coins(self, attack: str) -> bool:
-        """Whether an attack's references are repeats of a cell, each judged by all others, and none trained apart."""
+        """Whether an attack uses the repeats of a cell as references for each other, so that none are trained
+        separately.
+        """
         return self.design == COINS and ATTACKS[attack].needs == "reference"
 
     def _reference_cell(self, cell: Cell, attack: str) -> str:
@@ -291,7 +297,7 @@ class Cells:
 
 
 def released_noise(projection: Json) -> float | None:
-    """Noise multiplier of a private PCA that was fitted on the members, and so spends of their budget; else None."""
+    """Noise multiplier of a private PCA that was fitted on the members, and so spends their budget too; else None."""
     if projection.get("method") != "private_pca":
         return None
     fit_on = projection.get("fit_on", "all")
@@ -299,25 +305,27 @@ def released_noise(projection: Json) -> float | None:
 
 
 def _default_share(design: str, claim: str) -> float:
-    """Of the coins that an audit guesses about: all where a curve is claimed of many runs, else the surest quarter."""
+    """The share of its coins that an audit guesses: all if many runs claim a curve, else the surest quarter."""
     return 1.0 if design == "many_runs" and claim != "approximate" else 0.25
 
 
 def target_words(mechanism: Json) -> str:
-    """The risk by which a mechanism's noise is given, as ``advantage ≤ 0.1``; "" where it is given otherwise."""
+    """The risk that a mechanism's noise was chosen by, such as ``advantage ≤ 0.1``; "" if it was given otherwise."""
     wanted = {key: value for key, value in mechanism.get("target", {}).items() if key != "neighbours"}
     return Target.read(wanted).words if wanted else ""
 
 
 def _architecture(model: Json, claimed: Json | None) -> Json:
-    """What a cell trains: the model's, or the private one in its place, with the budget that its library is told."""
+    """The architecture that a cell trains: the model's own, or its private version with the budget that its library
+    gets.
+    """
     if claimed is None:
         return dict(model["architecture"])
     return {key: value for key, value in model.get("private", {}).items() if key != "by"} | {CLAIMED: claimed}
 
 
 def _in_records(changes: Json, records: int) -> Json:
-    """Changes to training with the rate at which a unit is in a batch as a number of records, to the nearest one."""
+    """Changes to training, with a sampling rate turned into the nearest batch size in records."""
     if "sampling_rate" not in changes:
         return changes
     kept = {key: value for key, value in changes.items() if key != "sampling_rate"}

@@ -14,7 +14,7 @@ from dp_leakage.figures import enter
 from dp_leakage.study import Study
 from dp_leakage.study.checks import check_study
 
-STUDY_FILE = "study.yaml"  # of a study with a folder of its own
+STUDY_FILE = "study.yaml"  # the file of a study that has a folder
 QUOTING = {
     "overrides": "'overrides={quickstart: {repeats: 5}}'",
     "only_datasets": "'only_datasets=[digits]'",
@@ -27,7 +27,7 @@ def _raise(called: set[str], error: UserError) -> None:
 
 
 def study_files(folder: Path) -> list[Path]:
-    """The studies of a folder by name: ``NAME.yaml``, or ``NAME/study.yaml`` beside what belongs to it alone."""
+    """The study files of a folder: ``NAME.yaml``, or ``NAME/study.yaml`` beside other files of that study."""
     return sorted([*folder.glob("*.yaml"), *folder.glob(f"*/{STUDY_FILE}")], key=_name_of)
 
 
@@ -36,7 +36,7 @@ def _name_of(path: Path) -> str:
 
 
 def load_study(path: Path, raw: Json, schema: Json, *, scale: str, overrides: Json) -> Study | None:
-    """The study of a file at a scale; None where the file does not have that scale.
+    """The study of a file at a scale; None if the file does not have that scale.
 
     Args:
         path: the study's YAML file.
@@ -54,7 +54,7 @@ def load_study(path: Path, raw: Json, schema: Json, *, scale: str, overrides: Js
         if words := sorted({"study", "scales"} & changes.keys()):
             raise UserError(f"{where}: key 'scales.{name}.{words[0]}' cannot be changed there; leave it out")
         _check_changes(raw, changes, f"scales.{name}", where)
-        if name != scale:  # whose own check says more
+        if name != scale:  # its own check says more
             check(merged(raw, changes), schema, f"{where} at scale '{name}'")
     if scale != "paper" and scale not in raw.get("scales", {}):
         return None
@@ -76,25 +76,25 @@ def load_study(path: Path, raw: Json, schema: Json, *, scale: str, overrides: Js
 
 
 def _from_here(folder: Path) -> Path:
-    """A folder as paths name it that must stay the same when the whole repository moves."""
+    """A folder, relative if possible, so that paths stay the same when the whole repository moves."""
     return folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
 
 
 def _without_attacks(reduction: Json, raw: Json) -> Json:
-    """A scale's changes without those to attacks that the study does not run: else it would add them again."""
+    """A scale's changes, without those to attacks that the study does not run, which it would otherwise add again."""
     own = {
         name: changes
         for name, changes in reduction.get("attacks", {}).items()
-        if name in raw["attacks"] or name not in ATTACKS  # a name of no attack is refused later
+        if name in raw["attacks"] or name not in ATTACKS  # an unknown name is refused later
     }
     return reduction | ({"attacks": own} if "attacks" in reduction else {})
 
 
 def _left_to_scale(reduction: Json, changes: Json) -> Json:
-    """What of a scale's changes holds beside a user's.
+    """The part of a scale's changes that holds beside a user's overrides.
 
-    Of counts and of lists of numbers the smaller holds, whoever names it; what the user takes away stays away; else the
-    user's word holds.
+    For counts and lists of numbers the smaller value holds. What the user removes stays removed. Otherwise the user's
+    value holds.
     """
     left: Json = {}
     for key, value in reduction.items():
@@ -117,7 +117,7 @@ def _is_smaller(value: object, given: object) -> bool:
 
 
 def on_datasets(study: Study, only: list[str]) -> Study | None:
-    """The study on these of its data sets alone, without the figures that need another one; None if it has none."""
+    """The study on only these data sets, without the figures that need others; None if it has none of them."""
     kept = {name: dataset for name, dataset in study.spec["datasets"].items() if name in only}
     if not kept or len(kept) == len(study.spec["datasets"]):
         return study if kept else None
@@ -141,8 +141,8 @@ def load_studies(
         config: keys and values of config.yaml, with the command line's over them.
         files: study files; where two clash, the later one is wrong.
         schemas: of the config and of a study.
-        failed: told what a file's study may be called, and what is wrong with it; where it returns, the study is left
-            out. By default it raises.
+        failed: called with the names that a file's study may have and what is wrong with it. If it returns, the study
+            is left out. By default it raises.
 
     Raises:
         UserError: what is wrong with the config.
@@ -188,7 +188,7 @@ def load_studies(
 
 
 def _check_targets(study: Study, path: Path, names: Mapping[str, Path], taken: Mapping[str, str]) -> None:
-    """Refuse a study of another's name, and a target that is called as another's or as a rule is."""
+    """Refuses a study that has another's name, and a target that has the name of another target or of a rule."""
     if study.target in names:
         raise UserError(f"study files {names[study.target]} and {path} are both called '{study.target}'; rename one")
     for target in study.targets:
@@ -212,7 +212,7 @@ def typed(value: object) -> object:
 
 
 def _unquoted(key: str, value: object) -> object:
-    """What a text says that was meant as a list or mapping. Raises UserError where it says neither."""
+    """The list or mapping that a text spells. Raises UserError if it spells neither."""
     if not isinstance(value, str):
         return value
     try:
@@ -228,7 +228,9 @@ def _unquoted(key: str, value: object) -> object:
 
 
 def _check_changes(base: Mapping, changes: Mapping, key: str, where: str = "config.yaml") -> None:
-    """Refuse changes that would change nothing: a null for what is not there, or a key that names the study itself."""
+    """Refuses changes that would change nothing: a null for a key that does not exist, or a key that names the study
+    itself.
+    """
     for name, value in changes.items():
         if key.count(".") == 1 and name in ("study", "scales"):
             raise UserError(f"{where}: key '{key}.{name}' cannot be changed there; edit the study's file")
@@ -237,5 +239,5 @@ def _check_changes(base: Mapping, changes: Mapping, key: str, where: str = "conf
         if value is None and name not in base:
             raise UserError(f"{where}: key '{key}.{name}' is null, but there is none; {nearest(name, base)}")
         if isinstance(value, Mapping):
-            below = base.get(name) if isinstance(base.get(name), Mapping) else {}
-            _check_changes(below, value, f"{key}.{name}", where)
+            below = base.get(name)
+            _check_changes(below if isinstance(below, Mapping) else {}, value, f"{key}.{name}", where)

@@ -1,6 +1,6 @@
-"""What the rules ask about one job: its files, its memory and its time, from the study and the job's wildcards.
+"""What the rules ask about one job: its files, memory and time, from the study and the job's wildcards.
 
-A *job* here is those wildcards: ``dataset``, ``model``, ``defense``, ``role``, ``group``, ``attack``, … → name.
+A *job* here means its wildcards: ``dataset``, ``model``, ``defense``, ``role``, ``group``, ``attack``, … → name.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,15 +18,17 @@ from dp_leakage.study.settings import READ_BY_ATTACKS, Input
 
 AUXILIARY = ("shadow", "reference")
 Job: TypeAlias = Mapping[str, str]
-Files: TypeAlias = dict[str, Any]  # option of a step → its file; [] where it has none
+Files: TypeAlias = dict[str, Any]  # option of a step → its file; [] if it has none
 
 
 def attacks_that(chosen: Callable[[Attack], bool]) -> str:
-    """A pattern for the names of the attacks that are as the function wants them; one that fits nothing if none is."""
+    """A pattern for the names of the attacks that the function accepts. If it accepts none, the pattern matches
+    nothing.
+    """
     return "|".join(name for name, entry in ATTACKS.items() if chosen(entry)) or "(?!)"
 
 
-# ---------------------------------------------------------------------- whom a job is about
+# ---------------------------------------------------------------------- cells and models of a job
 def cell_of(study: Study, job: Job) -> Cell:
     """The cell of a job. Raises UserError for names that the study does not have."""
     return study.cell(job["dataset"], job["model"], job["defense"])
@@ -35,7 +37,7 @@ def cell_of(study: Study, job: Job) -> Cell:
 def group_of(job: Job) -> tuple[str, str, str, str | None]:
     """Data set, model, role and defense of a job's group of models.
 
-    Models that all cells share have no defense, and a cell's targets no folder of a role.
+    Models that all cells share have no defense. A cell's targets have no role.
     """
     first, _, second = job["group"].partition("/")
     if first in AUXILIARY:
@@ -66,7 +68,7 @@ def training_of(study: Study, job: Job) -> Json:
     return study.train_settings(cell_of(study, job))
 
 
-# ---------------------------------------------------------------------- what it asks a cluster for
+# ---------------------------------------------------------------------- resources
 def memory(study: Study, job: Job, attempt: int) -> int:
     """Megabytes of a job that holds the data set and models."""
     return memory_mb(records_of(study, job), models_of(study, job), attempt)
@@ -78,7 +80,7 @@ def training_time(study: Study, job: Job, attempt: int) -> int:
 
 
 def tuning_time(study: Study, job: Job, attempt: int) -> int:
-    """Minutes of trying learning rates: for each at most those of the cell's training, of more models."""
+    """Minutes of a job that tries learning rates: for each rate, at most those of training the cell's models."""
     return training_time(study, job, attempt) * len(cell_of(study, job).rates)
 
 
@@ -89,33 +91,33 @@ def attack_time(study: Study, job: Job, attempt: int) -> int:
 
 
 def training_group(job: Job) -> str:
-    """Name of the submission: all cells wait for the undefended one, so that one is submitted on its own."""
+    """The group in which a training is submitted. All cells wait for the undefended one, so that is submitted alone."""
     return "baseline" if job["defense"] == "none" else "cell"
 
 
 def query_group(job: Job) -> str:
-    """Name of the submission that a group of models is asked in."""
+    """The submission in which the query of a group of models runs."""
     return "auxiliary" if job["group"] in AUXILIARY else "cell"
 
 
-# ---------------------------------------------------------------------- what it reads
+# ---------------------------------------------------------------------- inputs
 def query_inputs(study: Study, job: Job) -> Files:
     """The data, and the models that are asked."""
     return {"data": study.data(job["dataset"]), "models": study.models(*group_of(job))}
 
 
 def tuned_inputs(study: Study, job: Job) -> list[Path]:
-    """The file with the best learning rate; shared models of the attacker's train as the undefended ones do."""
+    """The file with the best learning rate. The attacker's shared models train like the undefended ones."""
     return study.tuned_for(study.cell(job["dataset"], job["model"], job.get("defense", "none")))
 
 
 def attack_inputs(study: Study, job: Job) -> Files:
-    """The file of every option that a step of attacks may have."""
+    """The file behind every option that an attack step may have."""
     return _options(study.attack_inputs(cell_of(study, job), job["attack"]))
 
 
 def fit_inputs(study: Study, job: Job) -> Files:
-    """The file of every option that ``fit_attack`` may have."""
+    """The file behind every option that ``fit_attack`` may have."""
     return _options(study.fit_inputs(job["dataset"], job["model"], job["attack"], job.get("defense")))
 
 
@@ -125,20 +127,20 @@ def _options(inputs: dict[str, Input]) -> Files:
 
 
 def cell_parts(study: Study, job: Job) -> list[Path]:
-    """A file for each part that a cell is measured by, in the order of its settings."""
+    """One file for each part that measures the cell, in the order of its settings."""
     cell = cell_of(study, job)
     return [study.part_file(cell, name) for name in cell.parts]
 
 
 def published_file(study: Study) -> list[Path]:
-    """The paper's printed numbers, an input of every figure; none where the study has no paper."""
+    """The paper's printed numbers, an input of every figure; nothing if the study has no paper."""
     name = study.spec.get("published")
     return [study.folder / name] if name else []
 
 
-# ---------------------------------------------------------------------- how it is called
+# ---------------------------------------------------------------------- labels
 def title_of(study: Study, figure: str) -> str:
-    """A figure's title, or its kind where it has none."""
+    """A figure's title, or its kind if it has none."""
     spec = study.spec["figures"][figure]
     return str(spec.get("title", spec["kind"]))
 

@@ -1,7 +1,7 @@
-"""One table of the parts by which a cell is measured: where each lies, what made it, and how it is read.
+"""One table of the parts that measure a cell: where each file lies, what made it, and how it is read.
 
-A part is what a training shows by itself, an attack, or an audit. A new one is a line of `PARTS` (attacks are parts by
-themselves), and of `steps._metrics.READERS` where its file is read in a way of its own.
+A part is an attack, an audit, or something that a training shows by itself. Attacks become parts automatically; any
+other new part is a line of `PARTS`, and a line of `steps._metrics.READERS` if its file needs a reader of its own.
 """
 
 from collections.abc import Callable
@@ -20,8 +20,8 @@ from dp_leakage.study.settings import TIMING, Settings
 CURVE = "curve"  # accuracies and spent ε by epoch
 PROVEN = "proven"  # the ROC that no attack can exceed
 MEASURED = (TRAINING, CURVE, PROVEN)  # what step ``measure_training`` writes
-SCORES = "scores"  # how a figure reads an attack that draws its scores themselves
-IMAGES = "images"  # how a figure reads an attack that shows its pictures
+SCORES = "scores"  # how a figure that draws scores reads an attack
+IMAGES = "images"  # how a figure that shows pictures reads an attack
 
 
 def _nothing(_plan: Settings, _cell: Cell) -> list[Any]:
@@ -30,13 +30,14 @@ def _nothing(_plan: Settings, _cell: Cell) -> list[Any]:
 
 @dataclass(frozen=True)
 class Part:
-    """What there is to know of one part; each function takes the study and the cell.
+    """One part of a cell. Each function takes the study and the cell.
 
     Attributes:
         path: the file that it is read from.
         made: identity of that file.
-        reader: how the file is read, a key of `steps._metrics.READERS`; ``""`` for rows that are read as they are.
-        told: what the reader is told beside.
+        reader: key of `steps._metrics.READERS` that says how the file is read; ``""`` for rows that are read as they
+            are.
+        told: further arguments of the reader.
         images: the pictures that come with it, if any do.
         before: every file between the training of the cell and this part.
     """
@@ -55,7 +56,7 @@ class Part:
 
 
 def _trained(pattern: str) -> Part:
-    """A part that needs no attack; all of them are made together."""
+    """A part that needs no attack. One step makes all of them together."""
     return Part(
         lambda plan, cell: plan.of_cell(pattern, cell),
         lambda plan, cell: plan.remembered(TRAINING, cell.key, lambda: identity(plan.measure_training_settings(cell))),
@@ -68,7 +69,7 @@ def _guessed_of_coins(plan: Settings, cell: Cell) -> list[Any]:
 
 
 def _before_attack(plan: Settings, cell: Cell, attack: str) -> list[Path]:
-    """Auxiliary models, what these and the targets say, and what the attack learns from it."""
+    """Files of the auxiliary models, of what they and the targets answer, and of what the attack learns from that."""
     entry, names, files = ATTACKS[attack], (cell.dataset, cell.model), []
     if entry.needs and not plan.by_coins(attack):
         own = plan.auxiliary_defense(cell, entry.needs, attack)
@@ -127,12 +128,12 @@ def _is_membership(name: str) -> bool:
 
 @dataclass(frozen=True)
 class Given:
-    """What a kind of figure is given of each cell.
+    """What a kind of figure receives from each cell.
 
     Attributes:
-        always: the parts that it is given whatever the study says; none: those that the study names.
-        takes: which of those that the study names it can draw.
-        reader: how they are read, where that is not as step ``measure`` reads them.
+        always: the parts that it always receives; if there are none, it receives those that the study names.
+        takes: those of the study's named parts that it can draw.
+        reader: how they are read, if not in the way of step ``measure``.
     """
 
     always: tuple[str, ...] = ()
@@ -140,7 +141,7 @@ class Given:
     reader: str | None = None
 
 
-# What a kind of figure says that it `needs` (`figures.FigureKind`) → what it is given.
+# What a kind of figure `needs` (`figures.FigureKind`) → what it receives.
 GIVEN: dict[str, Given] = {
     "metrics": Given(),
     "training": Given(always=(CURVE,)),

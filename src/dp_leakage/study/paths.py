@@ -1,6 +1,7 @@
-"""Where every file of a study lies. Each path is written here once: the rules and the plan take it from here.
+"""Where every file of a study lies. The rules and the plan take each path from here, the only place where it is
+written.
 
-The constants are patterns as Snakemake has them; the methods of `Paths` fill in the names of one study.
+The constants are patterns with Snakemake's wildcards. The methods of `Paths` fill in the names of one study.
 """
 
 from pathlib import Path
@@ -22,7 +23,7 @@ TRAINED, HISTORY, TIMES = (f"{CELL}/{name}" for name in ("target.safetensors", "
 AUXILIARY, AUXILIARY_HISTORY, AUXILIARY_TIMES = (
     f"{OWN}/{name}" for name in ("models.safetensors", "training.parquet", "timing.json")
 )
-TUNED = CELL + "/tuned.parquet"  # how well each learning rate did that was tried
+TUNED = CELL + "/tuned.parquet"  # how well each tried learning rate did
 ANSWERS = MODEL + "/{group}/{answers}.npz"
 FITTED = OWN + "/{attack}.safetensors"
 SCORES = CELL + "/attack/{attack}.parquet"
@@ -38,29 +39,29 @@ REPORT = STUDY + "/report.html"
 BENCHMARKS = STUDY + "/benchmarks"  # how long each job took, as Snakemake writes it
 LOGS = "logs/{study}"
 
-# What step ``query`` writes of a group of models: signals of all records, and the probabilities of all classes.
+# What step ``query`` writes for a group of models: signals of all records, and probabilities of all classes.
 SIGNALS, CLASS_SCORES = "signals", "class_scores"
-TARGET = "target"  # the group of models under attack; the others are the attacker's own, shadow and reference
+TARGET = "target"  # the group of models under attack; the attacker's own groups are shadow and reference
 NAMES_OF_CELL = "{dataset}.{model}.{defense}"
 
 
 def of_one_defense(pattern: str) -> str:
-    """Where shadow or reference models of one defense lie, from where those lie that all cells share."""
+    """The path of one defense's own shadow or reference models, derived from the path of the shared ones."""
     return pattern.replace("{role}", "{defense}/{role}")
 
 
 def benchmark(rule: str, names: str = NAMES_OF_CELL) -> str:
-    """Where Snakemake writes how long a rule's jobs took; ``names`` are the wildcards that tell the jobs apart."""
+    """Where Snakemake writes how long a rule's jobs took. The wildcards ``names`` distinguish the jobs."""
     return f"{BENCHMARKS}/{rule}/{names}.tsv"
 
 
 def log(name: str, folder: str = "{dataset}/{model}/{defense}") -> str:
-    """Where a rule's jobs write what they say."""
+    """Where a rule's jobs write their logs."""
     return f"{LOGS}/{folder}/{name}.log"
 
 
 def group_of(role: str, defense: str | None) -> str:
-    """The folder of a group of models below that of its model: a cell's targets, or auxiliary models."""
+    """The folder of a group of models, relative to the folder of the model: a cell's targets, or auxiliary models."""
     return (defense or "none") if role == TARGET else "/".join([*([defense] if defense else []), role])
 
 
@@ -98,7 +99,7 @@ class Paths(Cells):
         return self.models(dataset, model, TARGET, defense)
 
     def auxiliary(self, dataset: str, model: str, role: str, defense: str | None = None) -> Path:
-        """Shadow or reference models: shared, or of one defense where the study says ``defense: same``."""
+        """Shadow or reference models: shared, or of one defense if the study says ``defense: same``."""
         return self.models(dataset, model, role, defense)
 
     def models(self, dataset: str, model: str, role: str, defense: str | None = None) -> Path:
@@ -106,11 +107,11 @@ class Paths(Cells):
         return self.training_files(dataset, model, role, defense)[0]
 
     def answers(self, dataset: str, model: str, role: str, defense: str | None = None, what: str = SIGNALS) -> Path:
-        """What the models of a group say: ``signals``, or ``class_scores``."""
+        """What the models of a group answer: ``signals``, or ``class_scores``."""
         return self._at(ANSWERS, dataset=dataset, model=model, group=group_of(role, defense), answers=what)
 
     def fitted(self, dataset: str, model: str, attack: str, defense: str | None = None) -> Path:
-        """What an attack learnt from shadow or reference models, where it has a step of its own for that."""
+        """What an attack learnt from shadow or reference models, if it has a separate step for that."""
         names = {"dataset": dataset, "model": model, "role": ATTACKS[attack].needs or "", "attack": attack}
         if defense is None:
             return self._at(FITTED, **names)
@@ -121,7 +122,7 @@ class Paths(Cells):
         return self._at(pattern, dataset=cell.dataset, model=cell.model, defense=cell.defense, **names)
 
     def tuned_for(self, cell: Cell) -> list[Path]:
-        """What a training of the cell reads of its learning rate: one file, or none where the rate is given."""
+        """The files from which a training of the cell reads its learning rate: one, or none if the rate is given."""
         return [self.of_cell(TUNED, cell)] if cell.rates else []
 
     def scores(self, dataset: str, model: str, defense: str, attack: str) -> Path:
@@ -137,11 +138,13 @@ class Paths(Cells):
         return self._at(AUDIT, dataset=dataset, model=model, defense=defense)
 
     def timed(self, dataset: str, model: str) -> Path:
-        """How long an epoch of each of a model's defenses takes."""
+        """How long one epoch takes under each of a model's defenses."""
         return self._at(TIMED, dataset=dataset, model=model)
 
     def measured(self, dataset: str, model: str, defense: str) -> Path:
-        """Metrics of a cell that need no attack: accuracies, spent ε, what is proven; beside it more of the same."""
+        """Metrics of a cell that need no attack: accuracies, spent ε, what is proven. Further files of that step lie
+        beside it.
+        """
         return self._at(MEASURED, dataset=dataset, model=model, defense=defense)
 
     def metrics(self, dataset: str, model: str, defense: str) -> Path:
@@ -158,16 +161,16 @@ class Paths(Cells):
         return self._at(REPORT)
 
     def log(self, *names: str) -> Path:
-        """Where a job that has no wildcards writes what it says."""
+        """Where a job without wildcards writes its log."""
         return self._at("/".join((LOGS, *names)) + ".log")
 
     def benchmark(self, rule: str, name: str) -> Path:
-        """Where Snakemake writes how long a job took that has no wildcards."""
+        """Where Snakemake writes how long a job without wildcards took."""
         return self._at(benchmark(rule, name))
 
     @property
     def figures_folder(self) -> Path:
-        """Where all figures lie."""
+        """The folder of all figures."""
         return self._at(FIGURES)
 
     @property

@@ -1,4 +1,4 @@
-"""What a study asks for: the metrics of its cells, its figures and its report; and every file that is made for them."""
+"""What a study asks for: the metrics of its cells, its figures, its report, and every file that is made for them."""
 
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from dp_leakage.study.paths import TARGET
 from dp_leakage.study.settings import Settings
 from dp_leakage.study.step_code import step_code
 
-TEMPLATE = ROOT / "report" / "template.html"  # no code, but what the page says
+TEMPLATE = ROOT / "report" / "template.html"  # not code, but the text of the page
 
 
 class Study(Settings):
@@ -31,25 +31,25 @@ class Study(Settings):
         }
 
     def part_settings(self, cell: Cell, name: str, reader: str | None = None) -> list[Any]:
-        """What a step is told of a part that it reads: [name, identity of its file, reader, what the reader is told].
+        """How a step reads a part: [name, identity of its file, reader, further arguments of the reader].
 
         Args:
             cell: whose part.
             name: of the part.
-            reader: how it is read, where that is not the part's own way.
+            reader: how it is read, if not in the part's own way.
         """
         found = part(name)
         how = [found.reader, *found.told(self, cell)] if reader is None else [reader]
         return [name, found.made(self, cell), *how]
 
     def part_file(self, cell: Cell, name: str) -> Path:
-        """The file that a part of a cell is read from."""
+        """The file from which a part of a cell is read."""
         return part(name).path(self, cell)
 
     def everything(self) -> list[Path]:
-        """All that the study's target asks for: every output of every job that the study makes, but for temporary ones.
+        """Everything that the study's target asks for: every output of all its jobs, except temporary ones.
 
-        A file that nothing asks for by name would stay away once it was lost, as the job's others are still there.
+        A lost file that nothing asks for by name would not be made again, because the job's other files still exist.
         """
         files = [self.report]
         for figure in self.spec["figures"]:
@@ -65,7 +65,7 @@ class Study(Settings):
 
     # ------------------------------------------------------------------ figures
     def figure_cells(self, figure: str) -> list[Cell]:
-        """The cells that a figure draws. Raises UserError where it selects none."""
+        """The cells that a figure draws. Raises UserError if it selects none."""
         select = self.spec["figures"][figure].get("select", {})
         chosen = [
             cell for cell in self.cells.values() if all(cell.columns[key] in values for key, values in select.items())
@@ -75,7 +75,7 @@ class Study(Settings):
         return chosen
 
     def figure_parts(self, figure: str, cell: Cell) -> list[str]:
-        """The parts of a cell that a figure is given."""
+        """The parts of a cell that a figure receives."""
         kind, given = self._figure_kind(figure), self._given(figure)
         if given.always:
             return list(given.always)
@@ -100,7 +100,7 @@ class Study(Settings):
             "figure": figure,
             "module": kind.module,
             "settings": {**COMMON, **kind.settings, **spec.get("settings", {}), "title": spec.get("title")},
-            # Lists, not mappings: those are sorted in JSON, and the files come in this order.
+            # Lists, since JSON sorts mappings, and the files come in this order.
             "columns": list(cells[0].columns),
             "cells": [[list(cell.columns.values()), parts(cell)] for cell in cells],
             "code": step_code("figure", kind.module, own=(words,) if words else ()),
@@ -112,7 +112,7 @@ class Study(Settings):
         return [file(cell, name) for cell in self.figure_cells(figure) for name in self.figure_parts(figure, cell)]
 
     def caption(self, figure: str) -> str:
-        """How to read a figure: the study's words, else its kind's."""
+        """How to read a figure: the study's own text, or else that of its kind."""
         return self.spec["figures"][figure].get("caption") or self._figure_kind(figure).caption
 
     def _figure_kind(self, figure: str) -> FigureKind:
@@ -142,7 +142,7 @@ class Study(Settings):
 
     @property
     def aware(self) -> bool:
-        """Whether on every data set a membership attack learns from models under the defense that it attacks."""
+        """Whether, on every data set, some membership attack learns from models under the defense that it attacks."""
 
         def learns(dataset: str, attack: str) -> bool:
             entry = ATTACKS[attack]
@@ -153,7 +153,9 @@ class Study(Settings):
         return all(any(learns(d, attack) for attack in self.attacks_on(d)) for d in self.spec["datasets"])
 
     def exposed_scores(self) -> list[Path]:
-        """Membership scores of the undefended and the private models: whom some of them single out is in the report."""
+        """Membership scores of the undefended and the private models. The report names the records that these scores
+        single out.
+        """
         return [self.scores(cell.dataset, cell.model, cell.defense, attack) for cell, attack in self._exposed()]
 
     def _exposed(self) -> list[tuple[Cell, str]]:

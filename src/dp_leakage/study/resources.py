@@ -1,6 +1,7 @@
-"""What a job asks a cluster for: memory and time from the size of its cell. Generous: a job over its limit is killed.
+"""The memory and time that a job asks of a cluster, from the size of its cell.
 
-A second attempt asks for twice as much. None of this changes a result, so none of it is in a step's settings.
+The limits are generous, since a job over its limit is killed. A second attempt asks for twice as much. None of this
+changes a result, so none of it is in a step's settings.
 """
 
 from math import ceil
@@ -9,7 +10,7 @@ from typing import Any
 
 Json = dict[str, Any]
 
-START = 5  # minutes: processes, imports and reading over a network; never less than this
+START = 5  # minutes, the least of any job: processes, imports and reading over a network
 # Seconds per record, epoch and model on one core. Measured: 2e-5 for a 256-256 MLP with per-example clipping.
 SECONDS = {"ensemble": 2e-4, "opacus": 5e-3, "estimator": 1e-3}
 BASE_MB = 2000  # Python, PyTorch and what they allocate before any data
@@ -24,9 +25,10 @@ def training_minutes(settings: Json, attempt: int = 1) -> int:
 
 
 def attack_minutes(records: int, models: int, attempt: int = 1, settings: Json | None = None) -> int:
-    """Minutes that an attack may take on so many records and models, 10 ms for each pair of them.
+    """Minutes that an attack may take: 10 ms for each pair of a record and a model.
 
-    An attack that rebuilds ``images`` in ``steps``, as its ``settings`` say, gets 10 ms for each of these too.
+    An attack that rebuilds ``images`` in ``steps``, as its ``settings`` say, also gets 10 ms for each step of each
+    image.
     """
     given = settings or {}
     rebuilt = given.get("images", 0) * given.get("steps", 0) * len(given.get("weights", [0]))
@@ -39,5 +41,5 @@ def memory_mb(records: int, models: int, attempt: int = 1) -> int:
 
 
 def has_gpu() -> bool:
-    """Whether this machine has a CUDA device, told without a second of importing PyTorch."""
+    """Whether this machine has a CUDA device, found without the second that importing PyTorch takes."""
     return any(Path(device).exists() for device in ("/dev/nvidiactl", "/dev/dxg"))

@@ -1,7 +1,7 @@
-"""The settings of every step: what it computes, by which code, and from what.
+"""The settings of every step: what it computes, with which code, and from which inputs.
 
-The hash of the settings is the step's *identity*, and files carry both; so a file says what made it, and a changed
-value reaches exactly the steps that it should.
+The hash of the settings is the step's *identity*. Files carry both, so a file says what made it, and a changed value
+reruns exactly the steps that it concerns.
 """
 
 from collections.abc import Callable
@@ -23,14 +23,14 @@ from dp_leakage.study.cells import AUDIT, COINS, SPLIT, TUNE, Cell
 from dp_leakage.study.paths import CLASS_SCORES, SIGNALS, TARGET, Paths
 from dp_leakage.study.step_code import ACCOUNTING, noise_modules, own_files, step_code
 
-# Options of the steps that attack.
+# Options of the attack steps.
 READ_BY_ATTACKS = (
     SIGNALS, CLASS_SCORES, f"reference_{SIGNALS}", f"reference_{CLASS_SCORES}", "fitted", "data", "target"
 )  # fmt: skip
 TIMING = "timing"  # the part that says how long training takes
 Input = tuple[Path, str]  # a file that a step reads, and its identity
 
-MEMBERS_LIST = ("dp_leakage.data.members",)  # what reads the key ``members`` of any source
+MEMBERS_LIST = ("dp_leakage.data.members",)  # the module that reads the key ``members`` of any source
 
 
 class Settings(Paths):
@@ -55,10 +55,10 @@ class Settings(Paths):
         }
 
     def _content(self, dataset: str, source: Json) -> str | None:
-        """Digest of the user's own files, so that an edit reaches what is made of them; None for other sources.
+        """Digest of the user's own files, so that an edit reruns what was made from them; None for other sources.
 
         Raises:
-            UserError: there is none.
+            UserError: the file does not exist.
         """
 
         def content(key: str) -> str:
@@ -85,7 +85,7 @@ class Settings(Paths):
         return self.remembered("data", dataset, lambda: identity(self.project_settings(dataset)))
 
     def tune_settings(self, cell: Cell) -> Json:
-        """Of step ``tune``: those of the cell's training that its learning rate may depend on."""
+        """Settings of step ``tune``: those of the cell's training that the best learning rate may depend on."""
         own = {key: value for key, value in cell.training.items() if key not in ("repeats", "role")}
         return own | {
             "training": {key: value for key, value in own["training"].items() if key != "evaluate_every"},
@@ -98,7 +98,7 @@ class Settings(Paths):
         }
 
     def _rate_of(self, cell: Cell) -> Json:
-        """Which file says with what learning rate the cell trains, where one does."""
+        """The file that says with which learning rate the cell trains, if one does."""
         if not cell.rates:
             return {}
         return {"tuned": self.remembered(TUNE, cell.key, lambda: identity(self.tune_settings(cell)))}
@@ -120,11 +120,15 @@ class Settings(Paths):
         return settings | content | {"data": self.data_identity(dataset), "code": code}
 
     def _content_of(self, file: str) -> str:
-        """Digest of a file of the user's, so that an edit reaches what is made of it. UserError if there is none."""
+        """Digest of one of the user's files, so that an edit reruns what was made from it. Raises UserError if it is
+        missing.
+        """
         return self.remembered("content", file, lambda: content_of(user_path(file)))
 
     def _subset(self, dataset: str, records: int) -> Json:
-        """What target models train on. Every cell of a data set has the same coins, so that cells compare in pairs."""
+        """The records that target models train on. All cells of a data set share the same coins, so that cells compare
+        in pairs.
+        """
         if self.design == SPLIT:
             return {"pool": ["target_members"], "size": records}
         return {"pool": [POOL], "size": records, "coins": derived_seed(self.spec["seed"], dataset, COINS)}
@@ -133,7 +137,7 @@ class Settings(Paths):
         """Of step ``train`` for shadow or reference models."""
         cell = self.cell(dataset, model, defense or "none")
         spec = self.auxiliary_spec(dataset, role)
-        # Online attacks want every record in as many references as it is not; shadows are drawn as their paper has it.
+        # Online attacks want each record inside as many references as outside. Shadow models follow their paper.
         dealt = {"dealt": True} if role == "reference" else {}
         own = {key: spec[key] for key in ("engine", "architecture") if key in spec}
         settings: Json = cell.training | own
@@ -167,7 +171,7 @@ class Settings(Paths):
         return self.auxiliary_settings(dataset, model, role, defense)
 
     def _queries(self, role: str) -> int:
-        """How often the models of a role are asked about each record: as often as any attack on them wants."""
+        """How many queries about each record the models of a role answer: the most that any attack on them wants."""
         used = {name: ATTACKS[name].settings | given for name, given in self.spec["attacks"].items()}
         return max(
             (given.get("queries", 1) for name, given in used.items() if role in (TARGET, ATTACKS[name].needs)),
@@ -175,13 +179,13 @@ class Settings(Paths):
         )
 
     def _judged(self, dataset: str, role: str) -> list[str]:
-        """Roles of the records whose class scores are kept: those asked about, and those of the attacker's own."""
+        """Roles whose class scores are kept: those that membership is asked of, and the attacker's own."""
         pool = {f"{role}_pool", *self.auxiliary_spec(dataset, role).get("pool", [])}
         asked = set(asked_roles(self.spec["datasets"][dataset]["roles"]))
         return sorted({"target": asked, "shadow": pool, "reference": pool | asked}[role])
 
     def fit_inputs(self, dataset: str, model: str, attack: str, defense: str | None = None) -> dict[str, Input]:
-        """What step ``fit_attack`` reads: option → file and its identity."""
+        """The inputs of step ``fit_attack``: option → file and its identity."""
         return self._asked(dataset, model, ATTACKS[attack].needs or "", defense, attack)
 
     def fit_settings(self, dataset: str, model: str, attack: str, defense: str | None = None) -> Json:
@@ -200,7 +204,7 @@ class Settings(Paths):
         }
 
     def attack_inputs(self, cell: Cell, attack: str) -> dict[str, Input]:
-        """What an attack on a cell reads: option of its step → file and its identity."""
+        """The inputs of an attack on a cell: option of its step → file and its identity."""
         entry, names = ATTACKS[attack], (cell.dataset, cell.model)
         if entry.reads == "models":
             target = self.remembered(TARGET, cell.key, lambda: identity(self.train_settings(cell)))
@@ -222,7 +226,7 @@ class Settings(Paths):
         return inputs
 
     def _asked(self, dataset: str, model: str, role: str, defense: str | None, attack: str) -> dict[str, Input]:
-        """What an attack reads of one group of models, and the data where it looks at features."""
+        """The inputs of an attack from one group of models, and the data if it looks at features."""
         reads, group = ATTACKS[attack].reads, (dataset, model, role, defense)
         inputs = {SIGNALS: self.answered(*group, SIGNALS)}
         if reads == "probabilities":
@@ -232,7 +236,7 @@ class Settings(Paths):
         return inputs
 
     def answered(self, dataset: str, model: str, role: str, defense: str | None, what: str = SIGNALS) -> Input:
-        """What a group of models says, asked once."""
+        """The answers of a group of models, asked once."""
         key, group = "/".join((dataset, model, role, defense or "")), (dataset, model, role, defense)
         made = self.remembered(what, key, lambda: identity(self.query_settings(*group, what)))
         return self.answers(*group, what), made
@@ -248,7 +252,7 @@ class Settings(Paths):
             "attack": attack,
             "module": entry.module,
             "settings": entry.settings | self.spec["attacks"][attack],
-            # Not of the cell: what an attack draws at random (features, say) is the same in all cells.
+            # The seed is not the cell's: what an attack draws at random (features, say) is the same in all cells.
             "seed": derived_seed(self.spec["seed"], cell.dataset, attack),
             "inputs": _identities(self.attack_inputs(cell, attack)),
             "leave_one_out": self.by_coins(attack),
@@ -294,7 +298,7 @@ class Settings(Paths):
         }
 
     def delta_of(self, cell: Cell) -> float:
-        """δ of a cell's bounds: its own, or the study's where its training promises none."""
+        """δ of a cell's bounds: its own, or the study's if its training promises none."""
         return self.spec["delta"] if cell.columns["delta"] is None else cell.columns["delta"]
 
     @cached_property

@@ -1,4 +1,4 @@
-"""The fingerprint of the code that a step runs: an edit reruns the steps that it reaches and no other."""
+"""The fingerprint of the code that a step runs, so that an edit reruns only the steps that it reaches."""
 
 from functools import cache
 from pathlib import Path
@@ -9,7 +9,7 @@ from dp_leakage.models.layers.own import OWN
 from dp_leakage.privacy.mechanisms import noise_module
 from dp_leakage.provenance.fingerprint import ROOT, code_fingerprint
 
-# A registry must not count as code of the steps that look things up in it: a new line would rerun its neighbours.
+# A registry does not count as code of the steps that read it, since a new entry would rerun its neighbours.
 REGISTRIES = (
     "dp_leakage.attacks",
     "dp_leakage.data",
@@ -17,9 +17,12 @@ REGISTRIES = (
     "dp_leakage.plugins",
     "dp_leakage.privacy.mechanisms",
 )
-BUILT_IN = ("none", "clip", "normalise")  # noise and bounds that are not found by name
-LAUNCHING = ("dp_leakage.jobs", "dp_leakage.jobs.handover")  # which process a step runs in, not what it computes
-# σ is solved in the training job, but an accountant's edit must not retrain what keeps its σ: `measure` checks that.
+BUILT_IN = ("none", "clip", "normalise")  # noise and bounds that are imported, not found by name
+LAUNCHING = (
+    "dp_leakage.jobs",
+    "dp_leakage.jobs.handover",
+)  # decides in which process a step runs, not what it computes
+# σ is solved in the training job, yet an edit of an accountant that keeps σ must not retrain. `measure` checks σ.
 ACCOUNTING = (
     "dp_leakage.privacy.calibration",
     "dp_leakage.privacy.accounting",
@@ -33,9 +36,9 @@ def step_code(step: str, *modules: str, exclude: tuple[str, ...] = (), own: tupl
 
     Args:
         step: name of its module in ``dp_leakage.steps``.
-        modules: that it imports by name, or by the path of a file that lies with a study.
+        modules: the modules that it imports by name, or by the path of a file in a study's folder.
         exclude: modules whose edits leave the step's result as it is.
-        own: further files of the user's.
+        own: further files of the user.
     """
     files = {name: FILES.get(name, Path(name)) for name in modules if name in FILES or name.endswith(".py")}
     ours = [name for name in modules if name not in files]
@@ -46,14 +49,14 @@ def step_code(step: str, *modules: str, exclude: tuple[str, ...] = (), own: tupl
 
 
 def noise_modules(*trainings: Json) -> tuple[str, ...]:
-    """The files of the noise and the bound of some trainings: their code is found by name, so no import shows it."""
+    """The files of the noise and bounds of some trainings. They are found by name, so no import shows them."""
     private = [training["mechanism"] for training in trainings if training["mechanism"]]
     named = dict.fromkeys(mechanism[part] for part in ("noise", "bound") for mechanism in private)
     return tuple(noise_module(name) for name in named if name not in (*BUILT_IN, *FILES))
 
 
 def own_files(training: Json) -> tuple[Path, ...]:
-    """The files of a user's own module, layer, estimator and mechanism, so that an edit to them retrains."""
+    """The files of the user's own modules, layers, estimators and mechanisms, so that an edit of one retrains."""
     mechanism = training["mechanism"] or {}
     names = dict.fromkeys(mechanism.get(part) for part in ("bound", "noise", "sampler", "unit"))
     activation = training["architecture"].get("activation")

@@ -1,4 +1,4 @@
-"""What the command line asks for; what does not exist is answered with what was probably meant."""
+"""The targets of the command line. A target that does not exist is answered with the one that was probably meant."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -8,18 +8,21 @@ from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.paths import is_there
 from dp_leakage.study import AUDIT, TIMING, TUNE, Study, paths
 
-# Rule → the study's key without which it has nothing to do.
+# Rule → the study's key that it depends on; without the key it has nothing to do.
 PARTS = {"time_training": TIMING, "audit": AUDIT, "tune": TUNE}
 DEFAULT = "quickstart"  # what a bare `snakemake` runs
 
 
 def asked(command: list[str]) -> list[str]:
-    """The targets of a command line of Snakemake, which keeps them to itself while it reads the rules.
+    """The targets on Snakemake's command line. (Snakemake does not reveal them while it reads the rules.)
 
     Args:
         command: the program and its arguments, as `sys.argv` has them.
     """
-    if Path(command[0]).name not in ("snakemake", "__main__.py"):  # from another program, through Snakemake's functions
+    if Path(command[0]).name not in (
+        "snakemake",
+        "__main__.py",
+    ):  # started by another program, through Snakemake's functions
         return [DEFAULT]
     from snakemake.cli import get_argument_parser
 
@@ -29,14 +32,14 @@ def asked(command: list[str]) -> list[str]:
 
 
 def asks_for(targets: Iterable[str], study: str) -> bool:
-    """Is one of the targets a study's, or a file of its results?"""
+    """Whether one of the targets belongs to the study, or is a file of its results."""
     folder = paths.STUDY.format(study=study)
     places = (f"{study}_", f"{folder}/", f"{folder}-")
     return any(target == study or target.startswith(places) for target in targets)
 
 
 def check_targets(targets: Iterable[str], rules: Iterable[Any], studies: Mapping[str, Study]) -> None:
-    """Refuse targets that are no rule and no file that a rule could make for a study.
+    """Refuses targets that are neither a rule nor a file that a rule could make for a study.
 
     Args:
         targets: of the command line.
@@ -82,6 +85,6 @@ def _study_of(target: str, name: str, studies: Mapping[str, Study]) -> Study:
 
 
 def _near(name: str, known: Iterable[str]) -> str:
-    """A suggestion, and where all are listed: there are more than a sentence holds."""
+    """A suggestion, and the command that lists all targets, which are too many for a sentence."""
     hint, _, _ = nearest(name, known).rpartition("Valid: ")
     return f"{hint}`snakemake --list-target-rules` lists all"

@@ -1,4 +1,4 @@
-"""Are the files of a study whole? Quickly, by their sizes and ends; or to the last byte, by the digests they hold."""
+"""Checks that a study's files are whole: quickly by their sizes and ends, or completely by the digests they hold."""
 
 import json
 import struct
@@ -8,15 +8,16 @@ from pathlib import Path
 from dp_leakage.common.errors import UserError
 from dp_leakage.provenance.files import REBUILD, check_seal
 
-SHOWN = 5  # names in a complaint
-END = 256  # bytes of a file's end that are looked at
+SHOWN = 5  # the most names in a complaint
+END = 256  # bytes that are read at a file's end
 ENDS = {".html": b"</html>", ".json": b"}", ".pdf": b"%%EOF", ".png": b"IEND\xaeB`\x82"}
 
 
 def check_whole(paths: Iterable[Path]) -> None:
-    """Refuse files that end early: a cut file with an old date is taken for a result as long as nothing reads it.
+    """Refuses files that end early. Otherwise a cut file with an old date would count as a result until something reads
+    it.
 
-    A few bytes of each are read. Files that are missing are passed over: they will be made.
+    Reads a few bytes of each file. Skips missing files, since they will be made.
 
     Raises:
         UserError: names them.
@@ -25,9 +26,9 @@ def check_whole(paths: Iterable[Path]) -> None:
 
 
 def check_content(paths: Iterable[Path]) -> int:
-    """Refuse files of which a single byte is not what was written; returns how many were read.
+    """Refuses files in which even one byte has changed; returns how many were read.
 
-    Each holds a digest of itself; those of a figure's numbers and PDF are in its PNG.
+    Each file holds a digest of itself. A figure's PNG holds the digests of its CSV and its PDF.
 
     Raises:
         UserError: names them.
@@ -73,7 +74,7 @@ def _ends_well(path: Path) -> bool:
 
 
 def _directory_ends(end: bytes, size: int) -> bool:
-    """Does a zip of this size and end have its directory where that says, and nothing after its comment?"""
+    """Whether a zip of this size has its directory where its end says, and nothing after its comment."""
     at = end.rfind(b"PK\x05\x06")
     if not 0 <= at <= len(end) - 22:
         return False
@@ -82,7 +83,7 @@ def _directory_ends(end: bytes, size: int) -> bool:
 
 
 def _tensors_size(read: Callable[[int], bytes]) -> int:
-    """Bytes that a ``.safetensors`` file must have by what its header says."""
+    """The size in bytes that the header of a ``.safetensors`` file implies."""
     (length,) = struct.unpack("<Q", read(8))
     if length > 100_000_000:  # the format's own limit
         raise ValueError("no header")

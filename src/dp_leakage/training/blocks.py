@@ -1,4 +1,4 @@
-"""The unit vectors that directional noise is drawn around, by dimension: what accountants need of a model."""
+"""Dimensions of the unit vectors that get directional noise: all that accountants need to know about a model."""
 
 from math import prod
 

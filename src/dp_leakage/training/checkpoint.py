@@ -1,6 +1,6 @@
-"""Where a training job goes on after it was killed: one file, replaced as a whole or not at all.
+"""The checkpoint from which a killed training job continues: one file, replaced as a whole or not at all.
 
-This is the one module of the trainer that touches a file.
+No other module of the trainer touches a file.
 """
 
 import glob
@@ -38,7 +38,7 @@ class Checkpoint:
         return time.monotonic() - self._saved_at >= self.interval
 
     def save(self, tensors: dict[str, Tensor], facts: dict) -> None:
-        """Replace the file, atomically. ``facts`` is anything that JSON can hold."""
+        """Replaces the file atomically. ``facts`` is anything that JSON can hold."""
         path = Path(self.path)
         temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
         saved = json.dumps(facts)
@@ -53,13 +53,13 @@ class Checkpoint:
         self._saved_at = time.monotonic()
 
     def load(self) -> tuple[dict[str, Tensor], dict] | None:
-        """What was saved, or None where nothing was. What a killed process left half saved is removed.
+        """What was saved, or None. Removes half-written files of killed processes.
 
         Raises:
             UserError: the file is damaged, or belongs to another cell or another version of the code.
         """
         path = Path(self.path)
-        for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):  # by a process that was killed as it saved
+        for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):  # by a killed process
             left.unlink(missing_ok=True)
         if not path.exists():
             return None

@@ -13,8 +13,8 @@ ALIGNMENT = 16  # numbers, 64 bytes in float32
 def size(layers: Layers) -> int:
     """P: number of parameters of one model, rounded up so that each model's row starts at a vector's edge.
 
-    Otherwise the same number would go through a kernel's vector part in one ensemble and through its remainder in
-    another, which round differently.
+    Otherwise a kernel would process the same number in its vector part in one ensemble and in its remainder in another,
+    and these round differently.
     """
     count = sum(math.prod(shape) for shape in parameter_shapes(layers).values())
     return -(-count // ALIGNMENT) * ALIGNMENT
@@ -33,7 +33,7 @@ def views(layers: Layers, flat: Tensor) -> Parameters:
 def penalty(layers: Layers, l2: float, l2_on: str, flat: Tensor) -> Tensor:
     """(1, P) like ``flat`` (K, P): 2λ at the penalised weights, else 0. Times the parameters: its gradient."""
     factors = torch.zeros_like(flat[:1])
-    # Matrices and kernels; a normalisation's scale is no weight that should be small.
+    # Only matrices and kernels: a normalisation's scale need not be small.
     weights = [view for name, view in views(layers, factors).items() if name.endswith("weight") and view.ndim > 2]
     for view in weights if l2_on == "all" else weights[-1:]:
         view.fill_(2 * l2)

@@ -1,7 +1,7 @@
 """The gradient of one step: plain, or bounded and noised, for all models into one flat buffer.
 
-sample → **per-unit gradients → bound → sum → noise → divide** → optimiser. The arithmetic goes the other way round,
-which saves passes over the buffer: the noise, already divided, is drawn into it, and scaled gradients are added.
+sample → **per-unit gradients → bound → sum → noise → divide** → optimiser. The arithmetic goes in reverse order, which
+saves passes over the buffer: the noise, already divided, is drawn into it, and then scaled gradients are added.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from dp_leakage.models.norms import norm
 from dp_leakage.privacy.clipping import bound_scales
 from dp_leakage.privacy.mechanism import Mechanism, holds_groups
 from dp_leakage.privacy.mechanisms.base import Noise
-from dp_leakage.training.record import Record, backpropagate
+from dp_leakage.training.backward import BackwardPass, backpropagate
 from dp_leakage.training.samplers import Batch
 
 
@@ -33,19 +33,19 @@ class Lane:
 
 @dataclass(frozen=True)
 class Program:
-    """What all steps of a training share.
+    """Everything that all steps of a training share.
 
     Attributes:
         layers: the architecture.
         x: (n, …) records; y: int64 (n,) classes.
         mechanism: None for plain training.
-        divisor: what a bounded sum is divided by: the expected number of units in a batch, which no record moves.
+        divisor: divides a bounded sum: the expected number of units in a batch, which does not depend on any record.
         gradient: flat buffer (K, P).
         noise: what the mechanism adds to ``gradient``, or makes of each unit's gradient.
         lanes: how the models share passes.
         width: most records of one model in one pass.
         multiple: batches are padded to a multiple of this many records.
-        lengths: (n,), see `record.record_lengths`.
+        lengths: (n,), see `backward.record_lengths`.
     """
 
     layers: Layers
@@ -62,12 +62,12 @@ class Program:
 
 
 class Examples(NamedTuple):
-    """What goes through one lane in one step, every example a unit; on the data's device.
+    """The examples of one lane in one step, if every example is a unit; on the data's device.
 
     Attributes:
         rows: int64 (k, B), the row numbers of x.
-        weights: (k, B), each example's factor besides its bound: 1/n in plain training, 1 in private, 0 where a
-            shorter batch is padded; None where all are 1.
+        weights: (k, B), each example's factor apart from its bound: 1/n in plain training, 1 in private training, 0 for
+            the padding of a shorter batch; None if all are 1.
     """
 
     rows: Tensor
@@ -83,7 +83,9 @@ class Examples(NamedTuple):
 
 
 def fill_gradient(program: Program, batches: list[Batch], step: int = 0) -> None:
-    """The gradient of every model into its lane: of ``step``, counted over the training, on one batch per model."""
+    """Writes every model's gradient into its lane, for one batch per model. ``step`` is counted over the whole
+    training.
+    """
     program.noise.add(step)
     if bounds_examples(program.mechanism):
         add_examples(program, lay_out(program, batches))
@@ -91,31 +93,32 @@ def fill_gradient(program: Program, batches: list[Batch], step: int = 0) -> None
     for lane in program.lanes:  # of one model each
         batch = batches[lane.models.start]
         if program.mechanism is not None and _single_records(program.mechanism, batch):
-            # The mean of one record is the record: what every example as a unit computes, in the same way to the bit.
+            # The mean of one record is the record itself, so this equals, bit by bit, the case where every example is a
+            # unit.
             _add_examples(program, lane, _side_by_side(program, [torch.cat(batch)]))
         else:
             _add_groups(program, lane, batch)
 
 
 def lay_out(program: Program, batches: list[Batch]) -> list[Examples]:
-    """What `add_examples` needs of one batch per model: for each lane its examples."""
+    """The input of `add_examples` for one batch per model: the examples of each lane."""
     return [
         _side_by_side(program, [rows for model in lane.models for rows in batches[model]]) for lane in program.lanes
     ]
 
 
 def add_examples(program: Program, examples: list[Examples]) -> None:
-    """Adds to each lane's gradient that of its examples, every one a unit.
+    """Adds the examples' gradients to each lane's gradient, with every example a unit.
 
-    But for noise of directions and plugins this work depends on the shapes in ``examples`` alone, and on a GPU it
-    never waits for a result: so it can be captured (see `graphs`).
+    Except for directional noise and plugins, this work depends only on the shapes in ``examples`` and on a GPU never
+    waits for a result, so it can be captured (see `graphs`).
     """
     for lane, of_lane in zip(program.lanes, examples, strict=True):
         _add_examples(program, lane, of_lane)
 
 
 def bounds_examples(mechanism: Mechanism | None) -> bool:
-    """Whether every example is a unit; else whole batches or groups are (VMF around the sum: the batch)."""
+    """Whether every example is a unit. Otherwise whole batches or groups are (for VMF around the sum, the batch)."""
     return mechanism is None or (mechanism.unit == "example" and mechanism.block != "sum")
 
 
@@ -124,23 +127,23 @@ def _single_records(mechanism: Mechanism, batch: Batch) -> bool:
 
 
 def _add_examples(program: Program, lane: Lane, examples: Examples) -> None:
-    """Every example a unit."""
+    """The gradient if every example is a unit."""
     for rows, weights in examples.parts(program.width):
-        record = _backpropagate(program, lane, rows)
-        if program.noise.directs:  # of one model, so without padding
-            program.noise.add_examples(record, lane.gradient, lane.models.start)
+        passed = _backpropagate(program, lane, rows)
+        if program.noise.directs:  # a single model, so no padding
+            program.noise.add_examples(passed, lane.gradient, lane.models.start)
             continue
         if program.mechanism is None:
             scales = weights
         else:
-            scales = _bound(program, record.norms())
+            scales = _bound(program, passed.norms())
             if weights is not None:
                 scales.mul_(weights)
-        record.add_weighted_sum(scales, lane.gradient)
+        passed.add_weighted_sum(scales, lane.gradient)
 
 
 def _side_by_side(program: Program, batches: list[Tensor]) -> Examples:
-    """A batch for each model of a lane, the shorter ones padded with row 0 at weight 0."""
+    """A batch for each model of a lane. Shorter ones are padded with row 0 at weight 0."""
     private = program.mechanism is not None
     sizes = [batch.shape[0] for batch in batches]
     width = -(-max(sizes) // program.multiple) * program.multiple
@@ -154,7 +157,7 @@ def _side_by_side(program: Program, batches: list[Tensor]) -> Examples:
         if not private:
             weights.div_(own.clamp(min=1))
     if program.x.device.type != "cpu":
-        # From pageable memory, not blocking is safe: the driver has taken its copy when it returns.
+        # A non-blocking copy from pageable memory is safe, since the driver has its own copy when it returns.
         rows = rows.to(program.x.device, non_blocking=True)
         weights = None if weights is None else weights.to(program.x.device, non_blocking=True)
     return Examples(rows, weights)
@@ -180,11 +183,11 @@ def _add_groups(program: Program, lane: Lane, batch: Batch) -> None:
 
 def _bound(program: Program, norms: Tensor) -> Tensor:
     mechanism = program.mechanism
-    assert mechanism is not None  # without one nothing is bounded
+    assert mechanism is not None  # without a mechanism nothing is bounded
     return bound_scales(norms, mechanism.clip_norm, mechanism.bound, program.divisor)
 
 
-def _backpropagate(program: Program, lane: Lane, rows: Tensor) -> Record:
+def _backpropagate(program: Program, lane: Lane, rows: Tensor) -> BackwardPass:
     flat = rows.flatten()
     x = program.x.index_select(0, flat).view(*rows.shape, *program.x.shape[1:])
     y = program.y.index_select(0, flat).view(rows.shape)

@@ -1,8 +1,8 @@
-"""A step's passes as a CUDA graph: their many kernels are launched as one.
+"""A step's passes as a CUDA graph, so that their many kernels are launched as one.
 
-Small models leave a GPU waiting for the CPU to launch the next kernel. A graph is captured once for each shape of a
-step's batches and replayed with the next steps' rows copied into the tensors that it was captured with. The noise stays
-outside: a graph sets up each random stream that it draws from by kernels of its own, more than the draw itself takes.
+With small models, a GPU waits for the CPU to launch the next kernel. A graph is captured once for each shape of a
+step's batches. It is replayed after the next steps' rows are copied into the tensors of the capture. The noise stays
+outside, since a graph would set up each random stream with extra kernels, which take longer than the draw itself.
 """
 
 import os
@@ -25,28 +25,28 @@ from dp_leakage.training.gradients import (
 from dp_leakage.training.noise import directs
 from dp_leakage.training.samplers import Batch
 
-OFF = "DP_LEAKAGE_NO_CUDA_GRAPHS"  # set in the environment: train without
+OFF = "DP_LEAKAGE_NO_CUDA_GRAPHS"  # environment variable: train without graphs
 Work = Callable[[], None]
 Capture = Callable[[Work], Work]
 
 
 def gradient_step(program: Program) -> Callable[[list[Batch], int], None]:
-    """`fill_gradient` of this program, replayed from graphs where device, mechanism and environment allow it."""
+    """`fill_gradient` of this program, replayed from graphs if device, mechanism and environment allow it."""
     if program.x.is_cuda and capturable(program.mechanism) and not os.environ.get(OFF):
         return Replayed(program, cuda_capture(pass_generators(program)))
     return partial(fill_gradient, program)
 
 
 def pass_generators(program: Program) -> list[Generator]:
-    """All that the passes draw from."""
+    """All generators that the passes draw from."""
     drops = any(layer.draws for layer in program.layers)
     return [generator for lane in program.lanes for generator in lane.dropout] if drops else []
 
 
 def capturable(mechanism: Mechanism | None) -> bool:
-    """Whether the passes of all steps of one shape do the same work and never ask for a result of theirs.
+    """Whether all steps of one shape do the same work and never wait for a result.
 
-    Noise of directions asks, groups of records have many shapes, and a plugin's bound may do what it likes.
+    Directional noise waits for results, groups of records have many shapes, and a plugin's bound may do anything.
     """
     return bounds_examples(mechanism) and (
         mechanism is None or (not directs(mechanism) and mechanism.bound in ("clip", "normalise"))
@@ -54,11 +54,11 @@ def capturable(mechanism: Mechanism | None) -> bool:
 
 
 class Replayed:
-    """`fill_gradient` of one program, the passes captured when a shape comes first, then replayed.
+    """`fill_gradient` of one program. Its passes are captured when a shape first occurs, and then replayed.
 
     Args:
         program: what the steps share; its mechanism must be `capturable`.
-        capture: turns work that was done once into a function that does it again.
+        capture: turns work that was done once into a function that repeats it.
     """
 
     def __init__(self, program: Program, capture: Capture) -> None:
@@ -72,7 +72,7 @@ class Replayed:
         shape = tuple((rows.shape, weights is None) for rows, weights in examples)
         if shape not in self.replays:
             work = partial(add_examples, self.program, examples)
-            work()  # a step like any other; libraries set themselves up at their first call, which must not be captured
+            work()  # runs once normally, so that libraries initialise themselves before the capture
             self.replays[shape] = _tensors(examples), self.capture(work)
             return
         inputs, replay = self.replays[shape]
@@ -89,14 +89,14 @@ def cuda_capture(generators: list[Generator]) -> Capture:
     """A function that captures work as a CUDA graph.
 
     The work must have been done once, and its tensors must live as long as the result. All captures share one pool of
-    memory: they are replayed one at a time, and none leaves anything there that another would need. Their stream is
-    no other training's: a graph that ends takes the libraries' workspace of its stream with it.
+    memory, since they are replayed one at a time and none leaves anything there that another needs. They use a stream
+    that no other training uses, because a deleted graph frees the libraries' workspace of its stream.
 
     Args:
-        generators: all that the work draws from.
+        generators: all generators that the work draws from.
 
     Raises:
-        UserError: from the function: the capture failed. What it leaves behind is not defined, so training on would be
+        UserError: from the function, if the capture failed. That leaves an undefined state, so continuing would be
             unsafe.
     """
     pool, stream = torch.cuda.graph_pool_handle(), torch.cuda.Stream()

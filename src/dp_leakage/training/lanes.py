@@ -1,8 +1,8 @@
-"""How K models share passes: what goes through forward and backward together, and how many records at a time.
+"""How K models share passes: which models go through forward and backward together, and how many records at a time.
 
-Measured on CPUs: small fully connected layers gain from being batched over models (one call instead of K), as long as
-a lane's activations stay in the cache; large ones are bound by their matrix products, and convolutions lose, so these
-take one model after the other. A GPU takes all models that fit into its memory.
+Measured on CPUs: small fully connected layers gain from batching over models (one call instead of K), as long as a
+lane's activations stay in the cache. Large ones are bound by their matrix products, and convolutions become slower, so
+these process one model after the other. A GPU takes all models that fit into its memory.
 """
 
 import torch
@@ -16,16 +16,16 @@ from dp_leakage.training.gradients import Lane, bounds_examples
 from dp_leakage.training.graphs import capturable
 from dp_leakage.training.noise import directs
 
-CACHE_BYTES = 1 << 22  # for the activations of a lane (measured: softmax regression gains up to ten models)
-PASS_BYTES = 1 << 28  # main memory for the activations of one pass
-# In records. On a CPU, kernels round alike wherever in memory a model's part begins if it begins at a multiple of this.
+CACHE_BYTES = 1 << 22  # bytes for the activations of a lane (measured: softmax regression gains up to ten models)
+PASS_BYTES = 1 << 28  # bytes of main memory for the activations of one pass
+# In records. On a CPU, kernels round alike for every model whose part of memory begins at a multiple of this.
 CPU_MULTIPLE = 8
-RAGGED_MULTIPLE = 32  # on a GPU: batches that differ in length then have few shapes, so few graphs serve a training
-SHARE_OF_GPU = 0.1  # of its memory, so that four trainings fit, each with its graphs: these hold activations, too
+RAGGED_MULTIPLE = 32  # on a GPU, so that batches of different lengths have few shapes and a training needs few graphs
+SHARE_OF_GPU = 0.1  # share of its memory, so that four trainings fit with their graphs, which also hold activations
 
 
 def make_lanes(layers: Layers, parameters: Tensor, gradient: Tensor, dropout: list[Generator], size: int) -> list[Lane]:
-    """The models of the flat buffers ``parameters`` and ``gradient`` (K, P), ``size`` to a lane."""
+    """The models of the flat buffers ``parameters`` and ``gradient`` (K, P), in lanes of ``size`` models."""
     return [
         Lane(
             range(start, min(start + size, len(parameters))),
@@ -45,9 +45,9 @@ def lane_size(
     shape: tuple[int, ...],
     ragged: bool,
 ) -> int:
-    """Most models in one lane; on a CPU it does not depend on K, nor do a model's bytes then.
+    """The most models in one lane. On a CPU it does not depend on K, so a model's bytes do not either.
 
-    ``ragged``: the models' batches of a step differ in length.
+    ``ragged``: whether the models' batches of a step differ in length.
     """
     if not bounds_examples(mechanism) or directs(mechanism):
         return 1
@@ -64,12 +64,12 @@ def lane_size(
 
 
 def pass_width(layers: Layers, shape: tuple[int, ...]) -> int:
-    """Most records of one model in one pass; larger batches are summed piece by piece."""
+    """The most records of one model in one pass. Larger batches are summed piece by piece."""
     return max(1, int(PASS_BYTES / (4 * activation_floats(layers, shape))))
 
 
 def batch_multiple(device: torch.device, mechanism: Mechanism | None, size: int, ragged: bool) -> int:
-    """How many records a batch is padded to a multiple of, where ``size`` models share a lane: `Program.multiple`."""
+    """A batch is padded to a multiple of this many records if ``size`` models share a lane: `Program.multiple`."""
     if device.type == "cpu":
         return CPU_MULTIPLE if size > 1 else 1
     return RAGGED_MULTIPLE if ragged and capturable(mechanism) else 1

@@ -7,18 +7,18 @@ ENVIRONMENT = {
     # One process per core: two threads per process were several times slower as soon as a neighbour was busy.
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
-    # glibc: keep freed memory. By default blocks above 32 MB at the latest are given back, and page-faulted in afresh
-    # at each step.
+    # glibc: keep freed memory. By default large blocks (above 32 MB at most) are returned and page-faulted in again at
+    # each step.
     "MALLOC_MMAP_MAX_": "0",
     "MALLOC_TRIM_THRESHOLD_": "100000000000",
     "MALLOC_TOP_PAD_": "268435456",
     # Pictures are files: whatever the user's shell says of windows, and be it nonsense, would end a job at its import.
     "MPLBACKEND": "agg",
-    # Arrow's second allocator: no thread of its own, which a fork would lose.
+    # Arrow's second allocator, which starts no thread of its own that a fork would lose.
     "JE_ARROW_MALLOC_CONF": "background_thread:false",
 }
 
 
 def path_with(interpreter: str) -> str:
-    """PATH with the folder of an interpreter first, so that ``python`` there is what a job's command starts."""
+    """PATH with the folder of an interpreter first, so that a job's command starts the ``python`` there."""
     return os.pathsep.join([str(Path(interpreter).parent), os.environ.get("PATH", os.defpath)])

@@ -17,7 +17,7 @@ History = list[dict[str, float]]
 
 
 class Training(Protocol):
-    """What an engine gives the loop: all that changes while K models train."""
+    """What an engine gives the loop: everything that changes while K models train."""
 
     epoch: int
     history: History
@@ -29,14 +29,14 @@ class Training(Protocol):
         """The models as they are now."""
 
     def tensors(self) -> dict[str, Tensor]:
-        """All state but ``epoch`` and ``history``, for a checkpoint."""
+        """All state except ``epoch`` and ``history``, for a checkpoint."""
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """The inverse of `tensors`."""
 
 
 class Diverged(UserError):
-    """A training whose numbers ran to infinity."""
+    """A training whose numbers became infinite."""
 
 
 def run(
@@ -49,7 +49,7 @@ def run(
     checkpoint: Checkpoint | None,
     on_epoch: Callable[[int], None] | None,
 ) -> None:
-    """Train to the last epoch, from the checkpoint if there is one; the arguments are those of `trainer.train`."""
+    """Trains to the last epoch, from the checkpoint if there is one. The arguments are those of `trainer.train`."""
     saved = checkpoint.load() if checkpoint is not None else None
     if checkpoint is not None and saved is not None:
         tensors, facts = saved

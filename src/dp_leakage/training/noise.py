@@ -1,4 +1,4 @@
-"""The noise that a training begins with: an object of the mechanism's own file."""
+"""Creates the noise of a training: an object from the mechanism's own file."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from dp_leakage.privacy.mechanisms.base import Noise
 
 if TYPE_CHECKING:
     from dp_leakage.models.layers import Parameters
-    from dp_leakage.training.record import Record
+    from dp_leakage.training.backward import BackwardPass
 
 
 class FunctionNoise(Noise):
-    """Of a plugin that defines a function ``noise(row, scale, generator)``: independent from step to step."""
+    """Noise of a plugin that defines a function ``noise(row, scale, generator)``: independent from step to step."""
 
     def add(self, step: int) -> None:
         """As in `Noise`."""
         plugin, scale = self.mechanism.noise, self.deviation
         own = function(plugin, "noise")
         for row, generator in zip(self.gradient, self.generators, strict=True):
-            row.fill_(torch.nan)  # a place that it leaves as it was would get no noise: so that is seen
+            row.fill_(torch.nan)  # an entry that the plugin leaves unchanged would get no noise; NaN reveals it
             with blamed(f"plugin {plugin}", FILES.get(plugin)):
                 own(row, scale, generator)
             if not bool(row.isfinite().all()):
@@ -36,29 +36,29 @@ class FunctionNoise(Noise):
 
 
 class ClassNoise(Noise):
-    """Of a plugin that defines a class ``Noise``: what it raises becomes a sentence, what it does is checked."""
+    """Noise of a plugin that defines a class ``Noise``. Its errors become sentences, and its results are checked."""
 
     def __init__(
         self, mechanism: Mechanism, gradient: Tensor, divisor: float, generators: list[Generator], steps: int
     ) -> None:
         super().__init__(mechanism, gradient, divisor, generators, steps)
         self.plugin, own = mechanism.noise, _own_class(mechanism.noise)
-        self.directs = own.directs  # type: ignore[misc]  # of this object alone
+        self.directs = own.directs  # type: ignore[misc] # of this object only
         with self._blamed():
             self.own = own(mechanism, gradient, divisor, generators, steps)
 
     def add(self, step: int) -> None:
         """As in `Noise`."""
-        self.gradient.fill_(torch.nan)  # a place that it leaves as it was would get no noise: so that is seen
+        self.gradient.fill_(torch.nan)  # an entry that the plugin leaves unchanged would get no noise; NaN reveals it
         with self._blamed():
             self.own.add(step)
         if not bool(self.gradient.isfinite().all()):
             self._refuse("add does not fill all of self.gradient, in place, with finite numbers")
 
-    def add_examples(self, record: Record, total: Parameters, model: int) -> None:
+    def add_examples(self, passed: BackwardPass, total: Parameters, model: int) -> None:
         """As in `Noise`."""
         with self._adding("add_examples", total):
-            self.own.add_examples(record, total, model)
+            self.own.add_examples(passed, total, model)
 
     def add_unit(self, mean: Parameters, total: Parameters, model: int) -> None:
         """As in `Noise`."""
@@ -112,10 +112,11 @@ class ClassNoise(Noise):
 def start_noise(
     mechanism: Mechanism | None, gradient: Tensor, divisor: float, generators: list[Generator], steps: int
 ) -> Noise:
-    """The noise of K models' trainings; the arguments are those of `Noise`. Without an amount of noise it is zero."""
+    """The noise of K models' trainings. The arguments are those of `Noise`. Without an amount, the noise is zero."""
     kind = _kind(mechanism)
     own = mechanism is not None and mechanism.noise in FILES and kind not in (Noise, FunctionNoise)
-    return (ClassNoise if own else kind)(mechanism, gradient, divisor, generators, steps)
+    step = mechanism or Mechanism(noise="none")
+    return (ClassNoise if own else kind)(step, gradient, divisor, generators, steps)
 
 
 def directs(mechanism: Mechanism | None) -> bool:

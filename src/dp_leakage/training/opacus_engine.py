@@ -1,7 +1,7 @@
-"""The slow engine that takes any `torch.nn.Module`: Opacus computes the per-example gradients, bounds and noise.
+"""The slow engine, which takes any `torch.nn.Module`: Opacus computes the per-example gradients, bounds and noise.
 
-Samplers, streams, evaluation, checkpoints and files are the ensemble trainer's, so that everything around it works as
-for the built-in architectures. Models train one after the other.
+Samplers, streams, evaluation, checkpoints and files are those of the ensemble trainer, so everything else works as with
+the built-in architectures. Models train one after the other.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,12 +39,12 @@ def train_module(
     checkpoint: Checkpoint | None = None,
     on_epoch: Callable[[int], None] | None = None,
 ) -> tuple[ModuleEnsemble, History]:
-    """Train K modules of ``factory`` (from `user_module.module_factory`); the rest is as for `trainer.train`.
+    """Trains K modules of ``factory`` (from `user_module.module_factory`); other arguments are as for `trainer.train`.
 
-    ``groups`` belong to units that are refused.
+    ``groups`` belong to units that this engine refuses.
 
     Raises:
-        UserError: as `trainer.train`, and where Opacus cannot train this module or mechanism privately.
+        UserError: as `trainer.train`, and if Opacus cannot train this module or mechanism privately.
     """
     check_data(x, y, subsets, seeds, held)
     if mechanism is not None:
@@ -63,7 +63,7 @@ def train_module(
 
 @dataclass
 class Worker:
-    """One model and all that its training needs and changes."""
+    """One model and everything that its training needs and changes."""
 
     module: nn.Module
     optimizer: torch.optim.Optimizer
@@ -79,12 +79,12 @@ class Worker:
     held: Tensor | None = None
 
     def run_epoch(self, epoch: int = 0) -> None:
-        """Every step of this epoch, counted from 0: it decides the learning rate."""
+        """Takes every step of this epoch. Epochs are counted from 0, and each has its learning rate."""
         for group in self.optimizer.param_groups:
             group["lr"] = self.settings.rate(epoch)
         batch_size = min(self.settings.batch_size, len(self.rows))
         drawn = draw_epoch(self.sampler, "example", self.rows, batch_size, self.rows, self.batches, self.held)
-        # Dropout layers draw from PyTorch's global stream, which is lent to this model meanwhile.
+        # Dropout layers draw from PyTorch's global stream, so this model's stream takes its place meanwhile.
         with torch.random.fork_rng(devices=_cuda_devices(self.x)):
             self._set_global_stream()
             for (rows,) in drawn:
@@ -109,7 +109,7 @@ class Worker:
         (self.optimizer.original_optimizer if self.private else self.optimizer).step()
 
     def _add_penalty(self) -> None:
-        """After noising: the penalty does not depend on the data."""
+        """Added after the noise, since the penalty does not depend on the data."""
         weights = [p for p in self.module.parameters() if p.ndim > 1 and p.grad is not None]
         if self.settings.l2:
             for weight in weights if self.settings.l2_on == "all" else weights[-1:]:
@@ -139,7 +139,7 @@ class Worker:
                 _, index, key = name.split(".", 2)
                 slots.setdefault(int(index), {})[key] = value
         inner.load_state_dict({**inner.state_dict(), "state": slots})
-        # Clones are aligned: set_state crashes on what a file left in between.
+        # Clones are aligned; set_state crashes on unaligned memory from a file.
         self.batches.set_state(tensors["batches"].clone())
         self.noise.set_state(tensors["noise"].clone())
         self.dropout = tensors["dropout"].clone()
@@ -167,7 +167,7 @@ class OpacusTraining:
         return ModuleEnsemble(self.factory, parameters, self.trained_on)
 
     def tensors(self) -> dict[str, Tensor]:
-        """All state but ``epoch`` and ``history``."""
+        """All state except ``epoch`` and ``history``."""
         return {
             f"{number}/{name}": value
             for number, worker in enumerate(self.workers)
@@ -191,7 +191,7 @@ def start_module(
     mechanism: Mechanism | None,
     held: Tensor | None = None,
 ) -> Worker:
-    """One module at epoch 0, plain PyTorch where there is no mechanism; the arguments are those of `train_module`."""
+    """One module at epoch 0, in plain PyTorch if there is no mechanism. The arguments are those of `train_module`."""
     with torch.random.fork_rng(devices=_cuda_devices(x)):
         torch.manual_seed(stream(seed, "init").initial_seed())
         module = factory().to(x.device, x.dtype).train()

@@ -1,7 +1,7 @@
 """Adam and SGD on one flat buffer, fused: one pass over the memory per step.
 
-These are the kernels behind `torch.optim.Adam(fused=True)` and `torch.optim.SGD(fused=True)`, called without the
-optimiser objects around them, which cost more than a small model's whole step.
+These are the kernels of `torch.optim.Adam(fused=True)` and `torch.optim.SGD(fused=True)`, called without the optimiser
+objects, whose overhead exceeds the whole step of a small model.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ Slots = dict[str, Tensor]
 
 
 def slots(settings: TrainingSettings, flat: Tensor) -> Slots:
-    """What the optimiser remembers between steps, at the start: zeros like ``flat`` (K, P), and Adam's step count."""
+    """The optimiser's initial memory: zeros like ``flat`` (K, P), and Adam's step count."""
     if settings.optimizer == "adam":
         return {
             "mean": torch.zeros_like(flat),

@@ -1,6 +1,6 @@
-"""Mistakes that implementations of private training have made, planted to see that an audit finds them.
+"""Mistakes that implementations of private training have made, planted to see whether an audit finds them.
 
-Each turns the mechanism that is claimed into the one that the mistake makes of it.
+Each function turns the claimed mechanism into the one that the mistake makes of it.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ Bug = Callable[[Mechanism, float], Mechanism]
 
 
 def _of_mean(mechanism: Mechanism, batch_size: float) -> float | None:
-    """σ divided by the batch size; None where the mechanism has no Gaussian noise."""
+    """σ divided by the batch size; None if the mechanism has no Gaussian noise."""
     return None if mechanism.noise_multiplier is None else mechanism.noise_multiplier / batch_size
 
 
@@ -22,12 +22,14 @@ def noise_forgotten(mechanism: Mechanism, batch_size: float) -> Mechanism:
 
 
 def noise_divided_twice(mechanism: Mechanism, batch_size: float) -> Mechanism:
-    """Noise that was already scaled for the mean is divided by the batch size with the sum."""
+    """Noise that was already scaled for the mean is divided by the batch size again, together with the sum."""
     return replace(mechanism, noise_multiplier=_of_mean(mechanism, batch_size))
 
 
 def batch_clipped(mechanism: Mechanism, batch_size: float) -> Mechanism:
-    """The batch's mean gradient is clipped instead of every example's; the noise is that of a mean of clipped ones."""
+    """The batch's mean gradient is clipped instead of every example's. The noise is that of a mean of clipped
+    gradients.
+    """
     return replace(mechanism, unit="batch", noise_multiplier=_of_mean(mechanism, batch_size))
 
 

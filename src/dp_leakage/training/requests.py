@@ -1,4 +1,4 @@
-"""What a training can be asked for: the border check, so that nothing below it needs one."""
+"""Checks of what a training is asked for, at the border, so that no code behind them needs any."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ def check_request(
     mechanism: Mechanism | None,
     held: Tensor | None = None,
 ) -> None:
-    """Refuse what cannot be trained, or not privately, with a UserError."""
+    """Refuses with a UserError what cannot be trained, or not privately."""
     check_data(x, y, subsets, seeds, held)
     (n_classes,) = output_shape(layers, tuple(x.shape[1:]))
     if int(y.max()) >= n_classes:
@@ -32,7 +32,7 @@ def check_request(
 
 
 def check_data(x: Tensor, y: Tensor, subsets: Tensor, seeds: Sequence[int], held: Tensor | None = None) -> None:
-    """Refuse data or subsets that no model can be trained on, with a UserError."""
+    """Refuses with a UserError data or subsets that no model can be trained on."""
     if subsets.ndim != 2 or not subsets.numel():
         raise UserError(f"subsets has shape {tuple(subsets.shape)}; it must be (models, records), neither of them 0")
     if len(seeds) != len(subsets):
@@ -50,7 +50,7 @@ def check_data(x: Tensor, y: Tensor, subsets: Tensor, seeds: Sequence[int], held
 
 
 def check_private(mechanism: Mechanism, settings: TrainingSettings, engine: str = "ensemble") -> None:
-    """Refuse a mechanism that the engine cannot carry out with these settings, with a UserError."""
+    """Refuses with a UserError a mechanism that the engine cannot carry out with these settings."""
     check_step(mechanism, engine)
     if mechanism.sampler in ("shuffle", "wor", "cyclic") and settings.batch_size != int(settings.batch_size):
         raise UserError(f"batch_size {settings.batch_size} must be whole for sampler {mechanism.sampler!r}")

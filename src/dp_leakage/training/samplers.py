@@ -1,12 +1,12 @@
-"""Which records make a batch. Each model draws its own batches from its own generator, an epoch at a time.
+"""The records of each batch. Each model draws its own batches from its own generator, an epoch at a time.
 
-A batch is a list of units, int64 tensors of row numbers. Where every example is a unit by itself, or the whole batch
-is, the list holds one tensor; where the unit is a (sub)class it holds one tensor for each of them.
+A batch is a list of units, int64 tensors of row numbers. If every example is a unit, or the whole batch is one, the
+list holds one tensor. If the units are (sub)classes, it holds one tensor for each of them.
 
-Where a coin decided for each record of a pool whether a model trains on it, batches are drawn over the whole pool, and
-the records that are out are then left out of them. So rates, number of steps and the others' batches are the same
-whether a record is in or out: for every sampler the two trainings differ by that one record's contributions alone,
-which is what `add_remove` (and `zero_out`) accounting assumes.
+If a coin decided for each record of a pool whether a model trains on it, batches are drawn over the whole pool, and the
+records that are out are then removed from them. So rates, number of steps and the other records' batches are the same
+whether a record is in or out. For every sampler, the two trainings differ only by that one record's contributions, as
+`add_remove` (and `zero_out`) accounting assumes.
 """
 
 import math
@@ -19,8 +19,8 @@ from dp_leakage.common.user_code import FILES, call
 from dp_leakage.privacy.mechanism import Sampler, holds_groups
 
 Batch = list[Tensor]
-RAGGED = ("poisson", "balls_in_bins", "class_poisson")  # samplers whose batches differ in length
-HEADS = 0.5  # share of a pool that fair coins put into training
+RAGGED = ("poisson", "balls_in_bins", "class_poisson")  # samplers with batches of different lengths
+HEADS = 0.5  # the share of a pool that fair coins put into training
 
 
 def draw_epoch(
@@ -40,7 +40,7 @@ def draw_epoch(
         rows: int64 (m,), the row numbers of this model's records.
         batch_size: the size of a batch; for the Poisson kinds, rate = batch_size/m.
         groups: int64 (m,), the (sub)class of each of the model's records, numbered from 0.
-        generator: the model's stream for batches; this call moves it on, equally far whatever ``held`` says.
+        generator: the model's stream for batches. This call advances it by an amount that does not depend on ``held``.
         held: bool (m,), which of the rows the model trains on; None: all of them. A batch may then be empty.
     """
     count = len(rows)
@@ -54,7 +54,7 @@ def draw_epoch(
         return [[batch] for batch in rows[torch.randperm(count, generator=generator)].split(size)]
     if sampler == "shuffle":
         positions = torch.randperm(count, generator=generator).split(size)
-    elif sampler == "cyclic":  # a shuffled order, but the same in every epoch
+    elif sampler == "cyclic":  # a shuffled order that is the same in every epoch
         positions = torch.randperm(count, generator=_as_it_began(generator)).split(size)
     elif sampler in FILES:
         positions = _own_batches(sampler, count, batch_size, steps, generator)
@@ -73,7 +73,7 @@ def draw_epoch(
 
 
 def _own_batches(plugin: str, count: int, batch_size: float, steps: int, generator: Generator) -> list[Tensor]:
-    """The batches of a plugin's ``sample``. Raises UserError where they are no positions, or of another number."""
+    """The batches of a plugin's ``sample``. Raises UserError if positions are not valid, or their number is wrong."""
     drawn = call(plugin, "sample", count, batch_size, steps, generator)
     words = f"plugin {plugin}: sample returns {type(drawn).__name__}; valid is a list of {steps} tensors, int64"
     if not isinstance(drawn, list | tuple) or len(drawn) != steps:
@@ -89,15 +89,14 @@ def _own_batches(plugin: str, count: int, batch_size: float, steps: int, generat
 
 
 def _as_it_began(generator: Generator) -> Generator:
-    """Another generator at the start of the same stream."""
+    """A new generator at the start of the same stream."""
     return Generator().manual_seed(generator.initial_seed())
 
 
 def poisson_batches(n: int, rate: float, steps: int, generator: Generator) -> list[Tensor]:
     """``steps`` independent batches that hold each of n records with probability ``rate``, in increasing order.
 
-    All steps·n coins are tossed as one row of which only the successes are drawn: the gaps between them are
-    geometric.
+    All steps·n coins form one sequence, of which only the successes are drawn, through the geometric gaps between them.
     """
     if rate >= 1:
         return [torch.arange(n)] * steps
@@ -116,7 +115,7 @@ def poisson_batches(n: int, rate: float, steps: int, generator: Generator) -> li
 
 
 def _whole_groups(rows: Tensor, groups: Tensor, chosen: Tensor, held: Tensor | None) -> Batch:
-    """The chosen groups, each with all of its records that are held."""
+    """The chosen groups, each with all of its held records."""
     inside = torch.isin(groups, chosen)
     positions = (inside if held is None else inside & held).nonzero()[:, 0]
     return [rows[own] for own in split_by_group(positions, groups)]

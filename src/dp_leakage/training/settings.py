@@ -1,4 +1,4 @@
-"""How a model is trained, apart from what protects it (that is the `Mechanism`)."""
+"""How a model is trained, apart from its protection (the `Mechanism`)."""
 
 import math
 from dataclasses import dataclass
@@ -12,22 +12,22 @@ INITIALISATIONS = ("torch", "glorot")
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """Optimiser, duration and batch size; one for the whole ensemble.
+    """Optimiser, duration and batch size, shared by the whole ensemble.
 
     Attributes:
         optimizer: ``adam`` (β 0.9, 0.999; ε 1e-8) or ``sgd``.
         learning_rate: > 0.
-        final_learning_rate: > 0: from ``learning_rate`` in the first epoch the rate falls linearly, epoch by epoch, to
-            this in the last; None keeps it. It depends on no data and costs no privacy.
+        final_learning_rate: > 0. The rate changes linearly, epoch by epoch, from ``learning_rate`` in the first epoch
+            to this in the last; None keeps it constant. It depends on no data and costs no privacy.
         momentum: of ``sgd``, in [0, 1); Adam must leave it at 0.
         l2: λ ≥ 0 of a penalty λ·Σw² (Keras' convention: its gradient is 2λw) on weights, not on biases. It does not
             depend on the data, so it is added after noising and costs no privacy.
-        l2_on: penalise the weights of ``all`` layers, or of the ``last`` alone.
+        l2_on: penalise the weights of ``all`` layers, or only of the ``last``.
         epochs: passes over the model's records, ≥ 1.
         batch_size: records per step, ≥ 1; for ``poisson`` the expected number, so that the rate is batch_size/n; for
             ``class_poisson`` each (sub)class has that same rate, and batch_size may be a fraction.
         evaluate_every: epochs between rows of the history; the last epoch always has one.
-        initialisation: of the built-in layers: as ``torch`` begins them, or ``glorot``, as Keras does (see
+        initialisation: of the built-in layers: ``torch``, as in PyTorch, or ``glorot``, as in Keras (see
             `layers.initial_parameters`).
     """
 

@@ -1,7 +1,7 @@
-"""Random streams: each model has one per role, made from its own seed alone.
+"""Random streams: each model has one per role, made only from its own seed.
 
-So a model's bytes do not depend on which others share its program, and e.g. switching the noise off leaves its start
-and its batches as they were.
+So a model's bytes do not depend on the other models in its program, and switching the noise off, for example, does not
+change its initial parameters or its batches.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ ROLES = ("init", "batches", "noise", "dropout")
 def stream(seed: int, role: str, device: torch.device | str = "cpu") -> torch.Generator:
     """A generator for one of `ROLES` of the model with ``seed`` (int ≥ 0).
 
-    PyTorch's CPU generator keeps 32 bits of its seed, so among n streams some two are equal with probability n²/2³³.
+    PyTorch's CPU generator keeps 32 bits of its seed, so among n streams two are equal with probability about n²/2³³.
     """
     (word,) = np.random.SeedSequence([seed, ROLES.index(role)]).generate_state(1, np.uint64)
     return torch.Generator(device).manual_seed(int(word) >> 1)

@@ -12,6 +12,7 @@ from dp_leakage.models.ensemble import Ensemble, trained_rows
 from dp_leakage.models.layers import Layers, Parameters, initial_parameters
 from dp_leakage.privacy.mechanism import Mechanism, holds_groups
 from dp_leakage.training import flat
+from dp_leakage.training.backward import check_gradients, record_lengths
 from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.gradients import Program, bounds_examples
 from dp_leakage.training.graphs import gradient_step
@@ -19,7 +20,6 @@ from dp_leakage.training.lanes import batch_multiple, lane_size, make_lanes, pas
 from dp_leakage.training.loop import History, run
 from dp_leakage.training.noise import start_noise
 from dp_leakage.training.optimizers import Slots, slots, updater
-from dp_leakage.training.record import check_gradients, record_lengths
 from dp_leakage.training.requests import check_request
 from dp_leakage.training.samplers import HEADS, RAGGED, Batch, draw_epoch
 from dp_leakage.training.settings import TrainingSettings
@@ -45,26 +45,26 @@ def train(
     initial: Parameters | None = None,
     watch: Watch | None = None,
 ) -> tuple[Ensemble, History]:
-    """Train K models.
+    """Trains K models.
 
     Args:
         layers: the architecture, from `architectures.build`.
         x: float32 (n, …) records (float64 works too, and trains in float64).
         y: int64 (n,) classes from 0.
         subsets: int64 (K, m): the rows of x that each model trains on, or that coins decide about.
-        seeds: K integers ≥ 0; a model's start, batches, noise and dropout follow from its own seed alone.
+        seeds: K integers ≥ 0; a model's initial parameters, batches, noise and dropout depend only on its own seed.
         settings: optimiser, epochs, batch size.
         mechanism: what protects each step; None for plain training.
-        held: bool (K, m), by fair coins: which of its subset each model trains on; None: all. Rates, steps and divisors
-            follow from m, never from how many are held.
+        held: bool (K, m), by fair coins: which rows of its subset each model trains on; None: all. Rates, steps and
+            divisors depend on m, never on how many rows are held.
         evaluate_on: int64 rows of x for ``test_accuracy``: (r,) for all models or (K, r).
-        groups: int64 (n,): the (sub)class of each row of x, from 0, for the units ``class`` and ``subclass``; without
-            it, the classes y.
+        groups: int64 (n,): the (sub)class of each row of x, from 0, for the units ``class`` and ``subclass``; if it is
+            missing, the classes y.
         device: ``cpu`` or ``cuda``.
-        checkpoint: where to save, and to go on from.
-        on_epoch: called with the number of epochs done, after each.
-        initial: name → (…) parameters that every model starts from, instead of a start of its own.
-        watch: canaries among the rows of x, which it scores step by step.
+        checkpoint: where to save, and where to continue from.
+        on_epoch: called after each epoch with the number of finished epochs.
+        initial: name → (…) parameters from which every model starts, instead of random ones.
+        watch: scores canaries among the rows of x, step by step.
 
     Returns:
         The ensemble, on the CPU, and the history: one dict (model, epoch, loss, train_accuracy, test_accuracy) per
@@ -75,7 +75,7 @@ def train(
         UserError: the training diverged, an impossible request, or a checkpoint of something else.
     """
     check_request(layers, x, y, subsets, seeds, settings, mechanism, held)
-    # TF32 would break the bound, other algorithms the promise of equal bytes from equal seeds.
+    # TF32 would break the bound, and other algorithms the promise that equal seeds give equal bytes.
     exact = torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False)
     with exact, torch.inference_mode():
         training = start(layers, x, y, subsets, seeds, settings, mechanism, groups, device, held, initial, watch)
@@ -121,7 +121,7 @@ class EnsembleTraining:
         return {**self._moved(), **states, **noise}
 
     def _moved(self) -> dict[str, Tensor]:
-        """The tensors that a step changes in place."""
+        """All tensors that a step changes in place."""
         watched = {} if self.watch is None else self.watch.tensors()
         return {"parameters": self.parameters, **self.memory, **watched}
 
@@ -131,13 +131,13 @@ class EnsembleTraining:
             into.copy_(tensors[name])
         for role, own in self.generators.items():
             for generator, state in zip(own, tensors[f"generator.{role}"], strict=True):
-                generator.set_state(state.clone())  # aligned: set_state crashes on what a file left in between
+                generator.set_state(state.clone())  # aligned, since set_state crashes on unaligned memory from a file
         noise = {name.removeprefix("noise."): value for name, value in tensors.items() if name.startswith("noise.")}
         self.program.noise.restore(noise)
 
 
 def steps(training: EnsembleTraining) -> Iterator[None]:
-    """Takes every step of an epoch, of all models, and yields after each."""
+    """Takes every step of an epoch for all models, and yields after each step."""
     program, penalty = training.program, training.penalty
     rate = training.rate(training.epoch)
     drawn = list(zip(*training.draw(), strict=True))
@@ -239,12 +239,12 @@ def _fill_start(
 
 
 def _divisor(mechanism: Mechanism | None, batch_size: float, records: int, groups: Tensor, share: float) -> float:
-    """What a bounded sum is divided by: how many units a batch holds on average over coins and draws alike."""
+    """The divisor of a bounded sum: the mean number of units in a batch, over coins and draws."""
     if bounds_examples(mechanism):
-        return float(batch_size) * share  # plain training divides by the batch itself
-    assert mechanism is not None  # as plain training bounds nothing
+        return float(batch_size) * share  # plain training divides by the actual batch size
+    assert mechanism is not None  # since plain training bounds nothing
     if not holds_groups(mechanism.unit):
         return 1.0
     count = int(groups.max()) + 1
-    # In this order one record per group gives batch_size itself.
+    # In this order of operations, one record per group gives exactly batch_size.
     return count * batch_size / records if mechanism.sampler == "class_poisson" else float(count)

@@ -1,7 +1,8 @@
-"""Which learning rate suits a cell: tried with the cell's own steps on records that none of its models trains on.
+"""Finds the learning rate that suits a cell, with the cell's own steps on records that none of its models trains on.
 
-A rate that suits undefended training seldom suits a noisy one, so each cell has its own. Tried is a training of as many
-steps, with batches as large and the same noise; only the records are others, and fewer, so each is used more often.
+A rate that suits undefended training seldom suits a noisy one, so each cell has its own. A trial has the same number of
+steps, the same batch size and the same noise as the cell's training. Only the records are different, and fewer, so each
+is used more often.
 """
 
 from math import ceil
@@ -10,11 +11,11 @@ from typing import Any
 import numpy as np
 
 Json = dict[str, Any]
-FOLDS = 2  # of the records set apart: models train on all folds but one, and are judged by that one
+FOLDS = 2  # folds of the records set apart: models train on all folds but one and are judged on that one
 
 
 def folds(rows: np.ndarray, count: int = FOLDS) -> tuple[np.ndarray, np.ndarray]:
-    """What each of ``count`` models trains on and what it is judged by: int64 (count, m) and (count, n // count) rows.
+    """The rows on which each of ``count`` models trains, int64 (count, m), and is judged, int64 (count, n // count).
 
     >>> train, judge = folds(np.array([7, 8, 9, 4, 5]))
     >>> train.tolist(), judge.tolist()
@@ -25,13 +26,13 @@ def folds(rows: np.ndarray, count: int = FOLDS) -> tuple[np.ndarray, np.ndarray]
 
 
 def same_steps(training: Json, records: int, members: int, available: int, *, by_groups: bool = False) -> Json:
-    """A cell's training settings for other records: as many steps, on batches as large, judged at the end.
+    """A cell's training settings for other records: as many steps, with equally large batches, judged at the end.
 
     Args:
         training: the cell's own.
-        records: that its batch rate and its steps are of.
-        members: that its models really train on, of these; half of them by coins.
-        available: the other records.
+        records: number of records behind its batch rate and its steps.
+        members: number of those that its models actually train on; half of them by coins.
+        available: number of the other records.
         by_groups: batches are drawn by (sub)classes, so that their rate stays, not their size.
     """
     steps = training["epochs"] * ceil(records / training["batch_size"])
@@ -42,7 +43,7 @@ def same_steps(training: Json, records: int, members: int, available: int, *, by
 
 
 def with_rate(training: Json, rate: float) -> Json:
-    """Training settings with another learning rate; one that falls keeps the shape of its fall."""
+    """Training settings with another learning rate. A falling rate keeps the shape of its fall."""
     changed = training | {"learning_rate": rate}
     if training.get("final_learning_rate") is not None:
         changed["final_learning_rate"] = training["final_learning_rate"] * rate / training["learning_rate"]

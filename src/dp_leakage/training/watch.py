@@ -1,8 +1,9 @@
-"""Canaries in a training, and what somebody learns about them who sees the result of every step.
+"""Canaries in a training, and what an observer of every step's result learns about them.
 
-Rows from `Watch.first` on are no records. The sampler draws them like any other; then they are taken out of the batch,
-and what they stand for goes through the step's own bound: a gradient along one parameter, or nothing. So a canary can
-be present or absent while every model trains on as many rows, and it can be a gradient that no record has.
+Rows from `Watch.first` on are not records. The sampler draws them like any other row. Then they are removed from the
+batch, and what they stand for, a gradient along one parameter or nothing, goes through the step's own bound. So a
+canary can be present or absent while every model trains on equally many rows, and it can be a gradient that no record
+has.
 """
 
 import math
@@ -16,11 +17,11 @@ from dp_leakage.privacy.clipping import bound_scales
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.privacy.mechanisms.base import Noise
 from dp_leakage.training import flat
+from dp_leakage.training.backward import backpropagate
 from dp_leakage.training.gradients import Program, bounds_examples, fill_gradient
-from dp_leakage.training.record import backpropagate
 from dp_leakage.training.samplers import Batch
 
-LONG = 1e3  # length of a gradient canary before it is bounded, in C: any bound reaches it
+LONG = 1e3  # length of a gradient canary before it is bounded, in units of C, so that every bound acts on it
 
 
 @dataclass
@@ -28,19 +29,18 @@ class Watch:
     """The m canaries of a training and, after it, their scores.
 
     Attributes:
-        first: rows of x from here on are no records.
-        held, other: int64 (m,): the row that stands for a canary's presence, and for its absence or another in its
-            place; each model's subset holds one of the two.
+        first: rows of x from here on are not records.
+        held, other: int64 (m,): the row that stands for a canary's presence, and the row for its absence or for another
+            canary in its place; each model's subset holds one of the two.
         along: int64 (m,): for canaries that are gradients, the parameter (in the flat buffer) along which each lies;
-            None for records. ``other`` then is the opposite gradient if ``replaced``, else nothing.
+            None for records. For gradients, ``other`` is the opposite gradient if ``replaced``, else nothing.
         replaced: see ``along``.
-        company: for each canary the rows that make up its unit with it, where units are (sub)classes; None: it is a
-            unit by itself.
-        claimed: what the training says it is: its σ and its rate say how a step's evidence is weighed. None for sums
-            that are not weighed.
-        rate: chance that a row is in a batch, in (0, 1), where the claim rests on nobody's knowing in which; 1: the
-            claim holds for whoever knows every batch, and so the score does.
-        scored: whether anybody looks on; if not, the rows are taken out and no more.
+        company: for each canary the other rows of its unit, if units are (sub)classes; None: it is a unit by itself.
+        claimed: the mechanism that the training claims. Its σ and its rate decide the weight of a step's evidence. None
+            for sums without weights.
+        rate: chance that a row is in a batch, in (0, 1), if the claim relies on the batches being secret; 1 if the
+            claim, and so the score, holds for an observer who knows every batch.
+        scored: whether an observer scores the canaries; if not, their rows are only removed.
         scores: float64 (K, m), filled by the training: for Gaussian noise the log-likelihood ratio of "held" against
             "other", step by step, given everything else; of a gradient canary also where the noise is correlated over
             steps (`mechanisms.base.Noise.independent`). For other noise the sum of the noisy updates along the
@@ -61,12 +61,12 @@ class Watch:
     past: Tensor = field(default_factory=lambda: torch.empty(0))
 
     def begin(self, models: int, rows: int, noise: Noise) -> None:
-        """Before the first step: K models of a data set of so many rows."""
+        """Prepares for the first step of K models on a data set with this many rows."""
         self.scores = torch.zeros(models, len(self.held), dtype=torch.float64)
         known = self.claimed is not None and self.claimed.noise_multiplier
         self.filter = list(noise.independent) if known else []
         if self.along is None and len(self.filter) > 1:
-            self.filter = []  # a record's gradient differs from step to step
+            self.filter = []  # a record's gradient changes from step to step
         self.past = torch.zeros(max(len(self.filter) - 1, 0), 2, *self.scores.shape, dtype=torch.float64)
         self.fixed = torch.ones(rows, dtype=torch.bool)
         self.fixed[self.held], self.fixed[self.other], self.fixed[self.first :] = False, False, False
@@ -79,7 +79,7 @@ class Watch:
         return {"canary_scores": self.scores, "canary_past": self.past}
 
     def step(self, program: Program, fill: Callable[[list[Batch]], None], batches: list[Batch]) -> None:
-        """The step's gradient of every model, of a batch for each, canaries included; adds to the scores."""
+        """Computes every model's gradient on one batch per model, including canaries, and adds to the scores."""
         fill([[rows[rows < self.first] for rows in batch] for batch in batches])
         there, signs = self._drawn(batches)
         if self.along is not None:
@@ -88,7 +88,7 @@ class Watch:
             self._observe(program, batches, there)
 
     def _drawn(self, batches: list[Batch]) -> tuple[Tensor, Tensor]:
-        """Of K × m: 1 where a canary's place is in the batch, and the sign of what stands there."""
+        """(K, m): 1 if a canary's place is in the batch; and the sign of what stands there."""
         there, signs = torch.zeros(2, *self.scores.shape)
         parts = [(model, rows) for model, batch in enumerate(batches) for rows in batch]
         rows = torch.cat([self.held[:0], *(part for _, part in parts)])
@@ -119,7 +119,7 @@ class Watch:
         program.gradient.index_add_(1, at.to(drawn.device), drawn * (length * scale))
 
     def _observe(self, program: Program, batches: list[Batch], there: Tensor) -> None:
-        """What the step's update says of each canary."""
+        """What the step's update reveals about each canary."""
         clip = 1.0 if program.mechanism is None else program.mechanism.clip_norm
         seen = (program.gradient - self._known(program, batches)) * (program.divisor / clip)
         places = there.double() if self.rate == 1 else torch.ones((), dtype=torch.float64)
@@ -144,7 +144,7 @@ class Watch:
         return found[0] * found[1], found[1].square()
 
     def _projected(self, program: Program, seen: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Of K × m: the update along each canary's bounded gradient (in C), and that gradient's squared length."""
+        """(K, m): the update along each canary's bounded gradient (in units of C), and the latter's squared length."""
         mechanism = program.mechanism
         if self.company is not None:
             return self._projected_units(program, seen, rows)
@@ -157,18 +157,18 @@ class Watch:
             of_lane = slice(lane.models.start, lane.models.stop)
             shape = (len(lane.models), len(own))
             x, y = (data[own].expand(shape[0], *data[own].shape) for data in (program.x, program.y))
-            record = backpropagate(program.layers, lane.parameters, x, y)
-            norms = record.norms()
+            passed = backpropagate(program.layers, lane.parameters, x, y)
+            norms = passed.norms()
             scales = torch.ones_like(norms)
             if mechanism is not None:
                 scales = bound_scales(norms, mechanism.clip_norm, mechanism.bound) / mechanism.clip_norm
-            found = record.directional_derivative(flat.views(program.layers, seen[of_lane])) * scales
+            found = passed.directional_derivative(flat.views(program.layers, seen[of_lane])) * scales
             along[of_lane, records] = found.double().cpu()
             squares[of_lane, records] = (norms * scales).double().square().cpu()
         return along, squares
 
     def _projected_units(self, program: Program, seen: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """The same of each canary's unit: of what stands there with its company, or of the company alone."""
+        """The same for each canary's unit: for the canary with the rest of its unit, or for that rest alone."""
         assert program.mechanism is not None  # plain training has no units
         along, squares = torch.zeros(2, *self.scores.shape, dtype=torch.float64)
         for place, (row, company) in enumerate(zip(rows, self.company or (), strict=True)):
@@ -189,7 +189,7 @@ class Watch:
         return exponent * there
 
     def _known(self, program: Program, batches: list[Batch]) -> Tensor:
-        """What units without a canary add to each step's gradient, where it is known without the noise."""
+        """What units without a canary add to each step's gradient, if it is known without the noise."""
         if program.noise.directs or program.mechanism is None:
             return torch.zeros(())
         if bounds_examples(program.mechanism):

@@ -1,1 +1,1 @@
-"""Attacks that rebuild inputs from what a model makes of them."""
+"""Attacks that rebuild inputs from a model's outputs or activations."""

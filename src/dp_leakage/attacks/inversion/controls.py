@@ -1,6 +1,7 @@
-"""No attack, but what attacks must beat: pictures that anybody has, held against the training images of each class.
+"""Controls that attacks must beat: pictures that anybody has, compared with the training images of each class.
 
-A thin digit is near to a black image: without these, a small MIA distance says nothing (zhang2020 prints none).
+A thin digit is close to a black image, so a small MIA distance means nothing without these controls (zhang2020 prints
+none).
 """
 
 import numpy as np
@@ -13,7 +14,7 @@ from dp_leakage.data.subclasses import by_kmeans
 from dp_leakage.models.ensemble import Models
 from dp_leakage.models.input_gradients import logits_and_pull_back
 
-# No attack: how far from the training images are pictures that nobody needs a model for.
+# Not an attack: the distances of pictures that one can make without a model.
 ATTACK = {
     "family": "model_inversion",
     "settings": {"k_sub": 0},
@@ -21,8 +22,8 @@ ATTACK = {
     "variants": {"inversion_controls": {}},
 }
 
-EXAMPLES = 9  # images of each subclass
-SHOWN = 2  # subclasses of each class
+EXAMPLES = 9  # images shown of each subclass
+SHOWN = 2  # subclasses shown of each class
 
 
 def score(
@@ -31,7 +32,7 @@ def score(
     """The black, the grey and the mean image, and for comparison the mean of each class, which no attacker has.
 
     Args:
-        target: the models; of them only the training records and the probability that they give these pictures.
+        target: the models; only their training records and the probabilities that they give these pictures are used.
         data: images.
         fitted: unused.
         settings: ``k_sub``: how many subclasses k-means finds in each class, for examples of them; 0 for none.
@@ -39,8 +40,8 @@ def score(
 
     Returns:
         The frame of `scores.judged` with a column ``variant`` (black, grey, mean, class_mean); and name → float32
-        array: each variant's image for every class, (K, C, …), and, where asked for, ``subclasses`` (C, subclasses,
-        images, …): members of the largest subclasses of each class.
+        array: each variant's image for every class, (K, C, …), and, if asked for, ``subclasses`` (C, subclasses,
+            images, …): members of the largest subclasses of each class.
     """
 
     classes, indices = classes_of(target, data), target.train_indices.numpy()

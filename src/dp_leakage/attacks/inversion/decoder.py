@@ -64,17 +64,17 @@ WORDS = {
     GlobalAvgPool2d: "avgpool",
     Linear: "dense",
 }
-PREDICTION = "prediction"  # the vector of probabilities: all that a black box shows
+PREDICTION = "prediction"  # the vector of probabilities, which is all that a black box shows
 MATCHED, SCORES = "prediction_matched", "prediction_scores"  # controls, see `score`
-NOTHING = "mean_image"  # what is rebuilt by who sees no activation at all
-LEAST = -69.0  # of a log-probability, ln 1e-30
+NOTHING = "mean_image"  # the image of an attacker who sees no activation at all
+LEAST = -69.0  # the least log-probability, ln 1e-30
 AT_ONCE = 256  # images rebuilt at a time
 
 
 class Cut(NamedTuple):
-    """Where a model is cut: the first ``stop`` layers run, then the activation (if any) that pooling came before.
+    """Where a model is cut: after the first ``stop`` layers, and an activation if pooling precedes it.
 
-    ``stop`` None is the whole model.
+    ``stop`` None means the whole model.
     """
 
     name: str
@@ -87,22 +87,23 @@ def score(
 ) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
     """Trains a decoder for each layer of each target model on auxiliary images and scores it on unseen ones.
 
-    Besides the layers there are two controls, for whether a defence's prediction vector is harder to invert because it
-    knows less or because it is flatter: ``prediction_matched`` is the vector after the log-probabilities were scaled to
-    a standard deviation of ``spread`` over the auxiliary records, so that all models speak at one temperature, and
-    ``prediction_scores`` those scaled log-probabilities themselves, centred in each record. A model that changes its
-    temperature alone changes neither. And ``mean_image`` is the auxiliary images' mean, rebuilt from nothing.
+    Besides the layers there are two controls. They show whether a defence's prediction vector is harder to invert
+    because it holds less information or because it is flatter. For ``prediction_matched``, the log-probabilities are
+    scaled to a standard deviation of ``spread`` over the auxiliary records, so that all models have the same
+    temperature. ``prediction_scores`` are those scaled log-probabilities themselves, centred in each record. A model
+    that changes only its temperature changes neither. And ``mean_image`` is the mean of the auxiliary images, which
+    needs no activation.
 
     Args:
-        target: the R models under attack; of a user's own module, which has no layers that are known here, only the
-            prediction is seen.
+        target: the R models under attack. The layers of a user's own module are not known here, so only its prediction
+            is used.
         data: images (n, channels, height, width) in [0, 1], and roles.
         fitted: unused, the attack learns from the target itself.
-        settings: ``train_records``, the first so many of ``shadow_pool``, which the decoders train on (None: all);
-            ``test_records``, the first so many non-members, to score; ``epochs``, ``batch_size`` and
+        settings: ``train_records``, how many of the first records of ``shadow_pool`` the decoders train on (None: all);
+            ``test_records``, how many of the first non-members are scored; ``epochs``, ``batch_size`` and
             ``learning_rate`` of Adam on the mean squared error; ``width``, channels of the decoders; ``spread``;
             ``shown``, how many images are kept as pictures.
-        seed: draws the decoders' starts and batches; the same in all cells.
+        seed: draws the decoders' initial parameters and batches; the same in all cells.
 
     Returns:
         Frame: repeat, target (place among the scored records), restart (0), layer, mse (over all pixels of an image).
@@ -127,10 +128,11 @@ def score(
 
 
 def cuts(layers: Layers) -> list[Cut]:
-    """The places at which a model can be cut, from the input on; the last is the logits, called ``prediction``.
+    """The places at which a model can be cut, from the input on. The last is the logits, called ``prediction``.
 
     Layers are named and numbered as in the paper (conv1, maxpool1, …, dense, prediction). A layer's output is taken
-    after its activation; where the activation stands behind the pooling, a convolution's is applied by the attacker.
+    after its activation. If the activation comes after the pooling, the attacker applies it to the convolution's
+    output.
 
     >>> [cut.name for cut in cuts((Conv2d(1, 2, 3), MaxPool2d(2), ReLU(), Linear(8, 2)))]
     ['conv1', 'maxpool1', 'prediction']
@@ -183,7 +185,7 @@ def decoder(shape: tuple[int, ...], image: tuple[int, int, int], width: int) -> 
 
 
 def _activation_after(layers: Layers, place: int) -> int | None:
-    """Where the activation of the layer at ``place`` stands: before the next layer with weights."""
+    """The position of the activation of the layer at ``place``, which comes before the next layer with weights."""
     for later in range(place + 1, len(layers)):
         if isinstance(layers[later], ACTIVATIONS):
             return later
@@ -205,7 +207,7 @@ def _images(data: Dataset, settings: dict) -> tuple[Tensor, Tensor]:
 def _views(
     target: Models, model: int, known: Tensor, unknown: Tensor, spread: float
 ) -> Iterator[tuple[str, Tensor, Tensor]]:
-    """(layer, what is seen of the known images, of the unknown ones), float32 (n, …)."""
+    """(layer, activations of the known images, activations of the unknown ones), float32 (n, …)."""
     module = target.module(model)
     known_layers = cuts(target.layers) if isinstance(target, Ensemble) else [Cut(PREDICTION, None, None)]
     for name, stop, activation in known_layers:
@@ -229,13 +231,13 @@ def _outputs(module: nn.Module, x: Tensor) -> Tensor:
 
 
 def _rebuilt(train_on: Tensor, known: Tensor, test_on: Tensor, settings: dict, seed: int) -> Tensor:
-    """The images that a decoder trained on (activations, images) makes of other activations."""
+    """The images that a decoder, trained on (activations, images), makes from other activations."""
     if not train_on.shape[1]:
         return known.mean(0).expand(len(test_on), *known.shape[1:])
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = decoder(tuple(train_on.shape[1:]), tuple(known.shape[1:]), settings["width"])
-        with torch.no_grad():  # begin at the images' mean colour: the first hundreds of steps would only find it
+        with torch.no_grad():  # start at the images' mean colour, which training would take hundreds of steps to find
             network[-2].bias.copy_(known.mean((0, 2, 3)).clamp(0.01, 0.99).logit())
         optimizer = torch.optim.Adam(network.parameters(), lr=settings["learning_rate"])
         for _ in range(settings["epochs"]):

@@ -1,4 +1,4 @@
-"""Model inversion: for every class an image that the model takes for it (Fredrikson et al. 2015; zhang2020).
+"""Model inversion: for every class, an image that the model assigns to it (Fredrikson et al. 2015; zhang2020).
 
 The image x minimises a loss of the model's answer plus λ·R(x). All classes of all models, with all restarts, are
 one batch for each penalty.
@@ -74,8 +74,8 @@ ATTACK = {
         "inversion_l1": {"settings": {"penalties": [[["l1_mean", 0.05]]]}},
         "inversion_l1_sum": {"settings": {"penalties": [[["l1", 0.05]]]}},
         "inversion_btv": {"settings": {"penalties": [[["btv", 0.001]]], "learning_rate": 0.05, "steps": 100}},
-        # Stronger: restarts, a loss that does not vanish, pictures that must stand noise and shifts, and the penalty
-        # that does best by a distance of the paper.
+        # Stronger: restarts, a loss that does not vanish, pictures that must withstand noise and shifts, and the
+        # penalty that does best by one of the paper's distances.
         "inversion_tuned_euclidean": {
             "settings": {
                 "loss": "cross_entropy",
@@ -116,27 +116,29 @@ def score(
 
     Args:
         target: the K models under attack.
-        data: images or rows of numbers in [0, 1]; only their classes and shape are the attacker's, the rest judges.
+        data: images or rows of numbers in [0, 1]. The attacker knows only their classes and shape; the rest serves to
+            judge.
         fitted: unused, the attack learns nothing.
         settings:
             loss: ``probability`` 1 − p_y (zhang2020, equation 1), or ``cross_entropy`` −ln p_y, whose gradient does
                 not vanish where p_y is 0.
-            box: ``tanh``: x = (tanh w + 1)/2 (algorithm 1, line 4); ``none``: x = w, cut to [0, 1] in the end.
-            gradient: w follows that for the ``image`` (algorithm 1, line 5, as printed) or that for the ``variable`` w,
-                which vanishes where a pixel has come near 0 or 1.
-            penalties: each is tried: a list of terms [name in `REGULARISERS`, λ ≥ 0], which add up.
+            box: ``tanh``: x = (tanh w + 1)/2 (algorithm 1, line 4); ``none``: x = w, cut to [0, 1] at the end.
+            gradient: w follows the gradient for the ``image`` (algorithm 1, line 5, as printed) or for the ``variable``
+                w, which vanishes when a pixel is near 0 or 1.
+            penalties: each is tried: a list of terms [name in `REGULARISERS`, λ ≥ 0] that are added.
             optimizer: ``adam`` as zhang2020 prints it, without bias correction; ``sgd`` plain descent.
             learning_rate: η > 0.
             steps: T ≥ 1.
-            start, start_deviation: w starts from normal numbers of this mean and deviation; the paper's from 0.
-            noise, shift: each step looks at the image with Gaussian noise of this deviation, moved by up to so many
-                pixels (the other edge moves in), the same for the whole batch; 0 for neither.
-            looks: ≥ 1; each step follows the mean gradient of so many looks, each with noise of its own. So the image
-                holds up under noise, where single pixels that sway the model do not.
+            start, start_deviation: w starts from normal numbers with this mean and deviation; in the paper it starts
+                from 0.
+            noise, shift: each step evaluates the image with Gaussian noise of this deviation, shifted by up to this
+                many pixels (the opposite edge moves in), the same for the whole batch; 0 switches them off.
+            looks: ≥ 1; each step follows the mean gradient over this many looks, each with its own noise. This favours
+                images that the model still recognises under noise, and suppresses single pixels that merely mislead it.
             restarts: of each class and penalty, ≥ 1; the attacker keeps the one with the least loss.
-            told: which of several penalties counts. ``none`` takes the first; ``euclidean`` and ``ssim`` take, for
-                each model, the one whose images are nearest in the mean over classes: an attacker who is told these
-                means, so that the result bounds from above what tuning can gain.
+            told: which of several penalties counts. ``none`` takes the first. ``euclidean`` and ``ssim`` take, for each
+                model, the one whose images are closest on average over classes. Such an attacker is told these
+                averages, so the result is an upper bound on what tuning can gain.
         seed: of the starts.
 
     Returns:
@@ -162,7 +164,7 @@ def score(
 
 @dataclass(frozen=True)
 class _Search:
-    """How one image is looked for; see `score`."""
+    """How to search for an image; see `score`."""
 
     loss: str
     box: str
@@ -220,14 +222,14 @@ def invert(models: Models, classes: np.ndarray, shape: tuple[int, ...], search: 
 def objective(
     models: Models, w: Tensor, labels: Tensor, search: _Search, generator: torch.Generator | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """What is minimised (K, B), the probability p_y (K, B), and the gradient that w follows (K, B, …).
+    """The minimised loss (K, B), the probability p_y (K, B), and the gradient that w follows (K, B, …).
 
     Args:
         models: K models.
         w: (K, B, …).
         labels: int64 (K, B).
         search: how.
-        generator: of the noise and the shifts, where there are any.
+        generator: of the noise and the shifts, if there are any.
     """
     x = pixels(w, search.box)
     seen, returned = _disturbed(x, search, generator)
@@ -256,7 +258,7 @@ def objective(
 
 
 def _disturbed(x: Tensor, search: _Search, generator: torch.Generator | None) -> tuple[Tensor, Callable]:
-    """All looks at the images (K, looks · B, …), with noise and moved; and how a gradient for these is one for x."""
+    """All looks at the images (K, looks · B, …), noisy and shifted; and a function from their gradient to that of x."""
     x = x.repeat(1, search.looks, *[1] * (x.ndim - 2))
     if search.noise:
         x = x + search.noise * torch.randn(x.shape[1:], generator=generator)
@@ -285,7 +287,7 @@ def adam_step(w: Tensor, gradient: Tensor, m: Tensor, v: Tensor, learning_rate: 
 
 
 def _told(measure: str, frames: Frames) -> list[int]:
-    """For each model the number of the penalty that counts."""
+    """The index of the penalty that counts, for each model."""
     repeats = frames[0]["repeat"].nunique()
     if measure == "none":
         return [0] * repeats

@@ -1,4 +1,4 @@
-"""What an inverted image is punished for: functions of images (…, height, width) that sum over the last two axes."""
+"""Penalties on inverted images: functions of images (…, height, width) that sum over the last two axes."""
 
 from collections.abc import Callable
 
@@ -19,7 +19,9 @@ def l1(x: Tensor) -> Tensor:
 
 
 def l1_mean(x: Tensor) -> Tensor:
-    """‖x‖₁ over the number of pixels: the only reading under which zhang2020's λ leaves pictures that are not black."""
+    """‖x‖₁ divided by the number of pixels. Only under this reading does zhang2020's λ leave pictures that are not
+    black.
+    """
     return x.abs().mean((-2, -1))
 
 
@@ -29,7 +31,7 @@ def l2(x: Tensor) -> Tensor:
 
 
 def smoothness(x: Tensor) -> Tensor:
-    """Σ (difference of neighbours)², down and to the right: broad strokes in place of single pixels."""
+    """Σ (difference of neighbours)², down and to the right, which favours broad strokes over single pixels."""
     down, right = x[..., 1:, :] - x[..., :-1, :], x[..., 1:] - x[..., :-1]
     return l2(down) + l2(right)
 
@@ -37,8 +39,8 @@ def smoothness(x: Tensor) -> Tensor:
 def btv(x: Tensor, window: int = WINDOW, decay: float = DECAY) -> Tensor:
     """Bilateral total variation Σ α^{l+m} ‖x − S_x^l S_y^m x‖₁ over −p ≤ l ≤ p, 0 ≤ m ≤ p, l + m > 0.
 
-    zhang2020, equation 5, as printed; its source (Farsiu et al. 2004) weighs by |l| + m. Shifted images repeat their
-    edge, so that an image of one value has none.
+    zhang2020, equation 5, as printed; its source (Farsiu et al. 2004) uses weights of |l| + m. Shifted images repeat
+    their edge, so that the penalty of a constant image is 0.
     """
     total = none(x)
     for down in range(window + 1):
@@ -49,7 +51,7 @@ def btv(x: Tensor, window: int = WINDOW, decay: float = DECAY) -> Tensor:
 
 
 def _shifted(x: Tensor, by: int, axis: int) -> Tensor:
-    """Moved ``by`` places along an axis; the edge is repeated."""
+    """The images shifted by ``by`` places along an axis. The edge is repeated."""
     side = x.shape[axis]
     return x.index_select(axis, (torch.arange(side, device=x.device) - by).clamp_(0, side - 1))
 

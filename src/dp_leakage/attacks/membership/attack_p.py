@@ -13,7 +13,7 @@ ATTACK = {
     "kinds": {"alpha": ["number", "above", 0, "below", 1]},
 }
 
-LARGEST_LOSS = 1000.0  # ends the quantile function, as 0 begins it: the choice of Privacy Meter's code
+LARGEST_LOSS = 1000.0  # the last value of the quantile function, which starts at 0, as in Privacy Meter's code
 
 
 def score(target: Signals, learnt: None, settings: dict, seed: int) -> Scores:

@@ -18,9 +18,9 @@ ATTACK = {
 def score(target: Signals, learnt: Signals, settings: dict, seed: int) -> Scores:
     """Scores every record asked about with −α, α the least level at which it is called a member; see `alpha_of`.
 
-    The rule "member if the loss is at most c_α(x), the α-quantile of the reference losses" is so drawn for
-    all α at once: it is "score ≥ −α". Flagged up to ``alpha``. Fitting a Gaussian to the reference margins
-    instead ("logit rescaling") is the attack `lira`, offline with ``variance: per_record``.
+    This covers the rule "member if the loss is at most c_α(x), the α-quantile of the reference losses" for all α at
+    once: it is "score ≥ −α". Records are flagged up to ``alpha``. Fitting a Gaussian to the reference margins instead
+    ("logit rescaling") is the attack `lira`, offline with ``variance: per_record``.
 
     Args:
         target: of the R models under attack.
@@ -41,8 +41,8 @@ def score(target: Signals, learnt: Signals, settings: dict, seed: int) -> Scores
 def reference_losses(asked: Signals, queries: int) -> np.ndarray:
     """The losses of each record under the reference models that were trained without it, float64 (K, n).
 
-    Ascending along the first axis, NaN last for the models that were trained with the record (if all were, the
-    other records' mean loss stands in).
+    Ascending along the first axis, with NaN at the end for models that were trained with the record. (If all were, the
+    other records' mean loss takes its place.)
     """
     require(~asked.trained_on, "attack_r", "without")
     loss = losses(asked.mean_margin(queries))

@@ -23,18 +23,18 @@ ATTACK = {
     "variants": {
         "lira": {},
         "lira_online": {"settings": {"online": True}},
-        # By an attacker who does not know the defense: the references are undefended models.
+        # An attacker who does not know the defense: the references are undefended models.
         "lira_unaware": {"settings": {"online": True}, "aware": False},
     },
 }
 
 VARIANCES = ("fixed", "per_record")
 LEAVES_OUT = True
-LEAST_DEVIATION = 1e-6  # of equal margins, so that the score stays finite
+LEAST_DEVIATION = 1e-6  # deviation of equal margins, so that the score stays finite
 
 
 class Gaussians(NamedTuple):
-    """Mean and standard deviation of each record's margin, float64 (n,) each; (R, n) where one model is left out."""
+    """Mean and standard deviation of each record's margin, float64 (n,) each; (R, n) if one model is left out."""
 
     mean: np.ndarray
     deviation: np.ndarray
@@ -43,15 +43,15 @@ class Gaussians(NamedTuple):
 def score(target: Signals, learnt: Signals, settings: dict, seed: int) -> Scores:
     """Scores every record asked about by how its margin compares with the reference models'.
 
-    Online the score is the log-likelihood ratio ln N(φ; in) − ln N(φ; out), flagged above 0. Offline it is
-    the margin's distance (φ − mean)/deviation from the models without the record, of which the paper's 1 −
-    P(a larger margin) is an increasing function, flagged above the 1 − ``alpha`` quantile of the normal
+    Online, the score is the log-likelihood ratio ln N(φ; in) − ln N(φ; out), and records are flagged above 0. Offline,
+    it is the margin's distance (φ − mean)/deviation from the models without the record. The paper's 1 − P(a larger
+    margin) is an increasing function of it. Records are flagged above the 1 − ``alpha`` quantile of the normal
     distribution.
 
     Args:
         target: of the R models under attack.
         learnt: of the reference models, the same records.
-        settings: ``online``, whether to use models trained with the record too; ``variance``: ``fixed``, one for all
+        settings: ``online``, whether to also use models trained with the record; ``variance``: ``fixed``, one for all
             records (better with few references, as the paper finds), or ``per_record``; ``queries``, how many margins
             to average; ``alpha``.
         seed: unused, nothing is drawn.
@@ -81,10 +81,10 @@ def score(target: Signals, learnt: Signals, settings: dict, seed: int) -> Scores
 
 
 def gaussians(margin: np.ndarray, chosen: np.ndarray, variance: str, left_out: bool = False) -> Gaussians:
-    """Of the chosen margins among (K, n); unbiased variances, one for all records or ``per_record``.
+    """Mean and deviation of the chosen margins among (K, n), with unbiased variances for all records or ``per_record``.
 
-    A record of which none was chosen gets the mean, and one with fewer than two the variance, of all records. With
-    ``left_out`` line k is without model k: what it adds is taken from the sums, around the mean of all, so that no
+    A record without a chosen margin gets the mean of all records, and one with fewer than two gets their variance. With
+    ``left_out``, row k leaves out model k: its part is subtracted from the sums, around the mean of all, so that no
     digits are lost.
     """
     mean, counts = mean_where(margin, chosen, left_out), chosen.sum(axis=0)

@@ -1,4 +1,4 @@
-"""Quantile regression (Bertran et al. 2023): is the margin above what records like this one reach without training?"""
+"""Quantile regression (Bertran et al. 2023): is the margin above that of similar records that were not trained on?"""
 
 import numpy as np
 
@@ -24,13 +24,13 @@ ATTACK = {
 def score(target: Signals, learnt: None, settings: dict, seed: int) -> Scores:
     """Scores every record asked about with its margin above the predicted 1 − α quantile.
 
-    For each target model, LightGBM learns on records that it was not trained on the 1 − α quantile of the
-    margin given features and class. A record is flagged where its margin is above: a test of level α for each
-    kind of record, with no other model trained.
+    For each target model, LightGBM learns the 1 − α quantile of the margin, given features and class, on records that
+    the model was not trained on. A record is flagged if its margin is above the quantile. This is a test of level α for
+    each kind of record, without training any other model.
 
     Args:
         target: of the R models under attack, with features; the regression learns on the role ``reference_pool``.
-        learnt: unused, what is learnt belongs to one target.
+        learnt: unused, since the regression belongs to one target.
         settings: ``alpha`` in (0, 1); ``rounds``, ``leaves`` and ``learning_rate`` of the boosted trees.
         seed: draws nothing unless LightGBM needs it.
 
@@ -45,8 +45,8 @@ def score(target: Signals, learnt: None, settings: dict, seed: int) -> Scores:
 
 
 def _features(signals: Signals) -> np.ndarray:
-    """Float32 (n, d + 1): the record, flattened, and its class."""
-    assert signals.x is not None  # the attack says that it reads features
+    """Float32 (n, d + 1): the flattened record and its class."""
+    assert signals.x is not None  # the attack declares that it reads features
     return np.column_stack([signals.x.reshape(len(signals.y), -1), signals.y.astype(np.float32)])
 
 

@@ -1,4 +1,4 @@
-"""Reference models: those that were, or were not, trained on a record; and who may judge whom in design ``coins``."""
+"""Reference models: which were trained on a record, and which may judge which target in design ``coins``."""
 
 from dataclasses import replace
 from types import ModuleType
@@ -11,11 +11,11 @@ from dp_leakage.data.roles import population_role
 
 
 def leave_one_out(attack: ModuleType, target: Signals, learnt: Signals, settings: dict, seed: int) -> Scores:
-    """What an attack says of each target by all reference models but the one of its own number.
+    """What an attack says about each target, using all reference models except the one with the target's number.
 
-    In design ``coins`` repeat r of every cell trains by the same coins, and a target is its own cell's repeat: a fit
-    that saw it would find in it what it was told. Attacks that do not leave out by themselves are asked target by
-    target.
+    In design ``coins``, repeat r of every cell trains by the same coins, and a target is a repeat of its own cell. A
+    fit that included it would only find what it was given. Attacks that cannot leave a model out themselves run once
+    per target.
 
     Args:
         attack: its module.
@@ -34,7 +34,7 @@ def leave_one_out(attack: ModuleType, target: Signals, learnt: Signals, settings
 
 
 def population(signals: Signals, attack: str) -> Signals:
-    """Of the records that no target trained on and nobody asks about. UserError where there are none."""
+    """Signals of the records that no target trained on and that no attack asks about. UserError if there are none."""
     role = population_role(signals.roles)
     others = signals.of(role)
     if not len(others.record):
@@ -43,10 +43,9 @@ def population(signals: Signals, attack: str) -> Signals:
 
 
 def mean_where(values: np.ndarray, chosen: np.ndarray, left_out: bool = False) -> np.ndarray:
-    """Mean over the chosen of K models of values (K, n), for every record; where none is, over all records' chosen.
+    """Mean of values (K, n) over the chosen ones of K models, for every record; if none is chosen, over all records.
 
-    Returns:
-        (n,); with ``left_out`` (K, n), line k being the mean over all models but k.
+    Returns (n,); with ``left_out`` (K, n), where row k is the mean over all models except k.
     """
     masked = np.where(chosen, values, 0.0)
     sums, counts = masked.sum(axis=0), chosen.sum(axis=0)
@@ -57,7 +56,7 @@ def mean_where(values: np.ndarray, chosen: np.ndarray, left_out: bool = False) -
 
 
 def require(chosen: np.ndarray, attack: str, what: str) -> None:
-    """Raises UserError where not one reference model is chosen for any record, (K, n)."""
+    """Raises UserError if no reference model is chosen for any record, (K, n)."""
     if not chosen.any():
         raise UserError(
             f"attack {attack}: no reference model was trained {what} any target record; valid is a reference pool "

@@ -33,25 +33,25 @@ ATTACK = {
     "variants": {
         "rmia": {},
         "rmia_online": {"settings": {"online": True}},
-        # By an attacker who does not know the defense: the references are undefended models.
+        # An attacker who does not know the defense: the references are undefended models.
         "rmia_unaware": {"settings": {"online": True}, "aware": False},
     },
 }
 
-# What "auto" tries, the choice where a single reference model leaves none to attack first.
+# What "auto" tries. The first value is used if there is only one reference model, so none to attack.
 A = np.array([0.3, 0.0, 0.1, 0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
 TEMPERATURES = np.array([1.0, 2.0, 4.0])
-MODELS, RECORDS = 8, 4000  # to choose by: at most so many references are attacked, on at most so many records
-FEWEST = 5  # false alarms that the rate must allow among these records; with fewer a higher rate is taken
+MODELS, RECORDS = 8, 4000  # at most this many references are attacked, on at most this many records, to make the choice
+FEWEST = 5  # false alarms that the rate must allow among these records; otherwise a higher rate is used
 
 
 class Reach(NamedTuple):
-    """How one form of the attack expects probabilities.
+    """How one form of the attack computes expected probabilities.
 
     Attributes:
         a: offline, and for records that no reference saw, P_in is taken as a·P_out + 1 − a (the paper's equation 11).
-        temperature: margins are divided by it before they are turned into probabilities: a temperature of the softmax
-            with two classes, the record's own and all others.
+        temperature: divides margins before they become probabilities. This is a softmax temperature with two classes,
+            the record's own and all others.
         online: whether models trained with a record count.
     """
 
@@ -61,19 +61,20 @@ class Reach(NamedTuple):
 
 
 def score(target: Signals, learnt: Signals, settings: dict, seed: int) -> Scores:
-    """Scores every record x asked about with ln [Pr(x | target)/Pr(x)], less what others reach.
+    """Scores every record x asked about with ln [Pr(x | target)/Pr(x)], minus a threshold from other records.
 
-    The paper's score is the share of records z of which LR(x, z) = [Pr(x | target)/Pr(x)] / [Pr(z | target)/Pr(z)] ≥ γ
-    (equation 3). Of one target that share is an increasing function of x's own ratio, with ties where x is beyond all
-    z, just where low false positive rates are decided. So the score is the ratio's logarithm, less that from which on
-    the share is at least 1 − ``alpha``: 0 is where the attack flags. Online the records z are not those of the
-    population, whose P_in nobody knows, but those asked about, each under the references that did not train on it.
+    The paper's score is the share of records z for which LR(x, z) = [Pr(x | target)/Pr(x)] / [Pr(z | target)/Pr(z)] ≥ γ
+    (equation 3). For one target, that share is an increasing function of x's own ratio. It has ties if x is beyond all
+    z, and these decide low false positive rates. So the score is the logarithm of the ratio, minus the value from which
+    the share is at least 1 − ``alpha``, and the attack flags at 0. Offline, the records z are the population. Online,
+    they are the records asked about, each under the references that did not train on it, since nobody knows P_in of the
+    population.
 
     Args:
         target: of the R models under attack; offline the records z are those of ``reference_pool``.
         learnt: of the reference models, the same records.
-        settings: ``online``; ``a`` in [0, 1] and ``temperature`` > 0, or ``auto``, see `chosen`, and ``fpr``, the false
-            positive rate for which that chooses; ``gamma``, ``alpha``; ``queries``, how many margins to average.
+        settings: ``online``; ``a`` in [0, 1] and ``temperature`` > 0, or ``auto`` (see `chosen`); ``fpr``, the false
+            positive rate for which ``auto`` chooses; ``gamma``, ``alpha``; ``queries``, how many margins to average.
         seed: unused, nothing is drawn.
 
     Raises:
@@ -98,20 +99,20 @@ def score(target: Signals, learnt: Signals, settings: dict, seed: int) -> Scores
 
 
 def level(of_z: np.ndarray, alpha: float) -> np.ndarray:
-    """The least value that a share 1 − alpha of the logarithms (R, Z) do not exceed: (R, 1)."""
+    """The least value that a share 1 − alpha of the logarithms (R, Z) does not exceed: (R, 1)."""
     place = max(int(np.ceil((1 - alpha) * of_z.shape[1] - 1e-9)), 1) - 1
     return np.partition(of_z, place, axis=1)[:, place, None]
 
 
 def expected(margin: np.ndarray, inside: np.ndarray, reach: Reach) -> np.ndarray:
-    """The probabilities of the true class that one expects before seeing the target, Pr(x), float64 (n,).
+    """The expected probabilities of the true class before seeing the target, Pr(x), float64 (n,).
 
     Pr = (P_in + P_out)/2, means over the reference models trained with and without a record.
 
     Args:
         margin: under the reference models, (K, n).
-        inside: who was trained on what, bool (K, n).
-        reach: how.
+        inside: which model was trained on which record, bool (K, n).
+        reach: how the attack computes them.
     """
     probability = np.exp(-losses(margin / reach.temperature))
     without = mean_where(probability, ~inside)
@@ -122,15 +123,16 @@ def expected(margin: np.ndarray, inside: np.ndarray, reach: Reach) -> np.ndarray
 
 
 def assumed(without: np.ndarray, a: float | np.ndarray) -> np.ndarray:
-    """P_in as the offline form takes it from P_out, of any shape."""
+    """P_in as the offline form derives it from P_out, of any shape."""
     return a * without + 1 - a
 
 
 def chosen(margin: np.ndarray, inside: np.ndarray, settings: dict) -> Reach:
-    """The a and the temperature with which reference models, attacked offline with the others' help, give away most.
+    """The a and the temperature with which an offline attack on the reference models themselves finds most members.
 
-    That is the share of their own training records that is found at the false positive rate ``fpr``, over `RECORDS` of
-    the records and `MODELS` of the models; of equally good ones the first. What the settings fix is not chosen.
+    It maximises the share of their training records that the attack, helped by the other models, finds at the false
+    positive rate ``fpr``, over `RECORDS` of the records and `MODELS` of the models. Of equally good values it takes the
+    first. Values that the settings fix are not chosen.
 
     Args:
         margin, inside: as of `expected`, K ≥ 1.
@@ -152,7 +154,7 @@ def _found(margin: np.ndarray, inside: np.ndarray, a: np.ndarray, fpr: float) ->
     """The mean share of a reference model's own records that each a finds, with the other models' help: (len(a),)."""
     own = -losses(margin)
     without = mean_where(np.exp(own), ~inside, left_out=True)
-    told = (~inside).sum(axis=0) - ~inside > 0  # by some other model that was trained without the record
+    told = (~inside).sum(axis=0) - ~inside > 0  # some other model was trained without the record
     shares = np.zeros(len(a))
     for model in range(min(MODELS, len(margin))):
         members, outsiders = (told[model] & (inside[model] == kind) for kind in (True, False))

@@ -1,4 +1,4 @@
-"""What shadow models show of records that they were trained on, and of records that they were not."""
+"""The outputs of shadow models on records that they were trained on, and on records that they were not."""
 
 from collections.abc import Iterator
 
@@ -11,15 +11,16 @@ POOL = "shadow_pool"
 
 
 def shadow_examples(models: Signals, rng: np.random.Generator) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Of each shadow: probabilities float32 (n, C), their classes (n,), and whether it saw the records (n,).
+    """For each shadow: probabilities float32 (n, C), their classes (n,), and whether it was trained on the records
+    (n,).
 
-    Each shadow gives as many out as in records, the out ones drawn from the rest of ``shadow_pool`` (where that is
-    smaller than its training set, so many of both).
+    Each shadow gives equally many records in and out of its training set. The out ones are drawn from the rest of
+    ``shadow_pool``. If that is smaller than the training set, it sets the number of both.
 
     Raises:
         UserError: a shadow model was trained on the whole pool.
     """
-    assert models.probability is not None  # such attacks say that they read them
+    assert models.probability is not None  # such attacks declare that they read probabilities
     for model, trained_on in enumerate(models.trained_on):
         inside, rest = np.flatnonzero(trained_on), np.flatnonzero(~trained_on & (models.role == POOL))
         if not len(rest):

@@ -1,6 +1,6 @@
 """Shadow models (Shokri et al. 2017): networks learn from their outputs what a member's output looks like.
 
-The networks are trained by this package's own trainer: alone of all membership attacks this one needs PyTorch.
+This package's own trainer trains the networks, so this is the only membership attack that needs PyTorch.
 """
 
 from typing import TYPE_CHECKING
@@ -41,20 +41,19 @@ ATTACK = {
 def fit(models: Signals, settings: dict, seed: int) -> dict[str, np.ndarray]:
     """Trains the attack networks on the shadow models' probabilities for records in and out of their sets.
 
-    Each shadow gives as many out as in records, the out ones drawn from the rest of ``shadow_pool`` (where
-    that is smaller than its training set, so many of both). With ``per_class`` there is one network for each
-    class, as in jayaraman2019's released code; all take the same number of steps, so a smaller class's
-    records come up more often, and a class without shadow records learns from all of them. Otherwise one
-    network is also given the class, one-hot.
+    `shadows.shadow_examples` draws the records in and out of each shadow's training set. With ``per_class`` there is
+    one network for each class, as in jayaraman2019's released code. All take the same number of steps, so records of a
+    smaller class are used more often, and a class without shadow records learns from all of them. Without
+    ``per_class``, a single network also gets the class, one-hot.
 
     Args:
         models: of the shadow models, with probabilities.
         settings: ``per_class``; ``hidden``, the widths of the ReLU layers, and their ``initialisation``;
             ``learning_rate`` of Adam, ``epochs``, ``batch_size``.
-        seed: draws the out records, the networks' starts and their batches.
+        seed: draws the out records, the networks' initial parameters and their batches.
 
     Returns:
-        The networks' parameters, float32, first axis the class (or one network).
+        The networks' parameters, float32; the first axis is the class (or the one network).
 
     Raises:
         UserError: a shadow model was trained on the whole pool.
@@ -97,7 +96,7 @@ def fit(models: Signals, settings: dict, seed: int) -> dict[str, np.ndarray]:
 def score(target: Signals, learnt: dict[str, np.ndarray], settings: dict, seed: int) -> Scores:
     """Scores every record asked about with the attack networks' log-odds of "member", flagged above 0 (P above ½).
 
-    Log-odds, since probabilities round to 1 just where low false positive rates are decided.
+    It uses log-odds, since probabilities round to 1 exactly where low false positive rates are decided.
 
     Args:
         target: of the R models under attack, with probabilities.
@@ -111,7 +110,7 @@ def score(target: Signals, learnt: dict[str, np.ndarray], settings: dict, seed: 
 
     asked = target.asked
     probability = asked.probability
-    assert probability is not None  # the attack says that it reads them
+    assert probability is not None  # the attack declares that it reads probabilities
     n_classes = probability.shape[2]
     tensors = {name: torch.from_numpy(value) for name, value in learnt.items()}
     count = len(next(iter(tensors.values())))
@@ -129,7 +128,7 @@ def score(target: Signals, learnt: dict[str, np.ndarray], settings: dict, seed: 
 
 
 def _rows_of_networks(label: np.ndarray, per_class: bool) -> list[tuple[int, np.ndarray]]:
-    """Which records each network judges."""
+    """The records that each network judges."""
     if not per_class:
         return [(0, np.arange(len(label)))]
     return [(int(c), np.flatnonzero(label == c)) for c in np.unique(label)]

@@ -22,7 +22,7 @@ ATTACK = {
     },
 }
 
-POOLED = "all"  # the trees of a class that the shadows cannot teach
+POOLED = "all"  # the trees for classes that the shadows cannot teach
 
 
 def fit(models: Signals, settings: dict, seed: int) -> dict[str, np.ndarray]:
@@ -30,13 +30,13 @@ def fit(models: Signals, settings: dict, seed: int) -> dict[str, np.ndarray]:
 
     Args:
         models: of the shadow models, with probabilities; see `shadows.shadow_examples` for what is in and out.
-        settings: ``only_correct``: learn from records that the shadow classifies rightly alone (Irolla & Châtel 2019);
+        settings: ``only_correct``: learn only from records that the shadow classifies correctly (Irolla & Châtel 2019);
             ``rounds``, ``leaves`` and ``learning_rate`` of the trees.
         seed: draws the out records.
 
     Returns:
-        LightGBM's text of each class's trees as bytes, uint8, by class number; a class without both kinds of records
-        has none and is judged by ``all``, which is grown on the records of all classes.
+        LightGBM's text of each class's trees as bytes, uint8, by class number. A class without both kinds of records
+        has no trees of its own and is judged by ``all``, which is grown on the records of all classes.
 
     Raises:
         UserError: a shadow model was trained on the whole pool, or there are not both kinds of records.
@@ -71,7 +71,7 @@ def score(target: Signals, learnt: dict[str, np.ndarray], settings: dict, seed: 
     trees = {name: lightgbm.Booster(model_str=text.tobytes().decode()) for name, text in learnt.items()}
     asked = target.asked
     probability = asked.probability
-    assert probability is not None  # the attack says that it reads them
+    assert probability is not None  # the attack declares that it reads probabilities
     log_odds = np.empty(asked.trained_on.shape)
     for c in np.unique(asked.y):
         rows = np.flatnonzero(asked.y == c)

@@ -9,7 +9,7 @@ def parameters(settings: dict[str, Any], seed: int, **objective: object) -> dict
     Args:
         settings: of the attack: ``leaves`` (most in a tree) and ``learning_rate``.
         seed: ≥ 0, of any size.
-        **objective: what the trees are for: ``objective`` and its own parameters.
+        **objective: LightGBM's ``objective`` and its parameters.
     """
     return {
         **objective,

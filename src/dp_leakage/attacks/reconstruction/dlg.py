@@ -1,4 +1,4 @@
-"""Deep leakage from gradients (Zhu et al. 2019): the image and label whose gradient is the seen one."""
+"""Deep leakage from gradients (Zhu et al. 2019): finds the image and label whose gradient equals the seen one."""
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,7 @@ from dp_leakage.attacks.reconstruction.released import Released, released, victi
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.models.ensemble import Ensemble
 
-# ``weights``: whose gradient is seen, of a model at its start or of the trained target; each is measured apart.
+# ``weights``: the model whose gradient is seen, untrained or the trained target; each is measured separately.
 ATTACK = {
     "family": "gradient_reconstruction",
     "settings": {"images": 100, "weights": ["initial"], "steps": 1200, "memory": 20},
@@ -24,7 +24,7 @@ ATTACK = {
     },
 }
 
-MATCHED = 1e-12  # ‖g − G‖²/‖G‖² below which rounding of the seen gradient, float32, is all that is left
+MATCHED = 1e-12  # ‖g − G‖²/‖G‖² below which only the rounding of the seen float32 gradient is left
 
 
 def score(
@@ -59,7 +59,7 @@ def score(
 def leak(seen: Released, shape: tuple[int, ...], n_classes: int, settings: dict) -> tuple[Tensor, Tensor]:
     """The images float32 ``shape`` (n, …) and labels (n, C), all at once.
 
-    In float64: ‖g‖² − 2⟨g, G⟩ + ‖G‖² of nearly equal gradients would lose all digits in float32.
+    Computed in float64, since ‖g‖² − 2⟨g, G⟩ + ‖G‖² of nearly equal gradients would lose all digits in float32.
     """
     parameters = {name: value.double() for name, value in seen.parameters.items()}
     gradients = {name: value.double() for name, value in seen.gradients.items()}

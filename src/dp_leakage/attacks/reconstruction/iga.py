@@ -1,4 +1,4 @@
-"""Inverting gradients (Geiping et al. 2020): the image whose gradient points where the seen one does."""
+"""Inverting gradients (Geiping et al. 2020): finds the image whose gradient points in the direction of the seen one."""
 
 from math import ceil
 
@@ -14,7 +14,7 @@ from dp_leakage.attacks.reconstruction.released import Released, released, victi
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.models.ensemble import Ensemble
 
-# ``weights``: whose gradient is seen, of a model at its start or of the trained target; each is measured apart.
+# ``weights``: the model whose gradient is seen, untrained or the trained target; each is measured separately.
 ATTACK = {
     "family": "gradient_reconstruction",
     "settings": {"images": 100, "weights": ["initial"], "steps": 24_000, "step_size": 0.1, "total_variation": 0.2},
@@ -28,8 +28,8 @@ ATTACK = {
 }
 
 BETAS, ADAM_EPSILON = (0.9, 0.999), 1e-8
-MILESTONES = (3 / 8, 5 / 8, 7 / 8)  # of all steps, at each of which the step size falls to a tenth
-LEAST = 1e-30  # squared norms below are those of no gradient at all
+MILESTONES = (3 / 8, 5 / 8, 7 / 8)  # shares of all steps after which the step size falls to a tenth
+LEAST = 1e-30  # smaller squared norms count as no gradient at all
 
 
 def score(
@@ -38,8 +38,7 @@ def score(
     """Rebuilds images from their gradients; see `released.released` for what the attacker sees.
 
     Minimises 1 − cos(g, G) + α·TV(x) over x in [0, 1] (directional2023, equation 6) by Adam on the signs of the
-    gradient, from Gaussian noise. The class is known to the attacker: a gradient gives it away anyway (Zhao et al.
-    2020).
+    gradient, from Gaussian noise. The attacker knows the class, since a gradient reveals it anyway (Zhao et al. 2020).
 
     Args:
         target: the R models under attack.
@@ -66,8 +65,8 @@ def score(
 def invert(seen: Released, label: Tensor, shape: tuple[int, ...], settings: dict) -> Tensor:
     """The images float32 (n, …) in [0, 1], all at once; label (n, C) probabilities, shape of one image.
 
-    In float64: under a LeNet of sigmoids that has not begun to train, the cosines of an image's and of white noise's
-    gradient differ in the sixth digit.
+    Computed in float64, since under an untrained LeNet with sigmoids the cosines for the gradients of an image and of
+    white noise differ only in the sixth digit.
     """
     parameters = {name: value.double() for name, value in seen.parameters.items()}
     gradients = {name: value.double() for name, value in seen.gradients.items()}
@@ -91,7 +90,7 @@ def invert(seen: Released, label: Tensor, shape: tuple[int, ...], settings: dict
 
 
 def step_size(step: int, settings: dict) -> float:
-    """Of step number ``step`` from 1."""
+    """The step size of step number ``step``, counted from 1."""
     passed = sum(step > ceil(milestone * settings["steps"]) for milestone in MILESTONES)
     return settings["step_size"] / 10**passed
 

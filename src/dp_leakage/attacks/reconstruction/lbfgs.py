@@ -6,7 +6,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-CURVATURE = 1e-10  # steps with less curvature ⟨s, y⟩ tell nothing and are not remembered
+CURVATURE = 1e-10  # steps with less curvature ⟨s, y⟩ hold no information and are not remembered
 DECREASE = 1e-4  # share of the predicted decrease that a step must reach (Armijo)
 HALVINGS = 12
 
@@ -17,10 +17,10 @@ def minimise(
     """Minimises n functions of d variables side by side (Nocedal & Wright 2006, algorithm 7.5, with backtracking).
 
     Args:
-        objective: x (n, d) → (n,), row i of x alone deciding element i; differentiable.
+        objective: differentiable, x (n, d) → (n,), where element i depends only on row i of x.
         start: (n, d).
-        steps: at most so many; a problem that finds no decrease starts its memory afresh, and stays if that fails.
-        memory: remembered steps of each problem.
+        steps: the most steps. A problem that finds no decrease clears its memory, and stops if that does not help.
+        memory: number of remembered steps of each problem.
         enough: a value at which a problem is solved.
 
     Returns:
@@ -57,7 +57,7 @@ def _evaluated(objective: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Tensor
 
 
 def _direction(gradient: Tensor, past: "deque[tuple[Tensor, Tensor, Tensor]]") -> Tensor:
-    """The two-loop recursion; without memory the gradient, no longer than 1 in ℓ1 norm."""
+    """The two-loop recursion; without memory, the gradient cut to an ℓ1 norm of 1."""
     q = -gradient
     shares = []
     for s, y, weight in reversed(past):
@@ -66,7 +66,7 @@ def _direction(gradient: Tensor, past: "deque[tuple[Tensor, Tensor, Tensor]]") -
         shares.append(share)
     first = 1 / gradient.abs().sum(1).clamp_min(1.0)
     scale = first.clone()
-    for _, y, weight in past:  # the newest step that is remembered decides
+    for _, y, weight in past:  # the newest remembered step decides
         scale = torch.where(weight > 0, 1 / (weight * y.square().sum(1)).clamp_min(1e-300), scale)
     q = q * scale[:, None]
     for (s, y, weight), share in zip(past, reversed(shares), strict=True):
@@ -77,7 +77,7 @@ def _direction(gradient: Tensor, past: "deque[tuple[Tensor, Tensor, Tensor]]") -
 def _step(
     objective: Callable[[Tensor], Tensor], x: Tensor, value: Tensor, gradient: Tensor, direction: Tensor, going: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Each problem's first of the lengths 1, ½, ¼, … that decreases it enough; those that find none stay."""
+    """For each problem, the first of the lengths 1, ½, ¼, … that decreases it enough. Problems without one stay."""
     new_x, new_value, new_gradient = x.clone(), value.clone(), gradient.clone()
     slope = (direction * gradient).sum(1)
     searching = going & (slope < 0)

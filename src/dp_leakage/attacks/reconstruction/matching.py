@@ -1,8 +1,8 @@
 """How well images explain gradients: one differentiable program for all images at once.
 
-The gradient of an image is never formed in a linear layer: with its input a and the output's gradient δ, the inner
-product with the seen gradient G is δᵀGa, and the squared norm ‖δ‖²(‖a‖²+1). So a hundred images cost little more
-than reading their hundred seen gradients.
+In a linear layer, the gradient of an image is never formed: with its input a and the output's gradient δ, the inner
+product with the seen gradient G is δᵀGa, and the squared norm is ‖δ‖²(‖a‖²+1). So a hundred images take little more
+time than reading their hundred seen gradients.
 """
 
 from typing import NamedTuple
@@ -18,7 +18,7 @@ KNOWN: tuple[type[Layer], ...] = (Linear, Conv2d)  # layers with parameters whos
 
 
 class Overlap(NamedTuple):
-    """Of each image's gradient g and the seen gradient G: ⟨g, G⟩ and ‖g‖², both (n,)."""
+    """For each image's gradient g and the seen gradient G: ⟨g, G⟩ and ‖g‖², both (n,)."""
 
     inner: Tensor
     squared: Tensor
@@ -40,7 +40,7 @@ def overlap(layers: Layers, parameters: Parameters, gradients: Parameters, x: Te
         layers: the architecture; dropout does nothing.
         parameters: name → (…) of the one model.
         gradients: name → (n, …) seen.
-        x: (n, c, h, w) images, or whatever records the model takes.
+        x: (n, c, h, w) images, or other records that the model takes.
         label: (n, C) weights of the classes, such as probabilities.
 
     Returns:
@@ -59,7 +59,7 @@ def squared_norms(gradients: Parameters) -> Tensor:
 
 
 def check_layers(layers: Layers, attack: str) -> None:
-    """Refuse layers whose gradients nobody compares here, with a UserError."""
+    """Refuses with a UserError layers whose gradients cannot be compared here."""
     for layer in layers:
         if layer.has_parameters and type(layer) not in KNOWN:
             raise UserError(
@@ -88,7 +88,7 @@ def _forward(layers: Layers, parameters: Parameters, x: Tensor) -> tuple[Tensor,
 def _of_layer(part: Traced, delta: Tensor, gradients: Parameters) -> Overlap:
     weight, bias = gradients[f"{part.name}.weight"], gradients[f"{part.name}.bias"]
     if isinstance(part.layer, Linear):
-        # Rows times matrices: columns, and their derivative above all, took 6 times as long (256 × 3,072, float64).
+        # Rows times matrices, since columns, especially their derivatives, take 6 times as long (256 × 3,072, float64).
         along = torch.bmm(part.input[:, None], weight.mT)[:, 0] + bias
         return Overlap((along * delta).sum(1), delta.square().sum(1) * (part.input.square().sum(1) + 1))
     layer = part.layer

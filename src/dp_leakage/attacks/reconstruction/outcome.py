@@ -1,4 +1,4 @@
-"""What a reconstruction attack hands over: how close its images come, and the images."""
+"""The result of a reconstruction attack: how close its images come, and the images."""
 
 from collections.abc import Sequence
 
@@ -19,8 +19,8 @@ def outcome(
     Args:
         data: for the spread of its pixels.
         originals: float32 (n, c, h, w) in [0, 1].
-        rebuilt: for each model and kind of weights the images that the attack made, of the same shape; pixels
-            outside [0, 1] are cut off, as the attacker knows that there are none.
+        rebuilt: the images that the attack made for each model and kind of weights, of the same shape. Pixels are
+            clipped to [0, 1], since the attacker knows this range.
 
     Returns:
         A frame with repeat, target (number of the image), restart (0), ``weights``, ssim, mse (pixels in [0, 1]) and

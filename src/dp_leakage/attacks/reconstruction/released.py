@@ -1,7 +1,7 @@
-"""What a training step gives away: the gradient of one record, protected as the target's own training protects it.
+"""What a training step reveals: the gradient of one record, protected in the same way as in the target's training.
 
-The victim takes one step on a batch of one record: the case in which nothing but the mechanism stands between the
-record and the attacker. Larger batches hide their records among each other.
+The victim takes one step on a batch of one record, so that only the mechanism protects the record from the attacker. In
+larger batches the records hide each other.
 """
 
 from collections.abc import Iterator
@@ -48,7 +48,7 @@ def victims(data: Dataset, count: int, attack: str) -> tuple[Tensor, Tensor]:
     """The first ``count`` members, which are a random sample: images float32 (n, c, h, w) in [0, 1], classes (n,).
 
     Raises:
-        UserError: the records are no images in [0, 1], or there are not so many members.
+        UserError: the records are no images in [0, 1], or there are fewer members.
     """
     members = data.roles["target_members"]
     if not 1 <= count <= len(members):
@@ -65,9 +65,9 @@ def released(target: Ensemble, x: Tensor, y: Tensor, settings: dict, seed: int, 
     Args:
         target: the R models under attack, with the mechanism that they were trained with.
         x: (n, …) records; y: (n,) classes.
-        settings: ``weights``, a list: ``initial``, a model as PyTorch begins it, before any step; ``trained``, the
+        settings: ``weights``, a list: ``initial``, a new model with PyTorch's initial parameters; ``trained``, the
             target.
-        seed: of the initial models, the noise and the attacker's draws, which all cells so have in common.
+        seed: of the initial models, the noise and the attacker's draws, so that all cells share them.
         attack: its name, for complaints.
 
     Raises:

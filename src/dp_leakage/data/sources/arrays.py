@@ -30,12 +30,12 @@ MAX_BYTES = 4 * 2**30  # of one array, unpacked
 
 
 def load(spec: dict, data_dir: Path) -> Raw:
-    """Records of ``path``; ``x`` and ``y`` name the arrays, else x and y, or x_train, y_train, x_test and
-    y_test are read.
+    """Records of ``path``. ``x`` and ``y`` name the arrays; without them it reads x and y, or x_train, y_train, x_test,
+    y_test.
 
-    An x of (n, d) is a table. Images are (n, height, width) or, by ``layout``, (n, channels, height, width)
-    ``nchw`` or (n, height, width, channels) ``nhwc``; it is guessed where only one has 1 or 3 channels.
-    Images of whole numbers are divided by 255.
+    An x of (n, d) is a table. Images are (n, height, width), (n, channels, height, width) with ``layout`` ``nchw``, or
+    (n, height, width, channels) with ``nhwc``. Without ``layout``, it is guessed if only one of the two has 1 or 3
+    channels. Images of whole numbers are divided by 255.
 
     Raises:
         UserError: the file is damaged, holds Python objects, or its arrays do not fit together.
@@ -67,10 +67,10 @@ def load(spec: dict, data_dir: Path) -> Raw:
 
 
 def read_archive(path: Path, wanted: Callable[[list[str]], list[str]] = list) -> dict[str, np.ndarray]:
-    """Arrays of an ``.npz``, those that ``wanted`` chooses of its names, in that order.
+    """The arrays of an ``.npz`` that ``wanted`` chooses by name, in that order.
 
     Raises:
-        UserError: it is missing, damaged, no archive of arrays, too large, or holds Python objects.
+        UserError: the file is missing, damaged, no archive of arrays, too large, or holds Python objects.
     """
     if is_folder(path):
         raise UserError(f"{path}: is a folder; valid is an .npz file with arrays by name, such as x and y")
@@ -89,7 +89,7 @@ def read_archive(path: Path, wanted: Callable[[list[str]], list[str]] = list) ->
         raise
     except MemoryError:
         raise UserError(f"{path}: does not fit into the memory of this machine; give it fewer records") from None
-    except Exception as error:  # the readers of zip, of its compressions and of arrays have classes of every kind
+    except Exception as error:  # the readers of zip, of its compressions and of arrays raise many classes of exceptions
         if "pickle" in str(error):
             raise UserError(
                 f"{path}: holds Python objects (pickle), which are never loaded; save plain arrays of numbers or texts"
@@ -115,7 +115,7 @@ def _arrays(path: Path, spec: dict) -> dict[str, np.ndarray]:
 
 
 def _check_size(archive: np.lib.npyio.NpzFile, name: str, path: Path) -> None:
-    """Refuse an array before it is unpacked: of another kind, too large, or of other bytes than its shape says."""
+    """Refuses an array before it is unpacked: of the wrong kind, too large, or of a size that contradicts its shape."""
     opened: zipfile.ZipFile = archive.zip  # type: ignore[assignment]  # None once it is closed
     info = opened.getinfo(name if name in opened.namelist() else f"{name}.npy")
     with opened.open(info) as member:

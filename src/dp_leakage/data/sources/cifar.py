@@ -32,7 +32,7 @@ class Layout(NamedTuple):
         folder: what it unpacks to.
         train: training files and their numbers of records, in order.
         test: the same of the test files.
-        label_bytes: per record; CIFAR-100 has the coarse label, then the fine one, and the last counts.
+        label_bytes: per record; CIFAR-100 has the coarse label, then the fine one, which is the class.
         classes: number of classes.
         names_file: text file with a class name per line; may be missing.
     """

@@ -1,9 +1,9 @@
 """scikit-learn's handwritten digits: 1,797 real 8×8 images, bundled, so that everything runs without a
 download.
 
-They also stand in for the published sets at ``scale: smoke``: ``resize: [32, 32]`` and ``channels: 3`` give
-them CIFAR's shape, ``resize: [28, 28]`` MNIST's, ``binary: true`` makes them rows of zeros and ones as
-Purchase-100's are.
+They also stand in for the published sets at ``scale: smoke``: ``resize: [32, 32]`` and ``channels: 3`` give them
+CIFAR's shape, ``resize: [28, 28]`` gives MNIST's, and ``binary: true`` makes them rows of zeros and ones like
+Purchase-100's.
 """
 
 import hashlib

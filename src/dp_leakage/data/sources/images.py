@@ -70,10 +70,9 @@ OFFICIAL = {
 def load(spec: dict, data_dir: Path) -> Raw:
     """Images below ``path``, or a published set's in ``data_dir``.
 
-    ``size`` resizes, ``channels`` turns to grey or colour, ``leave_out`` leaves out folders of these names wherever
-    they lie, ``skip_damaged`` counts images that cannot be read and goes on, ``min_per_class`` drops small classes,
-    ``per_class`` draws that many images of each class (by ``seed``, 0 if not given) and drops classes with
-    fewer.
+    ``size`` resizes; ``channels`` converts to grey or colour; ``leave_out`` skips folders with these names anywhere;
+    ``skip_damaged`` skips and counts images that cannot be read; ``min_per_class`` drops small classes; ``per_class``
+    draws that many images of each class (by ``seed``, 0 if not given) and drops classes with fewer.
     """
     if "path" in spec:
         return read(user_path(spec["path"]), spec)
@@ -90,14 +89,14 @@ def load(spec: dict, data_dir: Path) -> Raw:
 
 
 def read(path: Path, spec: dict) -> Raw:
-    """The images of a folder, zip or tar; a class is a folder with images in it, whatever lies above.
+    """The images of a folder, zip or tar. Each folder with images in it is a class, wherever it lies.
 
     If the topmost folders are called train, test or val, they are taken as a given split, and the classes lie
     below.
 
     Returns:
-        x (n, channels, height, width) in [0, 1], in the order of the names; grey images become colour ones
-        where both occur.
+        x (n, channels, height, width) in [0, 1], in the order of the names. If both grey and colour images occur, the
+        grey ones become colour images.
 
     Raises:
         UserError: no images, only one class, an unreadable image, or images of different sizes without
@@ -131,7 +130,7 @@ def read(path: Path, spec: dict) -> Raw:
 
 
 def _readable(tree: Tree, names: list[str], path: Path, spec: dict) -> Iterator[tuple[str, np.ndarray]]:
-    """Name and pixels of each image; without damaged ones where the spec has them skipped."""
+    """Name and pixels of each image, without damaged ones if the spec skips them."""
     for name in names:
         content = tree.read(name)
         try:
@@ -142,7 +141,7 @@ def _readable(tree: Tree, names: list[str], path: Path, spec: dict) -> Iterator[
 
 
 def _check_room(path: Path, images: int, spec: dict) -> None:
-    """Refuse a size that the images would not fit in, before any is read."""
+    """Refuses a size at which the images would not fit into memory, before any is read."""
     height, width = spec.get("size", (1, 1))
     if 4 * images * 3 * height * width > MAX_BYTES:
         words = "need over 8 GiB; set a smaller size: [height, width]"
@@ -160,7 +159,7 @@ def _has_images(folder: Path) -> bool:
 
 
 def _classes(tree: Tree) -> tuple[np.ndarray, np.ndarray]:
-    """For each name of the tree its given split ("" if none) and its class: texts, (n,)."""
+    """The given split ("" if none) and the class of each name in the tree: texts, (n,)."""
     folders = [PurePosixPath(name).parts[:-1] for name in tree.names]
     if () in folders:
         stray = tree.names[folders.index(())]
@@ -193,13 +192,13 @@ def _decode(content: bytes, where: str, spec: dict) -> np.ndarray:
             return np.asarray(image)
     except UserError:
         raise
-    except Exception as error:  # Pillow's decoders raise of every kind on damaged bytes
+    except Exception as error:  # Pillow's decoders raise many kinds of exceptions on damaged bytes
         reason = "no known format" if isinstance(error, UnidentifiedImageError) else error
         raise UserError(f"{where}: not a readable image ({reason}); valid are {', '.join(FORMATS)}") from error
 
 
 def _stack(images: Iterator[tuple[str, np.ndarray]], at_most: int, path: Path) -> tuple[list[str], np.ndarray, int]:
-    """Their names, one float32 array of them, (n, channels, height, width), and how many are grey."""
+    """The images' names, their pixels as float32 (n, channels, height, width), and how many are grey."""
     names: list[str] = []
     decoded: list[np.ndarray] = []
     for name, image in images:

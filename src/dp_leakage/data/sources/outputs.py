@@ -1,4 +1,4 @@
-"""Records of which only models' outputs are known; see ``data.outputs``."""
+"""Records that are known only by models' outputs; see ``data.outputs``."""
 
 from pathlib import Path
 
@@ -18,14 +18,15 @@ SOURCE = {
 
 
 def load(spec: dict, data_dir: Path) -> Raw:
-    """The records of ``path``; their only feature is their number. ``given`` says who was a member.
+    """The records of ``path``. Their only feature is their number. ``given`` says which were members.
 
     Raises:
-        UserError: the file is not as `read_outputs` wants it, or there are no members, no others, or models that were
-            trained on different records.
+        UserError: `read_outputs` refuses the file, there are no members or no others, or the models were trained on
+            different records.
     """
     path = user_path(spec["path"])
     found = read_outputs(path)
+    assert found.member is not None  # `read_outputs` asks for it
     y, names = encode_labels(found.label, f"{path}: column 'label'")
     x = np.arange(len(y), dtype=np.float32)[:, None]
     return Raw(
@@ -39,7 +40,9 @@ def load(spec: dict, data_dir: Path) -> Raw:
 
 
 def members_of(member: np.ndarray, record: np.ndarray, path: Path) -> dict[str, np.ndarray]:
-    """Rows ``train`` and ``test`` of who was trained on what, bool (R, n). Raises UserError as `load`."""
+    """Rows ``train`` and ``test`` from which model was trained on which record, bool (R, n). Raises UserError as
+    `load`.
+    """
     differ = (member != member[:1]).any(axis=0)
     if differ.any():
         raise UserError(

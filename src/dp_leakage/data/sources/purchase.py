@@ -21,7 +21,7 @@ SOURCE = {
     },
 }
 
-# No checksum is published of either file, so both are only found.
+# No checksum of either file is published, so neither is downloaded.
 RELEASE = Remote("dataset_purchase.tgz", "https://www.comp.nus.edu.sg/~reza/files/dataset_purchase.tgz", None)
 TRANSACTIONS = Remote("transactions.csv.gz", "https://www.kaggle.com/c/acquire-valued-shoppers-challenge/data", None)
 TEXT_FILE = "dataset_purchase"  # in the archive, or unpacked
@@ -89,10 +89,10 @@ def read_release(path: Path, records: int) -> Raw:
 def build(path: Path, items: int, customers: int, classes: int) -> Raw:
     """What the authors' released code makes of the transactions of the Acquire Valued Shoppers Challenge.
 
-    A feature is one of the first ``items`` distinct categories in file order (not the most frequent ones,
-    which the paper says); a record is one of the first ``customers`` customers that bought any of them; each
-    row (bought or not) is divided by its ℓ2 norm; the classes are the clusters that k-means finds in the
-    rows. k-means has changed since 2019, so the classes are alike in kind, not the same.
+    The features are the first ``items`` distinct categories in file order (the paper says the most frequent ones). The
+    records are the first ``customers`` customers that bought any of them. Each row (bought or not) is divided by its ℓ2
+    norm. The classes are the clusters that k-means finds in the rows. k-means has changed since 2019, so the classes
+    are similar in kind, not the same.
 
     Returns:
         x (n, items), rows of unit length; y the cluster.
@@ -131,7 +131,7 @@ def _baskets(path: Path, items: int, customers: int) -> tuple[np.ndarray, list[i
             for customer in chunk["id"].unique():
                 customer_of.setdefault(int(customer), len(customer_of))
             row = chunk["id"].map(customer_of).to_numpy()
-            # Reading ends where the first customer too many appears, as in the authors' code.
+            # Reading ends at the first surplus customer, as in the authors' code.
             end = int(np.argmax(row >= customers)) if len(customer_of) > customers else len(row)
             column = chunk["category"].map(item_of).fillna(-1).to_numpy(np.int64)[:end]
             bought[row[:end][column >= 0], column[column >= 0]] = 1

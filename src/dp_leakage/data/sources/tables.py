@@ -46,23 +46,22 @@ MISSING_VALUES = {
     "keep_default_na": False,
 }
 MAX_BYTES = 8 * 2**30  # of a table in memory
-MAX_CATEGORIES = 100  # more different texts are names or numbers of records rather than categories
+MAX_CATEGORIES = 100  # a column with more different texts holds names or numbers of records rather than categories
 MAX_SHOWN = 20  # column names in a complaint
-MOSTLY = 0.9  # a column with this share of numbers is numeric, and its texts are mistakes
+MOSTLY = 0.9  # a column with this share of numbers is numeric, and texts in it are mistakes
 
 
 def load(spec: dict, data_dir: Path) -> Raw:
-    """The table at ``path``: ``label`` is the class, every other column but those to ``drop`` a feature.
+    """The table at ``path``: ``label`` is the class, and all other columns are features, except those to ``drop``.
 
-    Numbers and truth values are features as they stand. A text column, or one listed in ``categorical``,
-    becomes one column of zeros and ones per category (``colour=red``), or a single one if it has two
-    categories. ``sensitive`` columns are those that attribute inference asks for. Missing values are refused,
-    or with ``missing: impute`` left as gaps, to be filled once it is known which records are the attacker's. The
-    column ``member`` says on which records a model that exists already was trained; the column ``key`` is what the
-    report calls each record.
+    Numbers and truth values are features as they stand. A text column, or one listed in ``categorical``, becomes one
+    column of zeros and ones per category (``colour=red``), or a single one if it has two categories. ``sensitive``
+    columns are those that attribute inference guesses. Missing values are refused. With ``missing: impute`` they stay
+    gaps, to be filled when it is known which records are the attacker's. The column ``member`` says which records an
+    existing model was trained on. The column ``key`` is the report's name of each record.
 
     Raises:
-        UserError: names the file, and the column and record where there is one.
+        UserError: names the file, and the column and record if there is one.
     """
     path = user_path(spec["path"])
     frame = read_frame(path, spec["source"])
@@ -111,7 +110,7 @@ def load(spec: dict, data_dir: Path) -> Raw:
 
 
 def read_frame(path: Path, source: str) -> "pd.DataFrame":
-    """The table as it is; ``source`` is csv or parquet. UserError where it cannot be read or holds no records."""
+    """The table as it is; ``source`` is csv or parquet. UserError if it cannot be read or holds no records."""
     import pandas as pd
 
     if is_folder(path):
@@ -125,14 +124,14 @@ def read_frame(path: Path, source: str) -> "pd.DataFrame":
             separator = "\t" if ".tsv" in path.suffixes else ","
             _check_header(path, separator)
             with warnings.catch_warnings():
-                # A record with more values than the header is only warned of, and its surplus is lost.
+                # For a record with more values than the header, pandas only warns and drops the surplus.
                 warnings.simplefilter("error", pd.errors.ParserWarning)
                 frame = pd.read_csv(path, sep=separator, index_col=False, low_memory=False, **MISSING_VALUES)
     except UserError:
         raise
     except MemoryError:
         raise UserError(f"{path}: does not fit into the memory of this machine; give it fewer records") from None
-    except Exception as error:  # every reader above has its own classes; this block does nothing but read
+    except Exception as error:  # every reader above has exceptions of its own; this block does nothing but read
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         if isinstance(error, Warning):
             reason = "a record has more values than there are column names"
@@ -143,7 +142,7 @@ def read_frame(path: Path, source: str) -> "pd.DataFrame":
 
 
 def _read_parquet(path: Path) -> "pd.DataFrame":
-    """The columns as they lie in the file: what pandas says there of an index may name columns that are not."""
+    """The columns as they lie in the file, since the index that pandas notes there may name missing columns."""
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:
@@ -203,7 +202,7 @@ def _labels(column: "pd.Series", where: str) -> tuple[np.ndarray, tuple[str, ...
 
 
 def _check_values(column: "pd.Series", where: str) -> None:
-    """Refuse what is neither numbers nor texts: dates, lists, bytes."""
+    """Refuses columns that hold neither numbers nor texts: dates, lists, bytes."""
     if column.dtype.kind in "mM":
         raise UserError(f"{where} holds {column.dtype}; turn dates and times into numbers or list the column in drop")
     if column.dtype.kind not in "iufbO" or column.dtype.kind == "O":
@@ -216,7 +215,7 @@ def _missing(column: "pd.Series", spec: dict, path: Path) -> np.ndarray:
     """bool (n,): the records without a value.
 
     Raises:
-        UserError: there are some, and they are not to be imputed, or there are no others.
+        UserError: there are some and they are not to be imputed, or no record has a value.
     """
     missing = column.isna().to_numpy()
     if not missing.any():
@@ -233,7 +232,7 @@ def _missing(column: "pd.Series", spec: dict, path: Path) -> np.ndarray:
 
 
 def _encoded(column: "pd.Series", categorical: bool, where: str) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
-    """Suffix of the feature's name → float64 (n,) values; and the categories, none for numbers."""
+    """Suffix of the feature's name → float64 (n,) values, and the categories (none for numbers)."""
     if column.dtype.kind in "iufb" and not categorical:
         return {"": column.to_numpy(np.float64, copy=True)}, ()
     texts = column.astype(str)

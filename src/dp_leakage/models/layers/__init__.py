@@ -1,4 +1,4 @@
-"""Layers: what models are made of. One file each; `sequence` puts them one after the other.
+"""Layers, from which models are built: one file each. `sequence` chains them.
 
 A new layer is one file with a frozen dataclass that derives from `Layer`, and a line here.
 """

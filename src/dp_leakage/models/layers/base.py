@@ -1,10 +1,10 @@
-"""What a layer is: data that knows its shapes, how it begins, how it computes, and its way back.
+"""The interface of a layer: data that knows its shapes, its initial parameters, its forward pass and its backward pass.
 
-Tensors are (K, B, …): model, record, features. A layer holds no state: ``parameters`` maps full names
-(``0.weight``, ``3.body.0.bias``) to (K, …), and ``name`` says where the layer stands (``0``, ``3.body.0``). There is no
-autograd: the forward pass keeps what the backward pass needs, and the parameters' gradients stay per example.
+Tensors are (K, B, …): model, record, features. A layer holds no state: ``parameters`` maps full names (``0.weight``,
+``3.body.0.bias``) to (K, …), and ``name`` is the layer's position (``0``, ``3.body.0``). There is no autograd: the
+forward pass keeps what the backward pass needs, and the parameters' gradients stay per example.
 
-The workflow reads shapes while it plans, and importing PyTorch takes a second: so the files of this folder import it
+The workflow reads shapes while it plans, and importing PyTorch takes a second. So the files of this folder import it
 inside their functions.
 """
 
@@ -32,11 +32,11 @@ class Kept(NamedTuple):
 
 
 class PerExample(Protocol):
-    """The gradients of one layer's parameters by K models over B examples each, formed or not.
+    """The gradients of one layer's parameters, for K models over B examples each, formed explicitly or not.
 
     Attributes:
-        names: the parameters, the weight first. Their first axis (after K) counts rows: a neuron's or a kernel's
-            weights and its bias.
+        names: the parameters, the weight first. Their first axis (after K) counts rows; a row is a neuron's or a
+            kernel's weights with its bias.
     """
 
     @property
@@ -48,7 +48,7 @@ class PerExample(Protocol):
         """B."""
 
     def norms(self) -> Tensor:
-        """(K, B): ℓ2 norm of each example's gradient of these parameters, right as `norms.norm` is."""
+        """(K, B): ℓ2 norm of each example's gradient of these parameters, as precise as `norms.norm`."""
 
     def add_weighted_sum(self, scales: Tensor, total: Parameters) -> None:
         """total += Σ scaleᵢ·gᵢ over the examples of each model: scales (K, B), total name → (K, …)."""
@@ -60,18 +60,18 @@ class PerExample(Protocol):
         """(K, B): each example's gradient times ``direction`` (name → (K, …))."""
 
     def rows(self, examples: slice = ALL) -> Tensor:
-        """(K, n, rows, d): the gradients themselves, a row's numbers in the order of ``names``."""
+        """(K, n, rows, d): the gradients themselves, with the numbers of a row in the order of ``names``."""
 
 
 class Layer:
-    """What every layer is; its subclasses are frozen dataclasses.
+    """The base class of all layers. Subclasses are frozen dataclasses.
 
     A layer with parameters names them in ``parameter_shapes``, sets ``has_parameters`` and returns their gradients from
-    ``gradients``; `training.record.check_gradients` stops a training where one is forgotten.
+    ``gradients``; `training.backward.check_gradients` stops a training if one is missing.
     """
 
     has_parameters: ClassVar[bool] = False
-    # Whether a following layer may overwrite its output: a new tensor that its own backward pass does not read.
+    # Whether the next layer may overwrite its output: it is a new tensor that its own backward pass does not read.
     output_is_spare: ClassVar[bool] = False
 
     @property
@@ -83,17 +83,17 @@ class Layer:
     def alone(self) -> bool:
         """Whether models go through it one at a time on a CPU.
 
-        Because it gains nothing from company, or because a kernel rounds differently at a tensor's end, so that a
-        model's bytes would depend on its company.
+        They do if batching over models gains nothing, or if a kernel rounds differently at a tensor's end, so that a
+        model's bytes would depend on the other models.
         """
         return True
 
     def parameter_shapes(self) -> dict[str, Shape]:
-        """Own name → shape of each parameter of one model, in order; as in the state of `module`."""
+        """The layer's own name → shape of each parameter of one model, in the order of the state of `module`."""
         return {}
 
     def initial(self, generator: Generator, scheme: str) -> Parameters:
-        """One model's start, own name → float32; see `sequence.initial_parameters`."""
+        """Initial parameters of one model, own name → float32; see `sequence.initial_parameters`."""
         return {}
 
     def output_shape(self, shape: Shape) -> Shape:
@@ -101,13 +101,13 @@ class Layer:
         return shape
 
     def activation_floats(self, shape: Shape) -> int:
-        """Floats that a forward and backward pass of one record of ``shape`` holds, roughly."""
+        """Roughly how many floats a forward and backward pass of one record of ``shape`` holds."""
         return 3 * math.prod(self.output_shape(shape))
 
     def forward(
         self, name: str, parameters: Parameters, x: Tensor, dropout: list[Generator] | None
     ) -> tuple[Tensor, Any]:
-        """The output (K, B, …), and what to keep besides; ``dropout`` is one generator per model while training."""
+        """The output (K, B, …), and anything else to keep. ``dropout`` is one generator per model while training."""
         raise NotImplementedError
 
     def pull_back(self, name: str, parameters: Parameters, kept: Kept, delta: Tensor) -> Tensor:
@@ -125,18 +125,18 @@ class Layer:
         return self.pull_back(name, parameters, kept, delta), self.gradients(name, parameters, kept, delta)
 
     def module(self) -> nn.Module:
-        """The `torch.nn` module that it stands for, with parameters not yet set."""
+        """The equivalent `torch.nn` module, with parameters not yet set."""
         raise NotImplementedError
 
 
 def start_of(shapes: dict[str, Shape], generator: Generator, scheme: str) -> Parameters:
-    """The start of a layer with ``weight`` (o, i, …) and ``bias`` (o,), float32.
+    """Initial parameters of a layer with ``weight`` (o, i, …) and ``bias`` (o,), float32.
 
     Args:
         shapes: of the two.
         generator: draws the weight, then the bias.
-        scheme: ``torch``, uniform in ±1/√fan_in, as PyTorch's layers begin; or ``glorot``, weights uniform in
-            ±√(6/(fan_in + fan_out)) and biases zero (Glorot & Bengio 2010), as Keras' layers begin.
+        scheme: ``torch``, uniform in ±1/√fan_in, as in PyTorch's layers; or ``glorot``, weights uniform in ±√(6/(fan_in
+            + fan_out)) and biases zero (Glorot & Bengio 2010), as in Keras' layers.
     """
     import torch
 

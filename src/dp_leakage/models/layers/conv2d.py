@@ -12,7 +12,7 @@ from dp_leakage.models.norms import norm
 if TYPE_CHECKING:
     from torch import Generator, Size, Tensor, nn
 
-CACHE_BYTES = 1 << 19  # of one core, for a chunk of unfolded patches
+CACHE_BYTES = 1 << 19  # bytes of one core's cache for a chunk of unfolded patches
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class ConvGradients:
 
     Attributes:
         names: weight and bias.
-        kernels: (k, K, B, c·k, o): the row of the kernel comes first, then input channel and column, then output.
+        kernels: (k, K, B, c·k, o): first the row of the kernel, then input channel and column, then output channel.
         bias: (K, B, o).
     """
 
@@ -122,7 +122,7 @@ class ConvGradients:
         return result[..., 0]
 
     def rows(self, examples: slice = ALL) -> Tensor:
-        """As in `PerExample`: (K, n, o, c·k·k + 1), a row being the kernels of one output channel."""
+        """As in `PerExample`: (K, n, o, c·k·k + 1). A row holds the kernels of one output channel."""
         import torch
 
         by_row = self.kernels[:, :, examples].unflatten(3, (-1, len(self.kernels))).permute(1, 2, 5, 3, 0, 4)

@@ -1,4 +1,4 @@
-"""Embedding of categorical columns: a vector for each category, in place of a column for each."""
+"""Embedding of categorical columns: a vector for each category instead of a column for each."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Embedding(Layer):
     """The first columns hold numbers of categories; each becomes a vector, and the other columns follow as they are.
 
     Attributes:
-        levels: for each categorical column its number of categories. A number outside of 0 to levels − 1 is taken for
-            the nearest one.
+        levels: the number of categories of each categorical column. A number outside 0 to levels − 1 counts as the
+            nearest one.
         width: length of the vectors.
     """
 
@@ -33,7 +33,7 @@ class Embedding(Layer):
         return {"weight": (sum(self.levels), self.width)}
 
     def initial(self, generator: Generator, scheme: str) -> Parameters:
-        """Normal as PyTorch's embedding begins; ``glorot``: uniform in ±.05, as Keras' begins."""
+        """Normal, as in PyTorch's embedding; ``glorot``: uniform in ±.05, as in Keras'."""
         import torch
 
         weight = torch.empty(sum(self.levels), self.width)
@@ -58,7 +58,7 @@ class Embedding(Layer):
         return torch.cat([vectors, x[..., len(self.levels) :]], 2), places
 
     def pull_back(self, name: str, parameters: Parameters, kept: Kept, delta: Tensor) -> Tensor:
-        """As in `Layer`; a category's number has no gradient: zero."""
+        """As in `Layer`. The gradient with respect to a category's number is zero."""
         from torch.nn.functional import pad
 
         columns = len(self.levels)
@@ -85,11 +85,11 @@ class Embedding(Layer):
 
 @dataclass(frozen=True)
 class EmbeddingGradients:
-    """Per-example gradients of an embedding: an example touches one row for each column; see `PerExample`.
+    """Per-example gradients of an embedding, where an example touches one row for each column; see `PerExample`.
 
     Attributes:
         names: the weight.
-        places: int64 (K, B, columns), the rows that are touched, each column's among its own.
+        places: int64 (K, B, columns), the touched rows; every column has rows of its own.
         delta: (K, B, columns, width), their gradients.
         count: rows of the weight.
     """
@@ -105,7 +105,7 @@ class EmbeddingGradients:
         return self.delta.shape[1]
 
     def norms(self) -> Tensor:
-        """As in `PerExample`: an example's rows are different ones."""
+        """As in `PerExample`. The rows of an example are all different."""
         return norm(self.delta.flatten(2))
 
     def add_weighted_sum(self, scales: Tensor, total: Parameters) -> None:
@@ -129,7 +129,7 @@ class EmbeddingGradients:
         return (self.delta * torch.stack([own[places] for own, places in pairs])).sum((2, 3))
 
     def rows(self, examples: slice = ALL) -> Tensor:
-        """As in `PerExample`: (K, n, count, width), zero where an example touches nothing."""
+        """As in `PerExample`: (K, n, count, width), zero in rows that an example does not touch."""
         places, delta = self.places[:, examples], self.delta[:, examples]
         rows = delta.new_zeros(*delta.shape[:2], self.count, delta.shape[3])
         return rows.scatter_(2, places[..., None].expand(delta.shape), delta)

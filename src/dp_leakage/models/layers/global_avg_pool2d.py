@@ -1,4 +1,4 @@
-"""Global average pooling: what residual networks end with."""
+"""Global average pooling, with which residual networks end."""
 
 from __future__ import annotations
 

@@ -16,7 +16,8 @@ LEAST = 1e-5  # added to each variance, as PyTorch does
 
 @dataclass(frozen=True)
 class GroupNorm(Layer):
-    """Each record's channels in ``groups`` of neighbours, each group to mean 0 and variance 1, then scaled and shifted.
+    """Normalises ``groups`` of neighbouring channels in each record to mean 0 and variance 1, then scales and shifts
+    them.
 
     ``channels`` must be a multiple of ``groups`` (Wu & He 2018).
     """

@@ -16,7 +16,7 @@ LEAST = 1e-5  # added to the variance, as PyTorch does
 
 @dataclass(frozen=True)
 class LayerNorm(Layer):
-    """Each record's ``features`` to mean 0 and variance 1, then scaled and shifted (Ba et al. 2016)."""
+    """Normalises each record's ``features`` to mean 0 and variance 1, then scales and shifts them (Ba et al. 2016)."""
 
     features: int
 

@@ -1,8 +1,8 @@
-"""The linear layer: per-example gradients are never formed.
+"""The linear layer. Its per-example gradients are never formed.
 
-With input a and output gradient δ, an example's weight gradient is δaᵀ and its bias gradient δ. So its squared norm is
-‖δ‖²(‖a‖²+1), a weighted sum over examples is one matrix product (s·δ)ᵀa, and inner products of examples need only those
-of a and of δ (Goodfellow 2015, Rochette et al. 2019).
+With input a and output gradient δ, an example's weight gradient is δaᵀ and its bias gradient δ. So the squared norm is
+‖δ‖²(‖a‖²+1), a weighted sum over examples is one matrix product (s·δ)ᵀa, and inner products of gradients need only
+those of a and of δ (Goodfellow 2015, Rochette et al. 2019).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Linear(Layer):
         return times(delta, parameters[f"{name}.weight"])
 
     def gradients(self, name: str, parameters: Parameters, kept: Kept, delta: Tensor) -> list[LinearGradients]:
-        """As in `Layer`; ``kept.extra`` holds the lengths of the inputs where they are known (see `record_lengths`)."""
+        """As in `Layer`; ``kept.extra`` holds the lengths of the inputs if they are known (see `record_lengths`)."""
         return [LinearGradients((f"{name}.weight", f"{name}.bias"), kept.input, delta, kept.extra)]
 
     def module(self) -> nn.Module:
@@ -75,7 +75,7 @@ class LinearGradients:
         names: weight and bias.
         input: (K, B, i).
         delta: (K, B, o), the loss' gradient with respect to the output.
-        lengths: (K, B), √(‖input‖² + 1) where it is known already.
+        lengths: (K, B), √(‖input‖² + 1) if it is already known.
     """
 
     names: tuple[str, str]
@@ -119,5 +119,5 @@ class LinearGradients:
 
 
 def lengths_with_bias(x: Tensor) -> Tensor:
-    """√(‖x‖² + 1) along the last dimension: a linear layer's input and the 1 that its bias sees."""
+    """√(‖x‖² + 1) along the last dimension: the length of a linear layer's input with the 1 for the bias."""
     return norm(x).square_().add_(1).sqrt_()

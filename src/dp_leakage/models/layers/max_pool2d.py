@@ -1,7 +1,8 @@
-"""Max pooling, over 2×2 windows several times as fast as PyTorch's on a CPU, which looks at one element at a time.
+"""Max pooling. Over 2×2 windows it is several times as fast on a CPU as PyTorch's, which looks at one element at a
+time.
 
-The maximum over columns, then over rows, are whole-tensor operations. Where several elements of a window are equal,
-the gradient goes to the first in reading order, as PyTorch sends it: so columns come first and `>` decides.
+The maxima over columns and then over rows are whole-tensor operations. If several elements of a window are equal, the
+gradient goes to the first in reading order, as in PyTorch, so columns come first and `>` decides.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class MaxPool2d(Layer):
     def forward(
         self, name: str, parameters: Parameters, x: Tensor, dropout: list[Generator] | None
     ) -> tuple[Tensor, Tensor]:
-        """As in `Layer`; keeps the maxima of columns, or the maxima's places."""
+        """As in `Layer`; keeps the maxima of columns, or the positions of the maxima."""
         import torch
 
         if self._halves(x):
@@ -56,7 +57,7 @@ class MaxPool2d(Layer):
             to_lower = torch.mul(delta, (lower > upper).to(delta.dtype), out=by_column[..., 1::2, :])
             torch.sub(delta, to_lower, out=by_column[..., 0::2, :])
             to_right = (x[..., 1::2] > x[..., 0::2]).to(delta.dtype).mul_(by_column)
-            # Interleaving left and right as real and imaginary parts is the one way that PyTorch vectorises.
+            # PyTorch vectorises the interleaving of left and right only if they are real and imaginary parts.
             return torch.view_as_real(torch.complex(by_column.sub_(to_right), to_right)).flatten(-2)
         back = torch.ops.aten.max_pool2d_with_indices_backward(
             delta.flatten(0, 1),
@@ -77,6 +78,6 @@ class MaxPool2d(Layer):
         return nn.MaxPool2d(self.size, self.stride, self.padding)
 
     def _halves(self, x: Tensor) -> bool:
-        """Whether the fast way serves."""
+        """Whether the fast way can be used."""
         touching = self.size == 2 and self.stride in (None, 2) and not self.padding
         return touching and x.device.type == "cpu" and x.shape[-1] % 2 == 0 and x.shape[-2] % 2 == 0

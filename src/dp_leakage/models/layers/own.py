@@ -1,7 +1,7 @@
-"""Layers of the user's own: a plugin with a literal ``LAYER``, which an architecture's setting ``activation`` names.
+"""The user's own layers: plugins with a literal ``LAYER``, which an architecture's setting ``activation`` can name.
 
-Such a layer has no parameters and keeps the shape of records. Its class derives from `Layer`; before a training with
-it begins, its ways forward and back are held against its own `torch.nn` twin.
+Such a layer has no parameters and keeps the shape of records. Its class derives from `Layer`. Before a training with it
+begins, its forward and backward pass are compared with those of its own `torch.nn` twin.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OwnLayer:
-    """What a layer says of itself.
+    """What the plugin declares about its layer.
 
     Attributes:
         module: the plugin.
-        name: of its class.
+        name: the name of its class.
         settings: the class's arguments, with their defaults.
         kinds: what each of them may hold.
     """
@@ -41,8 +41,8 @@ class OwnLayer:
 OWN: dict[str, OwnLayer] = {}
 WORD = "LAYER"
 KEYS: dict[str, Kind] = {"class": TEXT, **dict.fromkeys(SHARED, ANY)}
-SHAPES = ((4,), (2, 3, 3))  # of records to try a layer on
-NEAR = 1e-4  # relative, of float32
+SHAPES = ((4,), (2, 3, 3))  # shapes of records on which a layer is tried
+NEAR = 1e-4  # relative tolerance in float32
 
 
 def _layer(where: str, module: str, given: dict[str, Any]) -> OwnLayer:
@@ -50,14 +50,14 @@ def _layer(where: str, module: str, given: dict[str, Any]) -> OwnLayer:
     return OwnLayer(module, given["class"], *settings_of(where, given))
 
 
-layers_of = partial(things_of, WORD, _layer)  # the layers that a file declares, by name
+layers_of = partial(things_of, WORD, _layer)  # the layers that one file declares, by name
 
 
 def own_layer(name: str, settings: Mapping[str, Any]) -> Layer:
     """The layer of a plugin, made with these settings over its own defaults.
 
     Raises:
-        UserError: what the plugin makes is no `Layer`, has parameters, or changes the shape of records.
+        UserError: the plugin makes something that is no `Layer`, has parameters, or changes the shape of records.
     """
     entry = OWN[name]
     made_by = function(entry.module, entry.name)
@@ -74,11 +74,11 @@ def own_layer(name: str, settings: Mapping[str, Any]) -> Layer:
 
 
 def check_own(layers: tuple[Layer, ...]) -> None:
-    """Holds every layer of a plugin among these against its `torch.nn` twin.
+    """Compares every plugin's layer among these with its `torch.nn` twin.
 
     Raises:
-        UserError: its way forward or back is another one, one example's output depends on the others, which no
-            accounting allows for, or it changes its input.
+        UserError: its forward or backward pass differs, it changes its input, or one example's output depends on the
+            others, which no accounting covers.
     """
     for layer in layers:
         if type(layer).__module__ in FILES:

@@ -68,7 +68,7 @@ class Residual(Layer):
         return self.backward(name, parameters, kept, delta)[1]
 
     def backward(self, name: str, parameters: Parameters, kept: Kept, delta: Tensor) -> tuple[Tensor, list[PerExample]]:
-        """As in `Layer`: one way back serves both."""
+        """As in `Layer`, in a single backward pass."""
         in_body, in_shortcut = kept.extra
         body, of_body = sequence.backward(self.body, parameters, in_body, delta, f"{name}.body.")
         shortcut, of_shortcut = sequence.backward(self.shortcut, parameters, in_shortcut, delta, f"{name}.shortcut.")

@@ -1,4 +1,4 @@
-"""Per-example gradients of a scale and a shift, one number of each for every channel or feature: they are formed."""
+"""Per-example gradients of a scale and a shift. They are formed, since each has one number per channel or feature."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ScaleGradients:
-    """What a normalisation's parameters get from each example; see `PerExample`.
+    """Per-example gradients of a normalisation's parameters; see `PerExample`.
 
     Attributes:
         names: scale (``weight``) and shift (``bias``).

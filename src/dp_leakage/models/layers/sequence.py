@@ -1,6 +1,6 @@
-"""Layers one after the other: what a model is, and what a residual block holds.
+"""Chains of layers, as in a model or in a residual block.
 
-``prefix`` stands before the layers' numbers in the parameters' names: empty for a model, ``3.body.`` in a block.
+``prefix`` precedes the layers' numbers in the parameters' names: empty for a model, ``3.body.`` in a block.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from dp_leakage.models.layers.base import Kept, Layer, Parameters, PerExample, S
 from dp_leakage.models.layers.relu import ReLU
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from torch import Generator, Tensor, nn
 
 Layers = tuple[Layer, ...]
@@ -27,12 +29,12 @@ def parameter_shapes(layers: Layers, prefix: str = "") -> dict[str, Shape]:
 
 
 def initial_parameters(layers: Layers, generator: Generator, scheme: str = "torch", prefix: str = "") -> Parameters:
-    """One model's start, name → float32.
+    """Initial parameters of one model, name → float32.
 
     Args:
         layers: the architecture.
         generator: draws it.
-        scheme: ``torch``, as PyTorch's layers begin, or ``glorot``, as Keras' do; see `base.start_of`.
+        scheme: ``torch``, as in PyTorch's layers, or ``glorot``, as in Keras'; see `base.start_of`.
         prefix: see above.
     """
     return {
@@ -50,7 +52,7 @@ def output_shape(layers: Layers, shape: Shape) -> Shape:
 
 
 def activation_floats(layers: Layers, shape: Shape) -> int:
-    """Floats that a forward and backward pass of one record holds, roughly: for choosing how many go at once."""
+    """Roughly how many floats a forward and backward pass of one record holds, to choose how many go at once."""
     count = 2 * math.prod(shape)
     for layer in layers:
         count += layer.activation_floats(shape)
@@ -61,9 +63,10 @@ def activation_floats(layers: Layers, shape: Shape) -> int:
 def forward(
     layers: Layers, parameters: Parameters, x: Tensor, dropout: list[Generator] | None = None, prefix: str = ""
 ) -> tuple[Tensor, list[Kept]]:
-    """Outputs (K, B, …) of K models on x (K, B, …) or, the same records for all, (1, B, …); and what each layer keeps.
+    """Outputs (K, B, …) of K models on x, and what each layer keeps.
 
-    ``dropout`` is one generator per model; without it dropout does nothing (evaluation).
+    x is (K, B, …), or (1, B, …) if all models get the same records. ``dropout`` is one generator per model; without it
+    dropout does nothing (evaluation).
     """
     kept: list[Kept] = []
     for index, layer in enumerate(layers):
@@ -87,7 +90,7 @@ def backward(
     layers: Layers, parameters: Parameters, kept: list[Kept], delta: Tensor, prefix: str = ""
 ) -> tuple[Tensor, list[PerExample]]:
     """∂loss/∂input, and the per-example gradients of all parameters in their order."""
-    of_layers: list[list[PerExample]] = []
+    of_layers: list[Sequence[PerExample]] = []
     for index in reversed(range(len(layers))):
         delta, parts = layers[index].backward(f"{prefix}{index}", parameters, kept[index], delta)
         of_layers.append(parts)
@@ -95,9 +98,9 @@ def backward(
 
 
 def gradients(layers: Layers, parameters: Parameters, kept: list[Kept], delta: Tensor) -> list[PerExample]:
-    """As `backward`, but stops at the first layer with parameters: nobody asks for the gradient of its input."""
+    """As `backward`, but stops at the first layer with parameters, since the gradient of its input is not needed."""
     first = next(index for index, layer in enumerate(layers) if layer.has_parameters)
-    of_layers: list[list[PerExample]] = []
+    of_layers: list[Sequence[PerExample]] = []
     for index in range(len(layers) - 1, first, -1):
         delta, parts = layers[index].backward(str(index), parameters, kept[index], delta)
         of_layers.append(parts)
@@ -112,5 +115,5 @@ def module(layers: Layers) -> nn.Sequential:
     return nn.Sequential(*(layer.module() for layer in layers))
 
 
-def _in_order(of_layers: list[list[PerExample]]) -> list[PerExample]:
+def _in_order(of_layers: Sequence[Sequence[PerExample]]) -> list[PerExample]:
     return [part for parts in reversed(of_layers) for part in parts]

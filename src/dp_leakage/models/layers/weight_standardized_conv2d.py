@@ -15,7 +15,7 @@ from dp_leakage.models.layers.conv2d import Conv2d, ConvGradients, convolution_g
 if TYPE_CHECKING:
     from torch import Generator, Tensor, nn
 
-LEAST = 1e-4  # added to ‖v‖²: a channel of equal weights stays finite
+LEAST = 1e-4  # added to ‖v‖², so that a channel of equal weights stays finite
 
 
 @dataclass(frozen=True)

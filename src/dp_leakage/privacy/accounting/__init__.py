@@ -1,4 +1,4 @@
-"""ε ↔ noise for every mechanism, under every accountant that can speak for it.
+"""ε ↔ noise for every mechanism, under every accountant that can account for it.
 
 ``Mechanism`` says what happened in training; an accountant says whether it supports that, and at what ε.
 """

@@ -1,4 +1,4 @@
-"""What sampled Gaussian steps cost by advanced composition: how it was counted before moments were."""
+"""The cost of sampled Gaussian steps by advanced composition, as it was counted before the moments accountant."""
 
 from math import exp, expm1, log, log1p, sqrt, tanh
 
@@ -10,10 +10,11 @@ def advanced_epsilon(
 ) -> float:
     """ε of T Poisson-sampled Gaussian steps: each amplified by its sampling, then composed; a bound.
 
-    δ is cut into equal shares: one for the composition, one for all steps together, one for the projection if there is
-    any. A step is (ε₀, δ₀)-DP on its batch (exactly, Balle & Wang 2018), so (ln(1 + q(e^ε₀ − 1)), qδ₀)-DP on the data
-    (Balle, Barthe & Gaboardi 2018), and T of (ε', δ') are (ε'√(2T ln(1/δ'')) + Tε'(e^ε' − 1)/(e^ε' + 1), Tδ' + δ'')-DP
-    (Kairouz, Oh & Viswanath 2015, theorem 3.4), or (Tε', Tδ')-DP where that is less. The projection's ε is added.
+    δ is cut into equal shares: one for the composition, one for all steps together, and one for the projection if there
+    is one. A step is (ε₀, δ₀)-DP on its batch (exactly, Balle & Wang 2018), and so (ln(1 + q(e^ε₀ − 1)), qδ₀)-DP on
+    the data (Balle, Barthe & Gaboardi 2018). T steps with (ε', δ') are (ε'√(2T ln(1/δ'')) + Tε'(e^ε' − 1)/(e^ε' +
+    1), Tδ' + δ'')-DP (Kairouz, Oh & Viswanath 2015, theorem 3.4), or (Tε', Tδ')-DP if that is less. The
+    projection's ε is added.
     Neighbours: add_remove.
 
     Args:

@@ -1,4 +1,4 @@
-"""The question that an accountant is asked, checked once."""
+"""The question to an accountant, checked once."""
 
 from dataclasses import dataclass
 from math import ceil
@@ -6,9 +6,9 @@ from math import ceil
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.privacy.accounting.rules import accountant_named, check_sampler, claimed_neighbours
 
-ONCE_AN_EPOCH = ("shuffle", "cyclic", "balls_in_bins")  # samplers under which each unit comes once an epoch
+ONCE_AN_EPOCH = ("shuffle", "cyclic", "balls_in_bins")  # samplers that use each unit once an epoch
 CONVERSIONS = ("tight", "classic")
-COMPOSING = ("rdp", "pld")  # accountants that add what a private projection spent before the training
+COMPOSING = ("rdp", "pld")  # accountants that can add what a private projection spent before the training
 
 
 @dataclass(frozen=True)
@@ -17,19 +17,19 @@ class Case:
 
     Attributes:
         accountant: a key of ``rules.ACCOUNTANTS``.
-        delta: in (0, 1); for ``vmf_pure`` and ``per_step``, which make no use of it, 0 too.
+        delta: in (0, 1); for ``vmf_pure`` and ``per_step``, which do not use it, also 0.
         epochs: ≥ 1.
         batch_size: the (expected) number of units in a batch.
-        dataset_size: number of units: records, or (sub)classes. Only the ratio of the two matters, so both
-            may as well be counted in records where units are classes.
+        dataset_size: number of units: records, or (sub)classes. Only the ratio of the two matters, so if units are
+            classes, both may be counted in records.
         sampler: how units are drawn; None means the accountant's first.
-        neighbours: the relation; None means the accountant's first, but add_remove for ``summed`` Poisson
-            batches, where it is the tighter one.
+        neighbours: the relation; None means the accountant's first, except for ``summed`` Poisson batches, where it
+            means add_remove, the tighter one.
         conversion: from Rényi divergence to (ε, δ), ``tight`` or ``classic``.
-        blocks: von Mises–Fisher only: the dimension of each unit vector that is drawn around, in one step and
-            per unit: one for the whole gradient, one per layer, or one per row.
-        summed: von Mises–Fisher only: the vectors are blocks of the batch's summed gradient, not of each
-            example's; a sum of zero, or of nothing, has some fixed direction.
+        blocks: von Mises–Fisher only: the dimension of each unit vector that gets noise, in one step and for one unit:
+            one for the whole gradient, one per layer, or one per row.
+        summed: von Mises–Fisher only: the vectors are blocks of the batch's summed gradient, not of each example's; a
+            sum of zero, or an empty sum, has some fixed direction.
         projection_noise: the noise multiplier (under add_remove) of a private PCA that was fitted on the same records
             before the training: one more Gaussian mechanism, in which every record takes part; None for none.
     """
@@ -54,6 +54,12 @@ class Case:
             self._check_blocks()
         if self.projection_noise is not None:
             check_projection(self.accountant, self.projection_noise)
+
+    @property
+    def relation(self) -> str:
+        """``neighbours``, which a checked case always has."""
+        assert self.neighbours is not None
+        return self.neighbours
 
     @property
     def rate(self) -> float:
@@ -129,10 +135,10 @@ class Case:
 
 
 def check_projection(accountant: str, noise: float) -> None:
-    """Refuse an accountant that cannot compose a private projection with the training, and a projection without noise.
+    """Refuses an accountant that cannot compose a private projection with the training, and a projection without noise.
 
     Raises:
-        UserError: the one or the other.
+        UserError: either is the case.
     """
     if accountant not in COMPOSING:
         raise UserError(
@@ -144,5 +150,5 @@ def check_projection(accountant: str, noise: float) -> None:
 
 
 def steps_per_epoch(batch_size: int, dataset_size: int) -> int:
-    """Steps in an epoch, ⌈n/b⌉, for every sampler: a shuffled epoch's last batch may be short."""
+    """Steps in an epoch, ⌈n/b⌉, for every sampler. The last batch of a shuffled epoch may be short."""
     return ceil(dataset_size / batch_size)

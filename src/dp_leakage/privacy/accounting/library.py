@@ -9,19 +9,20 @@ from dp_leakage.privacy.accounting import renyi
 
 FINEST = 1e-6  # grid spacing below which the library's rounding shows in δ
 GRIDS = (1e3, 4e3, 1.6e4, 6.4e4)  # points per ε, tried in turn
-MOST_POINTS = 150_000  # in one step's distribution; the library takes some 4 µs for each
+MOST_POINTS = 150_000  # points in one step's distribution; the library takes about 4 µs for each
 AGREEMENT = 2e-4
-HUGE = 1e5  # an ε for which a grid would be so coarse that the library overflows
-PER_STEP, MOST_TOTAL = (5_000, 40_000), 1_000_000  # points of a curve: of one step, tried in turn, and of all steps
-HEAVY = 20.0  # relative variance of a step's likelihood ratio, from which on its losses have a heavy tail
-VANISHED, LINES = 1e-12, 250  # the δ beyond which a curve needs no more ε, and how many ε it is made of
-ENDS = [float(1.3**k) for k in range(-52, 25)]  # of those ε, tried in turn: from 1e-6 to 500
-ROUNDING = 1e-13  # of δ in the library's Fourier transforms, on the safe side; it grows with the steps beyond MANY
+HUGE = 1e5  # for this ε a grid would be so coarse that the library overflows
+PER_STEP, MOST_TOTAL = (5_000, 40_000), 1_000_000  # points of a curve: for one step, tried in turn, and for all steps
+HEAVY = 20.0  # relative variance of a step's likelihood ratio above which its losses have a heavy tail
+VANISHED, LINES = 1e-12, 250  # the δ below which a curve needs no more ε, and its number of ε
+ENDS = [float(1.3**k) for k in range(-52, 25)]  # candidates for those ε: from 1e-6 to 500
+ROUNDING = 1e-13  # bounds the error of δ in the library's Fourier transforms; grows with the steps beyond MANY
 MANY = 1e4
 AT_ONCE = 1 << 16
-"""Steps that are composed at once: the library's range for a composition grows with their number, beyond all bounds for
-millions of them; composed in turns it stays near the distribution's own."""
-MOST_STEPS = 5e7  # beyond, the composition takes minutes and its rounding grows: the Rényi bound stands
+"""The most steps that are composed at once. The library's range for a composition grows without limit with their
+number; composed in turns, it stays near the distribution's own range.
+"""
+MOST_STEPS = 5e7  # with more steps the composition takes minutes and its rounding grows, so the Rényi bound is used
 VAST = 1e8
 
 
@@ -32,15 +33,15 @@ def gaussian_epsilon(sigma: float, delta: float, uses: int) -> float:
     """
     from dp_accounting import get_epsilon_gaussian
 
-    with np.errstate(divide="ignore"):  # ln 0 on the way, which the library takes care of
+    with np.errstate(divide="ignore"):  # silences an intermediate ln 0, which the library handles
         return float(get_epsilon_gaussian(sigma / sqrt(uses), delta))
 
 
 def gaussian_sigma(epsilon: float, delta: float, uses: int) -> float:
     """The inverse of ``gaussian_epsilon``.
 
-    For a vast ε, of which the library's search makes NaN, its asymptote on the safe side: with μ = 1/σ, δ(ε) is at most
-    Φ(μ/2 − ε/μ), so ε = μ²/2 + μ Φ⁻¹(1 − δ) suffices; from ``VAST`` on it is within 1e-6 of the exact.
+    For a vast ε the library's search returns NaN, so a safe asymptote is used: with μ = 1/σ, δ(ε) is at most Φ(μ/2 −
+    ε/μ), so ε = μ²/2 + μ Φ⁻¹(1 − δ) suffices. From ``VAST`` on it is within 1e-6 of the exact value.
     """
     if epsilon > VAST:
         from scipy.special import ndtri
@@ -58,9 +59,9 @@ def pld_epsilon(rate: float, sigma: float, delta: float, steps: int, neighbours:
 
     Without sampling (q = 1) it is the exact ε of ``gaussian_epsilon``.
 
-    The library rounds losses up to a grid, so every grid gives a bound. The grid starts at a thousandth of
-    the Rényi bound and is refined until ε settles, at a cost of about a second at most; the result is the
-    least bound, the Rényi bound included.
+    The library rounds losses up to a grid, so every grid gives a bound. The grid starts at a thousandth of the Rényi
+    bound and is refined until ε settles, which takes about a second at most. The result is the least bound, including
+    the Rényi bound.
 
     Args:
         rate: q in (0, 1].
@@ -114,20 +115,20 @@ def loss_profile(
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """δ(ε) ≥ 0 of the Poisson-sampled Gaussian from its privacy loss distribution, in both directions; never too small.
 
-    The library connects the dots of the loss distribution (Doroshenko et al. 2022), so every grid gives a bound; this
-    one is a sixteenth of a step's typical loss, which costs the advantage less than a thousandth of itself, and some
-    0.1 s. For replace_one the pair (1−q) N(0) + q N(1), (1−q) N(0) + q N(−1) is the worst at every ε: where two vectors
-    are not opposite, or shorter, the region in which the likelihood ratio exceeds e^ε holds more of the other one.
+    The library connects the dots of the loss distribution (Doroshenko et al. 2022), so every grid gives a bound. This
+    grid is a sixteenth of a step's typical loss, which changes the advantage by less than a thousandth and takes about
+    0.1 s. For replace_one the pair (1−q) N(0) + q N(1), (1−q) N(0) + q N(−1) is the worst at every ε: if two vectors
+    are not opposite, or are shorter, the region in which the likelihood ratio exceeds e^ε holds more of the other one.
 
     Args:
         rate: q in (0, 1).
-        sigma: relative to how far neighbouring data sets' sums lie apart where the unit is in the batch.
+        sigma: relative to how far neighbouring data sets' sums lie apart if the unit is in the batch.
         replaced: replace_one neighbours; else add_remove.
         steps, beside: as for ``pld_epsilon``.
 
     Returns:
-        ε, float64 (n,), rising from 0, and δ, float64 (n,), at most 1; None where the losses are too large or too small
-        for a grid, or the steps too many.
+        ε, float64 (n,), rising from 0, and δ, float64 (n,), at most 1; None if the losses are too large or too small
+        for a grid, or there are too many steps.
     """
     from dp_accounting import NeighboringRelation
     from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
@@ -138,7 +139,7 @@ def loss_profile(
         return None
     reach = steps * rate * min(largest, spread) + beside  # at least the mean loss
     relation = NeighboringRelation.REPLACE_ONE if replaced else NeighboringRelation.ADD_OR_REMOVE_ONE
-    heavy = spread > HEAVY  # the typical loss is then that of a few draws, and the other losses are much smaller
+    heavy = spread > HEAVY  # then a few draws have the typical loss, and the other losses are much smaller
     for points in PER_STEP if heavy else PER_STEP[:1]:
         wanted = min(typical / 16, largest / points) if heavy else typical / 16
         spacing = max(FINEST, wanted, (reach + 20 * sqrt(reach) + largest) / MOST_TOTAL)
@@ -153,7 +154,7 @@ def loss_profile(
             if beside:
                 other = from_gaussian_mechanism(sqrt(0.5 / beside), value_discretization_interval=spacing)
                 total = total.compose(other)
-            # One ε at a time: the library's way with many at once is a loop over all losses.
+            # One ε at a time, since the library handles many at once by a loop over all losses.
             top = next((e for e in ENDS if total.get_delta_for_epsilon(e) < VANISHED), ENDS[-1])
             epsilon = top * np.linspace(0.0, 1.0, LINES) ** 2  # closest where the curve bends
             delta = np.array([total.get_delta_for_epsilon(e) for e in epsilon.tolist()])
@@ -180,5 +181,7 @@ def _composed(step: Any, steps: int) -> Any:
 
 
 def _largest_loss(rate: float, sigma: float) -> float:
-    """The largest loss of one step that the library resolves: ten standard deviations out, 1e-22 of the mass."""
+    """The largest loss of one step that the library resolves: ten standard deviations out, where 1e-22 of the mass is
+    left.
+    """
     return float(np.logaddexp(0.0, np.log(rate) + (10 + 0.5 / sigma) / sigma))

@@ -1,7 +1,7 @@
-"""The papers' closed formulas, as printed or as their authors' code has them.
+"""The papers' closed formulas, as printed or as in their authors' code.
 
-Notation: k epochs, δ the whole training's, σ relative to the clipping norm. jayaraman2019 composes k epochs
-without amplification: a record is used once an epoch, in one batch, whose sum it moves by at most C.
+Notation: k epochs, δ of the whole training, σ relative to the clipping norm. jayaraman2019 composes k epochs without
+amplification: a record is used once an epoch, in one batch, whose sum it moves by at most C.
 """
 
 from math import log, sqrt
@@ -32,9 +32,9 @@ def advanced_sigma(epsilon: float, delta: float, epochs: int) -> float:
     """σ = √(k ln(2.5k/δ)) (√(ln(2/δ)+2ε) + √ln(2/δ)) / ε: advanced composition of k epochs.
 
     Half of δ goes to the composition, half is split over the epochs' classic Gaussian mechanisms; each
-    epoch's ε₀ solves ε = ε₀ √(2k ln(2/δ)) + k ε₀². That k ε₀² may stand for the usual k ε₀ (e^ε₀−1) is
-    sound: a pure mechanism's mean privacy loss is at most ε₀²/2. A bound only where ε₀ < 1; see
-    ``advanced_is_valid``. Neighbours: zero_out. Source: jayaraman2019's released code.
+    epoch's ε₀ solves ε = ε₀ √(2k ln(2/δ)) + k ε₀². Using k ε₀² in place of the usual k ε₀ (e^ε₀−1) is sound, since a
+    pure mechanism's mean privacy loss is at most ε₀²/2. A bound only where ε₀ < 1; see ``advanced_is_valid``.
+    Neighbours: zero_out. Source: jayaraman2019's released code.
     """
     a = log(2 / delta)
     return sqrt(epochs * log(2.5 * epochs / delta)) * (sqrt(a + 2 * epsilon) + sqrt(a)) / epsilon
@@ -70,14 +70,14 @@ def zcdp_epsilon(sigma: float, delta: float, epochs: int) -> float:
 def theorem1_epsilon(sigma: float, delta: float, rate: float, steps: int, neighbours: str) -> float:
     """ε = 4q √(T ln(1/δ)) / σ for replacing a (sub)class, half of it for adding or removing one.
 
-    zhang2020, theorem 1 (σ² = 16 q² T ln(1/δ)/ε²) and remark 1. Its proof takes κ(κ+1)/(1−q) for κ², so even
-    where ``theorem1_is_valid`` it is an approximation; the paper's own trainings are all outside.
+    zhang2020, theorem 1 (σ² = 16 q² T ln(1/δ)/ε²) and remark 1. Its proof replaces κ(κ+1)/(1−q) by κ², so it is an
+    approximation even where ``theorem1_is_valid``, and all of the paper's own trainings lie outside.
     """
     return (4 if neighbours == "replace_one" else 2) * rate * sqrt(steps * log(1 / delta)) / sigma
 
 
 def theorem1_is_valid(sigma: float, delta: float, rate: float, steps: int, neighbours: str) -> bool:
-    """Whether the conditions hold under which the theorem's moment bound does, for its own choice of order.
+    """Whether the conditions of the theorem's moment bound hold, for its own choice of order.
 
     In units of the sensitivity s (2 for replace_one, 1 for add_remove): σ/s ≥ 1, q < s/(16σ), and the order
     2 ln(1/δ)/ε at most (σ/s)² ln(s/(qσ)). The paper prints the first two; its range of orders is four times

@@ -1,9 +1,10 @@
-"""What a training proves, as a curve: the tightest that is known of its mechanism, for neighbouring sets of records."""
+"""What a training proves, as a curve: the tightest known for its mechanism, between neighbouring sets of records."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from math import inf, log1p, sqrt
+from typing import Any
 
 from scipy.special import ndtri
 
@@ -15,13 +16,13 @@ from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, POISSON, Neighbours
 from dp_leakage.privacy.accounting.spend import epsilon_spent, least_noise
 from dp_leakage.privacy.accounting.tradeoff import TradeOff
 from dp_leakage.privacy.mechanism import Mechanism, holds_groups
-from dp_leakage.privacy.mechanisms import amount_of, noise_module
+from dp_leakage.privacy.mechanisms import amount_of, noise_module, with_amount
 from dp_leakage.privacy.target import Target
 
-PRESENCE = ("add_remove", "zero_out")  # the same under Poisson sampling, where nobody's batches depend on another's
-THINNED = 4  # of as many orders one is enough for a curve, whose points each have an order of their own
+PRESENCE = ("add_remove", "zero_out")  # the same under Poisson sampling, where no unit's batches depend on another unit
+THINNED = 4  # one order in this many is enough for a curve, since each of its points picks its own order
 TIGHT, LOOSE = 1e-6, 1e-3
-"""How far below a target its risk may end, relative: where the curve is exact, and where it has a grid."""
+"""How far below a target the risk may end (relative): if the curve is exact, and if it has a grid."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Training:
 
     Attributes:
         mechanism: with its noise.
-        delta: in (0, 1); only for a plugin's own noise or sampler, of which no more than (ε, δ) is known.
+        delta: in (0, 1); only for a plugin's own noise or sampler, for which only (ε, δ) is known.
         epochs, batch_size, dataset_size: as in ``case.Case``.
         blocks: the dimension of each unit vector, for von Mises–Fisher noise.
         projection_noise: of a private PCA of the same records that is composed with it; None for none.
@@ -73,19 +74,20 @@ class Training:
 
 
 def proven_curve(training: Training, neighbours: Neighbours) -> TradeOff | None:
-    """The largest true positive rate at every false positive rate of whoever tells neighbouring trainings apart.
+    """The largest true positive rate of any test between neighbouring trainings, at every false positive rate.
 
-    Gaussian noise: exact where every record is used once an epoch; from the privacy loss distribution under Poisson
-    sampling (``library.loss_profile``); from Rényi divergences where batches have a fixed size or a grid is
-    impossible. Directional noise: from Rényi divergences and the pure ε, whichever is lower at each rate. A (sub)class
-    changes with one record of it, and so two of them where a record of one class stands in place of one of another.
+    For Gaussian noise the curve is exact if every record is used once an epoch. Under Poisson sampling it comes from
+    the privacy loss distribution (``library.loss_profile``). It comes from Rényi divergences if batches have a fixed
+    size or a grid is impossible. For directional noise it is the lower one of Rényi divergences and the pure ε at each
+    rate. A (sub)class changes with one of its records, so two of them change if a record of one class replaces one of
+    another.
 
     Args:
         training: see ``Training``; with noise.
         neighbours: of sets of *records*, also where units are classes.
 
     Returns:
-        None where nothing is proven: no noise, or neighbours that the mechanism does not protect.
+        None if nothing is proven: no noise, or neighbours that the mechanism does not protect.
     """
     mechanism = training.mechanism
     if mechanism.noise == "none" or mechanism.noise_multiplier == 0:
@@ -100,13 +102,13 @@ def proven_curve(training: Training, neighbours: Neighbours) -> TradeOff | None:
 
 def _gaussian(training: Training, neighbours: Neighbours) -> TradeOff | None:
     mechanism, beside = training.mechanism, training.projection_cost(neighbours)
-    batch = mechanism.unit == "batch"  # one bounded vector, that moves by up to 2C whatever happens to a record
+    batch = mechanism.unit == "batch"  # one bounded vector, which moves by up to 2C whatever happens to a record
     relative = mechanism.sigma / (2 if batch or neighbours == "replace_one" else 1)
     if mechanism.sampler == "poisson":
-        if batch and neighbours == "replace_one":  # without the record it may be as far from both as they are apart
+        if batch and neighbours == "replace_one":  # without the record it may be equally far from both
             return _divergences(training, relative, True, beside)
         return _poisson(training, relative, neighbours == "replace_one", beside)
-    if neighbours == "add_remove":  # changes the batches of others too
+    if neighbours == "add_remove":  # this also changes the batches of others
         return None
     if mechanism.sampler in ONCE_AN_EPOCH:
         return tradeoff.gaussian(sqrt(training.epochs / relative**2 + 2 * beside))
@@ -122,9 +124,9 @@ def _group(training: Training, neighbours: Neighbours) -> TradeOff | None:
 
 
 def _poisson(training: Training, relative: float, replaced: bool, beside: float) -> TradeOff:
-    """Poisson batches whose sums lie up to one apart with the unit, in units where the noise is ``relative``.
+    """Poisson batches whose sums, with the unit, lie up to one apart, in units where the noise is ``relative``.
 
-    Without the unit the sum lies in the middle if it is ``replaced``, else at one of the two ends.
+    Without the unit the sum lies in the middle if the unit is ``replaced``, else at one of the two ends.
     """
     if training.rate == 1:
         return tradeoff.gaussian(sqrt(training.steps / relative**2 + 2 * beside))
@@ -145,10 +147,11 @@ def _directional(training: Training, neighbours: Neighbours) -> TradeOff | None:
         if not summed or mechanism.sampler != "poisson":
             return None
         neighbours = "add_remove"
+    assert mechanism.kappa is not None  # directional noise has one
     if mechanism.kappa == 0:
         return tradeoff.gaussian(sqrt(2 * training.projection_cost(neighbours)))
     run = (training.epochs, training.batch_size, training.dataset_size, mechanism.sampler, neighbours)
-    case = Case("vmf_rdp", 0.5, *run, blocks=tuple(training.blocks or ()), summed=summed)  # δ is of no effect here
+    case = Case("vmf_rdp", 0.5, *run, blocks=tuple(training.blocks or ()), summed=summed)  # δ has no effect here
     beside = training.projection_cost(neighbours)
     curves = [
         tradeoff.renyi(orders[::THINNED], (case.uses * each + beside * orders)[::THINNED])
@@ -171,7 +174,7 @@ def _own(training: Training, neighbours: Neighbours) -> TradeOff | None:
         relation = same if same in known else next((r for r in known if r in PRESENCE), None)
         if relation is None or (relation != same and neighbours != "replace_one"):
             continue
-        terms = {
+        terms: dict[str, Any] = {
             "delta": training.delta,
             "epochs": training.epochs,
             "batch_size": training.batch_size,
@@ -186,10 +189,12 @@ def _own(training: Training, neighbours: Neighbours) -> TradeOff | None:
 
 
 def proves(mechanism: Mechanism, neighbours: Neighbours) -> bool:
-    """Whether the mechanism limits, with enough noise, what tells such neighbouring sets of *records* apart."""
+    """Whether the mechanism, with enough noise, limits how well such neighbouring sets of *records* can be
+    distinguished.
+    """
     if mechanism.noise == "none":
         return False
-    tried = replace(mechanism, **{amount_of(mechanism.noise): 1.0})
+    tried = with_amount(mechanism, 1.0)
     return (
         proven_curve(Training(tried, 0.5, epochs=1, batch_size=1, dataset_size=1, blocks=(2,)), neighbours) is not None
     )
@@ -209,10 +214,10 @@ def noise_for(target: Target, training: Training, neighbours: Neighbours) -> flo
     name = amount_of(training.mechanism.noise)
     if not proves(training.mechanism, neighbours):
         raise UserError(f"target: the mechanism proves nothing for {neighbours} neighbours, whatever its noise")
-    falls = name == "kappa"  # an amount that means less noise the larger it is
+    falls = name == "kappa"  # the larger this amount, the less noise there is
 
     def with_noise(noise: float) -> TradeOff:
-        mechanism = replace(training.mechanism, **{name: 1 / noise if falls else noise})
+        mechanism = with_amount(training.mechanism, 1 / noise if falls else noise)
         curve = proven_curve(replace(training, mechanism=mechanism), neighbours)
         assert curve is not None  # as `proves` says
         return curve
@@ -230,7 +235,7 @@ def noise_for(target: Target, training: Training, neighbours: Neighbours) -> flo
 
 
 def _first_guess(target: Target, training: Training, neighbours: Neighbours) -> float:
-    """σ at which many small steps have the target's risk, by the central limit (Bu, Dong, Long & Su 2020)."""
+    """σ at which many small steps have the target's risk, by the central limit theorem (Bu, Dong, Long & Su 2020)."""
     mu = 2 * ndtri((1 + target.limit) / 2) if target.fpr is None else ndtri(target.limit) - ndtri(target.fpr)
     apart = 2 if neighbours == "replace_one" or training.mechanism.unit != "example" else 1
     if training.mechanism.sampler in ONCE_AN_EPOCH:

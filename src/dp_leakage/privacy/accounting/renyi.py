@@ -1,9 +1,9 @@
 """Rényi divergences of sampled mechanisms, and their conversion to (ε, δ).
 
-dp-accounting has the sampled Gaussian's too. Ours exists because an ε takes 3 ms here, at the best order found
-by search, and 3 s there over the published accountant's 2,200 orders, while a calibration needs tens of them; and
-because the library's values at fractional orders, which decide where ε exceeds 10, are sums of absolute values
-of an alternating series: 16 % too large at order 1.3, more at large σ. The tests compare the two.
+dp-accounting also has those of the sampled Gaussian. Ours exists for two reasons. A calibration needs tens of ε, and
+one takes 3 ms here, at the best order found by search, but 3 s there over the published accountant's 2,200 orders. And
+the library's values at fractional orders, which decide where ε exceeds 10, sum the absolute values of an alternating
+series: they are 16 % too large at order 1.3, and more at large σ. The tests compare the two.
 """
 
 from functools import lru_cache
@@ -16,25 +16,27 @@ CLASSIC_MAX_ORDER = 1199.0
 COARSE_ORDERS, FINE_ORDERS, REFINEMENTS = 120, 30, 2
 REACH = 12.0  # standard deviations; the normal density beyond is 1e-32
 SMALL = 0.05
-"""Noise below which quadrature would need a grid of some 5/σ² points. The two normals then lie twenty standard
-deviations apart or more, and what is between them is less than a rounding error: closed bounds serve (``_apart``)."""
+"""Noise below which quadrature would need a grid of about 5/σ² points. The two normals then lie at least twenty
+standard deviations apart, and the mass between them is less than a rounding error, so closed bounds are used
+(``_apart``).
+"""
 
 
 def epsilon_from_renyi(orders: np.ndarray, divergence: np.ndarray, delta: float, conversion: str) -> float:
-    """The least ε over the orders such that the Rényi bounds imply (ε, δ)-DP; arguments as below."""
+    """The least ε over the orders for which the Rényi bounds imply (ε, δ)-DP; arguments as below."""
     return max(0.0, float(np.min(epsilon_at_orders(orders, divergence, delta, conversion))))
 
 
 def epsilon_at_orders(orders: np.ndarray, divergence: np.ndarray, delta: float, conversion: str) -> np.ndarray:
-    """The ε that each order's Rényi bound implies with δ, float64 (n,); where it is negative, 0 is meant.
+    """The ε that each order's Rényi bound implies with δ, float64 (n,). A negative value stands for 0.
 
     Args:
         orders: float64 (n,), each > 1.
         divergence: float64 (n,), the Rényi divergence at each order, may be inf.
         delta: in (0, 1).
         conversion: ``tight``: ε = D + ln(1−1/α) − ln(αδ)/(α−1) (Canonne, Kamath & Steinke 2020, prop. 12),
-            and 0 where the divergence alone bounds the total variation by δ; ``classic``: ε = D +
-            ln(1/δ)/(α−1) (Mironov 2017, prop. 3), over orders up to ``CLASSIC_MAX_ORDER``.
+            and 0 if the divergence alone bounds the total variation by δ; ``classic``: ε = D + ln(1/δ)/(α−1) (Mironov
+            2017, prop. 3), over orders up to ``CLASSIC_MAX_ORDER``.
     """
     if conversion == "classic":
         return np.where(orders <= CLASSIC_MAX_ORDER, divergence - np.log(delta) / (orders - 1), np.inf)
@@ -64,7 +66,7 @@ def sampled_gaussian_epsilon(
         best = int(np.argmin(epsilon))
         if epsilon[best] <= 0:
             return 0.0
-        # Next to the order where the divergence jumps, ε falls until the last order before it: look closer.
+        # Near the order where the divergence jumps, ε falls until the last order before it, so look closer there.
         low, high = orders[max(best - 1, 0)], orders[min(best + 1, len(orders) - 1)]
         orders = 1 + np.geomspace(low - 1, high - 1, FINE_ORDERS)
         divergence = _divergence(rate, sigma, replace, orders)
@@ -82,7 +84,7 @@ def _coarse(rate: float, sigma: float, replace: bool) -> tuple[np.ndarray, np.nd
     # 2σ² ln(1/q) at which the divergence jumps to that of the unsampled Gaussian.
     top = min(max(15 * sigma, 4 * sigma**2 * -np.log(rate), 1.0), MAX_ORDER - 1)
     if sigma < SMALL:
-        top = 1.0  # where ``_apart`` holds; the best order lies far below
+        top = 1.0  # here ``_apart`` holds, and the best order lies far below
     # Below about 1 + σ² the divergence is that of order one, and only the conversion still grows.
     orders = 1 + np.geomspace(min(0.01, top / 100, max(sigma**2 / 10, 1e-9)), top, COARSE_ORDERS)
     return orders, _divergence(rate, sigma, replace, orders)
@@ -100,9 +102,9 @@ def poisson_gaussian(rate: float, sigma: float, orders: np.ndarray) -> np.ndarra
     """Rényi divergence of (1−q) N(0,σ²) + q N(1,σ²) from N(0,σ²), by quadrature.
 
     Neighbours: add_remove, Poisson sampling; of the two directions this is the larger (Mironov, Talwar &
-    Zhang 2019). With w the density ratio at a standard normal u, e^{(α−1)D} − 1 = E[w^α − 1 − α(w−1)]: the
-    mean of w is one, so subtracting changes nothing, makes the integrand non-negative and keeps every digit
-    of a divergence as small as 1e-20. The trapezoidal rule converges geometrically for this analytic
+    Zhang 2019). With w the density ratio at a standard normal u, e^{(α−1)D} − 1 = E[w^α − 1 − α(w−1)]. Since the mean
+    of w is one, the subtraction does not change the value, but it makes the integrand non-negative and keeps every
+    digit of a divergence as small as 1e-20. The trapezoidal rule converges geometrically for this analytic
     integrand: the nearest singularity lies πσ off the real axis, so a spacing of 0.4 min(1, σ) leaves an
     error of about e^−49.
 
@@ -123,14 +125,13 @@ def poisson_gaussian(rate: float, sigma: float, orders: np.ndarray) -> np.ndarra
 def replaced_gaussian(rate: float, sigma: float, orders: np.ndarray) -> np.ndarray:
     """A bound on the Rényi divergence of the sampled Gaussian for replace_one neighbours, by quadrature.
 
-    The outputs are P = (1−q) μ₀ + q μ₁ and Q = (1−q) μ₀ + q μ₂, any two of the μ at most one unit apart
-    before noise; in sampling without replacement μ₀ has another unit in the place of the one in question. By
-    advanced joint convexity (Balle, Barthe & Gaboardi 2018) the hockey-stick divergences at ε ≥ 0 of P from
-    Q and of Q from P are at most that of R = (1−q) N(0,σ²) + q N(1,σ²) from N(0,σ²). As e^{(α−1)D} − 1 is
-    α(α−1) times the integral over ε ≥ 0 of e^{(α−1)ε} times the first plus e^{−αε} times the second, with w
-    = dR/dN it is at most E[w^α − 1 − α(w−1) + w^{1−α} − 1 − (1−α)(w−1)] over w > 1. The trapezoidal rule
-    starts at w = 1, where the integrand vanishes with its first derivative; its error is of fourth order,
-    below 1e-6 here.
+    The outputs are P = (1−q) μ₀ + q μ₁ and Q = (1−q) μ₀ + q μ₂, and any two of the μ lie at most one unit apart before
+    noise. In sampling without replacement, μ₀ has another unit in place of the one in question. By advanced joint
+    convexity (Balle, Barthe & Gaboardi 2018) the hockey-stick divergences at ε ≥ 0 of P from Q and of Q from P are at
+    most that of R = (1−q) N(0,σ²) + q N(1,σ²) from N(0,σ²). As e^{(α−1)D} − 1 is α(α−1) times the integral over ε ≥ 0
+    of e^{(α−1)ε} times the first plus e^{−αε} times the second, with w = dR/dN it is at most E[w^α − 1 − α(w−1) +
+    w^{1−α} − 1 − (1−α)(w−1)] over w > 1. The trapezoidal rule starts at w = 1, where the integrand vanishes with its
+    first derivative; its error is of fourth order, below 1e-6 here.
 
     Arguments and result as ``poisson_gaussian``; σ is relative to the distance of the μ.
     """
@@ -152,7 +153,7 @@ def _apart(rate: float, sigma: float, replace: bool, orders: np.ndarray) -> np.n
     where v ≤ 0 by its value at the least, v = −q, as it is convex there (nothing for replace_one, which starts at
     v = 0); where 0 < v ≤ 1 by its second-order term α(α−1)/2 v², for replace_one twice that; where v > 1, as w = b + a
     with b = qe^x and a = 1 − q below it, by w^α ≤ b^α (1 + αs + α(α−1)/2 s²), s = a/b, and w^{1−α} ≤ 1. The means of
-    powers e^{px} over u > u₁ are e^{p(p−1)/2σ²} Φ(p/σ − u₁). Where the normals lie far apart next to nothing is lost.
+    powers e^{px} over u > u₁ are e^{p(p−1)/2σ²} Φ(p/σ − u₁). If the normals lie far apart, next to nothing is lost.
 
     Args:
         rate: q in (0, 1).
@@ -180,8 +181,8 @@ def _apart(rate: float, sigma: float, replace: bool, orders: np.ndarray) -> np.n
         second + 2 * log_a + (orders - 2) * log_q + log_power(orders - 2),
         second + (np.log(2) if replace else 0.0) + 2 * log_q + log_power(2.0, -1),
     ]
-    # What is subtracted: 1 + αv for add_remove; of its twin, (α − 1)v comes back and 1 is never reached. The share
-    # of v beyond one that is certain is all but q.
+    # The subtracted part is 1 + αv for add_remove. For replace_one its twin gives (α − 1)v back, and 1 is never
+    # reached. The share of v beyond one that is certain is all but q.
     certain = rate * (ndtr(1 / sigma - beyond_one) - ndtr(-beyond_one))
     less = certain * np.where(replace, 1.0, orders)
     least = 0.0 if replace else np.maximum(np.expm1(orders * np.log1p(-rate)) + orders * rate, 0.0)

@@ -26,10 +26,11 @@ class Spent(NamedTuple):
     Attributes:
         accountant: a key of ``rules.ACCOUNTANTS``.
         epsilon: ε at the training's δ (at δ = 0 for ``vmf_pure`` and ``per_step``).
-        neighbours: the relation it speaks of.
+        neighbours: the relation of the statement.
         valid: whether it bounds what this training spent.
-        sampling: ``as_trained``, or ``hypothetical_SAMPLER``: what the same noise would spend in batches drawn so.
-        note: why it is not valid, or what to know; empty if nothing.
+        sampling: ``as_trained``, or ``hypothetical_SAMPLER``: what the same noise would spend if batches were drawn in
+            that way.
+        note: why it is not valid, or what else to know; may be empty.
     """
 
     accountant: str
@@ -54,9 +55,9 @@ def epsilon_report(
 ) -> list[Spent]:
     """ε under every accountant that supports the mechanism, the nominal accountant's first.
 
-    Shuffled Gaussian trainings also get what ``rdp`` and ``pld`` would say of Poisson batches, as
-    ``hypothetical_poisson``; and a nominal accountant that assumes another sampler or unit says what it would say of
-    its own, not valid. No noise means no row.
+    Shuffled Gaussian trainings also get what ``rdp`` and ``pld`` would say about Poisson batches, as
+    ``hypothetical_poisson``. A nominal accountant that assumes another sampler or unit gives its number for those,
+    marked as not valid. Without noise there are no rows.
 
     Args:
         mechanism: how the training went.
@@ -64,14 +65,14 @@ def epsilon_report(
         epochs: ≥ 1.
         batch_size: the (expected) number of units in a batch; see ``case.Case``.
         dataset_size: number of units.
-        n_groups: number of (sub)classes, if those are the units: to flag a δ that is no protection.
+        n_groups: number of (sub)classes, if those are the units, to flag a δ that gives no protection.
         blocks: the dimension of each unit vector, for von Mises–Fisher noise.
         accountant: the nominal one; its rows come first.
         projection_noise: of a private PCA of the same records, whose cost is then part of every ε; see ``case.Case``.
             Accountants that cannot add it say nothing.
 
     Raises:
-        UserError: a value is out of range, ``blocks`` is missing, or the nominal accountant is unknown or one of other
+        UserError: a value is out of range, ``blocks`` is missing, or the nominal accountant is unknown or for other
             noise.
     """
     if mechanism.noise == "none" or mechanism.noise_multiplier == 0:
@@ -92,7 +93,7 @@ def epsilon_report(
 
 
 def _as_claimed(accountant: str, mechanism: Mechanism, run: dict[str, Any], blocks: tuple[int, ...]) -> Spent:
-    """What the nominal accountant says where the training is not as it assumes."""
+    """What the nominal accountant says about a training that breaks its assumptions."""
     check_noise(accountant, mechanism)
     samplers = accountant_named(accountant).samplers
     sampler = mechanism.sampler if mechanism.sampler in samplers else samplers[0]
@@ -103,7 +104,7 @@ def _as_claimed(accountant: str, mechanism: Mechanism, run: dict[str, Any], bloc
         noise = {"kappa": mechanism.kappa}
     sampling = "as_trained" if sampler == mechanism.sampler else f"hypothetical_{sampler}"
     epsilon = epsilon_spent(accountant, **noise, **terms)
-    return Spent(accountant, epsilon, Case(accountant=accountant, **terms).neighbours, False, sampling, UNASSUMED)
+    return Spent(accountant, epsilon, Case(accountant=accountant, **terms).relation, False, sampling, UNASSUMED)
 
 
 def _gaussian(mechanism: Mechanism, run: dict[str, Any]) -> Iterator[Spent]:
@@ -122,7 +123,7 @@ def _gaussian(mechanism: Mechanism, run: dict[str, Any]) -> Iterator[Spent]:
                 valid, note = False, BATCH
         else:
             if batch and (name, neighbours) == ("pld", "replace_one"):
-                continue  # it takes the batch without the record to be only once the clipping norm away
+                continue  # it assumes that the batch without the record is only one clipping norm away
             used = sigma if neighbours == "replace_one" else relative
             valid, note = True, BATCH_DOUBLED if batch else ""
         epsilon = epsilon_spent(name, noise_multiplier=used, **terms)
@@ -134,7 +135,7 @@ def _gaussian(mechanism: Mechanism, run: dict[str, Any]) -> Iterator[Spent]:
 
 
 def _own(mechanism: Mechanism, run: dict[str, Any]) -> Iterator[Spent]:
-    """Of a plugin's noise, about which only the plugin itself knows anything."""
+    """The number for a plugin's noise, which only the plugin itself can compute."""
     for name, neighbours in _supported(mechanism):
         terms = run | {"neighbours": neighbours, "sampler": mechanism.sampler}
         epsilon = epsilon_spent(name, noise_multiplier=mechanism.noise_multiplier, **terms)
@@ -142,14 +143,14 @@ def _own(mechanism: Mechanism, run: dict[str, Any]) -> Iterator[Spent]:
 
 
 def printed_validity(name: str, sigma: float, case: Case) -> tuple[bool, str]:
-    """Whether the formula of an ``as_printed`` Gaussian accountant is a bound here, and if not, why not."""
+    """Whether the formula of an ``as_printed`` Gaussian accountant is a bound here, and the reason if not."""
     match name:
         case "naive":
             valid, note = printed.naive_is_valid(sigma, case.delta, case.epochs), CLASSIC
         case "advanced":
             valid, note = printed.advanced_is_valid(sigma, case.delta, case.epochs), CLASSIC
         case "theorem1":
-            valid = printed.theorem1_is_valid(sigma, case.delta, case.rate, case.steps, case.neighbours)
+            valid = printed.theorem1_is_valid(sigma, case.delta, case.rate, case.steps, case.relation)
             note = THEOREM
     return valid, "" if valid else note
 

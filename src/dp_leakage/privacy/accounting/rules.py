@@ -1,6 +1,6 @@
-"""What each accountant assumes: the one place that says which sampler, noise and neighbours it can speak for.
+"""What each accountant assumes: the only place that says which samplers, noise and neighbours it covers.
 
-Nothing here is computed, so that the workflow can refuse a configuration while it builds the DAG.
+These functions compute nothing, so that the workflow can refuse a configuration while it builds the DAG.
 """
 
 from collections.abc import Iterable
@@ -28,8 +28,8 @@ POISSON = ("poisson", "class_poisson")
 def relation_of_game(design: str, sampler: str) -> Neighbours:
     """The neighbours between which a membership attack chooses.
 
-    A fixed ``split``, of a member against a non-member: one record in place of another. ``coins``, one for each record:
-    with a record or without it, all batches otherwise the same; under Poisson sampling that is ``add_remove``.
+    In a fixed ``split``, a member against a non-member: one record in place of another. With ``coins``, one for each
+    record: with a record or without it, in otherwise equal batches; under Poisson sampling that is ``add_remove``.
     """
     if design == "split":
         return "replace_one"
@@ -48,26 +48,26 @@ def accountant_named(name: str) -> Accountant:
 
 
 def claimed_neighbours(accountant: str, sampler: str, summed: bool = False) -> Neighbours:
-    """The relation for which an accountant's ε is meant where none is asked for.
+    """The relation of an accountant's ε if none is asked for.
 
     Args:
         accountant: a key of ``ACCOUNTANTS``.
         sampler: one of its samplers.
         summed: directional noise around the batch's summed gradient, for which adding or removing a record has a
-            bound of its own, the tighter one.
+            separate, tighter bound.
     """
     known = accountant_named(accountant).relations[sampler]
     return "add_remove" if summed and "add_remove" in known else known[0]
 
 
 def own_sampler(accountant: str, unit: str) -> str:
-    """The first of the accountant's samplers that draws such units, else the first."""
+    """The first of the accountant's samplers that draws such units, or simply the first."""
     samplers = accountant_named(accountant).samplers
     return "class_poisson" if holds_groups(unit) and "class_poisson" in samplers else samplers[0]
 
 
 def check_sampler(accountant: str, sampler: str) -> None:
-    """Refuse a sampler whose batches do not satisfy the accountant's assumptions.
+    """Refuses a sampler whose batches do not satisfy the accountant's assumptions.
 
     Raises:
         UserError: unknown accountant or sampler, or the two do not match.
@@ -83,7 +83,7 @@ def check_sampler(accountant: str, sampler: str) -> None:
 
 
 def check_noise(accountant: str, mechanism: Mechanism) -> None:
-    """Refuse a mechanism with noise that the accountant has no formula for.
+    """Refuses a mechanism whose noise the accountant has no formula for.
 
     Raises:
         UserError: unknown accountant, or it accounts for other noise.
@@ -97,7 +97,7 @@ def check_noise(accountant: str, mechanism: Mechanism) -> None:
 
 
 def check_mechanism(accountant: str, mechanism: Mechanism) -> None:
-    """Refuse a mechanism whose noise, sampler or unit the accountant cannot speak for.
+    """Refuses a mechanism whose noise, sampler or unit the accountant does not cover.
 
     Raises:
         UserError: unknown accountant, or it does not account for the mechanism.

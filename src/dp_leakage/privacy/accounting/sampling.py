@@ -1,4 +1,4 @@
-"""What sampling does to a step's Rényi divergence, whatever the step's noise.
+"""How sampling changes a step's Rényi divergence, for any noise.
 
 q is the unit's chance of being in the batch, D_α the divergence of a step whose batch holds the unit.
 """
@@ -14,7 +14,7 @@ Divergence = Callable[[np.ndarray], np.ndarray]
 def any_unit(rate: float, orders: np.ndarray, divergence: np.ndarray) -> np.ndarray:
     """ln(1 − q + q e^{(α−1)D})/(α−1): joint convexity, for any way to draw batches and any real order.
 
-    Neighbours: replace_one; add_remove where the step with and without the unit are D apart too.
+    Neighbours: replace_one; also add_remove if the steps with and without the unit are at most D apart.
     """
     exponent = (orders - 1) * divergence
     small = exponent < 1
@@ -32,7 +32,7 @@ def poisson_unit(rate: float, orders: np.ndarray, divergence: Divergence) -> np.
     """
     log_moments = _log_moments(orders, divergence)
     weights = _log_binomials(orders) + _powers(rate, orders) + _powers(1 - rate, orders, reverse=True)
-    # The weights' sum over j ≥ 0 is 1, so that Σ weight·(e^… − 1) is what exceeds 1.
+    # The weights over j ≥ 0 sum to 1, so Σ weight·(e^… − 1) is the excess over 1.
     return _log_one_plus_sum(weights + _log_expm1(log_moments)) / (orders - 1)
 
 

@@ -1,7 +1,7 @@
-"""What it costs to release the best of several private trainings, and how many to run: Papernot & Steinke (2022).
+"""The cost of releasing the best of several private trainings, and how many to run: Papernot & Steinke (2022).
 
-A random number of runs, each with settings drawn at random from a declared grid, of which the best is released: the
-choice then costs about as much as one or two further runs, however large the grid is, and not as much as all of them.
+A random number of runs have settings drawn at random from a declared grid, and the best run is released. However large
+the grid is, the choice costs about as much as one or two further runs, not as much as all of them.
 """
 
 from math import inf
@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from dp_leakage.common.errors import UserError, nearest
 
 SHAPES = {"logarithmic": 0.0, "geometric": 1.0, "poisson": inf}
-"""How the number of runs is drawn: the shape of its distribution (a truncated negative binomial; ∞ is Poisson)."""
+"""Shape of the distribution of the number of runs (a truncated negative binomial; ∞ is Poisson)."""
 
 
 def selection_epsilon(
@@ -49,7 +49,7 @@ def selection_epsilon(
 
 
 def drawn_runs(mean: float, runs: str, grid: int, seed: int) -> list[int]:
-    """Which of ``grid`` settings, counted from 0, to train in turn: their number and each of them drawn at random.
+    """Which of ``grid`` settings, counted from 0, to train in turn. Their number and each setting are drawn at random.
 
     Args:
         mean, runs: as for ``selection_epsilon``.

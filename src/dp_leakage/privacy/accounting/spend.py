@@ -12,11 +12,11 @@ from dp_leakage.privacy.accounting.case import Case
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, accountant_named
 
 TOLERANCE = 1e-6
-"""A calibrated noise spends at most the target ε, and at most this much less (relative)."""
-PLD_TOLERANCE = 1e-4  # its ε itself has steps of that size, where a finer grid is chosen
+"""Calibrated noise spends at most the target ε, and at most this much less (relative)."""
+PLD_TOLERANCE = 1e-4  # its ε jumps by that much where a finer grid is chosen
 MAX_NOISE = 1e15
-MOST_TURNS = 100  # of a search that ends after ten where ε falls smoothly
-PLD_TURNS = 12  # each takes a second, and a tiny ε has steps that no search can pass
+MOST_TURNS = 100  # the most rounds of a search, which ends after ten if ε falls smoothly
+PLD_TURNS = 12  # each takes a second, and a tiny ε has jumps that no search can pass
 
 SIGMA_TABLES = ("computed", "authors")
 
@@ -37,8 +37,8 @@ def noise_multiplier(accountant: str, *, epsilon: float, sigma_table: str = "com
         σ relative to the clipping norm.
 
     Raises:
-        UserError: a value is out of range, the sampler does not match the accountant, no noise reaches the
-            budget, or the accountant is one of directional noise (see ``kappa_for``).
+        UserError: a value is out of range, the sampler does not match the accountant, no noise reaches the budget, or
+            the accountant is for directional noise (see ``kappa_for``).
     """
     _check_noise_kind(accountant, directional=False)
     case = Case(accountant=accountant, **training)
@@ -79,7 +79,7 @@ def kappa_for(accountant: str, *, epsilon: float, **training: Any) -> float:
     _check_noise_kind(accountant, directional=True)
     case = Case(accountant=accountant, **training)
     _check_budget(epsilon)
-    pure = epsilon / (2 * len(case.blocks) * case.uses)  # affordable without any amplification
+    pure = epsilon / (2 * len(case.blocks) * case.uses)  # what the budget allows without amplification
     return 1 / least_noise(lambda noise: noise_epsilon(case, 1 / noise), epsilon, start=1 / pure)
 
 
@@ -92,7 +92,7 @@ def epsilon_spent(
         accountant: as for ``noise_multiplier`` and ``kappa_for``.
         noise_multiplier: σ > 0 relative to the clipping norm, for Gaussian noise.
         kappa: κ ≥ 0, for directional noise.
-        **training: as there.
+        **training: as for these two.
 
     Raises:
         UserError: a value is missing or out of range, or the sampler does not match the accountant.
@@ -102,7 +102,7 @@ def epsilon_spent(
 
 
 def noise_epsilon(case: Case, amount: float) -> float:
-    """ε of an amount of noise, σ or κ: what the accountant's own module says (see `mechanisms.base`).
+    """ε of an amount of noise, σ or κ, from the accountant's own module (see `mechanisms.base`).
 
     The functions called there state formula, validity, neighbours and source.
     """
@@ -111,7 +111,7 @@ def noise_epsilon(case: Case, amount: float) -> float:
 
 
 def _formula(case: Case, epsilon: float) -> float | None:
-    """The amount of noise for a budget, where the accountant's module has a formula."""
+    """The amount of noise for a budget, if the accountant's module has a formula."""
     name = accountant_named(case.accountant).module
     if name in FILES:
         return amount_by(name, epsilon, case) if "amount_for" in DEFINED[name] else None
@@ -154,8 +154,9 @@ def least_noise(
 ) -> float:
     """The noise whose ε lies within ``tolerance`` below the target: false position in log-log scale.
 
-    ``what`` names in a complaint what is meant in place of ε, if it is. The noise is bracketed from ``start`` in
-    factors of e^stride, e^2·stride, … After as many ``turns`` the least noise so far that spends no more is taken.
+    ``what`` is the name of the target in a complaint, if it is not ε. The noise is bracketed from ``start`` in factors
+    of e^stride, e^2·stride, … After ``turns`` rounds the search returns the least noise so far that does not exceed the
+    target.
 
     Raises:
         UserError: no noise up to ``MAX_NOISE`` reaches the target.
@@ -180,7 +181,7 @@ def least_noise(
     for _ in range(turns):
         if f_high >= -tolerance / 2 or high - low <= 1e-12:
             break
-        # Illinois: halve the weight of an end that stays, so that both ends close in.
+        # Illinois method: halve the weight of an end that stays, so that both ends close in.
         g_low, g_high = weight_low * f_low, weight_high * f_high
         x = (low * g_high - high * g_low) / (g_high - g_low)
         f = excess(x)

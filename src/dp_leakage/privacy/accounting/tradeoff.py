@@ -1,9 +1,9 @@
 """The most that an attack can reach, as a curve: false positive rate → largest true positive rate.
 
-An attacker who must tell two neighbouring trainings apart has a false positive rate α and misses β of the cases. Dong,
-Roth & Su (2022) call α ↦ least β the trade-off function f; here tpr = 1 − f(fpr) is drawn, the curve above every ROC.
-All curves are symmetric (they hold whichever of the two trainings is called the member's), concave, at least the
-diagonal, and never below the truth: what is rounded is rounded up.
+An attacker who must distinguish two neighbouring trainings has a false positive rate α and misses a share β of the
+cases. Dong, Roth & Su (2022) call α ↦ least β the trade-off function f. Here tpr = 1 − f(fpr) is drawn, the curve above
+every ROC. All curves are symmetric (they hold whichever of the two trainings has the member), concave, on or above the
+diagonal, and never below the truth: rounding goes up.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,11 +22,12 @@ ROUNDING = 1e-15  # of logarithms of size one
 
 @dataclass(frozen=True)
 class TradeOff:
-    """What a training proves about every attack that tells it from a neighbouring one.
+    """What a training proves about every attack that distinguishes it from a neighbouring one.
 
     Attributes:
         of: fpr, float64 (n,) in [0, 1] → the largest tpr, float64 (n,).
-        source: how it is known: ``gaussian`` (exact), ``pure``, ``loss_distribution``, ``renyi`` or ``epsilon_delta``.
+        source: where the curve comes from: ``gaussian`` (exact), ``pure``, ``loss_distribution``, ``renyi`` or
+            ``epsilon_delta``.
     """
 
     of: Callable[[np.ndarray], np.ndarray]
@@ -43,7 +44,7 @@ class TradeOff:
 
     @property
     def advantage(self) -> float:
-        """The largest tpr − fpr: 1 − 2a where f(a) = a, since f is symmetric; a is found from below."""
+        """The largest tpr − fpr: 1 − 2a with f(a) = a, since f is symmetric; a is approached from below."""
         low, high = 0.0, 0.5
         for _ in range(BISECTIONS):
             middle = (low + high) / 2
@@ -52,7 +53,7 @@ class TradeOff:
 
     @property
     def mu(self) -> float:
-        """μ of the Gaussian trade-off with this advantage; that of the training itself where ``source`` is gaussian."""
+        """μ of the Gaussian trade-off with this advantage; the training's own μ if ``source`` is gaussian."""
         return float(2 * ndtri((1 + self.advantage) / 2))
 
     def precision(self, prior: float, fpr: float) -> float:
@@ -75,20 +76,20 @@ def epsilon_delta(epsilon: float, delta: float) -> TradeOff:
 
     Args:
         epsilon: ≥ 0, may be infinite.
-        delta: in [0, 1]; 0 for pure DP, of which the curve is exact.
+        delta: in [0, 1]; 0 for pure DP, for which the curve is exact.
     """
     return TradeOff(profile([epsilon], [delta]).of, "epsilon_delta" if delta else "pure")
 
 
 def profile(epsilons: ArrayLike, deltas: ArrayLike) -> TradeOff:
-    """The lowest of many (ε, δ) at once: the lines of slopes e^ε and e^−ε that a privacy profile puts above the curve.
+    """The lowest curve of many (ε, δ) at once: a privacy profile gives lines of slopes e^ε and e^−ε above the curve.
 
     Args:
         epsilons: float64 (n,), each ≥ 0.
         deltas: float64 (n,), δ(ε) in both directions, at most 1.
     """
     epsilon, delta = (np.atleast_1d(np.asarray(values, dtype=float)) for values in (epsilons, deltas))
-    kept = (epsilon < 700) & (delta < 1)  # others say nothing, or only at a rate of e^−700
+    kept = (epsilon < 700) & (delta < 1)  # others are vacuous, or matter only at a rate of e^−700
     slope, delta = np.exp(epsilon[kept]), delta[kept]
 
     def tpr(fpr: np.ndarray) -> np.ndarray:
@@ -100,7 +101,7 @@ def profile(epsilons: ArrayLike, deltas: ArrayLike) -> TradeOff:
 
 
 def renyi(orders: np.ndarray, divergence: np.ndarray) -> TradeOff:
-    """From Rényi divergences: an attack's answer is an output too, so its two rates cannot diverge more.
+    """The curve from Rényi divergences: an attack's answer is also an output, so its two rates cannot diverge more.
 
     tpr^α fpr^(1−α) + (1−tpr)^α (1−fpr)^(1−α) ≤ e^{(α−1) D}, and the same with the rates exchanged, for each order α:
     the tightest that one order implies (Balle, Barthe, Gaboardi, Hsu & Sato 2020). Solved for the largest tpr by
@@ -115,7 +116,9 @@ def renyi(orders: np.ndarray, divergence: np.ndarray) -> TradeOff:
 
     def tpr(fpr: np.ndarray) -> np.ndarray:
         inside = (fpr > 0) & (fpr < 1) & (len(orders) > 0)
-        largest = np.where(fpr > 0, 1.0, 0.0 if len(orders) else 1.0)  # absolutely continuous: nothing at fpr = 0
+        largest = np.where(
+            fpr > 0, 1.0, 0.0 if len(orders) else 1.0
+        )  # the distributions are absolutely continuous, so tpr is 0 at fpr = 0
         if inside.any():
             largest[inside] = _largest(fpr[inside], orders, divergence)
         return largest
@@ -137,7 +140,7 @@ def _largest(fpr: np.ndarray, orders: np.ndarray, divergence: np.ndarray) -> np.
 
 
 def _binary_divergence(orders: np.ndarray, p: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Rényi divergence of a coin with chance p from one with chance q, both in (0, 1]; inf where p cannot be."""
+    """Rényi divergence of a coin with chance p from one with chance q, both in (0, 1]; inf if p is impossible."""
     with np.errstate(divide="ignore", invalid="ignore"):
         heads = orders * np.log(p) + (1 - orders) * np.log(q)
         tails = np.where(p < 1, orders * np.log1p(-p) + (1 - orders) * np.log1p(-q), np.where(q < 1, -inf, 0.0))
@@ -146,14 +149,14 @@ def _binary_divergence(orders: np.ndarray, p: np.ndarray, q: np.ndarray) -> np.n
 
 # ---------------------------------------------------------------------- curves → a curve
 def lowest(curves: Sequence[TradeOff]) -> TradeOff:
-    """What holds where all of the curves do."""
+    """The curve that holds if all of the given curves do."""
     best = min(curves, key=lambda curve: curve.advantage)
     return TradeOff(lambda fpr: np.min([curve.tpr(fpr) for curve in curves], axis=0), best.source)
 
 
 def twice(curve: TradeOff) -> TradeOff:
-    """For two steps from neighbour to neighbour: F(F(fpr)) (Dong, Roth & Su 2022, theorem 2.14).
+    """The curve for two steps from neighbour to neighbour: F(F(fpr)) (Dong, Roth & Su 2022, theorem 2.14).
 
-    Replacing a record is to remove one and to add one.
+    Replacing a record means removing one and adding one.
     """
     return TradeOff(lambda fpr: curve.tpr(curve.tpr(fpr)), curve.source)

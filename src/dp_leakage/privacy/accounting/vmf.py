@@ -15,7 +15,7 @@ from dp_leakage.privacy.accounting.case import Case
 from dp_leakage.privacy.accounting.renyi import epsilon_from_renyi
 from dp_leakage.privacy.accounting.sampling import any_unit, poisson_unit, whole_orders, wor_unit
 
-RECURRENCE = 100  # steps, even: A_d is right to 1e-6 or better, from above
+RECURRENCE = 100  # steps; an even number makes A_d an upper bound, right to 1e-6 or better
 ORDERS = 1 + np.geomspace(1e-2, 1e5, 400)
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
@@ -23,10 +23,10 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 def pure_epsilon(kappa: float, case: Case) -> float:
     """ε = 2κm for each step that a unit can take part in, δ = 0; always a bound.
 
-    Neighbours: replace_one; add_remove too for Poisson batches of summed gradients. Where the batch without
-    the unit is as close as 2κm, sampling amplifies a step to ln(1 + q(e^{2κm} − 1)) (Balle, Barthe & Gaboardi
-    2018): without replacement always, since another unit is in its place; under Poisson for summed gradients
-    only, since elsewhere the unit's presence in a batch shows.
+    Neighbours: replace_one; add_remove too for Poisson batches of summed gradients. If the batch without the unit is
+    within 2κm, sampling amplifies a step to ln(1 + q(e^{2κm} − 1)) (Balle, Barthe & Gaboardi 2018). That is always so
+    without replacement, since another unit is in its place. Under Poisson sampling it is so only for summed gradients,
+    since otherwise the unit's presence in a batch shows.
     """
     step = 2 * kappa * len(case.blocks)
     if case.sampler == "wor" or (case.sampler == "poisson" and case.summed):
@@ -38,12 +38,11 @@ def pure_epsilon(kappa: float, case: Case) -> float:
 def renyi_epsilon(kappa: float, case: Case) -> float:
     """ε from the closed-form Rényi divergence, composed and converted; at most ``pure_epsilon``.
 
-    Neighbours and amplification: any sampler, replace_one: the step's divergence D becomes at most
-    ln(1 − q + q e^{(α−1)D})/(α−1) by joint convexity, since with probability 1−q the two data sets' batches
-    are the same; shuffled, each unit is in one batch an epoch. ``wor``, replace_one: also the bound of Wang,
-    Balle & Kasiviswanathan (2019), theorem 9. ``poisson``, add_remove, summed gradients only: the binomial
-    expansion (Zhu & Wang 2019; Mironov, Talwar & Zhang 2019), in which the reverse direction is the smaller
-    one because a reflection swaps the two draws.
+    Neighbours and amplification: any sampler, replace_one: the step's divergence D becomes at most ln(1 − q + q
+    e^{(α−1)D})/(α−1) by joint convexity, since with probability 1−q the two data sets' batches are the same. If
+    shuffled, each unit is in one batch an epoch. ``wor``, replace_one: also the bound of Wang, Balle & Kasiviswanathan
+    (2019), theorem 9. ``poisson``, add_remove, summed gradients only: the binomial expansion (Zhu & Wang 2019; Mironov,
+    Talwar & Zhang 2019), in which the reverse direction is the smaller one because a reflection swaps the two draws.
     """
     if kappa == 0:
         return 0.0
@@ -52,7 +51,7 @@ def renyi_epsilon(kappa: float, case: Case) -> float:
 
 
 def divergences(kappa: float, case: Case) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Bounds on one step's divergence as (orders, divergence), κ > 0; ``renyi_epsilon`` says where each is from."""
+    """Bounds on one step's divergence as (orders, divergence), κ > 0; ``renyi_epsilon`` names their sources."""
     return _step_bounds(kappa, case.rate, case.sampler, case.neighbours, case.blocks)
 
 
@@ -103,7 +102,7 @@ def bessel_ratio(dimension: int, t: np.ndarray) -> np.ndarray:
 def _step_bounds(
     kappa: float, rate: float, sampler: str, neighbours: str, blocks: tuple[int, ...]
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Orders and bounds on one step's divergence at them; each bound is the smallest at some orders."""
+    """Orders, and bounds on one step's divergence at these orders. Each bound is the smallest one at some orders."""
     dimensions = Counter(blocks)
 
     def divergence(orders: np.ndarray) -> np.ndarray:

@@ -1,15 +1,17 @@
-"""The mechanisms: one file each, found by being in this folder. `base` says what a file holds.
+"""The mechanisms: every file of this folder is one. `base` says what a file holds.
 
 >>> list(MECHANISMS)
 ['normalise', 'gaussian', 'vmf', 'class', 'subclass', 'banded']
 """
 
+from dataclasses import replace
 from importlib import import_module
 from pkgutil import iter_modules
 
+from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.privacy.mechanisms.base import Accountant, Declaration
 
-_FIRST = ("normalise", "gaussian", "vmf", "groups")  # of the files; the others follow by name
+_FIRST = ("normalise", "gaussian", "vmf", "groups")  # order of these files; the others follow by name
 _FILES = sorted(
     (found.name for found in iter_modules(__path__) if found.name != "base"),
     key=lambda name: (_FIRST.index(name) if name in _FIRST else len(_FIRST), name),
@@ -24,10 +26,17 @@ for _file in _FILES:
 
 
 def noise_module(noise: str) -> str:
-    """Dotted name of the module that defines a mechanism's noise, or its bound: one of this folder, or a plugin."""
+    """Dotted name of the module that defines a mechanism's noise or bound: a file of this folder, or a plugin."""
     return f"{__name__}.{noise}" if noise in _FILES else noise
 
 
 def amount_of(noise: str) -> str:
-    """What the amount of a noise is called: the field of `Mechanism` that holds it."""
+    """The name of a noise's amount: the field of `Mechanism` that holds it."""
     return next((m.amount for m in MECHANISMS.values() if m.noise == noise), "noise_multiplier")
+
+
+def with_amount(mechanism: Mechanism, amount: float) -> Mechanism:
+    """The mechanism with this amount of its noise: σ, or κ."""
+    if amount_of(mechanism.noise) == "kappa":
+        return replace(mechanism, kappa=amount)
+    return replace(mechanism, noise_multiplier=amount)

@@ -1,12 +1,12 @@
-"""Gaussian noise that is correlated over steps: part of what one step adds, later steps take away again (DP-FTRL).
+"""Gaussian noise that is correlated over steps: later steps take away part of what a step adds (DP-FTRL).
 
 The noise of step t is ζ_t = (B⁻¹z)_t with independent z_t ~ N(0, σ²C²I), where the lower triangular Toeplitz matrix B
 has the first ``bands`` coefficients of the square root of the prefix sums' matrix, r_0 = 1, r_k = r_{k−1}(2k − 1)/(2k),
 scaled to length one (Fichtenberger, Henzinger & Upadhyay 2023; banded: Kalinin & Lampert 2024, Choquette-Choo et al.
 2023).
 
-Batches come in a fixed order (sampler ``cyclic``), so a record takes part in the same step of each epoch. With at most
-as many bands as an epoch has steps, the columns of B for these steps have no row in common, and each has length at most
+Batches come in a fixed order (sampler ``cyclic``), so a record takes part in the same step of each epoch. If there are
+at most as many bands as steps in an epoch, the columns of B for these steps share no row, and each has length at most
 one. So over k epochs a record moves B·(sums) by at most √k clipping norms, however the steps adapt (Denisov et al.
 2022), and z makes it a Gaussian mechanism with μ = √k/σ, exactly that of ``gdp``.
 """
@@ -92,7 +92,9 @@ def coefficients(bands: int) -> list[float]:
 
 
 def epsilon(sigma: float, case: Case) -> float:
-    """ε of k = ``case.epochs`` uses of each record: that of a Gaussian mechanism with μ = √k/σ, or 2√k/σ replaced."""
+    """ε of k = ``case.epochs`` uses of each record: that of a Gaussian mechanism with μ = √k/σ, or 2√k/σ for
+    replace_one.
+    """
     from dp_leakage.privacy.accounting import library
 
     return library.gaussian_epsilon(sigma / case.apart, case.delta, case.epochs)
@@ -106,7 +108,7 @@ def amount_for(epsilon: float, case: Case) -> float:
 
 
 def proven(training: Training, neighbours: Neighbours) -> TradeOff | None:
-    """The trade-off curve between neighbouring sets of records, exact; None for add_remove: it moves others."""
+    """The exact trade-off curve between neighbouring sets of records; None for add_remove, which moves the others."""
     from dp_leakage.privacy.accounting import tradeoff
 
     if neighbours == "add_remove":

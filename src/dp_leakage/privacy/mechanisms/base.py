@@ -1,4 +1,4 @@
-"""What a mechanism's file declares, and what its noise is.
+"""What a mechanism's file declares, and the interface of its noise.
 
 A file of this folder declares one or more mechanisms in ``MECHANISMS``, the accountants that know its noise in
 ``ACCOUNTANTS``, and defines
@@ -20,21 +20,24 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from dp_leakage.common.kinds import Kind
-from dp_leakage.privacy.mechanism import Mechanism, Sampler
+from dp_leakage.privacy.mechanism import Mechanism
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
 
     from dp_leakage.models.layers import Parameters
-    from dp_leakage.training.record import Record
+    from dp_leakage.training.backward import BackwardPass
 
 Neighbours = Literal["add_remove", "zero_out", "replace_one"]
-"""Two data sets are neighbours if they differ by one unit's presence (``add_remove``); by one unit's
-contribution being set to zero with everything else, the batches too, left in place (``zero_out``); or by one
-unit's value (``replace_one``)."""
+"""Two data sets are neighbours if they differ in one unit's presence (``add_remove``); if one unit's contribution is
+set to zero while everything else, including the batches, stays in place (``zero_out``); or if they differ in one unit's
+value (``replace_one``).
+"""
+Relations = dict[str, tuple[Neighbours, ...]]
+"""Sampler → neighbours, the default first."""
 Claim = Literal["exact", "bound", "as_printed"]
 
-# Keys that an entry of any defense may have, and those of every private one besides.
+# Keys that an entry of any defense may have, and further ones of every private defense.
 ANY = frozenset({"defense", "datasets", "models", "learning_rate", "repeats", "attacks", "audits"})
 PRIVATE = ANY | {
     "accountant", "sampler", "bound", "clip_norm", "epsilon", "target", "delta", "rdp_sigma", "l2", "accounting_note",
@@ -44,24 +47,24 @@ PRIVATE = ANY | {
 
 @dataclass(frozen=True)
 class Accountant:
-    """What an accountant can speak for, and what its number is worth.
+    """What an accountant can account for, and what its number is worth.
 
     Attributes:
         noise: the noise it accounts for, a module of this folder or a plugin.
-        relations: each sampler whose batches satisfy its assumptions, and the neighbours that it knows under
-            it; the first of each is its default.
+        relations: each sampler whose batches satisfy its assumptions, with the neighbours that it knows under that
+            sampler; the first of each is the default.
         claim: ``exact``; ``bound`` (never below the true ε); or ``as_printed``: a paper's formula, which may
             be wrong outside its conditions.
         module: dotted name of the module that computes it, in a function ``epsilon(amount, case)``.
     """
 
     noise: str
-    relations: Mapping[Sampler | str, tuple[Neighbours, ...]]
+    relations: Mapping[str, tuple[Neighbours, ...]]
     claim: Claim
     module: str
 
     @property
-    def samplers(self) -> tuple[Sampler | str, ...]:
+    def samplers(self) -> tuple[str, ...]:
         """The samplers that it supports, its default first."""
         return tuple(self.relations)
 
@@ -71,19 +74,19 @@ class Declaration:
     """A defense with noise, as studies name it.
 
     Attributes:
-        label: what figures and reports call it.
+        label: its name in figures and reports.
         guarantee: one sentence: what is hidden, and for which neighbours.
-        module: dotted name of the module that defines its ``Noise``; "" where there is none.
+        module: dotted name of the module that defines its ``Noise``; "" if there is none.
         noise: the word for its noise in `Mechanism`.
-        keys: keys that an entry may have besides `PRIVATE`; ``settings`` are among them by themselves.
-        settings: the mechanism's own settings with their defaults, which it finds in `Mechanism.settings`; a default of
-            None says that an entry must give it.
+        keys: keys that an entry may have besides `PRIVATE`; ``settings`` are always among them.
+        settings: the mechanism's own settings with their defaults, passed in `Mechanism.settings`; a default of None
+            means that an entry must give the setting.
         kinds: what each of them may hold.
-        refused: keys of `PRIVATE` that say nothing about this mechanism.
+        refused: keys of `PRIVATE` that do not apply to this mechanism.
         step: fields of `Mechanism` that are fixed, such as the unit.
-        bound: what bounds a unit where the entry does not say.
-        spelled: fields of `Mechanism` that are always part of a cell's name, by their value.
-        amount: what its amount of noise is called: ``noise_multiplier``, or ``kappa``.
+        bound: what bounds a unit if the entry does not say.
+        spelled: fields of `Mechanism` whose values are always part of a cell's name.
+        amount: the name of its amount of noise: ``noise_multiplier``, or ``kappa``.
         private: whether it adds noise, and so has a budget and an accountant.
     """
 
@@ -114,22 +117,23 @@ class Declaration:
 
 
 class Noise:
-    """The noise of K models' trainings, with all that it remembers between steps. This one adds nothing.
+    """The noise of K models' trainings, with everything that it remembers between steps. This base class adds nothing.
 
     Args:
         mechanism: what protects each step.
-        gradient: flat buffer (K, P), which each step begins in.
+        gradient: flat buffer (K, P), in which each step begins.
         divisor: what a bounded sum is divided by.
         generators: each model's stream of noise, on the buffer's device.
         steps: number of steps in an epoch.
     """
 
-    # Whether it turns each unit's gradient into a noisy one, by `add_examples` and `add_unit`, in place of adding to
-    # the sum. Models then pass one at a time.
+    # Whether it turns each unit's gradient into a noisy one, by `add_examples` and `add_unit`, instead of adding noise
+    # to the sum. Models are then processed one at a time.
     directs: ClassVar[bool] = False
 
-    # Coefficients c with which Σ_j c_j ζ_{t−j}, of the noise ζ of this and the last steps, is independent from step to
-    # step, Gaussian with `deviation`; empty where there are none. An audit that sees all steps weighs them so.
+    # Coefficients c that make Σ_j c_j ζ_{t−j}, a sum over the noise ζ of this step and the last ones, independent from
+    # step to step and Gaussian with `deviation`; empty if there are none. An audit that sees all steps weights them
+    # with c.
     independent: Sequence[float] = ()
 
     def __init__(
@@ -139,23 +143,23 @@ class Noise:
         self.generators, self.steps = generators, steps
 
     def add(self, step: int) -> None:
-        """Puts the noise of a step, counted from 0 over the training, into the gradient; nothing is there before.
+        """Overwrites the gradient with the noise of a step, counted from 0 over the training.
 
-        It is divided already: the step's bounded gradients, divided too, are added to it. Called once for each step, in
-        order, so nothing is ever used twice.
+        The noise is already divided, and so are the step's bounded gradients, which are added to it later. Called once
+        for each step, in order, so that no noise is used twice.
         """
         self.gradient.zero_()
 
-    def add_examples(self, record: Record, total: Parameters, model: int) -> None:
-        """Where it ``directs``: adds a noisy vector for each example of one model to ``total``, name → (1, …)."""
+    def add_examples(self, passed: BackwardPass, total: Parameters, model: int) -> None:
+        """If it ``directs``: adds a noisy vector for each example of one model to ``total``, name → (1, …)."""
         raise NotImplementedError
 
     def add_unit(self, mean: Parameters, total: Parameters, model: int) -> None:
-        """Where it ``directs``: adds a noisy vector for the gradient ``mean`` of one unit, name → (1, …)."""
+        """If it ``directs``: adds a noisy vector for the gradient ``mean`` of one unit, name → (1, …)."""
         raise NotImplementedError
 
     def tensors(self) -> dict[str, Tensor]:
-        """All that `add` goes on from, for a checkpoint."""
+        """Everything that `add` needs to continue, for a checkpoint."""
         import torch
 
         return {"generators": torch.stack([generator.get_state() for generator in self.generators])}
@@ -163,7 +167,7 @@ class Noise:
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """The inverse of `tensors`."""
         for generator, state in zip(self.generators, tensors["generators"], strict=True):
-            generator.set_state(state.clone())  # aligned: set_state crashes on what a file left in between
+            generator.set_state(state.clone())  # aligned, since set_state crashes on unaligned memory from a file
 
     @property
     def deviation(self) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dp_leakage.privacy.mechanisms import base
-from dp_leakage.privacy.mechanisms.base import Accountant, Declaration
+from dp_leakage.privacy.mechanisms.base import Accountant, Declaration, Relations
 
 if TYPE_CHECKING:
     from dp_leakage.privacy.accounting.case import Case
@@ -21,25 +21,25 @@ MECHANISMS = {
         keys=frozenset({"unit", "noise_multiplier"}),
     )
 }
-# Each record once an epoch, wherever: the epochs compose, whatever the order within one.
-_EACH_EPOCH = {
+# Each record comes once an epoch. The epochs compose, whatever the order within one.
+_EACH_EPOCH: Relations = {
     "shuffle": ("zero_out", "replace_one"),
     "cyclic": ("zero_out", "replace_one"),
     "balls_in_bins": ("zero_out", "replace_one"),
 }
-_GROUPS = {"class_poisson": ("replace_one", "add_remove")}
+_GROUPS: Relations = {"class_poisson": ("replace_one", "add_remove")}
 ACCOUNTANTS = {
     "naive": Accountant("gaussian", {"shuffle": ("zero_out",)}, "as_printed", HERE),
     "advanced": Accountant("gaussian", {"shuffle": ("zero_out",)}, "as_printed", HERE),
     "zcdp": Accountant("gaussian", _EACH_EPOCH, "bound", HERE),
     "gdp": Accountant("gaussian", _EACH_EPOCH, "exact", HERE),
     "rdp": Accountant("gaussian", {"poisson": ("add_remove", "replace_one"), "wor": ("replace_one",)}, "bound", HERE),
-    "pld": Accountant("gaussian", {"poisson": ("add_remove", "replace_one")} | _GROUPS, "bound", HERE),
+    "pld": Accountant("gaussian", {"poisson": ("add_remove", "replace_one"), **_GROUPS}, "bound", HERE),
 }
 
 
 class Noise(base.Noise):
-    """N(0, (σC/divisor)²) on each number, afresh at each step."""
+    """N(0, (σC/divisor)²) on each number, drawn anew at each step."""
 
     independent = (1.0,)
 
@@ -65,7 +65,7 @@ def epsilon(sigma: float, case: Case) -> float:
         case "gdp":
             return library.gaussian_epsilon(relative, case.delta, case.epochs)
         case "pld":
-            return library.pld_epsilon(case.rate, sigma, case.delta, case.steps, case.neighbours, case.beside)
+            return library.pld_epsilon(case.rate, sigma, case.delta, case.steps, case.relation, case.beside)
     replaced = case.neighbours == "replace_one"
     return renyi.sampled_gaussian_epsilon(
         case.rate, relative, replaced, case.steps, case.delta, case.conversion, case.beside
@@ -73,7 +73,7 @@ def epsilon(sigma: float, case: Case) -> float:
 
 
 def amount_for(epsilon: float, case: Case) -> float | None:
-    """σ for a budget, where there is a formula."""
+    """σ for a budget, if there is a formula."""
     from dp_leakage.privacy.accounting import library, printed
 
     match case.accountant:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dp_leakage.common.kinds import COUNT, choice
 from dp_leakage.privacy.mechanisms import gaussian
-from dp_leakage.privacy.mechanisms.base import Accountant, Declaration
+from dp_leakage.privacy.mechanisms.base import Accountant, Declaration, Relations
 
 if TYPE_CHECKING:
     from dp_leakage.privacy.accounting.case import Case
@@ -32,7 +32,7 @@ MECHANISMS = {
         step={"unit": "subclass"},
     ),
 }
-_DRAWN = {"class_poisson": ("replace_one", "add_remove")}
+_DRAWN: Relations = {"class_poisson": ("replace_one", "add_remove")}
 ACCOUNTANTS = {
     "class_moments": Accountant("gaussian", _DRAWN, "bound", HERE),
     "theorem1": Accountant("gaussian", _DRAWN, "as_printed", HERE),
@@ -42,13 +42,13 @@ ACCOUNTANTS = {
 def epsilon(sigma: float, case: Case) -> float:
     """ε of Gaussian noise on the sum of the classes' gradients; see the functions called here.
 
-    class_moments accounts for the pair that zhang2020 does, N(0) against (1−q) N(0) + q N(2C). For the two mixtures
-    that replacing a class yields, it is larger wherever the tests compare the two by quadrature.
+    class_moments accounts for the same pair as zhang2020, N(0) against (1−q) N(0) + q N(2C). Replacing a class yields
+    two other mixtures; the tests compare the two by quadrature, and the ε here is always the larger one.
     """
     from dp_leakage.privacy.accounting import printed, renyi
 
     if case.accountant == "theorem1":
-        return printed.theorem1_epsilon(sigma, case.delta, case.rate, case.steps, case.neighbours)
+        return printed.theorem1_epsilon(sigma, case.delta, case.rate, case.steps, case.relation)
     return renyi.sampled_gaussian_epsilon(
         case.rate, sigma / case.apart, False, case.steps, case.delta, case.conversion, case.beside
     )

@@ -1,4 +1,4 @@
-"""Gradients of length one without noise: the control that says what directional noise costs beyond normalisation."""
+"""Gradients of length one without noise: the control that shows what directional noise costs beyond normalisation."""
 
 from dp_leakage.privacy.mechanisms.base import Declaration
 

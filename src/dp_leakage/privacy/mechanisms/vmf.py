@@ -1,16 +1,16 @@
-"""Noise of direction: a draw from the von Mises-Fisher distribution around each unit vector (directional2023)."""
+"""Directional noise: a draw from the von Mises-Fisher distribution around each unit vector (directional2023)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from dp_leakage.privacy.mechanisms import base
-from dp_leakage.privacy.mechanisms.base import Accountant, Declaration
+from dp_leakage.privacy.mechanisms.base import Accountant, Declaration, Relations
 
 if TYPE_CHECKING:
     from dp_leakage.models.layers import Parameters
     from dp_leakage.privacy.accounting.case import Case
-    from dp_leakage.training.record import Record
+    from dp_leakage.training.backward import BackwardPass
 
 HERE = __name__
 MECHANISMS = {
@@ -26,7 +26,7 @@ MECHANISMS = {
         amount="kappa",
     )
 }
-_DIRECTIONS = {
+_DIRECTIONS: Relations = {
     "poisson": ("replace_one", "add_remove"),  # add_remove for summed gradients only, see ``Case``
     "wor": ("replace_one",),
     "shuffle": ("replace_one",),
@@ -43,11 +43,11 @@ class Noise(base.Noise):
 
     directs = True
 
-    def add_examples(self, record: Record, total: Parameters, model: int) -> None:
+    def add_examples(self, passed: BackwardPass, total: Parameters, model: int) -> None:
         """As in `base.Noise`."""
         from dp_leakage.privacy.directional import add_directed_examples
 
-        add_directed_examples(record, total=total, **self._how(model))
+        add_directed_examples(passed, total=total, **self._how(model))
 
     def add_unit(self, mean: Parameters, total: Parameters, model: int) -> None:
         """As in `base.Noise`."""

@@ -1,8 +1,8 @@
-"""The record of a backward pass: per-example gradients of K models, without forming them where that can be helped.
+"""A backward pass: per-example gradients of K models, without forming them where that can be helped.
 
-Every mechanism is a choice of weights for `Record.add_weighted_sum` and of noise: 1/B for plain training, bounding
-scales for Gaussian noise, von Mises-Fisher coefficients. How each layer's gradients are kept is the layer's own affair
-(see `models.layers`).
+Every mechanism is a choice of weights for `BackwardPass.add_weighted_sum` and of noise: 1/B for plain training,
+bounding scales for Gaussian noise, von Mises-Fisher coefficients. Each layer decides how to keep its gradients (see
+`models.layers`).
 """
 
 from dataclasses import dataclass
@@ -26,8 +26,8 @@ from dp_leakage.models.layers.linear import lengths_with_bias
 
 
 @dataclass(frozen=True)
-class Record:
-    """What one forward and backward pass of K models over B examples each tells, layer by layer."""
+class BackwardPass:
+    """The result of one forward and backward pass of K models over B examples each, layer by layer."""
 
     parts: list[PerExample]
 
@@ -57,16 +57,16 @@ def backpropagate(
     y: Tensor,
     dropout: list[torch.Generator] | None = None,
     x_lengths: Tensor | None = None,
-) -> Record:
-    """Forward and backward pass of cross-entropy, each example's by itself.
+) -> BackwardPass:
+    """Forward and backward pass of cross-entropy, separately for each example.
 
     Args:
         layers: the architecture.
         parameters: name → (K, …).
         x: (K, B, …) records of each model.
         y: int64 (K, B) classes.
-        dropout: a generator per model where dropout layers are to act.
-        x_lengths: (K, B), what `record_lengths` says of x.
+        dropout: a generator per model if dropout layers are to act.
+        x_lengths: (K, B), from `record_lengths`.
     """
     logits, kept = forward(layers, parameters, x, dropout)
     delta = torch.softmax(logits, -1)
@@ -74,32 +74,32 @@ def backpropagate(
     if x_lengths is not None:
         first = _first_but_flatten(layers)
         kept[first] = kept[first]._replace(extra=x_lengths)
-    return Record(gradients(layers, parameters, kept, delta))
+    return BackwardPass(gradients(layers, parameters, kept, delta))
 
 
 def record_lengths(layers: Layers, x: Tensor) -> Tensor | None:
-    """(n,): √(‖x‖² + 1) of each record, where the records x (n, …) themselves go into a linear layer; else None.
+    """(n,): √(‖x‖² + 1) of each record, if the records x (n, …) themselves go into a linear layer; else None.
 
-    They never change, and are most of what a small model's norms cost.
+    They never change, and computing them would be most of the cost of a small model's norms.
     """
     first = layers[_first_but_flatten(layers)]
     return lengths_with_bias(x.flatten(1)) if isinstance(first, Linear) else None
 
 
 def check_gradients(layers: Layers, x: Tensor) -> None:
-    """Refuse layers that leave a parameter without a gradient: it would get noise, and never learn.
+    """Refuses layers that leave a parameter without a gradient, since it would get noise and never learn.
 
     Args:
         layers: the architecture.
         x: (n, …) records; the first one goes through.
 
     Raises:
-        UserError: a parameter that no per-example gradient names, or one that no layer has.
+        UserError: no per-example gradient names some parameter, or one names a parameter that no layer has.
     """
     shapes = parameter_shapes(layers)
     zeros = {name: x.new_zeros(1, *shape) for name, shape in shapes.items()}
-    record = backpropagate(layers, zeros, x[None, :1], torch.zeros(1, 1, dtype=torch.int64, device=x.device))
-    named = [name for part in record.parts for name in part.names]
+    passed = backpropagate(layers, zeros, x[None, :1], torch.zeros(1, 1, dtype=torch.int64, device=x.device))
+    named = [name for part in passed.parts for name in part.names]
     if named != list(shapes):
         lost = sorted(set(shapes) ^ set(named)) or named
         raise UserError(
