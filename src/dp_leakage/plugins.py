@@ -92,8 +92,8 @@ def _load_file(path: Path) -> None:
     declared = {
         target.id: node.value
         for node in tree.body
-        if isinstance(node, ast.Assign)
-        for target in node.targets
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
         if isinstance(target, ast.Name) and target.id in ENTERED
     }
     if not declared:
@@ -250,10 +250,10 @@ def _define(path: Path, functions: Functions, wanted: Mapping[str, tuple[str, ..
 
 def _parsed(path: Path) -> ast.Module:
     try:
-        return ast.parse(path.read_text(encoding="utf-8"))
+        return ast.parse(importlib.util.decode_source(path.read_bytes()))  # a file may say how it is encoded
     except SyntaxError as error:
         raise UserError(f"plugin {path}, line {error.lineno} is not valid Python ({error.msg})") from None
-    except (UnicodeDecodeError, ValueError, OSError, MemoryError, RecursionError) as error:
+    except (ValueError, OSError, MemoryError, RecursionError) as error:
         raise UserError(f"plugin {path} is not valid Python ({error})") from None
 
 

@@ -80,9 +80,17 @@ def blamed(what: str, file: Path | None) -> Iterator[None]:
         if own:
             log.error("%s: traceback of the error:\n%s", what, "".join(traceback.format_list(frames)).rstrip())
         line = f", line {own[-1].lineno}" if own else ""
-        words = str(error).strip().splitlines()
+        words = _said(error).strip().splitlines()
         reason = f"{type(error).__name__}: {words[0]}" if words else type(error).__name__
         raise UserError(f"{what}{line}: {reason}") from error
+
+
+def _said(error: BaseException) -> str:
+    """What an error says; nothing where the user's own class cannot even say that."""
+    try:
+        return str(error)
+    except Exception:
+        return ""
 
 
 def spent_by(plugin: str, noise_multiplier: float, case: Any) -> float:

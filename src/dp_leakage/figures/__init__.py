@@ -101,7 +101,7 @@ def enter(folder: Path) -> None:
         file = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
         try:
             given = declared(path.read_text(encoding="utf-8"), WORD)
-        except (ValueError, SyntaxError, OSError):
+        except (ValueError, TypeError, SyntaxError, OSError, MemoryError, RecursionError):
             raise UserError(f"{file}: {WORD} must be a mapping that is written out, without names or calls") from None
         for name, kind in figures_of(str(file), str(file), given).items() if given is not None else ():
             if name in FIGURES and ENTERED.get(name) != path.resolve():

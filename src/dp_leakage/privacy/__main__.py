@@ -50,7 +50,7 @@ EXACT = {"gaussian": "exact", "pure": "exact"}
 # The accountants that answer in seconds and whose answer means something.
 BUDGETS = (1e-5, 1e6)
 NOISES = (1e-8, 1e15)
-MOST_EPOCHS, MOST_RECORDS, MOST_BLOCKS = 10**9, 10**12, 10**6
+MOST_EPOCHS, MOST_RECORDS, MOST_BLOCKS, MOST_RUNS = 10**9, 10**12, 10**6, 10**5
 BLOCK = re.compile(r"[1-9][0-9]{0,9}", re.ASCII)
 
 
@@ -241,10 +241,14 @@ def _parser() -> argparse.ArgumentParser:
     select.add_argument(
         "--noise-multiplier", type=number(*NOISES), required=True, help="Gaussian σ of each run, Poisson batches"
     )
-    select.add_argument("--mean", type=number(1, 1e9), required=True, help="number of runs, on average")
+    select.add_argument("--mean", type=number(1, MOST_RUNS), required=True, help="number of runs, on average")
     select.add_argument("--runs", choices=SHAPES, default="geometric", help="how their number is drawn")
-    select.add_argument("--grid", type=int, help="number of settings declared: draws which of them to train")
-    select.add_argument("--seed", type=int, default=None, help="of that draw, secret; otherwise a fresh one")
+    select.add_argument(
+        "--grid", type=whole(1, 10**9), help="number of settings declared: draws which of them to train"
+    )
+    select.add_argument(
+        "--seed", type=whole(0, 2**64 - 1), default=None, help="of that draw, secret; otherwise a fresh one"
+    )
     select.set_defaults(answer="select", epsilon=None, kappa=None)
     return parser
 

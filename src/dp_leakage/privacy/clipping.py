@@ -64,8 +64,8 @@ def _own_scales(norms: Tensor, length: float, plugin: str) -> Tensor:
     except Exception:  # it branches on the length, say; any fault shows below
         with blamed(f"plugin {plugin}", FILES.get(plugin)):
             given = [torch.as_tensor(one(norm, length), dtype=norms.dtype, device=norms.device) for norm in each]
-        scales = torch.stack(given) if given else each
-    if scales.shape != each.shape or scales.dtype != norms.dtype:
+            scales = torch.stack(given) if given else each
+    if scales.shape != each.shape or scales.dtype != norms.dtype or scales.layout != torch.strided:
         words = f"{tuple(scales.shape[1:])} {scales.dtype} for one unit's length; valid is one factor, {norms.dtype}"
         raise UserError(f"plugin {plugin}: bound returns {words}")
     return scales.reshape(norms.shape)

@@ -9,6 +9,7 @@ import ast
 from collections.abc import Iterable
 from functools import cache
 from hashlib import blake2b
+from importlib.util import decode_source
 from pathlib import Path
 
 from dp_leakage.common.errors import UserError
@@ -89,10 +90,10 @@ def _path(module: str) -> Path:
 def _tree(path: Path) -> ast.Module:
     """Raises UserError: a file of the user's is no Python."""
     try:
-        return ast.parse(path.read_text(encoding="utf-8"))
+        return ast.parse(decode_source(path.read_bytes()))  # a file may say how it is encoded
     except SyntaxError as error:
         raise UserError(f"{path}, line {error.lineno} is not valid Python ({error.msg})") from None
-    except (UnicodeDecodeError, ValueError, MemoryError, RecursionError) as error:
+    except (ValueError, MemoryError, RecursionError) as error:
         raise UserError(f"{path} is not valid Python ({error})") from None
 
 

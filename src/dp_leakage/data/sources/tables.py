@@ -3,11 +3,12 @@
 import csv
 import gzip
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from numbers import Number
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
+from unicodedata import normalize
 
 import numpy as np
 
@@ -46,6 +47,8 @@ MISSING_VALUES = {
     "keep_default_na": False,
 }
 MAX_BYTES = 8 * 2**30  # of a table in memory
+MAX_COLUMNS = 50_000  # a minute to look at, each by itself
+MAX_LINE = 10_000_000  # characters
 MAX_CATEGORIES = 100  # a column with more different texts holds names or numbers of records rather than categories
 MAX_SHOWN = 20  # column names in a complaint
 MOSTLY = 0.9  # a column with this share of numbers is numeric, and texts in it are mistakes
@@ -132,7 +135,7 @@ def read_frame(path: Path, source: str) -> "pd.DataFrame":
     except MemoryError:
         raise UserError(f"{path}: does not fit into the memory of this machine; give it fewer records") from None
     except Exception as error:  # every reader above has exceptions of its own; this block does nothing but read
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rpartition("error: ")[2]
         if isinstance(error, Warning):
             reason = "a record has more values than there are column names"
         raise UserError(f"{path}: cannot be read as a {source} table ({reason})") from error
@@ -155,9 +158,11 @@ def _read_parquet(path: Path) -> "pd.DataFrame":
 def _check_header(path: Path, separator: str) -> None:
     opener = gzip.open if path.suffix == ".gz" else open
     with opener(path, "rt", newline="", encoding="utf-8-sig") as file:
-        header = next(csv.reader(file, delimiter=separator), [])
+        header = next(csv.reader(_lines(file, path), delimiter=separator), [])
     if not header:
         raise UserError(f"{path}: empty; a line of column names and then records are needed")
+    if len(header) > MAX_COLUMNS:
+        raise UserError(f"{path}: {len(header):,} columns; valid are up to {MAX_COLUMNS:,}, or arrays in an .npz")
     if header[0].startswith("#"):
         raise UserError(f"{path}: the first line begins with #; remove lines of comment, so that it names the columns")
     if all(map(_is_number, header)):
@@ -168,12 +173,20 @@ def _check_header(path: Path, separator: str) -> None:
     _require_distinct(header, path)
 
 
+def _lines(file: TextIO, path: Path) -> Iterator[str]:
+    """The lines of a file, of bounded length."""
+    while line := file.readline(MAX_LINE + 1):
+        if len(line) > MAX_LINE:
+            raise UserError(f"{path}: a line of more than {MAX_LINE:,} characters; a table has a line for each record")
+        yield line
+
+
 def _require_distinct(names: Iterable[str], path: Path) -> None:
     seen: dict[str, str] = {}
     for name in names:
-        bare = " ".join(name.split())
+        bare = " ".join(normalize("NFC", name).split())
         if bare in seen:
-            alike = "" if seen[bare] == name else f" but for blanks ({seen[bare]!r})"
+            alike = "" if seen[bare] == name else f" but for blanks or how letters are encoded ({seen[bare]!r})"
             raise UserError(f"{path}: two columns are called {name!r}{alike}; every column needs a name of its own")
         seen[bare] = name
 
