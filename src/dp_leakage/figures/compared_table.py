@@ -55,7 +55,8 @@ def draw(
         shown, published if settings["compare"] else None, extra=["column", "n_members", *_own(frame)], any_size=True
     )
     tables = [_table(heading, part, list(columns)) for heading, part in panels(rows)]
-    notes = [*_notes(rows), *accounting_notes(frame, settings)]
+    window = ["SSIM: with a uniform 7×7 window."] if "ssim" in set(rows["metric"]) else []
+    notes = [*_notes(rows), *window, *accounting_notes(frame, settings)]
     return draw_tables(tables, notes, settings.get("title")), rows.drop(columns="column")
 
 

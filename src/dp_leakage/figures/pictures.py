@@ -152,8 +152,8 @@ def draw(shown: Shown, settings: dict[str, Any], published: pd.DataFrame | None)
         for dataset, (originals, rows) in of_datasets.items()
     ]
     notes = [
-        "Under each picture: its structural similarity (SSIM) to the original, 1 for the same picture and about 0 for "
-        "an unrelated one.",
+        "Under each picture: its structural similarity (SSIM, uniform 7×7 window) to the original, 1 for the same "
+        "picture and about 0 for an unrelated one.",
         *own_notes(settings),
     ]
     figure = page(blocks, notes, settings.get("title"), width=settings["width"])

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from mia import ATTACKS, MEASURES, cell_words, measure_of
+from mia import ATTACKS, MEASURES, cell_words, measure_of, window_notes
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.figures.frames import own_row
@@ -65,6 +65,7 @@ def draw(shown: Shown, settings: dict[str, Any], published: pd.DataFrame | None)
         f"Under each picture: {MEASURES[measure]} distance to the nearest training image of its class; in brackets the "
         "probability that the model gives it for the class. First model of each cell."
         + (" Each picture from its own darkest to its own brightest pixel." if settings["stretch"] else ""),
+        *window_notes(measure),
         *own_notes(settings),
     ]
     block = Block("", lines, [f"{target:g}" for target in first["target"][0, :across]])

@@ -135,6 +135,11 @@ def drawn(rows: pd.DataFrame, extra: Iterable[str] = ()) -> pd.DataFrame:
     return in_order(unprinted(rows.rename(columns={"value": "measured"}))[[*CELL, *extra, *NUMBERS]])
 
 
+def window_notes(measure: str) -> list[str]:
+    """Which window the SSIM of a measure has; nothing for the other measure."""
+    return ["SSIM: with a Gaussian 11×11 window."] if measure == "1-ssim" else []
+
+
 def one(frame: pd.DataFrame, kind: str) -> pd.Series:
     """The (data set, model) of a figure that has room for one.
 

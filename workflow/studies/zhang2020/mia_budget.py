@@ -16,6 +16,7 @@ from mia import (
     one,
     own_spent,
     printed_accuracies,
+    window_notes,
 )
 
 from dp_leakage.common.errors import UserError, nearest
@@ -95,7 +96,7 @@ def draw(
         span=_decades([*rows.loc[is_private(rows), across], *([] if prints is None else prints["epsilon"])]),
         sharey=False,
         behind=behind,
-        notes=[_note(rows, settings, measure, across), *accounting_notes(frame, settings)],
+        notes=[_note(rows, settings, measure, across), *window_notes(measure), *accounting_notes(frame, settings)],
         title=settings.get("title"),
     )
     return figure, numbers

@@ -14,6 +14,7 @@ from mia import (
     inversion_rows,
     k_sub_of,
     measure_of,
+    window_notes,
 )
 
 from dp_leakage.figures.frames import chosen, each_series, metric_rows, panels
@@ -78,6 +79,7 @@ def draw(
         "Confidence: the probability that the model gives the pictures for their classes; near 1 the attack found what "
         "it looked for, near 1 over the number of classes it did not. Controls are in the last two columns. "
         "A ✗ after an ε: printed formula outside its conditions.",
+        *window_notes(measure),
         *accounting_notes(frame, settings),
     ]
     found = drawn(pd.concat(numbers)).drop_duplicates(["dataset", "model", "defense", "metric", "setting"])

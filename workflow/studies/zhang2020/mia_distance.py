@@ -14,6 +14,7 @@ from mia import (
     inversion_rows,
     measure_of,
     one,
+    window_notes,
 )
 
 from dp_leakage.common.errors import UserError
@@ -89,6 +90,7 @@ def draw(
         f"{ATTACKS.get(settings['attack'], settings['attack'])} attack; distance to the nearest training image of the "
         f"class. No defence: accuracy {100 * base:.1f} %. Bars: 95 % intervals over repeats (none "
         "with one repeat), cut at the axis.",
+        *window_notes(measure),
         *accounting_notes(frame, settings),
     ]
     shown = [rows, black] if black is not None else [rows]

@@ -15,6 +15,7 @@ from mia import (
     measure_of,
     one,
     printed_distances,
+    window_notes,
 )
 
 from dp_leakage.figures.frames import chosen
@@ -70,7 +71,12 @@ def draw(
         lines.append([CONTROLS[variant], *_values(rows, shown, digits), f"{mean:.{digits}f}"])
         numbers.append(drawn(rows, ["class"]))
     table = Table(f"{MEASURES[measure]} MIA distance", ["class", *map(str, shown), "mean"], lines)
-    notes = [_better(found), *_print_note(cell["dataset"], frame, published), *own_notes(settings)]
+    notes = [
+        _better(found),
+        *window_notes(measure),
+        *_print_note(cell["dataset"], frame, published),
+        *own_notes(settings),
+    ]
     return draw_tables([table], [note for note in notes if note], settings.get("title")), pd.concat(
         numbers, ignore_index=True
     )
