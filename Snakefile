@@ -17,7 +17,7 @@ include: "workflow/rules/attack.smk"
 include: "workflow/rules/figure.smk"
 
 
-# Here, since an included file cannot say what a bare `snakemake` runs (9.27).
+# This rule is here because an included file cannot say what a bare `snakemake` runs (9.27).
 rule all:
     """The study `quickstart`: what a bare `snakemake` runs."""
     default_target: True
@@ -65,5 +65,5 @@ onsuccess:
 
 onerror:
     print(
-        "A job failed: its own words are above and in its log under logs/. What is finished stays."
+        "A job failed: its message is above and in its log under logs/. What is finished stays."
     )

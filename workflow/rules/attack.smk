@@ -2,7 +2,7 @@
 
 
 rule query:
-    """What a group of models says of the records, for all attacks: signals, or class scores."""
+    """What a group of models says about the records, for all attacks: signals, or class scores."""
     input:
         unpack(of_job(jobs.query_inputs)),
     output:
@@ -161,7 +161,7 @@ use rule attack_models as reconstruct with:
 
 
 rule audit:
-    """Models of a cell's own with canaries, and how well they are told apart."""
+    """Models of a cell that are trained with canaries, and the canaries' scores."""
     input:
         data=paths.DATA,
         tuned=of_job(jobs.tuned_inputs),
@@ -190,7 +190,7 @@ rule audit:
 
 
 rule measure_training:
-    """Accuracy, what the defense costs of it, and the ε spent under every accountant."""
+    """Accuracy, the accuracy that the defense costs, and the ε spent under every accountant."""
     input:
         training=paths.HISTORY,
         baseline=paths.HISTORY.replace("{defense}", "none"),

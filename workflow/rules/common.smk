@@ -1,4 +1,4 @@
-"""The studies, checked, and what every rule asks of them."""
+"""The checked studies, and the functions by which rules ask them."""
 
 import gc
 import os
@@ -38,7 +38,7 @@ os.environ.update(ENVIRONMENT)
 
 
 def or_stop(made):
-    """What a function makes; where it complains to the user, the sentence and the end of the run.
+    """The result of a function. If it raises a UserError, prints the sentence and ends the run.
 
     Not an exception: Snakemake would wrap the sentence in a traceback.
     """
@@ -50,7 +50,7 @@ def or_stop(made):
 
 
 def _left_out(called, error):
-    """A study with a fault stops those who ask for it; to all others it is named and left out."""
+    """A faulty study stops runs that ask for it. All other runs name it and leave it out."""
     if any(asks_for(TARGETS, name) for name in called):
         raise error
     if workflow.is_main_process:
@@ -76,19 +76,19 @@ def _studies():
 
 TARGETS = asked(sys.argv)
 STUDIES = or_stop(_studies)
-# How a job runs, not what it computes: so in the environment, where a change reruns nothing.
+# This decides how a job runs, not what it computes, so it is in the environment, where a change reruns nothing.
 os.environ.update(
     DP_LEAKAGE_DEVICE=str(config.get("device", "auto")),
     DP_LEAKAGE_CHECKPOINT_SECONDS=str(config.get("checkpoint_seconds", 60)),
     DP_LEAKAGE_DATA_DIR=str(config.get("data_dir", "data")),
 )
-# For `snakemake --report`, whose texts see the config and the rule's name.
+# For `snakemake --report`, whose texts can use the config and the rule's name.
 config["captions"] = {
     f"{study.target}_{name}": as_rst(study.caption(name))
     for study in STUDIES.values()
     for name in study.spec["figures"]
 }
-# Where jobs find plugins; what the code of these does is in the settings of the steps that run it.
+# Where jobs find plugins. The plugins' code is part of the settings of the steps that run it.
 os.environ[plugins.ENVIRONMENT] = os.pathsep.join(map(str, FOLDERS))
 
 
@@ -99,7 +99,7 @@ wildcard_constraints:
     defense="(?!(?:shadow|reference)/)[^/]+",
     attack="|".join(ATTACKS),
     role="shadow|reference",
-    # A group of models that are asked together: of a cell, or auxiliary ones, shared or of one defense.
+    # A group of models that are asked together: a cell's targets, or auxiliary models, shared or of one defense.
     group="[^/]+(/(shadow|reference))?",
     answers=f"{SIGNALS}|{CLASS_SCORES}",
 
@@ -129,9 +129,9 @@ def settings_of(step):
 
 
 def by_file(step, arguments):
-    """A step's command that has its arguments from a file, one a line: those of many cells outgrow a command line.
+    """A step's command with its arguments in a file, one per line, since those of many cells outgrow a command line.
 
-    The shell itself writes the file, beside the log, and no limit holds for that.
+    The shell itself writes the file, beside the log, without any limit of length.
     """
     return (
         f"(printf '%s\\n' {arguments} > {{log:q}}.arguments"
@@ -157,7 +157,7 @@ def figure_outputs(study, figure):
 
 
 def everything_of(study):
-    """What a study's target asks for; what is there already ends as it should, or the run stops with its name."""
+    """What a study's target asks for. Files that already exist must be whole, or the run stops and names them."""
     files = study.everything()
     or_stop(lambda: check_whole(files))
     return files

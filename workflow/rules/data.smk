@@ -4,8 +4,8 @@
 rule prepare_dataset:
     """Records from their source, split into roles.
 
-    A file of the user's own is no input, since its name may hold what Snakemake takes for a wildcard: its content is in
-    the settings, so that an edit counts and a new date does not.
+    The user's own file is no input, since Snakemake could take parts of its name for wildcards. Its content is in the
+    settings instead, so that an edit counts and a new date does not.
     """
     output:
         temp(paths.PREPARED),

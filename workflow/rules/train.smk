@@ -7,7 +7,7 @@ TRAIN = (
 
 
 rule tune:
-    """Learning rates tried for a cell, on records set apart."""
+    """Learning rates that are tried for a cell, on records set apart."""
     input:
         data=paths.DATA,
     output:
