@@ -67,7 +67,7 @@ def scored(
 
 
 def _outputs(said: object, records: int, classes: int) -> np.ndarray:
-    """What a trained function says, float64 (records, classes or more). UserError where it says anything else."""
+    """What a trained function returns, float64 (records, classes or more). UserError if it returns anything else."""
     valid = (
         f"for {records} records of {classes} classes; valid are finite numbers, one row a record, one column a class"
     )

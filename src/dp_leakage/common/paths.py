@@ -1,4 +1,4 @@
-"""Paths as users write them, which no question about them makes fail: ``Path``'s own questions may raise."""
+"""Paths as users write them, and tests of paths that never raise, unlike those of ``Path`` itself."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ from dp_leakage.common.errors import UserError
 
 
 def user_path(text: str) -> Path:
-    """A path of the user's with a leading ``~`` written out; ``~nobody`` stays as it is, and is no file.
+    """One of the user's paths with a leading ``~`` expanded. ``~nobody`` stays as it is, and is no file.
 
     Raises:
         UserError: it has a character that no path can have.
@@ -28,5 +28,5 @@ def is_dir(path: Path) -> bool:
 
 
 def is_there(path: Path) -> bool:
-    """Whether there is anything; no for whatever cannot be."""
+    """Whether anything exists there; no for paths that are impossible."""
     return os.path.exists(path)

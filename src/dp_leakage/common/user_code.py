@@ -86,7 +86,7 @@ def blamed(what: str, file: Path | None) -> Iterator[None]:
 
 
 def _said(error: BaseException) -> str:
-    """What an error says; nothing where the user's own class cannot even say that."""
+    """The text of an error; empty if the user's own exception class cannot even give that."""
     try:
         return str(error)
     except Exception:

@@ -245,7 +245,7 @@ def _places(frame: "pd.DataFrame", path: Path) -> tuple[np.ndarray, np.ndarray]:
     if same.any():
         twice = names[sorted_codes[2, same.argmax()]]
         raise UserError(f"{path}: record {twice} comes twice for one model and query; valid is once")
-    # Never an array of all places, of which a table without rhyme or reason has the cube of its lines.
+    # Never makes an array of all places, since a nonsensical table can have as many as the cube of its lines.
     due = _place(np.arange(len(frame)), sizes)
     if len(frame) < prod(sizes):
         missing = (sorted_codes != due).any(axis=0)
@@ -258,7 +258,7 @@ def _places(frame: "pd.DataFrame", path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _place(line: Any, sizes: Sequence[int]) -> tuple[Any, Any, Any]:
-    """Query, model and record of a line, or of each of some, where all places of these sizes are filled in order."""
+    """Query, model and record of one or several lines, if all places of these sizes are filled in order."""
     _, models, records = sizes
     return line // (models * records), line // records % models, line % records
 

@@ -174,7 +174,7 @@ def _read_tar(path: Path, wanted: Callable[[str], bool]) -> dict[str, bytes]:
     with _open(path, tarfile.open) as archive:
         try:
             for member in archive:
-                if member.size < 0:  # Python's reader would go back, and read it for ever
+                if member.size < 0:  # Python's reader would go back and never end
                     raise _damaged(path, ValueError(f"the size of {member.name!r} is {member.size}"))
                 if _leads_out(member.name) or member.isdev() or _links_out(member):
                     raise _unsafe(path, member.name)

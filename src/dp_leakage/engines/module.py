@@ -57,7 +57,7 @@ def _weights(path: Path) -> dict[str, torch.Tensor]:
 
             return load_file(path)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what it thinks of how a file was made that it then refuses
+            warnings.simplefilter("ignore")  # remarks on how a file was made, before it is refused
             return torch.load(path, map_location="cpu", weights_only=True)
     except UnpicklingError:  # the library's words advise to run the file's code
         valid = "torch.save(model.state_dict(), …), or a .safetensors"

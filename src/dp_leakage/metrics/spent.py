@@ -1,4 +1,4 @@
-"""What trainings spent of privacy, as metric rows say it, and the bounds of audits that contradict it."""
+"""The privacy that trainings spent, from metric rows, and the audits' bounds that contradict it."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ import pandas as pd
 from dp_leakage.privacy.defenses import CLAIMED
 
 CELL = ["dataset", "model", "defense"]
-# What an audit's bound is compared with, by the neighbours that it is for.
+# The relations of spent ε that an audit's bound is compared with, by the bound's own neighbours.
 COMPARED = {"replace_one": ("replace_one",), "presence": ("add_remove", "zero_out")}
 OF_A_CLAIM = dict.fromkeys(("presence", "add_remove", "zero_out"), ("",))  # the same where another library claims ε
 
@@ -19,12 +19,12 @@ def parse_setting(setting: str) -> dict[str, str]:
 
 
 def is_hypothetical(setting: Mapping[str, str]) -> bool:
-    """Whether an ε is that of other batches than those of the training."""
+    """Whether an ε is for other batches than those of the training."""
     return setting.get("sampling", "").startswith("hypothetical")
 
 
 def spent(frame: pd.DataFrame, neighbours: str | None = None) -> pd.DataFrame:
-    """The ε really spent by each private cell: the smallest that a valid accountant proves for what was done.
+    """The ε that each private cell really spent: the smallest that a valid accountant proves for its training.
 
     Rows marked ``valid=false`` (printed formulas outside their conditions) or ``sampling=hypothetical_…`` (what it
     would be with other batches) do not count.
@@ -51,7 +51,7 @@ def spent(frame: pd.DataFrame, neighbours: str | None = None) -> pd.DataFrame:
 
 
 def contradicted(frame: pd.DataFrame) -> pd.DataFrame:
-    """The lower bounds on ε that are above what was spent: something there is wrong.
+    """The lower bounds that exceed the spent ε, so that something there is wrong.
 
     A bound that says for which ``neighbours`` it holds is compared with the ε spent for those; where none is known for
     replace_one, its twin for a ``presence`` is, with that for add/remove and for zero-out ones. Any other bound is

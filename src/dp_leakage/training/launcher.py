@@ -12,7 +12,7 @@ ENVIRONMENT = {
     "MALLOC_MMAP_MAX_": "0",
     "MALLOC_TRIM_THRESHOLD_": "100000000000",
     "MALLOC_TOP_PAD_": "268435456",
-    # Pictures are files: whatever the user's shell says of windows, and be it nonsense, would end a job at its import.
+    # Pictures are files. A nonsensical setting of windows in the user's shell would otherwise end a job at its import.
     "MPLBACKEND": "agg",
     # Arrow's second allocator, which starts no thread of its own that a fork would lose.
     "JE_ARROW_MALLOC_CONF": "background_thread:false",

@@ -47,7 +47,7 @@ MISSING_VALUES = {
     "keep_default_na": False,
 }
 MAX_BYTES = 8 * 2**30  # of a table in memory
-MAX_COLUMNS = 50_000  # a minute to look at, each by itself
+MAX_COLUMNS = 50_000  # looking at each takes a minute in all
 MAX_LINE = 10_000_000  # characters
 MAX_CATEGORIES = 100  # a column with more different texts holds names or numbers of records rather than categories
 MAX_SHOWN = 20  # column names in a complaint

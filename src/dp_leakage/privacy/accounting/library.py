@@ -96,7 +96,7 @@ def pld_epsilon(rate: float, sigma: float, delta: float, steps: int, neighbours:
             sampling_prob=rate,
             neighboring_relation=relation,
         )
-        with np.errstate(all="ignore"):  # infinite losses, of which the library takes care
+        with np.errstate(all="ignore"):  # infinite losses, which the library handles
             total = _composed(step, steps)
             if beside:
                 total = total.compose(
@@ -143,7 +143,7 @@ def loss_profile(
     for points in PER_STEP if heavy else PER_STEP[:1]:
         wanted = min(typical / 16, largest / points) if heavy else typical / 16
         spacing = max(FINEST, wanted, (reach + 20 * sqrt(reach) + largest) / MOST_TOTAL)
-        with np.errstate(all="ignore"):  # infinite losses, of which the library takes care
+        with np.errstate(all="ignore"):  # infinite losses, which the library handles
             step = from_gaussian_mechanism(
                 (2 if replaced else 1) * sigma,
                 value_discretization_interval=spacing,
