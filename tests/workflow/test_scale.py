@@ -35,6 +35,28 @@ def test_a_dry_run_of_all_studies_fits_into_a_gigabyte(whole):
     assert memory < MEMORY
 
 
+PLANNED = """
+import contextlib, io, json, sys
+from snakemake.cli import main
+sys.argv = ["snakemake", "-n", *sys.argv[1:]]
+with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
+    main()
+print(json.dumps(sorted({"torch", "scipy", "matplotlib"} & sys.modules.keys())))
+"""
+
+
+def test_planning_imports_nothing_that_only_jobs_need(whole):
+    command = [sys.executable, "-c", PLANNED, "quickstart_fig_pareto"]
+    done = subprocess.run(command, cwd=whole.folder, text=True, capture_output=True, check=True)
+    assert json.loads(done.stdout) == [], done.stderr[-2000:]
+
+
+def test_what_the_audits_of_a_study_reach_is_checked_where_the_study_is_asked_for(unrun):
+    unrun.edit("workflow/studies/audits.yaml", "models: 40000", "models: 20")
+    assert "audit.designs.steps_most_runs" in unrun.snakemake("-n", "audits", "--config", "scale=paper", check=False)
+    assert unrun.planned("quickstart_fig_pareto")
+
+
 @pytest.mark.slow
 def test_the_benchmark_of_the_dag_runs(tmp_path):
     script = Path(__file__).parents[2] / "benchmarks" / "dag.py"

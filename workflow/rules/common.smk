@@ -71,7 +71,9 @@ def _studies():
         for name in ("config", "study")
     }
     files = [*study_files(WORKFLOW / "studies"), *study_files(Path("studies"))]
-    return load_studies(config, files, schemas, failed=_left_out)
+    return load_studies(
+        config, files, schemas, _left_out, lambda study: asks_for(TARGETS, study)
+    )
 
 
 TARGETS = asked(sys.argv)

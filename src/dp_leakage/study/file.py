@@ -12,7 +12,7 @@ from dp_leakage.common.names import RULES
 from dp_leakage.common.yaml_files import check_value, parse, read_yaml
 from dp_leakage.figures import enter
 from dp_leakage.study import Study
-from dp_leakage.study.checks import check_study
+from dp_leakage.study.checks import check_reach, check_study
 
 STUDY_FILE = "study.yaml"  # the file of a study that has a folder
 QUOTING = {
@@ -35,7 +35,19 @@ def _name_of(path: Path) -> str:
     return path.parent.name if path.name == STUDY_FILE else path.stem
 
 
-def load_study(path: Path, raw: Json, schema: Json, *, scale: str, overrides: Json) -> Study | None:
+def _always(study: str) -> bool:
+    return True
+
+
+def load_study(
+    path: Path,
+    raw: Json,
+    schema: Json,
+    *,
+    scale: str,
+    overrides: Json,
+    asked: Callable[[str], bool] = _always,
+) -> Study | None:
     """The study of a file at a scale; None if the file does not have that scale.
 
     Args:
@@ -44,6 +56,7 @@ def load_study(path: Path, raw: Json, schema: Json, *, scale: str, overrides: Js
         schema: the study schema.
         scale: ``paper``, ``small`` or ``smoke``.
         overrides: study name → changes to its file.
+        asked: whether anybody asks for a study's results, by its name. Only then is it computed what its audits reach.
 
     Raises:
         UserError: whatever is wrong with the file, in one sentence.
@@ -70,6 +83,8 @@ def load_study(path: Path, raw: Json, schema: Json, *, scale: str, overrides: Js
         if spec != raw:
             check_study(whole[0])
         check_study(study, whole)
+        if asked(study.target):
+            check_reach(study)
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
     return study
@@ -134,6 +149,7 @@ def load_studies(
     files: list[Path],
     schemas: dict[str, Json],
     failed: Callable[[set[str], UserError], None] = _raise,
+    asked: Callable[[str], bool] = _always,
 ) -> dict[str, Study]:
     """Checks the config, then every study file: folder name → study.
 
@@ -143,6 +159,7 @@ def load_studies(
         schemas: of the config and of a study.
         failed: called with the names that a file's study may have and what is wrong with it. If it returns, the study
             is left out. By default it raises.
+        asked: as for `load_study`.
 
     Raises:
         UserError: what is wrong with the config.
@@ -163,7 +180,7 @@ def load_studies(
             if path.name == STUDY_FILE:
                 enter(path.parent)
             called |= {name for name in [raw.get("study")] if isinstance(name, str)}
-            study = load_study(path, raw, schemas["study"], scale=config["scale"], overrides=overrides)
+            study = load_study(path, raw, schemas["study"], scale=config["scale"], overrides=overrides, asked=asked)
             if study is not None:
                 _check_targets(study, path, names, taken)
         except UserError as error:

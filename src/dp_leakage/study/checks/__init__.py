@@ -9,11 +9,13 @@ from dp_leakage.study import Study
 from dp_leakage.study.checks.cells import check_cells, check_tuning
 from dp_leakage.study.checks.defenses import check_defenses
 from dp_leakage.study.checks.inputs import check_datasets, check_design, check_models, check_names, check_published
-from dp_leakage.study.checks.measures import check_attacks, check_audit, check_figure
+from dp_leakage.study.checks.measures import check_attacks, check_audit, check_figure, check_reach
+
+__all__ = ["check_reach", "check_study"]
 
 
 def check_study(study: Study, whole: Iterable[Study] = ()) -> None:
-    """Raises UserError with the first thing that is wrong with a study.
+    """Raises UserError with the first thing that is wrong with a study, but for what its audits reach (`check_reach`).
 
     Args:
         study: a study that the schema has approved.
