@@ -93,13 +93,13 @@ def test_accuracy_loss_falls_with_epsilon(numbers):
     loss = _over_all(numbers, "accuracy_loss")["value"]
     cells = [("softmax_regression", "rdp"), *(("mlp", name) for name in ("naive", "advanced", "zcdp", "rdp"))]
     for model, accountant in cells:
-        strict, loose = (loss[model, f"gaussian-{accountant}-eps={e}"] for e in ("0.1", "1000"))
+        strict, loose = (loss[model, f"gaussian-{accountant}-eps={e}"] for e in ("1", "100"))
         assert loose < strict
 
 
 def test_at_equal_epsilon_rdp_adds_least_noise_and_naive_most(numbers):
     noise = _over_all(numbers, "noise_multiplier")["value"]
-    for epsilon in ("0.1", "1", "10", "50"):  # up to the number of epochs, 60
+    for epsilon in ("1", "10"):  # naive composition has a formula up to the number of epochs, 60
         rdp, zcdp, naive = (noise["mlp", f"gaussian-{a}-eps={epsilon}"] for a in ("rdp", "zcdp", "naive"))
         assert rdp < zcdp < naive
 
