@@ -39,6 +39,12 @@ def test_the_files_are_those_of_the_contract(finished):
     assert not list(finished.results.rglob("*.part*"))
 
 
+def test_the_log_of_a_figure_says_nothing_of_its_fonts(finished):
+    logs = list((finished.folder / "logs").rglob("fig_pareto.log"))
+    assert logs
+    assert "pruned" not in logs[0].read_text()
+
+
 def test_the_numbers_in_a_csv_are_those_in_the_metrics(finished):
     drawn = pd.read_csv(finished.results / "figures" / "fig_accuracy_loss.csv")
     for defense, accountant, epsilon in (

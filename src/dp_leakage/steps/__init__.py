@@ -42,6 +42,7 @@ def run(
             commands.
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", stream=sys.stderr)
+    logging.getLogger("fontTools").setLevel(logging.WARNING)  # a line for every table of every font of a pdf
     parser = Parser(
         prog=f"python -m {step.__module__}", description=sys.modules["__main__"].__doc__, fromfile_prefix_chars="@"
     )
