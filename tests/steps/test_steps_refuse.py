@@ -17,6 +17,7 @@ from dp_leakage.steps import (
     figure,
     fit_attack,
     measure,
+    measure_audit,
     measure_training,
     prepare,
     project,
@@ -50,7 +51,8 @@ TINY = {
 CELL = ("digits", "mlp", "gaussian-gdp-eps=10")
 NONE = ("digits", "mlp", "none")
 STEPS_OF_A_CELL = (
-    "train", "query", "attack_yeom", "attack_shokri", "attack_attribute", "audit", "measure_training", "measure"
+    "train", "query", "attack_yeom", "attack_shokri", "attack_attribute", "audit", "measure_audit", "measure_training",
+    "measure",
 )  # fmt: skip
 
 
@@ -131,6 +133,11 @@ class Run:
         audit.main(self.study.audit_settings(self.study.cell(*names)), self.study.data("digits"), out, "cpu", 60.0)
         return [out]
 
+    def measure_audit(self, to, names=CELL):
+        out = to / self.study.part_file(self.study.cell(*names), "audit")
+        measure_audit.main(self.study.measure_audit_settings(self.study.cell(*names)), self.study.audit(*names), out)
+        return [out]
+
     def measure_training(self, to, names=CELL):
         own, base = (self.study.trained(*which).with_name("training.parquet") for which in (names, NONE))
         out = [
@@ -209,13 +216,14 @@ READ = {
     "attack_shokri": [f"{TARGET}/signals.npz", f"{TARGET}/class_scores.npz", f"{SHADOW}/shokri.safetensors"],
     "attack_attribute": [f"{ROOT}/digits/data.npz", f"{TARGET}/target.safetensors"],
     "audit": [f"{ROOT}/digits/data.npz"],
+    "measure_audit": [f"{TARGET}/audit.parquet"],
     "measure_training": [f"{TARGET}/training.parquet", f"{ROOT}/digits/mlp/none/training.parquet"],
     "measure": [
         f"{TARGET}/measured/training.parquet",
         f"{TARGET}/attack/yeom.parquet",
         f"{TARGET}/attack/shokri.parquet",
         f"{TARGET}/attack/yeom_attribute.parquet",
-        f"{TARGET}/audit.parquet",
+        f"{TARGET}/measured/audit.parquet",
     ],
     "figure_of_metrics": [f"{TARGET}/measured/training.parquet"],
     "figure_of_curves": [f"{TARGET}/measured/curve.parquet"],

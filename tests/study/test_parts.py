@@ -9,7 +9,7 @@ from dp_leakage.attacks import ATTACKS, FAMILIES
 from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.figures import FIGURES
 from dp_leakage.steps._metrics import MEMBERSHIP, READERS
-from dp_leakage.study import AUDIT, COINS
+from dp_leakage.study import COINS
 from dp_leakage.study.file import load_studies
 from dp_leakage.study.parts import GIVEN, PARTS, part, pictures
 
@@ -72,4 +72,4 @@ def test_an_audit_is_told_how_many_bounds_hold_together_and_coins_whom_they_deci
     assert claim == {"delta": study.spec["delta"], "neighbours": "add_remove"}
     audits = studies["audits-smoke"]
     audited = next(cell for cell in audits.cells.values() if cell.audits)
-    assert audits.part_settings(audited, AUDIT)[2:] == [AUDIT, audits.bounds_together]
+    assert audits.measure_audit_settings(audited)["comparisons"] == audits.bounds_together

@@ -242,7 +242,7 @@ def test_an_audit_is_a_part_of_every_cell_and_a_new_cell_trains_no_other_anew():
     key = "digits/mlp/gaussian-rdp-eps=1"
     cell, same = study.cells[key], more.cells[key]
     assert cell.parts[-1] == "audit"
-    assert str(study.part_file(cell, "audit")) == "results/quickstart/digits/mlp/gaussian-rdp-eps=1/audit.parquet"
+    assert study.part_file(cell, "audit").parts[-3:] == ("gaussian-rdp-eps=1", "measured", "audit.parquet")
     assert study.audit_settings(cell) == more.audit_settings(same)
     assert study.measure_settings(cell) != more.measure_settings(same)  # more bounds are stated, each must be surer
     assert study.audit_settings(study.cells["digits/mlp/none"])["delta"] == 1e-5

@@ -189,6 +189,35 @@ rule audit:
         " --tuned {input.tuned:q} 2> {log:q}"
 
 
+rule measure_audit:
+    """The lower bounds on ε that a cell's canaries prove."""
+    input:
+        paths.AUDIT,
+    output:
+        paths.BOUNDS,
+    log:
+        paths.log("measure_audit"),
+    benchmark:
+        paths.benchmark("measure_audit")
+    group:
+        "cell"
+    conda:
+        "../../envs/cpu.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda wildcards, attempt: 1000 * attempt,
+        runtime=lambda wildcards, attempt: 5 * attempt,
+    params:
+        settings=settings_of(
+            lambda study, job: study.measure_audit_settings(jobs.cell_of(study, job))
+        ),
+    message:
+        "Compute what the audits of {wildcards.model} on {wildcards.dataset} under {wildcards.defense} prove"
+    shell:
+        "python -m dp_leakage.steps.measure_audit --settings {params.settings:q} --scores {input:q} --bounds {output:q}"
+        " 2> {log:q}"
+
+
 rule measure_training:
     """Accuracy, the accuracy that the defense costs, and the ε spent under every accountant."""
     input:

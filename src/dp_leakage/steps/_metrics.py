@@ -15,12 +15,11 @@ from dp_leakage.metrics import (
     measure_reconstruction,
     measure_strongest,
 )
-from dp_leakage.metrics.audit import measure_audit
 from dp_leakage.metrics.coin_audit import measure_coins
 from dp_leakage.provenance.files import read_arrays, read_table
 from dp_leakage.steps import Json
-from dp_leakage.steps._claims import claim_of
 
+COLUMNS = ("metric", "repeat", "value", "low", "high", "setting")  # of every table of metrics
 NOISE = ("noise_multiplier", "kappa")
 MEMBERSHIP = "membership"  # attacks of this family are also measured together
 
@@ -36,23 +35,12 @@ def _coins(path: Path, part: str, identity: str, comparisons: int, claim: Json) 
     return pd.DataFrame(measure_coins(said, comparisons=comparisons, **claim))
 
 
-def _audited(path: Path, part: str, identity: str, comparisons: int) -> pd.DataFrame:
-    """What the canaries of an audit prove, for ``comparisons`` bounds at once."""
-    frame, made = read_table(path, identity)
-    settings = made["settings"]
-    rows = measure_audit(
-        frame, settings["designs"], lambda design: claim_of(design, made), comparisons, settings["seed"]
-    )
-    return pd.DataFrame(rows)
-
-
 # A part's reader (`study.parts.Part.reader`) → the rows of the part, from its path, name, identity and further
 # arguments.
 READERS: dict[str, Callable[..., pd.DataFrame]] = {
     "": lambda path, part, identity: read_table(path, identity)[0],
     "scores": lambda path, part, identity: read_table(path, identity)[0].assign(attack=part),
     "coins": _coins,
-    "audit": _audited,
     "attribute": _measured(measure_attribute),
     "model_inversion": _measured(measure_inversion),
     "decoder_inversion": _measured(measure_reconstruction),

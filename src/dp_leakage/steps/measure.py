@@ -4,9 +4,7 @@ from pathlib import Path
 
 from dp_leakage.provenance.files import write_table
 from dp_leakage.steps import Json, provenance, run
-from dp_leakage.steps._metrics import read_cell
-
-COLUMNS = ("metric", "repeat", "value", "low", "high", "setting")
+from dp_leakage.steps._metrics import COLUMNS, read_cell
 
 
 def main(settings: Json, parts: list[Path], metrics: Path) -> None:

@@ -104,10 +104,9 @@ PARTS: dict[str, Part] = {
         _guessed_of_coins,
     ),
     AUDIT: Part(
-        lambda plan, cell: plan.of_cell(paths.AUDIT, cell),
-        lambda plan, cell: identity(plan.audit_settings(cell)),
-        AUDIT,
-        lambda plan, _: [plan.bounds_together],
+        lambda plan, cell: plan.of_cell(paths.BOUNDS, cell),
+        lambda plan, cell: identity(plan.measure_audit_settings(cell)),
+        before=lambda plan, cell: [plan.of_cell(paths.AUDIT, cell)],
     ),
 }
 

@@ -271,6 +271,14 @@ class Settings(Paths):
             "code": step_code("audit", *noise_modules(cell.training), exclude=ACCOUNTING, own=own_files(cell.training)),
         }
 
+    def measure_audit_settings(self, cell: Cell) -> Json:
+        """Of step ``measure_audit``."""
+        return {
+            "scores": identity(self.audit_settings(cell)),
+            "comparisons": self.bounds_together,
+            "code": step_code("measure_audit", *MECHANISM_FILES, own=own_files(cell.training)),
+        }
+
     def timing_settings(self, dataset: str, model: str) -> Json:
         """Of step ``time_training``."""
         cells = [cell for cell in self.cells.values() if (cell.dataset, cell.model) == (dataset, model)]

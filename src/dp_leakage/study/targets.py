@@ -9,7 +9,7 @@ from dp_leakage.common.paths import is_there
 from dp_leakage.study import AUDIT, TIMING, TUNE, Study, paths
 
 # Rule → the study's key that it depends on; without the key it has nothing to do.
-PARTS = {"time_training": TIMING, "audit": AUDIT, "tune": TUNE}
+PARTS = {"time_training": TIMING, "audit": AUDIT, "measure_audit": AUDIT, "tune": TUNE}
 DEFAULT = "quickstart"  # what a bare `snakemake` runs
 
 

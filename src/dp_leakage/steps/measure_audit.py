@@ -1,0 +1,28 @@
+"""Turns the scores of an audit's canaries into lower bounds on ε, once for all figures that show them."""
+
+from pathlib import Path
+
+from dp_leakage.metrics.audit import measure_audit
+from dp_leakage.provenance.files import read_table, write_table
+from dp_leakage.steps import Json, provenance, run
+from dp_leakage.steps._claims import claim_of
+from dp_leakage.steps._metrics import COLUMNS
+
+
+def main(settings: Json, scores: Path, bounds: Path) -> None:
+    """Reads the canaries' scores, writes the rows of all designs of the cell.
+
+    Raises:
+        UserError: the scores are damaged or made by other settings, or nothing is proven for what a design's coins
+            decide.
+    """
+    frame, made = read_table(scores, settings["scores"])
+    audit = made["settings"]
+    rows = measure_audit(
+        frame, audit["designs"], lambda design: claim_of(design, made), settings["comparisons"], audit["seed"]
+    )
+    write_table(bounds, {name: [row[name] for row in rows] for name in COLUMNS}, provenance(settings))
+
+
+if __name__ == "__main__":
+    run(main, "scores", "bounds")
