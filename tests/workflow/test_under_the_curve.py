@@ -10,7 +10,8 @@ from dp_leakage.metrics.measure import at_fpr
 from dp_leakage.metrics.runs import by_repeat
 from dp_leakage.provenance.files import read_table
 
-POINTS = 25  # of each curve, from one false alarm on
+POINTS = 25  # of each curve
+FEWEST = 5  # false alarms of the first: with one or two the rate itself is hardly known, and intervals are too narrow
 
 
 def measured_and_proven(results: Path) -> pd.DataFrame:
@@ -27,7 +28,7 @@ def measured_and_proven(results: Path) -> pd.DataFrame:
                 continue
             (score,), member = by_repeat(frame, ["score"], ["record"])
             outside = int((~member).sum())
-            for count in np.unique(np.round(np.geomspace(1, outside - 1, POINTS)).astype(int)):
+            for count in np.unique(np.round(np.geomspace(FEWEST, outside - 1, POINTS)).astype(int)):
                 fpr = (count + 1e-9) / outside
                 proven = np.interp(fpr, rates.to_numpy()[order], limit["value"].to_numpy()[order])
                 found = at_fpr(fpr)(score, member)
