@@ -41,7 +41,7 @@ def test_no_curve_of_the_atlas_is_above_what_is_proven(whole):
     whole.snakemake("atlas", "--cores", "2", "--config", "scale=smoke")
     drawn = measured_and_proven(whole.folder / "results" / "atlas-smoke")
     assert drawn["attack"].nunique() >= 8
-    assert drawn["cell"].nunique() >= 8
+    assert drawn["cell"].nunique() >= 5
     # The interval's lower end: 95 %, and the attacks are far from optimal, so none of some thousand points crosses.
     assert (drawn["low"] <= drawn["proven"] + 1e-9).all(), drawn[drawn["low"] > drawn["proven"]].to_string()
     # Somewhere the limit says something: below 1 at a rate where it could be crossed.
