@@ -623,6 +623,18 @@ def test_risk_in_people_is_bayes_rule_of_the_strongest_attack_measured_and_prove
     assert rows.loc[rows["accountant"] == "", "precision_proven"].isna().all()
 
 
+def test_defences_that_are_told_in_the_same_words_have_a_line_each(quick: pd.DataFrame) -> None:
+    """Two partitions of one class, say; a cell without a number makes the whole column one of objects."""
+    one = quick[quick["defense"] == "gaussian-rdp-eps=10"]
+    both = pd.concat([quick, one.assign(defense="gaussian-rdp-eps=10-again")], ignore_index=True)
+    _, rows = draw("risk_table", both, {})
+    assert (
+        (rows["defense"] == "gaussian-rdp-eps=10-again").sum() == (rows["defense"] == "gaussian-rdp-eps=10").sum() > 0
+    )
+    _, rows = draw("accuracy_proven", both.assign(epsilon=both["epsilon"].astype(object)), {})
+    assert "gaussian-rdp-eps=10-again" in set(rows["defense"])
+
+
 OWN_KIND = """
 from beside import COLOUR
 
