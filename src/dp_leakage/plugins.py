@@ -16,9 +16,9 @@ A mechanism defines the parts of a private training step that it does itself; th
     bound(norms, clip_norm) → the factor of each unit's gradient, given its ℓ2 norm (a tensor ≥ 0 of any shape);
         |factor · norm| ≤ clip_norm is checked;
     noise(row, scale, generator), which fills ``row``, float32 (parameters,), in place with noise of scale
-    noise_multiplier · clip_norm (divided like the sum); or, if it remembers something between steps, a class ``Noise``
-    that derives from ``dp_leakage.privacy.mechanisms.base.Noise``; sample(count, batch_size, steps, generator) → the
-    batches of one epoch: a list of ``steps`` int64 tensors of places
+        noise_multiplier · clip_norm (divided like the sum); or, if it remembers something between steps, a class
+        ``Noise`` that derives from ``dp_leakage.privacy.mechanisms.base.Noise``;
+    sample(count, batch_size, steps, generator) → the batches of one epoch: a list of ``steps`` int64 tensors of places
         in 0 … count − 1; the sampler is called like the plugin;
     groups(x, y, seed) → int64 (n,), the group of each record, from 0: whole groups are the units then;
     epsilon(noise_multiplier, case) → the ε that the training spends, decreasing in noise_multiplier; ``case`` is an

@@ -26,14 +26,8 @@ from dp_leakage.common.paths import is_dir, is_file
 from dp_leakage.provenance.files import read_table, read_tensors, replacing
 
 MEMBERS = "train_indices"
-OPEN = (
-    "mechanism",
-    "dataset",
-    "model",
-    "defense",
-    "architecture",
-    "training",
-)  # settings that say nothing about records
+# Settings that say nothing about records.
+OPEN = ("mechanism", "dataset", "model", "defense", "architecture", "training")
 STAMPS = re.compile(rb"(identity=)[0-9a-f]{16}|(csv=|pdf=|png=)[0-9a-f]{64}")
 
 

@@ -98,8 +98,6 @@ def draw_line(ax: "Axes", line: pd.DataFrame, joined: pd.Series, style: Look) ->
     if len(through) == 1:
         through, single = through.iloc[:0], line
     if len(through):
-        # A column in which some series know no number holds objects, which no band can be drawn through.
-        through = through.astype({"x": float, "measured": float, "low": float, "high": float})
         ax.plot(through["x"], through["measured"], zorder=3, **style.line)
         ax.fill_between(through["x"], through["low"], through["high"], color=style.color, alpha=0.16, linewidth=0)
     for row in single.itertuples():

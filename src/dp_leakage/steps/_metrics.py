@@ -19,7 +19,6 @@ from dp_leakage.metrics.coin_audit import measure_coins
 from dp_leakage.provenance.files import read_arrays, read_table
 from dp_leakage.steps import Json
 
-COLUMNS = ("metric", "repeat", "value", "low", "high", "setting")  # of every table of metrics
 NOISE = ("noise_multiplier", "kappa")
 MEMBERSHIP = "membership"  # attacks of this family are also measured together
 

@@ -2,15 +2,14 @@
 
 from pathlib import Path
 
-from dp_leakage.provenance.files import write_table
 from dp_leakage.steps import Json, provenance, run
-from dp_leakage.steps._metrics import COLUMNS, read_cell
+from dp_leakage.steps._metrics import read_cell
+from dp_leakage.steps._rows import write_rows
 
 
 def main(settings: Json, parts: list[Path], metrics: Path) -> None:
     """Reads one file per part, in the order of the settings, writes ``metrics.parquet``."""
-    rows = read_cell(parts, settings["parts"])
-    write_table(metrics, {name: rows[name].tolist() for name in COLUMNS}, provenance(settings))
+    write_rows(metrics, read_cell(parts, settings["parts"]).to_dict("records"), provenance(settings))
 
 
 if __name__ == "__main__":

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from dp_leakage.metrics.audit import measure_audit
-from dp_leakage.provenance.files import read_table, write_table
+from dp_leakage.provenance.files import read_table
 from dp_leakage.steps import Json, provenance, run
 from dp_leakage.steps._claims import claim_of
-from dp_leakage.steps._metrics import COLUMNS
+from dp_leakage.steps._rows import write_rows
 
 
 def main(settings: Json, scores: Path, bounds: Path) -> None:
@@ -21,7 +21,7 @@ def main(settings: Json, scores: Path, bounds: Path) -> None:
     rows = measure_audit(
         frame, audit["designs"], lambda design: claim_of(design, made), settings["comparisons"], audit["seed"]
     )
-    write_table(bounds, {name: [row[name] for row in rows] for name in COLUMNS}, provenance(settings))
+    write_rows(bounds, rows, provenance(settings))
 
 
 if __name__ == "__main__":

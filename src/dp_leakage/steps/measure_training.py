@@ -16,9 +16,9 @@ from dp_leakage.privacy.mechanisms import amount_of
 from dp_leakage.privacy.proven import FPR_OF_CURVE
 from dp_leakage.provenance.files import read_table, write_table
 from dp_leakage.steps import Json, provenance, run
+from dp_leakage.steps._rows import write_rows
 
 SAME_NOISE = 1e-4  # relative; solving for σ is no more exact than this, and library versions differ by less
-COLUMNS = ("metric", "repeat", "value", "low", "high", "setting")
 
 
 def main(settings: Json, training: Path, baseline: Path, measured: Path, curve: Path, proven: Path) -> None:
@@ -36,8 +36,8 @@ def main(settings: Json, training: Path, baseline: Path, measured: Path, curve: 
         proves = _limit(mechanism, made, settings["design"])
         rows += [*_spent(mechanism, made), *proves(FPR_OF_TPR)]
         limit = proves(FPR_OF_CURVE)
-    write_table(measured, {key: [row[key] for row in rows] for key in COLUMNS}, provenance(settings))
-    write_table(proven, {key: [row[key] for row in limit] for key in COLUMNS}, provenance(settings))
+    write_rows(measured, rows, provenance(settings))
+    write_rows(proven, limit, provenance(settings))
     write_table(curve, history.assign(epsilon_spent=_by_epoch(history, mechanism, made)), provenance(settings))
 
 
