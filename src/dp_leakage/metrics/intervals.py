@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
+from scipy.special import chdtri, ndtri, stdtrit
 
 CONFIDENCE = 0.95
 Z = float(ndtri((1 + CONFIDENCE) / 2))
@@ -152,9 +152,11 @@ def crossed(found: Influences, limits: tuple[float, float] | None = None) -> Est
     spread between the repeats' values shows a + c, that between the records' values b + c, and the residual c (the
     two-way layout with random effects, Searle, Casella & McCulloch 1992, chapter 4). Satterthwaite's (1946) half-width
     of such a sum is too small if few repeats happen to agree, and MOVER's is too large by about as much, so the root of
-    their mean square is used. The spread of heavy-tailed records is worth fewer degrees of freedom, Var(s²) =
-    σ⁴(2/(n−1) + κ/n) with κ the excess kurtosis, and the ends are moved for skewed records (Hall 1992). A single repeat
-    says nothing about other trainings, so then the interval is for that model only.
+    their mean square is used. Since a ≥ 0, repeats that agree better than c alone lets nine of ten studies agree did so
+    by chance, and their spread is taken to be what the tenth of these studies shows. The spread of heavy-tailed records
+    is worth fewer degrees of freedom, Var(s²) = σ⁴(2/(n−1) + κ/n) with κ the excess kurtosis, and the ends are moved
+    for skewed records (Hall 1992). A single repeat says nothing about other trainings, so then the interval is for that
+    model only.
     """
     return over_layouts(found.value, [layout(block) for block in found.blocks], limits)
 
@@ -220,10 +222,10 @@ def _reach(groups: Sequence[Sequence[Layout]]) -> tuple[float, float]:
     """
     repeats, cells = [], []
     for blocks in groups:
-        if (n := len(blocks[0].rows)) > 1:
-            of_repeats = sum(block.rows for block in blocks)
-            repeats.append(_Spread(float(np.var(of_repeats, ddof=1)) / n, n - 1))
-            cells += [_of_cells(block) for block in blocks]
+        if len(blocks[0].rows) > 1:
+            alone = [_of_cells(block) for block in blocks]
+            repeats.append(_of_repeats(sum(block.rows for block in blocks), sum(part.variance for part in alone)))
+            cells += alone
     records = [_of_records(sum(block.columns for block in shared)) for shared in zip(*groups, strict=True)]
     between, shared, both = (sum(part.variance for part in parts) for parts in (repeats, records, cells))
     within = max(shared - both, 0.0)
@@ -247,6 +249,16 @@ def _hall(quantile: float, skewness: float) -> float:
         return 0.0
     moved = 3 / skewness * (np.cbrt(1 + skewness * (quantile - skewness / 6)) - 1)
     return float(moved - quantile)
+
+
+def _of_repeats(means: np.ndarray, of_cells: float) -> _Spread:
+    """The part of the variance of a mean of R ≥ 2 repeats' means that comes from the repeats and from the cells.
+
+    The cells alone give ``of_cells``, so it is at least what one of ten studies with that variance would show.
+    """
+    n, freedom = len(means), len(means) - 1
+    least = of_cells * float(chdtri(freedom, 0.9)) / freedom
+    return _Spread(max(float(np.var(means, ddof=1)) / n, least), freedom)
 
 
 def _of_records(means: np.ndarray) -> _Spread:
