@@ -70,9 +70,10 @@ def listed(value: Any) -> list[Any]:
 
 def require_scores(frame: pd.DataFrame, key: str, column: str, names: Iterable[str]) -> None:
     """Raises UserError, naming the figure's setting ``key``, for a name that no row of ``column`` has."""
+    there = set(frame[column].unique())
     for value in names:
-        if value not in set(frame[column]):
-            known = nearest(value, set(frame[column]))
+        if value not in there:
+            known = nearest(value, there)
             raise UserError(f"figure setting '{key}': no scores of '{value}' among the figure's parts; {known}")
 
 

@@ -224,7 +224,9 @@ def _reach(groups: Sequence[Sequence[Layout]]) -> tuple[float, float]:
     for blocks in groups:
         if len(blocks[0].rows) > 1:
             alone = [_of_cells(block) for block in blocks]
-            repeats.append(_of_repeats(sum(block.rows for block in blocks), sum(part.variance for part in alone)))
+            repeats.append(
+                _of_repeats(np.sum([block.rows for block in blocks], axis=0), sum(part.variance for part in alone))
+            )
             cells += alone
     records = [_of_records(sum(block.columns for block in shared)) for shared in zip(*groups, strict=True)]
     between, shared, both = (sum(part.variance for part in parts) for parts in (repeats, records, cells))

@@ -182,8 +182,6 @@ def start(
     divisor = _divisor(mechanism, batch_size, records, y if groups is None else groups, 1.0 if held is None else HEADS)
     own = [stream(seed, "noise", device) for seed in seeds]
     noise = start_noise(mechanism, gradient, divisor, own, math.ceil(records / batch_size))
-    if watch is not None:
-        watch.begin(len(seeds), len(x), noise)
     groups = y if groups is None else groups
     ragged = held is not None or (mechanism is not None and mechanism.sampler in RAGGED)
     size = lane_size(layers, parameters, mechanism, batch_size, x.shape[1:], ragged)
@@ -201,6 +199,8 @@ def start(
         batch_multiple(parameters.device, mechanism, size, ragged),
         record_lengths(layers, on_device),
     )
+    if watch is not None:
+        watch.begin(program, parameters)
     sampler, unit = (mechanism.sampler, mechanism.unit) if mechanism else ("shuffle", "example")
 
     drawn_from = [(rows.cpu(), groups[rows].cpu()) for rows in subsets]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from dp_leakage.privacy.clipping import bound_scales
@@ -19,6 +20,7 @@ from dp_leakage.privacy.mechanisms.base import Noise
 from dp_leakage.training import flat
 from dp_leakage.training.backward import backpropagate
 from dp_leakage.training.gradients import Program, bounds_examples, fill_gradient
+from dp_leakage.training.lanes import CPU_MULTIPLE, lane_size, make_lanes
 from dp_leakage.training.samplers import Batch
 
 LONG = 1e3  # length of a gradient canary before it is bounded, in units of C, so that every bound acts on it
@@ -60,11 +62,16 @@ class Watch:
     scores: Tensor = field(default_factory=lambda: torch.empty(0))
     past: Tensor = field(default_factory=lambda: torch.empty(0))
 
-    def begin(self, models: int, rows: int, noise: Noise) -> None:
-        """Prepares for the first step of K models on a data set with this many rows."""
-        self.scores = torch.zeros(models, len(self.held), dtype=torch.float64)
+    def begin(self, program: Program, parameters: Tensor) -> None:
+        """Prepares for the first step of K models, whose parameters are in a flat buffer (K, P)."""
+        rows = len(program.x)
+        self.scores = torch.zeros(len(parameters), len(self.held), dtype=torch.float64)
         known = self.claimed is not None and self.claimed.noise_multiplier
-        self.filter = list(noise.independent) if known else []
+        self.filter = list(program.noise.independent) if known else []
+        # Every model has equally many canaries, so more models share a pass than where their batches differ in length.
+        passed = 2 * len(self.held) + CPU_MULTIPLE
+        size = lane_size(program.layers, parameters, program.mechanism, passed, program.x.shape[1:], ragged=False)
+        self.lanes = make_lanes(program.layers, parameters, program.gradient, [], size)
         if self.along is None and len(self.filter) > 1:
             self.filter = []  # a record's gradient changes from step to step
         self.past = torch.zeros(max(len(self.filter) - 1, 0), 2, *self.scores.shape, dtype=torch.float64)
@@ -128,7 +135,8 @@ class Watch:
             held, other = (along, places), (-along, places * float(self.replaced))
             self.scores += self._evidence(*held) - self._evidence(*other)
             return
-        held, other = (self._projected(program, seen, rows) for rows in (self.held, self.other))
+        found = self._projected(program, seen, torch.cat([self.held, self.other]))
+        held, other = zip(*(part.chunk(2, dim=1) for part in found), strict=True)
         self.scores += places * (self._evidence(*held) - self._evidence(*other))
 
     def _filtered(self, along: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
@@ -144,35 +152,37 @@ class Watch:
         return found[0] * found[1], found[1].square()
 
     def _projected(self, program: Program, seen: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """(K, m): the update along each canary's bounded gradient (in units of C), and the latter's squared length."""
+        """(K, r): the update along the bounded gradient of each row (in units of C), and its squared length."""
         mechanism = program.mechanism
         if self.company is not None:
-            return self._projected_units(program, seen, rows)
-        along, squares = torch.zeros(2, *self.scores.shape, dtype=torch.float64)
+            return self._projected_units(program, seen, rows, [*self.company] * 2)
+        along, squares = torch.zeros(2, len(seen), len(rows), dtype=torch.float64)
         records = rows < self.first
         if not bool(records.any()):
             return along, squares
-        own = rows[records].to(program.x.device)
-        for lane in program.lanes:
+        own = rows[records]
+        padded = F.pad(own, (0, -len(own) % CPU_MULTIPLE), value=int(own[0])).to(program.x.device)
+        for lane in self.lanes:
             of_lane = slice(lane.models.start, lane.models.stop)
-            shape = (len(lane.models), len(own))
-            x, y = (data[own].expand(shape[0], *data[own].shape) for data in (program.x, program.y))
+            x, y = (data[padded].expand(len(lane.models), *data[padded].shape) for data in (program.x, program.y))
             passed = backpropagate(program.layers, lane.parameters, x, y)
             norms = passed.norms()
             scales = torch.ones_like(norms)
             if mechanism is not None:
                 scales = bound_scales(norms, mechanism.clip_norm, mechanism.bound) / mechanism.clip_norm
             found = passed.directional_derivative(flat.views(program.layers, seen[of_lane])) * scales
-            along[of_lane, records] = found.double().cpu()
-            squares[of_lane, records] = (norms * scales).double().square().cpu()
+            along[of_lane, records] = found[:, : len(own)].double().cpu()
+            squares[of_lane, records] = (norms * scales)[:, : len(own)].double().square().cpu()
         return along, squares
 
-    def _projected_units(self, program: Program, seen: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """The same for each canary's unit: for the canary with the rest of its unit, or for that rest alone."""
+    def _projected_units(
+        self, program: Program, seen: Tensor, rows: Tensor, company: Sequence[Tensor]
+    ) -> tuple[Tensor, Tensor]:
+        """The same for each row's unit: for the row with the rest of its unit, or for that rest alone."""
         assert program.mechanism is not None  # plain training has no units
-        along, squares = torch.zeros(2, *self.scores.shape, dtype=torch.float64)
-        for place, (row, company) in enumerate(zip(rows, self.company or (), strict=True)):
-            unit = torch.cat([company, row[None]]) if row < self.first else company
+        along, squares = torch.zeros(2, len(seen), len(rows), dtype=torch.float64)
+        for place, (row, others) in enumerate(zip(rows, company, strict=True)):
+            unit = torch.cat([others, row[None]]) if row < self.first else others
             bounded = _without_noise(program, [[unit]] * len(along)) * (program.divisor / program.mechanism.clip_norm)
             along[:, place] = (seen * bounded).sum(1).double().cpu()
             squares[:, place] = bounded.double().square().sum(1).cpu()
