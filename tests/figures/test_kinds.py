@@ -635,6 +635,16 @@ def test_defences_that_are_told_in_the_same_words_have_a_line_each(quick: pd.Dat
     assert "gaussian-rdp-eps=10-again" in set(rows["defense"])
 
 
+@pytest.mark.parametrize("kind", ["members_exposed", "compared_table", "risk_table", "results_table"])
+def test_a_table_has_a_line_for_each_of_two_partitions_of_a_class(kind: str, quick: pd.DataFrame) -> None:
+    """They are told in the same words and have one budget, and the last one's numbers stood in the only line."""
+    one = quick[quick["defense"] == "gaussian-rdp-eps=10"]
+    figure, _ = draw(kind, pd.concat([quick, one.assign(defense="gaussian-partition=random-rdp-eps=10")]), {})
+    lines = [text.get_text() for axes in figure.axes for text in axes.texts]
+    assert lines.count("10, random") == one["model"].nunique() > 0
+    assert "10" in lines
+
+
 OWN_KIND = """
 from beside import COLOUR
 

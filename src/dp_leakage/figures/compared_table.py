@@ -99,12 +99,13 @@ def _table(heading: str, part: pd.DataFrame, columns: list[str]) -> Table:
     rated = ["learning rate"] if "learning_rate" in part else []
     heads, texts = beside_prints(part, dict(zip(columns, columns, strict=True)))
 
-    def lines(cells: pd.DataFrame) -> list[list[str]]:
-        by_rate = cells.groupby("learning_rate") if rated else [(None, cells)]
-        return [[*([number(rate)] if rated else []), *texts(cell)] for rate, cell in by_rate]
+    def lines(cell: pd.DataFrame) -> list[list[str]]:
+        own = [number(cell["learning_rate"].iloc[0])] if rated else []
+        return [[*own, *texts(cell)]]
 
     noise = part["noise_multiplier"].where(part["epsilon"].isna(), np.nan)
-    rows = rows_by_budget(part.assign(noise_multiplier=noise), lines)
+    by_rate = part.sort_values("learning_rate", kind="stable") if rated else part
+    rows = rows_by_budget(by_rate.assign(noise_multiplier=noise), lines)
     return Table(heading, ["defence", "ε", *rated, *heads], rows)
 
 

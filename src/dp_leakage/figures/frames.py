@@ -197,16 +197,20 @@ def each_series(frame: pd.DataFrame) -> Iterator[tuple[Series, pd.DataFrame]]:
 
 
 def each_budget(rows: pd.DataFrame) -> Iterator[tuple[tuple[float, float], pd.DataFrame]]:
-    """The cells of a series as ((ε, σ), rows), in the order of the budget."""
-    yield from rows.groupby(["epsilon", "noise_multiplier"], dropna=False)
+    """The cells of a series as ((ε, σ), rows), in the order of the budget.
+
+    Several cells can have one budget: defences such as two partitions of a class are told in the same words.
+    """
+    for key, cells in rows.groupby(["epsilon", "noise_multiplier"], dropna=False):
+        for _, cell in cells.groupby("defense", sort=False):
+            yield key, cell
 
 
 def each_cell(rows: pd.DataFrame) -> Iterator[tuple[Series, pd.DataFrame]]:
     """The cells of one data set and model, each with its series, in the order of legends and then of the budget."""
     for series, of_series in each_series(rows):
-        for _, of_budget in each_budget(of_series):
-            for _, cell in of_budget.groupby("defense", sort=False):
-                yield series, cell
+        for _, cell in each_budget(of_series):
+            yield series, cell
 
 
 def is_private(frame: pd.DataFrame) -> pd.Series:

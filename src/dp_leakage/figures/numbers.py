@@ -55,10 +55,14 @@ def budget(epsilon: float, noise_multiplier: float) -> str:
     return f"σ = {number(noise_multiplier)}" if isfinite(noise_multiplier) else "–"
 
 
+def cell_budget(row: Any) -> str:
+    """The cell's budget, and what else its folder name says that no series knows."""
+    return budget(row.epsilon, row.noise_multiplier) + (", random" if "partition=random" in row.defense else "")
+
+
 def cell_label(series: Series, row: Any) -> str:
-    """The series, the cell's budget, and what else its folder name says that no series knows."""
-    label = look(series).label + (", random" if "partition=random" in row.defense else "")
-    return f"{label}, {budget(row.epsilon, row.noise_multiplier)}" if series.accountant else label
+    """The series and `cell_budget`."""
+    return f"{look(series).label}, {cell_budget(row)}" if series.accountant else look(series).label
 
 
 def rows_by_budget(part: pd.DataFrame, lines: Callable[[pd.DataFrame], Iterable[list[str]]]) -> list[list[str]]:
@@ -66,10 +70,13 @@ def rows_by_budget(part: pd.DataFrame, lines: Callable[[pd.DataFrame], Iterable[
 
     Args:
         part: rows of a figure, with the columns of the cell.
-        lines: the further columns, of one or several rows, from the rows of one series and budget.
+        lines: the further columns, of one or several rows, from the rows of one cell.
     """
     return blocks(
-        (look(series).label, [[budget(*key), *line] for key, cell in each_budget(rows) for line in lines(cell)])
+        (
+            look(series).label,
+            [[cell_budget(cell.iloc[0]), *line] for _, cell in each_budget(rows) for line in lines(cell)],
+        )
         for series, rows in each_series(part)
     )
 

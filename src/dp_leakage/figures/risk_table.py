@@ -71,11 +71,7 @@ def _precisions(rates: pd.DataFrame, prior: float, fpr: float) -> pd.DataFrame:
 
 
 def _lines(cell: pd.DataFrame) -> list[list[str]]:
-    """A line for each defence: some, such as two partitions of one class, are told in the same words."""
-    return [
-        [text for row in one.sort_values("prior").itertuples() for text in _texts(row)]
-        for _, one in cell.groupby("defense", sort=False)
-    ]
+    return [[text for row in cell.sort_values("prior").itertuples() for text in _texts(row)]]
 
 
 def _texts(row: Any) -> tuple[str, str]:

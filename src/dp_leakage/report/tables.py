@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from dp_leakage.figures.frames import chosen, each_budget, each_series, in_order, is_private, panels
 from dp_leakage.figures.members_exposed import of_whom
-from dp_leakage.figures.numbers import budget, count, fraction, interval
+from dp_leakage.figures.numbers import budget, cell_budget, count, fraction, interval
 from dp_leakage.figures.style import look, name, number
 from dp_leakage.metrics.spent import contradicted, parse_setting, spent
 from dp_leakage.privacy.defenses import CLAIMED
@@ -101,10 +101,10 @@ def learning_rates(metrics: pd.DataFrame) -> list[HtmlTable]:
     for heading, part in panels(frame[frame["metric"] == "learning_rate"]) if len(frame) else []:
         rows = []
         for series, cells in each_series(part):
-            for key, cell in each_budget(cells):
+            for _, cell in each_budget(cells):
                 here = frame[(frame[CELL] == cell[CELL].iloc[0]).all(axis=1)]
                 if (tuned := tuned_of(here)) is not None:
-                    own = [look(series).label, budget(*key), number(tuned.rate)]
+                    own = [look(series).label, cell_budget(cell.iloc[0]), number(tuned.rate)]
                     rows.append((own, tuned.right))
         tried = sorted({rate for _, right in rows for rate in right})
         heads = ["defence", "ε", "rate chosen", *(f"right with {number(rate)}" for rate in tried)]
@@ -140,12 +140,14 @@ def _exposed_table(heading: str, part: pd.DataFrame) -> HtmlTable:
     columns = list(product(COUNTINGS, rates))
     lines = []
     for series, rows in each_series(part):
-        for (epsilon, sigma), cell in each_budget(rows):
+        for _, cell in each_budget(rows):
             found = {
                 (row.counting, row.fpr): interval(row.value, row.low, row.high, counts=True)
                 for row in cell.itertuples()
             }
-            lines.append([look(series).label, budget(epsilon, sigma), *(found.get(column, "") for column in columns)])
+            lines.append(
+                [look(series).label, cell_budget(cell.iloc[0]), *(found.get(column, "") for column in columns)]
+            )
     members = int(part["n_members"].iloc[0])
     lines.append(
         ["a guesser", "", *(count(members * float(rate)) if counting == "mean" else "" for counting, rate in columns)]
