@@ -10,10 +10,13 @@ plus chance. Nominal are 95 %; the column ± is 1.96 standard errors of the simu
 import argparse
 from collections.abc import Callable
 from functools import cache, partial
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit, ndtr
+from scipy.optimize import brentq
+from scipy.special import expit, ndtr, ndtri, stdtrit
+from scipy.stats.qmc import Sobol
 
 from dp_leakage.audits import approximate_dp, gaussian_dp, many_runs_bound, one_run_bound, trials_bound
 from dp_leakage.audits.claims import gaussian_epsilon
@@ -29,9 +32,9 @@ DELTA = 1e-5
 
 # Studies for each size: enough for ± 1 % where that is minutes of one core, fewer where it is not.
 STUDIES = {
-    (4, 200): 1500, (16, 200): 1000, (64, 200): 600,
-    (4, 2000): 800, (16, 2000): 400, (64, 2000): 200,
-    (4, 20_000): 200, (16, 20_000): 100, (64, 20_000): 60,
+    (4, 200): 3000, (16, 200): 2000, (64, 200): 2000,
+    (4, 2000): 1500, (16, 2000): 1000, (64, 2000): 600,
+    (4, 20_000): 400, (16, 20_000): 200, (64, 20_000): 120,
 }  # fmt: skip
 KINDS = {
     "none": "no leakage",
@@ -52,19 +55,22 @@ RECORDS = {
 def drawn(repeats: int, records: int, kind: str, rng: np.random.Generator) -> Pair:
     """Scores (R, n) and coins: what a record adds when it is in differs between records and between runs."""
     member = rng.random((repeats, records)) < 0.5
-    own, gain = _parts(records, kind, rng.normal(size=(repeats, 1)), rng)
+    own, gain = parts(kind, *rng.random((2, records)), rng.normal(size=(repeats, 1)))
     return own + member * gain + rng.normal(size=(repeats, records)), member
 
 
-def _parts(records: int, kind: str, run: np.ndarray, rng: np.random.Generator) -> Pair:
-    """What each record scores by itself, (n,), and what it gains by being in, (n,) or (R, n) with chance ``run``."""
+def parts(kind: str, own: np.ndarray, gain: np.ndarray, run: np.ndarray) -> Pair:
+    """What each record scores by itself, (n,), and what it gains by being in, (n,) or (R, n).
+
+    They are made of uniform numbers, (n,) each, and of the chance of a run, standard normal.
+    """
     if kind == "none":
-        return rng.normal(size=records), np.zeros(records)
+        return ndtri(own), np.zeros(own.shape)
     if kind == "normal":
-        return rng.normal(size=records), 0.5 + 0.3 * rng.normal(size=records) + 0.1 * run
+        return ndtri(own), 0.5 + 0.3 * ndtri(gain) + 0.1 * run
     if kind == "heavy":
-        return rng.standard_t(2, size=records), np.exp(1.5 * rng.normal(size=records) - 1.5) + 0.1 * run
-    return rng.normal(size=records), np.where(rng.random(records) < 0.02, 6.0, 0.0)
+        return stdtrit(2, own), np.exp(1.5 * ndtri(gain) - 1.5) + 0.1 * run
+    return ndtri(own), np.where(gain < 0.02, 6.0, 0.0)
 
 
 def flagged(scores: np.ndarray, member: np.ndarray) -> Influences:
@@ -88,30 +94,39 @@ MEASURES: dict[str, dict[str, tuple[Callable[[np.ndarray, np.ndarray], Influence
 }
 
 
+class Population(NamedTuple):
+    """Whom a study is drawn from: what records score by themselves, what others score, and what they gain, (n,)."""
+
+    own: np.ndarray
+    other: np.ndarray
+    gain: np.ndarray
+
+
+@cache
+def population(kind: str) -> Population:
+    """A million points of a Sobol sequence, so that means over them are exact to about six digits."""
+    own, other, gain, run = Sobol(4, rng=99).random_base2(20).T
+    score, gains = parts(kind, own, gain, ndtri(run))
+    return Population(score, parts(kind, other, gain, ndtri(run))[0], gains)
+
+
 @cache
 def truth(kind: str) -> dict[str, float]:
-    """Measure → what it is on the whole population, from four million pairs of a member and another record."""
-    rng = np.random.default_rng(99)
-    pairs = [_pairs(200_000, kind, rng) for _ in range(20)]
-    inside, outside = (np.concatenate(part) for part in zip(*pairs, strict=True))
+    """Measure → what it is on the whole population. What belongs to one record in one run is normal."""
+    own, other, gain = population(kind)
+    inside = own + gain
     return {
-        "AUC": float((inside > outside).mean()),
-        "advantage": float((inside > CUT).mean() - (outside > CUT).mean()),
-        "TPR at 1 %": float((inside > _cut(kind)).mean()),
+        "AUC": float(ndtr((inside - other) / np.sqrt(2)).mean()),
+        "advantage": float((ndtr(inside - CUT) - ndtr(own - CUT)).mean()),
+        "TPR at 1 %": float(ndtr(inside - cut(kind)).mean()),
     }
 
 
 @cache
-def _cut(kind: str, fpr: float = 0.01) -> float:
+def cut(kind: str, fpr: float = 0.01) -> float:
     """The score above which so many of the population's others are."""
-    rng = np.random.default_rng(98)
-    return float(np.quantile(np.concatenate([_pairs(200_000, kind, rng)[1] for _ in range(20)]), 1 - fpr))
-
-
-def _pairs(n: int, kind: str, rng: np.random.Generator) -> Pair:
-    """Scores of n members and of n others, (n,) each: as `drawn` has them, every one of a run of its own."""
-    one, two = (_parts(n, kind, rng.normal(size=n), rng) for _ in range(2))
-    return one[0] + one[1] + rng.normal(size=n), two[0] + rng.normal(size=n)
+    other = population(kind).other
+    return float(brentq(lambda score: ndtr(other - score).mean() - fpr, 0, 100))
 
 
 def covered(
@@ -143,12 +158,10 @@ def covered_exposure(repeats: int, records: int, kind: str, studies: int, seed: 
     rng, held = np.random.default_rng(seed), []
     for _ in range(studies):
         member = rng.random((repeats, records)) < 0.5
-        own, gain = _parts(records, kind, np.zeros((1, 1)), rng)
-        gain = np.ravel(gain)
-        spread = np.sqrt(1 + (0.1**2 if kind in ("normal", "heavy") else 0.0))
-        chance = 0.1 * rng.normal(size=(repeats, 1)) * (kind in ("normal", "heavy"))
-        scores = own + member * (gain + chance) + rng.normal(size=(repeats, records))
-        rate = ndtr((own + gain - _cut(kind, FPR)) / spread)
+        own, gain = parts(kind, *rng.random((2, records)), np.zeros(1))
+        varies = 0.1 * (kind in ("normal", "heavy"))
+        scores = own + member * (gain + varies * rng.normal(size=(repeats, 1))) + rng.normal(size=(repeats, records))
+        rate = ndtr((own + gain - cut(kind, FPR)) / np.sqrt(1 + varies**2))
         repeat, record = np.divmod(np.arange(scores.size), records)
         table = {"repeat": repeat, "record": record, "member": member.ravel(), "score": scores.ravel()}
         found = vulnerability(pd.DataFrame(table)).sort_values("record")

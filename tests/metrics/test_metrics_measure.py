@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dp_leakage.metrics import measure_attribute, measure_membership, measure_training
+from dp_leakage.metrics import measure_attribute, measure_membership, measure_strongest, measure_training
 from dp_leakage.metrics.attribute import value_advantage
 from dp_leakage.metrics.intervals import difference, wilson
 
@@ -84,6 +84,15 @@ def test_membership_rows_agree_with_direct_counting():
         rates = run.groupby("member")["flagged"].mean()
         value = rows.loc[("membership_advantage", "attack=a", str(repeat)), "value"]
         assert value == pytest.approx(rates[True] - rates[False])
+
+
+@pytest.mark.parametrize(
+    "measure", [measure_membership, lambda frame, a, *given: measure_strongest({a: frame}, *given)]
+)
+def test_without_single_repeats_the_rows_over_all_of_them_are_the_same(measure):
+    both, only = (pd.DataFrame(measure(membership(), "a", repeats)) for repeats in (True, False))
+    assert set(only["repeat"]) == {"all"} < set(both["repeat"])
+    pd.testing.assert_frame_equal(both[both["repeat"] == "all"].reset_index(drop=True), only)
 
 
 @pytest.mark.parametrize(("measure", "frame"), [(measure_membership, membership()), (measure_attribute, attribute())])

@@ -4,7 +4,7 @@ Columns of a metrics frame: ``metric``, ``repeat`` ("0", "1", … or "all"), ``v
 (``key=value;…``), and of the cell: ``study``, ``dataset``, ``model``, ``defense``, ``mechanism``, ``accountant``,
 ``unit``, ``block`` ("" if none), ``epsilon`` (nominal), ``delta``, ``noise_multiplier`` (NaN if none), ``epochs``,
 ``n_members``, ``n_nonmembers``, ``accounting_note`` (what the study says of this ε; optional).
-Figures draw the rows of repeat "all".
+Figures draw the rows of repeat "all"; the others are there where a kind declares ``repeats`` (`FigureKind`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ import pandas as pd
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.figures.published import with_published
 from dp_leakage.figures.style import Series, name, order
-from dp_leakage.metrics.measure import STRONGEST
+from dp_leakage.metrics.measure import ALL, STRONGEST
 from dp_leakage.metrics.spent import parse_setting
 
 NAMES = ["dataset", "model", "defense", "mechanism", "accountant", "unit", "block"]
@@ -46,7 +46,7 @@ def chosen(metrics: pd.DataFrame, settings: Mapping[str, Any]) -> pd.DataFrame:
     Raises:
         UserError: a name that no cell has.
     """
-    frame = metrics[metrics["repeat"] == "all"] if "metric" in metrics else metrics
+    frame = metrics[metrics["repeat"] == ALL] if "metric" in metrics else metrics
     frame = frame.assign(**{column: frame[column].fillna("") for column in [*NAMES, "setting"] if column in frame})
     private = is_private(frame)
     frame = frame.assign(**{column: frame[column].where(private, "") for column in ("unit", "block")})

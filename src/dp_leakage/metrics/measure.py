@@ -6,6 +6,7 @@ Those of one repeat cover the sampling of records for that trained model.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -26,18 +27,20 @@ from dp_leakage.metrics.intervals import (
 from dp_leakage.metrics.reached import named_by_best_threshold, named_by_strongest
 from dp_leakage.metrics.runs import by_repeat
 
+ALL = "all"  # in place of a repeat: over all of them
 FPR_OF_EXPOSED = (0.01, 0.02, 0.05)
 TOP = 10
 FPR_OF_TPR = (0.01, 0.001)
 
 
-def measure_membership(frame: pd.DataFrame, attack: str) -> list[dict]:
+def measure_membership(frame: pd.DataFrame, attack: str, repeats: bool = True) -> list[dict]:
     """Rows of one membership attack on one cell.
 
     Args:
         frame: repeat, record, member, score, flagged: one row per repeat and record, in any order, the same
             records in every repeat.
         attack: its name, written into ``setting``.
+        repeats: whether rows of every single repeat are wanted too.
 
     Returns:
         reached_advantage and reached_tpr: the best TPR − FPR, and the TPR at small FPR, at thresholds chosen on other
@@ -51,18 +54,19 @@ def measure_membership(frame: pd.DataFrame, attack: str) -> list[dict]:
     """
     (score, flagged), member = by_repeat(frame, ["score", "flagged"], ["record"])
     own, flags = _setting(attack=attack), flagged.astype(np.float64)
-    rows = _judged("reached_advantage", own, ADVANTAGE, named_by_best_threshold(score, member), member)
-    rows += _judged("membership_advantage", own, ADVANTAGE, flags, member)
-    rows += _judged("balanced_accuracy", own, BALANCED, flags, member)
-    rows += _judged("membership_auc", own, AUC, score, member)
+    judged = partial(_judged, member=member, repeats=repeats)
+    rows = judged("reached_advantage", own, ADVANTAGE, named_by_best_threshold(score, member))
+    rows += judged("membership_advantage", own, ADVANTAGE, flags)
+    rows += judged("balanced_accuracy", own, BALANCED, flags)
+    rows += judged("membership_auc", own, AUC, score)
     for fpr in FPR_OF_TPR:
         setting = _setting(attack=attack, fpr=fpr)
-        rows += _judged("reached_tpr", setting, at_fpr(fpr, roc.reached_tpr, coins.reached_tpr), score, member)
-        rows += _judged("tpr_at_fpr", setting, at_fpr(fpr), score, member)
+        rows += judged("reached_tpr", setting, at_fpr(fpr, roc.reached_tpr, coins.reached_tpr), score)
+        rows += judged("tpr_at_fpr", setting, at_fpr(fpr), score)
     for fpr in FPR_OF_EXPOSED:
         mean, always = (_setting(attack=attack, counting=counting, fpr=fpr) for counting in ("mean", "all_runs"))
-        rows += _judged("members_exposed", mean, _exposed(fpr, member), score, member)
-        rows.append(_row("members_exposed", "all", _always_exposed(score, member, fpr), always))
+        rows += judged("members_exposed", mean, _exposed(fpr, member), score)
+        rows.append(_row("members_exposed", ALL, _always_exposed(score, member, fpr), always))
     return rows
 
 
@@ -101,12 +105,14 @@ def at_fpr(
     return Measure(lambda m, n: fixed(m, n, fpr), lambda values, member: by_coins(values, member, fpr), (0.0, 1.0))
 
 
-def _judged(metric: str, setting: str, measure: Measure, values: np.ndarray, member: np.ndarray) -> list[dict]:
-    """Rows for every single repeat and for all together."""
+def _judged(
+    metric: str, setting: str, measure: Measure, values: np.ndarray, member: np.ndarray, repeats: bool = True
+) -> list[dict]:
+    """Rows for every single repeat, if they are wanted, and for all together."""
     members = np.broadcast_to(member, values.shape)
-    alone = [measure(values[r : r + 1], members[r]) for r in range(len(values))]
+    alone = [measure(values[r : r + 1], members[r]) for r in range(len(values) if repeats else 0)]
     rows = [_row(metric, str(r), found, setting) for r, found in enumerate(alone)]
-    return [*rows, _row(metric, "all", measure(values, member), setting)]
+    return [*rows, _row(metric, ALL, measure(values, member), setting)]
 
 
 def _exposed(fpr: float, member: np.ndarray) -> Measure:
@@ -128,11 +134,12 @@ def _always_exposed(score: np.ndarray, member: np.ndarray, fpr: float) -> Estima
     return Estimate(*(len(always) * end for end in mean_of_fractions(always)))
 
 
-def measure_strongest(frames: Mapping[str, pd.DataFrame]) -> list[dict]:
+def measure_strongest(frames: Mapping[str, pd.DataFrame], repeats: bool = True) -> list[dict]:
     """Rows reached_advantage for an attacker who has all membership attacks and uses the best one.
 
     Args:
         frames: attack → scores as for `measure_membership`, of the same models and records.
+        repeats: whether rows of every single repeat are wanted too.
 
     Returns:
         Rows with ``attack=strongest;of=NAME``, where NAME is the attack that does best on all records. Like thresholds,
@@ -148,7 +155,7 @@ def measure_strongest(frames: Mapping[str, pd.DataFrame]) -> list[dict]:
     if any(not np.array_equal(other, member) for _, other in read.values()):
         raise ValueError("The score files of a cell must hold the same records, as the same members.")
     named, of = named_by_strongest(scores, member)
-    return _judged("reached_advantage", _setting(attack=STRONGEST, of=of), ADVANTAGE, named, member)
+    return _judged("reached_advantage", _setting(attack=STRONGEST, of=of), ADVANTAGE, named, member, repeats)
 
 
 def measure_attribute(frame: pd.DataFrame, attack: str) -> list[dict]:
@@ -244,7 +251,7 @@ def _each_and_all(metric: str, setting: str, estimate: Callable[..., Estimate], 
 def _parts(arrays: tuple[np.ndarray, ...]) -> Iterator[tuple[str, list[np.ndarray]]]:
     for r in range(len(arrays[0])):
         yield str(r), [a[r : r + 1] for a in arrays]
-    yield "all", list(arrays)
+    yield ALL, list(arrays)
 
 
 def _row(metric: str, repeat: str, estimate: Estimate, setting: str) -> dict:

@@ -16,6 +16,7 @@ from dp_leakage.metrics import (
     measure_strongest,
 )
 from dp_leakage.metrics.coin_audit import measure_coins
+from dp_leakage.metrics.measure import ALL
 from dp_leakage.provenance.files import read_arrays, read_table
 from dp_leakage.steps import Json
 
@@ -48,12 +49,13 @@ READERS: dict[str, Callable[..., pd.DataFrame]] = {
 }
 
 
-def read_cell(paths: Iterable[Path], parts: list[list]) -> pd.DataFrame:
+def read_cell(paths: Iterable[Path], parts: list[list], repeats: bool = True) -> pd.DataFrame:
     """Rows of several parts of one cell, and of all its membership attacks together.
 
     Args:
         paths: a file for each part.
         parts: for each, its name, the identity of its file, its reader, and further arguments of the reader.
+        repeats: whether metrics of every single repeat are wanted too, or only those over all of them.
 
     Raises:
         UserError: a file is damaged, or made by other settings than its identity says.
@@ -62,11 +64,14 @@ def read_cell(paths: Iterable[Path], parts: list[list]) -> pd.DataFrame:
     for path, (part, made, reader, *told) in zip(paths, parts, strict=True):
         if reader == MEMBERSHIP:
             scores[part], _ = read_table(path, made)
-            frames.append(pd.DataFrame(measure_membership(scores[part], part)))
+            frames.append(pd.DataFrame(measure_membership(scores[part], part, repeats)))
         else:
             frames.append(READERS[reader](path, part, made, *told))
-    together = [pd.DataFrame(measure_strongest(scores))] if scores else []
-    return pd.concat([*frames, *together], ignore_index=True)
+    if scores:
+        frames.append(pd.DataFrame(measure_strongest(scores, repeats)))
+    if not repeats:  # a training's history has no metrics, and keeps its repeats
+        frames = [frame[frame["repeat"] == ALL] if "metric" in frame else frame for frame in frames]
+    return pd.concat(frames, ignore_index=True)
 
 
 def read_images(paths: Iterable[Path], parts: list[list]) -> list[tuple[str, dict[str, np.ndarray]]]:

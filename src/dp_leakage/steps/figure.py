@@ -27,7 +27,7 @@ def main(settings: Json, metrics: list[Path], published: Path | None, pdf: Path,
     if any(reader == IMAGES for _, _, parts in cells for _, _, reader, *_ in parts):
         shown = [(columns, *found) for columns, paths, parts in cells for found in read_images(paths, parts)]
     else:
-        shown = joined([(columns, read_cell(paths, parts)) for columns, paths, parts in cells])
+        shown = joined([(columns, read_cell(paths, parts, settings["repeats"])) for columns, paths, parts in cells])
     printed = read_published(published) if published else None
     figure, drawn = drawn_by(settings["module"], shown, settings["settings"], printed)
     write_figure(figure, drawn, pdf, png, csv, identity(settings))

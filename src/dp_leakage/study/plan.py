@@ -99,6 +99,7 @@ class Study(Settings):
             "study": self.name,
             "figure": figure,
             "module": kind.module,
+            "repeats": kind.repeats,
             "settings": {**COMMON, **kind.settings, **spec.get("settings", {}), "title": spec.get("title")},
             # Lists, since JSON sorts mappings, and the files come in this order.
             "columns": list(cells[0].columns),
