@@ -10,6 +10,7 @@ import resource
 import signal
 import socket
 import sys
+import weakref
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,6 +101,7 @@ def _forked_server(command: list[Any], *, env: dict[str, str], **_: Any) -> int:
     from dp_leakage.jobs.server import Server
 
     os.setsid()
+    weakref.finalize._registry.clear()  # or a job that ends would delete the run's temporary folder
     os.close(held)
     os.dup2(life_line, 0)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -127,7 +127,7 @@ def test_every_metric_of_fixed_members_is_there_by_coins_too():
 
 
 def test_a_repeats_rows_are_those_of_its_own_members():
-    score, member, rows = measured()
+    score, member, rows = measured(16)
     own = rows[(rows["repeat"] == "2") & (rows["metric"] == "membership_auc")].iloc[0]
     assert own["value"] == pytest.approx(roc_auc_score(member[2], score[2]), abs=1e-12)
     together = rows[(rows["repeat"] == "all") & (rows["metric"] == "membership_auc")].iloc[0]
