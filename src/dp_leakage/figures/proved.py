@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from dp_leakage.common.errors import UserError
@@ -89,9 +90,9 @@ def draw(
     if not kept.any():
         raise UserError(f"figure of kind 'proved': setting 'bugs' is {settings['bugs']}, and there are no such audits")
     rows = drawn_numbers(bounds[kept].assign(**facts[FACTS][kept]), published, extra=FACTS)
-    rows = rows.assign(
-        share=rows["measured"] / rows["epsilon"], reach=pd.to_numeric(rows["reach"]), alone=pd.to_numeric(rows["alone"])
-    )
+    alone = pd.to_numeric(rows["alone"])
+    alone = alone.mask(np.isclose(alone, rows["measured"], rtol=1e-5), rows["measured"])  # settings are rounded
+    rows = rows.assign(share=rows["measured"] / rows["epsilon"], reach=pd.to_numeric(rows["reach"]), alone=alone)
     order = rows["audit"].map({audit: place for place, audit in enumerate(dict.fromkeys(rows["audit"]))})
     rows = rows.assign(order=order).sort_values(["order", "epsilon"], kind="stable").drop(columns="order")
     rows = rows.reset_index(drop=True)
@@ -160,7 +161,8 @@ def _head(ax: "Axes", place: int, words: str) -> None:
 
 
 def _write(ax: "Axes", x: float, place: float, words: str, colour: str, **how: str) -> None:
-    ax.text(x, place, words, fontsize=6.5, va="center", color=colour, **how).set_in_layout(False)
+    clear = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}  # of the lines behind
+    ax.text(x, place, words, fontsize=6.5, va="center", color=colour, bbox=clear, **how).set_in_layout(False)
 
 
 def _heading(row: Any) -> str:
