@@ -170,6 +170,16 @@ def test_of_models_that_are_accurate_enough_at_one_budget_the_least_leaky_leads(
     assert (lead.verdict, lead.model) == ("met", "b")
 
 
+@pytest.mark.parametrize(("leak", "lead"), [((0.112, 0.095, 0.13), "a"), ((0.17, 0.15, 0.2), "b")])
+def test_of_models_that_may_as_well_leak_the_same_the_surely_more_accurate_one_leads(leak: tuple, lead: str) -> None:
+    """An advantage of .102 led before one of .102 with four percent more accuracy, by its fourth digit."""
+    undefended = (0.0, 0.0, 0.0), (0.4, 0.35, 0.45)
+    accurate = cell("a", "rdp", 10, (0.01, 0.00, 0.02), leak, 9.2)
+    tight = cell("b", "rdp", 10, (0.06, 0.03, 0.09), (0.11, 0.09, 0.13), 9.2)
+    frame = pd.DataFrame([*cell("a", "", 0, *undefended), *accurate, *cell("b", "", 0, *undefended), *tight])
+    assert [answer.model for answer in best_of(answers(frame, 0.1))] == [lead]
+
+
 def test_it_works_without_spent_budgets_attacks_or_private_cells(frame: pd.DataFrame) -> None:
     plain = frame[frame["metric"].isin(["accuracy_loss"])]
     assert answers(plain, 0.1) == []  # no ε is known

@@ -100,21 +100,38 @@ def answers(metrics: pd.DataFrame, tolerance: float, guessing: Mapping[str, floa
 def best_of(found: list[Answer]) -> list[Answer]:
     """For each data set, the answer to lead with: tolerance met before missed, then the smallest budget.
 
-    Of several models that are accurate enough at the same budget, it is the one that leaks least. If none is accurate
-    enough, it is the most accurate one.
+    Of several models that are accurate enough at the same budget, it is the one that leaks least; or the most accurate
+    of those whose leakage may as well be the same and whose accuracy is surely higher, intervals apart. If none is
+    accurate enough, it is the most accurate one.
     """
-    rank = {"met": 0, "open": 1, "missed": 2, "guessing": 3}
+    best = {}
+    for dataset in dict.fromkeys(answer.dataset for answer in found):
+        ordered = sorted((answer for answer in found if answer.dataset == dataset), key=_rank)
+        first, *others = ordered
+        better = [other for other in others if _rank(other)[:2] == _rank(first)[:2] and _better(other, first)]
+        best[dataset] = max(better, key=_accuracy, default=first)
+    return list(best.values())
 
-    def key(answer: Answer) -> tuple[float, ...]:
-        budget = answer.budget if np.isfinite(answer.budget) else np.inf
-        accuracy = -answer.accuracy.value if answer.accuracy else 0.0
-        leaking = answer.leak.advantage.value if answer.leak else 0.0
-        enough = answer.verdict in ("met", "open")
-        return rank[answer.verdict], *((budget, leaking, accuracy) if enough else (accuracy, budget, leaking))
 
-    ordered = sorted(found, key=key)
-    best = {answer.dataset: answer for answer in reversed(ordered)}
-    return [best[dataset] for dataset in dict.fromkeys(answer.dataset for answer in found)]
+def _rank(answer: Answer) -> tuple[float, ...]:
+    """Its place among the answers for a data set, the best first."""
+    verdict = {"met": 0, "open": 1, "missed": 2, "guessing": 3}[answer.verdict]
+    budget = answer.budget if np.isfinite(answer.budget) else np.inf
+    leaking = answer.leak.advantage.value if answer.leak else 0.0
+    enough = verdict < 2
+    return verdict, *((budget, leaking, -_accuracy(answer)) if enough else (-_accuracy(answer), budget, leaking))
+
+
+def _accuracy(answer: Answer) -> float:
+    return answer.accuracy.value if answer.accuracy else 0.0
+
+
+def _better(one: Answer, other: Answer) -> bool:
+    """Whether one is surely more accurate than the other, and not surely leakier."""
+    if one.accuracy is None or other.accuracy is None or one.leak is None or other.leak is None:
+        return False
+    leakier = one.leak.advantage.low > other.leak.advantage.high
+    return one.accuracy.low > other.accuracy.high and not leakier
 
 
 def singled_out(metrics: pd.DataFrame, guessing: Mapping[str, float]) -> set[tuple[str, str, str, str]]:
