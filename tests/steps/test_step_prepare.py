@@ -6,6 +6,8 @@ import pytest
 from dp_leakage.common.errors import UserError
 from dp_leakage.data.raw import Raw, ranges
 from dp_leakage.data.splits import split
+from dp_leakage.provenance.files import read_arrays
+from dp_leakage.steps import prepare
 from dp_leakage.steps.prepare import official_rows
 
 Y = np.arange(100) % 5
@@ -24,3 +26,15 @@ def test_members_are_training_records_and_non_members_test_records():
 def test_a_source_without_a_split_of_its_own_is_refused():
     with pytest.raises(UserError, match="the source digits has no training and test records of its own; set false"):
         official_rows(RAW._replace(given={}), "digits")
+
+
+def test_records_of_a_source_that_names_no_checksum_are_prepared(tmp_path, monkeypatch):
+    """As the documented plugin's; its empty checksums could not be written."""
+    monkeypatch.setattr(prepare, "load", lambda source, data_dir: RAW)
+    roles = {"target_members": 60, "target_nonmembers": 40}
+    settings = {"source": {"source": "digits"}, "roles": roles, "seed": 1, "stratified": False}
+    settings |= {"official_split": False, "augment": None, "content": None}
+    prepare.main(settings, tmp_path / "prepared.npz", tmp_path)
+    arrays, made = read_arrays(tmp_path / "prepared.npz")
+    assert len(arrays["x"]) == 100
+    assert made["sha256"] == {}

@@ -41,7 +41,7 @@ def main(settings: Json, prepared: Path, data_dir: Path) -> None:
         "sensitive": raw.sensitive,
         **roles,
     }
-    stamp = provenance(settings, sha256=raw.sha256, notes=list(raw.notes), remarks=remarks, n_records=len(raw.y))
+    stamp = provenance(settings, sha256=dict(raw.sha256), notes=list(raw.notes), remarks=remarks, n_records=len(raw.y))
     write_arrays(prepared, arrays, stamp)
 
 
