@@ -63,8 +63,8 @@ def test_a_folder_of_plugins_is_one_line_of_config_and_runs_to_the_report(whole)
     assert spent["value"].item() == pytest.approx(10, rel=1e-5)
     page = (results / "report.html").read_text()
     assert "Accuracy on new records; the line on each bar" in page
-    with np.load(results / "digits" / "prepared.npz") as prepared:
-        assert prepared["x"].shape == (1797, 64)
+    with np.load(results / "digits" / "data.npz") as data:
+        assert data["x"].shape == (1797, 30)  # principal components
     assert "Nothing to be done" in whole.snakemake("-n", *run)
     whole.edit("plugins/confidence.py", "max(axis=2)", "max(axis=2).copy()")
     planned = whole.planned(*run[:1], *run[3:])
