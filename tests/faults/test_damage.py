@@ -20,10 +20,12 @@ OTHER = "digits/mlp/gaussian-rdp-eps=100"
 YEOM = f"{CELL}/attack/yeom.parquet"
 # Cached file → a file that is made from it.
 STAGES = {
-    "digits/data.npz": YEOM,
-    f"{CELL}/target.safetensors": YEOM,
+    "digits/data.npz": f"{CELL}/signals.npz",
+    f"{CELL}/target.safetensors": f"{CELL}/signals.npz",
+    f"{CELL}/signals.npz": YEOM,
     f"{CELL}/training.parquet": f"{CELL}/measured/training.parquet",
-    "digits/mlp/shadow/models.safetensors": "digits/mlp/shadow/shokri.safetensors",
+    "digits/mlp/shadow/models.safetensors": "digits/mlp/shadow/signals.npz",
+    "digits/mlp/shadow/signals.npz": "digits/mlp/shadow/shokri.safetensors",
     "digits/mlp/shadow/shokri.safetensors": f"{CELL}/attack/shokri.parquet",
     YEOM: f"{CELL}/metrics.parquet",
     f"{CELL}/measured/training.parquet": f"{CELL}/metrics.parquet",

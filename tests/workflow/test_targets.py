@@ -24,6 +24,9 @@ from dp_leakage.study.targets import asked, asks_for
         ("results/quickstart/digits/mlp/none/attack/lira.parquet", "study quickstart has no attack 'lira'"),
         ("results/quickstart/digits/mlp/reference/models.safetensors", "study quickstart has no reference models"),
         ("results/quickstart/digits/mlp/none/shadow/models.safetensors", "has no shadow models of its own"),
+        ("results/quickstart/digits/mlp/nine/signals.npz", "has no cell 'digits/mlp/nine'; did you mean"),
+        ("results/quickstart/digits/mlp/shadow/signals.npz", "study quickstart has no shadow models"),
+        ("results/quickstart/digits/mlp/none/shadow/class_scores.npz", "has no shadow models of its own"),
         ("results/quickstart/digits/mlp/timed.parquet", "study quickstart has no 'timing'"),
         ("results/quickstart/digits/mlp/none/audit.parquet", "study quickstart has no 'audit'"),
     ],
@@ -34,6 +37,12 @@ def test_a_target_that_does_not_exist_is_answered_with_what_was_meant(whole, tar
     assert sentence in text
     assert "Traceback" not in text
     assert "Building DAG" not in text
+
+
+@pytest.mark.parametrize("file", ["none/signals.npz", "shadow/signals.npz", "shadow/shokri.safetensors"])
+def test_a_file_that_a_study_makes_is_a_target(whole, file):
+    """Files of answers ended in a traceback."""
+    assert whole.planned(f"results/jayaraman2019-smoke/purchase100/mlp/{file}", "--config", "scale=smoke")
 
 
 def test_the_targets_are_found_among_snakemakes_own_options():

@@ -7,6 +7,7 @@ from typing import Any
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.paths import is_there
 from dp_leakage.study import AUDIT, TIMING, TUNE, Study, paths
+from dp_leakage.study.jobs import group_of
 
 # Rule → the study's key that it depends on; without the key it has nothing to do.
 PARTS = {"time_training": TIMING, "audit": AUDIT, "measure_audit": AUDIT, "tune": TUNE}
@@ -73,9 +74,17 @@ def _check_file(target: str, rules: Iterable[Any], known: list[str], studies: Ma
         try:
             if producer.name in PARTS and PARTS[producer.name] not in study.spec:
                 raise UserError(f"study {study.target} has no '{PARTS[producer.name]}'")
-            study.check_file(**wildcards)
+            study.check_file(**_names(wildcards))
         except UserError as error:
             raise UserError(f"target {target!r}: {error}") from None
+
+
+def _names(wildcards: dict[str, str]) -> dict[str, str | None]:
+    """What a file's wildcards name. Answers are of a group of models: a cell's own, or the attacker's."""
+    if "group" not in wildcards:
+        return dict(wildcards)
+    dataset, model, role, defense = group_of(wildcards)
+    return {"dataset": dataset, "model": model, "defense": defense, "role": None if role == paths.TARGET else role}
 
 
 def _study_of(target: str, name: str, studies: Mapping[str, Study]) -> Study:
