@@ -126,7 +126,8 @@ def overheads(folder: Path, file: Path, scale: str) -> tuple[float, float]:
     command = [sys.executable, "-m", "snakemake", target, "--force", "-n", "-p", "--config", f"scale={scale}"]
     text = subprocess.run(command, cwd=folder, text=True, capture_output=True, check=True).stdout
     shell = re.findall(r"Shell command: (.* -m dp_leakage\.steps\..*)", text)[-1].rpartition(" 2> ")[0]
-    words = shlex.split(shell)
+    # A figure's arguments lie in a file that the command writes first, in brackets: those of the last run are there.
+    words = ["python", *shlex.split(shell[shell.rindex("-m dp_leakage.steps.") :].removesuffix(")"))]
     step = words[2:]
     environment = {name: value for name, value in (os.environ | THREADS).items() if name != VARIABLE}
     own = subprocess.run(
