@@ -156,7 +156,7 @@ ADDITIONS = {
     "a metric": Addition(
         "metrics/measure.py",
         """
-            rows += _judged("flagged_share", own, BALANCED, flags, member)
+            rows += judged("flagged_share", own, BALANCED, flags)
         """,
         """
         import numpy as np
@@ -169,7 +169,7 @@ ADDITIONS = {
         rows = measure_membership(frame.assign(flagged=frame["score"] > 0), "mine")
         assert [row["repeat"] for row in rows if row["metric"] == "flagged_share"] == ["0", "1", "all"]
         """,
-        before='    rows += _judged("membership_auc"',
+        before='    rows += judged("membership_auc"',
     ),
 }
 REFUSED = """
