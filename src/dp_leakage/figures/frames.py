@@ -16,7 +16,8 @@ import pandas as pd
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.figures.published import with_published
 from dp_leakage.figures.style import Series, name, order
-from dp_leakage.metrics.measure import ALL, STRONGEST
+from dp_leakage.metrics.measure import STRONGEST
+from dp_leakage.metrics.runs import ALL
 from dp_leakage.metrics.spent import parse_setting
 
 NAMES = ["dataset", "model", "defense", "mechanism", "accountant", "unit", "block"]

@@ -8,6 +8,7 @@ import pandas as pd
 
 from dp_leakage.audits import CONFIDENCE, Claim, approximate_dp, corrected, presence_bound
 from dp_leakage.audits.designs import bound, reach
+from dp_leakage.metrics.runs import ALL
 
 
 def measure_audit(
@@ -80,7 +81,7 @@ def measure_audit(
 def _row(value: float, facts: Mapping[str, Any]) -> dict:
     return {
         "metric": "epsilon_lower_bound",
-        "repeat": "all",
+        "repeat": ALL,
         "value": value,
         "low": value,
         "high": np.inf,

@@ -12,6 +12,7 @@ import numpy as np
 
 from dp_leakage.attacks.signals import Signals
 from dp_leakage.audits import CONFIDENCE, Audit, approximate_dp, corrected, one_run_bound
+from dp_leakage.metrics.runs import ALL
 
 SHARE = 0.25  # share of the coins that are guessed, the surest ones
 
@@ -34,7 +35,7 @@ def measure_coins(said: Signals, delta: float, comparisons: int, neighbours: str
     together = corrected(CONFIDENCE, comparisons)
     words = f"design=one_run;neighbours={neighbours}"
     found = one_run_bound(scores.ravel(), held.ravel(), claim, together, SHARE)
-    rows = [_row("all", found, f"confidence={together:.6g};{words};runs={len(held)};stated=together")]
+    rows = [_row(ALL, found, f"confidence={together:.6g};{words};runs={len(held)};stated=together")]
     for repeat, (score, own) in enumerate(zip(scores, held, strict=True)):
         found = one_run_bound(score, own, claim, CONFIDENCE, SHARE)
         rows.append(_row(str(repeat), found, f"confidence={CONFIDENCE:g};{words};runs=1;stated=alone"))

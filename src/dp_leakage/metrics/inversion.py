@@ -7,6 +7,7 @@ import pandas as pd
 
 from dp_leakage.metrics.intervals import Estimate, over_repeats
 from dp_leakage.metrics.reconstruction import measure_reconstruction
+from dp_leakage.metrics.runs import ALL
 
 KEYS = ("repeat", "target", "restart", "distance", "ssim", "confidence")
 
@@ -47,7 +48,7 @@ def _by_class(long: pd.DataFrame, attack: str, own: list[str]) -> Iterator[dict]
             yield _row(str(repeat), Estimate(float(value), np.nan, np.nan), setting)
         mean = float(values.mean())
         spread = over_repeats(Estimate(mean, mean, mean), values.to_numpy(), (0.0, np.inf))
-        yield _row("all", spread if len(values) > 1 else Estimate(mean, np.nan, np.nan), setting)
+        yield _row(ALL, spread if len(values) > 1 else Estimate(mean, np.nan, np.nan), setting)
 
 
 def _row(repeat: str, estimate: Estimate, setting: dict) -> dict:

@@ -25,9 +25,8 @@ from dp_leakage.metrics.intervals import (
     wilson,
 )
 from dp_leakage.metrics.reached import named_by_best_threshold, named_by_strongest
-from dp_leakage.metrics.runs import by_repeat
+from dp_leakage.metrics.runs import ALL, by_repeat
 
-ALL = "all"  # in place of a repeat: over all of them
 FPR_OF_EXPOSED = (0.01, 0.02, 0.05)
 TOP = 10
 FPR_OF_TPR = (0.01, 0.001)

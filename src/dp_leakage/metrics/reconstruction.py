@@ -9,6 +9,7 @@ import pandas as pd
 from scipy.special import bdtrik
 
 from dp_leakage.metrics.intervals import CONFIDENCE, Estimate, crossed, influences_of_mean, over_repeats
+from dp_leakage.metrics.runs import ALL
 
 # column → metric, and its range
 MEASURED = {
@@ -44,7 +45,7 @@ def _rows(part: pd.DataFrame, attack: str, own: dict) -> Iterator[dict]:
         if column not in part:
             continue
         values = part.pivot_table(index="repeat", columns="target", values=column, aggfunc="mean").to_numpy()
-        for name, block in [*((str(r), values[r : r + 1]) for r in range(len(values))), ("all", values)]:
+        for name, block in [*((str(r), values[r : r + 1]) for r in range(len(values))), (ALL, values)]:
             for statistic, of in STATISTICS.items():
                 setting = {"attack": attack, "statistic": statistic, **own}
                 yield {

@@ -3,6 +3,8 @@
 import numpy as np
 import pandas as pd
 
+ALL = "all"  # in place of a repeat: over all of them
+
 
 def by_repeat(frame: pd.DataFrame, columns: list[str], keys: list[str]) -> tuple[list[np.ndarray], np.ndarray]:
     """Columns of a score file as arrays of runs by records.

@@ -16,7 +16,7 @@ from dp_leakage.metrics import (
     measure_strongest,
 )
 from dp_leakage.metrics.coin_audit import measure_coins
-from dp_leakage.metrics.measure import ALL
+from dp_leakage.metrics.runs import ALL
 from dp_leakage.provenance.files import read_arrays, read_table
 from dp_leakage.steps import Json
 

@@ -11,6 +11,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.metrics import measure_training
 from dp_leakage.metrics.intervals import wilson
 from dp_leakage.metrics.measure import FPR_OF_TPR
+from dp_leakage.metrics.runs import ALL
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.privacy.mechanisms import amount_of
 from dp_leakage.privacy.proven import FPR_OF_CURVE
@@ -140,7 +141,7 @@ def _schedule(made: Json) -> dict[str, int]:
 
 def _row(metric: str, value: float, **setting: str) -> Json:
     words = ";".join(f"{key}={value}" for key, value in sorted(setting.items()))
-    return {"metric": metric, "repeat": "all", "value": value, "low": value, "high": value, "setting": words}
+    return {"metric": metric, "repeat": ALL, "value": value, "low": value, "high": value, "setting": words}
 
 
 if __name__ == "__main__":

@@ -162,9 +162,10 @@ class Watch:
             return along, squares
         own = rows[records]
         padded = F.pad(own, (0, -len(own) % CPU_MULTIPLE), value=int(own[0])).to(program.x.device)
+        shared = program.x[padded], program.y[padded]
         for lane in self.lanes:
             of_lane = slice(lane.models.start, lane.models.stop)
-            x, y = (data[padded].expand(len(lane.models), *data[padded].shape) for data in (program.x, program.y))
+            x, y = (data.expand(len(lane.models), *data.shape) for data in shared)
             passed = backpropagate(program.layers, lane.parameters, x, y)
             norms = passed.norms()
             scales = torch.ones_like(norms)
