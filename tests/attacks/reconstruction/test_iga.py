@@ -20,6 +20,12 @@ def test_a_known_image_is_recovered_exactly_from_the_gradient_of_a_softmax_regre
     assert (frame["mse"] < 1e-6).all()
 
 
+def test_half_the_precision_finds_the_same_image(models, pictures):
+    single = SETTINGS | {"precision": "float32"}
+    _, images = iga.score(models("softmax_regression"), pictures, None, single, 0)
+    np.testing.assert_allclose(images["weights=initial"][0], pictures.x[:4], atol=2e-3)
+
+
 def test_noise_of_a_small_budget_leaves_nothing_to_recover(models, pictures):
     noise = Mechanism(noise_multiplier=1.0)
     frame, images = iga.score(models("softmax_regression", noise), pictures, None, SETTINGS | {"steps": 100}, 0)
