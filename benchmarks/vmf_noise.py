@@ -10,8 +10,11 @@ from time import perf_counter
 
 import torch
 
+from dp_leakage.models.layers.linear import LinearGradients
+from dp_leakage.privacy.directional import add_directed_examples
 from dp_leakage.privacy.noise import sample_vmf
-from dp_leakage.privacy.vmf_sum import draw_vmf_sum
+from dp_leakage.privacy.vmf_sum import draw_vmf_sums
+from dp_leakage.training.backward import BackwardPass
 
 NUMBERS = 2_000_000  # per call, so that a call takes milliseconds
 REPEATS = 25
@@ -32,7 +35,8 @@ def main() -> None:
             ratios = "  ".join(f"κ={k}: {t / times['gaussian']:.2f}" for k, t in times.items() if k != "gaussian")
             print(f"d={dimension:>9,} rows={rows:>6,}  {ratios}")
 
-    print("time of draw_vmf_sum for 200 units / time of one normal vector of that dimension")
+    kappa = torch.full((1, 200), 250.0, dtype=torch.float64)
+    print("time of a sum of draw_vmf_sums for 200 units / time of one normal vector of that dimension")
     for dimension in (10_000, 100_000, 1_000_000):
         units = torch.randn(200, 1000, dtype=torch.float64)
         units /= units.norm(dim=1, keepdim=True)
@@ -42,8 +46,8 @@ def main() -> None:
         times = interleaved(
             {
                 "normal": lambda vector=vector: vector.normal_(generator=generator),
-                "regular": lambda gram=gram, d=dimension: draw_vmf_sum(gram, d, 250.0, generator),
-                "singular": lambda gram=singular, d=dimension: draw_vmf_sum(gram, d, 250.0, generator),
+                "regular": lambda gram=gram, d=dimension: draw_vmf_sums(gram, d, kappa, generator=generator),
+                "singular": lambda gram=singular, d=dimension: draw_vmf_sums(gram, d, kappa, generator=generator),
             }
         )
         print(
@@ -51,6 +55,23 @@ def main() -> None:
             f"  regular Gram: {times['regular'] / times['normal']:.2f}"
             f"  singular Gram: {times['singular'] / times['normal']:.2f}"
         )
+
+    print("time of a linear layer's rows, drawn from the Gram matrix / drawn one by one, 64 examples")
+    for inputs, outputs in ((400, 120), (784, 256), (3072, 256)):
+        names = ("0.weight", "0.bias")
+        part = LinearGradients(names, torch.rand(1, 64, inputs), torch.randn(1, 64, outputs))
+        total = {"0.weight": torch.zeros(1, outputs, inputs), "0.bias": torch.zeros(1, outputs)}
+        times = interleaved(
+            {
+                "gram": lambda part=part, total=total: add_directed_examples(
+                    BackwardPass([part]), "row", 0.5, 1.0, total, generator
+                ),
+                "formed": lambda part=part: sample_vmf(
+                    torch.nn.functional.normalize(part.rows()[0], dim=2).flatten(0, 1), 0.5, generator
+                ),
+            }
+        )
+        print(f"{inputs:>5} → {outputs}  {1e3 * times['gram']:.1f} ms  {times['gram'] / times['formed']:.3f}")
 
 
 def gaussian(mean: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

@@ -6,7 +6,7 @@ import torch
 from scipy import stats
 
 from dp_leakage.privacy.noise import sample_vmf
-from dp_leakage.privacy.vmf_sum import combination, draw_vmf_sum
+from dp_leakage.privacy.vmf_sum import combinations, draw_vmf_sums
 
 P, Z = 1e-5, 4.5
 
@@ -23,12 +23,24 @@ def unit_rows(n, dimension, seed=1, repeated=False, alike=0.0):
     return rows / rows.norm(dim=1, keepdim=True)
 
 
-def fused(means, kappa, stream):
-    """The sum as the trainer forms it: a combination of the means and one normal vector."""
-    drawn = draw_vmf_sum(means @ means.T, means.shape[1], kappa, stream)
-    z = torch.randn(means.shape[1], dtype=torch.float64, generator=stream)
-    coefficients, factor = combination(drawn, means @ z, float(z @ z))
-    return means.T @ coefficients + factor * z
+def fused(means, kappa, stream, signs=None, count=1):
+    """Sums as the trainer forms them, (m, d): combinations of the means and one normal vector each."""
+    kappa = torch.as_tensor(kappa, dtype=torch.float64).expand(count if signs is None else len(signs), len(means))
+    drawn = draw_vmf_sums(means @ means.T, means.shape[1], kappa, signs, stream)
+    z = torch.randn(len(kappa), means.shape[1], dtype=torch.float64, generator=stream)
+    coefficients, factor = combinations(drawn, z @ means.T, z.square().sum(1))
+    return coefficients @ means + factor[:, None] * z
+
+
+def assert_alike(naive, ours, directions):
+    """Two samples of vectors, (n, d), have the same law along each direction, by length and in a plane."""
+    for direction in directions:
+        assert stats.ks_2samp(naive @ direction, ours @ direction).pvalue > P
+    lengths = [np.linalg.norm(x, axis=1) for x in (naive, ours)]
+    if np.ptp(lengths[0]) > 1e-4:  # one row has length one, whatever the draw
+        assert stats.ks_2samp(*lengths).pvalue > P
+    squares = [np.square(x @ directions[:2].T).sum(1) for x in (naive, ours)]
+    assert stats.ks_2samp(*squares).pvalue > P
 
 
 CASES = {
@@ -48,48 +60,50 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_the_sum_is_distributed_as_the_sum_of_rows(name):
     means, kappa = CASES[name]
-    stream, n = generator(11), 2_500
-    naive = torch.stack([sample_vmf(means, kappa, stream).sum(0) for _ in range(n)]).numpy()
-    ours = torch.stack([fused(means, kappa, stream) for _ in range(n)]).numpy()
-    directions = np.concatenate((np.random.default_rng(0).normal(size=(3, means.shape[1])), means[:3].numpy()))
-    for direction in directions:
-        assert stats.ks_2samp(naive @ direction, ours @ direction).pvalue > P
-    lengths = [np.linalg.norm(x, axis=1) for x in (naive, ours)]
-    if means.shape[0] > 1:  # one row has length one, whatever the draw
-        assert stats.ks_2samp(*lengths).pvalue > P
-    squares = [np.square(x @ directions[:2].T).sum(1) for x in (naive, ours)]
-    assert stats.ks_2samp(*squares).pvalue > P
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", CASES)
-def test_the_sum_over_many_draws(name):
-    means, kappa = CASES[name]
     stream, n = generator(12), 60_000
     naive = sample_vmf(means.repeat(n, 1), kappa, stream).view(n, *means.shape).sum(1).numpy()
-    ours = torch.stack([fused(means, kappa, stream) for _ in range(n)]).numpy()
-    for direction in np.concatenate((np.random.default_rng(1).normal(size=(3, means.shape[1])), means[:3].numpy())):
-        assert stats.ks_2samp(naive @ direction, ours @ direction).pvalue > P
+    ours = fused(means, kappa, stream, count=n).numpy()
+    assert_alike(naive, ours, np.concatenate((plain_directions(means), means[:3].numpy())))
     error = np.cov(naive.T) - np.cov(ours.T)
     scale = np.sqrt(np.outer(naive.var(0), naive.var(0)) * 4 / n)
     assert np.all(np.abs(error) < 5.5 * scale)
 
 
+def plain_directions(means):
+    return np.random.default_rng(0).normal(size=(3, means.shape[1]))
+
+
+@pytest.mark.parametrize("dimension", [6, 80])
+def test_sums_around_the_same_means_differ_in_signs_and_concentrations(dimension):
+    means, m, n = unit_rows(10, dimension, alike=2.0), 3, 2_500
+    stream = generator(13)
+    signs = torch.randint(2, (m, len(means)), generator=stream).double() * 2 - 1
+    kappa = torch.rand(m, len(means), dtype=torch.float64, generator=stream) * 40
+    kappa[:, :2] = 0  # as for a dead ReLU
+    naive = [sample_vmf((signs[:, :, None] * means).view(-1, dimension), kappa.view(-1), stream) for _ in range(n)]
+    naive = torch.stack([draw.view(m, -1, dimension).sum(1) for draw in naive]).numpy()
+    ours = torch.stack([fused(means, kappa, stream, signs) for _ in range(n)]).numpy()
+    directions = np.concatenate((plain_directions(means), means[:4].numpy()))
+    for row in range(m):
+        assert_alike(naive[:, row], ours[:, row], directions)
+    other = (naive[:, 0] * naive[:, 1]).sum(1), (ours[:, 0] * ours[:, 1]).sum(1)
+    assert stats.ks_2samp(*other).pvalue > P  # the sums are independent of each other
+
+
 def test_the_normal_vector_directs_only_what_lies_outside_the_span():
     means = unit_rows(6, 50)
-    drawn = draw_vmf_sum(means @ means.T, 50, 30.0, generator(3))
+    drawn = draw_vmf_sums(means @ means.T, 50, torch.full((1, 6), 30.0).double(), generator=generator(3))
     for seed in range(3):
-        z = torch.randn(50, dtype=torch.float64, generator=generator(seed))
-        coefficients, factor = combination(drawn, means @ z, float(z @ z))
-        total = means.T @ coefficients + factor * z
-        outside = total - means.T @ drawn.inside
-        assert (means @ outside).abs().max() < 1e-10
-        assert float(outside.norm()) == pytest.approx(drawn.outside)
+        z = torch.randn(1, 50, dtype=torch.float64, generator=generator(seed))
+        coefficients, factor = combinations(drawn, z @ means.T, z.square().sum(1))
+        outside = (coefficients - drawn.inside) @ means + factor[:, None] * z
+        assert (outside @ means.T).abs().max() < 1e-10
+        assert float(outside.norm()) == pytest.approx(float(drawn.outside))
 
 
 def test_without_noise_the_sum_is_the_sum_of_the_means():
     means = unit_rows(9, 40)
-    torch.testing.assert_close(fused(means, 1e12, generator()), means.sum(0), atol=1e-4, rtol=0)
+    torch.testing.assert_close(fused(means, 1e12, generator())[0], means.sum(0), atol=1e-4, rtol=0)
 
 
 @pytest.mark.parametrize("repeated", [False, True])
@@ -102,12 +116,13 @@ def test_a_large_batch_of_a_real_size_has_the_right_mean_and_length(repeated):
     means = rows / rows.norm(dim=1, keepdim=True)  # in 300 of the dimensions
     gram = means @ means.T
     stream = generator(5)
-    draws = [draw_vmf_sum(gram, dimension, kappa, stream) for _ in range(60)]
+    drawn = draw_vmf_sums(gram, dimension, torch.full((60, size), kappa).double(), generator=stream)
     signal = 0.0
     for k in range(1_000, -1, -1):
         signal = kappa / (dimension + 2 * k + kappa * signal)  # E[cos], the Bessel ratio
-    along = np.array([float(means.sum(0) @ (means.T @ draw.inside)) for draw in draws])
-    squared = np.array([float((means.T @ draw.inside).square().sum()) + draw.outside**2 for draw in draws])
+    inside = drawn.inside @ means
+    along = (inside @ means.sum(0)).numpy()
+    squared = (inside.square().sum(1) + drawn.outside**2).numpy()
     total = float(gram.sum())
     for values, mean in ((along, signal * total), (squared, size + signal**2 * (total - size))):
         assert abs(values.mean() - mean) < Z * values.std() / np.sqrt(len(values))

@@ -3,12 +3,14 @@
 import pytest
 import torch
 from scipy.special import ive
+from scipy.stats import ks_2samp
 from small import SHAPES, data_of, layers_of, started, subsets_of, take
 
 from dp_leakage.models.layers import initial_parameters
 from dp_leakage.models.layers.linear import LinearGradients
 from dp_leakage.privacy.directional import add_directed, add_directed_examples
 from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.privacy.noise import sample_vmf
 from dp_leakage.training.backward import BackwardPass, backpropagate
 
 BATCH, CLIP = 6, 0.8
@@ -88,6 +90,30 @@ def test_draws_keep_the_share_of_the_mean_that_the_concentration_says(block):
         projections[draw] = sum((as_rows(total, layer) * mean).sum() for layer, mean in means.items())
     z = (projections.mean() - expected) / (projections.std() / draws**0.5)
     assert abs(z) < 5  # false alarm 6e-7
+
+
+def test_rows_of_a_linear_layer_have_the_law_of_rows_that_are_formed():
+    """The draw from the Gram matrix against one draw for each formed row; two-sample tests at 1e-5, six of them."""
+    generator = torch.Generator().manual_seed(4)
+    x = torch.rand(1, 5, 12, dtype=torch.float64, generator=generator)
+    delta = torch.randn(1, 5, 2, dtype=torch.float64, generator=generator)
+    delta[0, 0] = 0.0  # a record that moves no row: uniform directions
+    part = LinearGradients(("0.weight", "0.bias"), x, delta)
+    samples = {"gram": [], "formed": []}
+    for _ in range(3_000):
+        total = {"0.weight": torch.zeros(1, 2, 12).double(), "0.bias": torch.zeros(1, 2).double()}
+        add_directed_examples(BackwardPass([part]), "row", 6.0, 1.0, total, generator)
+        samples["gram"].append(as_rows(total, part.names))
+        units = torch.nn.functional.normalize(part.rows()[0], dim=2)
+        units[0] = torch.eye(1, 13)
+        kappa = torch.full((5, 2), 6.0, dtype=torch.float64)
+        kappa[0] = 0.0
+        samples["formed"].append(sample_vmf(units.flatten(0, 1), kappa.flatten(), generator).view(5, 2, 13).sum(0))
+    means = torch.nan_to_num(torch.nn.functional.normalize(part.rows()[0], dim=2)).sum(0)
+    for row in range(2):
+        ours, formed = (torch.stack(draws)[:, row] for draws in samples.values())
+        for statistic in (lambda v, row=row: v @ means[row], lambda v: v.norm(dim=1), lambda v: v[:, 3]):
+            assert ks_2samp(statistic(ours).numpy(), statistic(formed).numpy()).pvalue > 1e-5
 
 
 def test_gradients_of_zero_get_uniform_directions_of_length_one():

@@ -16,15 +16,16 @@ import torch
 from torch import Generator, Tensor
 
 from dp_leakage.models.layers import Parameters, PerExample
+from dp_leakage.models.layers.linear import LinearGradients
 from dp_leakage.privacy.mechanism import Block
 from dp_leakage.privacy.noise import sample_vmf
-from dp_leakage.privacy.vmf_sum import combination, draw_vmf_sum
+from dp_leakage.privacy.vmf_sum import combinations, draw_vmf_sums
 
 if TYPE_CHECKING:
     from dp_leakage.training.backward import BackwardPass
 
 LEAST = 1e-30  # float32 has too few digits for much shorter vectors
-ROWS_BYTES = 1 << 25  # unit rows that are drawn at a time
+ROWS_BYTES = 1 << 25  # of rows that are drawn at a time
 
 
 def add_directed_examples(
@@ -101,22 +102,46 @@ def _add_sum(
         return
     own = lengths[directed]
     cosines = (gram[directed][:, directed] / own[:, None] / own).fill_diagonal_(1)
-    drawn = draw_vmf_sum(cosines, dimension, kappa, generator)
+    drawn = draw_vmf_sums(cosines, dimension, cosines.new_full((1, len(own)), kappa), generator=generator)
     normal = zeros.normal_(generator=generator)
     direction = _named(normal, names, total)
     products = source.directional_derivative(direction)[0, directed].double() / own
-    weights, factor = combination(drawn, products, float(torch.dot(normal, normal)))
+    weights, factor = combinations(drawn, products[None], torch.dot(normal, normal)[None])
     scales = zeros.new_zeros(1, len(lengths))
-    scales[0, directed] = (weights / own * scale).to(scales.dtype)
+    scales[0, directed] = (weights[0] / own * scale).to(scales.dtype)
     source.add_weighted_sum(scales, total)
     for name, view in direction.items():
-        total[name].add_(view, alpha=factor * scale)
+        total[name].add_(view, alpha=float(factor) * scale)
 
 
 def _add_rows(part: PerExample, kappa: float, scale: float, total: Parameters, generator: Generator) -> None:
+    if isinstance(part, LinearGradients) and part.examples <= part.input.shape[2]:
+        _add_linear_rows(part, kappa, scale, total, generator)
+        return
     for rows in _row_chunks(part):
         drawn = _around(rows.flatten(0, 1), kappa, generator)
         _add_drawn_rows(drawn.view(rows.shape).sum(0), part.names, scale, total)
+
+
+def _add_linear_rows(
+    part: LinearGradients, kappa: float, scale: float, total: Parameters, generator: Generator
+) -> None:
+    """`_add_rows` by `privacy.vmf_sum`: row j of example i is δᵢⱼ(xᵢ, 1), so only its sign depends on j."""
+    inputs = torch.nn.functional.pad(part.input[0], (0, 1), value=1.0)
+    lengths = torch.linalg.vector_norm(inputs, dim=1, dtype=torch.float64)
+    means = inputs.double() / lengths[:, None]
+    gram = (means @ means.T).fill_diagonal_(1)
+    delta = part.delta[0].T.double()
+    kappas, signs = kappa * (delta.abs() * lengths > LEAST).double(), torch.where(delta < 0, -1.0, 1.0).double()
+    means = means.to(inputs.dtype)
+    size = max(1, ROWS_BYTES // (4 * len(gram) ** 2))
+    rows = []
+    for own_kappas, own_signs in zip(kappas.split(size), signs.split(size), strict=True):
+        drawn = draw_vmf_sums(gram, inputs.shape[1], own_kappas, own_signs, generator)
+        normal = inputs.new_empty(len(own_kappas), inputs.shape[1]).normal_(generator=generator)
+        weights, factor = combinations(drawn, normal @ means.T, normal.square().sum(1))
+        rows.append(normal.mul_(factor[:, None]).addmm_(weights.to(means.dtype), means))
+    _add_drawn_rows(torch.cat(rows), part.names, scale, total)
 
 
 def _row_chunks(part: PerExample) -> Iterator[Tensor]:

@@ -1,7 +1,9 @@
 """The sum of a batch's von Mises–Fisher draws, without drawing them.
 
 Only the sum Σ Xᵢ of B independent draws Xᵢ ~ vMF(μᵢ, κ) in Rᵈ leaves a private step. Its exact law needs only the Gram
-matrix of the μᵢ, about B² scalars, and one normal vector of length d instead of B of them:
+matrix of the μᵢ, about B² scalars, and one normal vector of length d instead of B of them. Several sums around the same
+μᵢ share the work on the Gram matrix; they may differ in the concentrations and in the signs of the μᵢ. The rows of a
+linear layer's gradient are such a case: they all point along the layer's input, one way or the other.
 
 Write Xᵢ = tᵢ μᵢ + sᵢ vᵢ with tᵢ the cosine, sᵢ = √(1−tᵢ²), and vᵢ uniform on the unit sphere orthogonal to
 μᵢ, i.e. vᵢ = (gᵢ − ⟨gᵢ,μᵢ⟩μᵢ)/nᵢ with gᵢ standard normal and nᵢ the length of the numerator. Let S be the
@@ -12,8 +14,9 @@ independent of everything else. As μᵢ lies in S, with h̃ᵢ = hᵢ − ⟨h�
     Σ Xᵢ = Σ tᵢ μᵢ + Σ (sᵢ/nᵢ) h̃ᵢ     (in S)
          + Σ aᵢ wᵢ,  aᵢ = sᵢ χᵢ/nᵢ     (orthogonal to S).
 
-The second line is a sum of independent vectors with given lengths and uniform directions. It equals R w with w uniform,
-where R follows the walk R² ← R² + aᵢ² + 2 R aᵢ cᵢ and cᵢ is one coordinate of a uniform point on the sphere of R^{d−r}.
+The second line is a sum of independent vectors with given lengths and uniform directions. It equals R w with w uniform.
+Two of them, of lengths a and b, add up to one of length √(a² + b² + 2abc) in a uniform direction, where c is one
+coordinate of a uniform point on the sphere of R^{d−r}; so R comes from adding them up in pairs.
 The first line is Σ βᵢ μᵢ. For w, take a standard normal vector z, project S out of it and normalise the rest. The
 projection is also a combination of the μᵢ, given the products ⟨μᵢ, z⟩. So Σ Xᵢ = Σ cᵢ μᵢ + f z: one weighted backward
 pass and one normal vector. As long as only the sum is released, its law, and hence the privacy, is that of drawing all
@@ -22,14 +25,13 @@ Xᵢ.
 A singular Gram matrix (equal gradients, B > d) needs no special treatment: r is its rank.
 """
 
-from math import sqrt
 from typing import NamedTuple
 
 import torch
 from torch import Generator, Tensor
 
 from dp_leakage.common.kernels import standard_gamma
-from dp_leakage.privacy.noise import sphere_coordinate, vmf_cosines
+from dp_leakage.privacy.noise import SHORT, sphere_coordinate, vmf_cosines
 
 LEAST_EIGENVALUE = 1e-9
 """Directions in which the unit vectors spread less than this (squared, relative to the largest eigenvalue) are ignored.
@@ -37,60 +39,63 @@ LEAST_EIGENVALUE = 1e-9
 """
 
 
-class VMFSum(NamedTuple):
-    """A draw of the sum, before its part outside the span of the means has a direction.
+class VMFSums(NamedTuple):
+    """Draws of m sums, before their parts outside the span of the means have directions.
 
     Attributes:
-        inside: float64 (B,), β: the part inside the span is Σ βᵢ μᵢ.
-        outside: R ≥ 0, the length of the part orthogonal to the span.
+        inside: float64 (m, B), β: the part inside the span is Σ βᵢ μᵢ.
+        outside: float64 (m,), R ≥ 0, the length of the part orthogonal to the span.
         inverse: float64 (r, B): row k gives the k-th vector of an orthonormal basis of the span as a
             combination of the μᵢ.
     """
 
     inside: Tensor
-    outside: float
+    outside: Tensor
     inverse: Tensor
 
 
-def draw_vmf_sum(gram: Tensor, dimension: int, kappa: float, generator: Generator | None = None) -> VMFSum:
-    """Draw Σ Xᵢ, Xᵢ ~ vMF(μᵢ, κ) independent, up to the direction outside the span.
+def draw_vmf_sums(
+    gram: Tensor, dimension: int, kappa: Tensor, signs: Tensor | None = None, generator: Generator | None = None
+) -> VMFSums:
+    """Draw m sums Σ Xᵢ, Xᵢ ~ vMF(±μᵢ, κᵢ) all independent, up to the directions outside the span.
 
     Args:
         gram: float64 (B, B), ⟨μᵢ, μⱼ⟩, unit diagonal; may be singular.
         dimension: d ≥ 2, of the μᵢ.
-        kappa: κ ≥ 0.
+        kappa: float64 (m, B), κ ≥ 0.
+        signs: float64 (m, B), 1 or −1, of the μᵢ in each sum; without them all are 1.
         generator: on the device of ``gram``.
     """
     coordinates, inverse = _span(gram)
-    size, rank = coordinates.shape
+    rank = len(inverse)
     draw = {"generator": generator, "device": gram.device}
-    cosine, sine = vmf_cosines(dimension, kappa, (size,), **draw)
-    h = torch.randn(size, rank, dtype=torch.float64, **draw)
-    h -= (h * coordinates).sum(1, keepdim=True) * coordinates
-    spare = dimension - rank
-    chi = _chi(spare, size, **draw)
-    length = torch.sqrt(h.square().sum(1) + chi * chi)
-    inside = cosine + inverse.T @ ((sine / length) @ h)
-    return VMFSum(inside, _walk(sine * chi / length, spare, **draw), inverse)
+    cosine, sine = vmf_cosines(dimension, kappa, kappa.shape, **draw)
+    # These draws are most of the work, and gradients are float32 anyway.
+    h = torch.randn(*kappa.shape, rank, dtype=torch.float64 if dimension < SHORT else torch.float32, **draw)
+    own = coordinates.to(h.dtype)
+    h.addcmul_(torch.einsum("mbr,br->mb", h, own)[:, :, None], own, value=-1)
+    chi = _chi(dimension - rank, kappa.shape, **draw)
+    stretch = sine / torch.sqrt(h.square().sum(2).double() + chi * chi)
+    spread = torch.einsum("mbr,mb->mr", h, stretch.to(h.dtype)).double()
+    mean = cosine if signs is None else cosine * signs
+    return VMFSums(mean + spread @ inverse, _total_length(stretch * chi, dimension - rank, **draw), inverse)
 
 
-def combination(drawn: VMFSum, products: Tensor, squared_length: float) -> tuple[Tensor, float]:
-    """The draw as Σ cᵢ μᵢ + f z. The standard normal vector z directs its part outside the span.
+def combinations(drawn: VMFSums, products: Tensor, squared_length: Tensor) -> tuple[Tensor, Tensor]:
+    """The draws as Σ cᵢ μᵢ + f z. Standard normal vectors z direct their parts outside the span.
 
     Args:
-        drawn: from ``draw_vmf_sum``.
-        products: (B,), ⟨μᵢ, z⟩.
-        squared_length: ‖z‖².
+        drawn: m sums, from `draw_vmf_sums`.
+        products: (m, B), ⟨μᵢ, z⟩ for each sum's own z.
+        squared_length: (m,), ‖z‖².
 
     Returns:
-        c, float64 (B,), and f ≥ 0.
+        c, float64 (m, B), and f ≥ 0, float64 (m,).
     """
-    z_inside = drawn.inverse @ products.double()
-    outside = squared_length - float(z_inside @ z_inside)
-    if drawn.outside == 0 or outside <= 0:
-        return drawn.inside, 0.0
-    factor = drawn.outside / sqrt(outside)
-    return drawn.inside - factor * (drawn.inverse.T @ z_inside), factor
+    z_inside = products.double() @ drawn.inverse.T
+    left = squared_length.double() - z_inside.square().sum(1)
+    factor = torch.where(left > 0, drawn.outside / left.clamp_min(torch.finfo(left.dtype).tiny).sqrt(), 0.0)
+    return drawn.inside - factor[:, None] * (z_inside @ drawn.inverse), factor
 
 
 def _span(gram: Tensor) -> tuple[Tensor, Tensor]:
@@ -111,23 +116,24 @@ def _span(gram: Tensor) -> tuple[Tensor, Tensor]:
     return coordinates / torch.linalg.vector_norm(coordinates, dim=1, keepdim=True), inverse
 
 
-def _chi(freedom: int, size: int, generator: Generator | None, device: torch.device) -> Tensor:
-    """Draws of the length of a standard normal vector of ``freedom`` ≥ 0 entries, float64 (size,)."""
+def _chi(freedom: int, shape: torch.Size, generator: Generator | None, device: torch.device) -> Tensor:
+    """Draws of the length of a standard normal vector of ``freedom`` ≥ 0 entries, float64 of ``shape``."""
     if freedom == 0:
-        return torch.zeros(size, dtype=torch.float64, device=device)
-    half = torch.full((size,), freedom / 2, dtype=torch.float64, device=device)
+        return torch.zeros(shape, dtype=torch.float64, device=device)
+    half = torch.full(shape, freedom / 2, dtype=torch.float64, device=device)
     return torch.sqrt(2 * standard_gamma(half, generator))
 
 
-def _walk(steps: Tensor, dimension: int, generator: Generator | None, device: torch.device) -> float:
-    """Length of a sum of vectors of the given lengths, each uniform in direction in R^dimension."""
+def _total_length(lengths: Tensor, dimension: int, generator: Generator | None, device: torch.device) -> Tensor:
+    """Length (m,) of the sums of vectors of the given lengths (m, B), each uniform in direction in R^dimension."""
     if dimension == 0:
-        return 0.0
+        return lengths.new_zeros(len(lengths))
     if dimension == 1:
-        signs = torch.randint(2, steps.shape, generator=generator, device=device) * 2 - 1
-        return abs(float(signs.double() @ steps))
-    cosines, _ = sphere_coordinate(dimension, steps.shape, generator, device)
-    length = 0.0
-    for step, cosine in zip(steps.tolist(), cosines.tolist(), strict=True):
-        length = sqrt(max(0.0, length * length + step * step + 2 * length * step * cosine))
-    return length
+        signs = torch.randint(2, lengths.shape, generator=generator, device=device) * 2 - 1
+        return (signs * lengths).sum(1).abs()
+    while (pairs := lengths.shape[1] // 2) > 0:
+        a, b, odd = lengths.split([pairs, pairs, lengths.shape[1] % 2], 1)
+        cosine, _ = sphere_coordinate(dimension, a.shape, generator, device)
+        both = (a.square() + b.square() + 2 * a * b * cosine).clamp_min(0).sqrt()
+        lengths = torch.cat([both, odd], 1)
+    return lengths[:, 0]
