@@ -7,7 +7,7 @@ export PATH := $(VENV)/bin:$(PATH)
 export OMP_NUM_THREADS := 1
 
 # Their values go on as they are typed: column names may hold spaces, and a $ is no variable of make's.
-OPTIONS := NAME DATA LABEL KEY SENSITIVE DROP CATEGORICAL MISSING SIZE LEAVE_OUT SKIP_DAMAGED OUTPUTS REFERENCES SHADOWS MODEL WEIGHTS MEMBERS REFERENCE_MODEL SHADOW_MODEL TRAIN EPSILON DELTA MODELS CANARIES CANARY CLAIM RECORDS
+OPTIONS := NAME DATA LABEL KEY SENSITIVE DROP CATEGORICAL MISSING SIZE LEAVE_OUT SKIP_DAMAGED OUTPUTS REFERENCES SHADOWS MODEL WEIGHTS MEMBERS REFERENCE_MODEL SHADOW_MODEL TRAIN EPSILON DELTA MODELS CANARIES CANARY CLAIM RECORDS VERDICT
 $(foreach option,$(OPTIONS),$(eval override $(option) := $$(value $(option))))
 export $(OPTIONS)
 
@@ -38,11 +38,12 @@ audit-model: $(INSTALLED)  ## a study of a trained model: NAME=mine OUTPUTS=tabl
 	  --model="$$MODEL" --weights="$$WEIGHTS" --data="$$DATA" --label="$$LABEL" --key="$$KEY" --members="$$MEMBERS" \
 	  --reference-model="$$REFERENCE_MODEL" --shadow-model="$$SHADOW_MODEL"
 
-audit-training: $(INSTALLED)  ## audit a private training function of yours: TRAIN=my_module:train EPSILON=4 [DELTA= MODELS= CANARIES= CANARY= CLAIM= RECORDS= DATA=x.npz BEYOND_REACH=1]
+audit-training: $(INSTALLED)  ## audit a private training function of yours: TRAIN=my_module:train EPSILON=4 [DELTA= MODELS= CANARIES= CANARY= CLAIM= RECORDS= DATA=x.npz VERDICT=file BEYOND_REACH=1]
+	@rm -f -- "$$VERDICT"
 	@python -m dp_leakage.audit_training --train "$$TRAIN" --epsilon "$$EPSILON" $${DELTA:+--delta "$$DELTA"} \
 	  $${MODELS:+--models "$$MODELS"} $${CANARIES:+--canaries "$$CANARIES"} $${CANARY:+--canary "$$CANARY"} \
 	  $${CLAIM:+--claim "$$CLAIM"} $${RECORDS:+--records "$$RECORDS"} $${DATA:+--data "$$DATA"} \
-	  $(if $(BEYOND_REACH),--beyond-reach)
+	  $${VERDICT:+--verdict "$$VERDICT"} $(if $(BEYOND_REACH),--beyond-reach)
 
 test: $(INSTALLED)  ## the tests (minutes)
 	pytest -n 2 --dist loadfile

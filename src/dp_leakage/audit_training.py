@@ -10,13 +10,15 @@ for each canary decides whether that record is among its data.
 import argparse
 import importlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 from dp_leakage.audits import CONFIDENCE, Claim, approximate_dp, gaussian_dp
 from dp_leakage.audits.designs import bound, reach, shortfall
+from dp_leakage.common.apart import Arrays, apart
 from dp_leakage.common.arguments import Parser, number, whole
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.paths import user_path
@@ -25,17 +27,19 @@ from dp_leakage.data.canaries import place
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.raw import check_finite
 from dp_leakage.data.sources.arrays import read_archive
+from dp_leakage.provenance.files import write_text
 
 Predict = Callable[[np.ndarray], np.ndarray]
 Train = Callable[[np.ndarray, np.ndarray, int], Predict]
-REFUTED = 3  # exit status if the claim is refuted
+STANDS, FAILED, REFUTED = 0, 2, 3  # exit statuses; make turns every failure into 2
+VERDICTS = {STANDS: "stands", FAILED: "error", REFUTED: "refuted"}
 MOST_COINS = 10**6  # the most coins in all; a bound from more takes minutes
 
 
 def scored(
     train: Train, data: Dataset, canary: str, canaries: int, models: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Calls ``train`` once for each model.
+    """Calls ``train`` once for each model, all in one process of their own.
 
     Args:
         train: see the module.
@@ -49,7 +53,8 @@ def scored(
         Scores float64 (K, m), the margin of the canary's label, and coins bool (K, m).
 
     Raises:
-        UserError: the outputs are not finite numbers, one row a record, one column a class.
+        UserError: the outputs are not finite numbers, one row a record, one column a class; or ``train`` raises
+            anything or ends its process.
     """
     placed = place(data, canary, canaries, False, seed)
     rng = np.random.default_rng([seed, 1])
@@ -57,13 +62,24 @@ def scored(
     seeds = rng.integers(2**31, size=models)
     scores = np.empty(held.shape)
     x, y = placed.x[placed.held], placed.y[placed.held]
-    for model, coins in enumerate(held):
-        rows = np.concatenate([placed.fixed, placed.held[coins]])
-        predict = train(placed.x[rows], placed.y[rows], int(seeds[model]))
-        scores[model] = _margins(_outputs(predict(x), canaries, data.n_classes), y)
-        print(f"\rtraining {model + 1} of {models}", end="", file=sys.stderr, flush=True)
-    print(file=sys.stderr)
+
+    def outputs() -> Iterator[Arrays]:
+        for coins, own in zip(held, seeds, strict=True):
+            rows = np.concatenate([placed.fixed, placed.held[coins]])
+            predict = train(placed.x[rows], placed.y[rows], int(own))
+            yield {"outputs": _outputs(predict(x.copy()), canaries, data.n_classes)}
+
+    for model, found in enumerate(apart("the training function", outputs)):
+        scores[model] = _margins(found["outputs"], y)
+        _show(f"\rtraining {model + 1} of {models}")
+    _show("\n")
     return scores, held
+
+
+def _show(progress: str) -> None:
+    """Text for a terminal; a log would only be filled by it."""
+    if sys.stderr.isatty():
+        print(progress, end="", file=sys.stderr, flush=True)
 
 
 def _outputs(said: object, records: int, classes: int) -> np.ndarray:
@@ -94,22 +110,17 @@ def _margins(outputs: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def training_function(path: str) -> Train:
-    """The function at ``module:function``. Its errors become one sentence.
+    """The function at ``module:function``, imported when it is first called. Its errors become one sentence.
 
     Raises:
-        UserError: there is none.
+        UserError: ``path`` is none; and, when it is called, there is no such function.
     """
     module, _, name = path.partition(":")
     if not module or not name:
         raise UserError(f"TRAIN is {path!r}; valid is module:function, such as my_module:train")
-    sys.path.insert(0, str(Path.cwd()))
-    file = next(iter(module_files(module)), None)
-    with blamed(f"TRAIN={path}", file):
-        function = getattr(importlib.import_module(module), name)
-    if not callable(function):
-        raise UserError(f"TRAIN={path} is {type(function).__name__}; valid is a function (x, y, seed)")
 
     def train(x: np.ndarray, y: np.ndarray, seed: int) -> Predict:
+        function, file = _imported(path)
         with blamed(f"TRAIN={path}", file):
             predict = function(x, y, seed)
         if not callable(predict):
@@ -126,31 +137,55 @@ def training_function(path: str) -> Train:
     return train
 
 
+@cache
+def _imported(path: str) -> tuple[Train, Path | None]:
+    """The function of an import path, and its file. UserError if there is none."""
+    module, _, name = path.partition(":")
+    sys.path.insert(0, str(Path.cwd()))
+    file = next(iter(module_files(module)), None)
+    with blamed(f"TRAIN={path}", file):
+        function = getattr(importlib.import_module(module), name)
+    if not callable(function):
+        raise UserError(f"TRAIN={path} is {type(function).__name__}; valid is a function (x, y, seed)")
+    return function, file
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line; returns 0 if the claim stands, 3 if it is refuted, 2 if the audit cannot run."""
+    """Runs the command line; returns 0 if the claim stands, 3 if it is refuted, 2 if the audit cannot run.
+
+    The last line of the output, and the file of ``--verdict``, say the same in a word: `VERDICTS`.
+    """
     given = _parser().parse_args(arguments)
     try:
-        if given.claim == "gaussian" and given.delta == 0:
-            raise UserError(
-                "--delta is 0, at which Gaussian noise has no ε; valid with --claim gaussian is more than 0"
-            )
-        if given.models * given.canaries > MOST_COINS:
-            words = (
-                f"--models {given.models} with --canaries {given.canaries} make {given.models * given.canaries:,} coins"
-            )
-            raise UserError(f"{words}; valid are up to {MOST_COINS:,}")
-        claim = (gaussian_dp if given.claim == "gaussian" else approximate_dp)(given.delta)
-        design = "many_runs" if given.canaries == 1 else "one_run"
-        share = 1.0 if design == "many_runs" and given.claim == "gaussian" else 0.25
-        _announce(design, given.models * given.canaries, claim, share, given)
-        data = _data(given.data, given.records)
-        scores, held = scored(
-            training_function(given.train), data, given.canary, given.canaries, given.models, given.seed
-        )
-        found = bound(design, scores.ravel(), held.ravel(), claim, CONFIDENCE, share, given.seed)
+        _write_verdict(given.verdict, FAILED)  # until there is another, however this ends
+        status = _audited(given)
+        _write_verdict(given.verdict, status)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
-        return 2
+        return FAILED
+    print(f"verdict: {VERDICTS[status]}", flush=True)
+    return status
+
+
+def _write_verdict(path: str, status: int) -> None:
+    if path:
+        write_text(user_path(path), f"{VERDICTS[status]}\n")
+
+
+def _audited(given: argparse.Namespace) -> int:
+    """Audits and says what was found; the exit status. UserError if the audit cannot run."""
+    if given.claim == "gaussian" and given.delta == 0:
+        raise UserError("--delta is 0, at which Gaussian noise has no ε; valid with --claim gaussian is more than 0")
+    if given.models * given.canaries > MOST_COINS:
+        words = f"--models {given.models} with --canaries {given.canaries} make {given.models * given.canaries:,} coins"
+        raise UserError(f"{words}; valid are up to {MOST_COINS:,}")
+    claim = (gaussian_dp if given.claim == "gaussian" else approximate_dp)(given.delta)
+    design = "many_runs" if given.canaries == 1 else "one_run"
+    share = 1.0 if design == "many_runs" and given.claim == "gaussian" else 0.25
+    _announce(design, given.models * given.canaries, claim, share, given)
+    data = _data(given.data, given.records)
+    scores, held = scored(training_function(given.train), data, given.canary, given.canaries, given.models, given.seed)
+    found = bound(design, scores.ravel(), held.ravel(), claim, CONFIDENCE, share, given.seed)
     print(
         f"{found.right} of {found.guesses} guesses are right: ε is at least {found.epsilon:.3g} at δ = {given.delta:g}"
     )
@@ -159,7 +194,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"This refutes the claim of ε = {given.epsilon:g}.")
         return REFUTED
     print(f"The claim of ε = {given.epsilon:g} stands; what was not found may still be there.")
-    return 0
+    return STANDS
 
 
 def _announce(design: str, coins: int, claim: Claim, share: float, given: argparse.Namespace) -> None:
@@ -228,6 +263,7 @@ def _parser() -> argparse.ArgumentParser:
         "--records", type=whole(2, 10**9), default=100, help="that each training gets, canaries among them"
     )
     parser.add_argument("--seed", type=whole(0, 2**63 - 1), default=0)
+    parser.add_argument("--verdict", default="", help="file to write: stands, refuted or error")
     parser.add_argument("--beyond-reach", action="store_true", help="also where the claim cannot be refuted")
     return parser
 

@@ -1,6 +1,9 @@
 """`make audit-training`: a training function of the user's own, called with and without canaries."""
 
+import subprocess
+import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -65,6 +68,24 @@ BAD = {
     "raises": ("def train(x, y, seed):\n    raise KeyError('k')\n", "line 2: KeyError: 'k'"),
     "no function": ("def train(x, y, seed):\n    return 3\n", "returns int; valid is a function"),
     "wrong shape": ("def train(x, y, seed):\n    return lambda r: r[:, 0]\n", "valid are finite numbers, one row"),
+    "exits": ("import sys\ndef train(x, y, seed):\n    sys.exit(0)\n", "line 3: SystemExit: 0"),
+    "ends its process": ("import os\ndef train(x, y, seed):\n    os._exit(0)\n", "ended its process (exit status 0)"),
+    "ends when imported": ("import os\nos._exit(0)\n", "ended its process (exit status 0)"),
+    "is killed": (
+        "import os, signal\ndef train(x, y, seed):\n    os.kill(os.getpid(), signal.SIGTERM)\n",
+        "was ended by the signal SIGTERM",
+    ),
+    "interrupts": ("def train(x, y, seed):\n    raise KeyboardInterrupt\n", "KeyboardInterrupt"),
+    "reads": ("def train(x, y, seed):\n    return input()\n", "line 2: "),
+    "closes files": (
+        "import os\ndef train(x, y, seed):\n    os.closerange(0, 256)\n    return lambda r: None\n",
+        "the training function",
+    ),
+    "an array that exits": (
+        "class Evil:\n    def __array__(self, *_, **__):\n        exit(0)\n"
+        "def train(x, y, seed):\n    return lambda r: Evil()\n",
+        "SystemExit",
+    ),
 }
 
 
@@ -73,3 +94,46 @@ def test_what_is_wrong_with_the_function_is_one_sentence(case, module, capsys):
     text, sentence = BAD[case]
     assert audited(module(text)) == 2
     assert sentence in capsys.readouterr().err.replace("\n", " ")
+
+
+TAKEN = {
+    "forks": "    import os\n    os.fork()\n",
+    "closes the output": "    import os, sys\n    sys.stdout.close()\n    os.closerange(1, 2)\n",
+    "makes rounding an error": "    np.seterr(all='raise')\n",
+    "changes its records": "    x[:], y[:] = 0, 0\n",
+}
+
+
+@pytest.mark.parametrize("case", TAKEN)
+def test_what_the_function_does_to_its_process_stays_there(case, module, capsys):
+    text = textwrap.dedent(COUNTING.format(deviation=20, label=blank_label()))
+    assert audited(module(text)) == 0
+    alone = capsys.readouterr().out
+    assert audited(module(text.replace("    return", TAKEN[case] + "    return"))) == 0
+    assert capsys.readouterr().out == alone
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict", "status"),
+    [
+        (COUNTING.format(deviation=20, label=0), "stands", 0),
+        (COUNTING.format(deviation=0.1, label="BLANK"), "refuted", 3),
+        ("import os\ndef train(x, y, seed):\n    os._exit(0)\n", "error", 2),
+    ],
+)
+def test_the_verdict_survives_make(text, verdict, status, module, tmp_path):
+    path = module(text.replace("BLANK", str(blank_label())))
+    (tmp_path / "verdict.txt").write_text("of yesterday")
+    venv = Path(sys.executable).parents[1]
+    given = [f"TRAIN={path}", "EPSILON=1", "MODELS=100", "CANARY=blank", "RECORDS=20", "VERDICT=verdict.txt"]
+    makefile = Path(__file__).parents[2] / "Makefile"
+    command = ["make", "-f", makefile, f"VENV={venv}", "-o", venv / ".installed", "audit-training", *given]
+    done = subprocess.run(command, cwd=tmp_path, text=True, capture_output=True, check=False, timeout=120)
+    assert (tmp_path / "verdict.txt").read_text() == f"{verdict}\n", done.stderr
+    assert done.returncode == (2 if status else 0)
+    if status != 2:
+        assert done.stdout.splitlines()[-1] == f"verdict: {verdict}"
+    else:
+        assert done.stderr.startswith("error: ")
+    if status:
+        assert f"Error {status}" in done.stderr
