@@ -28,6 +28,7 @@ from dp_leakage.privacy.clipping import bound_scales
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.provenance.fingerprint import code_fingerprint
 from dp_leakage.study.file import load_studies
+from dp_leakage.training.requests import check_private
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
 
@@ -164,8 +165,12 @@ def test_an_own_bound_that_leaves_a_gradient_too_long_is_refused(examples, monke
         bound_scales(norms, 2.0, "automatic_clipping"), 2 / (np.array([0, 0.5, 3]) + 0.01), rtol=1e-5
     )
     monkeypatch.setattr(automatic_clipping, "bound", lambda norms, clip_norm: 1.5 * clip_norm / norms)
-    with pytest.raises(UserError, match="leaves a gradient longer than clip_norm 2"):
-        bound_scales(norms[1:], 2.0, "automatic_clipping")
+    with pytest.raises(UserError, match="leaves a gradient of length 1e-15 longer than clip_norm 2"):
+        check_private(Mechanism(bound="automatic_clipping", clip_norm=2.0, noise_multiplier=1.0), TrainingSettings())
+    # Of a record that no trial foresaw, nothing enters the sum. An error would tell that it was there.
+    bad = {0.5: 5.0, 3.0: float("nan")}
+    monkeypatch.setattr(automatic_clipping, "bound", lambda norm, clip_norm: bad.get(float(norm), 0.5) + 0 * norm)
+    assert bound_scales(norms, 2.0, "automatic_clipping").tolist() == [0.5, 0.0, 0.0]
 
 
 def test_own_noise_has_the_length_that_its_density_says(examples):

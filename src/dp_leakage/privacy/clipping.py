@@ -5,17 +5,21 @@ Formal guarantee. With ``scales`` from `bound_scales`, adding or removing one un
 floating point of ``norms``, whose rounding they allow for. A unit with gradient 0 contributes nothing.
 """
 
+import math
+from typing import get_args
+
 import torch
 from torch import Tensor
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.user_code import FILES, blamed, function
-from dp_leakage.models.norms import ROUNDING
+from dp_leakage.models.norms import LEAST_NORM, ROUNDING
 from dp_leakage.privacy.mechanism import Bound
 from dp_leakage.privacy.mechanisms import noise_module
 
 OPACUS_EPSILON = 1e-6  # Opacus divides by norm + this. So do we, so that both agree to the last digits
 LEAST_LENGTH = 1e-12  # squares of much smaller numbers vanish in float32, so shorter gradients are not stretched to C
+LENGTHS = 1000  # of gradients, on which a plugin's bound is tried before a training
 
 
 def bound_scales(norms: Tensor, clip_norm: float, bound: Bound | str, divisor: float = 1.0) -> Tensor:
@@ -26,29 +30,44 @@ def bound_scales(norms: Tensor, clip_norm: float, bound: Bound | str, divisor: f
     or of a plugin.
 
     Args:
-        norms: ≥ 0, any shape, float32 or float64.
+        norms: ≥ 0 and finite, any shape, float32 or float64.
         clip_norm: C > 0.
         bound: ``clip``, ``normalise``, or the name of such a file.
         divisor: what the bounded sum is to be divided by, > 0.
 
     Returns:
-        A tensor like ``norms``: scale·norm ≤ C/divisor.
-
-    Raises:
-        UserError: the file's scales do not keep to the bound.
+        A tensor like ``norms``: scale·norm ≤ C/divisor. It is 0 where a file's own scale breaks the bound, since an
+        error would reveal the record; `check_bound` raises it before a training.
     """
-    length = clip_norm * (1 - ROUNDING * torch.finfo(norms.dtype).eps)
+    length = _length(clip_norm, norms)
     if bound == "normalise":
         return (norms + LEAST_LENGTH).reciprocal_().mul_(length / divisor)
     if bound == "clip":
         return (norms + OPACUS_EPSILON).reciprocal_().mul_(length / divisor).clamp_(max=1 / divisor)
     scales = _own_scales(norms, length, bound)
-    if not bool(((scales * norms).abs() <= clip_norm).all()):  # also refuses NaN
+    return scales.where(_within(scales, norms, clip_norm), 0.0) / divisor
+
+
+def check_bound(bound: Bound | str, clip_norm: float) -> None:
+    """Refuses with a UserError a file's bound that leaves a gradient of some length longer than ``clip_norm``."""
+    if bound in get_args(Bound):
+        return
+    norms = torch.logspace(math.log10(LEAST_NORM), 38, LENGTHS)
+    scales = _own_scales(norms, _length(clip_norm, norms), bound)
+    if not bool((kept := _within(scales, norms, clip_norm)).all()):
         raise UserError(
-            f"plugin {bound}: its function bound leaves a gradient longer than clip_norm {clip_norm:g}; every "
-            "|scale · norm| must be at most that"
+            f"plugin {bound}: its function bound leaves a gradient of length {norms[~kept][0]:g} longer than "
+            f"clip_norm {clip_norm:g}; every |scale · norm| must be at most that"
         )
-    return scales / divisor
+
+
+def _length(clip_norm: float, norms: Tensor) -> float:
+    """What computed norms may be bounded to, so that the true ones keep to ``clip_norm``."""
+    return clip_norm * (1 - ROUNDING * torch.finfo(norms.dtype).eps)
+
+
+def _within(scales: Tensor, norms: Tensor, clip_norm: float) -> Tensor:
+    return (scales * norms).abs() <= clip_norm  # NaN is not
 
 
 def _own_scales(norms: Tensor, length: float, plugin: str) -> Tensor:

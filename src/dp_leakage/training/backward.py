@@ -5,6 +5,7 @@ bounding scales for Gaussian noise, von Mises-Fisher coefficients. Each layer de
 `models.layers`).
 """
 
+import math
 from dataclasses import dataclass
 from functools import reduce
 
@@ -23,6 +24,7 @@ from dp_leakage.models.layers import (
     parameter_shapes,
 )
 from dp_leakage.models.layers.linear import lengths_with_bias
+from dp_leakage.models.norms import LEAST_NORM
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,18 @@ class BackwardPass:
         """(K, B): ℓ2 norm of each example's whole gradient."""
         norms = [part.norms() for part in self.parts]
         return norms[0] if len(norms) == 1 else torch.linalg.vector_norm(torch.stack(norms), dim=0)
+
+    def finite(self) -> tuple["BackwardPass", Tensor]:
+        """The pass, and its `norms`, with zero in place of each gradient whose norm is not finite.
+
+        One record of huge numbers would otherwise stop a private training, and so reveal itself. No scale can take such
+        a gradient out of a sum, since 0·∞ is not 0. On a GPU the work must not depend on results, so it always masks.
+        """
+        norms = self.norms()
+        if norms.device.type == "cpu" and math.isfinite(norms.sum()):
+            return self, norms
+        kept = norms.isfinite()
+        return BackwardPass([part.where(kept) for part in self.parts]), norms.where(kept, LEAST_NORM)
 
     def add_weighted_sum(self, scales: Tensor, total: Parameters) -> None:
         """total += Σ scaleᵢ·gᵢ over the examples of each model: scales (K, B), total name → (K, …)."""

@@ -4,6 +4,7 @@ sample → **per-unit gradients → bound → sum → noise → divide** → opt
 saves passes over the buffer: the noise, already divided, is drawn into it, and then scaled gradients are added.
 """
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ from torch import Generator, Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from dp_leakage.models.layers import Layers, Parameters
-from dp_leakage.models.norms import norm
+from dp_leakage.models.norms import LEAST_NORM, norm
 from dp_leakage.privacy.clipping import bound_scales
 from dp_leakage.privacy.mechanism import Mechanism, holds_groups
 from dp_leakage.privacy.mechanisms.base import Noise
@@ -130,15 +131,16 @@ def _add_examples(program: Program, lane: Lane, examples: Examples) -> None:
     """The gradient if every example is a unit."""
     for rows, weights in examples.parts(program.width):
         passed = _backpropagate(program, lane, rows)
+        if program.mechanism is None:
+            passed.add_weighted_sum(weights, lane.gradient)
+            continue
+        passed, norms = passed.finite()
         if program.noise.directs:  # a single model, so no padding
             program.noise.add_examples(passed, lane.gradient, lane.models.start)
             continue
-        if program.mechanism is None:
-            scales = weights
-        else:
-            scales = _bound(program, passed.norms())
-            if weights is not None:
-                scales.mul_(weights)
+        scales = _bound(program, norms)
+        if weights is not None:
+            scales.mul_(weights)
         passed.add_weighted_sum(scales, lane.gradient)
 
 
@@ -172,11 +174,15 @@ def _add_groups(program: Program, lane: Lane, batch: Batch) -> None:
         for rows in unit.split(program.width) if len(unit) else ():
             scales = program.x.new_full((1, len(rows)), 1 / len(unit))
             _backpropagate(program, lane, rows[None].to(program.x.device)).add_weighted_sum(scales, mean)
+        length = torch.linalg.vector_norm(torch.stack([norm(view.flatten()) for view in mean.values()]))
+        if not math.isfinite(length):  # as in `BackwardPass.finite`
+            length.fill_(LEAST_NORM)
+            for view in mean.values():
+                view.zero_()
         if program.noise.directs:
             program.noise.add_unit(mean, lane.gradient, lane.models.start)
             continue
-        norms = torch.stack([norm(view.flatten()) for view in mean.values()])
-        scale = _bound(program, torch.linalg.vector_norm(norms))
+        scale = _bound(program, length)
         for name, view in mean.items():
             lane.gradient[name].addcmul_(view, scale)
 

@@ -68,6 +68,7 @@ def run(
         if not all(bool(values.isfinite().all()) for values in models.parameters.values()):
             if checkpoint is not None and good is not None:
                 checkpoint.save(*good)
+            # Under a mechanism the parameters are already noised, so that their overflow reveals nothing more.
             raise Diverged(_divergence(training.epoch, settings, mechanism))
         if training.epoch % settings.evaluate_every == 0 or training.epoch == settings.epochs:
             training.history += evaluate(models, x, y, evaluate_on, training.epoch)

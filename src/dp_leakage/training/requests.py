@@ -7,6 +7,7 @@ from torch import Tensor
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.models.layers import Layers, output_shape
+from dp_leakage.privacy.clipping import check_bound
 from dp_leakage.privacy.mechanism import Mechanism, check_step
 from dp_leakage.privacy.mechanisms import amount_of
 from dp_leakage.training.settings import TrainingSettings
@@ -58,6 +59,7 @@ def check_private(mechanism: Mechanism, settings: TrainingSettings, engine: str 
         name = amount_of(mechanism.noise)
         if (amount := getattr(mechanism, name)) is None or not amount >= 0:
             raise UserError(f"{name} is {amount} but must be 0 or more for noise {mechanism.noise!r}")
+    check_bound(mechanism.bound, mechanism.clip_norm)
     if torch.get_float32_matmul_precision() != "highest":
         raise UserError(
             "private training needs torch.set_float32_matmul_precision('highest'); "

@@ -166,8 +166,7 @@ class Watch:
         for lane in self.lanes:
             of_lane = slice(lane.models.start, lane.models.stop)
             x, y = (data.expand(len(lane.models), *data.shape) for data in shared)
-            passed = backpropagate(program.layers, lane.parameters, x, y)
-            norms = passed.norms()
+            passed, norms = backpropagate(program.layers, lane.parameters, x, y).finite()
             scales = torch.ones_like(norms)
             if mechanism is not None:
                 scales = bound_scales(norms, mechanism.clip_norm, mechanism.bound) / mechanism.clip_norm

@@ -50,6 +50,9 @@ class PerExample(Protocol):
     def norms(self) -> Tensor:
         """(K, B): ℓ2 norm of each example's gradient of these parameters, as precise as `norms.norm`."""
 
+    def where(self, kept: Tensor) -> PerExample:
+        """The same with zero gradients for the examples outside ``kept``, bool (K, B), whatever numbers they held."""
+
     def add_weighted_sum(self, scales: Tensor, total: Parameters) -> None:
         """total += Σ scaleᵢ·gᵢ over the examples of each model: scales (K, B), total name → (K, …)."""
 

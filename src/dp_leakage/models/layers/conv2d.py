@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dp_leakage.models.layers.base import ALL, Kept, Layer, Parameters, Shape, start_of
@@ -92,6 +92,12 @@ class ConvGradients:
 
         norms = torch.cat([norm(self.kernels.flatten(3)), norm(self.bias)[None]])
         return torch.linalg.vector_norm(norms, dim=0)
+
+    def where(self, kept: Tensor) -> ConvGradients:
+        """As in `PerExample`."""
+        return replace(
+            self, kernels=self.kernels.where(kept[..., None, None], 0.0), bias=self.bias.where(kept[..., None], 0.0)
+        )
 
     def add_weighted_sum(self, scales: Tensor, total: Parameters) -> None:
         """As in `PerExample`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, ClassVar
 
@@ -107,6 +107,10 @@ class EmbeddingGradients:
     def norms(self) -> Tensor:
         """As in `PerExample`. The rows of an example are all different."""
         return norm(self.delta.flatten(2))
+
+    def where(self, kept: Tensor) -> EmbeddingGradients:
+        """As in `PerExample`."""
+        return replace(self, delta=self.delta.where(kept[..., None, None], 0.0))
 
     def add_weighted_sum(self, scales: Tensor, total: Parameters) -> None:
         """As in `PerExample`."""

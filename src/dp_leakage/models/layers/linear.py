@@ -7,7 +7,7 @@ those of a and of δ (Goodfellow 2015, Rochette et al. 2019).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from dp_leakage.models.layers.base import ALL, Kept, Layer, Parameters, Shape, start_of
@@ -92,6 +92,12 @@ class LinearGradients:
         """As in `PerExample`."""
         lengths = lengths_with_bias(self.input) if self.lengths is None else self.lengths
         return norm(self.delta).mul_(lengths)
+
+    def where(self, kept: Tensor) -> LinearGradients:
+        """As in `PerExample`. Inputs of known lengths are records, which are finite, so they may stay."""
+        kept = kept.unsqueeze(2)
+        inputs = self.input.where(kept, 0.0) if self.lengths is None else self.input
+        return replace(self, input=inputs, delta=self.delta.where(kept, 0.0))
 
     def add_weighted_sum(self, scales: Tensor, total: Parameters) -> None:
         """As in `PerExample`."""

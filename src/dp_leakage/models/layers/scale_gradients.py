@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dp_leakage.models.layers.base import ALL, Parameters
@@ -32,6 +32,10 @@ class ScaleGradients:
     def norms(self) -> Tensor:
         """As in `PerExample`."""
         return norm(self.formed.flatten(2))
+
+    def where(self, kept: Tensor) -> ScaleGradients:
+        """As in `PerExample`."""
+        return replace(self, formed=self.formed.where(kept[..., None, None], 0.0))
 
     def add_weighted_sum(self, scales: Tensor, total: Parameters) -> None:
         """As in `PerExample`."""
