@@ -9,6 +9,10 @@ import numpy as np
 from dp_leakage.common.errors import UserError
 from dp_leakage.data.roles import attackers_roles
 
+# Up to here the squares of a record's numbers add up in float32 (3.4e38), for 3.4 million features. The largest images
+# that are read have 3 × 1024 × 1024.
+LARGEST = 1e16
+
 
 class Gap(NamedTuple):
     """A column of a table in which some records have no value.
@@ -132,14 +136,17 @@ def check_range(labels: np.ndarray, n_classes: int, where: str, first: int = 0) 
 
 
 def check_finite(x: np.ndarray, where: str, columns: Sequence[str] = ()) -> None:
-    """Complain about the first record of ``x`` that holds NaN or an infinity, naming its column if it can."""
+    """Complain about the first number of ``x`` that is NaN, infinite or beyond `LARGEST`, naming record and column."""
     for start in range(0, len(x), 4096):
-        finite = np.isfinite(x[start : start + 4096]).reshape(len(x[start : start + 4096]), -1)
-        if not finite.all():
-            row, column = np.argwhere(~finite)[0]
+        part = x[start : start + 4096].reshape(len(x[start : start + 4096]), -1)
+        good = np.abs(part) <= LARGEST  # NaN is not
+        if not good.all():
+            row, column = np.argwhere(~good)[0]
             name = f"column {columns[column]!r}" if len(columns) else f"feature {column}"
-            value = x[start + row].reshape(-1)[column]
-            raise UserError(f"{where}: record {start + row} has {value} in {name}; only finite numbers are valid")
+            rule = "only finite numbers are valid"
+            if np.isfinite(value := part[row, column]):
+                rule = f"numbers must be within ±{LARGEST:g}; rescale the column, or remove the record"
+            raise UserError(f"{where}: record {start + row} has {value:g} in {name}; {rule}")
 
 
 MEMBER = {"1": True, "0": False, "1.0": True, "0.0": False, "true": True, "false": False, "yes": True, "no": False}
