@@ -7,12 +7,14 @@ docs/signals.md describes them.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dp_leakage.common.errors import UserError
-from dp_leakage.data.roles import asked_roles
+from dp_leakage.common.errors import UserError, nearest
+from dp_leakage.data.roles import ROLES, asked_roles
+from dp_leakage.provenance.contents import Expected, check_arrays, check_distinct
 
 
 @dataclass(frozen=True)
@@ -95,8 +97,16 @@ class Signals:
         return self.margin[0] if queries == 1 else self.margin[:queries].sum(axis=0) / queries
 
     @classmethod
-    def held_by(cls, arrays: Mapping[str, Any]) -> "Signals":
-        """The inverse of `arrays`."""
+    def held_by(cls, arrays: Mapping[str, Any], where: str | Path) -> "Signals":
+        """The inverse of `arrays`, for those of a file without probabilities and features.
+
+        Raises:
+            UserError: they are not what models can have said; the complaint begins with the file, ``where``.
+        """
+        check_arrays(arrays, IN_FILE, str(where))
+        check_distinct(arrays["record"], f"{where}: array 'record'")
+        if unknown := sorted(set(arrays["role"].tolist()) - set(ROLES)):
+            raise UserError(f"{where}: array 'role' holds {unknown[0]!r}; {nearest(unknown[0], ROLES)}")
         return cls(**arrays)
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -113,6 +123,15 @@ AXES = {
     "record": "n", "y": "n", "role": "n", "x": "n", "trained_on": "Rn", "margin": "QRn", "correct": "Rn", "rank": "Rn",
     "probability": "RnC",
 }  # fmt: skip
+IN_FILE = {
+    "record": Expected("int64", AXES["record"], 0),
+    "y": Expected("int64", AXES["y"], 0),
+    "role": Expected("text", AXES["role"]),
+    "trained_on": Expected("bool", AXES["trained_on"]),
+    "margin": Expected("float64", AXES["margin"]),
+    "correct": Expected("bool", AXES["correct"]),
+    "rank": Expected("int32", AXES["rank"], 1),
+}
 
 
 class Scores(NamedTuple):

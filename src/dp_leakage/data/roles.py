@@ -5,7 +5,9 @@ from collections.abc import Collection
 MEMBERS, OUTSIDERS = "target_members", "target_nonmembers"
 POOL = "pool"  # for each of its records, a fair coin decides whether a repeat trains on it
 REFERENCE_POOL = "reference_pool"
+SHADOW_POOL = "shadow_pool"
 TUNING = "tuning"  # records set apart for trying learning rates, and for nothing else
+ROLES = (MEMBERS, OUTSIDERS, POOL, SHADOW_POOL, REFERENCE_POOL, TUNING)
 
 
 def trained_role(roles: Collection[str]) -> str:
@@ -29,4 +31,4 @@ def population_role(roles: Collection[str]) -> str:
 
 def attackers_roles(roles: Collection[str]) -> list[str]:
     """The roles whose records the attacker has anyway."""
-    return [role for role in ("shadow_pool", population_role(roles)) if role in roles]
+    return [role for role in (SHADOW_POOL, population_role(roles)) if role in roles]

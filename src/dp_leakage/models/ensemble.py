@@ -1,12 +1,13 @@
 """Trained models: K of one architecture, side by side."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch import Tensor, nn
 
+from dp_leakage.common.errors import UserError
 from dp_leakage.models.layers import Layers, activation_floats, forward, parameter_shapes
 from dp_leakage.models.layers import module as module_of
 
@@ -60,6 +61,30 @@ def rows_of(train_indices: Tensor) -> Tensor:
 
 NO_ROW = -1
 LOGITS_BYTES = 1 << 24  # bytes of activations that `Ensemble.logits` holds at a time
+
+
+def check_parameters(parameters: Mapping[str, Tensor], one: Mapping[str, Tensor], models: int) -> None:
+    """Refuses parameters, name → (K, …), that are not those of K models.
+
+    Args:
+        parameters: what is checked.
+        one: the parameters of one such model; only their shapes and types count.
+        models: K.
+
+    Raises:
+        UserError: one is missing, unknown, of another shape or type, or not finite.
+    """
+    for name in [*one, *parameters]:
+        if (name in one) != (name in parameters):
+            found = "is missing" if name in one else "is not one of this architecture"
+            raise UserError(f"parameter {name!r} {found}; the file is not of these models")
+    for name, wanted in one.items():
+        shape, found = (models, *wanted.shape), parameters[name]
+        if tuple(found.shape) != shape or found.dtype != wanted.dtype:
+            words = f"must have the shape {shape} and type {wanted.dtype}; got {tuple(found.shape)} and {found.dtype}"
+            raise UserError(f"parameter {name!r} {words}")
+        if not found.isfinite().all():
+            raise UserError(f"parameter {name!r} must hold finite numbers")
 
 
 @dataclass(frozen=True)
@@ -121,6 +146,8 @@ class Ensemble:
 
     @classmethod
     def from_tensors(cls, layers: Layers, tensors: dict[str, Tensor]) -> "Ensemble":
-        """The inverse of `tensors`; KeyError if a parameter is missing."""
-        parameters = {name: tensors[name] for name in parameter_shapes(layers)}
+        """The inverse of `tensors`. Raises UserError if they are not K times the layers' parameters."""
+        parameters = {name: tensor for name, tensor in tensors.items() if name != "train_indices"}
+        one = {name: torch.empty(shape, device="meta") for name, shape in parameter_shapes(layers).items()}
+        check_parameters(parameters, one, len(tensors["train_indices"]))
         return cls(layers, parameters, tensors["train_indices"])

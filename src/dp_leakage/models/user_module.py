@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.user_code import blamed, module_files
-from dp_leakage.models.ensemble import LOGITS_BYTES
+from dp_leakage.models.ensemble import LOGITS_BYTES, check_parameters
 
 Factory = Callable[[], nn.Module]
 
@@ -149,6 +149,9 @@ class ModuleEnsemble:
 
     @classmethod
     def from_tensors(cls, factory: Factory, tensors: dict[str, Tensor]) -> "ModuleEnsemble":
-        """The inverse of `tensors`."""
+        """The inverse of `tensors`. Raises UserError if they are not K times what a module's ``state_dict`` holds."""
         parameters = {name: tensor for name, tensor in tensors.items() if name != "train_indices"}
+        with torch.random.fork_rng(devices=[]):
+            one = factory().state_dict()
+        check_parameters(parameters, one, len(tensors["train_indices"]))
         return cls(factory, parameters, tensors["train_indices"])

@@ -8,6 +8,7 @@ expects another identity, or finds one changed byte, refuses the file by name.
 import glob
 import json
 import os
+import stat
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -19,12 +20,14 @@ from uuid import uuid4
 import numpy as np
 
 from dp_leakage.common.errors import UserError
+from dp_leakage.provenance.contents import check_sizes
 
 Json = dict[str, Any]
 REBUILD = "delete it and run the same command again; only what depends on it is rebuilt"
 SEAL = b"sha256 of this file: "  # its digits follow
 DIGITS = 64
 UNSEALED = SEAL.decode() + "0" * DIGITS  # a writer puts this into the file once, and `_seal` fills it in
+VALUES = 2**29  # the most in a table, 4 GB
 SEALED_AT_THE_END = (".npz", ".parquet")  # the other formats hold their seal before any text of the user's
 
 
@@ -89,6 +92,8 @@ def read_arrays(path: Path, identity: str | None = None) -> tuple[dict[str, np.n
         UserError: the file is damaged, not one of ours, or of another identity.
     """
     check_seal(path)
+    with _refusing(path), zipfile.ZipFile(path) as packed:
+        check_sizes(packed, path.stat().st_size)
     with _refusing(path), np.load(path, allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in archive.files}
         provenance = json.loads(str(arrays.pop("provenance")[()]))
@@ -144,6 +149,8 @@ def read_table(path: Path, identity: str | None = None) -> tuple[Any, Json]:
     check_seal(path)
     # One thread, no memory map: a job owns one core, and a file may be replaced while it is read.
     with _refusing(path), pq.ParquetFile(path, memory_map=False) as file:
+        if file.metadata.num_rows * file.metadata.num_columns > VALUES:  # a few bytes can declare any number of rows
+            raise ValueError(f"it declares {file.metadata.num_rows:,} rows")
         table = file.read(use_threads=False)
         provenance = json.loads(table.schema.metadata[b"provenance"])
     _check_identity(path, provenance, identity)
@@ -154,9 +161,11 @@ def check_seal(path: Path) -> None:
     """Reads a file to its last byte.
 
     Raises:
-        UserError: a byte differs from what was written, or the file has no seal.
+        UserError: a byte differs from what was written, the file has no seal, or it is a pipe or a device.
     """
     with _refusing(path):
+        if not stat.S_ISREG(os.stat(path).st_mode):  # reading it might never end
+            raise ValueError("it is not a regular file")
         content = path.read_bytes()
         place = _place_of_seal(content, path.suffix)
         if content[place : place + DIGITS] != _digits(content, place):
@@ -204,7 +213,9 @@ def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0][:160]
 
 
-def _check_identity(path: Path, provenance: Json, identity: str | None) -> None:
+def _check_identity(path: Path, provenance: Any, identity: str | None) -> None:
+    if not isinstance(provenance, dict) or not isinstance(provenance.get("settings", {}), dict):
+        raise UserError(f"{path} does not say how it was made: {REBUILD}")
     found = provenance.get("identity")
     if identity is not None and found != identity:
         made_by = provenance.get("settings", {})

@@ -4,7 +4,10 @@ from pathlib import Path
 
 import numpy as np
 
+from dp_leakage.common.errors import UserError
 from dp_leakage.data.dataset import Dataset
+from dp_leakage.data.roles import OUTSIDERS, ROLES, trained_role
+from dp_leakage.provenance.contents import Expected, check_arrays, check_distinct
 from dp_leakage.provenance.files import read_arrays
 
 
@@ -13,6 +16,29 @@ def dataset_of(arrays: dict[str, np.ndarray]) -> Dataset:
     fields = ("x", "y", "sensitive")
     roles = {name: rows for name, rows in arrays.items() if name not in fields}
     return Dataset(arrays["x"], arrays["y"], roles, arrays["sensitive"])
+
+
+def checked_dataset(arrays: dict[str, np.ndarray], path: Path) -> Dataset:
+    """`dataset_of` the arrays of a file that anybody may have made. Raises UserError if they cannot be a data set."""
+    nothing = np.empty(0)
+    x, y, sensitive = (arrays.get(name, nothing) for name in ("x", "y", "sensitive"))
+    roles = [role for role in ROLES if role in arrays]
+    expected = {
+        "x": Expected("float32", "nchw" if x.ndim == 4 else "nd"),
+        "y": Expected("int64", "n", 0, y.size - 1),  # no class without records
+        **{role: Expected("int64", str(axis), 0, y.size - 1) for axis, role in enumerate(roles)},
+        # An empty one, which is usual, is no array of values.
+        **({"sensitive": Expected("int64", "s", 0, x[:1].size - 1)} if sensitive.size or sensitive.ndim != 1 else {}),
+    }
+    if "sensitive" not in arrays:
+        raise UserError(f"{path}: array 'sensitive' is missing; it must hold column numbers, or nothing")
+    checked = {name: array for name, array in arrays.items() if name != "sensitive" or name in expected}
+    check_arrays(checked, expected, str(path))
+    for role in (OUTSIDERS, trained_role(roles)):
+        if role not in roles:
+            raise UserError(f"{path}: array {role!r} is missing; a study's records have that role")
+    check_distinct(np.concatenate([arrays[role] for role in roles]), f"{path}: the arrays of roles together")
+    return dataset_of(arrays)
 
 
 def read_dataset(path: Path, identity: str) -> Dataset:

@@ -31,7 +31,7 @@ def _measured(measure: Callable[[pd.DataFrame, str], list[Json]]) -> Callable[..
 
 def _coins(path: Path, part: str, identity: str, comparisons: int, claim: Json) -> pd.DataFrame:
     """What guesses of coins prove, for ``comparisons`` bounds at once, and δ and ``neighbours`` of the claim."""
-    said = Signals.held_by(read_arrays(path, identity)[0])
+    said = Signals.held_by(read_arrays(path, identity)[0], path)
     return pd.DataFrame(measure_coins(said, comparisons=comparisons, **claim))
 
 

@@ -8,13 +8,18 @@ import numpy as np
 import torch
 
 from dp_leakage.common.errors import UserError
+from dp_leakage.common.identity import identity as identity_of
+from dp_leakage.common.kinds import NOTHING, TEXT, Kind, choice, either, number
+from dp_leakage.common.user_code import FILES
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.engines import ENGINES
 from dp_leakage.models.architectures import build
-from dp_leakage.models.ensemble import Ensemble, Models
+from dp_leakage.models.ensemble import NO_ROW, Ensemble, Models
 from dp_leakage.models.layers.own import check_own
-from dp_leakage.models.user_module import ModuleEnsemble, module_factory
-from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.models.user_module import Factory, ModuleEnsemble, module_factory
+from dp_leakage.privacy.mechanism import Mechanism, check_step
+from dp_leakage.privacy.mechanisms import MECHANISM_FILES, noise_module
+from dp_leakage.provenance.contents import Expected, check_arrays
 from dp_leakage.provenance.files import read_table, read_tensors
 from dp_leakage.steps import Json
 from dp_leakage.training.trainer import train
@@ -69,29 +74,111 @@ def device_of(device: str) -> str:
     return device
 
 
-def read_models(path: Path, identity: str | None, data: Dataset) -> Models:
-    """A ``.safetensors`` file of step ``train``. Raises UserError if it is damaged or of another identity."""
-    return models_of(*read_tensors(path, identity), data)
+def read_models(path: Path, identity: str | None, data: Dataset, factory: Factory | None = None) -> Models:
+    """A ``.safetensors`` file of step ``train``.
+
+    Args:
+        path: the file.
+        identity: of the settings that it was made from; None if any will do.
+        data: what the models were trained on.
+        factory: as in `models_of`.
+
+    Raises:
+        UserError: the file is damaged, of another identity, or does not hold models of this data set.
+    """
+    return models_of(*read_tensors(path, identity), data, path, identity, factory)
 
 
-def models_of(tensors: dict[str, np.ndarray], made: Json, data: Dataset) -> Models:
-    """The models from a file's tensors and provenance. Raises UserError if the file holds only answers."""
-    settings: Json = made["settings"]
+def models_of(
+    tensors: dict[str, np.ndarray],
+    made: Json,
+    data: Dataset,
+    path: Path,
+    identity: str | None,
+    factory: Factory | None = None,
+) -> Models:
+    """The models from a file's tensors and provenance.
+
+    A file never names code that is imported. A module of the user's is imported by its path only if the study names the
+    same path, which the identity of its settings shows.
+
+    Args:
+        tensors, made: as `read_tensors` gives them.
+        data: what the models were trained on.
+        path: of the file, for complaints.
+        identity: of the study's settings; None if there is no study.
+        factory: makes a module of engine ``opacus``, whose parameters are then replaced; None takes the study's.
+
+    Raises:
+        UserError: the file holds only answers, names code itself, or is not what a training can have written.
+    """
+    settings = settings_of(made, path)
     if settings["engine"] in ENGINES:
         raise UserError(
-            f"engine {settings['engine']} keeps what its models say, not the models; read the signals instead"
+            f"{path}: engine {settings['engine']} keeps what its models say, not the models; read the signals instead"
         )
-    architecture = architecture_of(settings, data.x.shape[1:], data.n_classes)
+    indices = {name: array for name, array in tensors.items() if name == "train_indices"}
+    check_arrays(indices, {"train_indices": Expected("int64", "Kn", NO_ROW, len(data.y) - 1)}, str(path))
     found = {name: torch.from_numpy(array) for name, array in tensors.items()}
-    if settings["engine"] == "opacus":
-        return ModuleEnsemble.from_tensors(architecture, found)
-    return replace(Ensemble.from_tensors(architecture, found), mechanism=mechanism_of(made))
+    try:
+        if settings["engine"] != "opacus":
+            layers = architecture_of(settings, data.x.shape[1:], data.n_classes)
+            return replace(Ensemble.from_tensors(layers, found), mechanism=mechanism_of(made))
+        if factory is None and identity_of(settings) != identity:
+            name = settings["architecture"]["name"]
+            raise UserError(f"its models are of your class {name!r}, which must be given: read_cell(…, factory={name})")
+        factory = factory or architecture_of(settings, data.x.shape[1:], data.n_classes)
+        return ModuleEnsemble.from_tensors(factory, found)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+
+
+def settings_of(made: Json, path: Path) -> Json:
+    """The settings of a training from the provenance of its file. Raises UserError if it is not what step ``train``
+    writes.
+    """
+    for place, kinds in ((made, {"settings": MAPPING}), (made.get("settings", {}), SETTINGS)):
+        for key, kind in kinds.items():
+            if key not in place or not kind.holds(place[key]):
+                words = f"{place[key]!r}" if key in place else "nothing"
+                raise UserError(f"{path}: key {key!r} of what made it must be {kind.words}; got {words}")
+    return made["settings"]
 
 
 def mechanism_of(made: Json) -> Mechanism | None:
-    """The mechanism that protected a training, with its noise, from the provenance of its file."""
+    """The mechanism that protected a training, with its noise, from the provenance of its file. Raises UserError."""
     given = made["settings"]["mechanism"]
     if given is None:
         return None
-    noise = {key: made[key] for key in ("noise_multiplier", "kappa")}
-    return Mechanism(**{field.name: given[field.name] for field in fields(Mechanism) if field.name in given} | noise)
+    noise = {key: made.get(key) for key in AMOUNTS}
+    for key, value in {**given, **noise}.items():
+        if key in MECHANISM and not MECHANISM[key].holds(value):
+            raise UserError(f"key {key!r} of its mechanism must be {MECHANISM[key].words}; got {value!r}")
+    known = [field.name for field in fields(Mechanism) if field.name in MECHANISM]
+    mechanism = Mechanism(**{name: given[name] for name in known if name in given} | noise)
+    check_step(mechanism)
+    return mechanism
+
+
+def _is_declared(name: object) -> bool:
+    """Whether a bound or noise is one of ours or of a plugin that config.yaml names: their modules are imported."""
+    return isinstance(name, str) and (
+        name in ("none", "clip", "normalise", *FILES) or noise_module(name) in MECHANISM_FILES
+    )
+
+
+MAPPING = Kind(lambda value: isinstance(value, dict), "a mapping")
+SETTINGS = {  # what is read of a training's settings
+    "engine": choice("ensemble", "opacus", *ENGINES),
+    "architecture": Kind(lambda v: isinstance(v, dict) and isinstance(v.get("name"), str), "a mapping with a name"),
+    "dropout": number(least=0, below=1),
+    "mechanism": either(NOTHING, MAPPING),
+}
+AMOUNTS = ("noise_multiplier", "kappa")
+MECHANISM = {
+    **dict.fromkeys(("sampler", "unit", "block"), TEXT),
+    **dict.fromkeys(("bound", "noise"), Kind(_is_declared, "one of this package or of a plugin in use")),
+    "clip_norm": number(above=0),
+    "settings": MAPPING,
+    **dict.fromkeys(AMOUNTS, either(NOTHING, number(least=0))),
+}

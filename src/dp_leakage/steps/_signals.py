@@ -23,7 +23,7 @@ def read_signals(
     Raises:
         UserError: a file is damaged or of another identity.
     """
-    found = Signals.held_by(read_arrays(signals, inputs[f"{prefix}signals"])[0])
+    found = Signals.held_by(read_arrays(signals, inputs[f"{prefix}signals"])[0], signals)
     if class_scores is not None:
         scored, _ = read_arrays(class_scores, inputs[f"{prefix}class_scores"])
         found = found.records(positions(scored["record"], found.record))

@@ -10,7 +10,7 @@ from dp_leakage.engines.answers import Answers, signals_of
 from dp_leakage.provenance.files import read_tensors, write_arrays
 from dp_leakage.steps import Json, provenance, run
 from dp_leakage.steps._data import read_dataset
-from dp_leakage.steps._models import device_of, models_of
+from dp_leakage.steps._models import device_of, models_of, settings_of
 
 
 def main(
@@ -19,14 +19,14 @@ def main(
     """Reads models; writes what they say about all records, or class scores of the records of some roles."""
     dataset = read_dataset(data, settings["data"])
     tensors, made = read_tensors(models, settings["models"])
-    if made["settings"]["engine"] in ENGINES:
+    if settings_of(made, models)["engine"] in ENGINES:
         answers = Answers.from_tensors(tensors)
         if signals:
             said = signals_of(answers, dataset, *asked_records(dataset), settings["queries"])
         else:
             record, probability = answers.probabilities(asked_records(dataset, settings["roles"])[0])
     else:
-        asked = models_of(tensors, made, dataset).to(device_of(device))
+        asked = models_of(tensors, made, dataset, models, settings["models"]).to(device_of(device))
         if signals:
             said = ask(asked, dataset, settings["queries"])
         else:

@@ -2,7 +2,6 @@
 
 import zipfile
 from collections.abc import Callable
-from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +10,7 @@ from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.paths import user_path
 from dp_leakage.data.raw import Raw, check_finite, encode_labels, ranges, trained_and_not
 from dp_leakage.data.trees import is_folder, sha256_of
+from dp_leakage.provenance.contents import declared_size
 
 SOURCE = {
     "keys": {
@@ -118,18 +118,11 @@ def _check_size(archive: np.lib.npyio.NpzFile, name: str, path: Path) -> None:
     """Refuses an array before it is unpacked: of the wrong kind, too large, or of a size that contradicts its shape."""
     opened: zipfile.ZipFile = archive.zip  # type: ignore[assignment]  # None once it is closed
     info = opened.getinfo(name if name in opened.namelist() else f"{name}.npy")
-    with opened.open(info) as member:
-        version = np.lib.format.read_magic(member)
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, _, dtype = read(member)
-        begun = member.tell()
+    dtype, told, there = declared_size(opened, info)
     if dtype.hasobject:
         return  # np.load refuses it
-    told = prod(shape) * dtype.itemsize
-    if told != info.file_size - begun:
-        raise UserError(
-            f"{path}: {name} has {info.file_size - begun:,} bytes, but says that it has {told:,}; save it anew"
-        )
+    if told != there:
+        raise UserError(f"{path}: {name} has {there:,} bytes, but says that it has {told:,}; save it anew")
     if told > MAX_BYTES:
         raise UserError(f"{path}: {name} has {told:,} bytes; valid are up to {MAX_BYTES:,}")
 

@@ -1,0 +1,110 @@
+"""Results that somebody hands over: whatever the files hold, one sentence or a sound cell, soon, and no code runs."""
+
+import contextlib
+import json
+import random
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "data")]
+import given  # noqa: E402
+import results_made as made  # noqa: E402
+
+SOON = 10  # seconds of processor time
+READ = 120  # generated cells
+
+
+def test_a_sound_cell_is_read(tmp_path):
+    assert made.said(made.cell(tmp_path)) is None
+
+
+@pytest.mark.parametrize("case", made.ALL)
+def test_files_that_no_step_can_have_written_end_in_one_sentence(tmp_path, case):
+    begun = time.process_time()
+    text = made.ALL[case](tmp_path)
+    assert text is not None, "it was taken"
+    assert given.is_sentence(text), text
+    assert time.process_time() - begun < SOON
+
+
+def test_a_module_is_made_by_the_function_that_is_given_and_by_no_other(tmp_path):
+    class Net(torch.nn.Linear):
+        pass
+
+    settings = made.MADE["settings"] | {"engine": "opacus", "architecture": {"name": "pwn:Net"}}
+    weights = {"weight": made.WEIGHTS["0.weight"], "bias": made.WEIGHTS["0.bias"], "0.weight": None, "0.bias": None}
+    place = made.cell(tmp_path, made.MADE | {"settings": settings}, models=weights)
+    assert "factory=" in made.said(place)
+    models = made.read_cell(place, lambda: Net(4, 3)).models
+    torch.testing.assert_close(models.module(1).weight.data, torch.from_numpy(weights["weight"][1]))
+    assert "must have the shape" in made.said(place, lambda: Net(4, 5))
+
+
+@pytest.mark.fuzz
+def test_any_arrays_in_any_file(tmp_path):
+    rng = random.Random(6)
+    sizes = [0, 1, 2, made.R, made.C, made.N, made.N + 1]
+    kinds = ["f8", "f4", "i8", "i4", "u8", "?", "U3", "S3", "c16", "M8[s]", "V8", "f2"]
+    for number in range(READ):
+        name = rng.choice(list(made.WRITERS))
+        arrays = made.WRITERS[name][1]
+        changes = {}
+        for _ in range(rng.choice([1, 1, 2])):
+            key = rng.choice([*arrays, "zzz"])
+            shape = [rng.choice(sizes) for _ in range(rng.choice([0, 1, 2, 3, 4]))]
+            if key in arrays and rng.random() < 0.5:  # the same axes, other values
+                values = np.array(rng.choices([0, 1, -1, 2**40, 0.5, np.nan, np.inf, -1e300], k=arrays[key].size))
+                array = values.reshape(arrays[key].shape)
+                with np.errstate(all="ignore"):
+                    kind = arrays[key].dtype if rng.random() < 0.7 else "f8"
+                    array = np.nan_to_num(array).astype(kind) if np.dtype(kind).kind not in "fU" else array.astype(kind)
+            else:
+                array = np.zeros(shape).astype(rng.choice(kinds))
+            changes[key] = rng.choice([array, array, array, None])
+        if name == "models" and any(a is not None and a.dtype.kind not in "fiub" for a in changes.values()):
+            continue  # not a type of that format
+        if name == "scores":
+            changes = {key: None if a is None else np.resize(a, made.R * made.N) for key, a in changes.items()}
+            if any(a is not None and a.dtype.kind in "cV" for a in changes.values()):
+                continue
+        folder = tmp_path / str(number)
+        text = made.said(made.cell(folder, **{name: changes}))
+        assert text is None or given.is_sentence(text), (name, changes, text)
+
+
+@pytest.mark.fuzz
+def test_any_words_on_how_they_were_made(tmp_path):
+    rng = random.Random(7)
+    from test_generated import VALUES, paths, replaced
+
+    values = [value for value in VALUES if "\ud800" not in str(value)]
+    places = [at for at in paths(made.MADE) if at]
+    for number in range(READ):
+        at = rng.choice(places)
+        told = json.loads(json.dumps(replaced(made.MADE, at, rng.choice(values), rng)))
+        text = made.said(made.cell(tmp_path / str(number), told))
+        assert text is None or given.is_sentence(text), (told, text)
+
+
+@pytest.mark.fuzz
+def test_any_damage(tmp_path):
+    rng = random.Random(8)
+    place = made.cell(tmp_path)
+    for _ in range(READ):
+        path = (place / made.WRITERS[rng.choice(list(made.WRITERS))][0]).resolve()
+        content = path.read_bytes()
+        bad = bytearray(content)
+        for _ in range(rng.choice([1, 3, 30])):
+            bad[rng.randrange(len(bad))] = rng.randrange(256)
+        path.write_bytes(bytes(bad[: rng.choice([len(bad), len(bad), rng.randrange(len(bad))])]))
+        if rng.random() < 0.7:  # by somebody who can compute a digest
+            with contextlib.suppress(ValueError):
+                made.files._seal(path)
+        text = made.said(place)
+        assert text is None or given.is_sentence(text), (path, text)
+        path.write_bytes(content)
