@@ -2,6 +2,9 @@
 
     make audit-training TRAIN=my_module:train EPSILON=4
 
+Without further options the audit tests the claim of Gaussian noise with the strongest canary, and with as many
+trainings as find half of the claimed noise with a chance of 95 %.
+
 ``train(x, y, seed)`` trains on float32 records x (n, …) with int64 labels y (n,), in any way and with any library. It
 returns a function: records (m, …) → probabilities or logits (m, classes). Each call is one training, and a fair coin
 for each canary decides whether that record is among its data.
@@ -10,6 +13,7 @@ for each canary decides whether that record is among its data.
 import argparse
 import importlib
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -17,7 +21,8 @@ from pathlib import Path
 import numpy as np
 
 from dp_leakage.audits import CONFIDENCE, Claim, approximate_dp, gaussian_dp
-from dp_leakage.audits.designs import bound, reach, shortfall
+from dp_leakage.audits.designs import bound, shortfall
+from dp_leakage.audits.power import FAULTS, chances, models_for
 from dp_leakage.common.apart import Arrays, apart
 from dp_leakage.common.arguments import Parser, number, whole
 from dp_leakage.common.errors import UserError, nearest
@@ -31,8 +36,8 @@ from dp_leakage.provenance.files import write_text
 
 Predict = Callable[[np.ndarray], np.ndarray]
 Train = Callable[[np.ndarray, np.ndarray, int], Predict]
-STANDS, FAILED, REFUTED = 0, 2, 3  # exit statuses; make turns every failure into 2
-VERDICTS = {STANDS: "stands", FAILED: "error", REFUTED: "refuted"}
+NOT_REFUTED, FAILED, REFUTED = 0, 2, 3  # exit statuses; make turns every failure into 2
+VERDICTS = {NOT_REFUTED: "not refuted", FAILED: "error", REFUTED: "refuted"}
 MOST_COINS = 10**6  # the most coins in all; a bound from more takes minutes
 
 
@@ -69,8 +74,12 @@ def scored(
             predict = train(placed.x[rows], placed.y[rows], int(own))
             yield {"outputs": _outputs(predict(x.copy()), canaries, data.n_classes)}
 
+    began = time.monotonic()
     for model, found in enumerate(apart("the training function", outputs)):
         scores[model] = _margins(found["outputs"], y)
+        if not model:
+            took = time.monotonic() - began
+            print(f"The first training took {took:.2g} s; all take about {took * models:.2g} s.", file=sys.stderr)
         _show(f"\rtraining {model + 1} of {models}")
     _show("\n")
     return scores, held
@@ -151,7 +160,7 @@ def _imported(path: str) -> tuple[Train, Path | None]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line; returns 0 if the claim stands, 3 if it is refuted, 2 if the audit cannot run.
+    """Runs the command line; returns 0 if the claim is not refuted, 3 if it is, 2 if the audit cannot run.
 
     The last line of the output, and the file of ``--verdict``, say the same in a word: `VERDICTS`.
     """
@@ -176,34 +185,74 @@ def _audited(given: argparse.Namespace) -> int:
     """Audits and says what was found; the exit status. UserError if the audit cannot run."""
     if given.claim == "gaussian" and given.delta == 0:
         raise UserError("--delta is 0, at which Gaussian noise has no ε; valid with --claim gaussian is more than 0")
-    if given.models * given.canaries > MOST_COINS:
-        words = f"--models {given.models} with --canaries {given.canaries} make {given.models * given.canaries:,} coins"
-        raise UserError(f"{words}; valid are up to {MOST_COINS:,}")
-    claim = (gaussian_dp if given.claim == "gaussian" else approximate_dp)(given.delta)
+    gaussian = given.claim == "gaussian" or (not given.claim and given.delta > 0)
+    claim = (gaussian_dp if gaussian else approximate_dp)(given.delta)
     design = "many_runs" if given.canaries == 1 else "one_run"
-    share = 1.0 if design == "many_runs" and given.claim == "gaussian" else 0.25
-    _announce(design, given.models * given.canaries, claim, share, given)
+    share = 1.0 if design == "many_runs" and gaussian else 0.25
+    models = given.models or _chosen(design, claim, share, given)
+    if models * given.canaries > MOST_COINS:
+        words = f"--models {models} with --canaries {given.canaries} make {models * given.canaries:,} coins"
+        raise UserError(f"{words}; valid are up to {MOST_COINS:,}")
+    found = _announce(design, models, claim, share, given)
     data = _data(given.data, given.records)
-    scores, held = scored(training_function(given.train), data, given.canary, given.canaries, given.models, given.seed)
-    found = bound(design, scores.ravel(), held.ravel(), claim, CONFIDENCE, share, given.seed)
-    print(
-        f"{found.right} of {found.guesses} guesses are right: ε is at least {found.epsilon:.3g} at δ = {given.delta:g}"
-    )
-    print("with 95 % confidence, for one record added or removed.")
-    if found.epsilon > given.epsilon:
-        print(f"This refutes the claim of ε = {given.epsilon:g}.")
+    scores, held = scored(training_function(given.train), data, given.canary, given.canaries, models, given.seed)
+    audit = bound(design, scores.ravel(), held.ravel(), claim, CONFIDENCE, share, given.seed)
+    print(f"{audit.right} of {audit.guesses} guesses are right.")
+    print(f"So ε ≥ {audit.epsilon:.3g} at δ = {given.delta:g} with 95 % confidence, for one record added or removed.")
+    if audit.epsilon > given.epsilon:
+        print(f"This refutes the claim of {_claimed(claim, given.epsilon)}.")
         return REFUTED
-    print(f"The claim of ε = {given.epsilon:g} stands; what was not found may still be there.")
-    return STANDS
+    print(f"The claim of {_claimed(claim, given.epsilon)} is not refuted.")
+    for fault, chance in found.items():
+        print(f"This audit would have found {fault} with a chance of {_percent(chance)}{ASSUMED[fault]}.")
+    print("It says nothing about other faults, nor about other records.")
+    return NOT_REFUTED
 
 
-def _announce(design: str, coins: int, claim: Claim, share: float, given: argparse.Namespace) -> None:
-    """Says what the audit could show, before anything is trained. Raises UserError if that is less than the claim."""
-    most = reach(design, coins, claim, CONFIDENCE, share)
-    print(f"{coins} coins: with perfect scores this audit shows ε = {most:.3g}", flush=True)
-    found = shortfall(given.epsilon, design, coins, claim, 1, share, CONFIDENCE)
-    if found and not given.beyond_reach:
-        raise UserError(f"this audit {found}; --beyond-reach (BEYOND_REACH=1) trains all the same")
+# What the chances to find a fault rest on.
+ASSUMED = dict(
+    zip(
+        FAULTS,
+        (
+            ", if the canary shows nine tenths of what that reveals",
+            ", if the canary's gradient is four times as long as the clipping norm",
+        ),
+        strict=True,
+    )
+)
+
+
+def _percent(chance: float) -> str:
+    return "over 99 %" if chance > 0.99 else f"{100 * chance:.0f} %"
+
+
+def _claimed(claim: Claim, epsilon: float) -> str:
+    how = " by Gaussian noise" if claim.kind == "gaussian" else ""
+    return f"ε = {epsilon:g} at δ = {claim.delta:g}{how}"
+
+
+def _chosen(design: str, claim: Claim, share: float, given: argparse.Namespace) -> int:
+    """How many trainings an audit takes whose user does not say it."""
+    return models_for(claim, given.epsilon, CONFIDENCE, share) if design == "many_runs" else 1
+
+
+def _announce(design: str, models: int, claim: Claim, share: float, given: argparse.Namespace) -> dict[str, float]:
+    """Says what will be done and found, before anything is trained; returns the chance to find each fault.
+
+    Raises:
+        UserError: even perfect guesses would not refute the claim.
+    """
+    coins = models * given.canaries
+    short = shortfall(given.epsilon, design, coins, claim, 1, share, CONFIDENCE)
+    if short and not given.beyond_reach:
+        words = f"with MODELS={models} and CANARIES={given.canaries}, this audit {short}"
+        raise UserError(f"{words}; raise MODELS, or train all the same with BEYOND_REACH=1 (--beyond-reach)")
+    found = chances(design, coins, claim, given.epsilon, CONFIDENCE, share)
+    said = " and ".join(f"{fault} with {_percent(chance)}" for fault, chance in found.items())
+    print(f"The audit tests the claim of {_claimed(claim, given.epsilon)} (CLAIM).")
+    print(f"It trains {models} models (MODELS) with the canary '{given.canary}' (CANARY) in or out by a fair coin.")
+    print(f"It finds {said}.", flush=True)
+    return found
 
 
 def _data(path: str, records: int) -> Dataset:
@@ -252,18 +301,24 @@ def _parser() -> argparse.ArgumentParser:
         "--epsilon", type=number(1e-6, 1e4), required=True, help="that is claimed, for one record added or removed"
     )
     parser.add_argument("--delta", type=number(0, 0.999), default=1e-5)
-    parser.add_argument("--models", type=whole(1, MOST_COINS), default=200, help="trainings")
+    parser.add_argument(
+        "--models", type=whole(1, MOST_COINS), help="trainings; by default as many as find half the noise with 95 %%"
+    )
     parser.add_argument(
         "--canaries", type=whole(1, MOST_COINS), default=1, help="in each; more than 1 is a one-run audit"
     )
-    parser.add_argument("--canary", choices=("mislabelled", "optimised", "blank", "feature"), default="mislabelled")
-    parser.add_argument("--claim", choices=("approximate", "gaussian"), default="approximate")
+    parser.add_argument("--canary", choices=("mislabelled", "optimised", "blank", "feature"), default="optimised")
+    parser.add_argument(
+        "--claim",
+        choices=("gaussian", "approximate"),
+        help="by Gaussian noise, as in DP-SGD (the default), or nothing but (ε, δ)-DP, which takes many more models",
+    )
     parser.add_argument("--data", default="", help=".npz with x and y; the bundled digits if not given")
     parser.add_argument(
         "--records", type=whole(2, 10**9), default=100, help="that each training gets, canaries among them"
     )
     parser.add_argument("--seed", type=whole(0, 2**63 - 1), default=0)
-    parser.add_argument("--verdict", default="", help="file to write: stands, refuted or error")
+    parser.add_argument("--verdict", default="", help="file to write: not refuted, refuted or error")
     parser.add_argument("--beyond-reach", action="store_true", help="also where the claim cannot be refuted")
     return parser
 
