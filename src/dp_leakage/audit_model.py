@@ -12,15 +12,18 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dp_leakage.common.apart import Limits, apart
 from dp_leakage.common.arguments import Parser
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError, plain
 from dp_leakage.common.paths import user_path
 from dp_leakage.common.yaml_files import written
 from dp_leakage.data import load, resolve
+from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.members import is_list
 from dp_leakage.data.outputs import Outputs, aligned, read_outputs
 from dp_leakage.data.raw import Raw
+from dp_leakage.engines.asking import OWN_TRIAL, asked
 from dp_leakage.models.architectures import ARCHITECTURES, build
 from dp_leakage.new_study import check_study_name, path_in_study
 from dp_leakage.provenance.files import write_text
@@ -31,7 +34,6 @@ LEAST_SHADOWED = 50  # least number of records of which shadow models draw half
 POPULATION = 0.25  # share of the non-members that the attacker knows as such, and that attacks compare with
 SHADOWED = 0.25  # share of the non-members that shadow models draw from, if there are any
 REFERENCES, SHADOWS = 16, 8  # trained here, if the user names an architecture for them
-TRIAL_SECONDS = 8  # processor time that a model may take for a dozen records
 TARGETS = ["target_members", "target_nonmembers"]
 QUESTION = "How much do the outputs of this model tell about the records that it was trained on?"
 NO_BOUND = (
@@ -274,16 +276,12 @@ def _resolved(source: Json, members: str) -> Json:
 
 def _asked_once(model: Json, raw: Raw) -> None:
     """Asks the model about a few records, so that errors show now."""
-    from importlib import import_module
-
-    from dp_leakage.data.dataset import Dataset
-    from dp_leakage.engines import ENGINES
 
     rows = np.unique(np.concatenate([np.unique(raw.y, return_index=True)[1], np.arange(min(8, len(raw.y)))]))
     roles = {"target_members": rows[:1], "target_nonmembers": rows[1:]}
     few = Dataset(raw.x[rows], raw.y[rows], roles, np.array([], dtype=np.int64))
-    settings = model | {"role": "target", "seconds": TRIAL_SECONDS}
-    import_module(ENGINES[model["engine"]]).answers(settings, few, np.zeros((1, 1), dtype=np.int64), [0])
+    members = [np.zeros(1, dtype=np.int64)]
+    asked(model["engine"], model | {"role": "target"}, few, members, [0], trial=True)
 
 
 def trained_here(name: str, key: str, raw: Raw) -> Json:
@@ -293,14 +291,8 @@ def trained_here(name: str, key: str, raw: Raw) -> Json:
         UserError: it does not exist, is none of these, or does not fit the records.
     """
     if ":" in name:
-        from dp_leakage.engines.estimator import is_estimator, made
-        from dp_leakage.models.user_module import module_factory
-
-        if is_estimator(name):
-            made({"name": name}, SEED)
-            return {"engine": "estimator", "architecture": {"name": name}}
-        module_factory(name, raw.x.shape[1:], len(raw.class_names))
-        return {"engine": "opacus", "architecture": {"name": name}}
+        (found,) = apart(f"{key} {name!r}", lambda: [{"engine": np.array(_engine_of(name, raw))}], Limits(OWN_TRIAL))
+        return {"engine": str(found["engine"]), "architecture": {"name": name}}
     if name not in ARCHITECTURES:
         raise UserError(
             f"{key} {name!r} is unknown; valid are {', '.join(sorted(ARCHITECTURES))}, or the import path of a "
@@ -308,6 +300,18 @@ def trained_here(name: str, key: str, raw: Raw) -> Json:
         )
     build(name, raw.x.shape[1:], len(raw.class_names))
     return {"engine": "ensemble", "architecture": {"name": name}}
+
+
+def _engine_of(path: str, raw: Raw) -> str:
+    """The engine that trains the user's class, which is imported and made once. UserError if none can."""
+    from dp_leakage.engines.estimator import is_estimator, made
+    from dp_leakage.models.user_module import module_factory
+
+    if is_estimator(path):
+        made({"name": path}, SEED)
+        return "estimator"
+    module_factory(path, raw.x.shape[1:], len(raw.class_names))
+    return "opacus"
 
 
 def _check_labels(found: Outputs, others: Outputs, path: Path, file: Path) -> None:

@@ -38,6 +38,7 @@ Predict = Callable[[np.ndarray], np.ndarray]
 Train = Callable[[np.ndarray, np.ndarray, int], Predict]
 NOT_REFUTED, FAILED, REFUTED = 0, 2, 3  # exit statuses; make turns every failure into 2
 VERDICTS = {NOT_REFUTED: "not refuted", FAILED: "error", REFUTED: "refuted"}
+MOST = 1e30  # the largest output; margins of much larger ones are infinite
 MOST_COINS = 10**6  # the most coins in all; a bound from more takes minutes
 
 
@@ -79,7 +80,7 @@ def scored(
         scores[model] = _margins(found["outputs"], y)
         if not model:
             took = time.monotonic() - began
-            print(f"The first training took {took:.2g} s; all take about {took * models:.2g} s.", file=sys.stderr)
+            print(f"The first training took {took:.2g} s; all take about {took * models:.2g} s.", flush=True)
         _show(f"\rtraining {model + 1} of {models}")
     _show("\n")
     return scores, held
@@ -105,6 +106,8 @@ def _outputs(said: object, records: int, classes: int) -> np.ndarray:
     outputs = found.astype(np.float64)
     if not np.isfinite(outputs).all():
         raise UserError(f"the trained function gives {outputs[~np.isfinite(outputs)][0]} {valid}")
+    if np.abs(outputs).max(initial=0) > MOST:
+        raise UserError(f"the trained function gives {np.abs(outputs).max():g} in size {valid} up to {MOST:g}")
     return outputs
 
 

@@ -66,12 +66,16 @@ def function(plugin: str, name: str) -> Callable[..., Any]:
 def blamed(what: str, file: Path | None) -> Iterator[None]:
     """Turns what the user's code raises into a sentence: ``plugin mine, line 3: KeyError: 'x'``.
 
+    How NumPy treats overflows and the like is as before afterwards.
+
     Args:
         what: whose code runs in the block.
         file: its file; None if it is not known.
     """
+    numpy = sys.modules.get("numpy")
     try:
-        yield
+        with numpy.errstate() if numpy else nullcontext():
+            yield
     except (UserError, KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as error:  # a user's file can raise anything, or call sys.exit

@@ -5,15 +5,19 @@ A trained classifier is kept as its answers about all records, never as a pickle
 
 import importlib
 import inspect
+import sys
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError, nearest
+from dp_leakage.common.kinds import number
+from dp_leakage.common.user_code import blamed, module_files
 from dp_leakage.data.dataset import Dataset
-from dp_leakage.data.outputs import FLOOR, log_probabilities
+from dp_leakage.data.outputs import FLOOR, SUM, log_probabilities
 from dp_leakage.engines.answers import Answers, trained_on
 from dp_leakage.privacy.defenses import CLAIMED
 
@@ -35,16 +39,23 @@ def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: lis
             does not hold.
     """
     x = data.x.reshape(len(data.x), -1)
-    architecture = dict(settings["architecture"])
-    if isinstance(bounds := architecture.get("privacy_bounds"), list):  # the same pair for all features
-        architecture["privacy_bounds"] = np.tile(np.array(bounds, dtype=np.float64), (x.shape[1], 1))
-    if isinstance(bounds := architecture.get("bounds"), list):  # diffprivlib wants a tuple, which YAML cannot write
-        architecture["bounds"] = tuple(bounds)
     said = np.empty((len(seeds), len(x), data.n_classes))
     for k, (rows, seed) in enumerate(zip(subsets, seeds, strict=True)):
-        estimator = made(architecture, seed % SEEDS)
+        estimator = made(_with_bounds(settings["architecture"], x.shape[1]), seed % SEEDS)
         said[k] = _fitted(estimator, x, data.y, rows, settings["architecture"]["name"], data.n_classes)
     return Answers.of(trained_on(data, subsets), log_probabilities(said), data.y)
+
+
+def _with_bounds(architecture: Json, features: int) -> Json:
+    """The architecture with bounds of features as libraries want them, from what YAML can write."""
+    changed = dict(architecture)
+    for key in ("privacy_bounds", "bounds"):
+        if isinstance(bounds := architecture.get(key), list):
+            if len(bounds) != 2 or not all(number().holds(bound) for bound in bounds):
+                raise UserError(f"key {key!r} is {bounds!r}; valid are two numbers, the bounds of every feature")
+            # InterpretML wants a pair for each feature, diffprivlib a tuple.
+            changed[key] = np.tile(np.array(bounds, np.float64), (features, 1)) if key != "bounds" else tuple(bounds)
+    return changed
 
 
 def made(architecture: Json, seed: int) -> Any:
@@ -54,8 +65,9 @@ def made(architecture: Json, seed: int) -> Any:
         UserError: it cannot be imported, or does not take the arguments.
     """
     name = str(architecture["name"])
-    package, found = name.partition(":")[0], _found(name)
-    takes = inspect.signature(found).parameters
+    package, found, (where, file) = name.partition(":")[0], _found(name), _place(name)
+    with blamed(where, file):
+        takes = inspect.signature(found).parameters
     budget = {key: value for key, value in architecture.get(CLAIMED, {}).items() if key in takes and value is not None}
     if CLAIMED in architecture and "epsilon" not in budget:
         raise UserError(f"estimator {name!r} takes no epsilon; valid for defense {CLAIMED} is a class that does")
@@ -68,9 +80,18 @@ def made(architecture: Json, seed: int) -> Any:
     if unknown:
         raise UserError(f"estimator {name!r} does not take {unknown[0]!r}; {nearest(unknown[0], takes)}")
     try:
-        return found(**own | given)
-    except (TypeError, ValueError) as error:
-        raise UserError(f"estimator {name!r} does not take these settings: {error}") from None
+        with blamed(where, file):
+            estimator = found(**own | given)
+    except UserError as error:
+        if isinstance(error.__cause__, TypeError | ValueError):
+            raise UserError(f"{where} does not take these settings: {_one_line(error.__cause__)}") from None
+        raise
+    for method in ("fit", "predict_proba"):
+        with blamed(where, file):
+            has = callable(getattr(estimator, method, None))
+        if not has:
+            raise UserError(f"{where} has no {method}; valid is a classifier that gives probabilities")
+    return estimator
 
 
 def is_estimator(name: str) -> bool:
@@ -78,44 +99,74 @@ def is_estimator(name: str) -> bool:
     return hasattr(_found(name), "fit")
 
 
+def _place(name: str) -> tuple[str, Path | None]:
+    """Whose code it is, for a complaint, and its file if it is one of the user's."""
+    return f"estimator {name!r}", next(iter(module_files(name.partition(":")[0])), None)
+
+
 def _found(name: str) -> Any:
     package, _, what = name.partition(":")
+    where, file = _place(name)
+    if package.partition(".")[0] in sys.stdlib_module_names:
+        raise UserError(f"{where} is of Python's own library, which has no classifiers")
     try:
-        module = importlib.import_module(package)
-    except ImportError as error:
-        raise UserError(
-            f"{name!r} cannot be imported ({error}); is its library installed, or its folder here?"
-        ) from None
-    except Exception as error:  # a user's file can raise anything
-        raise UserError(f"{name!r} cannot be imported ({type(error).__name__}: {error})") from None
-    if not hasattr(module, what):
+        with blamed(where, file):
+            module = importlib.import_module(package)
+            found = getattr(module, what, None)
+    except UserError as error:
+        if isinstance(error.__cause__, ImportError):
+            words = f"cannot be imported ({error.__cause__}); is its library installed, or its folder here?"
+            raise UserError(f"{name!r} {words}") from None
+        raise
+    if found is None:
         raise UserError(f"{name!r} is not there: {package} has no {what!r}; {nearest(what, vars(module))}")
-    return getattr(module, what)
+    return found
 
 
 def _fitted(estimator: Any, x: np.ndarray, y: np.ndarray, rows: np.ndarray, name: str, n_classes: int) -> np.ndarray:
     """Probabilities, float64 (N, C), of all records after training on some. A class that it never saw gets 0."""
-    for method in ("fit", "predict_proba"):
-        if not callable(getattr(estimator, method, None)):
-            raise UserError(f"estimator {name!r} has no {method}; valid is a classifier that gives probabilities")
+    where, file = _place(name)
     try:
-        with warnings.catch_warnings(record=True) as warned:
+        with blamed(where, file), warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
             estimator.fit(x[rows], y[rows])
-            found = np.asarray(estimator.predict_proba(x), dtype=np.float64)
-    except Exception as error:  # a library can raise anything
-        words = " ".join(str(error).split())[:200]
-        raise UserError(f"estimator {name!r} cannot be trained on these records ({words})") from None
+            found = np.array(estimator.predict_proba(x.copy()), dtype=np.float64)
+            classes = np.array(estimator.classes_)
+    except UserError as error:
+        if error.__cause__ is None:
+            raise
+        reason = str(error).removeprefix(where).lstrip(", :")
+        raise UserError(f"{where} cannot be trained on these records ({reason})") from None
     for one in warned:
-        words = " ".join(str(one.message).split())
+        words = _one_line(one.message)
         # InterpretML also warns about a fixed random_state, but reproducible results need one.
         if one.category.__name__ == "PrivacyLeakWarning" or "assuming min/max" in words:
-            raise UserError(f"estimator {name!r} takes from the records what its ε does not cover ({words[:200]})")
-    classes = np.asarray(estimator.classes_, dtype=np.int64)
+            raise UserError(f"{where} takes from the records what its ε does not cover ({words})")
+    classes = _checked_classes(classes, where, n_classes)
     if found.shape != (len(x), len(classes)) or not np.isfinite(found).all():
-        raise UserError(
-            f"estimator {name!r} gives outputs of shape {found.shape}; valid are probabilities, one per class"
-        )
+        raise UserError(f"{where} gives outputs of shape {found.shape}; valid are probabilities, one per class")
+    total = found.sum(axis=1)
+    if (found < 0).any() or not np.allclose(total, 1, rtol=0, atol=SUM):
+        worst = found.min() if (found < 0).any() else total[np.abs(total - 1).argmax()]
+        part = "a probability of" if (found < 0).any() else "probabilities that sum to"
+        raise UserError(f"{where} gives {part} {worst:g}; valid are numbers from 0 that sum to 1")
     said = np.zeros((len(x), n_classes))
     said[:, classes] = found
     return said / np.maximum(said.sum(axis=1, keepdims=True), FLOOR)
+
+
+def _checked_classes(classes: np.ndarray, where: str, n_classes: int) -> np.ndarray:
+    """``classes_`` as int64 (C,). UserError unless they are different classes of the records."""
+    good = classes.ndim == 1 and classes.dtype.kind in "biuf" and classes.size > 0
+    if not good or not np.isin(classes, np.arange(n_classes)).all() or len(np.unique(classes)) != len(classes):
+        shown = " ".join(repr(classes.tolist()).split())[:60]
+        raise UserError(f"{where} has classes_ {shown}; valid are different ones of the classes 0 to {n_classes - 1}")
+    return classes.astype(np.int64)
+
+
+def _one_line(error: object) -> str:
+    """The text of an error or warning, which may be unable to say even that."""
+    try:
+        return " ".join(str(error).split())[:200] or type(error).__name__
+    except Exception:
+        return type(error).__name__

@@ -12,7 +12,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.common.paths import is_file, user_path
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.engines.answers import Answers, trained_on
-from dp_leakage.engines.onnx import ROWS, log_classes
+from dp_leakage.engines.onnx import ROWS, check_same, log_classes
 from dp_leakage.models.user_module import module_factory
 
 
@@ -37,14 +37,17 @@ def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: lis
     except (RuntimeError, TypeError, AttributeError) as error:
         raise UserError(f"{path} does not fit {settings['architecture']['name']}: {_words(error)}") from None
     module.eval()
+    x = torch.from_numpy(data.x).split(ROWS)
     try:
         with torch.no_grad():
-            outputs = torch.cat([module(part) for part in torch.from_numpy(data.x).split(ROWS)]).double().numpy()
+            parts = [module(part).double().numpy() for part in x]
+            again = module(x[0]).double().numpy()
     except Exception as error:  # a user's module can raise anything
         raise UserError(
             f"{settings['architecture']['name']} cannot be asked about the records: {_words(error)}"
         ) from None
-    said = log_classes(outputs, data.n_classes, settings["architecture"]["name"])
+    check_same(parts[0], again, settings["architecture"]["name"])
+    said = log_classes(np.concatenate(parts), data.n_classes, settings["architecture"]["name"])
     return Answers.of(trained_on(data, subsets[:1]), said[None], data.y)
 
 

@@ -1,12 +1,7 @@
 """Engine ``onnx``: a trained model in the format that PyTorch, TensorFlow, scikit-learn and LightGBM export."""
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from math import inf
 from pathlib import Path
-from threading import Event, Thread
-from time import process_time
 from typing import Any
 
 import numpy as np
@@ -19,6 +14,9 @@ from dp_leakage.data.outputs import SUM, log_probabilities, log_softmax
 from dp_leakage.engines.answers import Answers, trained_on
 
 ROWS = 1024  # records asked about at once
+MOST_ROWS = 65_536  # the same, of a model that takes no other number
+MOST = 1e30  # the largest logit; beyond the squares of some that attacks take, numbers are infinite
+ROUNDING = 1e-4, 1e-5  # relative and absolute difference of two answers that count as the same
 BEFORE = re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : |Load model from .* failed:|(?<!\w)(Fatal )?[Ee]rror: ")
 TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16}
 
@@ -29,27 +27,25 @@ def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: lis
     Outputs in 0 to 1 that sum to 1 count as probabilities, others as logits.
 
     Args:
-        settings: of step ``train``; and ``seconds`` of processor time that the model may take, where it is tried out.
+        settings: of step ``train``.
         data: the records.
         subsets: who was trained on.
         seeds: unused.
 
     Raises:
-        UserError: the file is no ONNX model, or does not fit the records or the classes, or takes longer.
+        UserError: the file is no ONNX model, does not fit the records or the classes, or answers differently each time.
     """
     path = user_path(settings["architecture"]["name"])
-    seconds = settings.get("seconds", inf)
-    said = log_classes(outputs_of(path, data.x, seconds), data.n_classes, str(path))
+    said = log_classes(outputs_of(path, data.x), data.n_classes, str(path))
     return Answers.of(trained_on(data, subsets[:1]), said[None], data.y)
 
 
-def outputs_of(path: Path, x: np.ndarray, seconds: float = inf) -> np.ndarray:
+def outputs_of(path: Path, x: np.ndarray) -> np.ndarray:
     """The class outputs, (n, C) or (n,), of an ONNX model for records float32 (n, …).
 
     Args:
         path: of the model.
         x: the records.
-        seconds: of processor time that it may take: a model may hold loops, and those may never end.
 
     Raises:
         UserError: as `answers`.
@@ -67,54 +63,62 @@ def outputs_of(path: Path, x: np.ndarray, seconds: float = inf) -> np.ndarray:
         raise UserError(f"{path} is no ONNX model that can be read ({_first_line(error)})") from None
     inputs = session.get_inputs()
     if len(inputs) != 1 or inputs[0].type not in TYPES:
-        found = ", ".join(f"{one.name}: {one.type}" for one in inputs)
+        found = ", ".join(f"{one.name}: {one.type}" for one in inputs) or "nothing"
         raise UserError(f"{path} takes {found}; valid is one input of floating-point numbers, the records")
-    batch, *shape = inputs[0].shape
-    wanted = [size if isinstance(size, int) else None for size in shape]
-    fits = len(wanted) == x.ndim - 1 and all(w in (None, s) for w, s in zip(wanted, x.shape[1:], strict=True))
-    if not fits:
-        words = " × ".join("any" if size is None else str(size) for size in wanted)
-        raise UserError(f"{path} takes records of {words} numbers; the data have {' × '.join(map(str, x.shape[1:]))}")
-    rows = batch if isinstance(batch, int) and batch > 0 else ROWS
-    parts = []
-    for start in range(0, len(x), rows):
-        part = x[start : start + rows]
-        filled = np.concatenate([part, np.repeat(part[-1:], rows - len(part), 0)]) if isinstance(batch, int) else part
-        with _limited(seconds) as run:
-            try:
-                given = session.run(None, {inputs[0].name: filled.astype(TYPES[inputs[0].type])}, run)
-            except Exception as error:
-                reason = f"it takes more than {seconds:g} s for {len(part)}" if run.terminate else _first_line(error)
-                raise UserError(f"{path} cannot be run on the records ({reason})") from None
-        said = _class_output(given, path)
+    rows, padded = _batch(inputs[0].shape, x, path)
+
+    def ask(part: np.ndarray) -> np.ndarray:
+        filled = np.concatenate([part, np.repeat(part[-1:], rows - len(part), 0)]) if padded else part
+        try:
+            given = session.run(None, {inputs[0].name: filled.astype(TYPES[inputs[0].type])})
+            said = _class_output(given, path)
+        except UserError:
+            raise
+        except Exception as error:
+            raise UserError(f"{path} cannot be run on the records ({_first_line(error)})") from None
         if len(said) != len(filled):
             raise UserError(
                 f"{path} gives {len(said)} rows of outputs for {len(filled)} records; valid is one for each"
             )
-        parts.append(said[: len(part)])
+        return said[: len(part)]
+
+    parts = [ask(x[start : start + rows]) for start in range(0, len(x), rows)]
+    check_same(parts[0], ask(x[:rows]), str(path))
     return np.concatenate(parts)
 
 
-@contextmanager
-def _limited(seconds: float) -> Iterator[Any]:
-    """Options of a run that is ended from another thread after these seconds of processor time."""
-    import onnxruntime
+def _batch(shape: list[int | str | None], x: np.ndarray, path: Path) -> tuple[int, bool]:
+    """How many records a model takes at once, and whether it takes exactly that many. UserError if it takes others."""
+    if not shape:
+        raise UserError(f"{path} takes a single number; valid is an input (records, …)")
+    batch, *one = shape
+    wanted = [size if isinstance(size, int) else None for size in one]
+    if len(wanted) != x.ndim - 1 or any(w not in (None, s) for w, s in zip(wanted, x.shape[1:], strict=True)):
+        words = " × ".join("any" if size is None else str(size) for size in wanted) or "no"
+        raise UserError(f"{path} takes records of {words} numbers; the data have {' × '.join(map(str, x.shape[1:]))}")
+    if not isinstance(batch, int) or batch < 1:
+        return ROWS, False
+    if batch > MOST_ROWS:
+        raise UserError(
+            f"{path} takes {batch:,} records at once; valid are up to {MOST_ROWS:,}, or an export that takes any number"
+        )
+    return batch, True
 
-    options, done, begun = onnxruntime.RunOptions(), Event(), process_time()
 
-    def watch() -> None:
-        while not done.wait(0.1):
-            if process_time() - begun > seconds:
-                options.terminate = True
-                return
+def check_same(first: np.ndarray, second: np.ndarray, where: str) -> None:
+    """Refuses a model that answers differently each time: what it tells would depend on how often it was asked.
 
-    watcher = Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        yield options
-    finally:
-        done.set()
-        watcher.join()
+    Args:
+        first, second: its outputs for the same records, of any shape.
+        where: the model, for the complaint.
+
+    Raises:
+        UserError: they differ by more than rounding.
+    """
+    if first.shape != second.shape or not np.allclose(first, second, *ROUNDING, equal_nan=True):
+        raise UserError(
+            f"{where} answers differently when it is asked the same again; valid is a model without random numbers"
+        )
 
 
 def log_classes(outputs: np.ndarray, n_classes: int, where: str) -> np.ndarray:
@@ -122,12 +126,14 @@ def log_classes(outputs: np.ndarray, n_classes: int, where: str) -> np.ndarray:
     classes.
 
     Raises:
-        UserError: the number of classes is not ``n_classes``, or numbers are not finite.
+        UserError: the number of classes is not ``n_classes``, or numbers are not finite or beyond 1e30.
     """
     outputs = outputs.astype(np.float64)
     if not np.isfinite(outputs).all():
         row = int(np.argwhere(~np.isfinite(outputs))[0][0])
         raise UserError(f"{where}: the output for record {row} is not finite")
+    if np.abs(outputs).max(initial=0) > MOST:
+        raise UserError(f"{where}: an output is {np.abs(outputs).max():g} in size; valid are up to {MOST:g}")
     if outputs.ndim == 1 or outputs.shape[1] == 1:
         second = outputs.reshape(-1)
         if second.min() < 0 or second.max() > 1:
@@ -146,7 +152,7 @@ def _class_output(given: list[Any], path: Path) -> np.ndarray:
         if (
             isinstance(output, list) and output and isinstance(output[0], dict)
         ):  # scikit-learn's converter gives one map per record
-            return np.array([[record[name] for name in sorted(record)] for record in output])
+            return np.array([[record[name] for name in sorted(record)] for record in output], dtype=np.float64)
         if isinstance(output, np.ndarray) and output.dtype.kind == "f" and output.ndim in (1, 2):
             return output
     raise UserError(f"{path} has no output of class probabilities or logits, (records, classes)")

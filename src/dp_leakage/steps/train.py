@@ -1,7 +1,6 @@
 """Trains the K models of one cell (targets, shadows or references) as one ensemble."""
 
 import time
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from dp_leakage.data.splits import dealt, heads
 from dp_leakage.data.subclasses import PARTITIONS
 from dp_leakage.engines import ENGINES
 from dp_leakage.engines.answers import Answers, history_of
+from dp_leakage.engines.asking import asked
 from dp_leakage.models.layers import Layers
 from dp_leakage.privacy.calibration import calibrated
 from dp_leakage.privacy.mechanism import holds_groups
@@ -94,7 +94,7 @@ def main(
 
 def _answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: list[int]) -> Answers:
     try:
-        return import_module(ENGINES[settings["engine"]]).answers(settings, data, subsets, seeds)
+        return asked(settings["engine"], settings, data, subsets, seeds)
     except UserError as error:
         raise UserError(f"{_cell(settings)}: {error}") from None
 

@@ -21,6 +21,8 @@ BUILT_IN = ("none", "clip", "normalise")  # noise and bounds that are imported, 
 LAUNCHING = (
     "dp_leakage.jobs",
     "dp_leakage.jobs.handover",
+    "dp_leakage.common.apart",
+    "dp_leakage.engines.asking",
 )  # decides in which process a step runs, not what it computes
 # σ is solved in the training job, yet an edit of an accountant that keeps σ must not retrain. `measure` checks σ.
 ACCOUNTING = (
