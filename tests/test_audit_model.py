@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import onnx as onnx_library
 import onnxmltools
 import pandas as pd
 import pytest
@@ -281,7 +282,10 @@ def test_the_readmes_line_for_outputs_ends_in_a_report(whole):
 
 def test_the_readmes_line_for_a_model_ends_in_a_report(whole, ensemble):
     words, arguments = readme_line("MODEL=")
-    exported(ensemble.module(0), whole.folder / words["MODEL"])
+    path = exported(ensemble.module(0), whole.folder / words["MODEL"])
+    onnx_library.save_model(
+        onnx_library.load(path), path, save_as_external_data=True, location="e.bin", size_threshold=0
+    )
     frame = pd.DataFrame(X).add_prefix("f").assign(**{words["LABEL"]: Y, words["MEMBERS"]: MEMBER.astype(int)})
     frame.to_csv(whole.folder / words["DATA"], index=False)
     assert "rmia_online" in audited(whole.folder, arguments)
@@ -296,6 +300,11 @@ def test_the_readmes_line_for_a_model_ends_in_a_report(whole, ensemble):
         np.testing.assert_allclose(said["margin"][0, 0], mine, rtol=1e-3, atol=1e-3)
         np.testing.assert_array_equal(said["trained_on"][0], MEMBER[said["record"]])
     assert (results / "report.html").exists()
+    # The weights lie in a file of their own, which the model names.
+    assert whole.planned(words["NAME"]) == {}
+    weights = whole.folder / "e.bin"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"\x01")
+    assert whole.planned(words["NAME"])["train_target"] == 1
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from dp_leakage.common.paths import is_file, user_path
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.outputs import SUM, log_probabilities, log_softmax
 from dp_leakage.engines.answers import Answers, trained_on
+from dp_leakage.engines.onnx_files import data_files
 
 ROWS = 1024  # records asked about at once
 MOST_ROWS = 65_536  # the same, of a model that takes no other number
@@ -54,6 +55,7 @@ def outputs_of(path: Path, x: np.ndarray) -> np.ndarray:
 
     if not is_file(path):
         raise UserError(f"{path}: no such file; valid is an ONNX model")
+    data_files(path)  # refuses those elsewhere
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4

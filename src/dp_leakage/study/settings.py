@@ -18,6 +18,7 @@ from dp_leakage.data.roles import POOL, asked_roles
 from dp_leakage.data.trees import content_of, content_of_source
 from dp_leakage.engines import ENGINES
 from dp_leakage.engines import FILES as EXISTING
+from dp_leakage.engines.onnx_files import content_of_model
 from dp_leakage.privacy.mechanisms import MECHANISM_FILES
 from dp_leakage.study.cells import AUDIT, COINS, SPLIT, TUNE, Cell
 from dp_leakage.study.paths import CLASS_SCORES, SIGNALS, TARGET, Paths
@@ -114,16 +115,17 @@ class Settings(Paths):
         files = [
             str(settings["architecture"][key]) for key in EXISTING.get(engine, ()) if key in settings["architecture"]
         ]
-        content = {"content": [self._content_of(file) for file in files]} if files else {}
+        read = content_of_model if engine == "onnx" else content_of
+        content = {"content": [self._content_of(file, read) for file in files]} if files else {}
         modules = [*([ENGINES[engine]] if engine in ENGINES else []), *noise_modules(settings)]
         code = step_code("train", *modules, exclude=ACCOUNTING, own=own_files(settings))
         return settings | content | {"data": self.data_identity(dataset), "code": code}
 
-    def _content_of(self, file: str) -> str:
+    def _content_of(self, file: str, read: Callable[[Path], str] = content_of) -> str:
         """Digest of one of the user's files, so that an edit reruns what was made from it. Raises UserError if it is
         missing.
         """
-        return self.remembered("content", file, lambda: content_of(user_path(file)))
+        return self.remembered("content", file, lambda: read(user_path(file)))
 
     def _subset(self, dataset: str, records: int) -> Json:
         """The records that target models train on. All cells of a data set share the same coins, so that cells compare
