@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".npz")
 KINDS = ("probability", "score", "loss", "margin")
+NUMERIC = "biuf"  # kinds of NumPy's types
+ARRAYS = dict.fromkeys(("record", "label", "member", "classes"), NUMERIC + "US") | dict.fromkeys(KINDS, NUMERIC)
 SUM = 1e-3  # how far the sum of a record's probabilities may be from 1
 FLOOR = 1e-7  # the least probability: exact zeros of trees or of rounding would mean certainty
 
@@ -117,6 +119,12 @@ def _from_arrays(path: Path) -> "pd.DataFrame":
     (kind,) = given
     if arrays["label"].ndim != 1 or not arrays["label"].size:
         raise UserError(f"{path}: label has the shape {arrays['label'].shape}; valid is (n,), one for each record")
+    for name, types in ARRAYS.items():
+        if name in arrays and arrays[name].dtype.kind not in types:
+            words = "numbers" if types == NUMERIC else "numbers or texts"
+            raise UserError(f"{path}: {name} must hold {words}; got the type {arrays[name].dtype}")
+    if not arrays[kind].size:
+        raise UserError(f"{path}: {kind} has the shape {arrays[kind].shape}; it must have outputs for every record")
     values, n = arrays[kind], len(arrays["label"])
     axes = 4 if kind in ("probability", "score") else 3
     while values.ndim < axes:

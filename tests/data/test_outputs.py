@@ -1,0 +1,51 @@
+"""Arrays of outputs of every rank, length and type: a sentence, or outputs."""
+
+import numpy as np
+import pytest
+
+from dp_leakage.common.errors import UserError
+from dp_leakage.data.outputs import read_outputs
+
+N, C = 60, 3
+SOUND = {
+    "label": np.arange(N) % C,
+    "member": np.arange(N) % 2,
+    "probability": np.full((N, C), 1 / C),
+    "record": np.arange(N),
+    "classes": np.arange(C),
+}
+KINDS = ["V8", "V0", "c16", "M8[s]", "m8[s]", "S3"]
+LOSSES = {name: SOUND[name] for name in ("label", "member")}
+BAD = {
+    "void": SOUND | {"probability": np.zeros((N, C), "V8")},
+    "zero classes": SOUND | {"probability": np.zeros((N, 0)), "classes": np.zeros(0)},
+    "zero queries": LOSSES | {"loss": np.zeros((0, 1, N))},
+    "zero models": LOSSES | {"margin": np.zeros((1, 0, N))},
+    "zero models of probabilities": SOUND | {"probability": np.zeros((0, N, C))},
+    "zero records": SOUND | {"label": np.zeros(0), "probability": np.zeros((0, C))},
+    "a number": LOSSES | {"loss": np.array(0.5)},
+    "a label": SOUND | {"label": np.array(1)},
+    "five axes": LOSSES | {"loss": np.zeros((1, 1, 1, 1, N))},
+    "a member for no model": SOUND | {"member": np.zeros((0, N))},
+    "classes of two axes": SOUND | {"classes": np.zeros((C, 1))},
+    **{f"{name} of {kind}": SOUND | {name: np.zeros(SOUND[name].shape, kind)} for name in SOUND for kind in KINDS},
+}
+
+
+def read(folder, arrays):
+    path = folder / "o.npz"
+    np.savez(path, **arrays)
+    return read_outputs(path)
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_arrays_that_hold_no_outputs_get_one_sentence(tmp_path, what):
+    with pytest.raises(UserError) as caught:
+        read(tmp_path, BAD[what])
+    assert "o.npz" in str(caught.value)
+    assert len(str(caught.value)) > 40
+
+
+def test_sound_arrays_are_read(tmp_path):
+    assert read(tmp_path, SOUND).margin.shape == (1, 1, N)
+    assert read(tmp_path, LOSSES | {"loss": np.ones((2, 3, N), np.float16)}).margin.shape == (2, 3, N)
