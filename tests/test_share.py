@@ -1,6 +1,7 @@
 """What is given away holds no seed, no member list, and no hash that would confirm a guess at them."""
 
 import json
+import os
 import re
 
 import numpy as np
@@ -9,8 +10,11 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 from safetensors import safe_open
+from shared_scan import attacked, most_by_chance
 
-from dp_leakage.figures.files import write_figure
+from dp_leakage.common.errors import UserError
+from dp_leakage.engines import ENGINES
+from dp_leakage.figures.files import RECORDS, write_figure
 from dp_leakage.provenance.files import write_arrays, write_table, write_tensors
 from dp_leakage.share import main, share
 
@@ -18,8 +22,17 @@ SEED = 8412345976123
 SECRET = "5eed5eed5eed5eed"
 MADE = {
     "identity": SECRET,
-    "settings": {"seed": SEED, "data": "abcdabcdabcdabcd", "model": "mlp", "mechanism": {"epsilon": 1.0}},
+    "settings": {"seed": SEED, "data": "abcdabcdabcdabcd", "model": "mlp", "mechanism": {"noise": "gaussian"}},
     "n_train": 40,
+    "parameters": ["0.weight"],
+}
+
+
+METRICS = {
+    "metric": ["membership_auc", "exposed"],
+    "repeat": ["all", "all"],
+    **{key: [0.5, 1.0] for key in ("value", "low", "high")},
+    "setting": ["attack=yeom", "attack=own;record=1003"],  # the second is a plugin's, about one record
 }
 
 
@@ -29,7 +42,11 @@ def results(tmp_path):
     cell = folder / "digits" / "mlp" / "none"
     members = np.arange(1000, 1040)[None]
     write_tensors(cell / "target.safetensors", {"0.weight": np.ones((1, 3)), "train_indices": members}, MADE)
-    write_table(cell / "metrics.parquet", {"metric": ["membership_auc"], "value": [0.5]}, MADE)
+    write_table(
+        cell / "metrics.parquet",
+        {"metric": ["membership_auc"], "repeat": ["all"], "value": [0.5], "low": [0.4], "high": [0.6], "setting": [""]},
+        MADE,
+    )
     write_table(cell / "attack" / "yeom.parquet", {"record": members[0], "score": members[0] / 7}, MADE)
     write_arrays(folder / "digits" / "data.npz", {"target_members": members[0]}, MADE)
     (folder / "report.html").write_text(f"<html>{SEED}</html>\n")
@@ -64,7 +81,7 @@ def test_what_is_given_away_can_be_used(results, tmp_path):
     cell = tmp_path / "shared" / "digits" / "mlp" / "none"
     with safe_open(cell / "target.safetensors", framework="numpy") as file:
         assert list(file.keys()) == ["0.weight"]
-        assert json.loads(file.metadata()["dp_leakage"]) == {"mechanism": {"epsilon": 1.0}, "model": "mlp"}
+        assert json.loads(file.metadata()["dp_leakage"]) == {"mechanism": {"noise": "gaussian"}, "model": "mlp"}
         np.testing.assert_array_equal(file.get_tensor("0.weight"), np.ones((1, 3)))
     assert pd.read_parquet(cell / "metrics.parquet")["value"].tolist() == [0.5]
     with Image.open(tmp_path / "shared" / "figures" / "fig.png") as picture:
@@ -80,3 +97,133 @@ def test_no_results_and_a_full_folder_are_refused_in_a_sentence(results, tmp_pat
     assert "is not empty" in capsys.readouterr().err
     assert main([str(results), str(tmp_path / "shared")]) == 0
     assert "5 files in" in capsys.readouterr().out
+
+
+# ---------------------------------------------------------------------- what goes of a model
+def target(results, tensors, made):
+    """Another file of models under attack, in a cell of its own."""
+    path = results / "digits" / "mlp" / "other" / "target.safetensors"
+    write_tensors(path, tensors, made)
+    return path
+
+
+ANSWERS = {
+    "trained_on": np.arange(40)[None] < 20,
+    "margin": np.zeros((1, 1, 40)),
+    "log_probability": np.zeros((1, 40, 3)),
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("undefended", [True, False])
+def test_of_a_model_that_is_known_by_its_answers_nothing_goes(results, tmp_path, engine, undefended):
+    settings = {"engine": engine, "architecture": {"name": "/home/ann/said.csv"}, "mechanism": None, "seed": SEED}
+    path = target(results, ANSWERS, {"identity": SECRET, "settings": settings})
+    share(results, tmp_path / "shared", undefended)
+    assert not (tmp_path / "shared" / path.relative_to(results)).exists()
+
+
+def test_parameters_without_noise_go_only_if_asked_for(results, tmp_path):
+    settings = {"engine": "ensemble", "mechanism": None}
+    path = target(results, {"0.weight": np.ones((1, 3))}, {"settings": settings, "parameters": ["0.weight"]})
+    share(results, tmp_path / "a")
+    share(results, tmp_path / "b", undefended=True)
+    place = path.relative_to(results)
+    assert ((tmp_path / "a" / place).exists(), (tmp_path / "b" / place).exists()) == (False, True)
+
+
+def test_of_the_settings_go_neither_seeds_nor_paths(results, tmp_path):
+    architecture = {
+        "name": "my_nets:Net", "hidden": [3, 4], "random_state": 7, "nested": {"model_seed": 8, "width": 5},
+        "weights": "/home/ann/w.pt", "words": "written by ann", "relative": "ann/w.pt", "list": [1, "~/x"],
+    }  # fmt: skip
+    settings = {"engine": "opacus", "mechanism": {"noise": "gaussian"}, "architecture": architecture}
+    path = target(results, {"w": np.ones((1, 3))}, {"settings": settings, "parameters": ["w", "train_indices"]})
+    share(results, tmp_path / "shared")
+    with safe_open(tmp_path / "shared" / path.relative_to(results), framework="numpy") as file:
+        told = json.loads(file.metadata()["dp_leakage"])["architecture"]
+    assert told == {"name": "my_nets:Net", "hidden": [3, 4], "nested": {"width": 5}, "list": [1, None]}
+
+
+def test_the_attackers_own_models_stay(results, tmp_path):
+    made = {"settings": {"engine": "ensemble", "mechanism": {"noise": "gaussian"}}, "parameters": ["0.weight"]}
+    path = results / "digits" / "mlp" / "shadow" / "models.safetensors"
+    write_tensors(path, {"0.weight": np.ones((1, 3))}, made)
+    share(results, tmp_path / "shared", undefended=True)
+    assert not (tmp_path / "shared" / path.relative_to(results)).exists()
+
+
+def test_figures_of_records_stay(results, tmp_path):
+    figure = Figure(figsize=(1, 1))
+    for name, drawn, shows in (("pictures", {"ssim": [1.0]}, RECORDS), ("own", {"record": [5], "score": [1.0]}, None)):
+        paths = [results / "figures" / f"{name}.{kind}" for kind in ("pdf", "png", "csv")]
+        write_figure(figure, pd.DataFrame(drawn), *paths, SECRET, *([shows] if shows else []))
+    (results / "figures" / "loose.csv").write_text("record,member\n1,1\n")
+    share(results, tmp_path / "shared")
+    assert {path.stem for path in (tmp_path / "shared" / "figures").iterdir()} == {"fig"}
+
+
+def test_a_metric_of_one_record_stays(results, tmp_path):
+    share(results, tmp_path / "shared")
+    kept = pd.read_parquet(tmp_path / "shared" / "digits" / "mlp" / "none" / "metrics.parquet")
+    assert kept["metric"].tolist() == ["membership_auc"]
+
+
+# ---------------------------------------------------------------------- what is refused
+def png(content):
+    return lambda results: (results / "figures" / "fig.png").write_bytes(content)
+
+
+def metadata(made):
+    return lambda results: target(results, {"0.weight": np.ones((1, 3))}, made)
+
+
+REFUSED = {
+    "a link to a file": lambda results: (results / "figures" / "p.csv").symlink_to("/etc/passwd"),
+    "a link to a folder": lambda results: (results / "digits" / "more").symlink_to("/etc"),
+    "a link to nothing": lambda results: (results / "digits" / "more").symlink_to("/nothing"),
+    "a pipe": lambda results: os.mkfifo(results / "digits" / "metrics.parquet"),
+    "a picture of nothing": png(b""),
+    "garbage": png(b"\x89PNG\r\n\x1a\n" + b"\xff" * 40),
+    "a short picture": png(b"\x89PNG\r\n\x1a\n" + b"\x00" * 26),
+    "a figure without its numbers": lambda results: (results / "figures" / "fig.csv").unlink(),
+    "a figure with other numbers": lambda results: (results / "figures" / "fig.csv").write_text("x\n9\n"),
+    "made by a list": metadata([1]),
+    "made by a text": metadata("x"),
+    "settings that are a list": metadata({"settings": [1]}),
+    "a mechanism that is a list": metadata({"settings": {"mechanism": [1]}, "parameters": ["0.weight"]}),
+    "parameters that are a text": metadata({"settings": {"mechanism": None}, "parameters": "0.weight"}),
+    "metrics of nothing": lambda results: write_table(results / "digits" / "metrics.parquet", {"x": [1]}, MADE),
+    "metrics of bytes": lambda results: (results / "digits" / "metrics.parquet").write_bytes(b"PAR1" * 9),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_cannot_be_shared_ends_in_one_sentence_and_writes_nothing(results, tmp_path, what):
+    REFUSED[what](results)
+    with pytest.raises(UserError) as caught:
+        share(results, tmp_path / "shared")
+    assert len(str(caught.value)) > 40
+    assert not (tmp_path / "shared").exists()
+
+
+# ---------------------------------------------------------------------- the scan that tests/test_shared_copy.py runs
+def test_the_scan_finds_a_planted_list_of_members_and_nothing_by_chance(tmp_path):
+    rng = np.random.default_rng(5)
+    member = rng.random(300) < 0.5
+    (tmp_path / "numbers.csv").write_text(pd.DataFrame({"x": rng.normal(size=300)}).to_csv())
+    write_tensors(tmp_path / "w.safetensors", {"0.weight": rng.normal(size=(2, 300, 20))}, {})
+    found = attacked(tmp_path, member)
+    assert len(found) > 40
+    assert found[0][0] < most_by_chance(member, len(found), 1e-4)
+    planted = {
+        "rows": {"rows": np.flatnonzero(member)[None]},
+        "flags": {"flags": np.stack([member, member]).astype(np.int64)},
+        "answers": {"answers": (rng.normal(size=(2, 300)) + member)[..., None]},
+    }
+    for name, tensors in planted.items():
+        folder = tmp_path / name
+        write_tensors(folder / "x.safetensors", tensors, {})
+        assert attacked(folder, member)[0][0] > most_by_chance(member, 1000, 1e-4)
+    write_tensors(tmp_path / "told" / "x.safetensors", {"y": np.ones(3)}, {"list": member.astype(int).tolist()})
+    assert attacked(tmp_path / "told", member)[0][0] == 1

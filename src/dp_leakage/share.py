@@ -4,42 +4,57 @@
 
 Everything random in a training follows from its seed. Anyone with a model's file, the seed and the members can train
 the model again, to equal bytes. So anyone with the file, the seed and a guess at the members (or the data) can confirm
-the guess: noise that can be recomputed protects nobody. The copy holds the figures, the metrics and the models'
-weights. It does not hold the data, the member lists, scores of single records, seeds, hashes of any of these, or the
-report, which names the seed, the data's hash and the most exposed records. Figures that show records are copied as they
-are.
+the guess: noise that can be recomputed protects nobody.
+
+The copy holds what the following list names, and nothing else:
+
+- figures that show numbers, not records, without hashes of what they were made from
+- the metrics of each cell
+- the parameters of models under attack that were trained with differential privacy; with --undefended, of all of them
+
+So no data, member lists, answers about single records, seeds, paths, the attacker's models, or the report. Models that
+exist only as their answers are not among them. Parameters of a model without differential privacy can tell who was a
+member to anyone who has the records; whether to share them is your choice. Metrics and figures are computed from the
+members without noise.
 """
 
 import argparse
 import json
 import os
 import re
+import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from dp_leakage.common.arguments import Parser
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.paths import is_dir, is_file
+from dp_leakage.figures.files import without_provenance
 from dp_leakage.provenance.files import read_table, read_tensors, replacing
 
-MEMBERS = "train_indices"
-# Settings that say nothing about records.
-OPEN = ("mechanism", "dataset", "model", "defense", "architecture", "training")
-STAMPS = re.compile(rb"(identity=)[0-9a-f]{16}|(csv=|pdf=|png=)[0-9a-f]{64}")
+METRICS = ("metric", "repeat", "value", "low", "high", "setting")  # columns that go
+SETTINGS = ("mechanism", "dataset", "model", "defense", "architecture", "dropout", "training")  # of a model that go
+TEXT = re.compile(r"[\w.:=+-]{1,80}")  # a name or an import path: no other text among the settings goes
+OF_RECORDS = re.compile(r"(?:^|;)(?:record|member|target)=")  # in the setting of a number about a single record
+SECRET = re.compile(r"seed|random_state", re.IGNORECASE)  # names of settings that do not go
 
 
-def share(results: Path, shared: Path) -> list[Path]:
-    """Writes the copy; returns its files.
+def share(results: Path, shared: Path, undefended: bool = False) -> list[Path]:
+    """Writes the copy; returns its files. Nothing is written if one of the files cannot be shared.
 
     Args:
         results: a study's folder.
         shared: a folder that does not exist, or is empty.
+        undefended: whether parameters of models without differential privacy go, too.
 
     Raises:
-        UserError: there are no results, ``shared`` lies in them, is no folder or holds something, or a file is damaged.
+        UserError: there are no results, ``shared`` lies in them, is no folder or holds something, a file is damaged, or
+            there are links, pipes or devices.
     """
     if not is_file(results / "report.html"):
         raise UserError(f"{results} holds no finished study (report.html is missing); run `snakemake STUDY` first")
@@ -49,60 +64,82 @@ def share(results: Path, shared: Path) -> list[Path]:
         raise UserError(f"{shared} is not empty; name a folder that does not exist")
     if Path(os.path.realpath(shared)).is_relative_to(os.path.realpath(results)):
         raise UserError(f"{shared} lies in {results}, which is not for sharing; name a folder elsewhere")
+    files = list(_files(results))
+    for _ in _contents(results, files, undefended):  # reads and checks all before anything is written
+        pass
     written = []
-    for path in sorted(results.rglob("*")):
+    for path, content in _contents(results, files, undefended):
         to = shared / path.relative_to(results)
-        if path.name.startswith(".") or not path.is_file():
-            continue
-        if path.name in ("target.safetensors", "models.safetensors"):
-            _weights(path, to)
-        elif path.name == "metrics.parquet":
-            _metrics(path, to)
-        elif path.parent == results / "figures":
-            with replacing(to) as temporary:
-                temporary.write_bytes(_unstamped(path.read_bytes(), path.suffix))
-        else:
-            continue
+        with replacing(to) as temporary:
+            temporary.write_bytes(content)
         written.append(to)
     return written
 
 
-def _weights(path: Path, to: Path) -> None:
-    from safetensors.numpy import save_file
+def _files(results: Path) -> Iterator[Path]:
+    """All files, sorted, but for hidden ones. Raises UserError at anything that is neither a file nor a folder."""
+    for folder, folders, names in os.walk(results):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted([*folders, *(name for name in names if not name.startswith("."))]):
+            path = Path(folder, name)
+            mode = path.lstat().st_mode
+            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+                raise UserError(f"{path} must be a file; it is a link, a pipe or a device, so remove it from there")
+            if stat.S_ISREG(mode):
+                yield path
+
+
+def _contents(results: Path, files: Sequence[Path], undefended: bool) -> Iterator[tuple[Path, bytes]]:
+    """The files that go, each with what goes of it."""
+    for path in files:
+        if path.parent == results / "figures" and path.suffix == ".png":
+            pdf, csv = path.with_suffix(".pdf"), path.with_suffix(".csv")
+            yield from without_provenance(pdf, path, csv).items()
+        elif path.name == "metrics.parquet":
+            yield path, _metrics(path)
+        elif path.name == "target.safetensors" and (content := _parameters(path, undefended)):
+            yield path, content
+
+
+def _parameters(path: Path, undefended: bool) -> bytes:
+    """The parameters of models and some of their settings; empty if they do not go."""
+    from safetensors.numpy import save
 
     tensors, made = read_tensors(path)
-    settings = {key: value for key, value in made["settings"].items() if key in OPEN}
-    weights = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items() if name != MEMBERS}
-    with replacing(to) as temporary:
-        save_file(weights, temporary, {"dp_leakage": json.dumps(settings, sort_keys=True)})
+    settings, named = made.get("settings", {}), made.get("parameters", [])
+    mechanism = settings.get("mechanism")
+    if not isinstance(named, list) or not isinstance(mechanism, dict | None):
+        raise UserError(f"{path} does not say how it was made; run the study again")
+    private = mechanism is not None and mechanism.get("noise", "none") != "none"
+    going = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items() if name in named}
+    if not going or not (private or undefended):
+        return b""
+    told = _open({key: settings[key] for key in SETTINGS if key in settings})
+    return save(going, {"dp_leakage": json.dumps(told, sort_keys=True)})
 
 
-def _metrics(path: Path, to: Path) -> None:
+def _open(value: Any) -> Any:
+    """Settings without seeds, and without texts that are not names, such as paths."""
+    if isinstance(value, dict):
+        kept = {key: _open(each) for key, each in value.items() if TEXT.fullmatch(key) and not SECRET.search(key)}
+        return {key: each for key, each in kept.items() if each is not None or value[key] is None}
+    if isinstance(value, list):
+        return [_open(each) for each in value]
+    return None if isinstance(value, str) and not TEXT.fullmatch(value) else value
+
+
+def _metrics(path: Path) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     frame, _ = read_table(path)
-    with replacing(to) as temporary:
-        pq.write_table(pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None), temporary)
-
-
-def _unstamped(content: bytes, suffix: str) -> bytes:
-    """A figure's file with its provenance overwritten by zeros, at the same length."""
-    if suffix == ".csv":
-        return content
-    found = STAMPS.sub(lambda said: said[1] + b"0" * 16 if said[1] else said[2] + b"0" * 64, content)
-    return _with_checksum(found) if suffix == ".png" else found
-
-
-def _with_checksum(png: bytes) -> bytes:
-    """A PNG with the correct checksum of its second chunk, the text."""
-    import struct
-    import zlib
-
-    start = 8 + 25  # signature and header
-    (length,) = struct.unpack(">I", png[start : start + 4])
-    end = start + 8 + length
-    return png[:end] + struct.pack(">I", zlib.crc32(png[start + 4 : end])) + png[end + 4 :]
+    if missing := [name for name in METRICS if name not in frame]:
+        raise UserError(f"{path} must have the columns {', '.join(METRICS)}; {missing[0]!r} is missing")
+    going = frame.loc[~frame["setting"].astype(str).str.contains(OF_RECORDS), list(METRICS)]
+    buffer = BytesIO()
+    table = pa.Table.from_pandas(going, preserve_index=False)
+    pq.write_table(table.replace_schema_metadata(None), buffer)
+    return buffer.getvalue()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -112,9 +149,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("results", type=Path, help="a study's folder, such as results/quickstart")
     parser.add_argument("shared", type=Path, help="where to: a folder that does not exist")
+    parser.add_argument(
+        "--undefended", action="store_true", help="also the parameters of models without differential privacy"
+    )
     options = parser.parse_args(arguments)
     try:
-        written = share(options.results, options.shared)
+        written = share(options.results, options.shared, options.undefended)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -30,7 +30,7 @@ def test_a_figure_is_read_as_it_was_drawn_and_is_a_valid_picture(tmp_path):
     assert read_figure(*paths(tmp_path, "a"), "0123456789abcdef") == picture
     with Image.open(tmp_path / "a.png") as image:
         image.load()
-        assert image.text["dp-leakage"].startswith("identity=0123456789abcdef csv=")
+        assert image.text["dp-leakage"].startswith("identity=0123456789abcdef shows=numbers csv=")
     assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF")
 
 

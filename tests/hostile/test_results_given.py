@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import random
 import sys
 import time
@@ -15,8 +16,10 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "dat
 import given  # noqa: E402
 import results_made as made  # noqa: E402
 
+from dp_leakage import share  # noqa: E402
+
 SOON = 10  # seconds of processor time
-READ = 120  # generated cells
+READ, SHARED = 120, 120  # generated cells, and studies
 
 
 def test_a_sound_cell_is_read(tmp_path):
@@ -108,3 +111,43 @@ def test_any_damage(tmp_path):
         text = made.said(place)
         assert text is None or given.is_sentence(text), (path, text)
         path.write_bytes(content)
+
+
+@pytest.mark.fuzz
+def test_sharing_of_anything(tmp_path):
+    """Studies with damaged, foreign, linked or made-up files: a sentence and no copy, or a copy without a secret."""
+    rng = random.Random(9)
+    study = tmp_path / "study"
+    (study / "figures").mkdir(parents=True)
+    (study / "report.html").write_text("<html></html>")
+    made.cell(study, made.MADE | {"parameters": ["0.weight"], "secret": "5eed5eed"})
+    names = [
+        "figures/a.png",
+        "figures/b.csv",
+        "metrics.parquet",
+        "d/metrics.parquet",
+        "x/target.safetensors",
+        "é/\n.npz",
+    ]
+    contents = [b"", b"\x00" * 99, b"\x89PNG\r\n\x1a\n" + bytes(99), b"PAR1" * 20, b"%PDF-1.4", b"{}", b"5eed5eed"]
+    kinds = {
+        "file": lambda path: path.write_bytes(rng.choice(contents)),
+        "link": lambda path: path.symlink_to(rng.choice(["/etc/passwd", "/", "nothing", ".", path])),
+        "pipe": os.mkfifo,
+        "folder": Path.mkdir,
+        "copy": lambda path: path.write_bytes(rng.choice(own).read_bytes()),
+        "told": lambda path: made.write_tensors(path, made.WEIGHTS, rng.choice(told)),
+    }
+    own = [path for path in study.rglob("*") if path.is_file()]
+    odd = {"mechanism": {"noise": []}, "architecture": {"a\x00": ["/x", "5eed/5eed", 1e999]}}
+    bad = {"settings": {"mechanism": 3}, "parameters": ["0.weight"]}
+    told = [[], "x", {"settings": 3}, bad, {"parameters": [{}]}, {"settings": odd, "parameters": ["0.weight"]}]
+    for number in range(SHARED):
+        path = study / rng.choice(names)
+        path.parent.mkdir(exist_ok=True)
+        kinds[rng.choice(list(kinds))](path)
+        copy = tmp_path / f"copy{number}"
+        text = given.said(lambda copy=copy: share.main([str(study), str(copy), "--undefended"]))
+        assert text is None or (given.is_sentence(text) and not copy.exists()), text
+        assert not [file for file in copy.rglob("*.*") if file.is_file() and b"5eed" in file.read_bytes()]
+        path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()

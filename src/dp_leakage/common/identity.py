@@ -1,7 +1,9 @@
 """Names for settings, and seeds from names: the same on every machine and in every order."""
 
 import json
+import re
 from hashlib import blake2b
+from pathlib import PurePosixPath
 from typing import Any
 
 
@@ -12,8 +14,31 @@ def canonical(settings: dict[str, Any]) -> str:
 
 
 def identity(settings: dict[str, Any]) -> str:
-    """16 hexadecimal digits that name these settings; the order of keys does not count."""
-    return blake2b(canonical(settings).encode(), digest_size=8).hexdigest()
+    """16 hexadecimal digits that name these settings, `portable` or not; the order of keys does not count."""
+    return blake2b(_portable(canonical(settings)).encode(), digest_size=8).hexdigest()
+
+
+def portable(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings with every path that leads out of the working folder as the file's name and a digest of the path.
+
+    Results hold them so, since the folders of a machine tell who uses it.
+
+    >>> portable({"path": "/home/ann/data/x.csv", "other": "data/x.csv"})
+    {'other': 'data/x.csv', 'path': 'x.csv#99a5fc11'}
+    """
+    found: dict[str, Any] = json.loads(_portable(canonical(settings)))
+    return found
+
+
+OUTSIDE = re.compile(r'(?<!\\)"(?:/|~[^"/ ]*/|(?:[^"\\]*/)?\.\./)(?:[^"\\]|\\.)*"(?!:)')  # such a value in JSON
+
+
+def _portable(text: str) -> str:
+    def named(found: re.Match[str]) -> str:
+        path = json.loads(found[0])
+        return json.dumps(f"{PurePosixPath(path).name}#{blake2b(path.encode(), digest_size=4).hexdigest()}")
+
+    return OUTSIDE.sub(named, text)
 
 
 def derived_seed(*parts: object) -> int:

@@ -16,10 +16,15 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
+NUMBERS, RECORDS = "numbers", "records"  # what a figure shows
+OF_RECORDS = {b"record", b"member", b"trained_on"}  # columns of numbers about single records
+HASHES = re.compile(rb"(identity|csv)=[0-9a-f]+")
 KEY = "dp-leakage"  # of the text in a PNG; the PDF's has it among its keywords
 
 
-def write_figure(figure: "Figure", drawn: "DataFrame", pdf: Path, png: Path, csv: Path, identity: str) -> None:
+def write_figure(
+    figure: "Figure", drawn: "DataFrame", pdf: Path, png: Path, csv: Path, identity: str, shows: str = NUMBERS
+) -> None:
     """Writes csv, pdf and png, each atomically. PDF and PNG hold the identity and the csv's SHA-256, the PNG all three.
 
     Args:
@@ -27,9 +32,10 @@ def write_figure(figure: "Figure", drawn: "DataFrame", pdf: Path, png: Path, csv
         drawn: the numbers in it.
         pdf, png, csv: where they go.
         identity: of the settings that it was drawn from.
+        shows: `NUMBERS` over many records, or `RECORDS` themselves, such as images.
     """
     numbers = drawn.to_csv(index=False, lineterminator="\n").encode()
-    stamp = f"identity={identity} csv={sha256(numbers).hexdigest()}"
+    stamp = f"identity={identity} shows={shows} csv={sha256(numbers).hexdigest()}"
     picture, document = encode(figure, "png"), encode(figure, "pdf", keywords=f"{KEY} {stamp}")
     stamp += f" pdf={sha256(document).hexdigest()} png={sha256(picture).hexdigest()}"
     contents = {csv: numbers, pdf: document, png: _stamped(picture, stamp)}
@@ -65,6 +71,21 @@ def read_figure(pdf: Path, png: Path, csv: Path, identity: str | None = None) ->
     if found.get("pdf") != sha256(document).hexdigest():
         raise UserError(f"{pdf} is damaged (its digest in {png.name} is another): {REBUILD}")
     return picture
+
+
+def without_provenance(pdf: Path, png: Path, csv: Path) -> dict[Path, bytes]:
+    """What a figure's files hold, without what they say on how they were made; nothing if it shows records.
+
+    Raises:
+        UserError: as `read_figure`.
+    """
+    picture = read_figure(pdf, png, csv)
+    numbers = csv.read_bytes()
+    if _read(png)[1].get("shows") != NUMBERS or set(numbers.split(b"\n")[0].split(b",")) & OF_RECORDS:
+        return {}
+    # At the same length, since a PDF holds the place of each of its parts.
+    document = HASHES.sub(lambda said: said[1] + b"=" + b"0" * (len(said[0]) - len(said[1]) - 1), pdf.read_bytes())
+    return {pdf: document, png: picture, csv: numbers}
 
 
 def check_file(path: Path) -> None:

@@ -22,7 +22,7 @@ from typing import Any
 from dp_leakage import plugins
 from dp_leakage.common.arguments import Parser
 from dp_leakage.common.errors import UserError
-from dp_leakage.common.identity import identity
+from dp_leakage.common.identity import identity, portable
 
 Json = dict[str, Any]
 log = logging.getLogger("dp_leakage")
@@ -73,5 +73,5 @@ def run(
 
 
 def provenance(settings: Json, **more: Any) -> Json:
-    """The provenance of a file: identity, settings, and ``more``."""
-    return {"identity": identity(settings), "settings": settings, **more}
+    """The provenance of a file: identity, `portable` settings, and ``more``."""
+    return portable({"identity": identity(settings), "settings": settings, **more})

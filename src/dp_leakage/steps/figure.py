@@ -7,7 +7,7 @@ import pandas as pd
 
 from dp_leakage.common.identity import identity
 from dp_leakage.figures import drawn_by
-from dp_leakage.figures.files import write_figure
+from dp_leakage.figures.files import NUMBERS, RECORDS, write_figure
 from dp_leakage.figures.published import read_published
 from dp_leakage.steps import Json, run
 from dp_leakage.steps._metrics import joined, read_cell, read_images
@@ -24,13 +24,14 @@ def main(settings: Json, metrics: list[Path], published: Path | None, pdf: Path,
         if parts
     ]
     shown: pd.DataFrame | list[Any]
-    if any(reader == IMAGES for _, _, parts in cells for _, _, reader, *_ in parts):
+    images = any(reader == IMAGES for _, _, parts in cells for _, _, reader, *_ in parts)
+    if images:
         shown = [(columns, *found) for columns, paths, parts in cells for found in read_images(paths, parts)]
     else:
         shown = joined([(columns, read_cell(paths, parts, settings["repeats"])) for columns, paths, parts in cells])
     printed = read_published(published) if published else None
     figure, drawn = drawn_by(settings["module"], shown, settings["settings"], printed)
-    write_figure(figure, drawn, pdf, png, csv, identity(settings))
+    write_figure(figure, drawn, pdf, png, csv, identity(settings), RECORDS if images else NUMBERS)
 
 
 if __name__ == "__main__":

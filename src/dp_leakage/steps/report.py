@@ -7,6 +7,7 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 
+from dp_leakage.common.identity import portable
 from dp_leakage.data import load
 from dp_leakage.data.profile import is_harmless
 from dp_leakage.data.raw import Raw
@@ -36,7 +37,7 @@ def main(
     """Reads every cell's metrics, the figures, Snakemake's benchmark files, and the scores of the records that it
     names.
     """
-    spec = settings["spec"]
+    spec = portable(settings["spec"])
     measured = read_metrics(metrics, [identity for _, identity in settings["cells"]])
     facts = tuple(
         _facts(name, spec, path, identity) for (name, identity), path in zip(settings["data"], data, strict=True)
@@ -62,7 +63,7 @@ def main(
         choices=tuple(spec.get("choices", ())),
         timings=_timings(benchmarks),
         versions={name: found for name in PACKAGES if (found := _version(name))},
-        exposed=_exposed(scores, settings["scores"], spec, shown),
+        exposed=_exposed(scores, settings["scores"], settings["spec"], shown),
         aware=settings["aware"],
     )
     write_page(report, render(context))

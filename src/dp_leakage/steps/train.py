@@ -82,7 +82,8 @@ def main(
     noise = {} if mechanism is None else {"noise_multiplier": mechanism.noise_multiplier, "kappa": mechanism.kappa}
     n_groups = None if groups is None else int(groups.max()) + 1
     sizes = {"n_train": int(subsets.shape[1]), "n_test": len(arrays["target_nonmembers"]), "n_groups": n_groups}
-    stamp = provenance(settings, **sizes, blocks=blocks, **noise, **chosen)
+    # The only tensors that may be shared, see ``dp_leakage.share``.
+    stamp = provenance(settings, **sizes, blocks=blocks, **noise, **chosen, parameters=sorted(ensemble.parameters))
     write_tensors(models, {name: tensor.cpu().numpy() for name, tensor in ensemble.tensors().items()}, stamp)
     write_table(history, _columns(epochs), stamp)
     write_json(
