@@ -4,6 +4,7 @@ Samplers, streams, evaluation, checkpoints and files are those of the ensemble t
 the built-in architectures. Models train one after the other.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -17,6 +18,7 @@ from dp_leakage.models.user_module import Factory, ModuleEnsemble
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.loop import History, run
+from dp_leakage.training.opacus_probe import check_module, per_example, wrapped
 from dp_leakage.training.requests import check_data, check_private
 from dp_leakage.training.samplers import HEADS, draw_epoch
 from dp_leakage.training.settings import TrainingSettings
@@ -44,11 +46,12 @@ def train_module(
     ``groups`` belong to units that this engine refuses.
 
     Raises:
-        UserError: as `trainer.train`, and if Opacus cannot train this module or mechanism privately.
+        UserError: as `trainer.train`, and if this module or mechanism cannot be trained privately.
     """
     check_data(x, y, subsets, seeds, held)
     if mechanism is not None:
         check_private(mechanism, settings, engine="opacus")
+        check_module(factory, tuple(x.shape[1:]), math.ceil(min(settings.batch_size, subsets.shape[1])), x.dtype)
     coins = [None] * len(seeds) if held is None else list(held.cpu())
     workers = [
         start_module(factory, x.to(device), y.to(device), rows, seed, settings, mechanism, heads)
@@ -78,8 +81,15 @@ class Worker:
     sampler: str
     held: Tensor | None = None
 
+    def __post_init__(self) -> None:
+        self.fixed = self._untrained()
+
     def run_epoch(self, epoch: int = 0) -> None:
-        """Takes every step of this epoch. Epochs are counted from 0, and each has its learning rate."""
+        """Takes every step of this epoch. Epochs are counted from 0, and each has its learning rate.
+
+        Raises:
+            UserError: a private training changed what is released besides the trained parameters.
+        """
         for group in self.optimizer.param_groups:
             group["lr"] = self.settings.rate(epoch)
         batch_size = min(self.settings.batch_size, len(self.rows))
@@ -90,6 +100,8 @@ class Worker:
             for (rows,) in drawn:
                 self._step(rows.to(self.x.device))
             self.dropout = torch.get_rng_state()
+        if self.private:
+            self._check_untrained()
 
     def _set_global_stream(self) -> None:
         torch.set_rng_state(self.dropout)
@@ -100,13 +112,35 @@ class Worker:
         self.optimizer.zero_grad()
         if len(rows):
             F.cross_entropy(self.module(self.x[rows]), self.y[rows]).backward()
-        elif self.private:
-            for parameter in self.optimizer.params:
-                parameter.grad_sample = parameter.new_zeros(0, *parameter.shape)
         if self.private:
+            self._mask(len(rows))
             self.optimizer.pre_step()
         self._add_penalty()
         (self.optimizer.original_optimizer if self.private else self.optimizer).step()
+
+    def _mask(self, count: int) -> None:
+        """Zeros instead of each example's gradient that is not finite, as in `BackwardPass.finite`."""
+        found = per_example(self.optimizer.params, count)
+        sums = [own.reshape(count, own[0].numel() if count else 0).sum(1) for own in found]
+        finite = torch.stack(sums).isfinite().all(0)  # an infinity or NaN stays one in its sum
+        if not bool(finite.all()):
+            found = [own.where(finite.view(-1, *[1] * (own.ndim - 1)), 0.0) for own in found]
+        for parameter, own in zip(self.optimizer.params, found, strict=True):
+            parameter.grad_sample = own
+
+    def _untrained(self) -> dict[str, Tensor]:
+        """All that is released besides the trained parameters, copied."""
+        module = _plain(self.module)
+        trained = {name for name, own in module.named_parameters() if own.requires_grad}
+        return {name: own.clone() for name, own in module.state_dict().items() if name not in trained}
+
+    def _check_untrained(self) -> None:
+        for name, own in self._untrained().items():
+            if not torch.allclose(own, self.fixed[name], rtol=0, atol=0, equal_nan=True):
+                raise UserError(
+                    f"engine 'opacus' cannot train {type(_plain(self.module)).__name__} privately: training changed "
+                    f"'{name}', which no noise protects; remove what writes it"
+                )
 
     def _add_penalty(self) -> None:
         """Added after the noise, since the penalty does not depend on the data."""
@@ -133,6 +167,7 @@ class Worker:
         inner = self.optimizer.original_optimizer if self.private else self.optimizer
         own = {name.removeprefix("module."): value for name, value in tensors.items() if name.startswith("module.")}
         _plain(self.module).load_state_dict(own)
+        self.fixed = self._untrained()
         slots: dict[int, dict[str, Tensor]] = {}
         for name, value in tensors.items():
             if name.startswith("optimizer."):
@@ -215,13 +250,8 @@ def start_module(
 def _private(
     module: nn.Module, optimizer: torch.optim.Optimizer, mechanism: Mechanism, batch_size: float, noise: Generator
 ) -> tuple[nn.Module, torch.optim.Optimizer]:
-    from opacus import GradSampleModule
     from opacus.optimizers import DPOptimizer
-    from opacus.validators import ModuleValidator
 
-    problems = ModuleValidator.validate(module, strict=False)
-    if problems:
-        raise UserError(f"engine 'opacus' cannot train {type(module).__name__} privately: {problems[0]}")
     optimizer = DPOptimizer(
         optimizer,
         noise_multiplier=(mechanism.noise_multiplier or 0.0) if mechanism.noise == "gaussian" else 0.0,
@@ -229,7 +259,7 @@ def _private(
         expected_batch_size=batch_size,
         generator=noise,
     )
-    return GradSampleModule(module), optimizer
+    return wrapped(module), optimizer
 
 
 def _plain(module: nn.Module) -> nn.Module:
