@@ -1,6 +1,8 @@
 """A cell's files, written as the steps write them, and every way in which somebody may have changed them."""
 
+import importlib
 import os
+import sys
 import zipfile
 from pathlib import Path
 
@@ -175,10 +177,14 @@ def pwn(folder: Path) -> str | None:
     settings = MADE["settings"] | {"engine": "opacus", "architecture": {"name": "pwn:Net"}}
     place, before = cell(folder, MADE | {"settings": settings}), os.getcwd()
     os.chdir(folder)
+    sys.path.insert(0, str(folder))  # as `python` has it that is started there
+    importlib.invalidate_caches()
     try:
         return said(place)
     finally:
         os.chdir(before)
+        sys.path.remove(str(folder))
+        sys.modules.pop("pwn", None)
         assert not (folder / "ran").exists(), "the file's code was run"
 
 
