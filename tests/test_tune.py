@@ -113,11 +113,12 @@ def test_of_equal_rates_the_first_is_taken(study, tmp_path):
 
 
 def test_only_cells_without_a_rate_of_their_own_are_tuned_and_only_their_training_waits_for_it():
-    study, plain = load(), load({"tune": None})
+    study, plain = load(), load({"tune": None, "datasets": {"digits": {"roles": {"tuning": None}}}})
     own = study.cell("digits", "softmax_regression", "l2-learning_rate=0.5")
     assert own.rates == ()
     assert study.tuned_for(own) == []
-    assert study.train_settings(own) == plain.train_settings(plain.cell(*own.key.split("/")))
+    there = plain.train_settings(plain.cell(*own.key.split("/")))
+    assert study.train_settings(own) == there | {"data": study.data_identity("digits")}
     private = study.cell(*PRIVATE)
     assert study.train_settings(private)["tuned"] == identity(study.tune_settings(private))
     assert "tuned" not in plain.train_settings(plain.cell(*PRIVATE))
@@ -145,6 +146,7 @@ def test_what_changes_no_rate_tries_none_again():
             {"datasets": {"digits": {"roles": {"tuning": 40}}}},
             r"'datasets.digits.roles.tuning' is 40; valid is 50 or",
         ),
+        ({"tune": None}, r"'datasets.digits.roles' has the role 'tuning', which the missing key 'tune' would use"),
         ({"tune": {"learning_rate": [0]}}, r"'tune.learning_rate.0' is 0; valid is more than 0"),
         ({"tune": {"learning_rate": [0.1, 0.1]}}, r"'tune.learning_rate' is \[0.1, 0.1\], which names something twice"),
         ({"tune": {"batch_size": [5]}}, r"unknown key 'tune.batch_size'"),

@@ -36,7 +36,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from dp_leakage.attacks import ATTACKS, attacks_of
-from dp_leakage.common.declarations import settings_of
+from dp_leakage.common.declarations import check_plain, settings_of
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.kinds import TEXT, Kind, choice
 from dp_leakage.common.names import check_name
@@ -111,8 +111,7 @@ def _load_file(path: Path) -> None:
             given = ast.literal_eval(value)
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
             raise UserError(f"plugin {path}: {kind} must be written out, without names or calls") from None
-        if not isinstance(given, dict) or not all(isinstance(key, str) for key in given):
-            raise UserError(f"plugin {path}: {kind} must be a mapping of names to values, such as {{}}")
+        check_plain(f"plugin {path}", kind, given)
         ENTERED[kind](path, name, given, functions)
     FILES[name], DEFINED[name] = path.resolve(), frozenset(functions)
 

@@ -67,10 +67,16 @@ def test_variants_change_what_the_file_says_setting_by_setting():
     assert list(each_of("x.py", "ATTACK", "x", {"family": "membership"})) == ["x"]
 
 
-@pytest.mark.parametrize("variants", [[], {}, {"a": 1}, {"a": {"like": "b"}}, {"a": {"like": "a"}}])
+@pytest.mark.parametrize(
+    "variants", [[], {}, {"a": 1}, {"a": {"like": "b"}}, {"a": {"like": "a"}}, {"a": {"like": ["b"]}}]
+)
 def test_variants_that_are_none_are_refused(variants):
     with pytest.raises(UserError, match=r"^x\.py: (ATTACK has variants|'a' is like)"):
         each_of("x.py", "ATTACK", "x", {"variants": variants})
+
+
+def nested(depth):
+    return ["list", nested(depth - 1)] if depth else "text"
 
 
 @pytest.mark.parametrize("word", kinds.MADE)
@@ -119,6 +125,24 @@ def test_a_kind_holds_what_it_says(said, holds, not_holds):
         (None, "is no kind"),
         (["mapping", ["label"]], "valid is such as"),
         (["count", 3], "is no kind"),
+        (["number", "from", 2, "to", 1], "is no kind"),
+        (["number", "above", 1, "to", 1], "is no kind"),
+        (["number", "from", "a"], "is no kind"),
+        (["number", "from", 1e999], "is no kind"),
+        (["number", "from", 0, "from", 1], "is no kind"),
+        (["whole", "from", 0.5], "is no kind"),
+        (["whole", "from", 2**63], "is no kind"),
+        (["choice"], "is no kind"),
+        (["choice", {"a": 1}], "is no kind"),
+        (["list", "count", 0], "is no kind"),
+        (["list", "count", "a"], "is no kind"),
+        (["row"], "is no kind"),
+        (["mapping", {}], "is no kind"),
+        (["mapping", {"": "text"}], "is no kind"),
+        (["either"], "is no kind"),
+        (["either", None], "None is no kind"),
+        (["worded", 5, "text"], "is no kind"),
+        (nested(30), "nested deeper than 10 levels"),
     ],
 )
 def test_what_is_no_kind_is_refused_in_a_sentence(said, sentence):

@@ -256,12 +256,18 @@ DRAW = "def draw(metrics, settings, published):\n    return None\n"
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("ATTACK = {'family': 'membership', 'settings': {1}}\n" + SCORE, "settings is {1}"),
+        (
+            "ATTACK = {'family': 'membership', 'settings': {1}}\n" + SCORE,
+            "'ATTACK.settings' is set ({1}); valid are numbers",
+        ),
         ("ATTACK = {'family': 'membership', 'settings': [1]}\n" + SCORE, "settings is [1]"),
         ("ATTACK = {'family': 'membership', 'settings': 3}\n" + SCORE, "settings is 3"),
-        ("ATTACK = {'family': 'membership', 'settings': {'a': b'x'}}\n" + SCORE, "settings is {'a': b'x'}"),
+        (
+            "ATTACK = {'family': 'membership', 'settings': {'a': b'x'}}\n" + SCORE,
+            "is bytes (b'x'); valid are numbers",
+        ),
         ("ATTACK = {'family': 'membership', 'settings': {1: 2}}\n" + SCORE, "has the key 1"),
-        ("ATTACK = {'family': 'membership', 'settings': {'a': 1e999}}\n" + SCORE, "'settings.a' is inf"),
+        ("ATTACK = {'family': 'membership', 'settings': {'a': 1e999}}\n" + SCORE, "'ATTACK.settings.a' is inf"),
         ("ATTACK = {'family': ['membership']}\n" + SCORE, "family is ['membership']"),
         ("ATTACK = {'family': 'membership', 'roles': 3}\n" + SCORE, "roles is 3"),
         ("ATTACK = {'family': 'membership', 'roles': ['members']}\n" + SCORE, "roles is ['members']"),

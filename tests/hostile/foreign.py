@@ -1,4 +1,4 @@
-# ruff: noqa: E501 (a table of inputs, each on its line)
+# ruff: noqa: E501, B023 (a table of inputs, each on its line)
 """Hostile models, classifiers, trainings and declarations: each input by its name, as in `listed`.
 
 ``MUST`` end in one sentence; ``MAY`` be taken as well, but end no other way.
@@ -14,8 +14,10 @@ import given
 import numpy as np
 from invented import Input, made_graph, modelled, onnx, trained
 
+from dp_leakage.common.config import merged
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.engines.asking import asked
+from dp_leakage.study.file import load_studies
 
 FLOAT, DOUBLE, INT64 = 1, 11, 7
 X = np.random.default_rng(0).random((60, 4)).astype(np.float32)
@@ -199,6 +201,50 @@ def module(forward: str, before: str = "") -> Input:
     return run
 
 
+# ---------------------------------------------------------------------- studies and declarations
+def coins(folder: Path, changes: dict) -> str | None:
+    """`TINY` with coins and without shadow models."""
+    roles = {"target_members": None, "pool": 300, "target_nonmembers": 300, "shadow_pool": None}
+    spec = merged(
+        given.TINY,
+        {"design": "coins", "attacks": {"shokri": None}, "shadow": None, "datasets": {"digits": {"roles": roles}}},
+    )
+    return given.study(folder, given.yaml.safe_dump(merged(spec, changes)))
+
+
+def deep(depth: int) -> object:
+    said: object = "text"
+    for _ in range(depth):
+        said = ["list", said]
+    return said
+
+
+FUNCTIONS = {
+    "ATTACK": "def score(target, learnt, settings, seed): ...\n",
+    "FIGURE": "def draw(metrics, settings, published): ...\n",
+    "LAYER": "class Own: ...\n",
+    "MECHANISM": "def bound(norms, clip_norm): ...\n",
+    "SOURCE": "def load(spec, data_dir): ...\n",
+}
+NEEDED = {
+    "ATTACK": {"family": "membership"}, "FIGURE": {"caption": "c"}, "LAYER": {"class": "Own"}, "MECHANISM": {}, "SOURCE": {"summary": "s"}
+}  # fmt: skip
+
+
+def declared(word: str, literal: str, **more: object) -> str:
+    """A plugin that declares this; ``literal`` is that of a source's keys."""
+    said = NEEDED[word] | more
+    inner = ", ".join(f"{key!r}: {value!r}" for key, value in said.items())
+    own = f", 'keys': {literal}" if word == "SOURCE" and "keys" not in more else ""
+    return f"{word} = {{{inner}{own}}}\n{FUNCTIONS[word]}".replace("inf", "1e999").replace(": Ellipsis", ": ...")
+
+
+def declaring(folder: Path, word: str, kind: object) -> str | None:
+    """A plugin one of whose settings, or of whose source's keys, is of this kind."""
+    more = {} if word == "SOURCE" else {"settings": {"a": 1}, "kinds": {"a": kind}}
+    return given.plugin(folder, declared(word, repr({"a": kind}), **more))
+
+
 def training(text: str) -> Input:
     return lambda f: trained(f, "--beyond-reach", text=text)
 
@@ -284,6 +330,26 @@ MUST: dict[str, Input] = {
     "training/interrupts when imported": training("raise KeyboardInterrupt\n"),
     "training/a class that exits": training("class train:\n    def __new__(cls, *a):\n        exit(0)\n"),
     "training/what it returns cannot be called": training("import os\nclass P:\n    def __call__(self, r):\n        os._exit(0)\ndef train(x, y, seed):\n    return P()\n"),
+    # ------------------------------------------------------------------ studies
+    "study/tuning without tune": lambda f: given.study(f, {"datasets": {"digits": {"roles": {"tuning": 100}}}}),
+    "study/coins, one repeat": lambda f: coins(f, {"repeats": 1}),
+    "study/coins, a shadow pool for nothing": lambda f: coins(f, {"datasets": {"digits": {"roles": {"shadow_pool": 100}}}}),
+    "study/that is the environment": lambda f: given.said(lambda: load_studies(given.CONFIG, [Path("/proc/self/environ")], given.SCHEMAS) and None),
+    **{f"study/target={target}": (lambda target: lambda f: given.study(f, {"defenses": [
+        {"defense": "none"}, {"defense": "gaussian", "accountant": "pld", "sampler": "poisson", "target": target}]}))(target) for target in (
+        {"advantage": 1e-300}, {"advantage": 5e-324}, {"advantage": 0}, {"advantage": 1}, {"advantage": -0.1}, {"advantage": 2}, {"advantage": True}, {"advantage": "0.1"}, {"advantage": None}, {"advantage": [0.1]}, {},
+        {"tpr": 0.05}, {"tpr": 0.05, "fpr": 0.05}, {"tpr": 0.1, "fpr": 0.09999999999}, {"tpr": 1e-300, "fpr": 1e-301}, {"precision": 0.5}, {"precision": 0.5, "prior": 0.5}, {"precision": 0.5, "prior": 1e-300},
+        {"precision": 1 - 1e-16, "prior": 0.999}, {"advantage": 0.1, "tpr": 0.2, "fpr": 0.1}, {"epsilon": 1}, {"advantage": 0.1, "fpr": 0.1})},
+    # ------------------------------------------------------------------ declarations that nothing satisfies
+    **{f"plugin/{word} {said!r}": (lambda word, said: lambda f: declaring(f, word, said))(word, said) for word in ("ATTACK", "FIGURE", "LAYER", "MECHANISM", "SOURCE") for said in (
+        ["number", "from", 2, "to", 1], ["choice"], ["choice", {"a": 1}], ["either"], ["either", None], ["row"], ["mapping", {}], ["list", "count", -1], ["whole", "from", 2**70], deep(12), deep(60), {"a": 1}, b"count", 1j, ...,
+        {1, 2}, ["worded", 5, "count"], ["number", "from", 1e999], [["count"]])},
+    **{f"plugin/variants of {word}: {variants!r}": (lambda word, variants: lambda f: given.plugin(f, declared(word, "{}", variants=variants)))(word, variants)
+       for word in ("ATTACK", "FIGURE", "LAYER", "SOURCE") for variants in (
+        {"a": {"like": []}}, {"a": {"like": {}}}, {"a": {"like": 5}}, {5: {}}, {None: {}}, {"a\0": {}}, {"a": {5: 1}}, {"a": {"like": "a"}}, {"A b": {}}, {}, [], {"a": None})},
+    **{f"plugin/SOURCE with a key {key!r}": (lambda key: lambda f: given.plugin(f, declared("SOURCE", repr({key: "count"}))))(key) for key in ("source", "a\0b", "", 5, None, "a\ud800", ("a",))},
+    **{f"plugin/SOURCE, {key}={value!r}": (lambda key, value: lambda f: given.plugin(f, declared("SOURCE", "{'path': 'text'}", **{key: value})))(key, value) for key, value in [
+        ("required", ["nope"]), ("required", [5]), ("required", "path"), ("suffixes", [".CSV"]), ("suffixes", [".csv"]), ("suffixes", ["csv"]), ("suffixes", [5]), ("summary", ""), ("summary", 5), ("surprise", 1), ("keys", [])]},
 }  # fmt: skip
 MAY: dict[str, Input] = {
     "onnx/batch of 0": same((0, 2)),

@@ -98,7 +98,8 @@ def test_a_cells_bound_is_for_the_neighbours_that_its_coins_decide_between_and_c
         ({"training": {"batch_size": 801}}, "at most the 800 records of the pool"),
         ({"delta": 0.002}, "valid is below 1/800"),
         ({"attacks": {"dlg": {}}}, "'attacks.dlg' needs fixed members"),
-        ({"repeats": 1}, "learns from the other repeats; valid is 2 or more"),
+        ({"repeats": 1}, "'repeats' is 1, but each record needs repeats that it is in and others that it is out of"),
+        (roles(shadow_pool=100, target_nonmembers=800), "has the role 'shadow_pool', which no attack uses"),
     ],
 )
 def test_what_does_not_go_with_coins_is_refused_with_one_sentence(changes, words):

@@ -59,6 +59,22 @@ def declared(text: str, word: str) -> Json | None:
     return ast.literal_eval(line if line.endswith("}") else below[: below.index("\n}") + 2])
 
 
+def check_plain(where: str, word: str, given: object) -> None:
+    """Refuses a declaration that is no mapping of names to plain data, such as a study file could hold.
+
+    Args:
+        where: the file, for the complaint.
+        word: such as ``ATTACK``.
+        given: what the file declares.
+
+    Raises:
+        UserError: it is none.
+    """
+    if not isinstance(given, dict) or not all(isinstance(key, str) for key in given):
+        raise UserError(f"{where}: {word} must be a mapping of names to values, such as {{}}")
+    check_value(given, where, word)
+
+
 def things_of(
     word: str, made: Callable[[str, str, Json], Thing], where: str, module: str, given: Json
 ) -> dict[str, Thing]:
@@ -97,9 +113,11 @@ def each_of(where: str, word: str, name: str, given: Json) -> dict[str, Json]:
     found: dict[str, Json] = {}
     for variant, own in variants.items():
         other = own.get(LIKE)
-        if other is not None and other not in found:
+        if other is not None and (not isinstance(other, str) or other not in found):
             raise UserError(f"{where}: '{variant}' is {LIKE} {other!r}; {nearest(other, found)}")
-        found[variant] = _changed(found.get(other, shared), {key: value for key, value in own.items() if key != LIKE})
+        found[variant] = _changed(
+            shared if other is None else found[other], {key: value for key, value in own.items() if key != LIKE}
+        )
     return found
 
 

@@ -154,19 +154,20 @@ NAMED = {
     "anything": ANY, "null": NOTHING, "count": COUNT, "number": number(), "flag": FLAG, "text": TEXT, "texts": TEXTS
 }  # fmt: skip
 LIMITS = {"from": "least", "above": "above", "to": "most", "below": "below"}
-MADE: dict[str, Callable[..., Kind]] = {
-    "number": lambda *limits: number(**_limits(limits)),
-    "whole": lambda *limits: whole(**_limits(limits)),
-    "choice": choice,
-    "list": lambda kind, length=None: listed(read(kind), length),
-    "some": lambda kind: some(read(kind)),
-    "distinct": lambda kind: distinct(read(kind)),
-    "row": lambda *kinds: row(*map(read, kinds)),
-    "mapping": lambda kinds: mapping({key: read(kind) for key, kind in kinds.items()}),
-    "named": lambda kind: named(read(kind)),
-    "either": lambda *kinds: either(*map(read, kinds)),
-    "worded": lambda words, kind: worded(words, read(kind)),
+MADE: dict[str, Callable[..., Kind]] = {  # each takes a function that reads the kinds inside it
+    "number": lambda _, *limits: number(**_limits(limits)),
+    "whole": lambda _, *limits: _whole(limits),
+    "choice": lambda _, *values: choice(*_some(values, either(TEXT, number(), FLAG))),
+    "list": lambda read, *arguments: _listed(read, *arguments),
+    "some": lambda read, kind: some(read(kind)),
+    "distinct": lambda read, kind: distinct(read(kind)),
+    "row": lambda read, *kinds: row(*map(read, _some(kinds, ANY))),
+    "mapping": lambda read, kinds: _mapping(read, kinds),
+    "named": lambda read, kind: named(read(kind)),
+    "either": lambda read, *kinds: either(*map(read, _some(kinds, ANY))),
+    "worded": lambda read, words, kind: worded(_some((words,), TEXT)[0], read(kind)),
 }
+DEEPEST = 10  # levels of kinds in kinds
 EXAMPLES: dict[str, list[object]] = {
     "number": ["number", "from", 0, "below", 1],
     "whole": ["whole", "from", 1, "to", 18],
@@ -196,13 +197,19 @@ def read(said: object) -> Kind:
     Raises:
         UserError: ``said`` is neither, or the word does not take these arguments.
     """
+    return _read(said, 0)
+
+
+def _read(said: object, depth: int) -> Kind:
     word, *arguments = said if isinstance(said, list | tuple) and said else [said]
     if isinstance(word, str) and word in NAMED and not arguments:
         return NAMED[word]
+    if depth > DEEPEST:
+        raise UserError(f"a kind is nested deeper than {DEEPEST} levels; no value of a study is")
     if not isinstance(word, str) or word not in MADE:
         raise UserError(f"{said!r} is no kind; {nearest(word, [*NAMED, *MADE])}")
     try:
-        return MADE[word](*arguments)
+        return MADE[word](lambda inner: _read(inner, depth + 1), *arguments)
     except UserError:  # from a kind inside this one
         raise
     except (TypeError, AttributeError, KeyError, ValueError):
@@ -210,5 +217,40 @@ def read(said: object) -> Kind:
 
 
 def _limits(words: tuple[Any, ...]) -> dict[str, Any]:
-    """``("from", 0, "to", 1)`` as keywords of `number` and `whole`."""
-    return {LIMITS[str(word)]: limit for word, limit in zip(words[::2], words[1::2], strict=True)}
+    """``("from", 0, "to", 1)`` as keywords of `number` and `whole`. ValueError if they leave no number."""
+    found = {LIMITS[str(word)]: limit for word, limit in zip(words[::2], words[1::2], strict=True)}
+    if len(found) * 2 != len(words) or not all(map(number().holds, found.values())):
+        raise ValueError("a limit stands twice, or is no finite number")
+    least, most = (
+        max((found[key] for key in pair if key in found), default=None, key=lambda limit: sign * limit)
+        for pair, sign in ((("least", "above"), 1), (("most", "below"), -1))
+    )
+    if least is not None and most is not None:
+        touching = least == most and found.get("above") != least and found.get("below") != most
+        if least > most or (least == most and not touching):
+            raise ValueError("no number is within the limits")
+    return found
+
+
+def _whole(words: tuple[Any, ...]) -> Kind:
+    limits = _limits(words)
+    if not all(map(_is_whole, limits.values())) or not -MOST <= limits["least"] <= MOST:
+        raise ValueError("a limit is no whole number")
+    return whole(**limits)
+
+
+def _some(values: tuple[Any, ...], valid: Kind) -> tuple[Any, ...]:
+    """One value or more, each a ``valid`` one. ValueError if there is none, or another."""
+    if not values or not all(map(valid.holds, values)):
+        raise ValueError(f"valid is {valid.words}")
+    return values
+
+
+def _mapping(read: Callable[[object], Kind], kinds: Mapping[str, object]) -> Kind:
+    _some(tuple(kinds), TEXT)
+    return mapping({key: read(kind) for key, kind in kinds.items()})
+
+
+def _listed(read: Callable[[object], Kind], kind: object, length: int | None = None) -> Kind:
+    _some((length,), either(NOTHING, COUNT))
+    return listed(read(kind), length)

@@ -101,7 +101,8 @@ def parse(text: str, where: str) -> Any:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
-        raise UserError(f"{where}{line} is not valid YAML: {getattr(error, 'problem', None) or error}") from None
+        problem = getattr(error, "problem", None) or str(error).partition("\n")[0]
+        raise UserError(f"{where}{line} is not valid YAML: {problem}; valid are keys and values") from None
     except Exception as error:  # a parser fails with exceptions of many classes; this block does nothing but parse
         raise UserError(f"{where} is not valid YAML: {error}") from None
 
@@ -245,6 +246,10 @@ class _Nodes:
 
 def _check_scalar(value: object, place: str) -> None:
     """Args: value, and the words before it in a complaint."""
+    if not isinstance(value, str | int | float | None):
+        raise UserError(
+            f"{place} {type(value).__name__} ({value!r:.50}); valid are numbers, texts, truth values and null"
+        )
     if isinstance(value, float) and not isfinite(value):
         raise UserError(f"{place} {value}; valid is a finite number")
     if isinstance(value, int) and abs(value) >= MAX_WHOLE:

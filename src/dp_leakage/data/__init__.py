@@ -24,6 +24,7 @@ from dp_leakage.common.user_code import FILES, call
 if TYPE_CHECKING:
     from dp_leakage.data.raw import Raw
 
+FILED = ("path", "members")  # keys that name a file of the user's, whatever kind a source says
 USUAL = "digits"  # the source of a data set that names none
 FOLDER = "image_folder"  # the source if the path is a folder
 
@@ -55,6 +56,9 @@ KEYS: dict[str, Kind] = {"summary": TEXT, "keys": ANY, "required": TEXTS, "suffi
 def _source(where: str, module: str, given: dict[str, Any]) -> Source:
     check_keys(where, WORD, given, KEYS, ["summary"])
     keys = kinds_of(where, given.get("keys", {}), "keys")
+    for key in keys:
+        if key in ("", "source"):
+            raise UserError(f"{where}: keys has {key!r}; valid is a name other than 'source', which every data set has")
     required, suffixes = given.get("required", ()), given.get("suffixes", ())
     for key in required:
         if key not in keys:
@@ -90,7 +94,7 @@ def resolve(spec: Mapping[str, Any]) -> dict[str, Any]:
             continue
         if key not in keys:
             raise UserError(f"{key}: unknown key for the source {source}; {nearest(key, keys)}")
-        if not keys[key].holds(value):
+        if not keys[key].holds(value) or (key in FILED and not TEXT.holds(value)):
             raise UserError(f"{key}: {value!r} is not valid for the source {source}; it must be {keys[key].words}")
     for key in SOURCES[source].required:
         if key not in spec:

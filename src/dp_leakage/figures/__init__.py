@@ -19,7 +19,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from dp_leakage.common.declarations import SHARED, check_keys, declarations, declared, settings_of, things_of
+from dp_leakage.common.declarations import (
+    SHARED,
+    check_keys,
+    check_plain,
+    declarations,
+    declared,
+    settings_of,
+    things_of,
+)
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.kinds import ANY, FLAG, NOTHING, TEXT, TEXTS, Kind, choice, either
 from dp_leakage.common.user_code import call
@@ -106,7 +114,10 @@ def enter(folder: Path) -> None:
             given = declared(path.read_text(encoding="utf-8"), WORD)
         except (ValueError, TypeError, SyntaxError, OSError, MemoryError, RecursionError):
             raise UserError(f"{file}: {WORD} must be a mapping that is written out, without names or calls") from None
-        for name, kind in figures_of(str(file), str(file), given).items() if given is not None else ():
+        if given is None:
+            continue
+        check_plain(str(file), WORD, given)
+        for name, kind in figures_of(str(file), str(file), given).items():
             if name in FIGURES and ENTERED.get(name) != path.resolve():
                 raise UserError(f"{file}: '{name}' is already a kind of figure; choose another name")
             FIGURES[name], ENTERED[name] = kind, path.resolve()

@@ -7,6 +7,7 @@ from typing import Any
 from dp_leakage.common.errors import UserError, nearest
 
 FPR = 0.001  # the FPR of a precision that names none
+LEAST = 1e-6  # how far a limit is above guessing
 KEYS = {"advantage": (), "tpr": ("fpr",), "precision": ("prior", "fpr")}
 NEEDED = {"advantage": (), "tpr": ("fpr",), "precision": ("prior",)}
 EXAMPLES = "{advantage: 0.1}, {tpr: 0.05, fpr: 0.001} or {precision: 0.5, prior: 0.01}"
@@ -86,6 +87,9 @@ class Target:
             raise UserError(
                 f"target.tpr is {self.limit:g}; valid is above the fpr, {self.fpr:g}, which guessing reaches"
             )
+        if self.limit - (self.fpr or 0.0) < LEAST:
+            words = f"valid is at least {LEAST:g} above what guessing reaches, since accountants resolve no less"
+            raise UserError(f"target.{self.measure} is {self.value:g}; {words}")
         if self.limit >= 1:
             words = f"already because only {self.fpr:g} of the others are accused; a smaller fpr would ask for noise"
             raise UserError(f"target.precision {self.value:g} at prior {self.prior:g} is never exceeded, {words}")

@@ -124,6 +124,9 @@ def _origin(spec: Json, cell: Cell, name: str) -> str:
 def check_tuning(study: Study) -> None:
     """There are records set apart for tuning, and enough for the batches of every tuned cell."""
     if TUNE not in study.spec:
+        for name, dataset in study.spec["datasets"].items():
+            words = f"key 'datasets.{name}.roles' has the role '{TUNING}', which the missing key 'tune' would use"
+            require(TUNING not in dataset["roles"], f"{words}; add that key, or leave out the role")
         return
     for cell in study.cells.values():
         roles = study.spec["datasets"][cell.dataset]["roles"]

@@ -10,7 +10,7 @@ from dp_leakage.common.config import Json, merged
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.names import check_name
 from dp_leakage.common.paths import is_file, user_path
-from dp_leakage.data.roles import MEMBERS, POOL
+from dp_leakage.data.roles import MEMBERS, OUTSIDERS, POOL, SHADOW_POOL
 from dp_leakage.engines import ENGINES
 from dp_leakage.engines import FILES as EXISTING
 from dp_leakage.models.architectures import ARCHITECTURES, check_settings
@@ -62,13 +62,26 @@ def check_design(study: Study) -> None:
         )
     if study.design == SPLIT:
         return
+    words = "each record needs repeats that it is in and others that it is out of; valid in design coins is 2 or more"
+    require(study.spec["repeats"] > 1, f"key 'repeats' is 1, but {words}")
+    _check_shadow_pool(study)
     for attack in study.spec["attacks"]:
         family = ATTACKS[attack].family if attack in ATTACKS else "membership"
         words = f"key 'attacks.{attack}' needs fixed members; valid in design coins is membership or attributes"
         require(family in ("membership", "attribute"), words)
-        learns = attack in ATTACKS and ATTACKS[attack].needs == "reference"
-        words = f"key 'repeats' is 1, but attack {attack} learns from the other repeats; valid is 2 or more"
-        require(not learns or study.spec["repeats"] > 1, words)
+
+
+def _check_shadow_pool(study: Study) -> None:
+    """Records of shadow models are not lost to the pool where no shadow model is trained."""
+    for name, dataset in study.spec["datasets"].items():
+        fit_on = (dataset.get("projection") or {}).get("fit_on", [])
+        attacks = [ATTACKS[attack] for attack in study.attacks_on(name) if attack in ATTACKS]
+        used = any(entry.needs == "shadow" or SHADOW_POOL in entry.roles for entry in attacks) or SHADOW_POOL in fit_on
+        require(
+            used or SHADOW_POOL not in dataset["roles"],
+            f"key 'datasets.{name}.roles' has the role '{SHADOW_POOL}', which no attack uses; valid in design coins is "
+            f"to give its records to '{POOL}' or '{OUTSIDERS}'",
+        )
 
 
 def check_datasets(study: Study) -> None:
