@@ -252,6 +252,37 @@ rule measure_training:
         " --baseline {input.baseline:q} --measured {output.measured:q} --curve {output.curve:q} --proven {output.proven:q} 2> {log:q}"
 
 
+rule measure_attack:
+    """What one attack on a cell reaches, all membership attacks together, or guesses of coins, with intervals."""
+    input:
+        of_job(jobs.measured_inputs),
+    output:
+        paths.ROWS,
+    log:
+        paths.log("measure_{part}"),
+    benchmark:
+        paths.benchmark("measure_attack", "{dataset}.{model}.{defense}.{part}")
+    group:
+        "cell"
+    conda:
+        "../../envs/cpu.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda wildcards, attempt: 1000 * attempt,
+        runtime=lambda wildcards, attempt: 5 * attempt,
+    params:
+        settings=settings_of(
+            lambda study, job: study.measure_attack_settings(
+                jobs.cell_of(study, job), job["part"]
+            )
+        ),
+    message:
+        "Measure what {wildcards.part} finds in {wildcards.model}, {wildcards.dataset}, {wildcards.defense}"
+    shell:
+        "python -m dp_leakage.steps.measure_attack --settings {params.settings:q} --found {input:q} --rows {output:q}"
+        " 2> {log:q}"
+
+
 rule measure:
     """All metrics of a cell with their intervals."""
     input:
@@ -275,6 +306,6 @@ rule measure:
             lambda study, job: study.measure_settings(jobs.cell_of(study, job))
         ),
     message:
-        "Measure the attacks on {wildcards.model}, {wildcards.dataset}, {wildcards.defense}"
+        "Join what was measured of {wildcards.model}, {wildcards.dataset}, {wildcards.defense}"
     shell:
         "python -m dp_leakage.steps.measure --settings {params.settings:q} --parts {input:q} --metrics {output:q} 2> {log:q}"

@@ -54,7 +54,6 @@ class FigureKind:
             ``attack``) or ``timing`` (how long epochs take), each with the cell's columns beside; or ``images``: a list
             of (the cell's columns, attack, name → array) in place of the frame, one for each attack on each cell.
         proven: whether the frame also holds the rows ``tpr_proven``, ``advantage_proven`` and ``mu`` of private cells.
-        repeats: whether metrics are also measured for every single repeat, which takes as many times as long.
     """
 
     module: str
@@ -63,7 +62,6 @@ class FigureKind:
     kinds: Mapping[str, Kind]
     needs: Needs = "metrics"
     proven: bool = False
-    repeats: bool = False
 
 
 # Every kind has these: which cells (None: all; a name or a list of names), a title, footnotes of the study's own.
@@ -82,7 +80,6 @@ KEYS: dict[str, Kind] = {
     "caption": TEXT,
     "needs": choice(*get_args(Needs)),
     "proven": FLAG,
-    "repeats": FLAG,
     **dict.fromkeys(SHARED, ANY),
 }
 
@@ -90,7 +87,7 @@ KEYS: dict[str, Kind] = {
 def _figure(where: str, module: str, given: dict[str, Any]) -> FigureKind:
     check_keys(where, WORD, given, KEYS, ["caption"])
     settings, kinds = settings_of(where, given)
-    own = {key: given[key] for key in ("needs", "proven", "repeats") if key in given}
+    own = {key: given[key] for key in ("needs", "proven") if key in given}
     return FigureKind(module, given["caption"], settings, _COMMON | kinds, **own)
 
 

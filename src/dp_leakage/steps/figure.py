@@ -5,33 +5,41 @@ from typing import Any
 
 import pandas as pd
 
+from dp_leakage.attacks import ATTACKS
 from dp_leakage.common.identity import identity
 from dp_leakage.figures import drawn_by
 from dp_leakage.figures.files import NUMBERS, RECORDS, write_figure
 from dp_leakage.figures.published import read_published
+from dp_leakage.metrics.runs import ALL
+from dp_leakage.provenance.files import read_arrays, read_table
 from dp_leakage.steps import Json, run
-from dp_leakage.steps._metrics import joined, read_cell, read_images
-
-IMAGES = "images"  # the reader of figures that show pictures
+from dp_leakage.steps._metrics import joined
 
 
 def main(settings: Json, metrics: list[Path], published: Path | None, pdf: Path, png: Path, csv: Path) -> None:
     """Reads the parts of every cell (cells first, parts within), writes the three files of the figure."""
-    names, files = settings["columns"], iter(metrics)
-    cells = [
-        (dict(zip(names, values, strict=True)), [next(files) for _ in parts], parts)
-        for values, parts in settings["cells"]
-        if parts
+    names, needs, files = settings["columns"], settings["needs"], iter(metrics)
+    parts = [
+        (dict(zip(names, values, strict=True)), name, next(files), made)
+        for values, own in settings["cells"]
+        for name, made in own
     ]
     shown: pd.DataFrame | list[Any]
-    images = any(reader == IMAGES for _, _, parts in cells for _, _, reader, *_ in parts)
-    if images:
-        shown = [(columns, *found) for columns, paths, parts in cells for found in read_images(paths, parts)]
+    if needs == "images":
+        shown = [(columns, name, read_arrays(path, made)[0]) for columns, name, path, made in parts]
     else:
-        shown = joined([(columns, read_cell(paths, parts, settings["repeats"])) for columns, paths, parts in cells])
+        shown = joined([(columns, _rows(path, name, made, needs)) for columns, name, path, made in parts])
     printed = read_published(published) if published else None
     figure, drawn = drawn_by(settings["module"], shown, settings["settings"], printed)
-    write_figure(figure, drawn, pdf, png, csv, identity(settings), RECORDS if images else NUMBERS)
+    write_figure(figure, drawn, pdf, png, csv, identity(settings), RECORDS if needs == "images" else NUMBERS)
+
+
+def _rows(path: Path, name: str, made: str, needs: str) -> pd.DataFrame:
+    """A part's metrics over all repeats, its history, or an attack's scores."""
+    frame, _ = read_table(path, made)
+    if needs == "scores" and name in ATTACKS:
+        return frame.assign(attack=name)
+    return frame[frame["repeat"] == ALL] if "metric" in frame else frame
 
 
 if __name__ == "__main__":

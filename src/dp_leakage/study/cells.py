@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import product
 from pathlib import Path
 
-from dp_leakage.attacks import ATTACKS
+from dp_leakage.attacks import ATTACKS, STRONGEST
 from dp_leakage.common.config import Json, merged
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.identity import derived_seed
@@ -19,6 +19,7 @@ from dp_leakage.privacy.target import Target
 SPLIT, COINS = "split", "coins"  # the designs of a study; COINS is also the name of the part that guesses the coins
 TRAINING = "training"  # the part that needs no attack: accuracies and spent ε
 AUDIT = "audit"  # the part that trains models of its own
+MEMBERSHIP = "membership"  # the family of attacks that are also measured together
 TUNE = "tune"  # the study's key for learning rates to try
 # Defaults of an audit's design.
 AUDIT_DEFAULTS: Json = {
@@ -42,7 +43,8 @@ class Cell:
         defense: folder name, such as ``none`` or ``gaussian-rdp-eps=0.5``.
         columns: what figures select and draw by: mechanism, accountant, unit, block, epsilon, …
         training: settings of step ``train``, without code and inputs.
-        parts: what is measured of it: ``training``, then the attacks, then ``audit`` where it has one.
+        parts: what is measured of it: ``training``, then the attacks, ``coins`` in that design, ``audit`` where it has
+            one, and ``strongest``, all membership attacks together.
         audits: names of the designs of its audit.
         rates: learning rates to try, of which the best trains the cell; empty if its rate is given.
     """
@@ -60,6 +62,11 @@ class Cell:
     def key(self) -> str:
         """``dataset/model/defense``."""
         return f"{self.dataset}/{self.model}/{self.defense}"
+
+    @property
+    def membership(self) -> list[str]:
+        """Its membership attacks."""
+        return [part for part in self.parts if part in ATTACKS and ATTACKS[part].family == MEMBERSHIP]
 
 
 @dataclass(frozen=True)
@@ -117,6 +124,7 @@ class Cells:
         defense: str | None = None,
         role: str | None = None,
         attack: str | None = None,
+        part: str | None = None,
     ) -> None:
         """Raises UserError if the wildcards of a path hold a name that the study does not have."""
         for name, valid, what in (
@@ -130,6 +138,8 @@ class Cells:
             cell = self.cell(dataset, model, defense)
             if attack is not None and role is None and attack not in cell.parts:
                 raise UserError(f"cell '{cell.key}' is not attacked by '{attack}'; {nearest(attack, cell.parts)}")
+            if part is not None and part not in cell.parts:
+                raise UserError(f"cell '{cell.key}' has no part '{part}'; {nearest(part, cell.parts)}")
             if role is not None and self.auxiliary_defense(cell, role) != defense:
                 raise UserError(f"cell '{cell.key}' has no {role} models of its own")
         if dataset and role is not None and not self.auxiliary_spec(dataset, role):
@@ -243,15 +253,17 @@ class Cells:
                         "repeats": entry.get("repeats", spec["repeats"]),
                         "seed": derived_seed(spec["seed"], dataset, model, name, "target"),
                     },
-                    [
-                        TRAINING,
-                        *(attack for attack in entry.get("attacks", own_attacks) if attack in own_attacks),
-                        *([COINS] if self.design == COINS else []),
-                        *(self.audited if self._audits_of(entry) else []),
-                    ],
+                    self._parts_of(entry, own_attacks),
                     self._audits_of(entry),
                     tuple(map(float, spec[TUNE]["learning_rate"])) if tuned else (),
                 )
+
+    def _parts_of(self, entry: Json, own_attacks: list[str]) -> list[str]:
+        """What is measured of the cells of a defense (`Cell.parts`)."""
+        attacks = [attack for attack in entry.get("attacks", own_attacks) if attack in own_attacks]
+        together = [STRONGEST] if any(ATTACKS[attack].family == MEMBERSHIP for attack in attacks) else []
+        audited = self.audited if self._audits_of(entry) else []
+        return [TRAINING, *attacks, *([COINS] if self.design == COINS else []), *audited, *together]
 
     def _audits_of(self, entry: Json) -> tuple[str, ...]:
         """The audit's designs for the cells of a defense: those that it names, else all without a planted bug."""

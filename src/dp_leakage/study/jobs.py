@@ -132,6 +132,11 @@ def cell_parts(study: Study, job: Job) -> list[Path]:
     return [study.part_file(cell, name) for name in cell.parts]
 
 
+def measured_inputs(study: Study, job: Job) -> list[Path]:
+    """What an attack found, or all membership attacks, or what the models answered, in the order of the settings."""
+    return [path for path, _ in study.measure_attack_inputs(cell_of(study, job), job["part"]).values()]
+
+
 def published_file(study: Study) -> list[Path]:
     """The paper's printed numbers, an input of every figure; nothing if the study has no paper."""
     name = study.spec.get("published")

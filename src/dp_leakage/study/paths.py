@@ -32,6 +32,7 @@ AUDIT = CELL + "/audit.parquet"  # scores of the canaries
 BOUNDS = CELL + "/measured/audit.parquet"  # what they prove
 TIMED = MODEL + "/timed.parquet"
 MEASURED, CURVE, PROVEN = (f"{CELL}/measured/{name}.parquet" for name in ("training", "curve", "proven"))
+ROWS = CELL + "/measured/{part}.parquet"  # what one attack reaches, all of membership together, or guesses of coins
 METRICS = CELL + "/metrics.parquet"
 FIGURES = STUDY + "/figures"
 FIGURE = FIGURES + "/{figure}.{form}"
@@ -133,6 +134,10 @@ class Paths(Cells):
     def images(self, cell: Cell, attack: str) -> Path:
         """The pictures that an attack made of a cell's models."""
         return self.of_cell(IMAGES, cell, attack=attack)
+
+    def rows(self, cell: Cell, part: str) -> Path:
+        """The metrics of one attack on a cell, of all membership attacks together, or of guesses of its coins."""
+        return self.of_cell(ROWS, cell, part=part)
 
     def audit(self, dataset: str, model: str, defense: str) -> Path:
         """Scores of the canaries of a cell's audit."""

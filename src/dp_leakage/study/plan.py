@@ -1,18 +1,17 @@
 """What a study asks for: the metrics of its cells, its figures, its report, and every file that is made for them."""
 
 from pathlib import Path
-from typing import Any
 
-from dp_leakage.attacks import ATTACKS
+from dp_leakage.attacks import ATTACKS, STRONGEST
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import identity
 from dp_leakage.figures import COMMON, FIGURES, FigureKind, words_of
 from dp_leakage.provenance.fingerprint import ROOT
 from dp_leakage.study.cells import TRAINING, Cell
-from dp_leakage.study.parts import GIVEN, IMAGES, MEASURED, PROVEN, Given, part
+from dp_leakage.study.parts import GIVEN, IMAGES, MEASURED, PROVEN, SCORES, Given, part
 from dp_leakage.study.paths import TARGET
-from dp_leakage.study.settings import Settings
+from dp_leakage.study.settings import Input, Settings
 from dp_leakage.study.step_code import step_code
 
 TEMPLATE = ROOT / "report" / "template.html"  # not code, but the text of the page
@@ -26,21 +25,9 @@ class Study(Settings):
         """Of step ``measure``."""
         return {
             "columns": cell.columns,
-            "parts": [self.part_settings(cell, name) for name in cell.parts],
+            "parts": [part(name).made(self, cell) for name in cell.parts],
             "code": step_code("measure"),
         }
-
-    def part_settings(self, cell: Cell, name: str, reader: str | None = None) -> list[Any]:
-        """How a step reads a part: [name, identity of its file, reader, further arguments of the reader].
-
-        Args:
-            cell: whose part.
-            name: of the part.
-            reader: how it is read, if not in the part's own way.
-        """
-        found = part(name)
-        how = [found.reader, *found.told(self, cell)] if reader is None else [reader]
-        return [name, found.made(self, cell), *how]
 
     def part_file(self, cell: Cell, name: str) -> Path:
         """The file from which a part of a cell is read."""
@@ -81,25 +68,26 @@ class Study(Settings):
             return list(given.always)
         wanted = self.spec["figures"][figure].get("parts", [TRAINING, *self.spec["attacks"], *self.bounded])
         found = [name for name in wanted if name in cell.parts and given.takes(name)]
-        proven = found and kind.proven and cell.columns["accountant"]
-        return [*found, PROVEN] if proven else found
+        if found and kind.proven and cell.columns["accountant"]:
+            found.append(PROVEN)
+        # The strongest is one of all attacks on a cell, so a figure of some of them cannot show it.
+        together = given.takes(STRONGEST) and cell.membership and set(cell.membership) <= set(found)
+        return [*found, STRONGEST] if together else found
 
     def figure_settings(self, figure: str) -> Json:
         """Of step ``figure``."""
         spec, kind, cells = self.spec["figures"][figure], self._figure_kind(figure), self.figure_cells(figure)
-        reader = self._given(figure).reader
         prints = self.spec.get("published")
         words = words_of(self.folder / prints) if prints else None
 
-        def parts(cell: Cell) -> list[list[Any]]:
-            names = self.figure_parts(figure, cell)
-            return [self.part_settings(cell, name, None if name == PROVEN else reader) for name in names]
+        def parts(cell: Cell) -> list[list[str]]:
+            return [[name, self._drawn(figure, cell, name)[1]] for name in self.figure_parts(figure, cell)]
 
         return {
             "study": self.name,
             "figure": figure,
             "module": kind.module,
-            "repeats": kind.repeats,
+            "needs": kind.needs,
             "settings": {**COMMON, **kind.settings, **spec.get("settings", {}), "title": spec.get("title")},
             # Lists, since JSON sorts mappings, and the files come in this order.
             "columns": list(cells[0].columns),
@@ -109,8 +97,20 @@ class Study(Settings):
 
     def figure_inputs(self, figure: str) -> list[Path]:
         """Inputs of a figure, in the order of its settings."""
-        file = self.images if self._given(figure).reader == IMAGES else self.part_file
-        return [file(cell, name) for cell in self.figure_cells(figure) for name in self.figure_parts(figure, cell)]
+        return [
+            self._drawn(figure, cell, name)[0]
+            for cell in self.figure_cells(figure)
+            for name in self.figure_parts(figure, cell)
+        ]
+
+    def _drawn(self, figure: str, cell: Cell, name: str) -> Input:
+        """What a figure reads of a part: its rows, the scores of an attack, or its pictures."""
+        needs = self._figure_kind(figure).needs
+        if name in ATTACKS and needs == SCORES:
+            return self.scores(cell.dataset, cell.model, cell.defense, name), self.attacked(cell, name)
+        if name in ATTACKS and needs == IMAGES:
+            return self.images(cell, name), self.attacked(cell, name)
+        return self.part_file(cell, name), part(name).made(self, cell)
 
     def caption(self, figure: str) -> str:
         """How to read a figure: the study's own text, or else that of its kind."""
@@ -132,7 +132,7 @@ class Study(Settings):
             "cells": [[key, identity(self.measure_settings(cell))] for key, cell in self.cells.items()],
             "data": [[dataset, self.data_identity(dataset)] for dataset in self.spec["datasets"]],
             "scores": [
-                [cell.dataset, cell.model, cell.defense, attack, part(attack).made(self, cell)]
+                [cell.dataset, cell.model, cell.defense, attack, self.attacked(cell, attack)]
                 for cell, attack in self._exposed()
             ],
             "aware": self.aware,
@@ -163,8 +163,6 @@ class Study(Settings):
         return [
             (cell, attack)
             for cell in self.cells.values()
-            for attack in cell.parts
-            if (cell.defense == "none" or cell.columns["accountant"])
-            and attack in ATTACKS
-            and ATTACKS[attack].family == "membership"
+            for attack in cell.membership
+            if cell.defense == "none" or cell.columns["accountant"]
         ]

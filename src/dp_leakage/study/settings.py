@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 
-from dp_leakage.attacks import ATTACKS
+from dp_leakage.attacks import ATTACKS, STRONGEST
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import derived_seed, identity
@@ -19,6 +19,7 @@ from dp_leakage.data.trees import content_of, content_of_source
 from dp_leakage.engines import ENGINES
 from dp_leakage.engines import FILES as EXISTING
 from dp_leakage.engines.onnx_files import content_of_model
+from dp_leakage.privacy.accounting.rules import relation_of_game
 from dp_leakage.privacy.mechanisms import MECHANISM_FILES
 from dp_leakage.study.cells import AUDIT, COINS, SPLIT, TUNE, Cell
 from dp_leakage.study.paths import CLASS_SCORES, SIGNALS, TARGET, Paths
@@ -260,6 +261,27 @@ class Settings(Paths):
             "leave_one_out": self.by_coins(attack),
             "code": step_code("attack_models" if entry.reads == "models" else "attack", entry.module),
         }
+
+    def attacked(self, cell: Cell, attack: str) -> str:
+        """Identity of what an attack finds in a cell: its scores, and its pictures if it makes any."""
+        return self.remembered(attack, cell.key, lambda: identity(self.attack_settings(cell, attack)))
+
+    def measure_attack_inputs(self, cell: Cell, part: str) -> dict[str, Input]:
+        """What a part is measured from: attack → its scores; for `COINS` what the target models answer."""
+        if part == COINS:
+            return {COINS: self.answered(cell.dataset, cell.model, TARGET, cell.defense)}
+        attacks, names = cell.membership if part == STRONGEST else [part], (cell.dataset, cell.model, cell.defense)
+        return {attack: (self.scores(*names, attack), self.attacked(cell, attack)) for attack in attacks}
+
+    def measure_attack_settings(self, cell: Cell, part: str) -> Json:
+        """Of step ``measure_attack``, for one attack, for all membership attacks together, or for guesses of coins."""
+        reads = [[name, made] for name, (_, made) in self.measure_attack_inputs(cell, part).items()]
+        settings: Json = {"part": part, "reads": reads, "code": step_code("measure_attack")}
+        if part == COINS:
+            sampler = (cell.training["mechanism"] or {}).get("sampler", "poisson")
+            claim = {"delta": self.delta_of(cell), "neighbours": relation_of_game(COINS, sampler)}
+            settings |= {"comparisons": self.bounds_together, "claim": claim}
+        return settings | ({"family": ATTACKS[part].family} if part in ATTACKS else {})
 
     def audit_settings(self, cell: Cell) -> Json:
         """Of step ``audit``."""
