@@ -27,7 +27,8 @@ STAGES = {
     "digits/mlp/shadow/models.safetensors": "digits/mlp/shadow/signals.npz",
     "digits/mlp/shadow/signals.npz": "digits/mlp/shadow/shokri.safetensors",
     "digits/mlp/shadow/shokri.safetensors": f"{CELL}/attack/shokri.parquet",
-    YEOM: f"{CELL}/metrics.parquet",
+    YEOM: f"{CELL}/measured/yeom.parquet",
+    f"{CELL}/measured/yeom.parquet": f"{CELL}/metrics.parquet",
     f"{CELL}/measured/training.parquet": f"{CELL}/metrics.parquet",
     f"{CELL}/metrics.parquet": "report.html",
 }

@@ -17,6 +17,7 @@ from dp_leakage.steps import (
     figure,
     fit_attack,
     measure,
+    measure_attack,
     measure_audit,
     measure_training,
     prepare,
@@ -52,7 +53,7 @@ CELL = ("digits", "mlp", "gaussian-gdp-eps=10")
 NONE = ("digits", "mlp", "none")
 STEPS_OF_A_CELL = (
     "train", "query", "attack_yeom", "attack_shokri", "attack_attribute", "audit", "measure_audit", "measure_training",
-    "measure",
+    "measure_yeom", "measure_shokri", "measure_attribute", "measure_strongest", "measure",
 )  # fmt: skip
 
 
@@ -146,6 +147,25 @@ class Run:
         measure_training.main(self.study.measure_training_settings(self.study.cell(*names)), own, base, *out)
         return out
 
+    def _measure_attack(self, to, part, names):
+        cell = self.study.cell(*names)
+        out = to / self.study.part_file(cell, part)
+        found = [path for path, _ in self.study.measure_attack_inputs(cell, part).values()]
+        measure_attack.main(self.study.measure_attack_settings(cell, part), found, out)
+        return [out]
+
+    def measure_yeom(self, to, names=CELL):
+        return self._measure_attack(to, "yeom", names)
+
+    def measure_shokri(self, to, names=CELL):
+        return self._measure_attack(to, "shokri", names)
+
+    def measure_attribute(self, to, names=CELL):
+        return self._measure_attack(to, "yeom_attribute", names)
+
+    def measure_strongest(self, to, names=CELL):
+        return self._measure_attack(to, "strongest", names)
+
     def measure(self, to, names=CELL):
         cell = self.study.cell(*names)
         out = to / self.study.metrics(*names)
@@ -218,12 +238,13 @@ READ = {
     "audit": [f"{ROOT}/digits/data.npz"],
     "measure_audit": [f"{TARGET}/audit.parquet"],
     "measure_training": [f"{TARGET}/training.parquet", f"{ROOT}/digits/mlp/none/training.parquet"],
+    "measure_yeom": [f"{TARGET}/attack/yeom.parquet"],
+    "measure_shokri": [f"{TARGET}/attack/shokri.parquet"],
+    "measure_attribute": [f"{TARGET}/attack/yeom_attribute.parquet"],
+    "measure_strongest": [f"{TARGET}/attack/yeom.parquet", f"{TARGET}/attack/shokri.parquet"],
     "measure": [
-        f"{TARGET}/measured/training.parquet",
-        f"{TARGET}/attack/yeom.parquet",
-        f"{TARGET}/attack/shokri.parquet",
-        f"{TARGET}/attack/yeom_attribute.parquet",
-        f"{TARGET}/measured/audit.parquet",
+        f"{TARGET}/measured/{part}.parquet"
+        for part in ("training", "yeom", "shokri", "yeom_attribute", "strongest", "audit")
     ],
     "figure_of_metrics": [f"{TARGET}/measured/training.parquet"],
     "figure_of_curves": [f"{TARGET}/measured/curve.parquet"],

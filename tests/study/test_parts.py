@@ -1,15 +1,18 @@
-"""The table of parts: each lies where a job writes it, and every reader that it names exists."""
+"""The table of parts: each lies where a job writes it, and every family of attacks has its measure."""
 
 from pathlib import Path
 
 import pytest
 import yaml
 
-from dp_leakage.attacks import ATTACKS, FAMILIES
+from dp_leakage.attacks import ATTACKS, FAMILIES, STRONGEST, attacks_of
+from dp_leakage.common.errors import UserError
+from dp_leakage.common.names import RESERVED
 from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.figures import FIGURES
-from dp_leakage.steps._metrics import MEMBERSHIP, READERS
+from dp_leakage.steps.measure_attack import MEASURES
 from dp_leakage.study import COINS
+from dp_leakage.study.cells import together
 from dp_leakage.study.file import load_studies
 from dp_leakage.study.parts import GIVEN, PARTS, part, pictures
 
@@ -27,15 +30,12 @@ def studies():
     return load_studies(config, STUDIES, schemas)
 
 
-def test_every_part_has_a_reader():
-    named = {found.reader for found in PARTS.values()} | {part(name).reader for name in ATTACKS}
-    assert named <= {*READERS, MEMBERSHIP}
-    assert set(FAMILIES) <= {*READERS, MEMBERSHIP}
+def test_every_family_of_attacks_has_its_measure():
+    assert set(FAMILIES) == set(MEASURES)
 
 
-def test_what_a_figure_is_given_is_known_for_whatever_it_needs_and_can_be_read():
+def test_what_a_figure_is_given_is_known_for_whatever_it_needs():
     assert {kind.needs for kind in FIGURES.values()} <= set(GIVEN)
-    assert {given.reader for given in GIVEN.values()} - {None, "images"} <= set(READERS)
     assert {name for given in GIVEN.values() for name in given.always} <= set(PARTS)
 
 
@@ -49,9 +49,50 @@ def test_parts_of_one_cell_lie_apart_and_those_of_two_cells_too(studies):
     assert len({part(name).path(study, cell) for name in names}) == len(names)
 
 
+def test_no_attack_can_take_the_place_of_another_part():
+    assert set(PARTS) <= set(RESERVED)
+    with pytest.raises(UserError, match="'coins' has a meaning of its own"):
+        attacks_of("file", "coins", {"family": "membership"})
+
+
+def test_figures_read_metrics_that_were_measured_once(studies):
+    for study in studies.values():
+        for figure, spec in study.spec["figures"].items():
+            if FIGURES[spec["kind"]].needs == "metrics":
+                assert {path.parent.name for path in study.figure_inputs(figure)} == {"measured"}
+        for cell in study.cells.values():
+            inputs = [path for name in cell.parts for path, _ in measured_from(study, cell, name)]
+            assert all(path.parent.name == "attack" or path.stem == "signals" for path in inputs)
+
+
+def measured_from(study, cell, name):
+    return study.measure_attack_inputs(cell, name).values() if name in (*ATTACKS, COINS, STRONGEST) else ()
+
+
+def test_the_strongest_attack_is_drawn_where_a_figure_has_all_of_them(studies):
+    study = studies["quickstart-smoke"]
+    cell = study.cell("digits", "mlp", "none")
+    assert study.figure_parts("fig_pareto", cell)[-1] == STRONGEST
+    assert study.figure_parts("fig_leakage_yeom", cell) == ["yeom"]
+
+
+def test_the_strongest_of_some_attacks_is_one_of_those_that_the_figure_names(studies):
+    study = studies["quickstart-smoke"]
+    cell = study.cell("digits", "mlp", "none")
+    part_of_two = together(cell, ["yeom", "rmia_online"])
+    assert part_of_two == "strongest=yeom+rmia_online"
+    assert [*study.measure_attack_inputs(cell, part_of_two)] == ["yeom", "rmia_online"]
+    with pytest.raises(UserError, match="not attacked by 'shokri'"):
+        study.check_file("digits", "mlp", "none", part="strongest=yeom+shokri")
+
+
 def test_attacks_with_pictures_have_a_file_of_them_and_others_do_not(studies):
     cells = [(study, cell) for study in studies.values() for cell in study.cells.values()]
-    pictured = {(name, part(name).images is not None) for _, cell in cells for name in cell.parts}
+    pictured = {
+        (name, study.images(cell, name) in part(name).files(study, cell))
+        for study, cell in cells
+        for name in cell.parts
+    }
     assert pictured == {(name, pictures(name)) for name, _ in pictured}
     assert {drawn for _, drawn in pictured} == {True, False}
 
@@ -67,9 +108,9 @@ def test_whatever_a_part_is_made_from_is_among_what_the_study_makes(studies):
 def test_an_audit_is_told_how_many_bounds_hold_together_and_coins_whom_they_decide_between(studies):
     study = studies["quickstart-smoke"]
     cell = study.cell("digits", "mlp", "none")
-    name, _, reader, together, claim = study.part_settings(cell, COINS)
-    assert (name, reader, together) == (COINS, COINS, study.bounds_together)
-    assert claim == {"delta": study.spec["delta"], "neighbours": "add_remove"}
+    told = study.measure_attack_settings(cell, COINS)
+    assert (told["part"], told["comparisons"]) == (COINS, study.bounds_together)
+    assert told["claim"] == {"delta": study.spec["delta"], "neighbours": "add_remove"}
     audits = studies["audits-smoke"]
     audited = next(cell for cell in audits.cells.values() if cell.audits)
     assert audits.measure_audit_settings(audited)["comparisons"] == audits.bounds_together

@@ -80,9 +80,10 @@ def test_a_cells_bound_is_for_the_neighbours_that_its_coins_decide_between_and_c
         ("gaussian-zcdp-eps=1", "zero_out"),
     ):
         cell = study.cell("digits", "mlp", defense)
-        (part,) = [part for part in study.measure_settings(cell)["parts"] if part[0] == "coins"]
-        assert part[2:] == ["coins", len(study.cells), {"delta": 1e-5, "neighbours": neighbours}]
-        assert study.part_file(cell, "coins") == study.answers("digits", "mlp", "target", defense)
+        told = study.measure_attack_settings(cell, "coins")
+        assert (told["comparisons"], told["claim"]) == (len(study.cells), {"delta": 1e-5, "neighbours": neighbours})
+        [(answers, _)] = study.measure_attack_inputs(cell, "coins").values()
+        assert answers == study.answers("digits", "mlp", "target", defense)
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ wildcard_constraints:
     defense="(?!(?:shadow|reference)/)[^/]+",
     attack="|".join(ATTACKS),
     # What step measure_attack measures.
-    part="|".join((*ATTACKS, STRONGEST, COINS)),
+    part="|".join((*ATTACKS, COINS, f"{STRONGEST}(=[a-z0-9_+]+)?")),
     role="shadow|reference",
     # A group of models that are asked together: a cell's targets, or auxiliary models, shared or of one defense.
     group="[^/]+(/(shadow|reference))?",

@@ -27,13 +27,13 @@ everything that an attack draws at random.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from dp_leakage.common.declarations import SHARED, check_keys, declarations, settings_of, things_of
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.kinds import ANY, FLAG, NOTHING, Kind, choice, either, listed, whole
+from dp_leakage.common.names import check_name
 
 Family = Literal[
     "membership", "attribute", "model_inversion", "decoder_inversion", "gradient_reconstruction", "utility"
@@ -122,7 +122,13 @@ def _attack(where: str, module: str, given: dict[str, Any]) -> Attack:
     return Attack(module, given["family"], settings, kinds, reads, roles=roles, **own)
 
 
-attacks_of = partial(things_of, WORD, _attack)  # the attacks that one file declares, by name
+def attacks_of(where: str, module: str, given: dict[str, Any]) -> dict[str, Attack]:
+    """The attacks that one file declares, by name. Raises UserError for a wrong declaration."""
+    found = things_of(WORD, _attack, where, module, given)
+    for name in found:  # an attack's metrics lie beside those of other parts of a cell, under its name
+        check_name(name, where)
+    return found
+
 
 ATTACKS: dict[str, Attack] = {}
 for _module, _given in declarations(__name__, Path(__file__).parent, WORD):

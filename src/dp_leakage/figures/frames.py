@@ -4,7 +4,7 @@ Columns of a metrics frame: ``metric``, ``repeat`` ("0", "1", … or "all"), ``v
 (``key=value;…``), and of the cell: ``study``, ``dataset``, ``model``, ``defense``, ``mechanism``, ``accountant``,
 ``unit``, ``block`` ("" if none), ``epsilon`` (nominal), ``delta``, ``noise_multiplier`` (NaN if none), ``epochs``,
 ``n_members``, ``n_nonmembers``, ``accounting_note`` (what the study says of this ε; optional).
-Figures draw the rows of repeat "all"; the others are there where a kind declares ``repeats`` (`FigureKind`).
+Figures draw the rows of repeat "all".
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -114,6 +114,8 @@ def attack_rows(frame: pd.DataFrame, attack: str | None, definition: str, thresh
     settings = [parse_setting(setting) for setting in rows["setting"]]
     rows = rows.assign(attack=[setting.get("attack", "") for setting in settings])
     rows = rows[[setting.get("definition", definition) == definition for setting in settings]]
+    if attack == STRONGEST and rows["attack"].nunique() == 1:
+        return rows
     if attack is None:
         return rows[rows["attack"] != STRONGEST]
     if attack not in set(rows["attack"]):
@@ -132,7 +134,10 @@ def reached(frame: pd.DataFrame) -> pd.DataFrame:
     """What membership attacks reach, with a column ``attack`` and, of the strongest, which it is, in ``of``."""
     rows = metric_rows(frame, "reached_advantage")
     said = [parse_setting(setting) for setting in rows["setting"]]
-    return rows.assign(**{key: [setting.get(key, "") for setting in said] for key in ("attack", "of")})
+    rows = rows.assign(**{key: [setting.get(key, "") for setting in said] for key in ("attack", "of")})
+    if rows["attack"].nunique() > 1:
+        return rows
+    return pd.concat([rows, rows.assign(of=rows["attack"], attack=STRONGEST)])  # the only attack is the strongest
 
 
 def drawn_numbers(

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from dp_leakage.attacks import STRONGEST
 from dp_leakage.attacks.signals import Signals
 from dp_leakage.metrics import (
     measure_attribute,
@@ -43,7 +42,7 @@ def _measured(settings: Json, found: list[Path]) -> list[Json]:
         answers = Signals.held_by(read_arrays(path, made)[0], path)
         return measure_coins(answers, comparisons=settings["comparisons"], **settings["claim"])
     scores = {attack: read_table(path, made)[0] for path, (attack, made) in reads}
-    return measure_strongest(scores) if part == STRONGEST else MEASURES[settings["family"]](scores[part], part)
+    return MEASURES[settings["family"]](scores[part], part) if "family" in settings else measure_strongest(scores)
 
 
 if __name__ == "__main__":

@@ -69,6 +69,18 @@ class Cell:
         return [part for part in self.parts if part in ATTACKS and ATTACKS[part].family == MEMBERSHIP]
 
 
+def together(cell: Cell, attacks: list[str]) -> str:
+    """The part in which some of a cell's membership attacks are measured together."""
+    return STRONGEST if attacks == cell.membership else f"{STRONGEST}={'+'.join(attacks)}"
+
+
+def attacks_in(cell: Cell, part: str) -> list[str]:
+    """The attacks that a part measures; the inverse of `together`."""
+    if part == STRONGEST:
+        return cell.membership
+    return part.removeprefix(f"{STRONGEST}=").split("+")
+
+
 @dataclass(frozen=True)
 class Cells:
     """A checked study at one scale, as cells.
@@ -136,10 +148,9 @@ class Cells:
                 raise UserError(f"study {self.target} has no {what} '{name}'; {nearest(name, valid)}")
         if dataset and model and defense:
             cell = self.cell(dataset, model, defense)
-            if attack is not None and role is None and attack not in cell.parts:
-                raise UserError(f"cell '{cell.key}' is not attacked by '{attack}'; {nearest(attack, cell.parts)}")
-            if part is not None and part not in cell.parts:
-                raise UserError(f"cell '{cell.key}' has no part '{part}'; {nearest(part, cell.parts)}")
+            for name in ([attack] if attack and role is None else []) + (attacks_in(cell, part) if part else []):
+                if name not in cell.parts:
+                    raise UserError(f"cell '{cell.key}' is not attacked by '{name}'; {nearest(name, cell.parts)}")
             if role is not None and self.auxiliary_defense(cell, role) != defense:
                 raise UserError(f"cell '{cell.key}' has no {role} models of its own")
         if dataset and role is not None and not self.auxiliary_spec(dataset, role):

@@ -96,8 +96,10 @@ PARTS: dict[str, Part] = {
 
 
 def part(name: str) -> Part:
-    """The part of this name: a line of the table, or an attack."""
-    return PARTS[name] if name in PARTS else _attacked(name, lambda plan, cell: _before_attack(plan, cell, name))
+    """The part of this name: a line of the table, an attack, or some membership attacks together."""
+    if name in ATTACKS:
+        return _attacked(name, lambda plan, cell: _before_attack(plan, cell, name))
+    return PARTS[name] if name in PARTS else _attacked(name, _nothing)
 
 
 def pictures(name: str) -> bool:

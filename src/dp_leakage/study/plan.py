@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from dp_leakage.attacks import ATTACKS, STRONGEST
+from dp_leakage.attacks import ATTACKS
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import identity
 from dp_leakage.figures import COMMON, FIGURES, FigureKind, words_of
 from dp_leakage.provenance.fingerprint import ROOT
-from dp_leakage.study.cells import TRAINING, Cell
-from dp_leakage.study.parts import GIVEN, IMAGES, MEASURED, PROVEN, SCORES, Given, part
+from dp_leakage.study.cells import TRAINING, Cell, together
+from dp_leakage.study.parts import GIVEN, IMAGES, MEASURED, METRICS, PROVEN, SCORES, Given, part
 from dp_leakage.study.paths import TARGET
 from dp_leakage.study.settings import Input, Settings
 from dp_leakage.study.step_code import step_code
@@ -70,9 +70,8 @@ class Study(Settings):
         found = [name for name in wanted if name in cell.parts and given.takes(name)]
         if found and kind.proven and cell.columns["accountant"]:
             found.append(PROVEN)
-        # The strongest is one of all attacks on a cell, so a figure of some of them cannot show it.
-        together = given.takes(STRONGEST) and cell.membership and set(cell.membership) <= set(found)
-        return [*found, STRONGEST] if together else found
+        attacks = [name for name in cell.membership if name in found and kind.needs == METRICS]
+        return [*found, together(cell, attacks)] if len(attacks) > 1 else found
 
     def figure_settings(self, figure: str) -> Json:
         """Of step ``figure``."""

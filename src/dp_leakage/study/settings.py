@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 
-from dp_leakage.attacks import ATTACKS, STRONGEST
+from dp_leakage.attacks import ATTACKS
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import derived_seed, identity
@@ -21,7 +21,7 @@ from dp_leakage.engines import FILES as EXISTING
 from dp_leakage.engines.onnx_files import content_of_model
 from dp_leakage.privacy.accounting.rules import relation_of_game
 from dp_leakage.privacy.mechanisms import MECHANISM_FILES
-from dp_leakage.study.cells import AUDIT, COINS, SPLIT, TUNE, Cell
+from dp_leakage.study.cells import AUDIT, COINS, SPLIT, TUNE, Cell, attacks_in
 from dp_leakage.study.paths import CLASS_SCORES, SIGNALS, TARGET, Paths
 from dp_leakage.study.step_code import ACCOUNTING, noise_modules, own_files, step_code
 
@@ -270,8 +270,8 @@ class Settings(Paths):
         """What a part is measured from: attack → its scores; for `COINS` what the target models answer."""
         if part == COINS:
             return {COINS: self.answered(cell.dataset, cell.model, TARGET, cell.defense)}
-        attacks, names = cell.membership if part == STRONGEST else [part], (cell.dataset, cell.model, cell.defense)
-        return {attack: (self.scores(*names, attack), self.attacked(cell, attack)) for attack in attacks}
+        names = cell.dataset, cell.model, cell.defense
+        return {attack: (self.scores(*names, attack), self.attacked(cell, attack)) for attack in attacks_in(cell, part)}
 
     def measure_attack_settings(self, cell: Cell, part: str) -> Json:
         """Of step ``measure_attack``, for one attack, for all membership attacks together, or for guesses of coins."""
