@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+import numpy as np
 from scipy.special import bdtrc
 
 from dp_leakage.audits.claims import Claim, gaussian_mu
@@ -64,7 +65,7 @@ def power(
     if right is None:
         return 0.0
     guesses = guesses_of(coins, share)
-    return float(bdtrc(right - 1, guesses, worse.accuracy(guesses / coins)))
+    return float(bdtrc(right - 1, guesses, worse.accuracy(np.array(guesses / coins))))
 
 
 def faulty(epsilon: float, delta: float, times: float) -> Curve:
