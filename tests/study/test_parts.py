@@ -11,7 +11,6 @@ from dp_leakage.common.names import RESERVED
 from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.figures import FIGURES
 from dp_leakage.steps.measure_attack import MEASURES
-from dp_leakage.study import COINS
 from dp_leakage.study.cells import together
 from dp_leakage.study.file import load_studies
 from dp_leakage.study.parts import GIVEN, PARTS, part, pictures
@@ -62,11 +61,11 @@ def test_figures_read_metrics_that_were_measured_once(studies):
                 assert {path.parent.name for path in study.figure_inputs(figure)} == {"measured"}
         for cell in study.cells.values():
             inputs = [path for name in cell.parts for path, _ in measured_from(study, cell, name)]
-            assert all(path.parent.name == "attack" or path.stem == "signals" for path in inputs)
+            assert all(path.parent.name == "attack" for path in inputs)
 
 
 def measured_from(study, cell, name):
-    return study.measure_attack_inputs(cell, name).values() if name in (*ATTACKS, COINS, STRONGEST) else ()
+    return study.measure_attack_inputs(cell, name).values() if name in (*ATTACKS, STRONGEST) else ()
 
 
 def test_the_strongest_attack_is_drawn_where_a_figure_has_all_of_them(studies):
@@ -108,8 +107,8 @@ def test_whatever_a_part_is_made_from_is_among_what_the_study_makes(studies):
 def test_an_audit_is_told_how_many_bounds_hold_together_and_coins_whom_they_decide_between(studies):
     study = studies["quickstart-smoke"]
     cell = study.cell("digits", "mlp", "none")
-    told = study.measure_attack_settings(cell, COINS)
-    assert (told["part"], told["comparisons"]) == (COINS, study.bounds_together)
+    told = study.measure_coins_settings(cell)
+    assert told["comparisons"] == study.bounds_together
     assert told["claim"] == {"delta": study.spec["delta"], "neighbours": "add_remove"}
     audits = studies["audits-smoke"]
     audited = next(cell for cell in audits.cells.values() if cell.audits)

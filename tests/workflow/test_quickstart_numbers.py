@@ -80,7 +80,8 @@ def test_intervals_of_the_advantage_are_at_most_3_hundredths_to_either_side(numb
 
 
 def test_what_is_measured_stays_below_what_was_spent_in_every_cell(numbers):
-    proved = _over_all(numbers, "epsilon_lower_bound", design="one_run")
+    proved = _over_all(numbers, "epsilon_lower_bound", design="one_run")  # of (ε, δ)-DP, and of the cell's own curve
+    proved = proved.groupby(level=[0, 1]).max(numeric_only=True)
     assert len(proved) == numbers.groupby(["model", "defense"]).ngroups
     spent = numbers[(numbers["metric"] == "epsilon_spent") & numbers["setting"].str.contains("valid=true")]
     spent = spent[spent["setting"].str.contains("neighbours=(?:add_remove|zero_out)")]

@@ -253,7 +253,7 @@ rule measure_training:
 
 
 rule measure_attack:
-    """What one attack on a cell reaches, all membership attacks together, or guesses of coins, with intervals."""
+    """What one attack on a cell reaches, or several membership attacks together, with intervals."""
     input:
         of_job(jobs.measured_inputs),
     output:
@@ -281,6 +281,36 @@ rule measure_attack:
     shell:
         "python -m dp_leakage.steps.measure_attack --settings {params.settings:q} --found {input:q} --rows {output:q}"
         " 2> {log:q}"
+
+
+rule measure_coins:
+    """The lower bounds on ε that guesses of a cell's coins prove."""
+    input:
+        signals=paths.ANSWERS.replace("{group}/{answers}", f"{{defense}}/{SIGNALS}"),
+        training=paths.HISTORY,
+    output:
+        paths.COINS,
+    log:
+        paths.log("measure_coins"),
+    benchmark:
+        paths.benchmark("measure_coins")
+    group:
+        "cell"
+    conda:
+        "../../envs/cpu.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda wildcards, attempt: 1000 * attempt,
+        runtime=lambda wildcards, attempt: 5 * attempt,
+    params:
+        settings=settings_of(
+            lambda study, job: study.measure_coins_settings(jobs.cell_of(study, job))
+        ),
+    message:
+        "Compute what coins prove of {wildcards.model}, {wildcards.dataset}, {wildcards.defense}"
+    shell:
+        "python -m dp_leakage.steps.measure_coins --settings {params.settings:q} --signals {input.signals:q}"
+        " --training {input.training:q} --rows {output:q} 2> {log:q}"
 
 
 rule measure:

@@ -17,7 +17,7 @@ from dp_leakage.jobs.remote import end_soon
 from dp_leakage.jobs.start import start
 from dp_leakage.study.resources import has_gpu
 from dp_leakage.common.shown import as_label, as_rst
-from dp_leakage.study import CLASS_SCORES, COINS, SIGNALS, jobs, paths
+from dp_leakage.study import CLASS_SCORES, SIGNALS, jobs, paths
 from dp_leakage.study.file import QUOTING, load_studies, study_files, typed
 from dp_leakage.study.targets import asked, asks_for, check_targets
 from dp_leakage.training.launcher import ENVIRONMENT, path_with
@@ -101,7 +101,7 @@ wildcard_constraints:
     defense="(?!(?:shadow|reference)/)[^/]+",
     attack="|".join(ATTACKS),
     # What step measure_attack measures.
-    part="|".join((*ATTACKS, COINS, f"{STRONGEST}(=[a-z0-9_+]+)?")),
+    part="|".join((*ATTACKS, f"{STRONGEST}(=[a-z0-9_+]+)?")),
     role="shadow|reference",
     # A group of models that are asked together: a cell's targets, or auxiliary models, shared or of one defense.
     group="[^/]+(/(shadow|reference))?",

@@ -19,18 +19,24 @@ from dp_leakage.steps._models import mechanism_of
 
 def claim_of(design: Mapping[str, Any], made: Json) -> Claim:
     """The claim that a design tests. Raises UserError if nothing is proven for what its coins decide."""
-    settings = made["settings"]
-    delta = settings["delta"]
-    if design["claim"] == "approximate":
-        return approximate_dp(delta)
-    mechanism = settings["mechanism"]
+    delta = made["settings"]["delta"]
+    return approximate_dp(delta) if design["claim"] == "approximate" else own_claim(made, delta, design["neighbours"])
+
+
+def own_claim(made: Json, delta: float, neighbours: Neighbours) -> Claim:
+    """The claim of exactly the mechanism of a training, from the training's or its audit's provenance.
+
+    Raises:
+        UserError: once a curve is asked for, if nothing is proven for these neighbours.
+    """
+    mechanism = made["settings"]["mechanism"]
     if tuple(mechanism[key] for key in ("noise", "sampler", "unit")) == ("gaussian", "shuffle", "example"):
         return gaussian_dp(delta)
-    return _own(canonical(made), design["neighbours"])
+    return _own(canonical(made), delta, neighbours)
 
 
 @lru_cache
-def _own(made_as_text: str, neighbours: Neighbours) -> Claim:
+def _own(made_as_text: str, delta: float, neighbours: Neighbours) -> Claim:
     """Computed once for all designs of a cell, since its curves take seconds."""
     made = json.loads(made_as_text)
     settings = made["settings"]
@@ -38,7 +44,7 @@ def _own(made_as_text: str, neighbours: Neighbours) -> Claim:
     assert mechanism is not None  # only cells with a mechanism have a claim of their own
     training = Training(
         mechanism,
-        settings["delta"],
+        delta,
         settings["training"]["epochs"],
         settings["training"]["batch_size"],
         made["n_train"],
@@ -59,4 +65,4 @@ def _own(made_as_text: str, neighbours: Neighbours) -> Claim:
             )
         return proven.tpr
 
-    return own_curves(f"this {mechanism.noise} mechanism", settings["delta"], tpr)
+    return own_curves(f"this {mechanism.noise} mechanism", delta, tpr)

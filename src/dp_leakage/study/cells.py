@@ -69,6 +69,11 @@ class Cell:
         return [part for part in self.parts if part in ATTACKS and ATTACKS[part].family == MEMBERSHIP]
 
 
+def adds_noise(cell: Cell) -> bool:
+    """Whether the cell's own mechanism is a claim that its coins can test."""
+    return (cell.training["mechanism"] or {}).get("noise", "none") != "none"
+
+
 def together(cell: Cell, attacks: list[str]) -> str:
     """The part in which some of a cell's membership attacks are measured together."""
     return STRONGEST if attacks == cell.membership else f"{STRONGEST}={'+'.join(attacks)}"
@@ -298,7 +303,7 @@ class Cells:
         """
         if self.spec.get("audit", {}).get("hold", "together") == "each":
             return 1
-        by_coins = len(self.cells) if self.design == COINS else 0
+        by_coins = sum(1 + adds_noise(cell) for cell in self.cells.values()) if self.design == COINS else 0
         return max(sum(len(cell.audits) for cell in self.cells.values()) + by_coins, 1)
 
     def auxiliary_defense(self, cell: Cell, role: str, attack: str | None = None) -> str | None:

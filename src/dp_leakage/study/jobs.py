@@ -133,7 +133,7 @@ def cell_parts(study: Study, job: Job) -> list[Path]:
 
 
 def measured_inputs(study: Study, job: Job) -> list[Path]:
-    """What an attack found, or all membership attacks, or what the models answered, in the order of the settings."""
+    """What an attack found, or several membership attacks, in the order of the settings."""
     return [path for path, _ in study.measure_attack_inputs(cell_of(study, job), job["part"]).values()]
 
 

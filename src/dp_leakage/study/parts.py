@@ -12,6 +12,7 @@ from dp_leakage.attacks import ATTACKS, PICTURING, STRONGEST
 from dp_leakage.common.identity import identity
 from dp_leakage.study import paths
 from dp_leakage.study.cells import AUDIT, COINS, TRAINING, Cell
+from dp_leakage.study.paths import TARGET
 from dp_leakage.study.settings import TIMING, Settings
 
 CURVE = "curve"  # accuracies and spent ε by epoch
@@ -85,7 +86,11 @@ PARTS: dict[str, Part] = {
         lambda plan, cell: plan.timed(cell.dataset, cell.model),
         lambda plan, cell: identity(plan.timing_settings(cell.dataset, cell.model)),
     ),
-    COINS: _attacked(COINS, lambda plan, cell: [path for path, _ in plan.measure_attack_inputs(cell, COINS).values()]),
+    COINS: Part(
+        lambda plan, cell: plan.of_cell(paths.COINS, cell),
+        lambda plan, cell: plan.remembered(COINS, cell.key, lambda: identity(plan.measure_coins_settings(cell))),
+        lambda plan, cell: [plan.answers(cell.dataset, cell.model, TARGET, cell.defense)],
+    ),
     STRONGEST: _attacked(STRONGEST, _nothing),
     AUDIT: Part(
         lambda plan, cell: plan.of_cell(paths.BOUNDS, cell),

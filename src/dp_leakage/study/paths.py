@@ -32,7 +32,8 @@ AUDIT = CELL + "/audit.parquet"  # scores of the canaries
 BOUNDS = CELL + "/measured/audit.parquet"  # what they prove
 TIMED = MODEL + "/timed.parquet"
 MEASURED, CURVE, PROVEN = (f"{CELL}/measured/{name}.parquet" for name in ("training", "curve", "proven"))
-ROWS = CELL + "/measured/{part}.parquet"  # metrics of one attack, of all membership attacks together, or of coins
+COINS = CELL + "/measured/coins.parquet"  # what guesses of coins prove
+ROWS = CELL + "/measured/{part}.parquet"  # metrics of one attack, or of several membership attacks together
 METRICS = CELL + "/metrics.parquet"
 FIGURES = STUDY + "/figures"
 FIGURE = FIGURES + "/{figure}.{form}"
@@ -136,7 +137,7 @@ class Paths(Cells):
         return self.of_cell(IMAGES, cell, attack=attack)
 
     def rows(self, cell: Cell, part: str) -> Path:
-        """The metrics of one attack on a cell, of all membership attacks together, or of guesses of its coins."""
+        """The metrics of one attack on a cell, or of several membership attacks together."""
         return self.of_cell(ROWS, cell, part=part)
 
     def audit(self, dataset: str, model: str, defense: str) -> Path:

@@ -21,7 +21,7 @@ from dp_leakage.engines import FILES as EXISTING
 from dp_leakage.engines.onnx_files import content_of_model
 from dp_leakage.privacy.accounting.rules import relation_of_game
 from dp_leakage.privacy.mechanisms import MECHANISM_FILES
-from dp_leakage.study.cells import AUDIT, COINS, SPLIT, TUNE, Cell, attacks_in
+from dp_leakage.study.cells import AUDIT, COINS, SPLIT, TUNE, Cell, adds_noise, attacks_in
 from dp_leakage.study.paths import CLASS_SCORES, SIGNALS, TARGET, Paths
 from dp_leakage.study.step_code import ACCOUNTING, noise_modules, own_files, step_code
 
@@ -267,21 +267,27 @@ class Settings(Paths):
         return self.remembered(attack, cell.key, lambda: identity(self.attack_settings(cell, attack)))
 
     def measure_attack_inputs(self, cell: Cell, part: str) -> dict[str, Input]:
-        """What a part is measured from: attack → its scores; for `COINS` what the target models answer."""
-        if part == COINS:
-            return {COINS: self.answered(cell.dataset, cell.model, TARGET, cell.defense)}
+        """What a part is measured from: attack → its scores."""
         names = cell.dataset, cell.model, cell.defense
         return {attack: (self.scores(*names, attack), self.attacked(cell, attack)) for attack in attacks_in(cell, part)}
 
     def measure_attack_settings(self, cell: Cell, part: str) -> Json:
-        """Of step ``measure_attack``, for one attack, for all membership attacks together, or for guesses of coins."""
+        """Of step ``measure_attack``, for one attack, or for several membership attacks together."""
         reads = [[name, made] for name, (_, made) in self.measure_attack_inputs(cell, part).items()]
-        settings: Json = {"part": part, "reads": reads, "code": step_code("measure_attack")}
-        if part == COINS:
-            sampler = (cell.training["mechanism"] or {}).get("sampler", "poisson")
-            claim = {"delta": self.delta_of(cell), "neighbours": relation_of_game(COINS, sampler)}
-            settings |= {"comparisons": self.bounds_together, "claim": claim}
-        return settings | ({"family": ATTACKS[part].family} if part in ATTACKS else {})
+        family = {"family": ATTACKS[part].family} if part in ATTACKS else {}
+        return {"part": part, "reads": reads, "code": step_code("measure_attack")} | family
+
+    def measure_coins_settings(self, cell: Cell) -> Json:
+        """Of step ``measure_coins``."""
+        sampler = (cell.training["mechanism"] or {}).get("sampler", "poisson")
+        return {
+            "signals": self.answered(cell.dataset, cell.model, TARGET, cell.defense)[1],
+            "training": identity(self.train_settings(cell)),
+            "claim": {"delta": self.delta_of(cell), "neighbours": relation_of_game(COINS, sampler)},
+            "comparisons": self.bounds_together,
+            "private": adds_noise(cell),
+            "code": step_code("measure_coins", *MECHANISM_FILES, own=own_files(cell.training)),
+        }
 
     def audit_settings(self, cell: Cell) -> Json:
         """Of step ``audit``."""

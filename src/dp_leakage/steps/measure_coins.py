@@ -1,0 +1,35 @@
+"""The lower bounds on ε that guesses of a cell's coins prove."""
+
+from pathlib import Path
+
+from dp_leakage.attacks.signals import Signals
+from dp_leakage.audits import Claim
+from dp_leakage.common.errors import UserError
+from dp_leakage.metrics.coin_audit import measure_coins
+from dp_leakage.provenance.files import read_arrays, read_table
+from dp_leakage.steps import Json, provenance, run
+from dp_leakage.steps._claims import own_claim
+from dp_leakage.steps._rows import write_rows
+
+
+def main(settings: Json, signals: Path, training: Path, rows: Path) -> None:
+    """Reads what the models answer and, of a private cell, how they were trained; writes the rows."""
+    answers = Signals.held_by(read_arrays(signals, settings["signals"])[0], signals)
+    claim, made = settings["claim"], read_table(training, settings["training"])[1]
+    own = _own(made, claim) if settings["private"] else None
+    found = measure_coins(answers, comparisons=settings["comparisons"], own=own, **claim)
+    write_rows(rows, found, provenance(settings))
+
+
+def _own(made: Json, claim: Json) -> Claim | None:
+    """The claim of exactly the mechanism of a training; None if nothing is proven for what a coin decides."""
+    own = own_claim(made, claim["delta"], claim["neighbours"])
+    try:
+        own.curve(1.0)
+    except UserError:
+        return None
+    return own
+
+
+if __name__ == "__main__":
+    run(main, "signals", "training", "rows")
