@@ -120,7 +120,7 @@ def test_models_with_ragged_batches_in_one_padded_pass(name, private, monkeypatc
 
 @pytest.mark.parametrize("name", ["lenet", "mlp"])
 def test_batches_wider_than_a_pass_are_summed_piece_by_piece(name, monkeypatch):
-    monkeypatch.setattr("dp_leakage.training.trainer.pass_width", lambda *_: 3)
+    monkeypatch.setattr(lanes, "pass_width", lambda *_: 3)
     compare(name, "adam", Mechanism(clip_norm=CLIP, noise="none"), equal_batches(), opacus_steps)
     compare(name, "adam", Mechanism(unit="batch", clip_norm=CLIP, noise="none"), equal_batches(), batch_clipping_steps)
     compare(name, "adam", None, equal_batches(), plain_steps)

@@ -1,14 +1,20 @@
 """A model's bits do not depend on the other models of its ensemble."""
 
+from pathlib import Path
+
 import pytest
 import torch
+from hypothesis import HealthCheck, given
+from hypothesis import settings as checked
+from hypothesis import strategies as st
 from small import SETTINGS, SHAPES, data_of, layers_of, subsets_of
 
 from dp_leakage.models.architectures import build
-from dp_leakage.models.products import takes_one_at_a_time
+from dp_leakage.models.products import add_outer, takes_one_at_a_time
 from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.training import samplers
 from dp_leakage.training.settings import TrainingSettings
-from dp_leakage.training.trainer import train
+from dp_leakage.training.trainer import start, train
 
 ADAM = TrainingSettings("adam", 0.01, epochs=2, batch_size=8)
 SEEDS = [11, 7, 23, 5]
@@ -61,6 +67,75 @@ def test_alone_and_in_an_ensemble_bit_for_bit(name, sampler):
 def test_also_with_dropout_and_every_kind_of_step(mechanism):
     x, y = data_of("mlp")
     alone_and_together(layers_of("mlp", dropout=0.3), x, y, subsets_of(40, 4, 30), mechanism)
+
+
+def uneven(plugin, function, count, batch_size, steps, generator):
+    """Stands in for a plugin's sampler, whose batches may have any lengths."""
+    sizes = torch.randint(0, 2 * round(batch_size) + 1, (steps,), generator=generator).tolist()
+    return [torch.randperm(count, generator=generator)[:size] for size in sizes]
+
+
+@checked(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(
+    sampler=st.sampled_from(["plain", "shuffle", "cyclic", "poisson", "wor", "balls_in_bins", "uneven"]),
+    tossed=st.booleans(),
+    batch_size=st.integers(1, 90),
+    hidden=st.sampled_from([(), (5,), (64, 64), (7, 3)]),
+    features=st.sampled_from([1, 5, 13, 30, 50]),
+    classes=st.sampled_from([2, 3, 10, 17]),
+    order=st.permutations(range(9)),
+)
+def test_whatever_the_batches_and_the_company(sampler, tossed, batch_size, hidden, features, classes, order):
+    """Alone, among three and among nine in another order. The batches' lengths differ, and some need more passes."""
+    n, models = 90, 9
+    generator = torch.Generator().manual_seed(batch_size)
+    x, y = torch.randn(n, features, generator=generator), torch.randint(0, classes, (n,), generator=generator)
+    held = torch.rand(models, n, generator=generator) < torch.linspace(0.2, 1, models)[:, None]
+    layers = build("mlp", (features,), classes, hidden=hidden)
+    settings = TrainingSettings("adam", 0.05, epochs=1, batch_size=batch_size)
+    mechanism = None if sampler == "plain" else Mechanism(sampler, noise_multiplier=0.5)
+
+    def parameters(chosen):
+        coins = held[chosen] if tossed else None
+        subsets = torch.arange(n).expand(len(chosen), -1)
+        with torch.inference_mode():
+            training = start(layers, x, y, subsets, chosen, settings, mechanism, held=coins)
+            training.run_epoch()
+        return dict(zip(chosen, training.parameters, strict=True))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(samplers.FILES, "uneven", Path("uneven.py"))
+        patch.setattr(samplers, "call", uneven)
+        together, alone, few = parameters(list(order)), parameters([order[4]]), parameters([*order[:2], order[4]])
+    assert together[order[4]].isfinite().all()
+    assert torch.equal(together[order[4]], alone[order[4]])
+    for own in few:
+        assert torch.equal(together[own], few[own])
+
+
+@pytest.mark.parametrize("sampler", ["poisson", "shuffle"])
+def test_small_models_with_ragged_batches_share_a_pass(sampler):
+    x, y = data_of("mlp")
+    held = torch.arange(40) < torch.tensor([[5], [40], [20]])
+    mechanism = Mechanism(sampler, noise_multiplier=0.5)
+    training = start(layers_of("mlp"), x, y, subsets_of(40, 3), SEEDS[:3], ADAM, mechanism, held=held)
+    assert len(training.program.lanes) == 1
+    # Dropout draws for a padded pass too, so that a stream would depend on the others' batches.
+    dropping = start(layers_of("mlp", dropout=0.3), x, y, subsets_of(40, 3), SEEDS[:3], ADAM, mechanism, held=held)
+    assert len(dropping.program.lanes) == 3
+
+
+@pytest.mark.parametrize("records", [8, 56, 80])
+def test_a_weights_gradient_has_the_same_bytes_wherever_it_lies(records):
+    """MKL rounds otherwise where a product does not begin at a vector's edge."""
+    generator = torch.Generator().manual_seed(0)
+    for outputs, inputs in [(1, 5), (2, 13), (3, 30), (5, 5), (10, 5), (10, 50), (64, 30)]:
+        delta, x = (torch.randn(7, records, width, generator=generator) for width in (outputs, inputs))
+        together, alone = torch.zeros(7, outputs, inputs), torch.zeros(7, outputs, inputs)
+        add_outer(together, delta, x)
+        for model in range(7):
+            add_outer(alone[model : model + 1], delta[model : model + 1].clone(), x[model : model + 1].clone())
+        assert torch.equal(together, alone), (outputs, inputs)
 
 
 @pytest.mark.parametrize(("features", "hidden", "classes"), [(50, (), 100), (50, (256, 256), 100), (600, (), 100)])

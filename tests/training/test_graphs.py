@@ -59,7 +59,8 @@ def test_padding_to_few_shapes_moves_no_parameter_by_more_than_rounding(monkeypa
     tight, _ = trainer.train(*arguments, settings, mechanism)
     captures = []
     replaying(monkeypatch, captures)
-    monkeypatch.setattr(trainer, "batch_multiple", lambda *_: lanes.RAGGED_MULTIPLE)
+    cut = trainer.cut
+    monkeypatch.setattr(trainer, "cut", lambda *given: cut(*given)._replace(multiple=lanes.RAGGED_MULTIPLE))
     padded, _ = trainer.train(*arguments, settings, mechanism)
     for name, value in tight.parameters.items():
         torch.testing.assert_close(value, padded.parameters[name])
@@ -91,13 +92,14 @@ def test_a_capturable_step_stays_on_its_device_and_waits_for_nothing(name, mecha
         training.update(0.1)
 
 
-def test_on_a_gpu_only_what_is_captured_is_padded():
-    device = torch.device(NO_KERNELS)
+def test_on_a_gpu_only_what_is_captured_is_padded(monkeypatch):
+    monkeypatch.setattr(lanes, "lane_size", lambda *_: 3)
+    layers = layers_of("mlp")
+    parameters = SimpleNamespace(device=torch.device(NO_KERNELS))
     directional = Mechanism("poisson", bound="normalise", noise="vmf", kappa=5.0)
     kinds = zip((None, *GAUSSIAN, directional), (False, False, True, False, True), strict=True)
-    multiples = [lanes.batch_multiple(device, mechanism, 3, ragged) for mechanism, ragged in kinds]
+    multiples = [lanes.cut(layers, parameters, kind, 8, (12,), ragged).multiple for kind, ragged in kinds]
     assert multiples == [1, 1, lanes.RAGGED_MULTIPLE, 1, 1]
-    assert lanes.batch_multiple(torch.device("cpu"), GAUSSIAN[1], 1, True) == 1
 
 
 def test_the_stand_in_notices_a_wait(monkeypatch):

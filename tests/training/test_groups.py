@@ -66,8 +66,8 @@ def test_a_replacement_can_move_the_sum_by_nearly_twice_the_bound():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_one_record_per_subclass_is_record_level_dp_sgd_to_the_bit(name):
-    x, y = data_of(name, N)
+def test_one_record_per_subclass_is_record_level_dp_sgd(name):
+    x, y = data_of(name, N, torch.float64)
     subsets = subsets_of(N, 2)
     arguments = (layers_of(name), x, y, subsets, [1, 2], SETTINGS)
     record = Mechanism("poisson", clip_norm=0.5, noise_multiplier=0.7)
@@ -79,7 +79,8 @@ def test_one_record_per_subclass_is_record_level_dp_sgd_to_the_bit(name):
         of_subclass, _ = train(*alone, subclass, groups=groups)
         of_record, _ = train(*arguments, record)
         for key, value in of_record.parameters.items():
-            assert torch.equal(value[model], of_subclass.parameters[key][0]), key
+            # Record level pads its batches, so that the sums are taken in another order.
+            torch.testing.assert_close(value[model], of_subclass.parameters[key][0], rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("partition", PARTITIONS)

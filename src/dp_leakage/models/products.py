@@ -7,6 +7,7 @@ gains. The choice depends only on the layer, never on K, so a model's bits do no
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 ONEDNN_FROM = 1 << 13  # number of weights from which oneDNN is faster (measured: not at 50×100, but at 50×256)
+# In numbers of float32, or records. On a CPU, kernels round alike for every model whose part of memory begins at a
+# multiple of this.
+CPU_MULTIPLE = 8
 WIDE = 4  # ratio of outputs to inputs from which a weight gradient is cheaper to form transposed (measured)
 
 
@@ -57,7 +61,15 @@ def add_outer(total: Tensor, delta: Tensor, x: Tensor) -> None:
         for into, left, right in zip(total, delta, x, strict=True):
             into.add_(_onednn_outer(left, right))
     else:
-        total.baddbmm_(delta.mT, x)
+        import torch
+        from torch.nn.functional import pad
+
+        # Every model's product begins at a multiple of eight numbers, since MKL rounds otherwise elsewhere. Into views
+        # of a flat buffer, `baddbmm_` would fall apart into one product for each model.
+        _, outputs, inputs = total.shape
+        missing = -outputs % (CPU_MULTIPLE // math.gcd(CPU_MULTIPLE, inputs))
+        padded = pad(delta, (0, missing)) if missing else delta
+        total.add_(torch.bmm(padded.mT, x)[:, :outputs])
 
 
 def _onednn_outer(delta: Tensor, x: Tensor) -> Tensor:

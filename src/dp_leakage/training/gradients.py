@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Generator, Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from dp_leakage.models.layers import Layers, Parameters
 from dp_leakage.models.norms import LEAST_NORM, norm
@@ -94,8 +92,7 @@ def fill_gradient(program: Program, batches: list[Batch], step: int = 0) -> None
     for lane in program.lanes:  # of one model each
         batch = batches[lane.models.start]
         if program.mechanism is not None and _single_records(program.mechanism, batch):
-            # The mean of one record is the record itself, so this equals, bit by bit, the case where every example is a
-            # unit.
+            # The mean of one record is the record itself, so this is the case where every example is a unit.
             _add_examples(program, lane, _side_by_side(program, [torch.cat(batch)]))
         else:
             _add_groups(program, lane, batch)
@@ -145,7 +142,7 @@ def _add_examples(program: Program, lane: Lane, examples: Examples) -> None:
 
 
 def _side_by_side(program: Program, batches: list[Tensor]) -> Examples:
-    """A batch for each model of a lane. Shorter ones are padded with row 0 at weight 0."""
+    """A batch for each model of a lane. Shorter ones are padded at weight 0."""
     private = program.mechanism is not None
     sizes = [batch.shape[0] for batch in batches]
     width = -(-max(sizes) // program.multiple) * program.multiple
@@ -153,9 +150,10 @@ def _side_by_side(program: Program, batches: list[Tensor]) -> Examples:
         rows = torch.stack(batches) if len(batches) > 1 else batches[0].unsqueeze(0)
         weights = None if private else torch.full(rows.shape, 1 / max(width, 1), dtype=program.x.dtype)
     else:
-        rows = F.pad(pad_sequence(batches, batch_first=True), (0, width - max(sizes)))
-        own = torch.tensor(sizes)[:, None]
-        weights = (torch.arange(width) < own).to(program.x.dtype)
+        own, places, rows = torch.tensor(sizes)[:, None], torch.arange(width), torch.cat(batches)
+        # Each model's last row again: a row of another model could be one that its parameters overflow on.
+        rows = rows[(own.cumsum(0) - own + places.minimum(own - 1)).clamp(0, len(rows) - 1)]
+        weights = (places < own).to(program.x.dtype)
         if not private:
             weights.div_(own.clamp(min=1))
     if program.x.device.type != "cpu":

@@ -5,11 +5,14 @@ lane's activations stay in the cache. Large ones are bound by their matrix produ
 these process one model after the other. A GPU takes all models that fit into its memory.
 """
 
+import math
+from typing import NamedTuple
+
 import torch
 from torch import Generator, Tensor
 
 from dp_leakage.models.layers import Layers, activation_floats
-from dp_leakage.models.products import takes_one_at_a_time
+from dp_leakage.models.products import CPU_MULTIPLE, takes_one_at_a_time
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training import flat
 from dp_leakage.training.gradients import Lane, bounds_examples
@@ -18,8 +21,7 @@ from dp_leakage.training.noise import directs
 
 CACHE_BYTES = 1 << 22  # bytes for the activations of a lane (measured: softmax regression gains up to ten models)
 PASS_BYTES = 1 << 28  # bytes of main memory for the activations of one pass
-# In records. On a CPU, kernels round alike for every model whose part of memory begins at a multiple of this.
-CPU_MULTIPLE = 8
+RAGGED_SPREAD = 3.0  # standard deviations of a Poisson batch's length that its first pass leaves room for
 RAGGED_MULTIPLE = 32  # on a GPU, so that batches of different lengths have few shapes and a training needs few graphs
 SHARE_OF_GPU = 0.1  # share of its memory, so that four trainings fit with their graphs, which also hold activations
 
@@ -43,11 +45,10 @@ def lane_size(
     mechanism: Mechanism | None,
     batch_size: float,
     shape: tuple[int, ...],
-    ragged: bool,
 ) -> int:
-    """The most models in one lane. On a CPU it does not depend on K, so a model's bytes do not either.
+    """The most models in one lane, if a pass has ``batch_size`` records of each.
 
-    ``ragged``: whether the models' batches of a step differ in length.
+    On a CPU it does not depend on K, so a model's bytes do not either.
     """
     if not bounds_examples(mechanism) or directs(mechanism):
         return 1
@@ -56,20 +57,54 @@ def lane_size(
         memory = torch.cuda.get_device_properties(parameters.device).total_memory
         padding = RAGGED_MULTIPLE / batch_size
         return max(1, int(SHARE_OF_GPU * memory / bytes_per_model / (1 + padding)))
-    # Padding ragged batches would make a model's arithmetic depend on the others' lengths.
     weights = (value for name, value in flat.views(layers, parameters).items() if name.endswith("weight"))
-    if ragged or any(layer.alone for layer in layers) or any(map(takes_one_at_a_time, weights)):
+    if any(layer.alone for layer in layers) or any(map(takes_one_at_a_time, weights)):
         return 1
     return max(1, int(CACHE_BYTES / bytes_per_model))
 
 
+class Passes(NamedTuple):
+    """How a training's batches are cut.
+
+    Attributes:
+        models: the most models in one lane.
+        width: the most records of one model in one pass. Larger batches are summed piece by piece.
+        multiple: a batch is padded to a multiple of this many records.
+    """
+
+    models: int
+    width: int
+    multiple: int
+
+
+def cut(
+    layers: Layers,
+    parameters: Tensor,
+    mechanism: Mechanism | None,
+    expected: float,
+    shape: tuple[int, ...],
+    ragged: bool,
+) -> Passes:
+    """The passes of batches of ``expected`` records on average.
+
+    If batches are ``ragged``, so that their lengths differ, and models share a lane on a CPU, every pass has the same
+    width. So a model's bytes do not depend on the lengths of the others' batches: a pass that only they need adds zeros
+    to it. Nearly every batch fits into one.
+    """
+    most = pass_width(layers, shape)
+    if parameters.device.type != "cpu":
+        multiple = RAGGED_MULTIPLE if ragged and capturable(mechanism) else 1
+        return Passes(lane_size(layers, parameters, mechanism, expected, shape), most, multiple)
+    wide = expected + RAGGED_SPREAD * math.sqrt(expected) if ragged else expected
+    width = math.ceil(wide / CPU_MULTIPLE) * CPU_MULTIPLE
+    size = lane_size(layers, parameters, mechanism, width, shape)
+    if ragged and any(layer.draws for layer in layers):
+        size = 1  # a model's stream may only depend on its own batches
+    if size == 1:
+        return Passes(1, most, 1)
+    return Passes(size, width, width) if ragged else Passes(size, most, CPU_MULTIPLE)
+
+
 def pass_width(layers: Layers, shape: tuple[int, ...]) -> int:
-    """The most records of one model in one pass. Larger batches are summed piece by piece."""
+    """The most records that memory allows in one pass."""
     return max(1, int(PASS_BYTES / (4 * activation_floats(layers, shape))))
-
-
-def batch_multiple(device: torch.device, mechanism: Mechanism | None, size: int, ragged: bool) -> int:
-    """A batch is padded to a multiple of this many records if ``size`` models share a lane: `Program.multiple`."""
-    if device.type == "cpu":
-        return CPU_MULTIPLE if size > 1 else 1
-    return RAGGED_MULTIPLE if ragged and capturable(mechanism) else 1

@@ -19,7 +19,7 @@ from dp_leakage.common.user_code import FILES, call
 from dp_leakage.privacy.mechanism import Sampler, holds_groups
 
 Batch = list[Tensor]
-RAGGED = ("poisson", "balls_in_bins", "class_poisson")  # samplers with batches of different lengths
+EVEN = ("shuffle", "cyclic", "wor")  # samplers whose batches have one length; a plugin's may have any
 HEADS = 0.5  # the share of a pool that fair coins put into training
 
 
@@ -65,11 +65,16 @@ def draw_epoch(
         positions = [torch.randperm(count, generator=generator)[:size] for _ in range(steps)]
     else:
         positions = poisson_batches(count, rate, steps, generator)
-    if held is not None:
-        positions = [chosen[held[chosen]] for chosen in positions]
     if holds_groups(unit):
+        positions = positions if held is None else [chosen[held[chosen]] for chosen in positions]
         return [[rows[own] for own in split_by_group(chosen, groups)] for chosen in positions]
-    return [[rows[chosen]] for chosen in positions]
+    # All batches in one go, since an epoch of a small model has more batches than arithmetic.
+    sizes, chosen = torch.tensor([len(batch) for batch in positions]), torch.cat(list(positions))
+    if held is not None:
+        kept = held[chosen]
+        step = torch.arange(len(sizes)).repeat_interleave(sizes)
+        sizes, chosen = torch.bincount(step[kept], minlength=len(sizes)), chosen[kept]
+    return [[batch] for batch in rows[chosen].split(sizes.tolist())]
 
 
 def _own_batches(plugin: str, count: int, batch_size: float, steps: int, generator: Generator) -> list[Tensor]:

@@ -16,12 +16,12 @@ from dp_leakage.training.backward import check_gradients, record_lengths
 from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.gradients import Program, bounds_examples
 from dp_leakage.training.graphs import gradient_step
-from dp_leakage.training.lanes import batch_multiple, lane_size, make_lanes, pass_width
+from dp_leakage.training.lanes import cut, make_lanes
 from dp_leakage.training.loop import History, run
 from dp_leakage.training.noise import start_noise
 from dp_leakage.training.optimizers import Slots, slots, updater
 from dp_leakage.training.requests import check_request
-from dp_leakage.training.samplers import HEADS, RAGGED, Batch, draw_epoch
+from dp_leakage.training.samplers import EVEN, HEADS, Batch, draw_epoch
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.streams import stream
 from dp_leakage.training.watch import Watch
@@ -179,12 +179,13 @@ def start(
         "dropout": [stream(seed, "dropout", device) for seed in seeds],
     }
     batch_size = min(settings.batch_size, records)
-    divisor = _divisor(mechanism, batch_size, records, y if groups is None else groups, 1.0 if held is None else HEADS)
+    share = 1.0 if held is None else HEADS
+    divisor = _divisor(mechanism, batch_size, records, y if groups is None else groups, share)
     own = [stream(seed, "noise", device) for seed in seeds]
     noise = start_noise(mechanism, gradient, divisor, own, math.ceil(records / batch_size))
     groups = y if groups is None else groups
-    ragged = held is not None or (mechanism is not None and mechanism.sampler in RAGGED)
-    size = lane_size(layers, parameters, mechanism, batch_size, x.shape[1:], ragged)
+    ragged = held is not None or (mechanism is not None and mechanism.sampler not in EVEN)
+    passes = cut(layers, parameters, mechanism, batch_size * share, x.shape[1:], ragged)
     on_device = x.to(device)
     program = Program(
         layers,
@@ -194,9 +195,9 @@ def start(
         divisor,
         gradient,
         noise,
-        make_lanes(layers, parameters, gradient, generators["dropout"], size),
-        pass_width(layers, x.shape[1:]),
-        batch_multiple(parameters.device, mechanism, size, ragged),
+        make_lanes(layers, parameters, gradient, generators["dropout"], passes.models),
+        passes.width,
+        passes.multiple,
         record_lengths(layers, on_device),
     )
     if watch is not None:

@@ -14,13 +14,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from dp_leakage.models.products import CPU_MULTIPLE
 from dp_leakage.privacy.clipping import bound_scales
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.privacy.mechanisms.base import Noise
 from dp_leakage.training import flat
 from dp_leakage.training.backward import backpropagate
 from dp_leakage.training.gradients import Program, bounds_examples, fill_gradient
-from dp_leakage.training.lanes import CPU_MULTIPLE, lane_size, make_lanes
+from dp_leakage.training.lanes import lane_size, make_lanes
 from dp_leakage.training.samplers import Batch
 
 LONG = 1e3  # length of a gradient canary before it is bounded, in units of C, so that every bound acts on it
@@ -68,9 +69,8 @@ class Watch:
         self.scores = torch.zeros(len(parameters), len(self.held), dtype=torch.float64)
         known = self.claimed is not None and self.claimed.noise_multiplier
         self.filter = list(program.noise.independent) if known else []
-        # Every model has equally many canaries, so more models share a pass than where their batches differ in length.
         passed = 2 * len(self.held) + CPU_MULTIPLE
-        size = lane_size(program.layers, parameters, program.mechanism, passed, program.x.shape[1:], ragged=False)
+        size = lane_size(program.layers, parameters, program.mechanism, passed, program.x.shape[1:])
         self.lanes = make_lanes(program.layers, parameters, program.gradient, [], size)
         if self.along is None and len(self.filter) > 1:
             self.filter = []  # a record's gradient changes from step to step

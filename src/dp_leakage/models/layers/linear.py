@@ -102,8 +102,9 @@ class LinearGradients:
     def add_weighted_sum(self, scales: Tensor, total: Parameters) -> None:
         """As in `PerExample`."""
         weight, bias = (total[name] for name in self.names)
-        add_outer(weight, self.delta * scales.unsqueeze(2), self.input)
-        bias.unsqueeze(1).baddbmm_(scales.unsqueeze(1), self.delta)
+        scaled = self.delta * scales.unsqueeze(2)
+        add_outer(weight, scaled, self.input)
+        bias.add_(scaled.sum(1))
 
     def gram(self) -> Tensor:
         """As in `PerExample`."""
