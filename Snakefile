@@ -33,8 +33,6 @@ rule all:
 if workflow.is_main_process:
     or_stop(lambda: check_targets(TARGETS, workflow.rules, STUDIES))
 
-plan_faster(workflow)
-
 
 onstart:
     gc.freeze()

@@ -12,7 +12,6 @@ from dp_leakage import plugins
 from dp_leakage.attacks import ATTACKS, PICTURING, STRONGEST
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import canonical
-from dp_leakage.jobs.planning import plan_faster
 from dp_leakage.jobs.remote import end_soon
 from dp_leakage.jobs.start import start
 from dp_leakage.study.resources import has_gpu

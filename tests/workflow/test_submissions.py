@@ -1,0 +1,85 @@
+"""What a run hands to SLURM, counted by stand-ins for its commands; `tests/slurm` runs on a real cluster."""
+
+import json
+import os
+import re
+import signal
+import sys
+import time
+from collections import Counter
+
+import pytest
+
+PROFILE = ("--workflow-profile", "profiles/slurm", "--slurm-init-seconds-before-status-checks", "1")
+# Notes its own call. A submission "runs" at once where FINISHED says what it would have made.
+STAND_IN = """#!{python}
+import json, os, shutil, sys
+from pathlib import Path
+
+name, calls = Path(sys.argv[0]).name, Path({calls!r})
+number = len(calls.read_text().splitlines()) + 1 if calls.exists() else 1
+with calls.open("a") as out:
+    print(json.dumps([name, *sys.argv[1:]]), file=out)
+if name == "sbatch":
+    if os.environ["FINISHED"]:
+        shutil.copytree(os.environ["FINISHED"], {results!r}, dirs_exist_ok=True)
+        for folder in Path({results!r}).glob("data/*"):
+            (folder / "prepared.npz").touch()  # a temporary file, which a finished study has no more
+    print(number)
+elif name == "squeue":
+    state = "COMPLETED" if os.environ["FINISHED"] else "RUNNING"
+    print("\\n".join(f"{{job}}|{{state}}" for job in range(1, number)))
+"""
+
+
+class Cluster:
+    """Stand-ins for SLURM's commands, and what they were called with."""
+
+    def __init__(self, folder, results):
+        self.calls = folder / "calls"
+        folder.mkdir()
+        for name in ("sbatch", "squeue", "scancel"):
+            program = folder / name
+            program.write_text(STAND_IN.format(python=sys.executable, calls=str(self.calls), results=str(results)))
+            program.chmod(0o755)
+
+    def called(self, name):
+        """The arguments of each call of a command."""
+        lines = self.calls.read_text().splitlines() if self.calls.exists() else []
+        return [arguments for command, *arguments in map(json.loads, lines) if command == name]
+
+    def submissions(self):
+        """Name → how often something of that name was submitted: a group, or a rule that is in none."""
+        comments = [call[call.index("--comment") + 1] for call in self.called("sbatch")]
+        return Counter(comment.removeprefix("rule_").partition("_")[0] for comment in comments)
+
+
+@pytest.fixture
+def cluster(unrun, tmp_path_factory, monkeypatch):
+    made = Cluster(tmp_path_factory.mktemp("slurm") / "bin", unrun.results)
+    monkeypatch.setenv("PATH", f"{made.calls.parent}{os.pathsep}{os.environ['PATH']}")
+    unrun.edit("profiles/slurm/config.yaml", "# slurm_partition: my_partition", "slurm_partition: main")
+    unrun.edit("profiles/slurm/config.yaml", "# slurm_account: my_account", "slurm_account: nobody")
+    return made
+
+
+def test_a_study_is_a_handful_of_submissions(cluster, unrun, finished, monkeypatch):
+    monkeypatch.setenv("FINISHED", str(finished.results))
+    text = unrun.snakemake("quickstart", *PROFILE)
+    done = int(re.search(r"(\d+) of \1 steps \(100%\) done", text)[1])
+    assert done > 40, text
+    # Data; undefended models; shadow models and their attack; four and one cells; figures with the report.
+    assert cluster.submissions() == Counter(data=1, baseline=1, auxiliary=1, cell=2, figures=1)
+
+
+def test_ctrl_c_cancels_a_runs_submissions_by_name_and_ends_it(cluster, unrun, monkeypatch):
+    monkeypatch.setenv("FINISHED", "")
+    process = unrun.started("quickstart", *PROFILE)
+    while not cluster.called("squeue"):  # it asks, and sleeps until it asks again
+        assert process.poll() is None, process.communicate()[0]
+        time.sleep(0.2)
+    name = cluster.called("sbatch")[0]
+    process.send_signal(signal.SIGINT)
+    text, _ = process.communicate(timeout=30)
+    assert process.returncode != 0
+    assert ["--name", name[name.index("--job-name") + 1]] in cluster.called("scancel"), text
