@@ -9,7 +9,7 @@ import dp_leakage
 from dp_leakage.common import declarations, kinds
 from dp_leakage.common.declarations import each_of, settings_of
 from dp_leakage.common.errors import UserError
-from dp_leakage.provenance.fingerprint import DECLARED, _normalised
+from dp_leakage.provenance.fingerprint import DECLARED, _code
 
 PACKAGE = Path(dp_leakage.__file__).parent
 
@@ -36,7 +36,7 @@ def test_another_declaration_is_no_other_code(tmp_path):
     (tmp_path / "a.py").write_text(text)
     (tmp_path / "b.py").write_text(text.replace('"probability_floor": 0.0', '"probability_floor": 0.5'))
     (tmp_path / "c.py").write_text(text.replace("import numpy", "import numpy.linalg"))
-    a, b, c = (_normalised(tmp_path / f"{name}.py") for name in "abc")
+    a, b, c = (_code(tmp_path / f"{name}.py") for name in "abc")
     assert "probability_floor" in text
     assert (a == b, a == c) == (True, False)
 
@@ -44,7 +44,7 @@ def test_another_declaration_is_no_other_code(tmp_path):
 def test_what_is_only_called_like_a_declaration_is_code(tmp_path):
     for name, value in (("a", "fig"), ("b", "figures")):
         (tmp_path / f"{name}.py").write_text(f'FIGURE = "{value}"\n')
-    a, b = (_normalised(tmp_path / f"{name}.py") for name in "ab")
+    a, b = (_code(tmp_path / f"{name}.py") for name in "ab")
     assert a != b
     assert declarations.declared('FIGURE = "fig"\n', "FIGURE") is None
 

@@ -1,3 +1,6 @@
+import os
+import re
+
 import pytest
 
 import dp_leakage.provenance.fingerprint as fp
@@ -12,12 +15,13 @@ def package(tmp_path, monkeypatch):
     (tmp_path / "leaf.py").write_text("VALUE = 1\n")
     (tmp_path / "stranger.py").write_text("VALUE = 1\n")
     monkeypatch.setattr(fp, "ROOT", tmp_path)
+    monkeypatch.setattr(fp, "_kept", fp._Kept())
     yield tmp_path
     _forget()
 
 
 def _forget():
-    for cached in (fp._path, fp._tree, fp._imports, fp._normalised):
+    for cached in (fp._path, fp._parsed, fp._imports):
         cached.cache_clear()
 
 
@@ -61,3 +65,55 @@ def test_a_relative_import_is_followed(package):
     before = _fingerprint()
     (package / "leaf.py").write_text("VALUE = 2\n")
     assert _fingerprint() != before
+
+
+# ------------------------------------------------------------------ what was parsed is kept for the next process
+def _next_process(file, **options):
+    fp.keep_in(file)
+    return _fingerprint(**options)
+
+
+def _unparsable(*_):
+    raise AssertionError("parsed again")
+
+
+def test_what_was_parsed_before_is_not_parsed_again_and_says_the_same(package, tmp_path_factory, monkeypatch):
+    kept = tmp_path_factory.mktemp("kept") / "code.json"
+    (package / "step.py").write_text("import os\nfrom .helper import f\nfrom . import stranger\n")
+    alone = _fingerprint()
+    assert _next_process(kept) == alone
+    assert [path.name for path in kept.parent.iterdir()] == ["code.json"]
+    monkeypatch.setattr(fp, "_tree", _unparsable)
+    assert _next_process(kept) == alone
+
+
+def test_an_edit_that_keeps_size_and_date_counts_all_the_same(package, tmp_path_factory):
+    kept = tmp_path_factory.mktemp("kept") / "code.json"
+    before, leaf = _next_process(kept), package / "leaf.py"
+    dates = leaf.stat()
+    leaf.write_text("VALUE = 2\n")
+    os.utime(leaf, ns=(dates.st_atime_ns, dates.st_mtime_ns))
+    after = _next_process(kept)
+    assert after != before
+    leaf.write_text("VALUE = 1\n")
+    assert _next_process(kept) == before
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b'{"made_by": 1, "found": {}}', b"\xff", None])
+def test_a_file_of_another_version_a_cut_one_and_a_folder_without_rights_cost_time_only(
+    package, tmp_path_factory, content
+):
+    kept = tmp_path_factory.mktemp("kept") / "code.json"
+    alone = _fingerprint()
+    kept.mkdir() if content is None else kept.write_bytes(content)
+    assert _next_process(kept) == alone
+    assert _next_process(kept.parent / "missing" / "code.json") == alone
+
+
+def test_what_another_python_found_is_not_taken(package, tmp_path_factory, monkeypatch):
+    kept = tmp_path_factory.mktemp("kept") / "code.json"
+    before = _next_process(kept)
+    kept.write_text(re.sub(r'"[0-9a-f]{32}"\]', '"' + "0" * 32 + '"]', kept.read_text()))
+    assert _next_process(kept) != before, "what is kept is used"
+    monkeypatch.setattr(fp.sys, "version", "3.99")
+    assert _next_process(kept) == before

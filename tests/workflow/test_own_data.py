@@ -1,5 +1,6 @@
 """Real data in every format that the README names, from `new_study` to the report."""
 
+import os
 import re
 import subprocess
 import sys
@@ -108,3 +109,37 @@ def test_the_whole_study_runs_at_smoke_scale_to_a_report(whole, write):
     page = report(whole)
     for part in ("The answer", "The most exposed records", "ε claimed and spent", "LiRA"):
         assert part in page
+
+
+@pytest.fixture(scope="module")
+def mine(another):
+    """A workflow with a study of a table of the user's own."""
+    workflow = another("mine")
+    command = [sys.executable, "-m", "dp_leakage.new_study", "--name", "mine", *csv(workflow.folder)]
+    subprocess.run(command, cwd=workflow.folder, check=True, capture_output=True)
+    return workflow
+
+
+@pytest.mark.parametrize(
+    ("target", "became"),
+    [
+        *((target, "nothing") for target in ("mine", "mine_report", "mine_fig_pareto", "mine_verify", "data.npz")),
+        ("mine", "a pipe"),
+    ],
+)
+def test_data_that_were_moved_are_named_in_one_sentence(mine, target, became):
+    table, kept = mine.folder / "wine.csv", mine.folder / "kept.csv"
+    table.rename(kept)
+    try:
+        if became == "a pipe":
+            os.mkfifo(table)
+        path = f"results/mine/mine/{target}" if "." in target else target
+        text = mine.snakemake("-n", path, check=False, timeout=60)
+    finally:
+        table.unlink(missing_ok=True)
+        kept.rename(table)
+    errors = [line for line in text.splitlines() if line.startswith("error: ")]
+    assert len(errors) == 1, text
+    assert "wine.csv" in errors[0]
+    assert "Traceback" not in text
+    assert "Exception" not in text

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dp_leakage.study.targets import asked, asks_for
+from dp_leakage.study.targets import asked, asks_for, needed
 
 
 @pytest.mark.parametrize(
@@ -52,6 +52,40 @@ def test_the_targets_are_found_among_snakemakes_own_options():
     assert asks_for(["a_fig"], "a")
     assert asks_for(["results/a-smoke/x"], "a")
     assert not asks_for(["ab", "results/ab/x"], "a")
+
+
+STUDIES = {"a", "a_b", "c", "quickstart"}
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["c"], {"c"}),
+        (["c_fig", "results/quickstart-smoke/x"], {"c", "quickstart"}),
+        ([], {"quickstart"}),
+        (["a_b"], {"a", "a_b"}),
+        (["c", "d"], STUDIES),
+        (["c", "--list-target"], STUDIES),
+        (["-l"], STUDIES),
+        (["--lint"], STUDIES),
+        (["--target-jobs", "train_target:study=c-smoke,model=m", "--mode", "subprocess"], {"c"}),
+        (["--target-jobs", "c_report:", "--mode", "subprocess"], {"c"}),
+        (["--target-jobs", "all:", "--mode", "subprocess"], STUDIES),
+    ],
+)
+def test_only_the_studies_of_the_targets_are_needed_and_all_to_list_them_or_to_say_what_was_meant(words, expected):
+    command = ["snakemake", *words]
+    assert needed(command, asked(command), STUDIES) == expected
+    assert needed(["of_another_program", *words], ["c"], STUDIES) == STUDIES
+
+
+def test_a_study_that_nobody_asks_for_is_not_checked_and_no_rule_of_its_is_there(whole):
+    """Its fault is named when it is asked for, or when all studies are listed."""
+    whole.edit("workflow/studies/atlas.yaml", "source: ", "source: no_such_")
+    assert "left out" not in whole.snakemake("-n", "quickstart_fig_pareto")
+    assert "no_such_" in whole.snakemake("-n", "atlas", check=False)
+    assert "left out: " in (listed := whole.snakemake("--list-target-rules"))
+    assert "jayaraman2019_fig6b" in listed
 
 
 BROKEN = {

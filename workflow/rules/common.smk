@@ -14,11 +14,12 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import canonical
 from dp_leakage.jobs.remote import end_soon
 from dp_leakage.jobs.start import start
+from dp_leakage.provenance.fingerprint import keep_in
 from dp_leakage.study.resources import has_gpu
 from dp_leakage.common.shown import as_label, as_rst
 from dp_leakage.study import CLASS_SCORES, SIGNALS, jobs, paths
 from dp_leakage.study.file import QUOTING, load_studies, study_files, typed
-from dp_leakage.study.targets import asked, asks_for, check_targets
+from dp_leakage.study.targets import asked, asks_for, check_targets, needed
 from dp_leakage.training.launcher import ENVIRONMENT, path_with
 from dp_leakage.common.user_code import FOLDERS
 from dp_leakage.study.verify import check_whole
@@ -34,6 +35,9 @@ if not IN_CONDA:
     os.environ.update(PATH=path_with(sys.executable))
 # One thread per job, one job per core; and an allocator that keeps its pages between training steps.
 os.environ.update(ENVIRONMENT)
+
+# What is known of the code's files, beside Snakemake's own records of them.
+keep_in(Path(".snakemake") / "dp_leakage_code.json")
 
 
 def or_stop(made):
@@ -71,7 +75,12 @@ def _studies():
     }
     files = [*study_files(WORKFLOW / "studies"), *study_files(Path("studies"))]
     return load_studies(
-        config, files, schemas, _left_out, lambda study: asks_for(TARGETS, study)
+        config,
+        files,
+        schemas,
+        _left_out,
+        lambda study: asks_for(TARGETS, study),
+        lambda names: needed(sys.argv, TARGETS, names),
     )
 
 
@@ -109,26 +118,26 @@ wildcard_constraints:
 
 def of_job(asked):
     """An input function: what `asked(study, job)` says, where a job is its wildcards by name."""
-    return lambda wildcards: asked(STUDIES[wildcards.study], dict(wildcards.items()))
+    return lambda wildcards: or_stop(
+        lambda: asked(STUDIES[wildcards.study], dict(wildcards.items()))
+    )
 
 
 def of_attempt(asked):
     """A function of a resource: what `asked(study, job, attempt)` says."""
-    return lambda wildcards, attempt: asked(
-        STUDIES[wildcards.study], dict(wildcards.items()), attempt
+    return lambda wildcards, attempt: or_stop(
+        lambda: asked(STUDIES[wildcards.study], dict(wildcards.items()), attempt)
     )
 
 
 def in_group(named):
     """A function of a job's group: the name that `named(job)` gives it."""
-    return lambda wildcards: named(dict(wildcards.items()))
+    return lambda wildcards: or_stop(lambda: named(dict(wildcards.items())))
 
 
 def settings_of(step):
     """A params function: the step's settings for a job, as JSON (Snakemake compares params by value)."""
-    return lambda wildcards: or_stop(
-        lambda: canonical(step(STUDIES[wildcards.study], dict(wildcards.items())))
-    )
+    return of_job(lambda study, job: canonical(step(study, job)))
 
 
 def by_file(step, arguments):
@@ -161,6 +170,6 @@ def figure_outputs(study, figure):
 
 def everything_of(study):
     """What a study's target asks for. Files that already exist must be whole, or the run stops and names them."""
-    files = study.everything()
+    files = or_stop(study.everything)
     or_stop(lambda: check_whole(files))
     return files

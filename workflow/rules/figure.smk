@@ -7,8 +7,8 @@ for _study in STUDIES.values():
             name:
                 f"{_study.target}_{_figure}"
             input:
-                metrics=lambda wildcards, study=_study, figure=_figure: study.figure_inputs(
-                    figure
+                metrics=lambda wildcards, study=_study, figure=_figure: or_stop(
+                    lambda: study.figure_inputs(figure)
                 ),
                 published=jobs.published_file(_study),
             output:
@@ -47,12 +47,14 @@ for _study in STUDIES.values():
                 for figure in _study.spec["figures"]
                 for path in _study.figure_files(figure).values()
             ],
-            metrics=lambda wildcards, study=_study: [
-                study.metrics(cell.dataset, cell.model, cell.defense)
-                for cell in study.cells.values()
-            ],
+            metrics=lambda wildcards, study=_study: or_stop(
+                lambda: [
+                    study.metrics(cell.dataset, cell.model, cell.defense)
+                    for cell in study.cells.values()
+                ]
+            ),
             data=[_study.data(dataset) for dataset in _study.spec["datasets"]],
-            scores=lambda wildcards, study=_study: study.exposed_scores(),
+            scores=lambda wildcards, study=_study: or_stop(study.exposed_scores),
         output:
             report(
                 _study.report,

@@ -3,20 +3,66 @@
 Snakemake does not see imported modules (it records a rule's params, inputs and shell text only), so every rule carries
 the fingerprint of its step in its one JSON param. The hash is taken over the syntax tree, so comments, docstrings and
 layout do not count.
+
+To parse the package takes longer than to plan a small study. What the parser found in a file can therefore be kept
+(`keep_in`) by the digest of the file's bytes: a file is read whole each time, and parsed again if one byte differs.
 """
 
 import ast
+import json
+import os
+import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
 from hashlib import blake2b
 from importlib.util import decode_source
 from pathlib import Path
+from typing import Any
 
 from dp_leakage.common.errors import UserError
 
 PACKAGE = "dp_leakage"
 DECLARED = ("ATTACK", "FIGURE", "SOURCE")
 ROOT = Path(__file__).parents[1]
+MOST = 3000  # files that are kept; the package has a tenth of that, so there is room for many edits
+Import = tuple[int, str, list[str]]  # level (-1: no `from`), module, names
+
+
+class _Kept:
+    """What the parser found in files: digest of a file's bytes → [imports, digest of its code]."""
+
+    def __init__(self, file: Path | None = None) -> None:
+        self.file, self.grown = file, False
+        # Another version of Python or of this module may find something else.
+        self.made_by = f"{sys.version} {_digest(Path(__file__).read_bytes())}"
+        self.found: dict[str, Any] = {}
+        with suppress(OSError, ValueError, TypeError, KeyError):  # absent, or cut by a full disk: parsed again
+            read = json.loads(file.read_bytes()) if file else {}
+            self.found = read["found"] if read["made_by"] == self.made_by and len(read["found"]) < MOST else {}
+
+    def save(self) -> None:
+        """Replaces the file as a whole, so that runs side by side may each do so; the last one's stays."""
+        if self.file is None or not self.grown:
+            return
+        self.grown = False
+        written = self.file.with_name(f".{self.file.name}.{os.getpid()}")
+        with suppress(OSError):  # a folder that cannot be written costs the time again, nothing else
+            written.write_text(json.dumps({"made_by": self.made_by, "found": self.found}), encoding="utf-8")
+            written.replace(self.file)
+
+
+def _digest(content: bytes) -> str:
+    return blake2b(content, digest_size=16).hexdigest()
+
+
+_kept = _Kept()
+
+
+def keep_in(file: Path) -> None:
+    """From now on, what the parser finds is kept in this file, whose folder exists, for the next process."""
+    global _kept
+    _kept = _Kept(file)
 
 
 def code_fingerprint(*modules: str, exclude: Iterable[str] = (), extra_files: Iterable[Path] = ()) -> str:
@@ -50,9 +96,10 @@ def code_fingerprint(*modules: str, exclude: Iterable[str] = (), extra_files: It
             todo += _imports(name)
     digest = blake2b(digest_size=8)
     for name in sorted(seen):
-        digest.update(f"{name}\0{_normalised(_path(name))}\0".encode())
+        digest.update(f"{name}\0{_code(_path(name))}\0".encode())
     for path in sorted(files, key=lambda path: (path.name, path)):
-        digest.update(f"{path.name}\0{_normalised(path)}\0".encode())
+        digest.update(f"{path.name}\0{_code(path)}\0".encode())
+    _kept.save()
     return digest.hexdigest()
 
 
@@ -70,13 +117,8 @@ def _with_siblings(files: Iterable[Path]) -> set[Path]:
 
 def _imported(path: Path) -> set[str]:
     """First parts of the names of the modules that a file imports."""
-    names: set[str] = set()
-    for node in ast.walk(_tree(path)):
-        if isinstance(node, ast.Import):
-            names.update(alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            names.add((node.module or "").partition(".")[0])
-    return names
+    found = [[module] if level >= 0 else names for level, module, names in _parsed(path)[0]]
+    return {name.partition(".")[0] for names in found for name in names}
 
 
 @cache
@@ -87,10 +129,32 @@ def _path(module: str) -> Path:
 
 
 @cache
-def _tree(path: Path) -> ast.Module:
+def _parsed(path: Path) -> tuple[list[Import], str]:
+    """What a file imports, and the digest of its code. Raises UserError: a file of the user's is no Python."""
+    content = path.read_bytes()
+    key = _digest(content)
+    if key not in _kept.found:
+        tree = _tree(path, content)
+        imports = [_import(node) for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+        _kept.found[key] = [imports, _digest(_normalised(tree).encode())]
+        _kept.grown = True
+    imports, code = _kept.found[key]
+    return imports, code
+
+
+def _code(path: Path) -> str:
+    return _parsed(path)[1]
+
+
+def _import(node: ast.Import | ast.ImportFrom) -> Import:
+    names = [alias.name for alias in node.names]
+    return (-1, "", names) if isinstance(node, ast.Import) else (node.level, node.module or "", names)
+
+
+def _tree(path: Path, content: bytes) -> ast.Module:
     """Raises UserError: a file of the user's is no Python."""
     try:
-        return ast.parse(decode_source(path.read_bytes()))  # a file may say how it is encoded
+        return ast.parse(decode_source(content))  # a file may say how it is encoded
     except SyntaxError as error:
         raise UserError(f"{path}, line {error.lineno} is not valid Python ({error.msg})") from None
     except (ValueError, MemoryError, RecursionError) as error:
@@ -105,28 +169,25 @@ def _imports(module: str) -> tuple[str, ...]:
 
 def _imports_of(path: Path, module: str = "") -> tuple[str, ...]:
     found: set[str] = set()
-    for node in ast.walk(_tree(path)):
-        if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                parts = module.split(".")
-                inside = parts if path.name == "__init__.py" else parts[:-1]
-                base = ".".join(inside[: len(inside) - node.level + 1] + ([base] if base else []))
-            found.add(base)
-            found.update(f"{base}.{alias.name}" for alias in node.names)
+    for level, base, names in _parsed(path)[0]:
+        if level < 0:
+            found.update(names)
+            continue
+        if level:
+            parts = module.split(".")
+            inside = parts if path.name == "__init__.py" else parts[:-1]
+            base = ".".join(inside[: len(inside) - level + 1] + ([base] if base else []))
+        found.add(base)
+        found.update(f"{base}.{name}" for name in names)
     return tuple(sorted(name for name in found if name.startswith(PACKAGE + ".") and _path(name).exists()))
 
 
-@cache
-def _normalised(path: Path) -> str:
-    """The syntax tree of a file as text, without docstrings (comments are not in the tree anyway).
+def _normalised(tree: ast.Module) -> str:
+    """A syntax tree as text, without docstrings (comments are not in the tree anyway). Changes the tree.
 
     The declaration of an attack, a kind of figure or a data source does not count either: the parts that a step depends
     on are in its settings, so a new caption redraws nothing.
     """
-    tree = _tree(path)  # parsed once for both: neither docstrings nor declarations import anything
     tree.body = [node for node in tree.body if not _declares(node)]
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from dp_leakage import plugins
 from dp_leakage.attacks import ATTACKS
@@ -150,8 +151,9 @@ def load_studies(
     schemas: dict[str, Json],
     failed: Callable[[set[str], UserError], None] = _raise,
     asked: Callable[[str], bool] = _always,
+    needed: Callable[[set[str]], set[str]] = set,
 ) -> dict[str, Study]:
-    """Checks the config, then every study file: folder name → study.
+    """Checks the config, then the study files: folder name → study.
 
     Args:
         config: keys and values of config.yaml, with the command line's over them.
@@ -160,6 +162,8 @@ def load_studies(
         failed: called with the names that a file's study may have and what is wrong with it. If it returns, the study
             is left out. By default it raises.
         asked: as for `load_study`.
+        needed: given the names that the studies may have, those that the run needs; by default all. Of the others only
+            the schema and the names are checked, and they are left out without a word.
 
     Raises:
         UserError: what is wrong with the config.
@@ -173,14 +177,20 @@ def load_studies(
     names: dict[str, Path] = {}
     taken = dict.fromkeys(RULES, "a rule of the workflow")
     datasets: set[str] = set()
-    for path in [*files, *map(Path, config.get("study_files") or [])]:
-        called = {_name_of(path)}
+    read = [_read(path) for path in [*files, *map(Path, config.get("study_files") or [])]]
+    wanted = needed({name for _, _, called in read for name in called})
+    for path, raw, called in read:
+        whole = not called.isdisjoint(wanted)
         try:
-            raw = read_yaml(path)
-            if path.name == STUDY_FILE:
+            if isinstance(raw, UserError):
+                raise raw
+            if path.name == STUDY_FILE and whole:
                 enter(path.parent)
-            called |= {name for name in [raw.get("study")] if isinstance(name, str)}
-            study = load_study(path, raw, schemas["study"], scale=config["scale"], overrides=overrides, asked=asked)
+            study = (
+                load_study(path, raw, schemas["study"], scale=config["scale"], overrides=overrides, asked=asked)
+                if whole
+                else _names_of(path, raw, schemas["study"])
+            )
             if study is not None:
                 _check_targets(study, path, names, taken)
         except UserError as error:
@@ -191,8 +201,8 @@ def load_studies(
         if study is not None:
             taken |= dict.fromkeys(study.targets, f"a target of study {study.target}")
             datasets |= set(study.spec["datasets"])
-            kept = on_datasets(study, only) if only else study
-            studies |= {} if kept is None else {kept.name: kept}
+            kept = on_datasets(study, only) if only and whole else study
+            studies |= {kept.name: kept} if kept is not None and whole else {}
     for name in overrides:
         if name not in names:
             raise UserError(f"config.yaml: key 'overrides.{name}' names no study; {nearest(name, names)}")
@@ -202,6 +212,22 @@ def load_studies(
                 f"config.yaml: key 'only_datasets' has {name!r}, a data set of no study; {nearest(name, datasets)}"
             )
     return studies
+
+
+def _read(path: Path) -> tuple[Path, Any, set[str]]:
+    """A study file, what it says or what is wrong with it, and the names that its study may have."""
+    called = {_name_of(path)}
+    try:
+        raw = read_yaml(path)
+    except UserError as error:
+        return path, error, called
+    return path, raw, called | {name for name in [raw.get("study")] if isinstance(name, str)}
+
+
+def _names_of(path: Path, raw: Json, schema: Json) -> Study:
+    """A study of which only the names count. Raises UserError: the schema refuses it."""
+    check(raw, schema, f"study file {path}")
+    return Study(raw["study"], raw, path.parent)
 
 
 def _check_targets(study: Study, path: Path, names: Mapping[str, Path], taken: Mapping[str, str]) -> None:

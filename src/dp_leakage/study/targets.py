@@ -1,6 +1,7 @@
 """The targets of the command line. A target that does not exist is answered with the one that was probably meant."""
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +18,55 @@ DEFAULT = "quickstart"  # what a bare `snakemake` runs
 def asked(command: list[str]) -> list[str]:
     """The targets on Snakemake's command line. (Snakemake does not reveal them while it reads the rules.)
 
+    A job of a cluster is started with the jobs that it runs in place of targets: for these, the folder of their study,
+    or the name of a rule that belongs to one study.
+
     Args:
         command: the program and its arguments, as `sys.argv` has them.
     """
-    if Path(command[0]).name not in (
-        "snakemake",
-        "__main__.py",
-    ):  # started by another program, through Snakemake's functions
+    if not _is_snakemake(command):
         return [DEFAULT]
+    known = _parsed(tuple(command[1:]))
+    jobs = [_place_of(job.rulename, job.wildcards_dict) for job in known.target_jobs or ()]
+    last = command[command.index("--") + 1 :] if "--" in command else []
+    return [*known.targets, *last, *jobs] or [DEFAULT]
+
+
+@cache
+def _parsed(words: tuple[str, ...]) -> Any:
+    """What Snakemake's own parser makes of its command line, up to ``--``."""
     from snakemake.cli import get_argument_parser
 
-    end = command.index("--") if "--" in command else len(command)
-    known, _ = get_argument_parser().parse_known_args(command[1:end])
-    return [*known.targets, *command[end + 1 :]] or [DEFAULT]
+    end = words.index("--") if "--" in words else len(words)
+    return get_argument_parser().parse_known_args(words[:end])[0]
+
+
+def _is_snakemake(command: list[str]) -> bool:
+    """Whether this is Snakemake's own program, and not another that calls its functions."""
+    return Path(command[0]).name in ("snakemake", "__main__.py")
+
+
+def _place_of(rule: str, wildcards: Mapping[str, str]) -> str:
+    return f"{paths.STUDY.format(study=wildcards['study'])}/" if "study" in wildcards else rule
+
+
+def needed(command: list[str], targets: Iterable[str], studies: set[str]) -> set[str]:
+    """The studies that a run has to know: those of its targets.
+
+    It has to know all of them to list them, and to say what a target that belongs to none may have meant.
+
+    Args:
+        command: the program and its arguments, as `sys.argv` has them.
+        targets: `asked` says them.
+        studies: names of all studies.
+    """
+    found = [{study for study in studies if asks_for([target], study)} for target in targets]
+    if not _is_snakemake(command) or not all(found):
+        return studies
+    known = _parsed(tuple(command[1:]))
+    if known.list_target_rules or known.list_rules or known.lint:
+        return studies
+    return set().union(*found)
 
 
 def asks_for(targets: Iterable[str], study: str) -> bool:
