@@ -4,6 +4,7 @@ import os
 import signal
 import stat
 import subprocess
+import sys
 from pathlib import Path
 
 import psutil
@@ -258,6 +259,43 @@ def test_where_the_server_is_killed_its_jobs_end_and_say_why(run):
     assert wait_for(lambda: gone(work))
     assert job.wait(300) == 1
     assert "was killed, and the job with it" in run.log
+
+
+def test_where_the_server_is_killed_before_it_has_read_a_request_the_job_says_why(run):
+    run.server.suspend()
+    job = run.start(FOREVER, shell=False, stderr=subprocess.PIPE)
+    waiting = psutil.Process(job.pid)
+    assert wait_for(lambda: waiting.status() == psutil.STATUS_SLEEPING and waiting.net_connections("unix"))
+    run.server.kill()
+    _, log = job.communicate(timeout=60)
+    assert job.returncode == 1
+    assert log == "error: the process that this job was forked from was killed, and the job with it\n"
+
+
+# A run that starts one job without a server, through a shell that lives on, as Snakemake's does.
+ALONE = """
+import os, subprocess, sys
+os.environ["DP_LEAKAGE_RUN"] = str(os.getpid() + int(sys.argv[1]))
+code = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
+step = [sys.executable, "-m", "dp_leakage.steps.probe", code]
+subprocess.run(["bash", "-c", '"$0" "$@"; true', *step])
+"""
+
+
+def test_a_job_without_a_server_ends_with_a_killed_run_and_one_of_another_machine_goes_on(run):
+    environment = {name: value for name, value in run.environment.items() if name != VARIABLE}
+    works = []
+    for other in (0, 1_000_000_000):  # a run on another machine is no ancestor, whatever its number
+        process = subprocess.Popen(
+            [sys.executable, "-c", ALONE, str(other)], cwd=run.cwd, env=environment, stdout=subprocess.PIPE, text=True
+        )
+        works.append(psutil.Process(int(process.stdout.readline())))
+        process.kill()
+        process.wait()
+    mine, theirs = works
+    assert wait_for(lambda: gone(mine), seconds=5)
+    assert not gone(theirs)
+    theirs.kill()
 
 
 def test_a_waiting_process_that_never_finishes_its_request_delays_nobody_for_long(run):

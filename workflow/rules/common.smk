@@ -12,6 +12,7 @@ from dp_leakage import plugins
 from dp_leakage.attacks import ATTACKS, PICTURING, STRONGEST
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import canonical
+from dp_leakage.jobs import RUN
 from dp_leakage.jobs.remote import end_soon
 from dp_leakage.jobs.start import start
 from dp_leakage.provenance.fingerprint import keep_in
@@ -36,6 +37,8 @@ if not IN_CONDA:
 # One thread per job, one job per core; and an allocator that keeps its pages between training steps.
 os.environ.update(ENVIRONMENT)
 
+# A step that runs by itself ends with this process.
+os.environ[RUN] = str(os.getpid())
 # What is known of the code's files, beside Snakemake's own records of them.
 keep_in(Path(".snakemake") / "dp_leakage_code.json")
 

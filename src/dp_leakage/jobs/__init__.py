@@ -2,7 +2,8 @@
 
 A local run starts this server process (``start``, ``server``), which ends with the run. A step started as ``python -m
 dp_leakage.steps.NAME`` hands its work to a fork of the server (``handover``) and ends as the fork ends. Snakemake's
-benchmark files measure the fork (``benchmark``). Without a server, a step runs by itself.
+benchmark files measure the fork (``benchmark``). Without a server, a step runs by itself, and watches its run.
 """
 
 VARIABLE = "DP_LEAKAGE_JOBS"  # environment variable with the folder of the server's socket
+RUN = "DP_LEAKAGE_RUN"  # environment variable with the process id of the run
