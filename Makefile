@@ -1,6 +1,7 @@
 # Two commands do everything on a fresh machine with Python 3.11 and make: `make demo` and `make test`.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := $(CURDIR)/.venv
+RUNS := $(VENV)/.runs
 INSTALLED := $(VENV)/.installed
 export PATH := $(VENV)/bin:$(PATH)
 # One thread per process: the workflow runs one process per core.
@@ -11,34 +12,44 @@ OPTIONS := NAME DATA LABEL KEY SENSITIVE DROP CATEGORICAL MISSING SIZE LEAVE_OUT
 $(foreach option,$(OPTIONS),$(eval override $(option) := $$(value $(option))))
 export $(OPTIONS)
 
-.PHONY: help install demo new-study audit-training audit-model test test-long test-fuzz test-slurm coverage lint format bench bench-all reference papers constraints clean
+.PHONY: help install demo smoke new-study audit-training audit-model test test-long test-fuzz test-slurm coverage lint format bench bench-all reference papers constraints clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
 
-install: $(INSTALLED)  ## set up .venv
+install: $(INSTALLED)  ## set up .venv with everything; a run needs less, which `make demo` sets up
 
-$(INSTALLED): pyproject.toml envs/constraints.txt
+$(RUNS): pyproject.toml envs/constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11 …")'
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --quiet --constraint envs/constraints.txt --editable '.[dev,slurm]'
+	$(VENV)/bin/python -m pip install --quiet --constraint envs/constraints.txt --editable .
+	$(VENV)/bin/python -m pip check
 	@touch $@
 
-demo: $(INSTALLED)  ## run the study `quickstart` to its report
+$(INSTALLED): $(RUNS)
+	$(VENV)/bin/python -m pip install --quiet --constraint envs/constraints.txt --editable '.[dev,slurm]'
+	$(VENV)/bin/python -m pip check
+	@touch $@
+
+demo: $(RUNS)  ## run the study `quickstart` to its report
 	snakemake quickstart
 	@echo "Open results/quickstart/report.html"
 
-new-study: $(INSTALLED)  ## a study of your own data: NAME=mine DATA=path LABEL=column [SENSITIVE=columns DROP=… KEY=column CATEGORICAL=… MISSING=impute SIZE=32x32 …]
+smoke: $(RUNS)  ## every module is imported, and a small study runs: in a new .venv, with what a run needs alone
+	python -c 'import importlib, pkgutil, dp_leakage; [importlib.import_module(found.name) for found in pkgutil.walk_packages(dp_leakage.__path__, "dp_leakage.")]'
+	snakemake quickstart --config scale=smoke
+
+new-study: $(RUNS)  ## a study of your own data: NAME=mine DATA=path LABEL=column [SENSITIVE=columns DROP=… KEY=column CATEGORICAL=… MISSING=impute SIZE=32x32 …]
 	@python -m dp_leakage.new_study --name="$$NAME" --data="$$DATA" --label="$$LABEL" --sensitive="$$SENSITIVE" \
 	  --drop="$$DROP" --categorical="$$CATEGORICAL" --missing="$$MISSING" --size="$$SIZE" \
 	  --key="$$KEY" --leave-out="$$LEAVE_OUT" --skip-damaged="$$SKIP_DAMAGED"
 
-audit-model: $(INSTALLED)  ## a study of a trained model: NAME=mine OUTPUTS=table [REFERENCES=table], or MODEL=file.onnx DATA=path LABEL=column MEMBERS=column-or-list
+audit-model: $(RUNS)  ## a study of a trained model: NAME=mine OUTPUTS=table [REFERENCES=table], or MODEL=file.onnx DATA=path LABEL=column MEMBERS=column-or-list
 	@python -m dp_leakage.audit_model --name="$$NAME" --outputs="$$OUTPUTS" --references="$$REFERENCES" --shadows="$$SHADOWS" \
 	  --model="$$MODEL" --weights="$$WEIGHTS" --data="$$DATA" --label="$$LABEL" --key="$$KEY" --members="$$MEMBERS" \
 	  --reference-model="$$REFERENCE_MODEL" --shadow-model="$$SHADOW_MODEL"
 
-audit-training: $(INSTALLED)  ## audit a private training function of yours: TRAIN=my_module:train EPSILON=4 [DELTA= MODELS= CANARIES= CANARY= CLAIM= RECORDS= DATA=x.npz VERDICT=file BEYOND_REACH=1]
+audit-training: $(RUNS)  ## audit a private training function of yours: TRAIN=my_module:train EPSILON=4 [DELTA= MODELS= CANARIES= CANARY= CLAIM= RECORDS= DATA=x.npz VERDICT=file BEYOND_REACH=1]
 	@rm -f -- "$$VERDICT"
 	@python -m dp_leakage.audit_training --train "$$TRAIN" --epsilon "$$EPSILON" $${DELTA:+--delta "$$DELTA"} \
 	  $${MODELS:+--models "$$MODELS"} $${CANARIES:+--canaries "$$CANARIES"} $${CANARY:+--canary "$$CANARY"} \

@@ -22,7 +22,7 @@ LOADED = [  # what `snakemake`, the Snakefile and the steps import
     *("snakemake.cli", "snakemake.workflow", "snakemake.dag", "snakemake.scheduling.greedy", "snakemake.report"),
     *("dp_leakage.study.file", "dp_leakage.jobs.start", "dp_leakage.jobs.remote"),
     *("dp_leakage.jobs.server", *(f"dp_leakage.steps.{step}" for step in (*STEPS, "train", "verify"))),
-    *("matplotlib.backends.backend_agg", "matplotlib.backends.backend_pdf", "seaborn", "sklearn.decomposition"),
+    *("matplotlib.backends.backend_agg", "matplotlib.backends.backend_pdf", "sklearn.decomposition"),
     "preloaded",
 ]
 

@@ -32,7 +32,9 @@ gc.disable()
 WORKFLOW = Path(workflow.basedir) / "workflow"
 # What runs a job: `python` beside the interpreter that runs Snakemake; under --sdm conda the environment's own.
 IN_CONDA = DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method
-if not IN_CONDA:
+if IN_CONDA:
+    os.environ.update(PYTHONPATH=str(Path(workflow.basedir) / "src"))
+else:
     os.environ.update(PATH=path_with(sys.executable))
 # One thread per job, one job per core; and an allocator that keeps its pages between training steps.
 os.environ.update(ENVIRONMENT)

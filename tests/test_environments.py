@@ -1,0 +1,50 @@
+"""What is installed: each package that the code imports is asked for, and every list of versions says the same."""
+
+import ast
+import re
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import yaml
+
+REPO = Path(__file__).parents[1]
+PROJECT = tomllib.loads((REPO / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+# Snakemake's report needs the first and does not ask for it; the others, of extras, are imported where they are there.
+NOT_IMPORTED, EXTRAS = {"pygments"}, {"diffprivlib", "interpret-core"}
+
+
+def _plain(name):
+    return re.match(r"[\w.-]+", name)[0].lower().replace("_", "-")
+
+
+ASKED_FOR = {_plain(dependency) for dependency in PROJECT["dependencies"]}
+PINS = {
+    _plain(line): line.strip()
+    for line in (REPO / "envs" / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    if "==" in line
+}
+
+
+def _imported(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield node.module.partition(".")[0]
+
+
+def test_the_package_asks_for_what_it_imports_and_for_nothing_else():
+    names = {name for path in (REPO / "src").rglob("*.py") for name in _imported(path)}
+    packages = packages_distributions()
+    found = {
+        _plain(packages.get(name, [name])[0]) for name in names - sys.stdlib_module_names - {"__future__", "dp_leakage"}
+    }
+    assert found - EXTRAS == ASKED_FOR - NOT_IMPORTED
+
+
+def test_the_conda_environment_holds_the_pinned_versions_of_what_a_run_needs_and_no_path():
+    environment = yaml.safe_load((REPO / "envs" / "cpu.yaml").read_text(encoding="utf-8"))
+    (pip,) = (entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict))
+    assert sorted(pip, key=_plain) == [PINS[name].lower() for name in sorted(ASKED_FOR)]
