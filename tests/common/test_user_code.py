@@ -18,7 +18,7 @@ from dp_leakage.figures import FIGURES
 from dp_leakage.models.architectures import build
 from dp_leakage.models.user_module import module_factory
 from dp_leakage.privacy.accounting import epsilon_spent, noise_multiplier
-from dp_leakage.privacy.clipping import bound_scales
+from dp_leakage.privacy.clipping import bound_scales, check_bound
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training.noise import start_noise
 from dp_leakage.training.settings import TrainingSettings
@@ -134,13 +134,19 @@ def test_a_bound_of_ones_own_sees_one_unit_so_that_none_can_depend_on_another(pl
         ("    return 'x'\n", "plugin plug: "),
         ("    return torch.stack([norms, norms])\n", "valid is one factor"),
         ("    1 / 0\n", "plugin plug, line 5: ZeroDivisionError"),
-        ("    return 1.5 * clip_norm / norms\n", "leaves a gradient longer"),
-        ("    return norms * float('nan')\n", "leaves a gradient longer"),
     ],
 )
 def test_a_bound_that_returns_no_factor_is_one_sentence(plug, body, sentence):
     with pytest.raises(UserError, match=sentence):
         scaled(plug, body, [0.5, 3.0])
+
+
+@pytest.mark.parametrize("factor", ["1.5 * clip_norm / norms", "norms * float('nan')"])
+def test_a_bound_that_is_too_long_is_refused_before_training_and_counts_as_0_in_it(plug, factor):
+    # In a training an error would reveal the record.
+    assert (scaled(plug, f"    return {factor}\n", [0.5, 3.0]) == 0).all()
+    with pytest.raises(UserError, match="leaves a gradient longer"):
+        check_bound("plug", 2.0)
 
 
 @pytest.mark.parametrize(
