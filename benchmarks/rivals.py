@@ -110,6 +110,32 @@ def opacus_hooks(workload: Workload, x: Tensor, y: Tensor) -> Step:
     return step
 
 
+def opacus_poisson(workload: Workload, layers: Layers, records: int, batch: int) -> Step:
+    """An epoch, not a step, of Opacus' documented loop: its hooks, its optimiser and its own Poisson loader."""
+    from opacus import PrivacyEngine
+    from torch.utils.data import DataLoader, TensorDataset
+
+    module = module_of(layers)
+    for layer in module.modules():
+        if hasattr(layer, "reset_parameters"):
+            layer.reset_parameters()
+    module, optimizer, loader = PrivacyEngine().make_private(
+        module=module,
+        optimizer=workload.torch_optimizer(module),
+        data_loader=DataLoader(TensorDataset(*workload.data(records)), batch_size=batch),
+        noise_multiplier=NOISE,
+        max_grad_norm=CLIP,
+    )
+
+    def epoch() -> None:
+        for inputs, classes in loader:
+            optimizer.zero_grad()
+            F.cross_entropy(module(inputs), classes).backward()
+            optimizer.step()
+
+    return epoch
+
+
 def opacus_ghost(workload: Workload, x: Tensor, y: Tensor) -> Step:
     """Opacus' fast gradient clipping: norms without per-sample gradients, then a second backward pass."""
     from opacus.grad_sample import GradSampleModuleFastGradientClipping

@@ -57,6 +57,8 @@ def main() -> None:
     warnings.filterwarnings("ignore")  # Opacus' advice on hooks and secure generators, at each step
     rounds = 5 if arguments.quick else 25
     rows = compare(rounds, arguments.only, arguments.device)
+    if arguments.device == "cpu":
+        rows += default_path(rounds, arguments.only)
     if arguments.only:
         return
     if not arguments.no_cell:
@@ -123,8 +125,8 @@ def compare(rounds: int, only: list[str] | None, device: str) -> list[dict]:
             "vmap_grad": vmap_grad(workload, x, y),
         }
         if device == "cpu" and not convolutional:
-            variants["floor"] = products_and_noise(workload, 1)
-            variants[f"floor_ensemble{ENSEMBLE}"] = products_and_noise(workload, ENSEMBLE)
+            variants["floor"] = products_and_noise(workload.layers(), workload.shape, 200, 1)
+            variants[f"floor_ensemble{ENSEMBLE}"] = products_and_noise(workload.layers(), workload.shape, 200, ENSEMBLE)
         models = {name: ENSEMBLE if "ensemble" in name else 1 for name in variants}
         # A block lasts about as long for all, and takes in whole epochs of ours where that is affordable.
         block = dict.fromkeys(variants, 2 if convolutional else 50)
@@ -153,35 +155,103 @@ def compare(rounds: int, only: list[str] | None, device: str) -> list[dict]:
     return rows
 
 
-def products_and_noise(workload, models: int) -> Callable[[], None]:
-    """What no private step of K models can leave out: the layers' products and a normal number per parameter."""
+def products_and_noise(layers, shape: tuple[int, ...], records: int, models: int) -> Callable[[], None]:
+    """What no private step of K models can leave out: the layers' products and a normal number per parameter.
+
+    A convolution's products are those of plain training; only an architecture's own layers count, not those in blocks.
+    """
     import torch
 
-    from dp_leakage.models.layers import Linear
+    from dp_leakage.models.layers import Conv2d, Linear
     from dp_leakage.models.products import add_outer, affine, times
     from dp_leakage.training import flat
 
-    layers = [layer for layer in workload.layers() if isinstance(layer, Linear)]
-    operands = [
-        [
-            torch.randn(models, *shape)
-            for shape in ((200, n.inputs), (n.outputs, n.inputs), (n.outputs,), (200, n.outputs))
-        ]
-        for n in layers
-    ]
-    noise = torch.empty(models, flat.size(workload.layers()))
+    operands = []
+    for layer in layers:
+        after = layer.output_shape(shape)
+        if isinstance(layer, Conv2d | Linear):
+            shapes = layer.parameter_shapes()
+            sizes = ((records, *shape), shapes["weight"], shapes["bias"], (records, *after))
+            operands.append((layer, [torch.randn(models, *size) for size in sizes]))
+        shape = after
+    noise = torch.empty(models, flat.size(layers))
 
     def step() -> None:
         with torch.inference_mode():
-            for number, (x, weight, bias, delta) in enumerate(operands):
+            for number, (layer, (x, weight, bias, delta)) in enumerate(operands):
+                if isinstance(layer, Conv2d):
+                    sides = [layer.stride] * 2, [layer.padding] * 2, [1] * 2
+                    for own in zip(x, weight, bias, delta, strict=True):
+                        torch.conv2d(*own[:3], *sides)
+                        wanted = [number > 0, True, True]
+                        torch.ops.aten.convolution_backward(
+                            own[3], own[0], own[1], [layer.outputs], *sides, False, [0, 0], 1, wanted
+                        )
+                    continue
                 affine(x, weight, bias)
                 add_outer(weight, delta, x)
-                if number or len(workload.shape) > 1:
+                if number:
                     times(delta, weight)
             for row in noise:
                 row.normal_(0.0, 1.0)
 
     return step
+
+
+# Of the default path: records, of which each batch takes so many on average.
+POOL, POOL_BATCH, CASES = 800, 50, ("shuffled", "coins", "Poisson", "Poisson and coins")
+
+
+def default_path(rounds: int, only: list[str] | None) -> list[dict]:
+    """Small ensembles with whole batches, with coins and with Poisson batches, beside Opacus' Poisson loader."""
+    import torch
+    from rivals import NOISE, Workload, opacus_poisson
+
+    from dp_leakage.models.architectures import build
+    from dp_leakage.privacy.mechanism import Mechanism
+    from dp_leakage.training.settings import TrainingSettings
+    from dp_leakage.training.trainer import start
+
+    def epochs(workload, layers, models: int, private: bool, case: str) -> Callable[[], None]:
+        x, y = workload.data(POOL)
+        held = torch.rand(models, POOL, generator=torch.Generator().manual_seed(2)) < 0.5 if "coins" in case else None
+        sampler = "poisson" if "Poisson" in case else "shuffle"
+        mechanism = Mechanism(sampler, noise_multiplier=NOISE) if private else None
+        settings = TrainingSettings(workload.optimizer, workload.learning_rate, epochs=10**9, batch_size=POOL_BATCH)
+        subsets = torch.arange(POOL).expand(models, -1)
+        with torch.inference_mode():
+            training = start(layers, x, y, subsets, range(models), settings, mechanism, held=held)
+        return torch.inference_mode()(training.run_epoch)
+
+    torch.set_num_threads(1)
+    rows: list[dict] = []
+    for name, architecture, shape, classes, models, options in (
+        ("softmax_regression_pool", "softmax_regression", (30,), 2, 24, {}),
+        ("mlp64_pool", "mlp", (30,), 2, 24, {"hidden": (64, 64)}),
+        ("lenet28_pool", "lenet", (1, 28, 28), 10, 2, {}),
+    ):
+        if only and name not in only:
+            continue
+        workload, layers = (
+            Workload(name, architecture, shape, classes, "adam", 0.01),
+            build(architecture, shape, classes, **options),
+        )
+        steps = POOL // POOL_BATCH
+        one_floor = products_and_noise(layers, shape, POOL_BATCH, models)
+        variants = {
+            "products and noise": lambda one=one_floor: [one() for _ in range(POOL // POOL_BATCH)],
+            **{f"private, {case}": epochs(workload, layers, models, True, case) for case in CASES},
+            **{f"plain, {case}": epochs(workload, layers, models, False, case) for case in CASES[:2]},
+            "Opacus, Poisson loader": opacus_poisson(workload, layers, POOL, POOL_BATCH),
+        }
+        found = interleave(variants, dict.fromkeys(variants, 1), rounds, "cpu")
+        print(f"\n{name}: {models} models, batches of {POOL_BATCH} of {POOL} records, µs per model and step")
+        for variant, seconds in found.items():
+            each = seconds / steps / (1 if "Opacus" in variant else models)
+            rows.append({"workload": name, "variant": variant, "seconds": each})
+            over = each / rows[-1 - list(found).index(variant)]["seconds"]
+            print(f"  {variant:28s} {each * 1e6:8.1f}   {over:6.2f} × products and noise", flush=True)
+    return rows
 
 
 def interleave(
