@@ -145,7 +145,7 @@ def test_a_bound_that_returns_no_factor_is_one_sentence(plug, body, sentence):
 def test_a_bound_that_is_too_long_is_refused_before_training_and_counts_as_0_in_it(plug, factor):
     # In a training an error would reveal the record.
     assert (scaled(plug, f"    return {factor}\n", [0.5, 3.0]) == 0).all()
-    with pytest.raises(UserError, match="leaves a gradient of length .* longer than"):
+    with pytest.raises(UserError, match=r"leaves a gradient of length .* longer than"):
         check_bound("plug", 2.0)
 
 
