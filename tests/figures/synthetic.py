@@ -105,6 +105,8 @@ def cell_rows(model: str, noise: float | None, repeats: int, n: int, rng: np.ran
                 yield from rows("reached_tpr", f"{setting};fpr=0.01", 0.01 + strength * leaking / 2, record_noise / 3)
                 yield from rows("membership_auc", setting, 0.5 + strength * leaking / 2, record_noise / 2)
     yield from rows("reached_advantage", "attack=strongest;of=yeom", ATTACKS["yeom"] * leaking, record_noise)
+    strongest_tpr = 0.01 + ATTACKS["yeom"] * leaking / 2
+    yield from rows("reached_tpr", "attack=strongest;fpr=0.01;of=yeom", strongest_tpr, record_noise / 3)
     for fpr, (counting, factor) in product((0.01, 0.02, 0.05), {"mean": 1.0, "all_runs": 0.2}.items()):
         count = n * fpr * factor * (1 + 3 * leaking)
         for row in rows("members_exposed", f"attack=yeom;counting={counting};fpr={fpr:g}", count, sqrt(count) * 0.5):

@@ -38,8 +38,14 @@ def cell(
         # The attack's own decision, at a threshold of its own, is not what leaks.
         ("membership_advantage", "attack=yeom", (0.99, 0.98, 1.0)),
         *(("membership_auc", f"attack={attack}", (0.6, 0.5, 0.7)) for attack in ("yeom", "lira")),
-        *(("reached_tpr", f"attack={attack};fpr=0.01", (0.02, 0.01, 0.03)) for attack in ("yeom", "lira")),
-        *(("reached_tpr", f"attack={attack};fpr=0.001", (np.nan, 0, 1)) for attack in ("yeom", "lira")),
+        *(
+            ("reached_tpr", f"attack={attack};fpr=0.01", (0.02, 0.01, 0.03))
+            for attack in ("yeom", "lira", "strongest;of=yeom")
+        ),
+        *(
+            ("reached_tpr", f"attack={attack};fpr=0.001", (np.nan, 0, 1))
+            for attack in ("yeom", "lira", "strongest;of=yeom")
+        ),
     ]
     if spent is not None:
         numbers.append(("epsilon_spent", "accountant=gdp;neighbours=zero_out;valid=true", (spent,) * 3))

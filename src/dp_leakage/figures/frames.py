@@ -125,9 +125,16 @@ def attack_rows(frame: pd.DataFrame, attack: str | None, definition: str, thresh
 
 
 def rate_rows(frame: pd.DataFrame, attack: str | None, fpr: float) -> pd.DataFrame:
-    """The TPR of one membership attack (None: of each) at a false positive rate, with a column ``attack``."""
+    """The TPR of a membership attack at a false positive rate, with a column ``attack``.
+
+    Args:
+        frame: rows over all repeats.
+        attack: its name; ``strongest``: of each cell the one that finds most at that rate; None: each by itself.
+        fpr: the rate.
+    """
     rows = metric_rows(frame, "reached_tpr", attack=attack, fpr=f"{fpr:g}")
-    return rows.assign(attack=[parse_setting(setting)["attack"] for setting in rows["setting"]])
+    rows = rows.assign(attack=[parse_setting(setting)["attack"] for setting in rows["setting"]])
+    return rows[rows["attack"] != STRONGEST] if attack is None else rows
 
 
 def reached(frame: pd.DataFrame) -> pd.DataFrame:

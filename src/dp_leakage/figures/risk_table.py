@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from dp_leakage.figures.frames import chosen, drawn_numbers, panels, rate_rows, reached
-from dp_leakage.figures.limits import KEY, divided, proven_notes, proven_tpr
+from dp_leakage.figures.frames import chosen, drawn_numbers, panels, rate_rows
+from dp_leakage.figures.limits import divided, proven_notes, proven_tpr
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.numbers import rows_by_budget
 from dp_leakage.figures.style import styled
 from dp_leakage.figures.table import Table, draw_tables
 from dp_leakage.metrics.measure import STRONGEST
+from dp_leakage.metrics.spent import parse_setting
 from dp_leakage.privacy.proven import PRIORS, precision
 
 if TYPE_CHECKING:
@@ -38,10 +39,8 @@ def draw(
     """
     measured, proven = divided(metrics)
     frame, fpr = chosen(measured, settings), settings["fpr"]
-    best = reached(frame)
-    of = best[best["attack"] == STRONGEST].set_index(KEY)["of"]
-    rates = rate_rows(frame, None, fpr)
-    rates = rates[[of.get(tuple(key)) == attack for *key, attack in rates[[*KEY, "attack"]].itertuples(index=False)]]
+    rates = rate_rows(frame, STRONGEST, fpr)
+    rates = rates.assign(attack=[parse_setting(setting)["of"] for setting in rates["setting"]])
     rows = drawn_numbers(pd.concat([_precisions(rates, prior, fpr) for prior in PRIORS]), None, ["attack", "prior"])
     limits = [
         precision(row.prior, float(proven_tpr(proven, (row.dataset, row.model, row.defense), np.array([fpr]))[0]), fpr)

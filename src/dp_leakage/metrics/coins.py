@@ -81,6 +81,12 @@ def named_at_fpr(scores: np.ndarray, member: np.ndarray, fpr: float) -> np.ndarr
     return scores > _above(outside, _allowed(fpr, len(outside)))
 
 
+def reached_at_fpr(scores: np.ndarray, member: np.ndarray, fpr: float) -> np.ndarray:
+    """The records, bool (R, n), above the threshold of `reached_tpr`; nobody if there are too few others."""
+    outside = np.sort(scores[~member])[::-1]
+    return scores > _above(outside, _allowed(fpr, len(outside) + 1) - 1)
+
+
 def paired_difference(a: Influences, b: Influences) -> Estimate:
     """a − b, with a 95 % interval, for two cells with the same records and the same coins.
 

@@ -24,8 +24,9 @@ from dp_leakage.metrics.intervals import (
     ratio,
     wilson,
 )
-from dp_leakage.metrics.reached import named_by_best_threshold, named_by_strongest
+from dp_leakage.metrics.reached import named_by_best_threshold, named_by_strongest, named_by_strongest_at
 from dp_leakage.metrics.runs import ALL, by_repeat
+from dp_leakage.metrics.strongest import of_strongest
 
 FPR_OF_EXPOSED = (0.01, 0.02, 0.05)
 TOP = 10
@@ -54,7 +55,7 @@ def measure_membership(frame: pd.DataFrame, attack: str, repeats: bool = True) -
     (score, flagged), member = by_repeat(frame, ["score", "flagged"], ["record"])
     own, flags = _setting(attack=attack), flagged.astype(np.float64)
     judged = partial(_judged, member=member, repeats=repeats)
-    rows = judged("reached_advantage", own, ADVANTAGE, named_by_best_threshold(score, member))
+    rows = judged("reached_advantage", own, REACHED, named_by_best_threshold(score, member))
     rows += judged("membership_advantage", own, ADVANTAGE, flags)
     rows += judged("balanced_accuracy", own, BALANCED, flags)
     rows += judged("membership_auc", own, AUC, score)
@@ -91,6 +92,7 @@ class Measure(NamedTuple):
 
 
 ADVANTAGE = Measure(roc.rate_difference, coins.rate_difference, (-1.0, 1.0))
+REACHED = ADVANTAGE._replace(fixed=roc.reached_advantage)
 BALANCED = Measure(roc.balanced_accuracy, coins.balanced_accuracy, (0.0, 1.0))
 AUC = Measure(roc.auc, coins.auc, (0.0, 1.0))
 
@@ -134,16 +136,17 @@ def _always_exposed(score: np.ndarray, member: np.ndarray, fpr: float) -> Estima
 
 
 def measure_strongest(frames: Mapping[str, pd.DataFrame], repeats: bool = True) -> list[dict]:
-    """Rows reached_advantage for an attacker who has all membership attacks and uses the best one.
+    """Rows for an attacker who has all membership attacks and uses the best one.
 
     Args:
         frames: attack → scores as for `measure_membership`, of the same models and records.
         repeats: whether rows of every single repeat are wanted too.
 
     Returns:
-        Rows with ``attack=strongest;of=NAME``, where NAME is the attack that does best on all records. Like thresholds,
-        the attack is chosen on other records than it is judged on (`reached.named_by_strongest`), since the largest of
-        several measured advantages would count the attackers' luck as leakage.
+        Rows reached_advantage, and reached_tpr for each false positive rate, with ``attack=strongest;of=NAME``, where
+        NAME is the attack that does best on all records, at each rate anew. Like thresholds, the attack is chosen on
+        other records than it is judged on (`reached`), since the largest of several measured numbers would count the
+        attackers' luck as leakage. The interval is for the number of the truly best attack (`of_strongest`).
 
     Raises:
         ValueError: as `measure_membership`, or the attacks were not made on the same records.
@@ -153,8 +156,58 @@ def measure_strongest(frames: Mapping[str, pd.DataFrame], repeats: bool = True) 
     member = next(iter(read.values()))[1]
     if any(not np.array_equal(other, member) for _, other in read.values()):
         raise ValueError("The score files of a cell must hold the same records, as the same members.")
-    named, of = named_by_strongest(scores, member)
-    return _judged("reached_advantage", _setting(attack=STRONGEST, of=of), ADVANTAGE, named, member, repeats)
+    best = named_by_strongest(scores, member)
+    setting = _setting(attack=STRONGEST, of=best.attack)
+    rows = []
+    for repeat, here in _runs(len(best.named), repeats):
+        inside = _of_runs(member, here)
+        value = REACHED(best.named[here].astype(np.float64), inside).value
+        alone = [named[here].astype(np.float64) for named in best.alone.values()]
+        found = _largest(value, alone, inside, REACHED, roc.gap)
+        rows.append(_row("reached_advantage", repeat, found, setting))
+    for fpr in FPR_OF_TPR:
+        setting = _setting(attack=STRONGEST, fpr=fpr, of=named_by_strongest_at(scores, member, fpr).attack)
+        measure, moved = at_fpr(fpr, roc.reached_tpr, coins.reached_tpr), partial(roc.share_above, fpr=fpr)
+        for repeat, here in _runs(len(best.named), repeats):
+            inside = _of_runs(member, here)
+            alone = {attack: score[here] for attack, score in scores.items()}
+            named = named_by_strongest_at(alone, inside, fpr).named
+            value = float(named[np.broadcast_to(inside, named.shape)].mean())
+            found = _largest(value, list(alone.values()), inside, measure, moved)
+            rows.append(_row("reached_tpr", repeat, found, setting))
+    return rows
+
+
+def _runs(n: int, repeats: bool) -> Iterator[tuple[str, slice]]:
+    """Every single repeat, if they are wanted, and all together."""
+    for r in range(n if repeats else 0):
+        yield str(r), slice(r, r + 1)
+    yield ALL, slice(None)
+
+
+def _of_runs(member: np.ndarray, here: slice) -> np.ndarray:
+    """The members of these runs; those of a single run are fixed."""
+    chosen = member if member.ndim == 1 else member[here]
+    return chosen[0] if chosen.ndim == 2 and here != slice(None) else chosen
+
+
+def _largest(
+    value: float,
+    values: list[np.ndarray],
+    member: np.ndarray,
+    measure: Measure,
+    moved: Callable[[np.ndarray, np.ndarray], Influences],
+) -> Estimate:
+    """The interval for the largest of several attacks' numbers, given each one's values (R, n).
+
+    ``moved`` gives influences from members' and non-members' values if members are fixed.
+    """
+    alone = [measure(one, member) for one in values]
+    if any(np.isnan(one.value) for one in alone):
+        return alone[0]
+    if member.ndim == 2:
+        return of_strongest(value, alone, [measure.by_coins(one, member) for one in values], measure.limits)
+    return of_strongest(value, alone, [moved(one[:, member], one[:, ~member]) for one in values], measure.limits)
 
 
 def measure_attribute(frame: pd.DataFrame, attack: str) -> list[dict]:

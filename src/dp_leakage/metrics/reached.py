@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dp_leakage.metrics import coins, roc
+
 FOLDS = 10  # with 200 + 200 records and a leak of .38, choosing costs .01 (.03 with two folds)
 
 
@@ -24,10 +26,12 @@ class Reached(NamedTuple):
     Attributes:
         named: bool (R, N), each by a threshold and an attack that were chosen without that record.
         attack: the name of the attack that does best on all records.
+        alone: attack → bool (R, N), whom it names by itself, with thresholds chosen without that record.
     """
 
     named: np.ndarray
     attack: str
+    alone: dict[str, np.ndarray]
 
 
 def named_by_best_threshold(score: np.ndarray, member: np.ndarray) -> np.ndarray:
@@ -52,13 +56,35 @@ def named_by_strongest(scores: dict[str, np.ndarray], member: np.ndarray) -> Rea
     fold = np.arange(first.shape[1]) % FOLDS
     thresholds = {attack: _best_thresholds(score, member, fold) for attack, score in scores.items()}
     advantages = np.array([thresholds[attack][1].mean(axis=1) for attack in attacks])  # (attacks, FOLDS + 1)
-    best = advantages.argmax(axis=0)
-    named = np.zeros(first.shape, dtype=bool)
-    for k in range(FOLDS):
-        attack = attacks[best[k]]
-        inside = fold == k
-        named[:, inside] = scores[attack][:, inside] >= thresholds[attack][0][k][:, None]
-    return Reached(named, attacks[best[FOLDS]])
+    alone = {attack: score >= thresholds[attack][0][fold].T for attack, score in scores.items()}
+    return _by_best(alone, advantages.argmax(axis=0), fold)
+
+
+def named_by_strongest_at(scores: dict[str, np.ndarray], member: np.ndarray, fpr: float) -> Reached:
+    """The same at a false positive rate in (0, 1), at the thresholds of `reached_tpr`.
+
+    Those are set by the non-members alone. Each fold uses the attack that names most members on the other folds.
+    """
+    alone = {attack: _named_at(score, member, fpr) for attack, score in scores.items()}
+    first = next(iter(alone.values()))
+    fold, inside = np.arange(first.shape[1]) % FOLDS, np.broadcast_to(member, first.shape)
+    used = fold != np.arange(FOLDS + 1)[:, None]  # (FOLDS + 1, N): all records in the last row
+    counts = np.array([used @ (named & inside).sum(axis=0) for named in alone.values()])
+    return _by_best(alone, counts.argmax(axis=0), fold)
+
+
+def _named_at(score: np.ndarray, member: np.ndarray, fpr: float) -> np.ndarray:
+    """Bool (R, N): with fixed members each run has its own threshold, with coins all runs share one."""
+    if member.ndim == 2:
+        return coins.reached_at_fpr(score, member, fpr)
+    return roc.reached_at_fpr(score, score[:, ~member], fpr)
+
+
+def _by_best(alone: dict[str, np.ndarray], best: np.ndarray, fold: np.ndarray) -> Reached:
+    """Whom the best attack names on each fold, given its number for each fold and for all records, (FOLDS + 1,)."""
+    attacks = list(alone)
+    named = np.stack(list(alone.values()))[best[fold], :, np.arange(len(fold))].T
+    return Reached(named, attacks[best[FOLDS]], alone)
 
 
 def _best_thresholds(score: np.ndarray, member: np.ndarray, fold: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -21,8 +21,9 @@ class Leak:
         attack: which one that is.
         tried: how many there were to choose from.
         advantage: the best TPR − FPR, with attack and threshold chosen on other records than they are judged on.
-        tprs: FPR → TPR of that attack at a threshold found on outsiders, without rates that have too few outsiders.
-        auc: of that attack.
+        tprs: FPR → TPR of the attack that is strongest at that rate, at a threshold found on outsiders, without rates
+            that have too few outsiders.
+        auc: of ``attack``.
     """
 
     attack: str
@@ -45,19 +46,19 @@ def leaks(frame: pd.DataFrame) -> dict[tuple[str, str, str], Leak]:
     parts = dict(iter(beside.groupby([*CELL, "attack"])))
     keys = [(row.dataset, row.model, row.defense) for row in strongest.itertuples()]
     return {
-        key: _leak(row, int(tried[key]), parts[*key, row.of])
+        key: _leak(row, int(tried[key]), parts[*key, row.of], parts.get((*key, STRONGEST), beside.iloc[:0]))
         for key, row in zip(keys, strongest.itertuples(), strict=True)
     }
 
 
-def _leak(row: Any, tried: int, beside: pd.DataFrame) -> Leak:
-    known = beside[beside["value"].notna()]
+def _leak(row: Any, tried: int, beside: pd.DataFrame, rates: pd.DataFrame) -> Leak:
+    aucs = beside[beside["metric"] == "membership_auc"]
     return Leak(
         row.of,
         tried,
         _estimate(row),
-        {rate.fpr: _estimate(rate) for rate in known[known["metric"] == "reached_tpr"].itertuples()},
-        next(_estimate(auc) for auc in known[known["metric"] == "membership_auc"].itertuples()),
+        {rate.fpr: _estimate(rate) for rate in rates[rates["value"].notna()].itertuples()},
+        next(_estimate(auc) for auc in aucs.itertuples()),
     )
 
 
