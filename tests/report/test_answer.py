@@ -247,29 +247,23 @@ def test_what_is_proven_of_a_cell_is_read_from_its_metrics(metrics: pd.DataFrame
     assert found.proven.neighbours == "replace_one"
 
 
+def fixed(score: np.ndarray, member: np.ndarray) -> pd.DataFrame:
+    runs = [
+        pd.DataFrame({"repeat": r, "record": range(len(one)), "member": member, "score": one, "flagged": one > 1})
+        for r, one in enumerate(score)
+    ]
+    return pd.concat(runs).sample(frac=1, random_state=0)
+
+
 def test_the_most_exposed_records_are_those_few_outsiders_surpass() -> None:
-    rng = np.random.default_rng(3)
-    runs = []
-    for repeat in range(4):
-        score = rng.standard_normal(60).round(1)  # ties
-        runs.append(
-            pd.DataFrame(
-                {
-                    "repeat": repeat,
-                    "record": range(60),
-                    "member": np.arange(60) < 30,
-                    "score": score,
-                    "flagged": score > 1,
-                }
-            )
-        )
-    frame = pd.concat(runs).sample(frac=1, random_state=0)
+    rng, member = np.random.default_rng(3), np.arange(600) < 300
+    score = rng.standard_normal((4, 600)).round(1) + 2.5 * (np.arange(600) < 30)  # ties
+    frame = fixed(score, member)
     found = most_exposed(frame, n=30).set_index("record")
-    for record in range(30):
-        shares = [
-            (run.loc[~run["member"], "score"] >= run.loc[run["record"] == record, "score"].item()).mean()
-            for _, run in frame.groupby("repeat")
-        ]
+    assert len(found) > 15
+    assert (found.index < 30).mean() > 0.9
+    for record in found.index:
+        shares = [(run[~member] >= run[record]).mean() for run in score]
         assert found.loc[record, "outsiders_above"] == pytest.approx(np.mean(shares))
         assert found.loc[record, "flagged"] == frame.loc[frame["record"] == record, "flagged"].sum()
     assert found["outsiders_above"].is_monotonic_increasing
@@ -277,11 +271,15 @@ def test_the_most_exposed_records_are_those_few_outsiders_surpass() -> None:
     assert len(most_exposed(frame, n=5)) == 5
 
 
+@pytest.mark.parametrize("score", [np.zeros((2, 100)), np.random.default_rng(1).normal(size=(2, 100))])
+def test_nobody_is_exposed_where_members_are_like_outsiders_or_all_alike(score: np.ndarray) -> None:
+    assert most_exposed(fixed(score, np.arange(100) < 60)).empty
+
+
 def test_members_that_are_equally_exposed_are_counted_and_listed_by_their_numbers() -> None:
-    score = np.zeros(100)
-    score[99], score[40], score[45:60] = 4.0, 5.0, 3.0  # 99 is an outsider
-    flat = {"record": range(100), "member": np.arange(100) < 60, "score": score, "flagged": score > 1}
-    found = most_exposed(pd.concat([pd.DataFrame({"repeat": repeat, **flat}) for repeat in range(2)]))
+    score = np.random.default_rng(0).random((2, 400))
+    score[:, 399], score[:, 40], score[:, 45:60] = 4.0, 5.0, 3.0  # 399 is an outsider
+    found = most_exposed(fixed(score, np.arange(400) < 60))
     assert found["record"].tolist() == [40, *range(45, 54)]
     assert found["tied"].tolist() == [1, *[15] * 9]
     (table,) = tables.most_exposed(found.assign(dataset="d", model="a", defense="none", attack="yeom"))

@@ -19,7 +19,8 @@ def planted() -> pd.DataFrame:
 
 def test_the_planted_record_is_first_with_its_interval_and_its_words():
     found = most_exposed(planted(), 3).assign(dataset="d", model="m", defense="none", attack="lira")
-    (table,) = tables.most_exposed(found.assign(shown=["class a, age = 99", "", ""]))
+    assert found["record"].tolist() == [7]  # nobody else stands out by more than chance
+    (table,) = tables.most_exposed(found.assign(shown=["class a, age = 99"]))
     assert table.heads == ["record", "named where it was in training", "named where it was not", "what it is"]
     record, named, outside, words = table.rows[0]
     runs = int(found["runs_in"][0])

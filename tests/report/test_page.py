@@ -59,19 +59,19 @@ def page(html: str) -> Page:
     return Page(html)
 
 
-def test_under_coins_members_are_of_a_run_and_records_of_all_runs(context: ReportContext) -> None:
+def test_under_coins_both_counts_are_of_the_members_of_a_run(context: ReportContext) -> None:
     metrics = context.metrics.assign(n_records=2 * context.metrics["n_members"])
     members = int(metrics["n_members"].iloc[0])
-    whom = f"of about {members:,} members in each run, {2 * members:,} records in all"
+    whom = f"of about {members:,} members in each run"
     assert all(table.heading.endswith(whom) for table in members_exposed(metrics))
     page = render(replace(context, metrics=metrics))
-    assert "among all records, those that are named in each run that trained on them" in page
+    assert "the members of a run that are named in each run that trained on them" in page
     assert "only members named in each run" not in page
     figure, rows = draw("members_exposed", metrics, {})
     words = " ".join(text.get_text().replace("\n", " ") for ax in figure.axes for text in ax.texts)
     assert whom in words
     assert "flagged in every run with it" in words
-    assert "records above it in each run that trained on them" in words
+    assert "of these, those above it in each run that trained on them" in words
     assert (rows["n_records"] == 2 * members).all()
 
 

@@ -50,7 +50,11 @@ def draw(
         f"Attack: {name(settings['attack'])}. The threshold is set on the non-members, at the false positive rate "
         "at the head of the column. [95 % interval].",
         "Mean: members above the threshold, averaged over the runs. Every run: "
-        + ("records above it in each run that trained on them" if tossed(rows) else "members above it in each run")
+        + (
+            "of these, those above it in each run that trained on them"
+            if tossed(rows)
+            else "members above it in each run"
+        )
         + "; by chance almost none, so it may lie below the guesser's line without meaning protection.",
     ]
     if rows["published"].notna().any():
@@ -68,11 +72,11 @@ def tossed(part: pd.DataFrame) -> bool:
 
 
 def of_whom(part: pd.DataFrame) -> str:
-    """Of how many members the counts are; by coins of how many in a run, and of how many records in all of them."""
+    """Of how many members the counts are; by coins of how many in a run."""
     members = f"{part['n_members'].iloc[0]:,.0f}"
     if not tossed(part):
         return f"of {members} members"
-    return f"of about {members} members in each run, {part['n_records'].iloc[0]:,.0f} records in all"
+    return f"of about {members} members in each run"
 
 
 def _table(heading: str, part: pd.DataFrame, rates: list[float]) -> Table:

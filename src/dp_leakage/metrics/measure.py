@@ -128,11 +128,11 @@ def _exposed(fpr: float, member: np.ndarray) -> Measure:
 
 
 def _always_exposed(score: np.ndarray, member: np.ndarray, fpr: float) -> Estimate:
-    """How many records are named in every run in which they are members."""
+    """How many members are named in every run in which they are members; with coins, of a run on average."""
     if member.ndim == 1:
         return roc.members_exposed(score[:, member], score[:, ~member], fpr, "all_runs")
     always = (coins.named_at_fpr(score, member, fpr) | ~member).all(axis=0) & member.any(axis=0)
-    return Estimate(*(len(always) * end for end in mean_of_fractions(always)))
+    return Estimate(*(len(always) * end for end in mean_of_fractions(always * member.mean(axis=0))))
 
 
 def measure_strongest(frames: Mapping[str, pd.DataFrame], repeats: bool = True) -> list[dict]:

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pandas as pd
+from scipy.stats import rankdata
 
 from dp_leakage.data.raw import Raw
+from dp_leakage.metrics.discoveries import after_selection, discoveries, more_often, unlike
 from dp_leakage.metrics.runs import by_repeat
 from dp_leakage.metrics.vulnerability import vulnerability
 
@@ -11,36 +13,41 @@ SHOWN = 4  # how many features of a record are named
 
 
 def most_exposed(frame: pd.DataFrame, n: int = 10) -> pd.DataFrame:
-    """The members that stand out most from the non-members, over all repeats.
+    """The members that stand out most, of those that stand out by more than chance (`metrics.discoveries`).
 
     Args:
         frame: scores of one attack on one cell: repeat, record, member, score (higher = more likely member), flagged.
         n: how many.
 
     Returns:
-        At most n rows, the most exposed first: ``record`` (row of data.npz), ``outsiders_above`` (mean over the repeats
-        of the share of non-members whose score is at least the record's, in [0, 1]: the false positive rate at which
-        the record is named), ``flagged`` (repeats in which the attack itself named it), ``runs`` (repeats) and ``tied``
-        (how many members are exactly as exposed). With coins: the counts of `vulnerability`.
+        At most n rows, the most exposed first, and none if nobody stands out: ``record`` (row of data.npz),
+        ``outsiders_above`` (mean over the repeats of the share of non-members whose score is at least the record's, in
+        [0, 1]: the false positive rate at which the record is named), ``flagged`` (repeats in which the attack itself
+        named it), ``runs`` (repeats) and ``tied`` (how many members are exactly as exposed). With coins: the counts of
+        `vulnerability`, with intervals that hold for those that are listed.
     """
-    _, member = by_repeat(frame, [], ["record"])
+    (score, record, flagged), member = by_repeat(frame, ["score", "record", "flagged"], ["record"])
     if member.ndim == 2:
-        return vulnerability(frame).head(n)
-    parts = []
-    for _, run in frame.groupby("repeat"):
-        outsiders = np.sort(run.loc[~run["member"].astype(bool), "score"].to_numpy())
-        members = run[run["member"].astype(bool)]
-        above = 1 - np.searchsorted(outsiders, members["score"].to_numpy(), side="left") / max(len(outsiders), 1)
-        parts.append(members[["record", "flagged"]].assign(outsiders_above=above))
-    found = (
-        pd.concat(parts)
-        .groupby("record")
-        .agg(outsiders_above=("outsiders_above", "mean"), flagged=("flagged", "sum"), runs=("flagged", "size"))
-    )
-    ordered = found.reset_index().sort_values(["outsiders_above", "flagged", "record"], ascending=[True, False, True])
+        found = vulnerability(frame)
+        counts = (found[name].to_numpy() for name in ("named_in", "runs_in", "named_out", "runs_out"))
+        listed = found[discoveries(more_often(*counts))].head(n)
+        low, high = after_selection(listed["named_in"].to_numpy(), listed["runs_in"].to_numpy(), len(found))
+        return listed.assign(low=low, high=high).reset_index(drop=True)
+    above = np.stack([1 - np.searchsorted(np.sort(run[~member]), run) / (~member).sum() for run in score]).mean(axis=0)
+    # A rank among all records treats members and non-members alike, as a fair comparison needs.
+    place = rankdata(score, axis=1).mean(axis=0)
+    found = pd.DataFrame(
+        {
+            "record": record[0],
+            "outsiders_above": above,
+            "flagged": flagged.astype(np.int64).sum(axis=0),
+            "runs": len(score),
+        }
+    )[member]
+    found = found[discoveries(unlike(place[member], place[~member]))]
+    ordered = found.sort_values(["outsiders_above", "flagged", "record"], ascending=[True, False, True])
     alike = ordered.groupby(["outsiders_above", "flagged"])["record"].transform("size")
-    ordered = ordered.assign(tied=alike).astype({"flagged": "int64", "runs": "int64"})
-    return ordered.head(n).reset_index(drop=True)
+    return ordered.assign(tied=alike).head(n).reset_index(drop=True)
 
 
 def described(raw: Raw, records: list[int]) -> list[str]:

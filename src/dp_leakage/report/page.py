@@ -44,6 +44,7 @@ def render(context: ReportContext) -> str:
         first=[_picture(figure) for figure in pictures if figure.kind == "pareto"],
         others=[_picture(figure) for figure in pictures if figure.kind != "pareto"],
         most_exposed=tables.most_exposed(context.exposed),
+        nobody_exposed=context.exposed is not None and context.exposed.empty,
         by_coins=context.exposed is not None and "named_in" in context.exposed,
         spent=tables.claimed_and_spent(context.metrics),
         remarks=remarks(context.metrics.fillna({"accountant": "", "setting": ""})),
