@@ -94,7 +94,7 @@ def test_it_names_the_smallest_spent_budget_whose_whole_interval_is_accurate_eno
 
 
 def test_the_attack_is_the_strongest_of_the_cell_not_of_the_undefended_model(frame: pd.DataFrame) -> None:
-    private = (frame["defense"] == "gaussian-zcdp-eps=1000") & frame["setting"].str.startswith("attack=strongest")
+    private = (frame["defense"] == "gaussian-zcdp-eps=1000") & frame["setting"].eq("attack=strongest;of=yeom")
     frame.loc[private, ["value", "low", "high"]] = (0.3, 0.2, 0.4)
     frame.loc[private, "setting"] = "attack=strongest;of=lira"
     answer = answers(frame, 0.1)[0]
@@ -294,7 +294,7 @@ def test_members_that_are_equally_exposed_are_counted_and_listed_by_their_number
 def test_the_exposed_are_told_of_the_undefended_and_the_answers_models_by_the_strongest_attack(
     frame: pd.DataFrame,
 ) -> None:
-    private = (frame["defense"] == "gaussian-zcdp-eps=1000") & frame["setting"].str.startswith("attack=strongest")
+    private = (frame["defense"] == "gaussian-zcdp-eps=1000") & frame["setting"].eq("attack=strongest;of=yeom")
     frame.loc[private, "setting"] = "attack=strongest;of=lira"
     assert singled_out(frame, {}) == {
         ("d", "a", "none", "yeom"),

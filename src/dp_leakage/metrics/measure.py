@@ -170,10 +170,10 @@ def measure_strongest(frames: Mapping[str, pd.DataFrame], repeats: bool = True) 
         measure, moved = at_fpr(fpr, roc.reached_tpr, coins.reached_tpr), partial(roc.share_above, fpr=fpr)
         for repeat, here in _runs(len(best.named), repeats):
             inside = _of_runs(member, here)
-            alone = {attack: score[here] for attack, score in scores.items()}
-            named = named_by_strongest_at(alone, inside, fpr).named
+            run = {attack: score[here] for attack, score in scores.items()}
+            named = named_by_strongest_at(run, inside, fpr).named
             value = float(named[np.broadcast_to(inside, named.shape)].mean())
-            found = _largest(value, list(alone.values()), inside, measure, moved)
+            found = _largest(value, list(run.values()), inside, measure, moved)
             rows.append(_row("reached_tpr", repeat, found, setting))
     return rows
 
