@@ -4,12 +4,14 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from dp_leakage.data.near_copies import share_of_near_copies
 from dp_leakage.data.raw import Raw
 from dp_leakage.data.roles import trained_role
 from dp_leakage.data.splits import duplicates
 
 FEW_RECORDS = 200  # records in a role; an advantage over 200 + 200 records has a standard error of 0.05
 FEW_PER_CLASS = 10
+MANY_NEAR = 0.1  # share of records with a near-copy; data without copies have at most 0.04 (binary columns)
 SHOWN = 5  # names in a sentence
 
 
@@ -17,7 +19,8 @@ def profile(raw: Raw, roles: Mapping[str, np.ndarray]) -> list[str]:
     """Sentences on what makes results on ``raw``, split into ``roles`` (role → rows), hard to judge, if anything does.
 
     They report too few records in a role, too few of a class among the members, classes that are absent there, a
-    single class, one class that dominates, constant columns, and records that occur in two roles or twice in one.
+    single class, one class that dominates, constant columns, records that occur in two roles or twice in one, and many
+    records that nearly do.
     """
     role = trained_role(roles)
     members = roles.get(role, np.arange(len(raw.y)))
@@ -26,6 +29,7 @@ def profile(raw: Raw, roles: Mapping[str, np.ndarray]) -> list[str]:
         *_classes(raw, members, role),
         *_constant_columns(raw, members, role),
         *_duplicates(raw, roles),
+        *_near_copies(raw),
     ]
 
 
@@ -95,6 +99,17 @@ def _duplicates(raw: Raw, roles: Mapping[str, np.ndarray]) -> list[str]:
                 f"{_count(count, 'record', 'records')} of {a} also occur in {b}, where no attack can tell them apart."
             )
     return said
+
+
+def _near_copies(raw: Raw) -> list[str]:
+    share = share_of_near_copies(raw.x)
+    if share < MANY_NEAR:
+        return []
+    return [
+        f"About {share:.0%} of the records are nearly the same as another one, like several pictures of one person. If "
+        "one of them is a member and another is not, attacks cannot tell them apart, so leakage looks smaller than it "
+        "is for a person. Keep one record per person, or split by hand so that a person's records share one role."
+    ]
 
 
 def _count(things: list | int, one: str, many: str) -> str:
