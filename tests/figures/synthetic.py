@@ -102,11 +102,12 @@ def cell_rows(model: str, noise: float | None, repeats: int, n: int, rng: np.ran
             yield from rows(metric, setting, strength * leaking, record_noise)
             if not definition:
                 yield from rows("reached_advantage", setting, strength * leaking, record_noise)
-                yield from rows("reached_tpr", f"{setting};fpr=0.01", 0.01 + strength * leaking / 2, record_noise / 3)
+                tprs = list(rows("reached_tpr", f"{setting};fpr=0.01", 0.01 + strength * leaking / 2, record_noise / 3))
+                yield from tprs
+                if attack == "yeom":
+                    yield from (row | {"setting": "attack=strongest;fpr=0.01;of=yeom"} for row in tprs)
                 yield from rows("membership_auc", setting, 0.5 + strength * leaking / 2, record_noise / 2)
     yield from rows("reached_advantage", "attack=strongest;of=yeom", ATTACKS["yeom"] * leaking, record_noise)
-    strongest_tpr = 0.01 + ATTACKS["yeom"] * leaking / 2
-    yield from rows("reached_tpr", "attack=strongest;fpr=0.01;of=yeom", strongest_tpr, record_noise / 3)
     for fpr, (counting, factor) in product((0.01, 0.02, 0.05), {"mean": 1.0, "all_runs": 0.2}.items()):
         count = n * fpr * factor * (1 + 3 * leaking)
         for row in rows("members_exposed", f"attack=yeom;counting={counting};fpr={fpr:g}", count, sqrt(count) * 0.5):
