@@ -55,10 +55,10 @@ onstart:
 onsuccess:
     done = workflow.dag.needrun_jobs(exclude_finished=False)
     made = {str(path) for job in done for path in job.output}
-    reports = [
-        study.report for study in STUDIES.values() if str(study.report) in made
-    ]
-    print("".join(f"Report: {path}\n" for path in reports), end="")
+    for study in STUDIES.values():
+        if str(study.report) in made:
+            print("".join(f"{words}\n" for words in answers_of(study)), end="")
+            print(f"Report: {study.report}")
 
 
 onerror:

@@ -129,11 +129,25 @@ def test_spent_is_the_smallest_that_a_valid_accountant_proves_for_what_was_done(
             spent_row("b", np.inf, "accountant=rdp;neighbours=add_remove;valid=true"),
         ]
     )
-    found = spent(rows).set_index("defense")
+    game = spent_row("a", 0.3, "neighbours=zero_out;source=gaussian") | {"metric": "advantage_proven"}
+    found = spent(pd.concat([rows, pd.DataFrame([game])])).set_index("defense")
     assert found.loc["a", ["epsilon_spent", "spent_accountant"]].tolist() == [7.0, "gdp"]
     assert found.loc["b", "epsilon_spent"] == np.inf
     replaced = spent(rows, "replace_one").set_index("defense")
     assert replaced["epsilon_spent"].to_dict() == {"a": 14.0}
+
+
+def test_spent_never_takes_the_smallest_over_different_neighbours() -> None:
+    rows = pd.DataFrame(
+        [
+            spent_row("poisson", 1.35, "accountant=pld;neighbours=add_remove;valid=true"),
+            spent_row("poisson", 2.75, "accountant=pld;neighbours=replace_one;valid=true"),
+            spent_row("wor", 2.04, "accountant=rdp;neighbours=replace_one;valid=true"),
+        ]
+    )
+    found = spent(rows).set_index("defense")
+    assert found["epsilon_spent"].to_dict() == {"poisson": 2.75, "wor": 2.04}
+    assert set(found["spent_neighbours"]) == {"replace_one"}
 
 
 def test_panel_headings_leave_out_what_is_the_same_everywhere(quick: pd.DataFrame) -> None:

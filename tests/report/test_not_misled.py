@@ -22,8 +22,7 @@ from dp_leakage.figures import draw
 from dp_leakage.metrics import measure_membership, measure_strongest
 from dp_leakage.models.architectures import build
 from dp_leakage.privacy.mechanism import Mechanism
-from dp_leakage.report import answers
-from dp_leakage.report.words import sentences
+from dp_leakage.report import answers, claims_of
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
 
@@ -134,12 +133,13 @@ def reached(
 def test_an_l2_penalty_is_shown_to_leak_with_an_interval_and_is_not_recommended(aware: pd.DataFrame) -> None:
     l2 = reached(aware, "l2")
     assert 0.3 < l2["low"] < l2["value"] < l2["high"]
-    (answer,) = answers(aware, 0.1)
-    assert answer.defense == "gaussian-rdp-eps=8"
-    told = sentences(answer, 0.1)
-    assert "ℓ2" not in " ".join(told[:-1])
-    assert told[-1].startswith("Defences without differential privacy promise nothing.")
-    assert f"ℓ2 penalty {l2['value']:.3f} [{l2['low']:.3f}, {l2['high']:.3f}]" in told[-1]
+    (answer,) = answers(aware)
+    assert {one.defense for one in answer.told} <= {"gaussian-rdp-eps=8"}
+    told = claims_of([answer], {})
+    (unproven,) = [claim.words for claim in told if claim.kind == "unproven"]
+    assert not any("ℓ2" in claim.words for claim in told if claim.kind != "unproven")
+    assert unproven.startswith("Defenses without differential privacy give no guarantee.")
+    assert f"ℓ2 penalty (m) {l2['value']:.3f} [{l2['low']:.3f}, {l2['high']:.3f}] at an accuracy of" in unproven
 
 
 def test_references_that_do_not_know_the_defence_find_less_of_it(aware: pd.DataFrame, unaware: pd.DataFrame) -> None:
@@ -156,8 +156,8 @@ def test_rescaled_confidences_fool_an_attack_at_its_own_threshold_but_not_the_re
     for frame in (aware, unaware):
         assert reached(frame, "cooled")["high"] >= undefended["value"] - 0.05
     assert reached(aware, "cooled")["value"] == pytest.approx(undefended["value"], abs=0.01)
-    told = " ".join(sentences(answers(aware, 0.1)[0], 0.1))
-    assert f"cooled {reached(aware, 'cooled')['value']:.3f}" in told
+    told = " ".join(claim.words for claim in claims_of(answers(aware), {}))
+    assert f"cooled (m) {reached(aware, 'cooled')['value']:.3f}" in told
 
 
 def test_the_undefended_model_is_nowhere_drawn_below_a_private_one_as_accurate(aware: pd.DataFrame) -> None:

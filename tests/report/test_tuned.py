@@ -5,10 +5,10 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from dp_leakage.report import ReportContext, answers, render
+from dp_leakage.report import Acceptable, ReportContext, answers, claims_of, render
+from dp_leakage.report.claims import Telling
 from dp_leakage.report.tables import learning_rates
 from dp_leakage.report.tuned import UNTUNED, tuned_of, tuned_words
-from dp_leakage.report.words import sentences
 
 RIGHT = {0.001: 0.31, 0.01: 0.62, 0.1: 0.4}
 
@@ -27,23 +27,26 @@ def tuned(metrics: pd.DataFrame) -> pd.DataFrame:
 
 
 def test_the_answer_says_which_rates_were_tried_on_what_and_what_that_costs(tuned: pd.DataFrame) -> None:
-    for answer in answers(tuned, 0.1):
-        told = " ".join(sentences(answer, 0.1))
-        assert UNTUNED not in told
-        assert (
-            "The learning rate of each model is the best of 0.001, 0.01 and 0.1, by 250 records set apart: no model "
-            "told of here trains on them, and no attack asks about them. So this choice costs the training records no "
-            "privacy; the 250 themselves are protected by no ε."
-        ) in told
+    told = [claim.words for claim in claims_of(answers(tuned), {}) if claim.kind == "tuning"]
+    assert told
+    assert set(told) == {
+        "The learning rate of each model is the best of 0.001, 0.01 and 0.1, by 250 records set apart. No model in "
+        "this report trains on them and no attack asks about them, so tuning costs the training records no privacy. "
+        "The tuning records themselves have no guarantee."
+    }
 
 
-def test_a_missed_budget_is_told_with_what_else_may_be_tuned(tuned: pd.DataFrame) -> None:
-    answer = next(found for found in answers(tuned, 0.0001) if found.verdict in ("missed", "open"))
-    assert "Learning rates were tuned; another batch size or number of epochs may still" in sentences(answer, 0.0001)[0]
+def test_a_missed_budget_is_told_with_what_else_may_be_tuned(tuned: pd.DataFrame, metrics: pd.DataFrame) -> None:
+    for frame, words in ((tuned, "Learning rates were tuned; another batch size"), (metrics, UNTUNED)):
+        found = answers(frame, Acceptable(accuracy_loss=0.0001))
+        assert {answer.kind for answer in found} <= {"neither", "open"}
+        told = [claim.words for claim in claims_of(found, {}) if claim.kind == "untuned"]
+        assert told
+        assert all(words in one for one in told)
 
 
 def test_without_rates_tried_nothing_is_said_of_them(metrics: pd.DataFrame, context: ReportContext) -> None:
-    assert tuned_words(tuned_of(metrics)) == ""
+    assert tuned_words(tuned_of(metrics), Telling()) == ""
     assert learning_rates(metrics) == []
     assert "The learning rates" not in render(context)
 

@@ -191,8 +191,9 @@ class Run:
         study, out = self.study, to / self.study.report
         metrics = [study.metrics(*cell.key.split("/")) for cell in study.cells.values()]
         folders = (study.root / "figures", study.root / "benchmarks")
-        report.main(study.report_settings(), metrics, [study.data("digits")], study.exposed_scores(), *folders, out)
-        return [out]
+        claims = to / study.claims
+        report.main(study.report_settings(), metrics, [study.data("digits")], study.exposed_scores(), *folders, out, claims)
+        return [out, claims]
 
 
 @pytest.fixture(scope="module")

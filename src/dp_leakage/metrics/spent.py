@@ -27,15 +27,34 @@ def spent(frame: pd.DataFrame, neighbours: str | None = None) -> pd.DataFrame:
     """The ε that each private cell really spent: the smallest that a valid accountant proves for its training.
 
     Rows marked ``valid=false`` (printed formulas outside their conditions) or ``sampling=hypothetical_…`` (what it
-    would be with other batches) do not count.
+    would be with other batches) do not count. The ε of different neighbours mean different things, so the smallest is
+    taken over accountants, never over neighbours.
 
     Args:
         frame: rows over all repeats.
-        neighbours: count this neighbouring relation only (None: any).
+        neighbours: count this neighbouring relation only. None: of each cell the relation of the study's own attacks,
+            for which its proven limits hold; where no ε or no limit is known for that, the relation that most cells
+            have.
 
     Returns:
         A row a cell: dataset, model, defense, epsilon_spent, spent_accountant, spent_neighbours.
     """
+    rows = known(frame)
+    if neighbours is None:
+        games = relations_of_games(frame)
+        most = {relation: place for place, relation in enumerate(relations(rows))}
+        keys = zip(*(rows[column] for column in CELL), strict=True)
+        own = [games.get(key) == relation for key, relation in zip(keys, rows["spent_neighbours"], strict=True)]
+        rank = [-1 if game else most[relation] for game, relation in zip(own, rows["spent_neighbours"], strict=True)]
+        rows = rows.assign(rank=rank)
+    else:
+        rows = rows[rows["spent_neighbours"] == neighbours].assign(rank=0)
+    best = rows.sort_values([*CELL, "rank", "epsilon_spent", "spent_accountant"], kind="stable").drop_duplicates(CELL)
+    return best[[*CELL, "epsilon_spent", "spent_accountant", "spent_neighbours"]].reset_index(drop=True)
+
+
+def known(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of spent ε that count, with ``epsilon_spent``, ``spent_accountant`` and ``spent_neighbours``."""
     rows = frame[frame["metric"] == "epsilon_spent"]
     settings = [parse_setting(setting) for setting in rows["setting"]]
     rows = rows.assign(
@@ -43,11 +62,20 @@ def spent(frame: pd.DataFrame, neighbours: str | None = None) -> pd.DataFrame:
         spent_neighbours=[s.get("neighbours", "") for s in settings],
         counts=[s.get("valid", "true") == "true" and not is_hypothetical(s) for s in settings],
     ).rename(columns={"value": "epsilon_spent"})
-    rows = rows[rows["counts"] & rows["epsilon_spent"].notna()]
-    if neighbours is not None:
-        rows = rows[rows["spent_neighbours"] == neighbours]
-    best = rows.sort_values([*CELL, "epsilon_spent", "spent_accountant"], kind="stable").drop_duplicates(CELL)
-    return best[[*CELL, "epsilon_spent", "spent_accountant", "spent_neighbours"]].reset_index(drop=True)
+    return rows[rows["counts"] & rows["epsilon_spent"].notna()]
+
+
+def relations(rows: pd.DataFrame) -> list[str]:
+    """The neighbouring relations of rows of `known`, that which most cells have first."""
+    cells = rows.drop_duplicates([*CELL, "spent_neighbours"])["spent_neighbours"].value_counts()
+    return sorted(cells.index, key=lambda relation: (-cells[relation], relation != "replace_one", relation))
+
+
+def relations_of_games(frame: pd.DataFrame) -> dict[tuple[str, str, str], str]:
+    """(data set, model, defense) → the neighbours between which the study's attacks choose, as its limits say."""
+    rows = frame[frame["metric"] == "advantage_proven"]
+    keys = zip(*(rows[column] for column in CELL), strict=True)
+    return {key: parse_setting(setting)["neighbours"] for key, setting in zip(keys, rows["setting"], strict=True)}
 
 
 def contradicted(frame: pd.DataFrame) -> pd.DataFrame:
@@ -55,8 +83,9 @@ def contradicted(frame: pd.DataFrame) -> pd.DataFrame:
 
     A bound that says for which ``neighbours`` it holds is compared with the ε spent for those; where none is known for
     replace_one, its twin for a ``presence`` is, with that for add/remove and for zero-out ones. Any other bound is
-    compared with the smallest ε spent, else with the claim. What another library claims does not say for which
-    neighbours: a ``presence`` is compared with the claim, replace_one with twice that, which it allows in any case.
+    compared with the ε spent for the study's own attacks, else with the claim. What another library claims does not say
+    for which neighbours: a ``presence`` is compared with the claim, replace_one with twice that, which it allows in any
+    case.
 
     Args:
         frame: rows over all repeats.

@@ -1,18 +1,30 @@
-"""The study as one page: `render` makes it from a `ReportContext`. Nothing here reads or writes a study's files."""
+"""The study as one page, made from a list of claims: `told` makes the list and `render` the page, from a
+`ReportContext`. Nothing here reads or writes a study's files.
+"""
 
-from dp_leakage.report.answer import Answer, answers, singled_out
+from dp_leakage.report.answer import Acceptable, Answer, Setting, answers, singled_out
+from dp_leakage.report.claims import Claim, Number, as_json, headlines
 from dp_leakage.report.context import DataFacts, ReportContext, ReportFigure
 from dp_leakage.report.exposed import most_exposed
-from dp_leakage.report.page import TEMPLATE, render
+from dp_leakage.report.page import TEMPLATE, render, told
+from dp_leakage.report.words import claims_of
 
 __all__ = [
     "TEMPLATE",
+    "Acceptable",
     "Answer",
+    "Claim",
     "DataFacts",
+    "Number",
     "ReportContext",
     "ReportFigure",
+    "Setting",
     "answers",
+    "as_json",
+    "claims_of",
+    "headlines",
     "most_exposed",
     "render",
     "singled_out",
+    "told",
 ]

@@ -1,198 +1,341 @@
-"""Computes the answer of a study: the smallest budget that is accurate enough, and what leaks there."""
+"""The answer of a study: which private setting keeps the accuracy and protects, with the choice paid for.
+
+All settings of a data set, of all its models, are judged in one currency. Accuracy is lost against the best undefended
+model of the data set, not against the setting's own twin. Risk is the advantage of an attacker in the study's own game:
+what is proven of any attack, and what the strongest attack measures. An ε is shown with its neighbors, and ranks
+nothing.
+
+A setting is recommended only if all that it must satisfy holds with 95 % confidence for all settings tried at once
+(`dp_leakage.metrics.simultaneous`). So of all studies, at most one in twenty recommends a setting that fails.
+"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 
-from dp_leakage.figures.frames import chosen, is_private, series_of
-from dp_leakage.figures.style import Series, order
-from dp_leakage.metrics.intervals import Estimate
+from dp_leakage.figures.frames import chosen, in_order, is_private
+from dp_leakage.figures.style import Series
+from dp_leakage.metrics.intervals import Estimate, ratio
+from dp_leakage.metrics.runs import ALL
+from dp_leakage.metrics.simultaneous import simultaneous
 from dp_leakage.metrics.spent import spent
-from dp_leakage.report.context import TOLERANCE
 from dp_leakage.report.leak import Leak, leaks
-from dp_leakage.report.proven import Proven, proven_of
+from dp_leakage.report.proven import SAYS_LITTLE, Proven, proven_of
 from dp_leakage.report.tuned import Tuned, tuned_of
 
 CELL = ["dataset", "model", "defense"]
-Verdict = Literal["met", "open", "missed", "guessing"]
+Kind = Literal["both", "open", "neither", "guessing", "untried"]
+Is = Literal["yes", "no", "open"]
 
 
 @dataclass(frozen=True)
-class Answer:
-    """The answer for one data set and model.
+class Acceptable:
+    """What a recommended setting must satisfy.
 
     Attributes:
-        dataset, model: names.
-        verdict: ``met``: the interval of the loss lies below the tolerance; ``open``: the loss does, its interval does
-            not; ``missed``: no private model is accurate enough; the numbers are those of the most accurate one;
-            ``guessing``: the undefended model is not surely better than guessing, so that no loss means anything.
-        defense: the cell that the numbers come from.
+        accuracy_loss: the largest acceptable loss, a fraction of the best undefended accuracy.
+        advantage: the largest acceptable advantage of an attacker, in (0, 1].
+        risk: ``measured``: the strongest attack's advantage must be at most that, or it must be proven; ``proven``: it
+            must be proven of any attack.
+    """
+
+    accuracy_loss: float = 0.1
+    advantage: float = 0.1
+    risk: str = "measured"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One cell, judged beside all others of its data set. Intervals hold for this cell alone, unless said otherwise.
+
+    Attributes:
+        dataset, model, defense: names.
         row: the cell's columns.
-        claimed: its nominal ε; NaN if it has none.
-        spent: the ε that its training spent; NaN if not known.
-        neighbours: the relation of that ε: ``add_remove``, ``zero_out``, ``replace_one`` or "".
-        loss: accuracy lost, a fraction of the undefended accuracy.
-        accuracy, undefended_accuracy: test accuracies.
-        guessing: the accuracy of always naming the members' most frequent class; NaN if not known.
-        leak: what an attacker reaches there; None if no membership attack was run.
-        undefended_leak: the same on the undefended model.
-        unproven: the same under defences that prove nothing (an ℓ2 penalty, dropout, …).
+        private: whether it is a private training with an ε that is known.
+        spent, neighbours, accountant: its accounted ε, for which neighbors ("" if not known), and by whom.
+        accuracy: on new records.
+        loss: of accuracy, a fraction of the best undefended one.
+        twin_loss: the same against the undefended model of the same architecture; None if it was not measured.
+        leak: what attackers reach there; None if no membership attack was run.
         proven: the most that any attack could reach; None if nothing is proven.
-        tried: private cells of the data set, among which the recommended one was chosen.
-        tuned: how the cell's learning rate was found; None if it was given.
+        tuned: how its learning rate was found; None if it was given.
+        accuracy_held, loss_held, advantage_held: intervals that hold for all private settings tried at once.
+        keeps: whether the accuracy loss is acceptable and the model better than guessing.
+        protects: whether the risk is acceptable.
+        by_proof: whether that is proven.
+        front: whether no other setting is at least as accurate and as little leaky as measured, and better in one.
     """
 
     dataset: str
     model: str
-    verdict: Verdict
     defense: str
     row: pd.Series
-    claimed: float
+    private: bool
     spent: float
     neighbours: str
+    accountant: str
+    accuracy: Estimate
     loss: Estimate
-    accuracy: Estimate | None
-    undefended_accuracy: Estimate | None
-    guessing: float
+    twin_loss: Estimate | None
     leak: Leak | None
-    undefended_leak: Leak | None
-    unproven: Mapping[Series, Leak]
     proven: Proven | None
+    tuned: Tuned | None
+    accuracy_held: Estimate
+    loss_held: Estimate
+    advantage_held: Estimate | None
+    keeps: Is
+    protects: Is
+    by_proof: bool
+    front: bool = False
+
+    @property
+    def series(self) -> Series:
+        """What its label is made from."""
+        return Series(self.row["mechanism"], self.row["accountant"], self.row["unit"], self.row["block"])
+
+    @property
+    def advantage(self) -> float:
+        """What the strongest attack reaches; infinite if none was run."""
+        return self.leak.advantage.value if self.leak else np.inf
+
+    @property
+    def limit(self) -> float:
+        """What is proven of any attack's advantage; 1 where that excludes almost nothing."""
+        return self.proven.advantage if self.proven and self.proven.advantage < SAYS_LITTLE else 1.0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer for one data set.
+
+    Attributes:
+        dataset: its name.
+        kind: ``both``: a setting keeps the accuracy and protects; ``open``: one may; ``neither``: every setting surely
+            fails one of the two; ``guessing``: the best undefended model is not surely better than guessing, so that
+            no loss means anything; ``untried``: no private setting has a known ε.
+        best: the most accurate undefended model; None if there is none.
+        settings: all cells, in the order of legends.
+        told: those that the answer is about: the recommended one, the one that may be, or the one that keeps the
+            accuracy and the one that protects (each if there is one).
+        tried: the private settings that it was chosen among.
+        comparisons: the intervals that hold together: the private settings tried times the undefended models.
+        guessing: the accuracy of always naming the members' most frequent class; NaN if not known.
+        acceptable: the limits.
+    """
+
+    dataset: str
+    kind: Kind
+    best: Setting | None
+    settings: tuple[Setting, ...]
+    told: tuple[Setting, ...]
     tried: int
-    tuned: Tuned | None = None
-
-    @property
-    def budget(self) -> float:
-        """The ε by which budgets are ranked: the spent one if it is known, else the claimed one."""
-        return self.spent if np.isfinite(self.spent) else self.claimed
-
-    @property
-    def at_chance(self) -> bool:
-        """Whether it is uncertain that the cell's model beats guessing."""
-        return self.accuracy is not None and self.accuracy.low <= self.guessing
+    comparisons: int
+    guessing: float
+    acceptable: Acceptable
 
 
-def answers(metrics: pd.DataFrame, tolerance: float, guessing: Mapping[str, float] | None = None) -> list[Answer]:
-    """One answer per data set and model that has private cells with a measured loss, in their order.
+def answers(
+    metrics: pd.DataFrame,
+    acceptable: Acceptable | None = None,
+    guessing: Mapping[str, float] | None = None,
+    aware: bool = True,
+) -> list[Answer]:
+    """One answer per data set whose accuracy was measured, in their order.
 
     Args:
-        metrics: rows of all cells.
-        tolerance: acceptable accuracy loss, a fraction of the undefended accuracy.
+        metrics: rows of all cells; those of single repeats tell how much the repeats differ.
+        acceptable: the limits; None for the defaults.
         guessing: data set → the accuracy of guessing, if it is known.
+        aware: whether an attack learns from models under the defense that it attacks. Where none does, little measured
+            leakage is no evidence of protection, and only a proof protects.
     """
+    limits, known = acceptable or Acceptable(), guessing or {}
     frame = chosen(metrics, {})
-    losses = frame[(frame["metric"] == "accuracy_loss") & is_private(frame) & frame["value"].notna()]
-    losses = losses.merge(spent(frame), how="left", on=CELL)
-    losses = losses[np.isfinite(losses["epsilon_spent"])]  # an unknown ε cannot be recommended
-    accuracy = frame[frame["metric"] == "test_accuracy"].rename(columns={"low": "accuracy_low"})
-    losses = losses.merge(accuracy[[*CELL, "accuracy_low"]], how="left", on=CELL)
-    losses = losses.assign(guessing=losses["dataset"].map(guessing or {}).astype(float))
-    tried = losses.groupby("dataset").size()
     return [
-        _answer(frame, part, tolerance, int(tried[dataset]))
-        for (dataset, _), part in losses.groupby(["dataset", "model"], sort=False)
+        _answer(part, metrics[metrics["dataset"] == dataset], limits, float(known.get(str(dataset), np.nan)), aware)
+        for dataset, part in frame.groupby("dataset", sort=False)
+        if (part["metric"] == "test_accuracy").any()
     ]
 
 
-def best_of(found: list[Answer]) -> list[Answer]:
-    """For each data set, the answer to lead with: tolerance met before missed, then the smallest budget.
-
-    Of several models that are accurate enough at the same budget, it is the one that leaks least; or the most accurate
-    of those whose leakage may as well be the same and whose accuracy is surely higher, intervals apart. If none is
-    accurate enough, it is the most accurate one.
-    """
-    best = {}
-    for dataset in dict.fromkeys(answer.dataset for answer in found):
-        ordered = sorted((answer for answer in found if answer.dataset == dataset), key=_rank)
-        first, *others = ordered
-        better = [other for other in others if _rank(other)[:2] == _rank(first)[:2] and _better(other, first)]
-        best[dataset] = max(better, key=_accuracy, default=first)
-    return list(best.values())
-
-
-def _rank(answer: Answer) -> tuple[float, ...]:
-    """Its place among the answers for a data set, the best first."""
-    verdict = {"met": 0, "open": 1, "missed": 2, "guessing": 3}[answer.verdict]
-    budget = answer.budget if np.isfinite(answer.budget) else np.inf
-    leaking = answer.leak.advantage.value if answer.leak else 0.0
-    enough = verdict < 2
-    return verdict, *((budget, leaking, -_accuracy(answer)) if enough else (-_accuracy(answer), budget, leaking))
-
-
-def _accuracy(answer: Answer) -> float:
-    return answer.accuracy.value if answer.accuracy else 0.0
-
-
-def _better(one: Answer, other: Answer) -> bool:
-    """Whether one is surely more accurate than the other, and not surely leakier."""
-    if one.accuracy is None or other.accuracy is None or one.leak is None or other.leak is None:
-        return False
-    leakier = one.leak.advantage.low > other.leak.advantage.high
-    return one.accuracy.low > other.accuracy.high and not leakier
-
-
-def singled_out(metrics: pd.DataFrame, guessing: Mapping[str, float]) -> set[tuple[str, str, str, str]]:
-    """(data set, model, defense, attack): the strongest attack on each undefended model, and on the answers' models."""
-    frame = chosen(metrics, {})
-    told = {(answer.dataset, answer.model, answer.defense) for answer in answers(metrics, TOLERANCE, guessing)}
-    return {(*cell, leak.attack) for cell, leak in leaks(frame).items() if cell[2] == "none" or cell in told}
-
-
-def _answer(frame: pd.DataFrame, losses: pd.DataFrame, tolerance: float, tried: int) -> Answer:
-    here = frame[(frame["dataset"] == losses["dataset"].iloc[0]) & (frame["model"] == losses["model"].iloc[0])]
-    undefended = _estimate(here, "none", "test_accuracy")
-    guessing = float(losses["guessing"].iloc[0])
-    verdict: Verdict
-    if undefended is not None and undefended.low <= guessing:
-        verdict, enough = "guessing", losses[losses["value"] == losses["value"].min()]
-    else:
-        verdict, enough = _accurate_enough(losses, tolerance)
-    budgets = enough["epsilon_spent"].where(np.isfinite(enough["epsilon_spent"]), enough["epsilon"])
-    # For equal budgets (or none), the more accurate one.
-    row = enough.assign(budget=budgets).sort_values(["budget", "value", "defense"], kind="stable").iloc[0]
-    names = row["dataset"], row["model"]
-    leak = leaks(here)
-    plain = here[~is_private(here) & (here["defense"] != "none")].drop_duplicates("defense")
-    unproven = {
-        series: leak[*names, defense]
-        for series, defense in zip(series_of(plain), plain["defense"], strict=True)
-        if (*names, defense) in leak
+def singled_out(
+    metrics: pd.DataFrame, guessing: Mapping[str, float], acceptable: Acceptable | None = None, aware: bool = True
+) -> set[tuple[str, str, str, str]]:
+    """(data set, model, defense, attack): the strongest attack on each undefended model, and on the answers' cells."""
+    found = answers(metrics, acceptable, guessing, aware)
+    return {
+        (cell.dataset, cell.model, cell.defense, cell.leak.attack)
+        for answer in found
+        for cell in (*answer.told, *(one for one in answer.settings if one.defense == "none"))
+        if cell.leak is not None
     }
-    return Answer(
-        dataset=row["dataset"],
-        model=row["model"],
-        verdict=verdict,
-        defense=row["defense"],
-        row=row,
-        claimed=float(row["epsilon"]),
-        spent=float(row["epsilon_spent"]),
-        neighbours=row["spent_neighbours"] if isinstance(row["spent_neighbours"], str) else "",
-        loss=Estimate(row["value"], row["low"], row["high"]),
-        accuracy=_estimate(here, row["defense"], "test_accuracy"),
-        undefended_accuracy=undefended,
-        guessing=guessing,
-        leak=leak.get((*names, row["defense"])),
-        undefended_leak=leak.get((*names, "none")),
-        unproven={series: unproven[series] for series in sorted(unproven, key=order)},
-        proven=proven_of(here, row["defense"]),
-        tried=tried,
-        tuned=tuned_of(here[here["defense"] == row["defense"]]),
+
+
+# ---------------------------------------------------------------------- judging
+def _answer(frame: pd.DataFrame, whole: pd.DataFrame, acceptable: Acceptable, guessing: float, aware: bool) -> Answer:
+    """The answer from rows over all repeats, and from those of single ones too."""
+    accuracy = in_order(frame[(frame["metric"] == "test_accuracy") & frame["value"].notna()])
+    accounted = spent(frame).set_index(CELL)
+    accuracy = accuracy.assign(
+        private=[
+            bool(private) and bool(np.isfinite(accounted["epsilon_spent"].get(tuple(key), np.nan)))
+            for private, key in zip(is_private(accuracy), accuracy[CELL].to_numpy(), strict=True)
+        ]
     )
+    undefended = accuracy[accuracy["defense"] == "none"]
+    tried = int(accuracy["private"].sum())
+    comparisons = max(tried, 1) * max(len(undefended), 1)
+    judge = _Judge(frame, whole, undefended, accounted, comparisons, acceptable, guessing, aware)
+    settings = _with_front([judge.setting(row) for _, row in accuracy.iterrows()])
+    best = max((one for one in settings if one.defense == "none"), key=lambda one: one.accuracy.value, default=None)
+    kind, told = _choose([one for one in settings if one.private])
+    if best is not None and simultaneous(best.accuracy, len(undefended), (0.0, 1.0)).low <= guessing:
+        kind, told = "guessing", []
+    dataset = str(frame["dataset"].iloc[0])
+    return Answer(dataset, kind, best, tuple(settings), tuple(told), tried, comparisons, guessing, acceptable)
 
 
-def _accurate_enough(losses: pd.DataFrame, tolerance: float) -> tuple[Verdict, pd.DataFrame]:
-    """The cells that may be chosen. A model that only guesses is never accurate enough, however little it loses."""
-    useful = losses[~(losses["accuracy_low"] <= losses["guessing"])]
-    if (useful["high"] <= tolerance).any():
-        return "met", useful[useful["high"] <= tolerance]
-    if (useful["value"] <= tolerance).any():
-        return "open", useful[useful["value"] <= tolerance]
-    return "missed", losses[losses["value"] == losses["value"].min()]
+@dataclass(frozen=True)
+class _Judge:
+    """Judges the cells of one data set by the same limits."""
+
+    frame: pd.DataFrame
+    whole: pd.DataFrame
+    undefended: pd.DataFrame
+    accounted: pd.DataFrame
+    comparisons: int
+    acceptable: Acceptable
+    guessing: float
+    aware: bool
+
+    def setting(self, row: pd.Series) -> Setting:
+        key = (row["dataset"], row["model"], row["defense"])
+        own = self.frame[(self.frame[CELL] == list(key)).all(axis=1)]
+        found = leaks(own).get(key)
+        proven = proven_of(own, key[2])
+        accuracy, held = _of(row), self._held(own, "test_accuracy", "", _of(row), (0.0, 1.0))
+        loss, loss_held = self._loss(accuracy, together=False), self._loss(held, together=True)
+        leak_held = None
+        if found is not None:
+            setting = f"attack=strongest;of={found.attack}"
+            leak_held = self._held(own, "reached_advantage", setting, found.advantage, (-1.0, 1.0))
+        by_proof = proven is not None and proven.advantage <= self.acceptable.advantage
+        told = self.accounted.loc[key] if row["private"] else None
+        twin = own[own["metric"] == "accuracy_loss"]
+        return Setting(
+            *key,
+            row=row,
+            private=bool(row["private"]),
+            spent=np.nan if told is None else float(told["epsilon_spent"]),
+            neighbours="" if told is None else str(told["spent_neighbours"]),
+            accountant="" if told is None else str(told["spent_accountant"]),
+            accuracy=accuracy,
+            loss=loss,
+            twin_loss=None if twin.empty else _of(twin.iloc[0]),
+            leak=found,
+            proven=proven,
+            tuned=tuned_of(own),
+            accuracy_held=held,
+            loss_held=loss_held,
+            advantage_held=leak_held,
+            keeps=self._keeps(held, loss_held),
+            protects=self._protects(leak_held, by_proof),
+            by_proof=by_proof,
+        )
+
+    def _held(
+        self, own: pd.DataFrame, metric: str, setting: str, estimate: Estimate, limits: tuple[float, float]
+    ) -> Estimate:
+        rows = self.whole[(self.whole["metric"] == metric) & (self.whole["repeat"] != ALL)]
+        rows = rows[(rows[CELL] == own[CELL].iloc[0]).all(axis=1)]
+        begins = setting.partition(";")[0]
+        rows = rows[rows["setting"].fillna("").str.startswith(begins)]
+        return simultaneous(estimate, self.comparisons, limits, rows["value"].to_numpy())
+
+    def _loss(self, accuracy: Estimate, together: bool) -> Estimate:
+        """Lost against the best undefended model.
+
+        Which one that is is not known for certain. The loss against the truly best is the largest against any, so each
+        end is the largest of the ends against all of them.
+        """
+        nothing = Estimate(np.nan, np.nan, np.nan)
+        if self.undefended.empty:
+            return nothing
+        bases = [_of(row) for _, row in self.undefended.iterrows()]
+        if together:
+            bases = [simultaneous(base, self.comparisons, (0.0, 1.0)) for base in bases]
+        kept = [ratio(accuracy, base) for base in bases]
+        best = int(np.argmax([base.value for base in bases]))
+        return Estimate(1 - kept[best].value, max(1 - one.high for one in kept), max(1 - one.low for one in kept))
+
+    def _keeps(self, accuracy: Estimate, loss: Estimate) -> Is:
+        if loss.low > self.acceptable.accuracy_loss or accuracy.high <= self.guessing:
+            return "no"
+        better = not accuracy.low <= self.guessing  # also where guessing is not known
+        return "yes" if loss.high <= self.acceptable.accuracy_loss and better else "open"
+
+    def _protects(self, advantage: Estimate | None, by_proof: bool) -> Is:
+        if advantage is not None and advantage.low > self.acceptable.advantage:
+            return "no"
+        if by_proof or self.acceptable.risk == "proven":
+            return "yes" if by_proof else "no"
+        enough = advantage is not None and self.aware and advantage.high <= self.acceptable.advantage
+        return "yes" if enough else "open"
 
 
-def _estimate(here: pd.DataFrame, defense: str, metric: str) -> Estimate | None:
-    rows = here[(here["defense"] == defense) & (here["metric"] == metric)]
-    return None if rows.empty else Estimate(*(float(rows.iloc[0][column]) for column in ("value", "low", "high")))
+def _of(row: pd.Series) -> Estimate:
+    return Estimate(float(row["value"]), float(row["low"]), float(row["high"]))
+
+
+def _with_front(settings: list[Setting]) -> list[Setting]:
+    """The settings, marked which have no other that is as good in accuracy and measured advantage and better in one."""
+    points = [(one.accuracy.value, one.advantage) for one in settings]
+
+    def beaten(own: tuple[float, float]) -> bool:
+        return any(use >= own[0] and leak <= own[1] and (use, leak) != own for use, leak in points)
+
+    return [replace(one, front=not beaten(own)) for one, own in zip(settings, points, strict=True)]
+
+
+# ---------------------------------------------------------------------- choosing
+def _choose(private: list[Setting]) -> tuple[Kind, list[Setting]]:
+    """The kind of answer, and the settings that it is about."""
+    if not private:
+        return "untried", []
+    sure = [one for one in private if one.keeps == one.protects == "yes"]
+    if sure:
+        return "both", [_safest(sure)]
+    may = [one for one in private if "no" not in (one.keeps, one.protects)]
+    if may:
+        return "open", [_safest(may)]
+    keeping = _first([one for one in private if one.keeps != "no"], "keeps")
+    protecting = _first([one for one in private if one.protects != "no"], "protects")
+    told = [_safest(keeping)] if keeping else []
+    told += [_most_accurate(protecting)] if protecting else []
+    return "neither", told or [_most_accurate(private)]
+
+
+def _most_accurate(settings: list[Setting]) -> Setting:
+    return max(settings, key=lambda one: one.accuracy.value)
+
+
+def _first(settings: list[Setting], condition: str) -> list[Setting]:
+    """Those that surely satisfy a condition, else all."""
+    return [one for one in settings if getattr(one, condition) == "yes"] or settings
+
+
+def _safest(settings: list[Setting]) -> Setting:
+    """The one with the smallest proven limit; of equal ones the most accurate of those not surely leakier than the one
+    that leaks least.
+    """
+    limit = min(one.limit for one in settings)
+    alike = [one for one in settings if one.limit <= limit]
+    least = min(alike, key=lambda one: one.advantage)
+    if least.leak is None:
+        return _most_accurate(alike)
+    ceiling = least.leak.advantage.high
+    tied = [one for one in alike if one.leak is not None and one.leak.advantage.low <= ceiling]
+    return _most_accurate(tied)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-TOLERANCE = 0.1  # accuracy that may be lost, as a fraction of the undefended accuracy
+from dp_leakage.report.answer import Acceptable
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ class DataFacts:
         warnings: sentences on what makes results on it hard to judge.
         notes: sentences that only inform.
         guessing: the accuracy on new records of always naming the members' most frequent class; NaN if not known.
+        outside: what was computed from its records and no ε covers, such as "the PCA, fitted on 800 records".
     """
 
     name: str
@@ -52,6 +53,7 @@ class DataFacts:
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     guessing: float = float("nan")
+    outside: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ class ReportContext:
         exposed: the most exposed records: ``dataset``, ``model``, ``defense``, ``attack`` and the columns of
             `exposed.most_exposed`, with ``shown`` (`exposed.described`) of the user's own data; None if there are none.
         aware: whether an attack learns from models that were trained under the defence that it attacks.
-        tolerance: the accuracy loss that is acceptable, a fraction of the undefended accuracy in (0, 1).
+        acceptable: what a recommended setting must satisfy.
     """
 
     study: str
@@ -100,4 +102,4 @@ class ReportContext:
     versions: Mapping[str, str] = field(default_factory=dict)
     exposed: pd.DataFrame | None = None
     aware: bool = False
-    tolerance: float = TOLERANCE
+    acceptable: Acceptable = field(default_factory=Acceptable)

@@ -2,21 +2,18 @@
 
 import re
 from base64 import b64encode
-from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from dp_leakage.figures.members_exposed import tossed
 from dp_leakage.figures.notes import remarks
-from dp_leakage.figures.numbers import fraction, interval
-from dp_leakage.figures.style import name, number
-from dp_leakage.metrics.intervals import Estimate
+from dp_leakage.figures.style import name
 from dp_leakage.provenance.files import UNSEALED
 from dp_leakage.report import tables
-from dp_leakage.report.answer import Answer, answers, best_of
+from dp_leakage.report.answer import Answer, answers
+from dp_leakage.report.claims import Claim
 from dp_leakage.report.context import ReportContext, ReportFigure
-from dp_leakage.report.leak import Leak
-from dp_leakage.report.proven import rounded_up
-from dp_leakage.report.words import UNAWARE, look_of, sentences
+from dp_leakage.report.words import claims_of
 
 TEMPLATE = Path(__file__).with_name("template.html")
 QUESTION = (
@@ -25,22 +22,32 @@ QUESTION = (
 SHOWN_AS_TABLE = "members_exposed"  # the page shows the same numbers as a table
 
 
+def told(context: ReportContext) -> list[Claim]:
+    """What the page says of the study's question, in the order of the page; ``claims.json`` has the same."""
+    return claims_of(_answers(context), {data.name: data.outside for data in context.data}, context.aware)
+
+
+def _answers(context: ReportContext) -> list[Answer]:
+    guessing = {data.name: data.guessing for data in context.data}
+    return answers(context.metrics, context.acceptable, guessing, context.aware)
+
+
 def render(context: ReportContext) -> str:
     """The page: one HTML document with its style and pictures inside, without scripts. It loads nothing."""
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"words": name, "thousands": lambda value: f"{value:,}", "unbroken": unbroken}
-    found = answers(context.metrics, context.tolerance, {data.name: data.guessing for data in context.data})
+    found = told(context)
     pictures = [figure for figure in context.figures if figure.kind != SHOWN_AS_TABLE]
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         seal=UNSEALED,
         context=context,
         question=context.question or QUESTION,
         broken=tables.broken_claims(context.metrics),
-        beware="" if context.aware else UNAWARE,
-        answers=[sentences(answer, context.tolerance) for answer in best_of(found)],
-        answer_table=_answer_table(found) if found else None,
+        study_wide=[claim for claim in found if not claim.dataset],
+        screens=[_screen(found, data) for data in dict.fromkeys(claim.dataset for claim in found if claim.dataset)],
+        settings=tables.settings(_answers(context)),
         first=[_picture(figure) for figure in pictures if figure.kind == "pareto"],
         others=[_picture(figure) for figure in pictures if figure.kind != "pareto"],
         most_exposed=tables.most_exposed(context.exposed),
@@ -59,64 +66,24 @@ def render(context: ReportContext) -> str:
     )
 
 
+def _screen(found: list[Claim], dataset: str) -> dict[str, Any]:
+    """What the page shows of one data set: sentences and rows of tiles on the first screen, and what is folded."""
+    own = [claim for claim in found if claim.dataset == dataset]
+    tiles = [claim for claim in own if claim.label]
+    cells = dict.fromkeys(claim.cells[0] for claim in tiles)
+    plain = [claim for claim in own if not claim.label]
+    return {
+        "dataset": dataset,
+        "first": [claim for claim in plain if claim.screen == 1],
+        "tiles": [(cell, [claim for claim in tiles if claim.cells[0] == cell]) for cell in cells],
+        "more": [claim for claim in plain if claim.screen > 1],
+    }
+
+
 def unbroken(text: str) -> str:
     """The text with spaces that do not break within a formula, an interval or before a percent sign."""
     text = text.replace(" = ", "\u00a0=\u00a0").replace(" %", "\u00a0%")
     return re.sub(r"\[[^]]*\]", lambda found: found[0].replace(" ", "\u00a0"), text)
-
-
-def _answer_table(found: list[Answer]) -> tables.HtmlTable:
-    """A column for each data set and model, with the numbers of the sentences."""
-
-    def row(words: str, texts: Iterable[str]) -> list[str]:
-        return [words, *texts]
-
-    def estimates(words: str, values: Iterable[Estimate | None]) -> list[str]:
-        return row(words, (interval(*value) if value else "–" for value in values))
-
-    def leak_rows(words: str, leaks: list[Leak | None]) -> list[list[str]]:
-        rates = sorted({rate for leak in leaks if leak for rate in leak.tprs}, reverse=True)
-        return [
-            row(f"{words}: by", (name(leak.attack) if leak else "–" for leak in leaks)),
-            estimates("… advantage", (leak.advantage if leak else None for leak in leaks)),
-            *(
-                estimates(
-                    f"… members named at {100 * rate:g} % false alarms",
-                    (leak.tprs.get(rate) if leak else None for leak in leaks),
-                )
-                for rate in rates
-            ),
-            estimates("… AUC", (leak.auc if leak else None for leak in leaks)),
-        ]
-
-    verdicts = {
-        "met": "accurate enough",
-        "open": "perhaps accurate enough",
-        "missed": "not accurate enough",
-        "guessing": "undefended no better than guessing",
-    }
-    rows = [
-        row("defence", map(look_of, found)),
-        row("verdict", (verdicts[a.verdict] for a in found)),
-        row("ε claimed", (number(a.claimed) for a in found)),
-        row("ε spent", (number(a.spent) for a in found)),
-        estimates("accuracy loss (fraction)", (None if a.at_chance else a.loss for a in found)),
-        estimates("test accuracy", (a.accuracy for a in found)),
-        estimates("… undefended", (a.undefended_accuracy for a in found)),
-        row("… by guessing", (fraction(a.guessing) for a in found)),
-        *leak_rows("an attacker", [a.leak for a in found]),
-        *leak_rows("the same, undefended", [a.undefended_leak for a in found]),
-        row("any attack's advantage, at most", (rounded_up(a.proven.advantage) if a.proven else "–" for a in found)),
-        *(
-            row(
-                f"… members named at {100 * rate:g} % false alarms, at most",
-                (rounded_up(a.proven.tprs[rate]) if a.proven else "–" for a in found),
-            )
-            for rate in sorted({rate for a in found if a.proven for rate in a.proven.tprs}, reverse=True)
-        ),
-        row("… μ of Gaussian noise with that advantage", (number(a.proven.mu) if a.proven else "–" for a in found)),
-    ]
-    return tables.HtmlTable("", ["", *(f"{name(a.dataset)} · {name(a.model)}" for a in found)], rows)
 
 
 def _picture(figure: ReportFigure) -> dict[str, str]:

@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.figures.numbers import fraction
+from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.spent import parse_setting
 from dp_leakage.privacy.proven import PRIORS, precision
+from dp_leakage.report.claims import Telling
 from dp_leakage.report.leak import Leak
 
 SAYS_LITTLE = 0.9  # a bound on the advantage from here on excludes almost nothing
@@ -45,59 +47,68 @@ def proven_of(here: pd.DataFrame, defense: str) -> Proven | None:
     return Proven(float(values["advantage_proven"]), tprs, float(values["mu"]), exact, neighbours)
 
 
-def proven_words(proven: Proven | None) -> str:
+def proven_words(proven: Proven | None, tell: Telling) -> str:
     """The sentence on what is proven about a cell."""
     if proven is None:
-        return "Nothing is proven there of attacks that were not tried."
-    words = f"Proven is that no attack at all reaches an advantage above {rounded_up(proven.advantage)}"
+        return "Nothing is proven of attacks that were not tried."
+    said = f"neighbours={proven.neighbours}"
+    limit = tell("advantage_proven", proven.advantage, rounded_up(proven.advantage), setting=said)
+    words = f"No attack can have an advantage above {limit} (proven)"
     if proven.advantage >= SAYS_LITTLE:
         return f"{words}, which rules out next to nothing."
     rates = [
-        f"{rounded_up(100 * tpr, 1)} % of the members at {100 * fpr:g} % false alarms"
+        f"{tell('tpr_proven', tpr, rounded_up(100 * tpr, 1), setting=f'fpr={fpr:g};{said}')} % of the members at "
+        f"{_rate(fpr, tell)} false positives"
         for fpr, tpr in proven.tprs.items()
     ]
-    named = f" or names more than {' or '.join(rates)}" if rates else ""
-    return f"{words}{named}{f' (μ = {proven.mu:.2f})' if proven.exact else ''}."
+    named = f" or identify more than {' or '.join(rates)}" if rates else ""
+    strength = f" (μ = {tell('mu', proven.mu, f'{proven.mu:.2f}', setting=said)})" if proven.exact else ""
+    return f"{words}{named}{strength}."
 
 
-def risk_words(leak: Leak | None, proven: Proven | None) -> str:
+def risk_words(leak: Leak | None, proven: Proven | None, tell: Telling) -> str:
     """What an accusation is worth, for a reader who has never seen a privacy paper; "" if nothing was measured."""
     if leak is None or not leak.tprs:
         return ""
     fpr = min(leak.tprs)
     measured, most = leak.tprs[fpr], proven.tprs.get(fpr) if proven else None
+    people = tell("fpr", fpr, f"one in {round(1 / fpr)}")
     lines = []
     for prior in PRIORS:
-        value, low, high = (10 * precision(prior, tpr, fpr) for tpr in measured)
-        limit = (
-            ""
-            if most is None
-            else f"; no attack can be right about more than {rounded_up(10 * precision(prior, most, fpr), 1)}"
-        )
+        setting = f"fpr={fpr:g};prior={prior:g}"
+        found = Estimate(*(10 * precision(prior, max(tpr, 0.0), fpr) for tpr in measured))
+        shown = f"{found.value:.1f} [{found.low:.1f}, {found.high:.1f}]"
+        were = tell("members_of_ten_accused", found.value, shown, low=found.low, high=found.high, setting=setting)
+        limit = ""
+        if most is not None:
+            at_most = 10 * precision(prior, most, fpr)
+            shown = rounded_up(at_most, 1)
+            limit = f"; no attack exceeds {tell('members_of_ten_accused_proven', at_most, shown, setting=setting)}"
+        guess = tell("members_of_ten_accused_at_random", 10 * prior, f"{10 * prior:g}", setting=setting)
+        share = tell("prior", prior, SHARES[prior])
         verb = "was" if prior < 0.5 else "were"
         lines.append(
-            f"where {SHARES[prior]} of those asked about {verb} in the training data, "
-            f"{value:.1f} [{low:.1f}, {high:.1f}] "
-            f"(at random {10 * prior:g}){limit}"
+            f"where {share} of those asked about {verb} in the training data, {were} (at random {guess}){limit}"
         )
     return (
-        f"In words: suppose an attacker is wrong about {_people(fpr)} who were not in the training data. Of ten people "
-        f"whom the best measured attack then accuses, so many were members: {'. Or, '.join(lines)}."
+        f"Example: an attacker wrongly accuses {people} people who were not in the training data. Of ten people whom "
+        f"the strongest attack accuses, so many were members: {'. Or, '.join(lines)}."
     )
 
 
-def choice_words(tried: int) -> str:
+def choice_words(tried: int, tell: Telling) -> str:
     """How the recommended cell was chosen, and that its ε does not cover the choice."""
     if tried < 2:
         return ""
+    many = tell.count(tried)
     return (
-        f"It was chosen among {tried} private cells by what was measured of all of them. That choice looked at the "
-        f"data {tried} times, which its ε does not cover; docs/choosing.md says how to pay for it."
+        f"It was chosen among {many} private settings by looking at the data {many} times; its ε does not cover that. "
+        "docs/choosing.md says how to pay for it."
     )
 
 
-def _people(fpr: float) -> str:
-    return f"one in {round(1 / fpr)} people"
+def _rate(fpr: float, tell: Telling) -> str:
+    return f"{tell('fpr', fpr, f'{100 * fpr:g}')} %"
 
 
 def rounded_up(value: float, digits: int = 3) -> str:

@@ -12,9 +12,12 @@ from dp_leakage.figures.frames import chosen, each_budget, each_series, in_order
 from dp_leakage.figures.members_exposed import of_whom
 from dp_leakage.figures.numbers import budget, cell_budget, count, fraction, interval
 from dp_leakage.figures.style import look, name, number
+from dp_leakage.metrics.measure import FPR_OF_TPR
 from dp_leakage.metrics.spent import contradicted, parse_setting, spent
 from dp_leakage.privacy.defenses import CLAIMED
+from dp_leakage.report.answer import Answer, Setting
 from dp_leakage.report.leak import leaks
+from dp_leakage.report.proven import rounded_up
 from dp_leakage.report.tuned import tuned_of
 from dp_leakage.report.words import reach_words
 
@@ -22,6 +25,7 @@ CELL = ["dataset", "model", "defense"]
 RANKED = ("outsiders that look more like members", "named by the attack")
 COUNTED = ("named where it was in training", "named where it was not")
 PICTURE = "data:image/png;base64,"
+ANSWERED = {"yes": "yes", "no": "no", "open": "undecided"}
 COUNTINGS = {"mean": "mean", "all_runs": "every run"}
 
 
@@ -33,6 +37,53 @@ class HtmlTable:
     heads: list[str]
     rows: list[list[str]]
     left: int = 1
+
+
+def settings(found: list[Answer]) -> list[HtmlTable]:
+    """For each data set every setting of every model in one currency: accuracy, loss, what leaks, what is proven."""
+    heads = [
+        "setting",
+        "model",
+        "keeps accuracy",
+        "protects",
+        "front",
+        "accuracy",
+        "lost of the best undefended",
+        "lost of its own undefended",
+        "strongest attack",
+        "advantage",
+        *(f"TPR at {100 * rate:g} % FPR" for rate in FPR_OF_TPR),
+        "AUC",
+        "any attack at most",
+        "ε spent",
+        "neighbors",
+    ]
+    return [
+        HtmlTable(name(answer.dataset), heads, [_setting_row(one) for one in answer.settings], left=5)
+        for answer in found
+    ]
+
+
+def _setting_row(one: Setting) -> list[str]:
+    leak, label = one.leak, look(one.series).label
+    proof = " (proven)" if one.by_proof else ""
+    return [
+        f"{label}, {cell_budget(one.row)}" if one.series.accountant else label,
+        name(one.model),
+        ANSWERED[one.keeps] if one.private else "",
+        ANSWERED[one.protects] + proof if one.private else "",
+        "●" if one.front else "",
+        interval(*one.accuracy),
+        interval(*one.loss),
+        interval(*one.twin_loss) if one.twin_loss else "–",
+        name(leak.attack) if leak else "–",
+        interval(*leak.advantage) if leak else "–",
+        *(interval(*leak.tprs[rate]) if leak and rate in leak.tprs else "–" for rate in FPR_OF_TPR),
+        interval(*leak.auc) if leak else "–",
+        rounded_up(one.proven.advantage) if one.proven else "–",
+        number(one.spent),
+        name(one.neighbours) if one.neighbours else "–",
+    ]
 
 
 def claimed_and_spent(metrics: pd.DataFrame) -> list[HtmlTable]:

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from dp_leakage.figures.style import number
 from dp_leakage.metrics.spent import parse_setting
+from dp_leakage.report.claims import Telling
 
 UNTUNED = (
     "Private training was not tuned here: another learning rate, batch size or number of epochs may keep far more."
@@ -45,15 +45,16 @@ def more_tuning(tuned: Tuned | None) -> str:
     return "Learning rates were tuned; another batch size or number of epochs may still keep more."
 
 
-def tuned_words(tuned: Tuned | None) -> str:
+def tuned_words(tuned: Tuned | None, tell: Telling) -> str:
     """Where the learning rates come from; "" if they were given."""
     if tuned is None:
         return ""
-    rates = [number(rate) for rate in tuned.right]
+    rates = [tell.plain("learning_rate_tried", rate) for rate in tuned.right]
     *first, last = rates
     of = f"the best of {', '.join(first)} and {last}" if first else last
+    records = tell.count(tuned.records)
     return (
-        f"The learning rate of each model is {of}, by {tuned.records:,} records set apart: no model told of here "
-        "trains on them, and no attack asks about them. So this choice costs the training records no privacy; the "
-        f"{tuned.records:,} themselves are protected by no ε."
+        f"The learning rate of each model is {of}, by {records} records set apart. No model in this report trains on "
+        "them and no attack asks about them, so tuning costs the training records no privacy. The tuning records "
+        "themselves have no guarantee."
     )

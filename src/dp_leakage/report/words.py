@@ -1,99 +1,385 @@
-"""The answer in sentences, with names that need no explanation."""
+"""The answer in sentences, each a `Claim` with its numbers."""
+
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from dp_leakage.figures.numbers import fraction, interval
-from dp_leakage.figures.style import Series, look, name, number
+from dp_leakage.figures.style import look, name, number
 from dp_leakage.metrics.intervals import Estimate
-from dp_leakage.report.answer import Answer
+from dp_leakage.report.answer import Answer, Setting
+from dp_leakage.report.claims import Claim, Telling
 from dp_leakage.report.leak import Leak
-from dp_leakage.report.proven import choice_words, proven_words, risk_words
+from dp_leakage.report.proven import SAYS_LITTLE, choice_words, proven_words, risk_words, rounded_up
 from dp_leakage.report.tuned import more_tuning, tuned_words
 
 UNAWARE = (
-    "No attack here learns from models that were trained under the same defence. One that does may find far more, so a "
-    "weak result below is no evidence of protection."
+    "No attack here uses reference models trained under the same defense. Such an attack may find far more, so a weak "
+    "result is no evidence of protection."
 )
 
 
-def sentences(answer: Answer, tolerance: float) -> list[str]:
-    """The answer in paragraphs: which budget, what leaks there, what is proven, what that means, and the choice."""
-    if answer.verdict == "guessing":
-        return [_no_better(answer), *_unproven(answer)]
-    risk = risk_words(answer.leak, answer.proven)
-    choice = choice_words(answer.tried) if answer.verdict in ("met", "open") else ""
-    found = [_budget(answer, tolerance), _leaking(answer), proven_words(answer.proven), risk]
-    return [words for words in [*found, choice, tuned_words(answer.tuned), *_unproven(answer)] if words]
+def claims_of(answers: Sequence[Answer], outside: Mapping[str, Sequence[str]], aware: bool = True) -> list[Claim]:
+    """Everything that the page's sentences say of the answers, in the order of the page.
+
+    Args:
+        answers: of `answer.answers`.
+        outside: data set → what no ε of the study covers, each in words such as "the PCA, fitted on 800 records".
+        aware: whether an attack learns from models under the defense that it attacks.
+    """
+    found = [] if aware else [Claim("unaware", "unaware", "", UNAWARE, screen=1)]
+    for answer in answers:
+        found += [_decision(answer, outside.get(answer.dataset, ())), *_beside(answer)]
+        for place, setting in enumerate(answer.told):
+            found += _tiles(answer, setting, place)
+        for place, setting in enumerate(answer.told):
+            found += _more(answer, setting, place)
+        found += _choice(answer) + _unproven(answer)
+    return found
 
 
-def look_of(answer: Answer) -> str:
-    """The label of the answer's series."""
-    row = answer.row
-    return look(Series(row["mechanism"], row["accountant"], row["unit"], row["block"])).label
-
-
-def percent(estimate: Estimate) -> str:
-    """A fraction as ``12.3 % [10.1, 14.5]``."""
-    value, low, high = (f"{round(100 * x, 1) + 0.0:.1f}".replace("-", "−") for x in estimate)
-    return f"{value} % [{low}, {high}]"
-
-
-def _budget(answer: Answer, tolerance: float) -> str:
-    claim = (
-        f"ε = {number(answer.claimed)}"
-        if np.isfinite(answer.claimed)
-        else f"σ = {number(answer.row['noise_multiplier'])}"
+# ---------------------------------------------------------------------- the deciding sentence
+def _decision(answer: Answer, outside: Sequence[str]) -> Claim:
+    tell = Telling({"dataset": answer.dataset})
+    words = f"On {name(answer.dataset)}, {DECIDING[answer.kind](answer, tell)}{_outside(answer, outside, tell)}"
+    cells = tuple((one.model, one.defense) for one in answer.told)
+    return Claim(
+        f"{answer.dataset}.answer",
+        "answer",
+        answer.dataset,
+        words,
+        verdict=answer.kind,
+        cells=cells,
+        screen=1,
+        numbers=tuple(tell.numbers),
     )
-    cell = f"{claim} ({look_of(answer)}; {name(answer.model)})"
-    limit = f"keeps the accuracy loss below {100 * tolerance:g} %"
-    lost = f"costs {percent(answer.loss)} of the undefended accuracy"
-    on = f"On {name(answer.dataset)}, "
-    if answer.verdict == "met":
-        return f"{on}the smallest budget tried that {limit} is {cell}: it {lost}{_spent(answer)}."
-    if answer.verdict == "open":
-        return (
-            f"{on}no budget tried surely {limit} with these training settings. The smallest that may is {cell}: it "
-            f"{lost}{_spent(answer)}; more records or repeats would tell. {more_tuning(answer.tuned)}"
-        )
-    none = f"{on}no budget tried {limit} with these training settings, so none is recommended."
-    if answer.at_chance:
-        assert answer.accuracy is not None  # it was compared with guessing
-        most = f"Even the most accurate private model, {cell}, is right on {percent(answer.accuracy)} of new records, "
-        return f"{none} {most}no better than guessing ({_guessed(answer)}). {more_tuning(answer.tuned)}"
-    return f"{none} The most accurate private model, {cell}, {lost}{_spent(answer)}. {more_tuning(answer.tuned)}"
 
 
-def _no_better(answer: Answer) -> str:
-    assert answer.undefended_accuracy is not None  # it was compared with guessing
+def _both(answer: Answer, tell: Telling) -> str:
+    (chosen,) = answer.told
+    whose = "any attacker's advantage" if chosen.by_proof else "the strongest attack's advantage"
+    among = f"Of {tell.count(answer.tried)} private settings tried, it is the best protected that does both."
     return (
-        f"On {name(answer.dataset)}, the undefended model ({name(answer.model)}) is itself right on "
-        f"{percent(answer.undefended_accuracy)} of new records, no better than guessing ({_guessed(answer)}). What "
-        "privacy costs cannot be told from it, and no budget is recommended."
+        f"use {_cell(chosen, tell)}. It keeps the accuracy loss within {_loss_limit(answer, tell)} and {whose} within "
+        f"{_risk_limit(answer, tell)}. {among if answer.tried > 1 else ''}".rstrip()
     )
 
 
-def _guessed(answer: Answer) -> str:
-    return f"{100 * answer.guessing:.1f} % for always naming the most frequent class"
+def _open(answer: Answer, tell: Telling) -> str:
+    (chosen,) = answer.told
+    return (
+        f"no private setting tried is shown to keep the accuracy loss within {_loss_limit(answer, tell)} and an "
+        f"attacker's advantage within {_risk_limit(answer, tell)}. {_cell(chosen, tell)} may: it "
+        f"{_use(answer, chosen, tell)}, and {_risk(chosen, tell)}. More records, repeats or attacks could decide it."
+    )
 
 
-def _spent(answer: Answer) -> str:
-    if not np.isfinite(answer.spent):
+def _neither(answer: Answer, tell: Telling) -> str:
+    keeping = [one for one in answer.told if one.keeps != "no"]
+    protecting = [one for one in answer.told if one.protects != "no"]
+    words = (
+        f"no budget tried gives both accuracy (loss within {_loss_limit(answer, tell)}) and protection (an attacker's "
+        f"advantage within {_risk_limit(answer, tell)})."
+    )
+    for one in keeping:
+        may = "keeps" if one.keeps == "yes" else "may keep"
+        words += f" {_cell(one, tell)} {may} accuracy but leaks: it {_use(answer, one, tell)}, and {_risk(one, tell)}."
+    for one in protecting:
+        may = "protects" if one.protects == "yes" else "may protect"
+        words += f" {_cell(one, tell)} {may}, but {_use(answer, one, tell)}."
+    if not keeping and not protecting:
+        (one,) = answer.told
+        return f"{words} The most accurate, {_cell(one, tell)}, {_use(answer, one, tell)}, and {_risk(one, tell)}."
+    return f"{words}{'' if keeping else ' No setting keeps accuracy.'}{'' if protecting else ' No setting protects.'}"
+
+
+def _guessing(answer: Answer, tell: Telling) -> str:
+    assert answer.best is not None  # it was compared with guessing
+    best = answer.best
+    right = _accuracy(best, best.accuracy, tell, 1)
+    return (
+        f"the best undefended model ({name(best.model)}) is right on {right} of new records, no better than guessing "
+        f"({_guessed(answer, tell)}). The cost of privacy cannot be measured here, and no budget is recommended."
+    )
+
+
+def _untried(answer: Answer, tell: Telling) -> str:
+    one = answer.best or answer.settings[0]
+    return (
+        f"the study has no private model with a known ε, so it recommends no budget. On {name(one.model)} "
+        f"({look(one.series).label}), {_risk(one, tell)}."
+    )
+
+
+DECIDING = {"both": _both, "open": _open, "neither": _neither, "guessing": _guessing, "untried": _untried}
+
+
+def _outside(answer: Answer, outside: Sequence[str], tell: Telling) -> str:
+    """What the ε in the sentence leaves out; "" where it names none."""
+    if answer.kind in ("guessing", "untried") or not outside:
         return ""
-    neighbours = f" ({name(answer.neighbours)} neighbours)" if answer.neighbours else ""
-    return f", and its training really spent ε = {number(answer.spent)}{neighbours}"
+    for words in outside:
+        for digits in _digits(words):
+            tell("count", float(digits.replace(",", "")), digits)
+    return f" No ε here covers {' or '.join(outside)}."
 
 
-def _leaking(answer: Answer) -> str:
-    leak = answer.leak
-    if leak is None:
-        return "No membership attack was run on it."
-    judged = "more than chance explains" if leak.advantage.low > 0 else "which chance alone could explain"
-    found = f"There an attacker reaches an advantage of {interval(*leak.advantage)} over guessing, {judged}"
-    named = "".join(f", and names {words}" for words in [rates_words(leak)] if words)
-    before = f" Without any defence: {reach_words(answer.undefended_leak)}." if answer.undefended_leak else ""
-    return f"{found}{named} ({by_words(leak)}).{before}"
+def _digits(words: str) -> list[str]:
+    return [word.strip(".,;()") for word in words.split() if word[:1].isdigit()]
 
 
+def _cell(one: Setting, tell: Telling) -> str:
+    """``ε = 10 (DP-SGD, RDP; MLP)``."""
+    where = _where(one)
+    if np.isfinite(one.row["epsilon"]):
+        budget = f"ε = {tell.plain('claimed_epsilon', one.row['epsilon'], **where)}"
+    else:
+        budget = f"σ = {tell.plain('noise_multiplier', one.row['noise_multiplier'], **where)}"
+    return f"{budget} ({look(one.series).label}; {name(one.model)})"
+
+
+def _use(answer: Answer, one: Setting, tell: Telling) -> str:
+    """``loses 6.1 % of the best undefended accuracy``, or that it only guesses."""
+    if one.accuracy_held.low <= answer.guessing:
+        right = _held(tell, "test_accuracy", one.accuracy_held, _share(one.accuracy.value), one, answer.comparisons)
+        return f"is right on {right} of new records, not shown to beat guessing ({_guessed(answer, tell)})"
+    if not np.isfinite(one.loss.value):
+        right = _held(tell, "test_accuracy", one.accuracy_held, _share(one.accuracy.value), one, answer.comparisons)
+        return f"is right on {right} of new records"
+    lost = _held(tell, "accuracy_loss_best", one.loss_held, _share(one.loss.value), one, answer.comparisons)
+    return f"loses {lost} of the best undefended accuracy"
+
+
+def _risk(one: Setting, tell: Telling) -> str:
+    """What the strongest attack reaches, and that chance could explain it."""
+    if one.leak is None or one.advantage_held is None:
+        return "no membership attack was run on it"
+    shown = fraction(one.leak.advantage.value)
+    reached = tell(
+        "reached_advantage",
+        one.leak.advantage.value,
+        shown,
+        low=one.leak.advantage.low,
+        high=one.leak.advantage.high,
+        setting=f"attack=strongest;of={one.leak.attack}",
+        **_where(one),
+    )
+    chance = ", which chance alone could explain" if one.leak.advantage.low <= 0 else ""
+    return f"the strongest attack has an advantage of {reached} over guessing{chance}"
+
+
+def _held(tell: Telling, metric: str, held: Estimate, shown: str, one: Setting, among: int) -> str:
+    """The value alone; its interval is in the claim, and on the tiles."""
+    return tell(metric, held.value, shown, low=held.low, high=held.high, among=among, **_where(one))
+
+
+def _loss_limit(answer: Answer, tell: Telling) -> str:
+    value = answer.acceptable.accuracy_loss
+    return f"{tell('limit_accuracy_loss', value, f'{100 * value:g}')} %"
+
+
+def _risk_limit(answer: Answer, tell: Telling) -> str:
+    return tell("limit_advantage", answer.acceptable.advantage, f"{answer.acceptable.advantage:g}")
+
+
+def _guessed(answer: Answer, tell: Telling) -> str:
+    share = tell("guessing", answer.guessing, f"{100 * answer.guessing:.1f}")
+    return f"{share} % for always naming the most frequent class"
+
+
+def _share(value: float) -> str:
+    return f"{round(100 * value, 1) + 0.0:.1f} %".replace("-", "−")
+
+
+def _where(one: Setting) -> dict[str, str]:
+    return {"dataset": one.dataset, "model": one.model, "defense": one.defense}
+
+
+def _accuracy(one: Setting, estimate: Estimate, tell: Telling, among: int) -> str:
+    return tell.percent("test_accuracy", estimate, among=among, **_where(one))
+
+
+# ---------------------------------------------------------------------- the rest of the first screen
+def _beside(answer: Answer) -> list[Claim]:
+    """What losses are counted from."""
+    best = answer.best
+    if best is None or answer.kind in ("guessing", "untried"):
+        return []
+    tell = Telling(_where(best))
+    words = (
+        f"Losses are against the best undefended model, {name(best.model)}: right on "
+        f"{_accuracy(best, best.accuracy, tell, 1)} of new records."
+    )
+    if best.leak is not None:
+        reached = tell.fraction(
+            "reached_advantage", best.leak.advantage, setting=f"attack=strongest;of={best.leak.attack}"
+        )
+        words += f" On it the strongest attack has an advantage of {reached}."
+    return [
+        Claim(
+            f"{answer.dataset}.baseline",
+            "baseline",
+            answer.dataset,
+            words,
+            cells=((best.model, best.defense),),
+            screen=1,
+            numbers=tuple(tell.numbers),
+        )
+    ]
+
+
+def _tiles(answer: Answer, one: Setting, place: int) -> list[Claim]:
+    """Accuracy, what was measured, what is proven, and the ε: intervals hold for all private settings at once."""
+    among = answer.comparisons
+    tell = Telling(_where(one))
+    right = tell.percent("test_accuracy", one.accuracy_held, among=among)
+    figure, _, ends = right.partition(" [")
+    words = f"[{ends}"
+    if np.isfinite(one.loss_held.value):
+        words += f"; loses {tell.percent('accuracy_loss_best', one.loss_held, among=among)}"
+    found = [_tile(answer, one, place, "accuracy", "Accuracy on new records", figure, words, tell)]
+    if one.leak is not None and one.advantage_held is not None:
+        tell = Telling(_where(one))
+        setting = f"attack=strongest;of={one.leak.attack}"
+        reached = tell.fraction("reached_advantage", one.advantage_held, among=among, setting=setting)
+        figure, _, ends = reached.partition(" [")
+        words = f"[{ends} advantage over guessing; {name(one.leak.attack)}{_of_tried(one.leak, tell)}"
+        found.append(_tile(answer, one, place, "measured", "The strongest attack tried", figure, words, tell))
+    tell = Telling(_where(one))
+    if one.proven is None:
+        figure, words = "–", "nothing is proven of attacks that were not tried"
+    else:
+        said = f"neighbours={one.proven.neighbours}"
+        figure = tell("advantage_proven", one.proven.advantage, rounded_up(one.proven.advantage), setting=said)
+        little = "; that rules out next to nothing" if one.proven.advantage >= SAYS_LITTLE else ""
+        words = f"advantage, proven for any attack{little}"
+    found.append(_tile(answer, one, place, "proven", "No attack can exceed", figure, words, tell))
+    if one.private:
+        tell = Telling(_where(one))
+        said = f"accountant={one.accountant};neighbours={one.neighbours}"
+        figure = tell("epsilon_spent", one.spent, number(one.spent), setting=said)
+        whose = f"{name(one.neighbours)} neighbors" if one.neighbours else "neighbors not known"
+        delta = one.row["delta"]
+        words = f"{whose}, δ = {tell('delta', delta, f'{delta:g}')}"
+        note = one.row.get("accounting_note")
+        words += f"; {note}" if isinstance(note, str) and note else ""
+        found.append(_tile(answer, one, place, "epsilon", "ε spent", figure, words, tell))
+    return found
+
+
+def _tile(
+    answer: Answer, one: Setting, place: int, kind: str, label: str, figure: str, words: str, tell: Telling
+) -> Claim:
+    return Claim(
+        f"{answer.dataset}.{kind}.{place}",
+        kind,
+        answer.dataset,
+        words,
+        label=label,
+        figure=figure,
+        cells=((one.model, one.defense),),
+        screen=1,
+        numbers=tuple(tell.numbers),
+    )
+
+
+def _of_tried(leak: Leak, tell: Telling) -> str:
+    return f", of {tell.count(leak.tried)} attacks" if leak.tried > 1 else ""
+
+
+# ---------------------------------------------------------------------- below
+def _more(answer: Answer, one: Setting, place: int) -> list[Claim]:
+    """Of one cell: its own undefended twin, small rates, what is proven, what an accusation is worth, its tuning."""
+    twin = next((two for two in answer.settings if two.model == one.model and two.defense == "none"), None)
+    told = {
+        "rates": lambda tell: _rates_of(one, tell),
+        "twin": lambda tell: _twin(one, twin, tell),
+        "limits": lambda tell: proven_words(one.proven, tell),
+        "accusation": lambda tell: risk_words(one.leak, one.proven, tell),
+        "tuning": lambda tell: tuned_words(one.tuned, tell),
+        "untuned": lambda tell: more_tuning(one.tuned) if answer.kind in ("open", "neither") else "",
+    }
+    found = []
+    for kind, write in told.items():
+        tell = Telling(_where(one))
+        words = write(tell)
+        if words:
+            cells = ((one.model, one.defense),)
+            claim = f"{answer.dataset}.{kind}.{place}"
+            found.append(Claim(claim, kind, answer.dataset, words, cells=cells, numbers=tuple(tell.numbers)))
+    return found
+
+
+def _rates_of(one: Setting, tell: Telling) -> str:
+    """The cell, and whom its strongest attack identifies."""
+    cell = f"{_cell(one, tell)}:"
+    if one.leak is None:
+        return f"{cell} no membership attack was run on it."
+    judged = "the interval excludes 0" if one.leak.advantage.low > 0 else "chance alone could explain that"
+    setting = f"attack=strongest;of={one.leak.attack}"
+    reached = tell.fraction("reached_advantage", one.leak.advantage, setting=setting)
+    identified = _identified(one.leak, tell)
+    auc = tell.fraction("membership_auc", one.leak.auc, setting=f"attack={one.leak.attack}")
+    whose = f"{name(one.leak.attack)}{_of_tried(one.leak, tell)}"
+    return (
+        f"{cell} the strongest attack ({whose}) has an advantage of {reached}; {judged}.{identified} Its AUC is {auc}."
+    )
+
+
+def _identified(leak: Leak, tell: Telling) -> str:
+    shares = []
+    for fpr, tpr in leak.tprs.items():
+        share = tell.percent("reached_tpr", tpr, setting=f"attack={leak.attack};fpr={fpr:g}")
+        shares.append(f"{share} of the members at {tell('fpr', fpr, f'{100 * fpr:g}')} % false positives")
+    return f" It identifies {' and '.join(shares)}." if shares else ""
+
+
+def _twin(one: Setting, twin: Setting | None, tell: Telling) -> str:
+    """Against the undefended model of the same architecture."""
+    if twin is None or one.twin_loss is None or twin is one:
+        return ""
+    lost = tell.percent("accuracy_loss", one.twin_loss)
+    words = f"Against the undefended {name(one.model)} itself it loses {lost}"
+    if twin.leak is not None:
+        setting = f"attack=strongest;of={twin.leak.attack}"
+        reached = tell.fraction("reached_advantage", twin.leak.advantage, setting=setting, **_where(twin))
+        words += f", where the strongest attack has an advantage of {reached}"
+    return f"{words}."
+
+
+def _choice(answer: Answer) -> list[Claim]:
+    """How intervals pay for the choice, and that ε does not."""
+    if answer.tried < 2 or not answer.told:
+        return []
+    tell = Telling({"dataset": answer.dataset})
+    words = (
+        f"The large intervals above hold together for all {tell.count(answer.comparisons)} comparisons of private "
+        f"settings with undefended models, with 95 % confidence (Bonferroni). {choice_words(answer.tried, tell)}"
+    )
+    tell("confidence", 0.95, "95")
+    return [Claim(f"{answer.dataset}.choice", "choice", answer.dataset, words, numbers=tuple(tell.numbers))]
+
+
+def _unproven(answer: Answer) -> list[Claim]:
+    """Defenses that prove nothing: what was measured under them, with their accuracy."""
+    others = [one for one in answer.settings if not one.private and one.defense != "none" and one.leak is not None]
+    if not others or answer.kind == "untried":
+        return []
+    tell = Telling({"dataset": answer.dataset})
+    told = []
+    for one in others:
+        assert one.leak is not None  # only such were kept
+        where = _where(one) | {"setting": f"attack=strongest;of={one.leak.attack}"}
+        told.append(
+            f"{look(one.series).label} ({name(one.model)}) "
+            f"{tell.fraction('reached_advantage', one.leak.advantage, **where)} at an accuracy of "
+            f"{_accuracy(one, one.accuracy, tell, 1)}"
+        )
+    words = f"Defenses without differential privacy give no guarantee. Measured advantage: {'; '.join(told)}."
+    return [Claim(f"{answer.dataset}.unproven", "unproven", answer.dataset, words, numbers=tuple(tell.numbers))]
+
+
+# ---------------------------------------------------------------------- shared with tables
 def reach_words(leak: Leak) -> str:
     """``an advantage of 0.4 [0.3, 0.5], names 12 % […] of the members at 1 % false alarms (ATTACK)``."""
     named = "".join(f", names {words}" for words in [rates_words(leak)] if words)
@@ -108,16 +394,6 @@ def by_words(leak: Leak) -> str:
 
 def rates_words(leak: Leak) -> str:
     """How many members are named at small rates of false alarms; "" if there are too few records for any."""
-    shares = [(percent(tpr), f" at {100 * fpr:g} % false alarms") for fpr, tpr in leak.tprs.items()]
-    whom = [" of the members", *[""] * len(shares)]  # only in the first
-    return " and ".join(f"{share}{of}{rate}" for (share, rate), of in zip(shares, whom, strict=False))
-
-
-def _unproven(answer: Answer) -> list[str]:
-    if not answer.unproven:
-        return []
-    found = [f"{look(series).label} {interval(*leak.advantage)}" for series, leak in answer.unproven.items()]
-    return [
-        "Defences without differential privacy promise nothing. The advantage that an attacker reaches under them: "
-        f"{'; '.join(found)}."
-    ]
+    tell = Telling()
+    shares = [f"{tell.percent('reached_tpr', tpr)} at {100 * fpr:g} % false alarms" for fpr, tpr in leak.tprs.items()]
+    return " and ".join(shares).replace(" at", " of the members at", 1)

@@ -13,8 +13,8 @@ from dp_leakage.data.profile import is_harmless
 from dp_leakage.data.raw import Raw
 from dp_leakage.data.roles import trained_role
 from dp_leakage.figures.files import read_figure
-from dp_leakage.provenance.files import read_arrays, read_table, write_page
-from dp_leakage.report import render, singled_out
+from dp_leakage.provenance.files import read_arrays, read_table, write_json, write_page
+from dp_leakage.report import Acceptable, as_json, render, singled_out, told
 from dp_leakage.report.context import DataFacts, ReportContext, ReportFigure
 from dp_leakage.report.exposed import described, most_exposed
 from dp_leakage.steps import Json, run
@@ -33,16 +33,18 @@ def main(
     figures: Path,
     benchmarks: Path,
     report: Path,
+    claims: Path,
 ) -> None:
     """Reads every cell's metrics, the figures, Snakemake's benchmark files, and the scores of the records that it
-    names.
+    names. Writes the page and its claims.
     """
     spec = portable(settings["spec"])
     measured = read_metrics(metrics, [identity for _, identity in settings["cells"]])
     facts = tuple(
         _facts(name, spec, path, identity) for (name, identity), path in zip(settings["data"], data, strict=True)
     )
-    shown = singled_out(measured, {fact.name: fact.guessing for fact in facts})
+    acceptable = Acceptable(**spec.get("acceptable", {}))
+    shown = singled_out(measured, {fact.name: fact.guessing for fact in facts}, acceptable, settings["aware"])
     context = ReportContext(
         study=settings["study"],
         title=spec["title"],
@@ -65,8 +67,10 @@ def main(
         versions={name: found for name in PACKAGES if (found := _version(name))},
         exposed=_exposed(scores, settings["scores"], settings["spec"], shown),
         aware=settings["aware"],
+        acceptable=acceptable,
     )
     write_page(report, render(context))
+    write_json(claims, as_json(context.study, context.scale, told(context)))
 
 
 def _training(spec: Json) -> dict[str, str]:
@@ -94,7 +98,22 @@ def _facts(name: str, spec: Json, path: Path, identity: str) -> DataFacts:
         guessing=guessing(arrays["y"][arrays[trained_role(arrays)]], arrays["y"][arrays["target_nonmembers"]]),
         warnings=tuple(remark for remark in made["remarks"] if not is_harmless(remark)),
         notes=(*made["notes"], *filter(is_harmless, made["remarks"])),
+        outside=_outside(spec, name, arrays),
     )
+
+
+def _outside(spec: Json, name: str, arrays: dict[str, np.ndarray]) -> tuple[str, ...]:
+    """What was computed from a data set's training records and no ε covers."""
+    given = spec["datasets"][name].get("projection") or {}
+    roles = [role for role in arrays if role not in ("x", "y", "sensitive")]
+    fitted = roles if given.get("fit_on", "all") == "all" else given["fit_on"]
+    if trained_role(arrays) not in fitted:
+        return ()
+    records = f"fitted on {sum(len(arrays[role]) for role in fitted):,} records"
+    scaled = ("the scaling of features",) if given.get("scale", "none") != "none" else ()
+    pca = ("the PCA",) if given.get("method") == "pca" else ()
+    whiten = ("the whitening",) if given.get("whiten") and given.get("method") == "private_pca" else ()
+    return tuple(f"{what}, {records}" for what in (*scaled, *pca, *whiten))
 
 
 def guessing(members: np.ndarray, others: np.ndarray) -> float:
@@ -151,4 +170,4 @@ def _version(package: str) -> str | None:
 
 
 if __name__ == "__main__":
-    run(main, "figures", "benchmarks", "report", lists=("metrics", "data", "scores"))
+    run(main, "figures", "benchmarks", "report", "claims", lists=("metrics", "data", "scores"))

@@ -39,6 +39,7 @@ FIGURES = STUDY + "/figures"
 FIGURE = FIGURES + "/{figure}.{form}"
 FORMS = ("pdf", "png", "csv")
 REPORT = STUDY + "/report.html"
+CLAIMS = STUDY + "/claims.json"  # what the page says, each number with what it estimates
 BENCHMARKS = STUDY + "/benchmarks"  # how long each job took, as Snakemake writes it
 LOGS = "logs/{study}"
 
@@ -166,6 +167,11 @@ class Paths(Cells):
     def report(self) -> Path:
         """The study's page."""
         return self._at(REPORT)
+
+    @property
+    def claims(self) -> Path:
+        """What the page says, as objects."""
+        return self._at(CLAIMS)
 
     def log(self, *names: str) -> Path:
         """Where a job without wildcards writes its log."""

@@ -38,7 +38,7 @@ class Study(Settings):
 
         A lost file that nothing asks for by name would not be made again, because the job's other files still exist.
         """
-        files = [self.report]
+        files = [self.report, self.claims]
         for figure in self.spec["figures"]:
             files += [*self.figure_files(figure).values(), *self.figure_inputs(figure)]
         for cell in self.cells.values():

@@ -1,0 +1,69 @@
+"""Intervals that hold together: of a number in each of many settings, for a choice among them.
+
+The setting that looks best among many is partly the luckiest, so an interval for one number says too much about it.
+With K comparisons each interval here is at level 1 − 0.05/K (Bonferroni), so that with 95 % confidence all K hold, also
+that of whichever setting is chosen by looking at all of them.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.special import ndtri, stdtrit
+
+from dp_leakage.metrics.intervals import CONFIDENCE, Estimate, Z
+
+
+def simultaneous(
+    estimate: Estimate, comparisons: int, limits: tuple[float, float], repeats: Sequence[float] = ()
+) -> Estimate:
+    """The interval of one of several numbers, so wide that all of them hold together with 95 % confidence.
+
+    Args:
+        estimate: the number with its own 95 % interval.
+        comparisons: how many intervals shall hold together, at least 1; 1 leaves the interval as it is.
+        limits: the ends of the number's range.
+        repeats: its value in each repeat, as far as known. What they show of the variance was estimated with so few
+            degrees of freedom that far quantiles are Student's, much farther out than those of a normal distribution.
+
+    Returns:
+        Wilson's interval at the effective size that the given one shows and at the farther quantile, so that it stays
+        in the limits and is right near them; it always holds the given one.
+    """
+    value, low, high = estimate
+    if comparisons <= 1 or not np.isfinite([value, low, high]).all() or not high > low:
+        return estimate
+    start, span = limits[0], limits[1] - limits[0]
+    share, half = min(max((value - start) / span, 0.0), 1.0), (high - low) / 2 / span
+    quantile = Z * _farther(half * span, comparisons, np.asarray(repeats, dtype=float))
+    spread = share * (1 - share)
+    # Wilson's half-width is half² (1 + s)² = s · spread + s²/4 with s = z²/n: solved for s, then n.
+    least = min(half, 0.5 - 1e-12) ** 2
+    a, b = least - 0.25, 2 * least - spread
+    s = (-b - np.sqrt(max(b * b - 4 * a * least, 0.0))) / (2 * a)
+    shrink = s * (quantile / Z) ** 2
+    centre = (share + shrink / 2) / (1 + shrink)
+    reach = np.sqrt(shrink * spread + shrink**2 / 4) / (1 + shrink)
+    ends = start + span * np.clip([centre - reach, centre + reach], 0.0, 1.0)
+    return Estimate(value, float(min(ends[0], low)), float(max(ends[1], high)))
+
+
+def _farther(half: float, comparisons: int, repeats: np.ndarray) -> float:
+    """By which factor a 95 % half-width grows.
+
+    The part of the variance that the repeats show has few degrees of freedom. As in `intervals.crossed`, the root of
+    the mean square of Satterthwaite's half-width and MOVER's is used.
+    """
+    level = 1 - (1 - CONFIDENCE) / 2 / comparisons
+    far = float(ndtri(level))
+    n = len(repeats)
+    if n < 2 or not np.isfinite(repeats).all():
+        return far / Z
+    near, freedom = float(stdtrit(n - 1, (1 + CONFIDENCE) / 2)), n - 1
+    between = min(float(np.var(repeats, ddof=1)) / n, half**2 / near**2)
+    within = max(half**2 - near**2 * between, 0.0) / Z**2
+    if not between > 0:
+        return far / Z
+    total = between + within
+    satterthwaite = float(stdtrit(freedom * (total / between) ** 2, level)) ** 2 * total
+    mover = float(stdtrit(freedom, level)) ** 2 * between + far**2 * within
+    return max(float(np.sqrt((satterthwaite + mover) / 2)) / half, far / Z)

@@ -1,0 +1,146 @@
+"""Sentences as objects: what the page says, with each number, what that estimates and under which choice.
+
+The page, ``claims.json`` beside it and the last lines of a run are all made from the same list. A number enters a
+sentence only through `Telling`, so each one on the page is in the list.
+"""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dp_leakage.figures.numbers import fraction
+from dp_leakage.figures.style import number
+from dp_leakage.metrics.intervals import CONFIDENCE, Estimate
+
+FORMAT = 1  # of claims.json
+
+
+@dataclass(frozen=True)
+class Number:
+    """One number of a sentence.
+
+    Attributes:
+        estimates: what it is: a metric (``test_accuracy``, ``accuracy_loss_best``, ``reached_advantage``, …), or what
+            was given (``limit_accuracy_loss``, ``claimed_epsilon``, ``delta``, ``count``, …).
+        value: the number itself, a fraction where the sentence says per cent.
+        low, high: its interval; None if it has none.
+        shown: as it stands in the sentence.
+        dataset, model, defense: the cell that it belongs to; "" if to none.
+        setting: its conditions, as in ``metrics.parquet``.
+        among: for how many numbers at once intervals like this one hold with the stated confidence: 1 for itself alone.
+        confidence: of the interval.
+    """
+
+    estimates: str
+    value: float
+    low: float | None
+    high: float | None
+    shown: str
+    dataset: str = ""
+    model: str = ""
+    defense: str = ""
+    setting: str = ""
+    among: int = 1
+    confidence: float = CONFIDENCE
+
+    @property
+    def correction(self) -> str:
+        """How the interval pays for a choice."""
+        return "bonferroni" if self.among > 1 else "none"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One sentence, or few that belong together.
+
+    Attributes:
+        id: unique in the study: ``DATASET.KIND`` and a number where there are several.
+        kind: what it is about: ``answer``, ``outside``, ``accuracy``, ``epsilon``, ``measured``, ``proven``, ….
+        dataset: the data set; "" for the whole study.
+        words: the sentence; after a label and a figure, what stands below them.
+        label, figure: a heading of few words, and the number that it is about; "" for none.
+        verdict: of the answer: ``both``, ``open``, ``neither``, ``guessing`` or ``untried``; "" of others.
+        cells: (model, defense) of the cells that it is about, in the order of the sentence.
+        screen: 1: on the page's first screen; 2: below.
+        numbers: every number in the words.
+    """
+
+    id: str
+    kind: str
+    dataset: str
+    words: str
+    label: str = ""
+    figure: str = ""
+    verdict: str = ""
+    cells: tuple[tuple[str, str], ...] = ()
+    screen: int = 2
+    numbers: tuple[Number, ...] = ()
+
+
+@dataclass
+class Telling:
+    """Writes numbers into a sentence, and keeps them.
+
+    Attributes:
+        where: the cell that numbers belong to, and whatever else they share: fields of `Number`.
+        numbers: those written so far.
+    """
+
+    where: dict[str, Any] = field(default_factory=dict)
+    numbers: list[Number] = field(default_factory=list)
+
+    def __call__(self, estimates: str, value: float, shown: str, **more: Any) -> str:
+        """A number, shown as it says."""
+        ends = {"low": None, "high": None}
+        self.numbers.append(Number(estimates, float(value), shown=shown, **{**ends, **self.where, **more}))
+        return shown
+
+    def percent(self, estimates: str, estimate: Estimate, **more: Any) -> str:
+        """A fraction as ``12.3 % [10.1, 14.5]``."""
+        return self._interval(estimates, estimate, percent(estimate), more)
+
+    def fraction(self, estimates: str, estimate: Estimate, **more: Any) -> str:
+        """A number as ``0.123 [0.101, 0.145]``."""
+        ends = f" [{fraction(estimate.low)}, {fraction(estimate.high)}]" if np.isfinite(estimate[1:]).all() else ""
+        return self._interval(estimates, estimate, fraction(estimate.value) + ends, more)
+
+    def plain(self, estimates: str, value: float, **more: Any) -> str:
+        """A given number, such as an ε."""
+        return self(estimates, value, number(value), **more)
+
+    def count(self, value: int) -> str:
+        """A number of things."""
+        return self("count", value, f"{value:,}")
+
+    def _interval(self, estimates: str, estimate: Estimate, shown: str, more: dict[str, Any]) -> str:
+        value, low, high = map(float, estimate)
+        return self(estimates, value, shown, low=low, high=high, **more)
+
+
+def percent(estimate: Estimate) -> str:
+    """A fraction as ``12.3 % [10.1, 14.5]``."""
+    value, low, high = (f"{round(100 * x, 1) + 0.0:.1f}".replace("-", "−") for x in estimate)
+    return f"{value} % [{low}, {high}]"
+
+
+def as_json(study: str, scale: str, claims: list[Claim]) -> dict[str, Any]:
+    """The content of ``claims.json``: only values that JSON has, an unknown or infinite number as null."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: plain(one) for key, one in value.items()}
+        if isinstance(value, list | tuple):
+            return [plain(one) for one in value]
+        return None if isinstance(value, float) and not np.isfinite(value) else value
+
+    told = [
+        {**asdict(claim), "numbers": [{**asdict(one), "correction": one.correction} for one in claim.numbers]}
+        for claim in claims
+    ]
+    return {"format": FORMAT, "study": study, "scale": scale, "claims": plain(told)}
+
+
+def headlines(content: dict[str, Any]) -> list[str]:
+    """The deciding sentence of each data set, from the content of ``claims.json``."""
+    return [claim["words"] for claim in content["claims"] if claim["kind"] == "answer"]

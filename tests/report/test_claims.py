@@ -1,0 +1,121 @@
+"""Every number on the first screen is in a claim, and every claim's number is the metrics' own."""
+
+import json
+import re
+from dataclasses import replace
+from html import unescape
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dp_leakage.metrics.intervals import Estimate
+from dp_leakage.metrics.simultaneous import simultaneous
+from dp_leakage.report import Claim, Number, ReportContext, as_json, headlines, render, told
+
+TOKEN = re.compile(r"\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
+LIMITS = {"test_accuracy": (0.0, 1.0), "reached_advantage": (-1.0, 1.0), "reached_tpr": (0.0, 1.0)}
+LIMITS |= {"membership_auc": (0.0, 1.0), "advantage_proven": (0.0, 1.0), "tpr_proven": (0.0, 1.0)}
+LIMITS |= {"epsilon_spent": (0.0, np.inf), "accuracy_loss": (-np.inf, 1.0)}
+
+
+@pytest.fixture(scope="module", params=["aware", "unaware", "unaccounted"])
+def study(request: pytest.FixtureRequest, context: ReportContext) -> ReportContext:
+    data = tuple(replace(one, outside=("the PCA, fitted on 1,797 records",)) for one in context.data)
+    metrics = context.metrics
+    if request.param == "unaccounted":
+        metrics = metrics[metrics["metric"] != "epsilon_spent"]
+    return replace(context, data=data, metrics=metrics, aware=request.param == "aware")
+
+
+@pytest.fixture(scope="module")
+def claims(study: ReportContext) -> list[Claim]:
+    return told(study)
+
+
+def numbers(claims: list[Claim]) -> list[Number]:
+    return [number for claim in claims for number in claim.numbers]
+
+
+def digits(text: str, names: str) -> set[str]:
+    """The numbers in a text, without those in names of defenses and models."""
+    return set(TOKEN.findall(text.replace("ℓ2", ""))) - set(TOKEN.findall(names))
+
+
+def test_every_number_of_the_first_screen_is_a_claims(study: ReportContext, claims: list[Claim]) -> None:
+    page = render(study)
+    screens = re.findall(r'<div class="answer">(.*?)(?:<details>|<p class="note">)', page, re.S)
+    assert screens
+    text = unescape(re.sub(r"<[^>]+>", " ", " ".join(screens))).replace("\u00a0", " ")
+    names = " ".join(f"{model} {defense}" for claim in claims for model, defense in claim.cells)
+    shown = set(TOKEN.findall(" ".join(number.shown for number in numbers(claims))))
+    assert digits(text, names) <= shown
+
+
+def test_every_number_in_a_claims_words_is_among_its_numbers(claims: list[Claim]) -> None:
+    for claim in claims:
+        given = {"95"} | set(TOKEN.findall(" ".join(number.shown for number in claim.numbers)))
+        assert digits(f"{claim.figure} {claim.words}", "") <= given, claim
+
+
+def test_claims_equal_the_metrics_and_say_how_their_intervals_pay_for_the_choice(
+    study: ReportContext, claims: list[Claim]
+) -> None:
+    checked = 0
+    for number in numbers(claims):
+        if number.estimates not in LIMITS:
+            continue
+        rows = study.metrics[study.metrics["metric"] == number.estimates]
+        cell = [number.dataset, number.model, number.defense]
+        rows = rows[(rows[["dataset", "model", "defense"]] == cell).all(axis=1)]
+        said = set(filter(None, number.setting.split(";")))
+        rows = rows[[said <= set(setting.split(";")) for setting in rows["setting"]]]
+        (row,) = rows[rows["repeat"] == "all"].to_dict("records")
+        assert number.value == row["value"]
+        if number.low is not None:
+            own = (row["value"], row["low"], row["high"])
+            repeats = study.metrics[(study.metrics["repeat"] != "all") & (study.metrics["metric"] == row["metric"])]
+            assert number.low <= own[1]
+            assert number.high >= own[2]
+            if number.among == 1:
+                assert (number.low, number.high) == own[1:]
+            else:
+                assert number.correction == "bonferroni"
+                assert number.high - number.low >= own[2] - own[1]
+                assert len(repeats)
+        checked += 1
+    assert checked > 0
+
+
+def test_the_answer_comes_first_is_short_and_names_what_no_epsilon_covers(
+    study: ReportContext, claims: list[Claim]
+) -> None:
+    answer = next(claim for claim in claims if claim.kind == "answer")
+    assert answer.screen == 1
+    assert len(answer.words.split()) <= 100
+    assert ("No ε here covers the PCA, fitted on 1,797 records." in answer.words) == ("ε =" in answer.words)
+    if not study.aware:
+        assert claims[0].kind == "unaware"
+
+
+def test_the_file_has_the_same_is_plain_json_and_the_same_each_time(study: ReportContext, claims: list[Claim]) -> None:
+    content = as_json("s", "paper", claims)
+    text = json.dumps(content, allow_nan=False, sort_keys=True)
+    assert text == json.dumps(as_json("s", "paper", told(study)), allow_nan=False, sort_keys=True)
+    read = json.loads(text)
+    assert [claim["words"] for claim in read["claims"]] == [claim.words for claim in claims]
+    assert headlines(read) == [claim.words for claim in claims if claim.kind == "answer"]
+    assert len({claim["id"] for claim in read["claims"]}) == len(claims)
+
+
+def test_the_held_interval_is_the_one_for_so_many_comparisons(study: ReportContext, claims: list[Claim]) -> None:
+    tiles = [claim for claim in claims if claim.kind == "accuracy"]
+    for claim in tiles:
+        number = next(one for one in claim.numbers if one.estimates == "test_accuracy")
+        rows = study.metrics[study.metrics["metric"] == "test_accuracy"]
+        rows = rows[(rows[["model", "defense"]] == [number.model, number.defense]).all(axis=1)]
+        row = rows[rows["repeat"] == "all"].iloc[0]
+        own = Estimate(row["value"], row["low"], row["high"])
+        held = simultaneous(own, number.among, (0.0, 1.0), rows[rows["repeat"] != "all"]["value"].to_numpy())
+        assert (number.low, number.high) == held[1:]
+    assert pd.Series([claim.figure for claim in tiles]).str.endswith("%").all()
