@@ -191,9 +191,11 @@ class Run:
         study, out = self.study, to / self.study.report
         metrics = [study.metrics(*cell.key.split("/")) for cell in study.cells.values()]
         folders = (study.root / "figures", study.root / "benchmarks")
-        claims = to / study.claims
-        report.main(study.report_settings(), metrics, [study.data("digits")], study.exposed_scores(), *folders, out, claims)
-        return [out, claims]
+        files = [*folders, out, to / study.claims]
+        report.main(
+            study.report_settings(), metrics, [study.data("digits")], study.exposed_scores(), *folders, *written
+        )
+        return files[-2:]
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,7 @@ import pandas as pd
 
 from dp_leakage.figures.frames import chosen, in_order, is_private
 from dp_leakage.figures.style import Series
+from dp_leakage.metrics import STRONGEST
 from dp_leakage.metrics.intervals import Estimate, ratio
 from dp_leakage.metrics.runs import ALL
 from dp_leakage.metrics.simultaneous import simultaneous
@@ -27,6 +28,7 @@ from dp_leakage.report.proven import SAYS_LITTLE, Proven, proven_of
 from dp_leakage.report.tuned import Tuned, tuned_of
 
 CELL = ["dataset", "model", "defense"]
+Key = tuple[str, str, str]  # data set, model, defense
 Kind = Literal["both", "open", "neither", "guessing", "untried"]
 Is = Literal["yes", "no", "open"]
 
@@ -188,7 +190,9 @@ def _answer(frame: pd.DataFrame, whole: pd.DataFrame, acceptable: Acceptable, gu
     undefended = accuracy[accuracy["defense"] == "none"]
     tried = int(accuracy["private"].sum())
     comparisons = max(tried, 1) * max(len(undefended), 1)
-    judge = _Judge(frame, whole, undefended, accounted, comparisons, acceptable, guessing, aware)
+    single = whole[(whole["repeat"] != ALL) & whole["metric"].isin(["test_accuracy", "reached_advantage"])]
+    cells, repeats = (dict(iter(rows.groupby(CELL))) for rows in (frame, single.fillna({"setting": ""})))
+    judge = _Judge(cells, repeats, leaks(frame), undefended, accounted, comparisons, acceptable, guessing, aware)
     settings = _with_front([judge.setting(row) for _, row in accuracy.iterrows()])
     best = max((one for one in settings if one.defense == "none"), key=lambda one: one.accuracy.value, default=None)
     kind, told = _choose([one for one in settings if one.private])
@@ -202,8 +206,9 @@ def _answer(frame: pd.DataFrame, whole: pd.DataFrame, acceptable: Acceptable, gu
 class _Judge:
     """Judges the cells of one data set by the same limits."""
 
-    frame: pd.DataFrame
-    whole: pd.DataFrame
+    cells: Mapping[Key, pd.DataFrame]
+    repeats: Mapping[Key, pd.DataFrame]
+    leaks: Mapping[Key, Leak]
     undefended: pd.DataFrame
     accounted: pd.DataFrame
     comparisons: int
@@ -213,15 +218,13 @@ class _Judge:
 
     def setting(self, row: pd.Series) -> Setting:
         key = (row["dataset"], row["model"], row["defense"])
-        own = self.frame[(self.frame[CELL] == list(key)).all(axis=1)]
-        found = leaks(own).get(key)
+        own, found = self.cells[key], self.leaks.get(key)
         proven = proven_of(own, key[2])
-        accuracy, held = _of(row), self._held(own, "test_accuracy", "", _of(row), (0.0, 1.0))
+        accuracy, held = _of(row), self._held(key, "test_accuracy", "", _of(row), (0.0, 1.0))
         loss, loss_held = self._loss(accuracy, together=False), self._loss(held, together=True)
         leak_held = None
         if found is not None:
-            setting = f"attack=strongest;of={found.attack}"
-            leak_held = self._held(own, "reached_advantage", setting, found.advantage, (-1.0, 1.0))
+            leak_held = self._held(key, "reached_advantage", f"attack={STRONGEST};", found.advantage, (-1.0, 1.0))
         by_proof = proven is not None and proven.advantage <= self.acceptable.advantage
         told = self.accounted.loc[key] if row["private"] else None
         twin = own[own["metric"] == "accuracy_loss"]
@@ -246,13 +249,11 @@ class _Judge:
             by_proof=by_proof,
         )
 
-    def _held(
-        self, own: pd.DataFrame, metric: str, setting: str, estimate: Estimate, limits: tuple[float, float]
-    ) -> Estimate:
-        rows = self.whole[(self.whole["metric"] == metric) & (self.whole["repeat"] != ALL)]
-        rows = rows[(rows[CELL] == own[CELL].iloc[0]).all(axis=1)]
-        begins = setting.partition(";")[0]
-        rows = rows[rows["setting"].fillna("").str.startswith(begins)]
+    def _held(self, key: Key, metric: str, begins: str, estimate: Estimate, limits: tuple[float, float]) -> Estimate:
+        rows = self.repeats.get(key)
+        if rows is None:
+            return simultaneous(estimate, self.comparisons, limits)
+        rows = rows[(rows["metric"] == metric) & rows["setting"].str.startswith(begins)]
         return simultaneous(estimate, self.comparisons, limits, rows["value"].to_numpy())
 
     def _loss(self, accuracy: Estimate, together: bool) -> Estimate:
