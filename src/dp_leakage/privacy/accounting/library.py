@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from dp_leakage.privacy.accounting import renyi
+from dp_leakage.privacy.accounting import losses, renyi
+from dp_leakage.privacy.accounting.losses import LINES, MOST_STEPS, VANISHED, rounding
 
 FINEST = 1e-6  # grid spacing below which the library's rounding shows in δ
 GRIDS = (1e3, 4e3, 1.6e4, 6.4e4)  # points per ε, tried in turn
@@ -14,15 +15,11 @@ AGREEMENT = 2e-4
 HUGE = 1e5  # for this ε a grid would be so coarse that the library overflows
 PER_STEP, MOST_TOTAL = (5_000, 40_000), 1_000_000  # points of a curve: for one step, tried in turn, and for all steps
 HEAVY = 20.0  # relative variance of a step's likelihood ratio above which its losses have a heavy tail
-VANISHED, LINES = 1e-12, 250  # the δ below which a curve needs no more ε, and its number of ε
 ENDS = [float(1.3**k) for k in range(-52, 25)]  # candidates for those ε: from 1e-6 to 500
-ROUNDING = 1e-13  # bounds the error of δ in the library's Fourier transforms; grows with the steps beyond MANY
-MANY = 1e4
 AT_ONCE = 1 << 16
 """The most steps that are composed at once. The library's range for a composition grows without limit with their
 number; composed in turns, it stays near the distribution's own range.
 """
-MOST_STEPS = 5e7  # with more steps the composition takes minutes and its rounding grows, so the Rényi bound is used
 VAST = 1e8
 
 
@@ -83,8 +80,8 @@ def pld_epsilon(rate: float, sigma: float, delta: float, steps: int, neighbours:
     if rate == 1:
         return gaussian_epsilon(1 / sqrt(steps * (apart / sigma) ** 2 + 2 * beside), delta, 1)
     best = bound = renyi.sampled_gaussian_epsilon(rate, sigma / apart, replace, steps, delta, "tight", beside)
-    rounding = _rounding(steps)
-    if bound == 0 or bound > HUGE or steps > MOST_STEPS or delta <= 2 * rounding:
+    lost = rounding(steps)
+    if bound == 0 or bound > HUGE or steps > MOST_STEPS or delta <= 2 * lost:
         return bound
     finest = max(FINEST, _largest_loss(rate, sigma / apart) / MOST_POINTS)
     previous = inf
@@ -102,12 +99,30 @@ def pld_epsilon(rate: float, sigma: float, delta: float, steps: int, neighbours:
                 total = total.compose(
                     from_gaussian_mechanism(sqrt(0.5 / beside), value_discretization_interval=spacing)
                 )
-            epsilon = total.get_epsilon_for_delta(delta - rounding)
+            epsilon = total.get_epsilon_for_delta(delta - lost)
         best = min(best, epsilon)
         if abs(previous - epsilon) <= AGREEMENT * epsilon or spacing == finest:
             break
         previous = epsilon
     return float(best)
+
+
+def fixed_size_epsilon(rate: float, relative: float, delta: float, steps: int, beside: float = 0.0) -> float:
+    """ε of Gaussian steps whose batches have a fixed size, drawn without replacement; replace_one, a bound.
+
+    From the privacy loss distribution of the pair in `losses.one_step`, and at most the Rényi bound.
+
+    Args:
+        rate: q in (0, 1].
+        relative: σ relative to how far neighboring data sets' sums can lie apart, twice the clipping norm.
+        delta, steps, beside: as for ``pld_epsilon``.
+    """
+    if rate == 1:
+        return gaussian_epsilon(1 / sqrt(steps / relative**2 + 2 * beside), delta, 1)
+    bound = renyi.sampled_gaussian_epsilon(rate, relative, True, steps, delta, "tight", beside)
+    if bound == 0:
+        return bound
+    return min(bound, losses.epsilon(losses.gaussian(1 / relative), rate, "replaced", steps, delta, beside))
 
 
 def loss_profile(
@@ -160,11 +175,7 @@ def loss_profile(
             delta = np.array([total.get_delta_for_epsilon(e) for e in epsilon.tolist()])
         if delta[0] > 0.99:
             break  # there is little to prove
-    return epsilon, np.minimum(delta + _rounding(steps), 1.0)
-
-
-def _rounding(steps: int) -> float:
-    return ROUNDING * max(1.0, steps / MANY)
+    return epsilon, np.minimum(delta + rounding(steps), 1.0)
 
 
 def _composed(step: Any, steps: int) -> Any:

@@ -10,7 +10,7 @@ from scipy.special import ndtri
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.user_code import FILES
-from dp_leakage.privacy.accounting import library, renyi, tradeoff, vmf
+from dp_leakage.privacy.accounting import library, losses, renyi, tradeoff, vmf
 from dp_leakage.privacy.accounting.case import ONCE_AN_EPOCH, Case, steps_per_epoch
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, POISSON, Neighbours
 from dp_leakage.privacy.accounting.spend import epsilon_spent, least_noise
@@ -76,10 +76,10 @@ class Training:
 def proven_curve(training: Training, neighbours: Neighbours) -> TradeOff | None:
     """The largest true positive rate of any test between neighbouring trainings, at every false positive rate.
 
-    For Gaussian noise the curve is exact if every record is used once an epoch. Under Poisson sampling it comes from
-    the privacy loss distribution (``library.loss_profile``). It comes from Rényi divergences if batches have a fixed
-    size or a grid is impossible. For directional noise it is the lower one of Rényi divergences and the pure ε at each
-    rate. A (sub)class changes with one of its records, so two of them change if a record of one class replaces one of
+    For Gaussian noise the curve is exact if every record is used once an epoch. Otherwise it comes from the privacy
+    loss distribution: `library.loss_profile` for Poisson batches, `losses.profile` for batches of a fixed size and for
+    directional noise, there lowered by the pure ε. Where a grid is impossible it comes from Rényi divergences. A
+    (sub)class changes with one of its records, so two of them change if a record of one class replaces one of
     another.
 
     Args:
@@ -106,13 +106,23 @@ def _gaussian(training: Training, neighbours: Neighbours) -> TradeOff | None:
     relative = mechanism.sigma / (2 if batch or neighbours == "replace_one" else 1)
     if mechanism.sampler == "poisson":
         if batch and neighbours == "replace_one":  # without the record it may be equally far from both
-            return _divergences(training, relative, True, beside)
+            return _replaced(training, relative, beside)
         return _poisson(training, relative, neighbours == "replace_one", beside)
     if neighbours == "add_remove":  # this also changes the batches of others
         return None
     if mechanism.sampler in ONCE_AN_EPOCH:
         return tradeoff.gaussian(sqrt(training.epochs / relative**2 + 2 * beside))
-    return _divergences(training, mechanism.sigma / 2, True, beside)  # another record may be in its place
+    return _replaced(training, mechanism.sigma / 2, beside)  # another record may be in its place
+
+
+def _replaced(training: Training, relative: float, beside: float) -> TradeOff:
+    """Batches whose sums lie up to one apart, in units where the noise is ``relative``: with the unit, with its
+    replacement, and without either.
+    """
+    if training.rate == 1:
+        return tradeoff.gaussian(sqrt(training.steps / relative**2 + 2 * beside))
+    known = losses.profile(losses.gaussian(1 / relative), training.rate, "replaced", training.steps, beside)
+    return tradeoff.profile(*known) if known else _divergences(training, relative, True, beside)
 
 
 def _group(training: Training, neighbours: Neighbours) -> TradeOff | None:
@@ -153,13 +163,18 @@ def _directional(training: Training, neighbours: Neighbours) -> TradeOff | None:
     run = (training.epochs, training.batch_size, training.dataset_size, mechanism.sampler, neighbours)
     case = Case("vmf_rdp", 0.5, *run, blocks=tuple(training.blocks or ()), summed=summed)  # δ has no effect here
     beside = training.projection_cost(neighbours)
-    curves = [
-        tradeoff.renyi(orders[::THINNED], (case.uses * each + beside * orders)[::THINNED])
-        for orders, each in vmf.divergences(mechanism.kappa, case)
-    ]
+    known = vmf.loss_profile(mechanism.kappa, case, beside)
+    curves = [tradeoff.profile(*known)] if known else _rates_by_renyi(mechanism.kappa, case, beside)
     if not beside:
         curves.append(tradeoff.epsilon_delta(vmf.pure_epsilon(mechanism.kappa, case), 0.0))
     return tradeoff.lowest(curves)
+
+
+def _rates_by_renyi(kappa: float, case: Case, beside: float) -> list[TradeOff]:
+    return [
+        tradeoff.renyi(orders[::THINNED], (case.uses * each + beside * orders)[::THINNED])
+        for orders, each in vmf.divergences(kappa, case)
+    ]
 
 
 def _own(training: Training, neighbours: Neighbours) -> TradeOff | None:

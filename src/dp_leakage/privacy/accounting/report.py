@@ -122,7 +122,7 @@ def _gaussian(mechanism: Mechanism, run: dict[str, Any]) -> Iterator[Spent]:
             if batch:
                 valid, note = False, BATCH
         else:
-            if batch and (name, neighbours) == ("pld", "replace_one"):
+            if batch and (name, neighbours, mechanism.sampler) == ("pld", "replace_one", "poisson"):
                 continue  # it assumes that the batch without the record is only one clipping norm away
             used = sigma if neighbours == "replace_one" else relative
             valid, note = True, BATCH_DOUBLED if batch else ""

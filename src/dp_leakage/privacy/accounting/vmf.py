@@ -11,12 +11,17 @@ from math import exp, expm1, log, log1p
 
 import numpy as np
 
+from dp_leakage.privacy.accounting import losses
 from dp_leakage.privacy.accounting.case import Case
+from dp_leakage.privacy.accounting.losses import FINEST, LARGEST, MOST_POINTS, NOTHING, How, Pair
 from dp_leakage.privacy.accounting.renyi import epsilon_from_renyi
 from dp_leakage.privacy.accounting.sampling import any_unit, poisson_unit, whole_orders, wor_unit
 
 RECURRENCE = 100  # steps; an even number makes A_d an upper bound, right to 1e-6 or better
 ORDERS = 1 + np.geomspace(1e-2, 1e5, 400)
+RESOLVED = 32  # points of a grid in a block's typical loss
+SHARPEST = 2e10  # κ + d beyond which a draw's distribution would need millions of nodes
+PANELS = 2  # Gauss rules over the width of a draw's distribution
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
@@ -48,6 +53,40 @@ def renyi_epsilon(kappa: float, case: Case) -> float:
         return 0.0
     spent = [epsilon_from_renyi(o, case.uses * d, case.delta, case.conversion) for o, d in divergences(kappa, case)]
     return min([pure_epsilon(kappa, case), *spent])
+
+
+def pld_epsilon(kappa: float, case: Case) -> float:
+    """ε from the privacy loss distribution of the worst pair (``worst_pair``), composed; at most ``renyi_epsilon``.
+
+    Neighbours and amplification: see ``sampled_how``.
+    """
+    bound = renyi_epsilon(kappa, case)
+    if bound == 0:
+        return bound
+    rate, how = sampled_how(case)
+    pair = worst_pair(kappa, case.blocks)
+    return bound if pair is None else min(bound, losses.epsilon(pair, rate, how, case.uses, case.delta))
+
+
+def loss_profile(kappa: float, case: Case, beside: float) -> tuple[np.ndarray, np.ndarray] | None:
+    """δ(ε) of the training, κ > 0; arguments and result as for `losses.profile`."""
+    rate, how = sampled_how(case)
+    pair = worst_pair(kappa, case.blocks)
+    return None if pair is None else losses.profile(pair, rate, how, case.uses, beside)
+
+
+def sampled_how(case: Case) -> tuple[float, How]:
+    """A unit's chance of being in a step, and how sampling amplifies the step: see `losses.one_step`.
+
+    Shuffled: each unit is in one batch an epoch, which is not amplified. Fixed size: another unit takes the place of
+    the one in question, so the step without it is also dominated by the pair. So it is for summed gradients in Poisson
+    batches, as an empty sum has a direction too. Otherwise the unit's absence shows.
+    """
+    if case.sampler == "shuffle":
+        return 1.0, "shown"
+    if case.neighbours == "add_remove" and case.rate < 1:
+        return case.rate, "added"
+    return case.rate, "replaced" if case.sampler == "wor" or case.summed else "shown"
 
 
 def divergences(kappa: float, case: Case) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -96,6 +135,93 @@ def bessel_ratio(dimension: int, t: np.ndarray) -> np.ndarray:
     for k in range(RECURRENCE - 1, -1, -1):
         ratio = t / (dimension + 2 * k + t * ratio)
     return ratio
+
+
+def vmf_pair(dimension: int, kappa: float) -> Pair:
+    """The losses between draws around antipodal vectors, the worst pair at every ε, from either side.
+
+    For unit vectors μ, μ' the loss κ⟨μ − μ', x⟩ exceeds ε on a cap around e, the direction of μ − μ'. If the two move
+    further apart along the same circle, μ comes closer to e and μ' leaves it. A draw falls into a cap around e the more
+    often, the closer its mean is to e: reflect one mean to the other, and of each two mirrored points the one on the
+    side of the closer mean is both the likelier for it and the closer to e. So the divergence E_e^ε, the maximum of
+    P(S) − e^ε Q(S) over sets S, which this cap attains, grows with the angle up to π.
+
+    There the loss is 2κt with t = ⟨μ, x⟩ = sin φ. The angle φ has a density in proportion to e^{κ sin φ} cos^{d−2} φ,
+    which is analytic: eight Gauss nodes between neighboring angles leave rounding alone.
+
+    Args:
+        dimension: d ≥ 2.
+        kappa: κ > 0.
+    """
+
+    def log_density(angle: np.ndarray) -> np.ndarray:
+        sine = np.sin(angle)
+        if dimension == 2:
+            return kappa * sine
+        with np.errstate(divide="ignore"):
+            return kappa * sine + (dimension - 2) / 2 * np.log1p(-sine * sine)
+
+    half = dimension / 2 - 1
+    peak = log_density(np.arcsin(kappa / (half + np.hypot(half, kappa))))
+    panels = np.linspace(-np.pi / 2, np.pi / 2, int(np.pi * PANELS * np.sqrt(kappa + dimension)) + 2)
+
+    def within(angles: np.ndarray) -> np.ndarray:
+        """The mass between neighboring angles, times a constant."""
+        width = np.diff(angles) / 2
+        nodes = angles[:-1, None] + width[:, None] * (1 + _NODES)
+        with np.errstate(under="ignore"):
+            return width * (np.exp(log_density(nodes) - peak) @ _WEIGHTS)
+
+    mass = within(panels)
+    total = mass.sum()
+    above = np.cumsum(mass[::-1])[::-1] > NOTHING * total
+    reach = 2 * kappa * float(np.sin(panels[1:][above][-1]))
+
+    def of_p(limits: np.ndarray) -> np.ndarray:
+        ends = np.arcsin(np.clip(limits / (2 * kappa), -1, 1))
+        angles = np.union1d(panels, ends)
+        cell = np.searchsorted(ends, angles[1:], side="left") - 1
+        inside = (cell >= 0) & (cell < len(ends) - 1)
+        return np.bincount(cell[inside], within(angles)[inside], len(ends) - 1) / total
+
+    def masses(limits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return of_p(limits), of_p(-limits[::-1])[::-1]
+
+    return Pair(masses, reach)
+
+
+@lru_cache(maxsize=8)
+def worst_pair(kappa: float, blocks: tuple[int, ...]) -> Pair | None:
+    """The losses of one step between antipodal vectors in every block, which get independent noise.
+
+    Args:
+        kappa: κ > 0.
+        blocks: the dimension of each unit vector, at least one.
+
+    Returns:
+        None if the losses are too small, or the distributions too sharp, for a grid.
+    """
+    if kappa + max(blocks) > SHARPEST:
+        return None
+    counts = Counter(blocks)
+    pairs = {dimension: vmf_pair(dimension, kappa) for dimension in counts}
+    if len(blocks) == 1:
+        return pairs[blocks[0]]
+    largest = max(pair.reach for pair in pairs.values())
+    if largest < FINEST * RESOLVED:
+        return None
+    square = sum(count * losses.variance(pairs[d]) for d, count in counts.items()) / len(blocks)
+    spacing = max(square**0.5 / RESOLVED, min(largest, LARGEST) / MOST_POINTS)
+    if spacing < FINEST:
+        return None
+    product = None
+    for dimension, count in counts.items():
+        (one,) = losses.one_step(pairs[dimension], 1.0, "shown", spacing)
+        part = one.repeated(count)
+        if part is None:
+            return None
+        product = part if product is None else product.plus(part)
+    return None if product is None else losses.on_grid(product)
 
 
 @lru_cache(maxsize=64)

@@ -34,7 +34,9 @@ ACCOUNTANTS = {
     "zcdp": Accountant("gaussian", _EACH_EPOCH, "bound", HERE),
     "gdp": Accountant("gaussian", _EACH_EPOCH, "exact", HERE),
     "rdp": Accountant("gaussian", {"poisson": ("add_remove", "replace_one"), "wor": ("replace_one",)}, "bound", HERE),
-    "pld": Accountant("gaussian", {"poisson": ("add_remove", "replace_one"), **_GROUPS}, "bound", HERE),
+    "pld": Accountant(
+        "gaussian", {"poisson": ("add_remove", "replace_one"), **_GROUPS, "wor": ("replace_one",)}, "bound", HERE
+    ),
 }
 
 
@@ -64,6 +66,8 @@ def epsilon(sigma: float, case: Case) -> float:
             return printed.zcdp_epsilon(relative, case.delta, case.epochs)
         case "gdp":
             return library.gaussian_epsilon(relative, case.delta, case.epochs)
+        case "pld" if case.sampler == "wor":
+            return library.fixed_size_epsilon(case.rate, relative, case.delta, case.steps, case.beside)
         case "pld":
             return library.pld_epsilon(case.rate, sigma, case.delta, case.steps, case.relation, case.beside)
     replaced = case.neighbours == "replace_one"

@@ -34,6 +34,7 @@ _DIRECTIONS: Relations = {
 ACCOUNTANTS = {
     "vmf_pure": Accountant("vmf", _DIRECTIONS, "bound", HERE),
     "vmf_rdp": Accountant("vmf", _DIRECTIONS, "bound", HERE),
+    "vmf_pld": Accountant("vmf", _DIRECTIONS, "bound", HERE),
     "per_step": Accountant("vmf", dict.fromkeys(_DIRECTIONS, ("replace_one",)), "as_printed", HERE),
 }
 
@@ -74,4 +75,6 @@ def epsilon(kappa: float, case: Case) -> float:
             return vmf.pure_epsilon(kappa, case)
         case "vmf_rdp":
             return vmf.renyi_epsilon(kappa, case)
+        case "vmf_pld":
+            return vmf.pld_epsilon(kappa, case)
     return vmf.printed_epsilon(kappa)
