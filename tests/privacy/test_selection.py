@@ -1,9 +1,12 @@
 """Releasing the best of a random number of trainings: its ε by the paper's theorem, and the numbers that are drawn."""
 
-from math import log
+from math import inf, log
 
 import numpy as np
 import pytest
+from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
+from dp_accounting.dp_event import RepeatAndSelectDpEvent
+from dp_accounting.rdp import RdpAccountant
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.privacy.accounting import epsilon_spent
@@ -30,6 +33,27 @@ def test_choosing_costs_more_than_one_run_and_far_less_than_all(runs):
     best_of_twenty = selection_epsilon(7.0, mean=20, runs=runs, **RUN)
     all_twenty = epsilon_spent("rdp", noise_multiplier=7.0, **RUN | {"epochs": 2000})
     assert once < best_of_twenty < 0.8 * all_twenty
+
+
+def library_epsilon(mean, shape):
+    """ε of the best of a random number of runs by dp-accounting alone."""
+    once = SelfComposedDpEvent(PoissonSampledDpEvent(0.02, GaussianDpEvent(7.0)), 5000)
+    accountant = RdpAccountant()
+    accountant.compose(RepeatAndSelectDpEvent(once, mean, shape))
+    return accountant.get_epsilon(1e-5)
+
+
+@pytest.mark.parametrize(("runs", "shape"), [("logarithmic", 0.0), ("geometric", 1.0), ("poisson", inf)])
+def test_choosing_among_ten_times_as_many_runs_adds_little_unless_their_number_is_poisson(runs, shape):
+    of = {mean: selection_epsilon(7.0, mean=mean, runs=runs, **RUN) for mean in (10, 100, 1000)}
+    assert of == pytest.approx({mean: library_epsilon(mean, shape) for mean in of}, rel=1e-6)
+    once = epsilon_spent("rdp", noise_multiplier=7.0, **RUN)
+    if runs == "poisson":
+        assert of[100] > 5 * once
+        assert of[1000] > 10 * once
+    else:
+        assert of[100] - of[10] < once
+        assert of[1000] - of[100] < once
 
 
 @pytest.mark.parametrize("runs", SHAPES)

@@ -22,6 +22,7 @@ MEANING = {
     "pld": STEPS,
     "gdp": "shuffled batches; ε is exact for whole epochs, without credit for sampling",
     "class_moments": "moments of N(0, σ²) against the mixture with N(2, σ²), composed over all steps",
+    "vmf_pld": "privacy loss distribution of noise on directions, composed over all steps",
     "vmf_rdp": "Rényi divergence of noise on directions, composed over all steps",
     "vmf_pure": "ε without δ of noise on directions, composed over all steps",
     "per_step": "ε is what the paper prints for one step; the whole training spends more",

@@ -5,8 +5,8 @@ hockey-stick divergence E_e^ε(P‖Q) = ∫ max(0, p − e^ε q) at any real ε.
 steps look at earlier ones (Zhu, Dong & Wang 2022, "Optimal accounting of differential privacy via characteristic
 function"). So it is enough to add up independent losses ln(p/q).
 
-Here the pair with the unit in the batch is symmetric: some map of the outputs swaps P and Q, so that the loss under Q is
-minus the loss under P.
+Here the pair with the unit in the batch is symmetric: some map of the outputs swaps P and Q, so that the loss under Q
+is minus the loss under P.
 """
 
 from collections.abc import Callable, Iterator
@@ -81,7 +81,8 @@ class Losses:
         size = fft.next_fast_len(max(high - low + 1, len(self.masses)), real=True)
         whole = fft.irfft(fft.rfft(self.masses, size) ** times, size)
         kept = np.roll(whole, -(low % size))[: high - low + 1]
-        infinite = TAIL - np.expm1(times * np.log1p(-self.infinite))
+        with np.errstate(divide="ignore"):  # all may be infinite
+            infinite = TAIL - np.expm1(times * np.log1p(-self.infinite))
         return Losses(self.spacing, times * self.lowest + low, kept, float(infinite))
 
     def plus(self, other: "Losses") -> "Losses":
@@ -123,16 +124,18 @@ class Losses:
         """The places outside of which the sum of the places of ``times`` losses has at most ``TAIL``, by Chernoff."""
         from scipy.special import logsumexp
 
-        places = np.arange(len(self.masses), dtype=float)
-        mean = float(self.masses @ places)
-        spread = np.sqrt(times * max(float(self.masses @ (places - mean) ** 2), 1e-12))
         kept = self.masses > 0
-        low, high = 0.0, float(times * (len(places) - 1))
-        rest = np.log(2 / TAIL)
+        places, masses = np.flatnonzero(kept).astype(float), self.masses[kept]
+        low, high = 0.0, float(times * (len(kept) - 1))
+        if not len(places):  # all is infinite
+            return 0, 0
+        mean = float(masses @ places)
+        spread = np.sqrt(times * max(float(masses @ (places - mean) ** 2), 1.0))
         for order in ORDERS / spread:
             for signed in (order, -order):
-                grown = times * float(logsumexp((places[kept] - mean) * signed, b=self.masses[kept]))
-                limit = times * mean + (grown + rest) / signed
+                with np.errstate(over="ignore"):
+                    grown = times * float(logsumexp((places - mean) * signed, b=masses))
+                limit = times * mean + (grown + np.log(2 / TAIL)) / signed
                 low, high = (low, min(high, limit)) if signed > 0 else (max(low, limit), high)
         return int(np.floor(low)), int(np.ceil(high))
 
@@ -188,8 +191,8 @@ def one_step(pair: Pair, rate: float, how: How, spacing: float) -> list[Losses]:
       loss above 0 is that of the first, below 0 that of its mirror image, and otherwise 0.
     - ``added``: (1−q) A + q B against A, in both directions, is dominated by (1−q) Q + q P against Q: its divergence
       at 1 + q(β − 1) is q times that of B from A at β, and without overlap where β < 0.
-    - ``shown``: A may be any output that betrays that the unit is absent. By joint convexity the divergence is at most q
-      times that of P, Q: with probability 1 − q the loss is 0.
+    - ``shown``: A may be any output that betrays that the unit is absent. By joint convexity the divergence is at most
+      q times that of P, Q: with probability 1 − q the loss is 0.
     """
     top = min(np.log1p(rate * np.expm1(min(pair.reach, 700.0))) if how != "shown" else pair.reach, LARGEST)
     last = int(np.ceil(top / spacing))

@@ -1,7 +1,8 @@
 """The cost of releasing the best of several private trainings, and how many to run: Papernot & Steinke (2022).
 
-A random number of runs have settings drawn at random from a declared grid, and the best run is released. However large
-the grid is, the choice costs about as much as one or two further runs, not as much as all of them.
+A random number of runs have settings drawn at random from a declared grid, and the best run is released. The cost does
+not depend on the size of the grid, but on the mean number of runs and on the shape of its distribution. It grows like
+the logarithm of the mean for ``geometric`` and ``logarithmic``, and far faster for ``poisson`` where the mean is large.
 """
 
 from math import inf

@@ -69,7 +69,7 @@ def kappa_for(accountant: str, *, epsilon: float, **training: Any) -> float:
     """The largest concentration κ of directional noise with which the training spends at most ``epsilon``.
 
     Args:
-        accountant: ``vmf_pure``, ``vmf_rdp`` or ``per_step``.
+        accountant: ``vmf_pure``, ``vmf_rdp``, ``vmf_pld`` or ``per_step``.
         epsilon: > 0: the whole training's budget; for ``per_step`` that of one step.
         **training: as for ``noise_multiplier``, and blocks and summed.
 
