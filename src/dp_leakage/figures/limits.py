@@ -7,7 +7,7 @@ from dp_leakage.figures.frames import is_private
 from dp_leakage.metrics.spent import parse_setting
 from dp_leakage.privacy.proven import between
 
-PROVEN = ("advantage_proven", "tpr_proven", "mu")
+PROVEN = ("advantage_proven", "tpr_proven", "mu", "mu_bound", "mu_regret")
 KEY = ["dataset", "model", "defense"]
 ALARM = "#e00000"  # of what no figure should ever show: more measured than is possible
 

@@ -36,7 +36,7 @@ EXAMPLES = """examples:
 
 
 NONE = "-"
-HEADS = {"risk": ("noise", "advantage", "TPR at 1 %", "at 0.1 %", "μ")}
+HEADS = {"risk": ("noise", "advantage", "TPR at 1 %", "at 0.1 %", "μ by advantage", "μ, whole curve", "regret")}
 STEPS = {
     "gaussian": {
         "poisson": Mechanism(),
@@ -183,7 +183,8 @@ def _risk(
         return ("proven", f"{symbol} = {noise:.6g}", *place, f"{target.words}; {EXACT.get(curve.source, 'bound')}")
     rates = (f"{float(curve.tpr(fpr)):.4g}" for fpr in (0.01, 0.001))
     says = EXACT.get(curve.source, "bound")
-    return (f"{symbol} = {noise:.6g}", f"{curve.advantage:.4g}", *rates, f"{curve.mu:.4g}", *place, says)
+    mus = (f"{value:.4g}" for value in (curve.mu, curve.mu_bound, curve.regret))
+    return (f"{symbol} = {noise:.6g}", f"{curve.advantage:.4g}", *rates, *mus, *place, says)
 
 
 def _statement(name: str, noise: float, terms: dict[str, Any]) -> str:

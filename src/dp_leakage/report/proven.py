@@ -1,6 +1,7 @@
 """What the mathematics proves about a cell against any attack, and what a risk means for a person."""
 
 from dataclasses import dataclass
+from math import inf, isfinite, nan
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from dp_leakage.privacy.proven import PRIORS, precision
 from dp_leakage.report.claims import Telling
 from dp_leakage.report.leak import Leak
 
+BY_GAUSSIAN = ("mu", "mu_bound", "mu_regret")  # the curve in one number, from metrics
 SAYS_LITTLE = 0.9  # a bound on the advantage from here on excludes almost nothing
 SHARES = {0.01: "one in a hundred", 0.1: "one in ten", 0.5: "half"}
 
@@ -26,6 +28,8 @@ class Proven:
         mu: μ of Gaussian noise that allows this advantage.
         exact: whether that is exactly the cell's own noise.
         neighbours: the neighbouring data sets, which are those of the study's attack game.
+        mu_bound: μ of Gaussian noise that bounds the whole curve; infinite if none does.
+        regret: what that μ gives away (`TradeOff.regret`).
     """
 
     advantage: float
@@ -33,18 +37,21 @@ class Proven:
     mu: float
     exact: bool
     neighbours: str
+    mu_bound: float = inf
+    regret: float = nan
 
 
 def proven_of(here: pd.DataFrame, defense: str) -> Proven | None:
     """What is proven about a cell, from the metrics of its data set and model; None if nothing is."""
-    rows = here[(here["defense"] == defense) & here["metric"].isin(["advantage_proven", "tpr_proven", "mu"])]
+    rows = here[(here["defense"] == defense) & here["metric"].isin(["advantage_proven", "tpr_proven", *BY_GAUSSIAN])]
     if rows.empty:
         return None
     said = [parse_setting(setting) for setting in rows["setting"]]
     values = dict(zip(rows["metric"], rows["value"], strict=True))
     tprs = {float(s["fpr"]): float(v) for s, v in zip(said, rows["value"], strict=True) if "fpr" in s}
+    bounded = (float(values.get(name, nan)) for name in BY_GAUSSIAN[1:])
     exact, neighbours = said[0]["source"] == "gaussian", said[0]["neighbours"]
-    return Proven(float(values["advantage_proven"]), tprs, float(values["mu"]), exact, neighbours)
+    return Proven(float(values["advantage_proven"]), tprs, float(values["mu"]), exact, neighbours, *bounded)
 
 
 def proven_words(proven: Proven | None, tell: Telling) -> str:
@@ -62,8 +69,21 @@ def proven_words(proven: Proven | None, tell: Telling) -> str:
         for fpr, tpr in proven.tprs.items()
     ]
     named = f" or identify more than {' or '.join(rates)}" if rates else ""
-    strength = f" (μ = {tell('mu', proven.mu, f'{proven.mu:.2f}', setting=said)})" if proven.exact else ""
+    strength = (
+        f" (μ = {tell('mu', proven.mu, f'{proven.mu:.2f}', setting=said)})"
+        if proven.exact
+        else _bounded(proven, tell, said)
+    )
     return f"{words}{named}{strength}."
+
+
+def _bounded(proven: Proven, tell: Telling, said: str) -> str:
+    """The one number that bounds the whole curve, and what it gives away; "" if there is none."""
+    if not isfinite(proven.mu_bound):
+        return ""
+    mu = tell("mu_bound", proven.mu_bound, rounded_up(proven.mu_bound), setting=said)
+    regret = tell("mu_regret", proven.regret, rounded_up(proven.regret), setting=said)
+    return f" (at every rate within Gaussian noise of μ = {mu}, with a regret of {regret})"
 
 
 def risk_words(leak: Leak | None, proven: Proven | None, tell: Telling) -> str:

@@ -110,6 +110,7 @@ def _limit(mechanism: Mechanism, made: Json, design: str) -> Callable[[Iterable[
         return lambda rates: []
     said = {"neighbours": neighbours, "source": limit.source}
     ends = [_row("advantage_proven", limit.advantage, **said), _row("mu", limit.mu, **said)]
+    ends += [_row("mu_bound", limit.mu_bound, **said), _row("mu_regret", limit.regret, **said)]
     return lambda rates: [
         *ends,
         *(_row("tpr_proven", float(limit.tpr(fpr)), fpr=f"{fpr:g}", **said) for fpr in rates),

@@ -18,6 +18,8 @@ from dp_leakage.privacy.proven import precision
 
 BISECTIONS = 45  # leave 3e-14 of an interval of length one
 ROUNDING = 1e-15  # of logarithms of size one
+SMALLEST = 1e-9  # rate from which on one Gaussian must bound a curve; numerical curves end in a floor far below
+RATES = 2000
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,49 @@ class TradeOff:
 
     @property
     def mu(self) -> float:
-        """μ of the Gaussian trade-off with this advantage; the training's own μ if ``source`` is gaussian."""
+        """μ of the Gaussian trade-off with this advantage; the training's own μ if ``source`` is gaussian.
+
+        At other rates the curve may lie above that Gaussian; `mu_bound` bounds it everywhere.
+        """
         return float(2 * ndtri((1 + self.advantage) / 2))
+
+    @property
+    def mu_bound(self) -> float:
+        """The smallest μ, to .1 % and never below it, whose Gaussian trade-off bounds the whole curve.
+
+        One number that is true at every rate (Gomez et al. 2025, arXiv 2503.10945). Rates below `SMALLEST` do not
+        count. Infinite if a rate of 0 already identifies more than `SMALLEST` of the members, as (ε, δ)-DP with δ > 0
+        allows: no Gaussian does.
+        """
+        if float(self.tpr(0.0)) > SMALLEST:
+            return inf
+        # The curve is symmetric, so its part left of the point where tpr = 1 − fpr is enough. Between two rates it is
+        # at most what it is at the larger one.
+        fpr = np.geomspace(SMALLEST, (1 - self.advantage) / 2, RATES)
+        tpr = self.tpr(fpr)
+        if self.source == "gaussian":
+            return self.mu
+        between = ndtri(tpr[1:]) - ndtri(fpr[:-1])
+        return float(max(0.0, between.max()))
+
+    @property
+    def regret(self) -> float:
+        """How much `mu_bound` gives away, in [0, .5]: the largest difference of Bayes errors over all priors.
+
+        An attacker who knows the share of members among those in question errs with a chance of at least the Bayes
+        error. This is by how much the Gaussian of `mu_bound` understates it at the worst share (the Δ-divergence of
+        Kaissis et al. 2024). Small, say below .01: μ says nearly all that the curve says.
+        """
+        if self.source == "gaussian" or not np.isfinite(self.mu_bound):
+            return 0.0 if self.source == "gaussian" else float("nan")
+        fpr = np.concatenate([np.geomspace(SMALLEST, 0.5, RATES), 1 - np.geomspace(0.5, SMALLEST, RATES)[1:]])
+        prior = np.linspace(0.005, 0.995, 199)[:, None]  # share of non-members
+        own, bound = (
+            (prior * fpr + (1 - prior) * (1 - curve)).min(axis=1)
+            for curve in (self.tpr(fpr), gaussian(self.mu_bound).tpr(fpr))
+        )
+        trivial = np.minimum(prior, 1 - prior)[:, 0]  # accusing nobody, or everybody
+        return float(max(0.0, (np.minimum(own, trivial) - np.minimum(bound, trivial)).max()))
 
     def precision(self, prior: float, fpr: float) -> float:
         """The largest share of members among the accused (``privacy.proven.precision``) of attacks with this fpr."""
