@@ -33,6 +33,12 @@ def test_of_gaussian_noise_it_is_its_own_mu_and_gives_nothing_away():
         assert curve.regret == 0.0
 
 
+@pytest.mark.parametrize("curve", [epsilon_delta(100.0, 0.0), epsilon_delta(22.0, 0.0), gaussian(60.0), gaussian(14.0)])
+def test_a_curve_that_proves_next_to_nothing_has_a_large_mu(curve):
+    assert curve.mu_bound > 10
+    assert np.isnan(curve.regret) or 0 <= curve.regret < 1e-6
+
+
 def test_mu_by_the_advantage_alone_would_be_too_small():
     curve = CURVES["subsampled"]()
     assert (gaussian(curve.mu).tpr(FPR) < curve.tpr(FPR)).any()

@@ -69,15 +69,15 @@ class TradeOff:
         count. Infinite if a rate of 0 already identifies more than `SMALLEST` of the members, as (ε, δ)-DP with δ > 0
         allows: no Gaussian does.
         """
-        if float(self.tpr(0.0)) > SMALLEST:
-            return inf
-        # The curve is symmetric, so its part left of the point where tpr = 1 − fpr is enough. Between two rates it is
-        # at most what it is at the larger one.
-        fpr = np.geomspace(SMALLEST, (1 - self.advantage) / 2, RATES)
-        tpr = self.tpr(fpr)
         if self.source == "gaussian":
             return self.mu
-        between = ndtri(tpr[1:]) - ndtri(fpr[:-1])
+        furthest = (1 - self.advantage) / 2  # where tpr = 1 − fpr
+        if float(self.tpr(0.0)) > SMALLEST or furthest <= SMALLEST:
+            return inf
+        # The curve is symmetric, so its part up to there is enough. Between two rates it is at most what it is at the
+        # larger one.
+        fpr = np.geomspace(SMALLEST, furthest, RATES)
+        between = ndtri(self.tpr(fpr[1:])) - ndtri(fpr[:-1])
         return float(max(0.0, between.max()))
 
     @property
