@@ -148,7 +148,7 @@ ADDITIONS = {
         from dp_leakage.study.step_code import step_code
         file = Path("src/dp_leakage/privacy/mechanisms/gentle.py")
         file.write_text(file.read_text().replace("(norms + clip_norm)", "(norms + 2 * clip_norm)"))
-        for remembered in (step_code, fingerprint._tree, fingerprint._normalised):
+        for remembered in (step_code, fingerprint._parsed, fingerprint._imports):
             remembered.cache_clear()
         assert made.train_settings(cell)["code"] != code
         """,

@@ -118,8 +118,8 @@ def test_an_edit_to_a_plugin_changes_the_settings_of_the_steps_that_run_it_and_o
         from dp_leakage.provenance import fingerprint
 
         dp_leakage.study.step_code.step_code.cache_clear()
-        fingerprint._tree.cache_clear()
-        fingerprint._normalised.cache_clear()
+        fingerprint._parsed.cache_clear()
+        fingerprint._imports.cache_clear()
         return [
             study.train_settings(clipped)["code"],
             study.train_settings(noised)["code"],
@@ -299,7 +299,7 @@ def test_an_edit_to_an_own_source_or_to_its_file_prepares_the_data_anew(tmp_path
     data = {"digits": {"source": people(tmp_path, records=900), "roles": roles}}
 
     def prepared():
-        for cached in (step_code, fingerprint._tree, fingerprint._normalised):
+        for cached in (step_code, fingerprint._parsed, fingerprint._imports):
             cached.cache_clear()
         parts = {"attacks": {"yeom": {}}, "figures": {}, "defenses": [{"defense": "none"}]}
         return quickstart(tmp_path, datasets=data, **parts).prepare_settings("digits")
@@ -379,7 +379,7 @@ def test_a_study_names_an_own_layer_and_an_edit_to_it_retrains(tmp_path, monkeyp
     parts = {"attacks": {"yeom": {}}, "figures": {}, "defenses": [{"defense": "none"}]}
 
     def code(activation):
-        for cached in (step_code, fingerprint._tree, fingerprint._normalised):
+        for cached in (step_code, fingerprint._parsed, fingerprint._imports):
             cached.cache_clear()
         models = {"mlp": {"architecture": {"name": "mlp", "hidden": [8], "activation": activation}}}
         study = quickstart(tmp_path, models=models, **parts)

@@ -179,7 +179,18 @@ def test_the_verdict_survives_make(text, verdict, status, module, tmp_path):
     given = [f"TRAIN={path}", "EPSILON=1", "MODELS=100", "CANARY=blank", "RECORDS=20", "VERDICT=verdict.txt"]
     given.append("CLAIM=approximate")
     makefile = Path(__file__).parents[2] / "Makefile"
-    command = ["make", "-f", makefile, f"VENV={venv}", "-o", venv / ".installed", "audit-training", *given]
+    command = [
+        "make",
+        "-f",
+        makefile,
+        f"VENV={venv}",
+        "-o",
+        venv / ".installed",
+        "-o",
+        venv / ".runs",
+        "audit-training",
+        *given,
+    ]
     done = subprocess.run(command, cwd=tmp_path, text=True, capture_output=True, check=False, timeout=120)
     assert (tmp_path / "verdict.txt").read_text() == f"{verdict}\n", done.stderr
     assert done.returncode == (2 if status else 0)

@@ -680,7 +680,7 @@ def test_a_kind_that_lies_with_a_study_draws_with_what_lies_beside_it(tmp_path: 
     assert len(draw("of_one_study", quick, {"size": 1})[1]) == 2
     before = step_code("figure", kind.module)
     (tmp_path / "beside.py").write_text('COLOUR = "#d55e00"\n')
-    for remembered in (step_code, fingerprint._tree, fingerprint._normalised):
+    for remembered in (step_code, fingerprint._parsed, fingerprint._imports):
         remembered.cache_clear()
     assert step_code("figure", kind.module) != before
 

@@ -191,7 +191,18 @@ def made(folder: Path, **options: str) -> str | None:
     """`make new-study`, without setting up anything."""
     venv = Path(sys.executable).parents[1]
     given = [f"{key}={value}" for key, value in options.items()]
-    command = ["make", "-f", REPO / "Makefile", f"VENV={venv}", "-o", venv / ".installed", "new-study", *given]
+    command = [
+        "make",
+        "-f",
+        REPO / "Makefile",
+        f"VENV={venv}",
+        "-o",
+        venv / ".installed",
+        "-o",
+        venv / ".runs",
+        "new-study",
+        *given,
+    ]
     done = subprocess.run(command, cwd=folder, text=True, capture_output=True, check=False)
     lines = [line for line in done.stderr.splitlines() if not line.startswith("make: ")]
     return "\n".join(lines) if done.returncode else None

@@ -51,7 +51,8 @@ def test_commands_tagged_runnable_run_at_smoke_scale(whole, page):
     environment.mkdir()
     for part in ("bin", "lib", "pyvenv.cfg"):
         (environment / part).symlink_to(Path(sys.executable).parent.parent / part)
-    (environment / ".installed").touch()
+    for stamp in (".runs", ".installed"):
+        (environment / stamp).touch()
     table = load_breast_cancer(as_frame=True).frame
     renamed = {"target": "diagnosis", "mean radius": "radius", "mean texture": "texture"}
     table.rename(columns=renamed).to_csv(whole.folder / "my.csv", index=False)

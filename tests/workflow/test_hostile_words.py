@@ -53,7 +53,18 @@ def make(folder: Path, **options: str) -> subprocess.CompletedProcess:
     """`make new-study` on the command line, in another folder, without setting up anything."""
     venv = Path(sys.executable).parents[1]
     given = [f"{key}={value}" for key, value in options.items()]
-    command = ["make", "-f", REPO / "Makefile", f"VENV={venv}", "-o", venv / ".installed", "new-study", *given]
+    command = [
+        "make",
+        "-f",
+        REPO / "Makefile",
+        f"VENV={venv}",
+        "-o",
+        venv / ".installed",
+        "-o",
+        venv / ".runs",
+        "new-study",
+        *given,
+    ]
     return subprocess.run(command, cwd=folder, text=True, capture_output=True, check=False)
 
 
