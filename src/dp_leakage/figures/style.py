@@ -372,8 +372,9 @@ def log_axis(
     if sum(low <= 10.0**e <= high for e in range(first, last + 1)) < 2:  # or there were one tick, or none
         low, high = 10.0**first, 10.0**last
     step = 1 + (decades - 1) // 7
-    ticks = {10.0**e: _decade(e) for e in range(first, last + 1, step)}
     beyond, edge = high * 10.0 ** (0.14 * decades), 10.0 ** (0.045 * decades)
+    # A decade above what is shown would lie in the place of what has no finite value.
+    ticks = {10.0**e: _decade(e) for e in range(first, last + 1, step) if 10.0**e <= high * edge}
     if infinite:
         ticks[beyond] = infinite
         wall = ax.axvline if which == "x" else ax.axhline
