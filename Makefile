@@ -57,7 +57,7 @@ audit-training: $(RUNS)  ## audit a private training function of yours: TRAIN=my
 	  $${VERDICT:+--verdict "$$VERDICT"} $(if $(BEYOND_REACH),--beyond-reach)
 
 test: $(INSTALLED)  ## the tests (minutes)
-	pytest -n 2 --dist loadfile
+	pytest -n 2 --dist loadfile --timeout 600
 
 test-long: $(INSTALLED)  ## whole studies at smoke scale, kills, full disks and damaged files (tens of minutes)
 	pytest -m 'slow or study or faults'

@@ -15,6 +15,7 @@ from dp_leakage.privacy.accounting import (
     check_sampler,
     epsilon_spent,
     kappa_for,
+    losses,
     noise_multiplier,
     steps_per_epoch,
 )
@@ -71,6 +72,11 @@ def test_pld_noise_and_epsilon_invert_each_other(terms, epsilon):
     assert epsilon * (1 - 1e-3) <= spent <= epsilon
 
 
+def _room(name):
+    """Relative error of an ε: grids of loss distributions depend on the noise, so their ε has small steps."""
+    return losses.AGREEMENT if name == "vmf_pld" else 2e-6
+
+
 @given(
     st.sampled_from(DIRECTIONAL),
     epsilons,
@@ -83,7 +89,7 @@ def test_concentration_and_epsilon_invert_each_other(terms, epsilon, training, b
     training = training | {"sampler": sampler, "neighbours": neighbours, "blocks": blocks, "summed": summed}
     kappa = kappa_for(name, epsilon=epsilon, **training)
     spent = epsilon_spent(name, kappa=kappa, **training)
-    assert epsilon * (1 - 2e-6) <= spent <= epsilon * (1 + 1e-9)
+    assert epsilon * (1 - _room(name)) <= spent <= epsilon * (1 + 1e-9)
 
 
 @given(st.sampled_from(QUICK), st.floats(-1, 5).map(lambda x: 10**x), trainings)
@@ -107,8 +113,9 @@ def test_directional_epsilon_rises_with_concentration_and_epochs(terms, kappa, t
     training = training | {"sampler": sampler, "neighbours": neighbours, "blocks": [dimension], "summed": summed}
     spent = epsilon_spent(name, kappa=kappa, **training)
     assert np.isfinite(spent)
-    assert epsilon_spent(name, kappa=1.1 * kappa, **training) >= spent
-    assert epsilon_spent(name, kappa=kappa, **training | {"epochs": 2 * training["epochs"]}) >= spent
+    least = spent * (1 - _room(name))
+    assert epsilon_spent(name, kappa=1.1 * kappa, **training) >= least
+    assert epsilon_spent(name, kappa=kappa, **training | {"epochs": 2 * training["epochs"]}) >= least
 
 
 @pytest.mark.parametrize(

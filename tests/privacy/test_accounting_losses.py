@@ -36,6 +36,13 @@ def test_gaussian_steps_compose_to_a_gaussian(steps, mu):
     assert found >= get_epsilon_gaussian(1 / mu, 1e-5)
 
 
+@pytest.mark.parametrize("how", ["shown", "replaced"])
+def test_a_step_whose_loss_is_all_infinite_has_no_epsilon(how):
+    pair = vmf.worst_pair(10**3.03125, (17,))
+    assert losses.one_step(pair, 1.0, how, losses.LARGEST / 16)[0].infinite == 1.0
+    assert losses.epsilon(pair, 1.0, how, 2, 1e-3) == inf
+
+
 def test_a_gaussian_mechanism_beside_the_steps_is_one_more_step():
     epsilon, delta = losses.profile(losses.gaussian(0.3), 1.0, "shown", 16, beside=1.6**2 / 2)
     exact = gaussian_delta(2.0, epsilon)

@@ -29,6 +29,8 @@ if name == "sbatch":
 elif name == "squeue":
     state = "COMPLETED" if os.environ["FINISHED"] else "RUNNING"
     print("\\n".join(f"{{job}}|{{state}}" for job in range(1, number)))
+elif name == "scontrol":
+    print("MinJobAge = 300 sec")  # so long squeue knows what became of a job
 """
 
 
@@ -38,7 +40,8 @@ class Cluster:
     def __init__(self, folder, results):
         self.calls = folder / "calls"
         folder.mkdir()
-        for name in ("sbatch", "squeue", "scancel"):
+        # The last three know nothing: no account is checked. All are there, whatever of SLURM is on this machine.
+        for name in ("sbatch", "squeue", "scancel", "scontrol", "sacct", "sacctmgr", "sshare"):
             program = folder / name
             program.write_text(STAND_IN.format(python=sys.executable, calls=str(self.calls), results=str(results)))
             program.chmod(0o755)
@@ -65,7 +68,7 @@ def cluster(unrun, tmp_path_factory, monkeypatch):
 
 def test_a_study_is_a_handful_of_submissions(cluster, unrun, finished, monkeypatch):
     monkeypatch.setenv("FINISHED", str(finished.results))
-    text = unrun.snakemake("quickstart", *PROFILE)
+    text = unrun.snakemake("quickstart", *PROFILE, timeout=180)
     done = int(re.search(r"(\d+) of \1 steps \(100%\) done", text)[1])
     assert done > 40, text
     # Data; undefended models; shadow models and their attack; four and one cells; figures with the report.
@@ -75,8 +78,11 @@ def test_a_study_is_a_handful_of_submissions(cluster, unrun, finished, monkeypat
 def test_ctrl_c_cancels_a_runs_submissions_by_name_and_ends_it(cluster, unrun, monkeypatch):
     monkeypatch.setenv("FINISHED", "")
     process = unrun.started("quickstart", *PROFILE)
+    given_up = time.monotonic() + 120
     while not cluster.called("squeue"):  # it asks, and sleeps until it asks again
-        assert process.poll() is None, process.communicate()[0]
+        if process.poll() is not None or time.monotonic() > given_up:
+            process.kill()
+            raise AssertionError(process.communicate()[0])
         time.sleep(0.2)
     name = cluster.called("sbatch")[0]
     process.send_signal(signal.SIGINT)

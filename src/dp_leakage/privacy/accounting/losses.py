@@ -234,7 +234,7 @@ def _dots(spacing: float, first: int, p: np.ndarray, q: np.ndarray, before: floa
     masses = p - upper
     masses[1:] += upper[:-1]
     masses[0] += before
-    return Losses(spacing, first, masses, float(upper[-1]))
+    return Losses(spacing, first, masses, min(float(upper[-1]), 1.0))  # sums of masses may round above 1
 
 
 def profile(pair: Pair, rate: float, how: How, steps: int, beside: float = 0.0) -> tuple[np.ndarray, np.ndarray] | None:
