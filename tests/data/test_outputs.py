@@ -1,9 +1,11 @@
 """Arrays of outputs of every rank, length and type: a sentence, or outputs."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dp_leakage.common.errors import UserError
+from dp_leakage.data import load
 from dp_leakage.data.outputs import read_outputs
 
 N, C = 60, 3
@@ -49,3 +51,23 @@ def test_arrays_that_hold_no_outputs_get_one_sentence(tmp_path, what):
 def test_sound_arrays_are_read(tmp_path):
     assert read(tmp_path, SOUND).margin.shape == (1, 1, N)
     assert read(tmp_path, LOSSES | {"loss": np.ones((2, 3, N), np.float16)}).margin.shape == (2, 3, N)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet"])
+def test_records_keep_their_names_as_texts(tmp_path, suffix):
+    names = [f"{i:03d}" for i in range(N)]
+    frame = pd.DataFrame(LOSSES | {"loss": np.ones(N), "record": names})
+    path = tmp_path / f"o.{suffix}"
+    if suffix == "parquet":
+        frame.to_parquet(path)
+    else:
+        frame.to_csv(path, index=False, sep="\t" if suffix == "tsv" else ",")
+    assert read_outputs(path).record.tolist() == names
+    assert load({"source": "outputs", "path": str(path)}, tmp_path).names == tuple(names)
+
+
+def test_a_record_without_a_name_in_a_csv_is_missing_one(tmp_path):
+    frame = pd.DataFrame(LOSSES | {"loss": np.ones(N), "record": ["007"] + [""] * (N - 1)})
+    frame.to_csv(tmp_path / "o.csv", index=False)
+    with pytest.raises(UserError, match="has no record"):
+        read_outputs(tmp_path / "o.csv")

@@ -320,6 +320,14 @@ class TestArrays:
 
 
 class TestTables:
+    @pytest.mark.parametrize("source", ["csv", "parquet"])
+    def test_a_records_key_stays_the_text_that_it_is(self, tmp_path, source):
+        frame = pd.DataFrame({"patient": ["001", "1", "1e3", "NA"], "x": [1.0, 2, 3, 4], "label": [0, 1, 0, 1]})
+        path = tmp_path / f"t.{source}"
+        frame.to_parquet(path) if source == "parquet" else frame.to_csv(path, index=False)
+        raw = load({"source": source, "path": str(path), "label": "label", "key": "patient"}, tmp_path)
+        assert raw.names == ("001", "1", "1e3", "NA")
+
     def breast_cancer(self):
         bundle = load_breast_cancer(as_frame=True)
         frame = bundle.data.copy()

@@ -311,3 +311,17 @@ def test_a_figure_of_scores_asks_for_the_membership_scores_of_its_cells_and_noth
     cells = study.figure_settings("fig_roc")["cells"]
     assert {name for _, parts in cells for name, _ in parts} == {"yeom", "shokri", "lira_online"}
     assert all(path.parent.name == "attack" for path in study.figure_inputs("fig_roc"))
+
+
+def test_seeds_on_the_users_own_data_do_not_depend_on_the_names_that_a_study_gives(quickstart):
+    def seeds(name, source):
+        digits = quickstart.spec["datasets"]["digits"] | {"source": source}
+        study = type(quickstart)(name, quickstart.spec | {"study": name, "datasets": {name: digits}})
+        cell = study.cell(name, "mlp", "none")
+        settings = [study.prepare_settings(name), study.project_settings(name), study.train_settings(cell)]
+        settings += [study.attack_settings(cell, attack) for attack in study.spec["attacks"]]
+        return [made["seed"] for made in settings] + [settings[2]["subset"].get("coins")]
+
+    own = {"path": str(REPO / "README.md"), "source": "outputs"}
+    assert seeds("mine", own) == seeds("another", own)
+    assert seeds("mine", "digits") != seeds("another", "digits")

@@ -100,7 +100,7 @@ def from_losses(loss: np.ndarray) -> np.ndarray:
 def _table(path: Path) -> "pd.DataFrame":
     from dp_leakage.data.sources.tables import read_frame
 
-    return read_frame(path, "parquet" if path.suffix.lower() == ".parquet" else "csv")
+    return read_frame(path, "parquet" if path.suffix.lower() == ".parquet" else "csv", ["record"])
 
 
 def _from_arrays(path: Path) -> "pd.DataFrame":

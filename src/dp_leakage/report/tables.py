@@ -239,7 +239,7 @@ def _tied(part: pd.DataFrame) -> str:
 def _called(row: Any) -> str:
     """A record's name if its data have one, else its number."""
     called = getattr(row, "called", None)
-    return called if isinstance(called, str) else str(row.record)
+    return called if isinstance(called, str) and called else str(row.record)
 
 
 def _ranked(row: Any) -> list[str]:

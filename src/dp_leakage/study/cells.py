@@ -166,6 +166,16 @@ class Cells:
         given = self.spec["datasets"][dataset]["source"]
         return resolve({"source": given} if isinstance(given, str) else given)
 
+    def seed_of(self, dataset: str, *what: str) -> int:
+        """The seed of one random draw of the study on a data set.
+
+        The user's own data count without the name that the study gives them, so that the same study under another name
+        has the same results.
+        """
+        source = self.spec["datasets"][dataset]["source"]
+        own = not isinstance(source, str) and "path" in source
+        return derived_seed(self.spec["seed"], "" if own else dataset, *what)
+
     def attacks_on(self, dataset: str) -> list[str]:
         """The attacks that are run on a data set, in the study's order."""
         own = self.spec["datasets"][dataset].get("attacks", self.spec["attacks"])
@@ -267,7 +277,7 @@ class Cells:
                         "training": training | changes,
                         "mechanism": mechanism,
                         "repeats": entry.get("repeats", spec["repeats"]),
-                        "seed": derived_seed(spec["seed"], dataset, model, name, "target"),
+                        "seed": self.seed_of(dataset, model, name, "target"),
                     },
                     self._parts_of(entry, own_attacks),
                     self._audits_of(entry),

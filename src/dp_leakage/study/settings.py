@@ -11,7 +11,7 @@ from pathlib import Path
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError
-from dp_leakage.common.identity import derived_seed, identity
+from dp_leakage.common.identity import identity
 from dp_leakage.common.paths import user_path
 from dp_leakage.data import SOURCES
 from dp_leakage.data.roles import POOL, asked_roles
@@ -50,7 +50,7 @@ class Settings(Paths):
             "stratified": spec.get("stratified", False),
             "official_split": spec.get("official_split", False),
             "augment": spec.get("augment"),
-            "seed": derived_seed(self.spec["seed"], dataset, "split"),
+            "seed": self.seed_of(dataset, "split"),
             "code": step_code(
                 "prepare", SOURCES[source["source"]].module, *(MEMBERS_LIST if "members" in source else ())
             ),
@@ -77,7 +77,7 @@ class Settings(Paths):
             "study": self.name,
             "dataset": dataset,
             "projection": self.spec["datasets"][dataset].get("projection") or {},
-            "seed": derived_seed(self.spec["seed"], dataset, "projection"),
+            "seed": self.seed_of(dataset, "projection"),
             "prepared": identity(self.prepare_settings(dataset)),
             "code": step_code("project"),
         }
@@ -94,7 +94,7 @@ class Settings(Paths):
             "rates": list(cell.rates),
             "n_records": cell.columns["n_records"],
             "n_members": cell.columns["n_members"],
-            "seed": derived_seed(self.spec["seed"], cell.dataset, cell.model, cell.defense, TUNE),
+            "seed": self.seed_of(cell.dataset, cell.model, cell.defense, TUNE),
             "data": self.data_identity(cell.dataset),
             "code": step_code("tune", *noise_modules(cell.training), exclude=ACCOUNTING, own=own_files(cell.training)),
         }
@@ -134,7 +134,7 @@ class Settings(Paths):
         """
         if self.design == SPLIT:
             return {"pool": ["target_members"], "size": records}
-        return {"pool": [POOL], "size": records, "coins": derived_seed(self.spec["seed"], dataset, COINS)}
+        return {"pool": [POOL], "size": records, "coins": self.seed_of(dataset, COINS)}
 
     def auxiliary_settings(self, dataset: str, model: str, role: str, defense: str | None = None) -> Json:
         """Of step ``train`` for shadow or reference models."""
@@ -148,7 +148,7 @@ class Settings(Paths):
             "role": role,
             "repeats": spec["count"],
             "subset": {"pool": spec.get("pool", [f"{role}_pool"]), "size": spec["size"]} | dealt,
-            "seed": derived_seed(self.spec["seed"], dataset, model, cell.defense, role),
+            "seed": self.seed_of(dataset, model, cell.defense, role),
             **self._rate_of(cell),
         }
         return self._trained(settings, dataset)
@@ -201,7 +201,7 @@ class Settings(Paths):
             "attack": attack,
             "module": entry.module,
             "settings": entry.settings | self.spec["attacks"][attack],
-            "seed": derived_seed(self.spec["seed"], dataset, model, attack, "fit"),
+            "seed": self.seed_of(dataset, model, attack, "fit"),
             "inputs": _identities(self.fit_inputs(dataset, model, attack, defense)),
             "code": step_code("fit_attack", entry.module),
         }
@@ -256,7 +256,7 @@ class Settings(Paths):
             "module": entry.module,
             "settings": entry.settings | self.spec["attacks"][attack],
             # The seed is not the cell's: what an attack draws at random (features, say) is the same in all cells.
-            "seed": derived_seed(self.spec["seed"], cell.dataset, attack),
+            "seed": self.seed_of(cell.dataset, attack),
             "inputs": _identities(self.attack_inputs(cell, attack)),
             "leave_one_out": self.by_coins(attack),
             "code": step_code("attack_models" if entry.reads == "models" else "attack", entry.module),
@@ -295,7 +295,7 @@ class Settings(Paths):
             "role": AUDIT,
             "designs": {name: self.audit_design(cell, name) for name in cell.audits},
             "delta": self.delta_of(cell),
-            "seed": derived_seed(self.spec["seed"], cell.dataset, cell.model, cell.defense, AUDIT),
+            "seed": self.seed_of(cell.dataset, cell.model, cell.defense, AUDIT),
             **self._rate_of(cell),
             "data": self.data_identity(cell.dataset),
             "code": step_code("audit", *noise_modules(cell.training), exclude=ACCOUNTING, own=own_files(cell.training)),
@@ -319,7 +319,7 @@ class Settings(Paths):
             "n_records": cells[0].columns["n_records"],
             **self.spec["timing"],
             "cells": [cell.training for cell in cells],
-            "seed": derived_seed(self.spec["seed"], dataset, model, TIMING),
+            "seed": self.seed_of(dataset, model, TIMING),
             "data": self.data_identity(dataset),
             "code": step_code("time_training", *noise_modules(*(cell.training for cell in cells)), exclude=ACCOUNTING),
         }

@@ -36,6 +36,7 @@ def load(spec: dict, data_dir: Path) -> Raw:
         ("record",),
         given=members_of(found.member, found.record, path),
         sha256={path.name: sha256_of(path)},
+        names=tuple(found.record.tolist()),
     )
 
 

@@ -42,10 +42,7 @@ SOURCE = {
     },
 }
 
-MISSING_VALUES = {
-    "na_values": ["", "?", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"],
-    "keep_default_na": False,
-}
+MISSING_VALUES = ["", "?", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"]  # in a name, only the first is one
 MAX_BYTES = 8 * 2**30  # of a table in memory
 MAX_COLUMNS = 50_000  # looking at each takes a minute in all
 MAX_LINE = 10_000_000  # characters
@@ -67,7 +64,7 @@ def load(spec: dict, data_dir: Path) -> Raw:
         UserError: names the file, and the column and record if there is one.
     """
     path = user_path(spec["path"])
-    frame = read_frame(path, spec["source"])
+    frame = read_frame(path, spec["source"], [spec["key"]] if "key" in spec else [])
     label = spec["label"]
     single = {key: [spec[key]] for key in ("label", "member", "key") if key in spec}
     asked = single | {key: spec.get(key, []) for key in ("sensitive", "categorical", "drop")}
@@ -108,12 +105,21 @@ def load(spec: dict, data_dir: Path) -> Raw:
     check_finite(x, str(path), names)
     digest = {path.name: sha256_of(path)}
     places = np.array(sensitive, np.int64)
-    called = tuple(frame[spec["key"]].astype(str)) if "key" in spec else ()
+    called = tuple(frame[spec["key"]].fillna("").astype(str)) if "key" in spec else ()
     return Raw(x, y, class_names, tuple(names), places, given, sha256=digest, gaps=tuple(gaps), names=called)
 
 
-def read_frame(path: Path, source: str) -> "pd.DataFrame":
-    """The table as it is; ``source`` is csv or parquet. UserError if it cannot be read or holds no records."""
+def read_frame(path: Path, source: str, names: Iterable[str] = ()) -> "pd.DataFrame":
+    """The table as it is.
+
+    Args:
+        path: of the file.
+        source: csv or parquet.
+        names: columns that name records: they stay texts, so that 001 is not 1; empty ones are missing.
+
+    Raises:
+        UserError: it cannot be read or holds no records.
+    """
     import pandas as pd
 
     if is_folder(path):
@@ -125,11 +131,18 @@ def read_frame(path: Path, source: str) -> "pd.DataFrame":
             _require_distinct(frame.columns, path)
         else:
             separator = "\t" if ".tsv" in path.suffixes else ","
-            _check_header(path, separator)
+            header = _check_header(path, separator)
+            gaps = dict.fromkeys(header, MISSING_VALUES) | dict.fromkeys(names, MISSING_VALUES[:1])
+            how: Any = {
+                "sep": separator,
+                "na_values": gaps,
+                "keep_default_na": False,
+                "dtype": dict.fromkeys(names, str),
+            }
             with warnings.catch_warnings():
                 # For a record with more values than the header, pandas only warns and drops the surplus.
                 warnings.simplefilter("error", pd.errors.ParserWarning)
-                frame = pd.read_csv(path, sep=separator, index_col=False, low_memory=False, **MISSING_VALUES)
+                frame = pd.read_csv(path, index_col=False, low_memory=False, **how)
     except UserError:
         raise
     except MemoryError:
@@ -155,7 +168,8 @@ def _read_parquet(path: Path) -> "pd.DataFrame":
         return file.read().to_pandas(ignore_metadata=True)
 
 
-def _check_header(path: Path, separator: str) -> None:
+def _check_header(path: Path, separator: str) -> list[str]:
+    """The names of the columns. UserError if the first line holds none, or not one for each."""
     opener = gzip.open if path.suffix == ".gz" else open
     with opener(path, "rt", newline="", encoding="utf-8-sig") as file:
         header = next(csv.reader(_lines(file, path), delimiter=separator), [])
@@ -171,6 +185,7 @@ def _check_header(path: Path, separator: str) -> None:
         place = [name.strip() for name in header].index("") + 1
         raise UserError(f"{path}: column {place} has no name; name it, or remove it if it numbers the records")
     _require_distinct(header, path)
+    return header
 
 
 def _lines(file: TextIO, path: Path) -> Iterator[str]:
