@@ -53,20 +53,24 @@ def share(results: Path, shared: Path, undefended: bool = False) -> list[Path]:
         undefended: whether parameters of models without differential privacy go, too.
 
     Raises:
-        UserError: there are no results, ``shared`` lies in them, is no folder or holds something, a file is damaged, or
-            there are links, pipes or devices.
+        UserError: there are no results or none that can be shared, ``shared`` lies in them, is no folder, cannot be one
+            or holds something, a file is damaged, or there are links, pipes or devices.
     """
     if not is_file(results / "report.html"):
         raise UserError(f"{results} holds no finished study (report.html is missing); run `snakemake STUDY` first")
     if "\0" in str(shared) or (os.path.lexists(shared) and not is_dir(shared)):
         raise UserError(f"{str(shared)!r} is no folder; name one that does not exist")
+    above = next(folder for folder in Path(os.path.abspath(shared)).parents if os.path.lexists(folder))
+    if not is_dir(above):
+        raise UserError(f"{shared} cannot be made, since {above} is no folder; name a folder elsewhere")
     if is_dir(shared) and any(shared.iterdir()):
         raise UserError(f"{shared} is not empty; name a folder that does not exist")
     if Path(os.path.realpath(shared)).is_relative_to(os.path.realpath(results)):
         raise UserError(f"{shared} lies in {results}, which is not for sharing; name a folder elsewhere")
     files = list(_files(results))
-    for _ in _contents(results, files, undefended):  # reads and checks all before anything is written
-        pass
+    going = sum(1 for _ in _contents(results, files, undefended))  # reads and checks all before anything is written
+    if not going:
+        raise UserError(f"{results} holds no figure, metrics or private model to share; run `snakemake STUDY` first")
     written = []
     for path, content in _contents(results, files, undefended):
         to = shared / path.relative_to(results)

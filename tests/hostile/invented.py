@@ -703,7 +703,7 @@ MUST: dict[str, Input] = {
     "share/into itself": lambda f: (results(f), shared(f, "results", "results"))[-1],
     "share/below itself": lambda f: (results(f), shared(f, "results", "results/shared"))[-1],
     "share/null": lambda f: (results(f), shared(f, "results", "a\0b"))[-1],
-    "share/a model that is none": lambda f: (results(f), (f / "results" / "models.safetensors").write_bytes(b"x"), shared(f, "results", "shared"))[-1],
+    "share/a model that is none": lambda f: (results(f), (f / "results" / "target.safetensors").write_bytes(b"x"), shared(f, "results", "shared"))[-1],
     "share/metrics that are none": lambda f: (results(f), (f / "results" / "metrics.parquet").write_bytes(b""), shared(f, "results", "shared"))[-1],
     # ------------------------------------------------------------------ the privacy command
     **{f"privacy/{words}": (lambda words: lambda f: given.asked(words))(words) for words in (
