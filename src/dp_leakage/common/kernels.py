@@ -7,6 +7,7 @@ as MKL's. With the public fallbacks a training has other bits but the same meani
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,17 @@ def has(name: str) -> bool:
     if name == "linear":
         return torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
     return hasattr(torch, {"adam": "_fused_adam_", "gamma": "_standard_gamma"}[name])
+
+
+def exact() -> AbstractContextManager[None]:
+    """Context in which cuDNN computes in full 32 bits and always in the same order, as on the CPU.
+
+    Its own choice for convolutions is TF32, whose rounding would break the bound on a gradient and move margins.
+    """
+    import torch
+
+    flags: AbstractContextManager[None] = torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False)
+    return flags
 
 
 def adam_step(flat: Tensor, gradient: Tensor, mean: Tensor, square: Tensor, count: Tensor, rate: float) -> None:

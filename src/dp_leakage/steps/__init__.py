@@ -64,7 +64,9 @@ def run(
     except UserError as error:
         log.error("error: %s", error)
         sys.exit(1)
-    except MemoryError:
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and type(error).__name__ != "OutOfMemoryError":  # PyTorch's, of a device
+            raise
         log.error(
             "error: not enough memory for %s; give the job more (mem_mb) or run fewer at a time",
             step.__module__,

@@ -5,6 +5,7 @@ from pathlib import Path
 import torch
 
 from dp_leakage.attacks.queries import ask, ask_probabilities, asked_records
+from dp_leakage.common.kernels import exact
 from dp_leakage.engines import ENGINES
 from dp_leakage.engines.answers import Answers, signals_of
 from dp_leakage.provenance.files import read_tensors, write_arrays
@@ -27,10 +28,11 @@ def main(
             record, probability = answers.probabilities(asked_records(dataset, settings["roles"])[0])
     else:
         asked = models_of(tensors, made, dataset, models, settings["models"]).to(device_of(device))
-        if signals:
-            said = ask(asked, dataset, settings["queries"])
-        else:
-            record, probability = ask_probabilities(asked, dataset, settings["roles"])
+        with exact():
+            if signals:
+                said = ask(asked, dataset, settings["queries"])
+            else:
+                record, probability = ask_probabilities(asked, dataset, settings["roles"])
     if signals:
         write_arrays(signals, said.arrays(), provenance(settings))
     if class_scores:

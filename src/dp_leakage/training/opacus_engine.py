@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
 from dp_leakage.common.errors import UserError
+from dp_leakage.common.kernels import exact
 from dp_leakage.models.ensemble import trained_rows
 from dp_leakage.models.user_module import Factory, ModuleEnsemble
 from dp_leakage.privacy.mechanism import Mechanism
@@ -53,12 +54,14 @@ def train_module(
         check_private(mechanism, settings, engine="opacus")
         check_module(factory, tuple(x.shape[1:]), math.ceil(min(settings.batch_size, subsets.shape[1])), x.dtype)
     coins = [None] * len(seeds) if held is None else list(held.cpu())
+    x, y = x.to(device), y.to(device)  # one copy for all models
     workers = [
-        start_module(factory, x.to(device), y.to(device), rows, seed, settings, mechanism, heads)
+        start_module(factory, x, y, rows, seed, settings, mechanism, heads)
         for rows, seed, heads in zip(subsets, seeds, coins, strict=True)
     ]
     training = OpacusTraining(factory, workers, trained_rows(subsets, held))
-    run(training, x.to(device), y.to(device), settings, mechanism, evaluate_on, checkpoint, on_epoch)
+    with exact():
+        run(training, x, y, settings, mechanism, evaluate_on, checkpoint, on_epoch)
     models = training.models()
     parameters = {name: values.cpu() for name, values in models.parameters.items()}
     return ModuleEnsemble(factory, parameters, training.trained_on.cpu()), training.history

@@ -8,6 +8,7 @@ from functools import partial
 import torch
 from torch import Generator, Tensor
 
+from dp_leakage.common.kernels import exact
 from dp_leakage.models.ensemble import Ensemble, trained_rows
 from dp_leakage.models.layers import Layers, Parameters, initial_parameters
 from dp_leakage.privacy.mechanism import Mechanism, holds_groups
@@ -75,9 +76,7 @@ def train(
         UserError: the training diverged, an impossible request, or a checkpoint of something else.
     """
     check_request(layers, x, y, subsets, seeds, settings, mechanism, held)
-    # TF32 would break the bound, and other algorithms the promise that equal seeds give equal bytes.
-    exact = torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False)
-    with exact, torch.inference_mode():
+    with exact(), torch.inference_mode():
         training = start(layers, x, y, subsets, seeds, settings, mechanism, groups, device, held, initial, watch)
         run(training, training.program.x, training.program.y, settings, mechanism, evaluate_on, checkpoint, on_epoch)
     parameters = {name: view.cpu().clone() for name, view in training.models().parameters.items()}
