@@ -1,5 +1,9 @@
 """What the quickstart's numbers must say, whatever they are: run at its own scale, minutes on two cores."""
 
+import json
+import re
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -109,3 +113,14 @@ def test_every_number_has_an_interval_around_it(numbers):
     known = numbers[np.isfinite(numbers["value"])]
     assert (known["low"] <= known["value"] + 1e-12).all()
     assert (known["value"] <= known["high"] + 1e-12).all()
+
+
+def test_the_finding_in_the_readme_is_what_the_report_says(quickstart):
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    found = re.search(r"On 1,797 handwritten digits, .*?95 % intervals\)", readme, re.DOTALL)[0]
+    page = json.loads((quickstart.folder / "results" / "quickstart" / "claims.json").read_text(encoding="utf-8"))
+    told = " ".join(claim["words"] for claim in page["claims"])
+    assert "ε = 10 (DP-SGD" in told
+    numbers = re.findall(r"0\.\d{3} \[[^]]*\]|\d+\.\d %\s\[[^]]*\]", found)
+    assert len(numbers) == 3
+    assert [number for number in numbers if number not in told] == []
