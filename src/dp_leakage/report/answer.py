@@ -9,7 +9,7 @@ A setting is recommended only if all that it must satisfy holds with 95 % confid
 (`dp_leakage.metrics.simultaneous`). So of all studies, at most one in twenty recommends a setting that fails.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -163,11 +163,8 @@ def answers(
     ]
 
 
-def singled_out(
-    metrics: pd.DataFrame, guessing: Mapping[str, float], acceptable: Acceptable | None = None, aware: bool = True
-) -> set[tuple[str, str, str, str]]:
+def singled_out(found: Sequence[Answer]) -> set[tuple[str, str, str, str]]:
     """(data set, model, defense, attack): the strongest attack on each undefended model, and on the answers' cells."""
-    found = answers(metrics, acceptable, guessing, aware)
     return {
         (cell.dataset, cell.model, cell.defense, cell.leak.attack)
         for answer in found

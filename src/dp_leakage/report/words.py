@@ -58,7 +58,7 @@ def _decision(answer: Answer, outside: Sequence[str]) -> Claim:
 def _both(answer: Answer, tell: Telling) -> str:
     (chosen,) = answer.told
     whose = "any attacker's advantage" if chosen.by_proof else "the strongest attack's advantage"
-    among = f"Of {tell.count(answer.tried)} private settings tried, it is the best protected that does both."
+    among = f"Of {tell.count(answer.tried)} private settings tried, it is the best protected of those shown to do both."
     return (
         f"use {_cell(chosen, tell)}. It keeps the accuracy loss within {_loss_limit(answer, tell)} and {whose} within "
         f"{_risk_limit(answer, tell)}. {among if answer.tried > 1 else ''}".rstrip()
@@ -98,8 +98,9 @@ def _guessing(answer: Answer, tell: Telling) -> str:
     best = answer.best
     right = _accuracy(best, best.accuracy, tell, 1)
     return (
-        f"the best undefended model ({name(best.model)}) is right on {right} of new records, no better than guessing "
-        f"({_guessed(answer, tell)}). The cost of privacy cannot be measured here, and no budget is recommended."
+        f"the best undefended model ({name(best.model)}) is right on {right} of new records, not shown to be "
+        f"better than guessing ({_guessed(answer, tell)}). The cost of privacy cannot be measured here, and "
+        "no budget is recommended."
     )
 
 
@@ -207,7 +208,7 @@ def _beside(answer: Answer) -> list[Claim]:
         return []
     tell = Telling(_where(best))
     words = (
-        f"Losses are against the best undefended model, {name(best.model)}: right on "
+        f"Losses are against the undefended model that was right most often, {name(best.model)}: on "
         f"{_accuracy(best, best.accuracy, tell, 1)} of new records."
     )
     if best.leak is not None:
@@ -329,7 +330,7 @@ def _rates_of(one: Setting, tell: Telling) -> str:
 def _identified(leak: Leak, tell: Telling) -> str:
     shares = []
     for fpr, tpr in leak.tprs.items():
-        share = tell.percent("reached_tpr", tpr, setting=f"attack={leak.attack};fpr={fpr:g}")
+        share = tell.percent("reached_tpr", tpr, setting=f"attack=strongest;fpr={fpr:g}")
         shares.append(f"{share} of the members at {tell('fpr', fpr, f'{100 * fpr:g}')} % false positives")
     return f" It identifies {' and '.join(shares)}." if shares else ""
 

@@ -14,7 +14,7 @@ from dp_leakage.data.raw import Raw
 from dp_leakage.data.roles import trained_role
 from dp_leakage.figures.files import read_figure
 from dp_leakage.provenance.files import read_arrays, read_table, write_json, write_page
-from dp_leakage.report import Acceptable, as_json, render, singled_out, told
+from dp_leakage.report import Acceptable, answers, as_json, render, singled_out, told
 from dp_leakage.report.context import DataFacts, ReportContext, ReportFigure
 from dp_leakage.report.exposed import described, most_exposed
 from dp_leakage.steps import Json, run
@@ -44,7 +44,8 @@ def main(
         _facts(name, spec, path, identity) for (name, identity), path in zip(settings["data"], data, strict=True)
     )
     acceptable = Acceptable(**spec.get("acceptable", {}))
-    shown = singled_out(measured, {fact.name: fact.guessing for fact in facts}, acceptable, settings["aware"])
+    guessed = {fact.name: fact.guessing for fact in facts}
+    shown = singled_out(answers(measured, acceptable, guessed, settings["aware"]))
     context = ReportContext(
         study=settings["study"],
         title=spec["title"],
