@@ -105,6 +105,11 @@ def _facts(name: str, spec: Json, path: Path, identity: str) -> DataFacts:
 
 def _outside(spec: Json, name: str, arrays: dict[str, np.ndarray]) -> tuple[str, ...]:
     """What was computed from a data set's training records and no ε covers."""
+    return (*_preprocessing(spec, name, arrays), *_clustering(spec, name))
+
+
+def _preprocessing(spec: Json, name: str, arrays: dict[str, np.ndarray]) -> tuple[str, ...]:
+    """What of a data set's projection was fitted on training records without noise."""
     given = spec["datasets"][name].get("projection") or {}
     roles = [role for role in arrays if role not in ("x", "y", "sensitive")]
     fitted = roles if given.get("fit_on", "all") == "all" else given["fit_on"]
@@ -115,6 +120,17 @@ def _outside(spec: Json, name: str, arrays: dict[str, np.ndarray]) -> tuple[str,
     pca = ("the PCA",) if given.get("method") == "pca" else ()
     whiten = ("the whitening",) if given.get("whiten") and given.get("method") == "private_pca" else ()
     return tuple(f"{what}, {records}" for what in (*scaled, *pca, *whiten))
+
+
+def _clustering(spec: Json, name: str) -> tuple[str, ...]:
+    """The subclasses of subclass-level privacy, where k-means finds them among the records that they protect."""
+    clustered = any(
+        entry["defense"] == "subclass"
+        and entry.get("partition", "kmeans") == "kmeans"
+        and name in entry.get("datasets", spec["datasets"])
+        for entry in spec["defenses"]
+    )
+    return ("the k-means subclasses, fitted on each model's training records",) if clustered else ()
 
 
 def guessing(members: np.ndarray, others: np.ndarray) -> float:
