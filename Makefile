@@ -14,7 +14,7 @@ export $(OPTIONS)
 
 .PHONY: help install demo smoke new-study audit-training audit-model test test-long test-fuzz test-slurm coverage lint format bench bench-all reference papers constraints clean
 
-help:  ## what can be made
+help:  ## list these commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
 
 install: $(INSTALLED)  ## set up .venv with everything; a run needs less, which `make demo` sets up
@@ -31,7 +31,7 @@ $(INSTALLED): $(RUNS)
 	$(VENV)/bin/python -m pip check
 	@touch $@
 
-demo: $(RUNS)  ## run the study `quickstart` to its report
+demo: $(RUNS)  ## run the study quickstart and write its report
 	snakemake quickstart
 	@echo "Open results/quickstart/report.html"
 
@@ -39,17 +39,17 @@ smoke: $(RUNS)  ## every module is imported, and a small study runs: in a new .v
 	python -c 'import importlib, pkgutil, dp_leakage; [importlib.import_module(found.name) for found in pkgutil.walk_packages(dp_leakage.__path__, "dp_leakage.")]'
 	snakemake quickstart --config scale=smoke
 
-new-study: $(RUNS)  ## a study of your own data: NAME=mine DATA=path LABEL=column [SENSITIVE=columns DROP=… KEY=column CATEGORICAL=… MISSING=impute SIZE=32x32 …]
+new-study: $(RUNS)  ## create a study of your data: NAME= DATA= LABEL= [options: docs/extend.md]
 	@python -m dp_leakage.new_study --name="$$NAME" --data="$$DATA" --label="$$LABEL" --sensitive="$$SENSITIVE" \
 	  --drop="$$DROP" --categorical="$$CATEGORICAL" --missing="$$MISSING" --size="$$SIZE" \
 	  --key="$$KEY" --leave-out="$$LEAVE_OUT" --skip-damaged="$$SKIP_DAMAGED"
 
-audit-model: $(RUNS)  ## a study of a trained model: NAME=mine OUTPUTS=table [REFERENCES=table], or MODEL=file.onnx DATA=path LABEL=column MEMBERS=column-or-list
+audit-model: $(RUNS)  ## create a study that attacks a model you have trained: NAME= OUTPUTS=, or MODEL= DATA= MEMBERS= [options: docs/audit-model.md]
 	@python -m dp_leakage.audit_model --name="$$NAME" --outputs="$$OUTPUTS" --references="$$REFERENCES" --shadows="$$SHADOWS" \
 	  --model="$$MODEL" --weights="$$WEIGHTS" --data="$$DATA" --label="$$LABEL" --key="$$KEY" --members="$$MEMBERS" \
 	  --reference-model="$$REFERENCE_MODEL" --shadow-model="$$SHADOW_MODEL"
 
-audit-training: $(RUNS)  ## audit a private training function of yours: TRAIN=my_module:train EPSILON=4 [DELTA= MODELS= CANARIES= CANARY= CLAIM= RECORDS= DATA=x.npz VERDICT=file BEYOND_REACH=1]
+audit-training: $(RUNS)  ## test the claimed ε of your training function: TRAIN=my_module:train EPSILON=4 [options: python -m dp_leakage.audit_training --help]
 	@rm -f -- "$$VERDICT"
 	@python -m dp_leakage.audit_training --train "$$TRAIN" --epsilon "$$EPSILON" $${DELTA:+--delta "$$DELTA"} \
 	  $${MODELS:+--models "$$MODELS"} $${CANARIES:+--canaries "$$CANARIES"} $${CANARY:+--canary "$$CANARY"} \

@@ -400,7 +400,7 @@ def at(frame, row, column, value):
 
 P = ["probability_0", "probability_1", "probability_2"]
 MALFORMED = {
-    "no member column": (lambda: table().drop(columns="member"), "their order tells nothing"),
+    "no member column": (lambda: table().drop(columns="member"), "row order does not identify members"),
     "no label column": (lambda: table().drop(columns="label"), "no column 'label'"),
     "no outputs": (lambda: table().drop(columns=P), "valid is one of probability_CLASS"),
     "two kinds of outputs": (lambda: table(loss=1.0), "has probability and loss"),
@@ -441,7 +441,7 @@ MALFORMED = {
     ),
     "models trained on different records": (
         lambda: pd.concat([table(model=0), table(model=1).assign(member=1 - table()["member"])]),
-        "is a member of some of the models alone",
+        "must share one training set",
     ),
     "labels that differ between models": (
         lambda: pd.concat([table(model=0), table(model=1).assign(label=0)]),

@@ -510,7 +510,7 @@ LEARNS = "ATTACK = {'family': 'membership', %s}\n" + SCORE
         (
             "mine.py",
             "SOURCE = {'summary': 'Mine.', 'keys': {'path': 'txt'}}\ndef load(spec, data_dir): ...\n",
-            "keys, 'path': 'txt' is no kind; did you mean 'text'",
+            "keys, 'path': 'txt' is not a kind; did you mean 'text'",
         ),
         (
             "mine.py",
@@ -533,7 +533,7 @@ LEARNS = "ATTACK = {'family': 'membership', %s}\n" + SCORE
         (
             "mine.py",
             "MECHANISM = {'claim': 'bound'}\ndef bound(norms, clip_norm): ...\n",
-            "function epsilon, which is missing",
+            "need a function `epsilon`",
         ),
         ("yeom.py", "ATTACK = {'family': 'membership'}\n" + SCORE, "'yeom' is already an attack"),
         ("vmf.py", "MECHANISM = {}\ndef bound(norms, clip_norm): ...\n", "'vmf' is already a defense"),

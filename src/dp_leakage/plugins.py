@@ -174,7 +174,7 @@ def _mechanism(path: Path, name: str, given: dict[str, Any], functions: Function
         rules = Accountant(name if own_noise else "gaussian", relations, given["claim"], module=name)
         _enter(path, ACCOUNTANTS, accountant, rules, "an accountant")
     elif set(given) & {"relations", "claim", "accountant"}:
-        raise UserError(f"plugin {path}: relations, claim and accountant are of a function epsilon, which is missing")
+        raise UserError(f"plugin {path}: relations, claim and accountant need a function `epsilon`; add it")
     declared = Declaration(
         label=given.get("label", name),
         guarantee=given.get("guarantee", ""),

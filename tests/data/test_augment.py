@@ -73,7 +73,7 @@ def test_a_varied_copy_is_near_and_not_the_same():
 @pytest.mark.parametrize(
     ("raw", "roles", "words"),
     [
-        (Raw(np.zeros((4, 3), np.float32), np.arange(4) % 2, ("a", "b")), ROLES, "no images"),
+        (Raw(np.zeros((4, 3), np.float32), np.arange(4) % 2, ("a", "b")), ROLES, "augment needs images"),
         (faces(), {"target_members": 10, "target_nonmembers": 5}, "already"),
         (faces(), {f"role_{i}": 10 for i in range(7)}, "class a has 6 images"),
     ],

@@ -84,7 +84,7 @@ def test_risk_of_a_concentration_needs_its_blocks(capsys):
         (["sigma", "--precision", "0.4", "--prior", "0.5"], "error: target.precision is 0.4"),
         (["risk", "--kappa", "0.1"], "error: --kappa needs --blocks"),
         (["epsilon", "--kappa", "0.1"], "error: blocks: []"),
-        (["epsilon", "--kappa", "1", "--blocks", "9", "--sampler", "class_poisson"], "error: no accountant speaks"),
+        (["epsilon", "--kappa", "1", "--blocks", "9", "--sampler", "class_poisson"], "error: no accountant supports"),
     ],
 )
 def test_questions_without_an_answer_get_one_sentence(capsys, arguments, sentence):

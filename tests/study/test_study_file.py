@@ -74,7 +74,7 @@ BAD_CONFIG = {
     "missing study file": ({"study_files": ["nowhere.yaml"]}, r"nowhere.yaml does not exist"),
     "data set of no study": (
         {"only_datasets": ["digit"]},
-        r"'only_datasets' has 'digit', a data set of no study; did you mean 'digits'",
+        r"'only_datasets' has 'digit', but no study has this data set; did you mean 'digits'",
     ),
     "overrides that are a text": (
         {"overrides": "quickstart=3"},

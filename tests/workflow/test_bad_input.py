@@ -59,7 +59,10 @@ def test_data_prepared_from_another_content_are_refused_where_snakemakes_records
             "overrides={quickstart: {repeats:3}}",
             "key 'overrides.quickstart' has 'repeats:3'; write a space after the col",
         ),
-        ("only_datasets=[digit]", "key 'only_datasets' has 'digit', a data set of no study; did you mean 'digits'"),
+        (
+            "only_datasets=[digit]",
+            "key 'only_datasets' has 'digit', but no study has this data set; did you mean 'digits'",
+        ),
         ("device=gpu", "error: config.yaml: key 'device' is 'gpu'"),
     ],
 )

@@ -14,9 +14,12 @@ from dp_leakage.study.targets import asked, asks_for, needed
         ("train_target", "target 'train_target' makes many files"),
         (
             "results/quickstartt/digits/data.npz",
-            "no study at this scale, 'quickstartt'; did you mean 'quickst",
+            "no study at this scale is called 'quickstartt'; did you mean 'quickst",
         ),
-        ("results/quickstart-smoke/digits/data.npz", "is of no study at this scale, 'quickstart-smoke'"),
+        (
+            "results/quickstart-smoke/digits/data.npz",
+            "no study at this scale is called 'quickstart-smoke'",
+        ),
         ("results/quickstart/cifar/data.npz", "study quickstart has no data set 'cifar'; Valid: digits"),
         ("results/quickstart/digits/nomodel/none/metrics.parquet", "study quickstart has no model 'nomodel'"),
         ("results/quickstart/digits/mlp/nine/metrics.parquet", "has no cell 'digits/mlp/nine'; did you mean"),

@@ -31,7 +31,7 @@ def check(value: Json, schema: Json, where: str) -> None:
     whole = jsonschema.Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, v: type(v) is int)
     strict = jsonschema.validators.extend(
         jsonschema.Draft202012Validator, type_checker=whole
-    )  # 3.0 is no number of runs
+    )  # 3.0 is not an integer here
     validator = strict(schema)
     errors = sorted(validator.iter_errors(value), key=lambda e: (len(e.absolute_path), str(e.absolute_path)))
     if errors:

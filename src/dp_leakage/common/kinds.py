@@ -207,13 +207,13 @@ def _read(said: object, depth: int) -> Kind:
     if depth > DEEPEST:
         raise UserError(f"a kind is nested deeper than {DEEPEST} levels; no value of a study is")
     if not isinstance(word, str) or word not in MADE:
-        raise UserError(f"{said!r} is no kind; {nearest(word, [*NAMED, *MADE])}")
+        raise UserError(f"{said!r} is not a kind; {nearest(word, [*NAMED, *MADE])}")
     try:
         return MADE[word](lambda inner: _read(inner, depth + 1), *arguments)
     except UserError:  # from a kind inside this one
         raise
     except (TypeError, AttributeError, KeyError, ValueError):
-        raise UserError(f"{said!r} is no kind; valid is such as {EXAMPLES[word]!r}") from None
+        raise UserError(f"{said!r} is not a kind; for example {EXAMPLES[word]!r}") from None
 
 
 def _limits(words: tuple[Any, ...]) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def augmented_split(
             are roles.
     """
     if raw.x.ndim != 4:
-        raise UserError("augment: the records are no images; valid is to leave it out")
+        raise UserError("augment needs images; remove it")
     wanted = sum(roles.values())
     if wanted < len(raw.y):
         raise UserError(

@@ -164,9 +164,7 @@ def _outputs(frame: "pd.DataFrame", path: Path, member: bool) -> Outputs:
     kind, names = _kind(frame, path)
     for column in ("label", *(["member"] if member else [])):
         if column not in frame:
-            why = (
-                "; which records were trained on must be said: their order tells nothing" if column == "member" else ""
-            )
+            why = "; add it: row order does not identify members" if column == "member" else ""
             raise UserError(f"{path} has no column {column!r}{why}; {nearest(column, frame.columns)}")
     order, record = _places(frame, path)  # (Q, R, n), line numbers of the file
     label = _agreed(frame, "label", order, path)

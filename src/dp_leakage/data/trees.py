@@ -75,7 +75,7 @@ def open_tree(path: Path, wanted: Callable[[str], bool] = lambda name: True) -> 
             names = _names(path, (info.filename for info in infos), wanted)
             if len(set(names)) < len(names):
                 twice = next(name for name in names if names.count(name) > 1)
-                raise UserError(f"{path}: the member {twice!r} stands twice; keep one")
+                raise UserError(f"{path}: duplicate member {twice!r}; keep one")
             _check_sizes(path, {info.filename: info.file_size for info in infos if info.filename in set(names)})
             yield Tree(path, names, _guarded(path, archive.read))
     else:

@@ -133,7 +133,7 @@ def _limits(rows: pd.DataFrame, y_max: float | None) -> tuple[float, float]:
 
 
 def _across(rows: pd.DataFrame, by: Sequence[str]) -> int:
-    """Panels side by side: what the columns after the first make, if two or three; else two, or three from five on."""
+    """Number of panel columns: as the later facets make, if two or three; else two, or from five panels on three."""
     combinations = len(rows[[*by]].drop_duplicates())
     columns = len(rows[[*by[1:]]].drop_duplicates())
     return columns if 1 < columns <= 3 else 3 if combinations > 4 or combinations == 3 else 2

@@ -16,7 +16,7 @@ PRINTED = "Print: the paper's number; ✓ if our interval holds a value that rou
 
 
 def fraction(value: float, digits: int = 3) -> str:
-    """0.123, with a minus sign that is one and none before zero; – where there is no number."""
+    """0.123, with U+2212 as the minus sign and never −0.000; – where there is no number."""
     if not isfinite(value):
         return "–"
     return f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")

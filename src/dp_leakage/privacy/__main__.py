@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 for relation in relations
             }
             raise UserError(
-                f"no accountant speaks for --sampler {options.sampler} with --neighbours {options.neighbours} and this "
+                f"no accountant supports --sampler {options.sampler} with --neighbours {options.neighbours} and this "
                 f"noise; valid are {', '.join(sorted(pairs))}"
             )
         if all(row[1] == NONE for row in rows):

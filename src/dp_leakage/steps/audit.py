@@ -129,7 +129,7 @@ def _watch(
     groups: torch.Tensor | None,
     seed: int,
 ) -> Watch | None:
-    """What the training is told about its canaries; None if they are ordinary records and there is no observer."""
+    """The `Watch` of this design; None if they are ordinary records and there is no observer."""
     scored = design["score"] == "white_box"
     if not scored and replaced:
         return None

@@ -57,7 +57,7 @@ def load_study(
         schema: the study schema.
         scale: ``paper``, ``small`` or ``smoke``.
         overrides: study name → changes to its file.
-        asked: whether anybody asks for a study's results, by its name. Only then is it computed what its audits reach.
+        asked: whether a study was requested, by its name. Only then is it computed what its audits reach.
 
     Raises:
         UserError: whatever is wrong with the file, in one sentence.
@@ -209,7 +209,8 @@ def load_studies(
     for name in only:
         if name not in datasets:
             raise UserError(
-                f"config.yaml: key 'only_datasets' has {name!r}, a data set of no study; {nearest(name, datasets)}"
+                f"config.yaml: key 'only_datasets' has {name!r}, but no study has this data set; "
+                f"{nearest(name, datasets)}"
             )
     return studies
 

@@ -126,7 +126,7 @@ def _names(wildcards: dict[str, str]) -> dict[str, str | None]:
 
 def _study_of(target: str, name: str, studies: Mapping[str, Study]) -> Study:
     if name not in studies:
-        raise UserError(f"target {target!r} is of no study at this scale, '{name}'; {_near(name, studies)}")
+        raise UserError(f"target {target!r}: no study at this scale is called '{name}'; {_near(name, studies)}")
     return studies[name]
 
 

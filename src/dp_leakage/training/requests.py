@@ -1,4 +1,4 @@
-"""Checks of what a training is asked for, at the border, so that no code behind them needs any."""
+"""Validates training inputs once, on entry."""
 
 from collections.abc import Sequence
 
@@ -41,7 +41,7 @@ def check_data(x: Tensor, y: Tensor, subsets: Tensor, seeds: Sequence[int], held
     if held is not None and held.shape != subsets.shape:
         raise UserError(f"held has shape {tuple(held.shape)}; it must be that of subsets, {tuple(subsets.shape)}")
     if held is not None and not bool(held.any(1).all()):
-        raise UserError(f"the coins of a model leave none of {subsets.shape[1]} records; a pool must be larger")
+        raise UserError(f"a model has none of {subsets.shape[1]} records to train on; enlarge the role pool")
     if int(subsets.min()) < 0 or int(subsets.max()) >= len(x):
         raise UserError(f"subsets names row {int(subsets.max())}; the data have rows 0 to {len(x) - 1}")
     if int(y.min()) < 0:

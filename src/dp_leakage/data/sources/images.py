@@ -163,7 +163,9 @@ def _classes(tree: Tree) -> tuple[np.ndarray, np.ndarray]:
     folders = [PurePosixPath(name).parts[:-1] for name in tree.names]
     if () in folders:
         stray = tree.names[folders.index(())]
-        raise UserError(f"{tree.path}: {stray} lies in no folder; each class's images must lie in a folder of its own")
+        raise UserError(
+            f"{tree.path}: {stray} is not in a class folder; put the images of each class into a folder of its own"
+        )
     while len({f[0] for f in folders}) == 1 and min(map(len, folders)) > 1:
         folders = [f[1:] for f in folders]
     splits = [""] * len(folders)

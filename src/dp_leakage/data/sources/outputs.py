@@ -47,7 +47,7 @@ def members_of(member: np.ndarray, record: np.ndarray, path: Path) -> dict[str, 
     differ = (member != member[:1]).any(axis=0)
     if differ.any():
         raise UserError(
-            f"{path}: record {record[differ.argmax()]} is a member of some of the models alone; valid is the same "
-            "training set for all models under attack: others are references, or a study of their own"
+            f"{path}: all models under attack must share one training set; record {record[differ.argmax()]} "
+            "differs. Give the others as references, or attack them in a study of their own"
         )
     return trained_and_not(member[0], str(path))

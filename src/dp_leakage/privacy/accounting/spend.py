@@ -140,7 +140,7 @@ def _check_noise_kind(accountant: str, *, directional: bool) -> None:
 
 def _check_budget(epsilon: float) -> None:
     if not 0 < epsilon < inf:
-        raise UserError(f"epsilon: {epsilon:g} is no budget that noise can meet; valid: positive and finite.")
+        raise UserError(f"epsilon must be positive and finite; got {epsilon:g}")
 
 
 def least_noise(

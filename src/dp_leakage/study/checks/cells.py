@@ -58,7 +58,7 @@ def _check_answers(cell: Cell) -> None:
     for attack in cell.parts:
         takes = attack in ATTACKS and ATTACKS[attack].reads == "models"
         require(
-            not takes, f"key 'attacks.{attack}' takes the models themselves; engine {engine} keeps what they say alone"
+            not takes, f"key 'attacks.{attack}' takes the models themselves; engine {engine} keeps only their outputs"
         )
     require("audit" not in cell.parts, f"key 'audit' trains models with canaries, which engine {engine} cannot")
     known = ("none", CLAIMED) if engine == "estimator" else ("none",)

@@ -139,7 +139,7 @@ def _check_audit_design(study: Study, cell: Cell, name: str) -> None:
 def check_reach(study: Study) -> None:
     """Refuses a study with an audit that could not show its cell's claim even with perfect scores.
 
-    This takes SciPy and a second, so it is no part of the checks of studies that nobody asks for.
+    This takes SciPy and a second, so it is skipped for studies not requested.
     """
     for cell in study.cells.values():
         for name in cell.audits:
