@@ -1,5 +1,6 @@
 """A model that exists already, audited from outside: the numbers are its own; what does not fit gets one sentence."""
 
+import json
 import re
 import shlex
 import subprocess
@@ -13,6 +14,7 @@ import pandas as pd
 import pytest
 import torch
 from lightgbm import LGBMClassifier
+from loading import load
 from onnxmltools.convert.common.data_types import FloatTensorType as LightgbmFloats
 from safetensors.torch import save_file
 from skl2onnx import to_onnx
@@ -34,6 +36,7 @@ from dp_leakage.data.outputs import FLOOR, margins_of, read_outputs
 from dp_leakage.engines import module, onnx, outputs
 from dp_leakage.engines.answers import Answers, signals_of
 from dp_leakage.models.architectures import build
+from dp_leakage.report import headlines
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
 
@@ -277,7 +280,12 @@ def test_the_readmes_line_for_outputs_ends_in_a_report(whole):
     found = aucs(results, words["NAME"])
     assert found.keys() >= {"yeom", "lira_online", "rmia_online", "attack_p"}
     assert max(found.values()) > 0.6
-    assert "No lower bound on ε" in (results / "report.html").read_text()
+    page = (results / "report.html").read_text()
+    assert "No lower bound on ε" in page
+    assert "Epochs" not in page  # nobody knows how that model was trained
+    (headline,) = headlines(json.loads((results / "claims.json").read_text()))
+    assert "The strongest of" in headline
+    assert "Beware" not in headline
 
 
 def test_the_readmes_line_for_a_model_ends_in_a_report(whole, ensemble):
@@ -288,9 +296,12 @@ def test_the_readmes_line_for_a_model_ends_in_a_report(whole, ensemble):
     )
     frame = pd.DataFrame(X).add_prefix("f").assign(**{words["LABEL"]: Y, words["MEMBERS"]: MEMBER.astype(int)})
     frame.to_csv(whole.folder / words["DATA"], index=False)
-    assert "rmia_online" in audited(whole.folder, arguments)
+    said = audited(whole.folder, arguments)
+    assert "rmia_online" in said
+    assert "The report warns if the reference models, once trained, are unlike your model" in said
     whole.snakemake(words["NAME"], "--cores", "1")
     results = whole.folder / "results" / words["NAME"]
+    assert "Epochs (reference and shadow models)" in (results / "report.html").read_text()
     found = aucs(results, words["NAME"])
     assert found.keys() >= {"yeom", "attack_p", "attack_r", "lira_online", "rmia_online", "quantile_regression"}
     assert max(found.values()) > 0.54
@@ -305,6 +316,32 @@ def test_the_readmes_line_for_a_model_ends_in_a_report(whole, ensemble):
     weights = whole.folder / "e.bin"
     weights.write_bytes(weights.read_bytes()[:-1] + b"\x01")
     assert whole.planned(words["NAME"])["train_target"] == 1
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_study_of_outputs_states_no_settings_of_a_training_that_nobody_knows(here):
+    table().to_csv("outputs.csv", index=False)
+    assert audit_model.main(["--name=mine", "--outputs=outputs.csv"]) == 0
+    assert "training" not in read_yaml(here / "studies" / "mine.yaml")
+    study = load(file=here / "studies" / "mine.yaml")["mine"]
+    (cell,) = study.cells.values()
+    assert study.train_settings(cell)["training"] == {}
+    assert [cell.columns[key] for key in ("epochs", "batch_size", "learning_rate")] == [None] * 3
+
+
+def test_references_unlike_the_model_are_warned_of_at_once(here, capsys):
+    table().to_csv("outputs.csv", index=False)
+    alike, unlike = references(table(), trained_on=True), references(table(), trained_on=True)
+    unlike[P] = 0.9 * np.eye(3)[(unlike["label"] + 1) % 3] + 0.1 / 3
+    for name, frame in {"alike": alike, "unlike": unlike}.items():
+        frame.to_csv(f"{name}.csv", index=False)
+        assert audit_model.main([f"--name={name}", "--outputs=outputs.csv", f"--references={name}.csv"]) == 0
+        assert ("Beware: the reference models are unlike this model" in capsys.readouterr().out) == (name == "unlike")
 
 
 @pytest.mark.slow
@@ -461,12 +498,6 @@ def error_of(capsys, *arguments):
     assert text.count("\n") == 1
     assert "Traceback" not in text
     return text
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 @pytest.mark.parametrize("what", MALFORMED)

@@ -24,9 +24,13 @@ from dp_leakage.data.members import is_list
 from dp_leakage.data.outputs import Outputs, aligned, read_outputs
 from dp_leakage.data.raw import Raw
 from dp_leakage.engines.asking import OWN_TRIAL, asked
+from dp_leakage.engines.outputs import answers
+from dp_leakage.metrics.likeness import likeness
 from dp_leakage.models.architectures import ARCHITECTURES, build
 from dp_leakage.new_study import check_study_name, path_in_study
 from dp_leakage.provenance.files import write_text
+from dp_leakage.report.claims import Telling
+from dp_leakage.report.elsewhere import unlike
 
 SEED = 1
 LEAST_MEMBERS = 25  # least number of members and of non-members; with fewer, intervals are as wide as the whole range
@@ -34,8 +38,14 @@ LEAST_SHADOWED = 50  # least number of records of which shadow models draw half
 POPULATION = 0.25  # share of the non-members that the attacker knows as such, and that attacks compare with
 SHADOWED = 0.25  # share of the non-members that shadow models draw from, if there are any
 REFERENCES, SHADOWS = 16, 8  # trained here, if the user names an architecture for them
+TRAINED = {"ensemble", "opacus"}  # engines that train by the study's settings
+TRAINING: Json = {"optimizer": "adam", "learning_rate": 0.01, "epochs": 30}
 TARGETS = ["target_members", "target_nonmembers"]
 QUESTION = "How much do the outputs of this model tell about the records that it was trained on?"
+TRAINED_LATER = (
+    "The report warns if the reference models, once trained, are unlike your model; attacks that compare with such "
+    "references miss most of a leak."
+)
 NO_BOUND = (
     "No lower bound on ε is stated: that needs models trained after a coin was tossed for every record (or canary); "
     "here who was a member is as it was."
@@ -54,6 +64,7 @@ class Given(NamedTuple):
         shadow: the same for shadow models.
         online: whether references were trained on some of the records.
         features: whether the records' features are known.
+        unlike: a warning that the given references are unlike the model; "" if they are like it, or trained later.
     """
 
     source: Json
@@ -64,6 +75,7 @@ class Given(NamedTuple):
     shadow: Json | None
     online: bool
     features: bool
+    unlike: str = ""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -104,6 +116,9 @@ def study_of(name: str, given: Given) -> tuple[Json, list[str]]:
     roles = {"target_members": members, "target_nonmembers": asked, "reference_pool": known}
     roles |= {"shadow_pool": shadowed} if given.shadow else {}
     attacks, cannot = attacks_for(given)
+    # Of the model under attack's own training nothing is known: these are for models that are trained here.
+    trained = {spec["engine"] for spec in (given.reference, given.shadow) if spec} & TRAINED
+    training = {**TRAINING, "batch_size": max(1, min(64, members // 4))} if trained else {}
     drawn = {"pool": TARGETS, "size": (members + asked) // 2}
     spec: Json = {
         "study": name,
@@ -113,12 +128,7 @@ def study_of(name: str, given: Given) -> tuple[Json, list[str]]:
         "repeats": given.repeats,
         "datasets": {name: {"source": given.source, "roles": roles, "official_split": True, "projection": None}},
         "models": {"audited": given.model},
-        "training": {
-            "optimizer": "adam",
-            "learning_rate": 0.01,
-            "epochs": 30,
-            "batch_size": max(1, min(64, members // 4)),
-        },
+        **({"training": training} if training else {}),
         "defenses": [{"defense": "none"}],
         **({"shadow": {"size": shadowed // 2} | given.shadow} if given.shadow else {}),
         **({"reference": drawn | given.reference} if given.reference else {}),
@@ -142,7 +152,9 @@ def study_of(name: str, given: Given) -> tuple[Json, list[str]]:
     }
     more = f", {shadowed:,} more for shadow models" if given.shadow else ""
     sizes = [f"{members:,} members, {asked:,} non-members, {known:,} more that attacks compare with{more}."]
-    return spec, [*sizes, f"Attacks: {', '.join(attacks)}.", *cannot, NO_BOUND]
+    later = [TRAINED_LATER] if given.reference and given.reference["engine"] != "outputs" else []
+    warned = [given.unlike] if given.unlike else later
+    return spec, [*sizes, f"Attacks: {', '.join(attacks)}.", *cannot, NO_BOUND, *warned]
 
 
 def attacks_for(given: Given) -> tuple[list[str], list[str]]:
@@ -185,13 +197,28 @@ def _given_outputs(options: argparse.Namespace) -> Given:
     for key in ("model", "weights", "data", "label", "members", "key"):
         if getattr(options, key):
             raise UserError(f"{key}: goes with MODEL; a table of outputs says label, member and record in its columns")
-    reference, online = None, False
+    reference, online, like = None, False, ""
     if options.references:
-        others, reference = _given_models(user_path(options.references), found, path)
+        file = user_path(options.references)
+        others, reference = _given_models(file, found, path)
+        like = _likeness(raw, path, file, found.margin.shape[1], others.margin.shape[1])
         online = others.member is not None and bool(others.member.any())
     shadow = _given_shadows(user_path(options.shadows), found, path, raw) if options.shadows else None
     model = {"engine": "outputs", "architecture": {"name": source["path"]}}
-    return Given(source, model, raw, found.margin.shape[1], reference, shadow, online, False)
+    return Given(source, model, raw, found.margin.shape[1], reference, shadow, online, False, like)
+
+
+def _likeness(raw: Raw, path: Path, file: Path, models: int, references: int) -> str:
+    """A warning that the references are unlike the models under attack; "" if they are like them."""
+    data = Dataset(raw.x, raw.y, {}, np.array([], dtype=np.int64))
+    said = []
+    for role, count, architecture in (
+        ("target", models, {"name": str(path)}),
+        ("reference", references, {"name": str(file), "of": str(path)}),
+    ):
+        found = answers({"role": role, "architecture": architecture}, data, [], [0] * count)
+        said += [found.correct(raw.y), found.trained_on]
+    return unlike(likeness(*said), Telling()).strip()
 
 
 def _given_models(file: Path, found: Outputs, path: Path) -> tuple[Outputs, Json]:

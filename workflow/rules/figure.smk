@@ -65,6 +65,7 @@ for _study in STUDIES.values():
             ),
             data=[_study.data(dataset) for dataset in _study.spec["datasets"]],
             scores=lambda wildcards, study=_study: or_stop(study.exposed_scores),
+            compared=lambda wildcards, study=_study: or_stop(study.compared_signals),
         output:
             claims=_study.claims,
             page=report(
@@ -95,7 +96,7 @@ for _study in STUDIES.values():
             by_file(
                 "report",
                 "--settings {params.settings:q} --metrics {input.metrics:q} --data {input.data:q} --scores {input.scores:q}"
-                " --figures {params.figures:q} --benchmarks {params.benchmarks:q} --report {output.page:q} --claims {output.claims:q}",
+                " --compared {input.compared:q} --figures {params.figures:q} --benchmarks {params.benchmarks:q} --report {output.page:q} --claims {output.claims:q}",
             )
 
     if _study.audited:

@@ -9,7 +9,7 @@ A setting is recommended only if all that it must satisfy holds with 95 % confid
 (`dp_leakage.metrics.simultaneous`). So of all studies, at most one in twenty recommends a setting that fails.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -29,7 +29,7 @@ from dp_leakage.report.tuned import Tuned, tuned_of
 
 CELL = ["dataset", "model", "defense"]
 Key = tuple[str, str, str]  # data set, model, defense
-Kind = Literal["both", "open", "neither", "guessing", "untried"]
+Kind = Literal["both", "open", "neither", "guessing", "untried", "elsewhere"]
 Is = Literal["yes", "no", "open"]
 
 
@@ -117,7 +117,8 @@ class Answer:
         dataset: its name.
         kind: ``both``: a setting keeps the accuracy and protects; ``open``: one may; ``neither``: every setting surely
             fails one of the two; ``guessing``: the best undefended model is not surely better than guessing, so that
-            no loss means anything; ``untried``: no private setting has a known ε.
+            no loss means anything; ``untried``: no private setting has a known ε; ``elsewhere``: all models
+            were trained elsewhere, so that there is nothing to choose.
         best: the most accurate undefended model; None if there is none.
         settings: all cells, in the order of legends.
         told: those that the answer is about: the recommended one, the one that may be, or the one that keeps the
@@ -144,6 +145,7 @@ def answers(
     acceptable: Acceptable | None = None,
     guessing: Mapping[str, float] | None = None,
     aware: bool = True,
+    elsewhere: Collection[str] = (),
 ) -> list[Answer]:
     """One answer per data set whose accuracy was measured, in their order.
 
@@ -153,13 +155,20 @@ def answers(
         guessing: data set → the accuracy of guessing, if it is known.
         aware: whether an attack learns from models under the defense that it attacks. Where none does, little measured
             leakage is no evidence of protection, and only a proof protects.
+        elsewhere: models that were trained elsewhere.
     """
     limits, known = acceptable or Acceptable(), guessing or {}
     frame = chosen(metrics, {})
-    return [
+    found = [
         _answer(part, metrics[metrics["dataset"] == dataset], limits, float(known.get(str(dataset), np.nan)), aware)
         for dataset, part in frame.groupby("dataset", sort=False)
         if (part["metric"] == "test_accuracy").any()
+    ]
+    return [
+        replace(answer, kind="elsewhere", told=answer.settings)
+        if all(one.model in elsewhere for one in answer.settings)
+        else answer
+        for answer in found
     ]
 
 

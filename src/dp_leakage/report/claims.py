@@ -60,7 +60,8 @@ class Claim:
         dataset: the data set; "" for the whole study.
         words: the sentence; after a label and a figure, what stands below them.
         label, figure: a heading of few words, and the number that it is about; "" for none.
-        verdict: of the answer: ``both``, ``open``, ``neither``, ``guessing`` or ``untried``; "" of others.
+        verdict: of the answer: ``both``, ``open``, ``neither``, ``guessing``, ``untried`` or
+            ``elsewhere``; "" of others.
         cells: (model, defense) of the cells that it is about, in the order of the sentence.
         screen: 1: on the page's first screen; 2: below.
         numbers: every number in the words.

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from dp_leakage.report.answer import Acceptable
+from dp_leakage.report.elsewhere import Elsewhere
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,7 @@ class ReportContext:
             `exposed.most_exposed`, with ``shown`` (`exposed.described`) of the user's own data; None if there are none.
         aware: whether an attack learns from models that were trained under the defence that it attacks.
         acceptable: what a recommended setting must satisfy.
+        elsewhere: models that were trained elsewhere.
     """
 
     study: str
@@ -103,3 +105,4 @@ class ReportContext:
     exposed: pd.DataFrame | None = None
     aware: bool = False
     acceptable: Acceptable = field(default_factory=Acceptable)
+    elsewhere: Elsewhere = field(default_factory=Elsewhere)

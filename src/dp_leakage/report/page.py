@@ -13,6 +13,7 @@ from dp_leakage.report import tables
 from dp_leakage.report.answer import Answer, answers
 from dp_leakage.report.claims import Claim
 from dp_leakage.report.context import ReportContext, ReportFigure
+from dp_leakage.report.elsewhere import claims_elsewhere
 from dp_leakage.report.words import claims_of
 
 TEMPLATE = Path(__file__).with_name("template.html")
@@ -24,12 +25,17 @@ SHOWN_AS_TABLE = "members_exposed"  # the page shows the same numbers as a table
 
 def told(context: ReportContext) -> list[Claim]:
     """What the page says of the study's question, in the order of the page; ``claims.json`` has the same."""
-    return claims_of(_answers(context), {data.name: data.outside for data in context.data}, context.aware)
+    return claims_of(
+        _answers(context),
+        {data.name: data.outside for data in context.data},
+        context.aware,
+        lambda answer: claims_elsewhere(answer, context.elsewhere, context.metrics),
+    )
 
 
 def _answers(context: ReportContext) -> list[Answer]:
     guessing = {data.name: data.guessing for data in context.data}
-    return answers(context.metrics, context.acceptable, guessing, context.aware)
+    return answers(context.metrics, context.acceptable, guessing, context.aware, context.elsewhere.models)
 
 
 def render(context: ReportContext) -> str:
@@ -39,6 +45,8 @@ def render(context: ReportContext) -> str:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"words": name, "thousands": lambda value: f"{value:,}", "unbroken": unbroken}
     found = told(context)
+    answered = _answers(context)
+    elsewhere = bool(answered) and all(answer.kind == "elsewhere" for answer in answered)
     pictures = [figure for figure in context.figures if figure.kind != SHOWN_AS_TABLE]
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         seal=UNSEALED,
@@ -47,7 +55,9 @@ def render(context: ReportContext) -> str:
         broken=tables.broken_claims(context.metrics),
         study_wide=[claim for claim in found if not claim.dataset],
         screens=[_screen(found, data) for data in dict.fromkeys(claim.dataset for claim in found if claim.dataset)],
-        settings=tables.settings(_answers(context)),
+        elsewhere=elsewhere,
+        settings=[] if elsewhere else tables.settings(answered),
+        attacks=tables.attacks(context.metrics) if elsewhere else [],
         first=[_picture(figure) for figure in pictures if figure.kind == "pareto"],
         others=[_picture(figure) for figure in pictures if figure.kind != "pareto"],
         most_exposed=tables.most_exposed(context.exposed),
@@ -57,11 +67,11 @@ def render(context: ReportContext) -> str:
         remarks=remarks(context.metrics.fillna({"accountant": "", "setting": ""})),
         audited=(context.metrics["metric"] == "epsilon_lower_bound").any(),
         any_hypothetical=context.metrics["setting"].str.contains("hypothetical_poisson").any(),
-        exposed=tables.members_exposed(context.metrics),
+        exposed=[] if elsewhere else tables.members_exposed(context.metrics),
         rates=tables.learning_rates(context.metrics),
         tossed=tossed(context.metrics),
-        verdicts=tables.verdicts(context.metrics),
-        defenses=tables.defenses(context.metrics),
+        verdicts=[] if elsewhere else tables.verdicts(context.metrics),
+        defenses=[] if elsewhere else tables.defenses(context.metrics),
         times=tables.times(context.timings),
     )
 

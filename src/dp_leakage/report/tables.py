@@ -12,6 +12,7 @@ from dp_leakage.figures.frames import chosen, each_budget, each_series, in_order
 from dp_leakage.figures.members_exposed import of_whom
 from dp_leakage.figures.numbers import budget, cell_budget, count, fraction, interval
 from dp_leakage.figures.style import look, name, number
+from dp_leakage.metrics import STRONGEST
 from dp_leakage.metrics.measure import FPR_OF_TPR
 from dp_leakage.metrics.spent import contradicted, parse_setting, spent
 from dp_leakage.privacy.defenses import CLAIMED
@@ -84,6 +85,28 @@ def _setting_row(one: Setting) -> list[str]:
         number(one.spent),
         name(one.neighbours) if one.neighbours else "–",
     ]
+
+
+def attacks(metrics: pd.DataFrame) -> list[HtmlTable]:
+    """For each data set and model: what every membership attack reaches."""
+    frame = chosen(metrics, {})
+    frame = frame[frame["metric"].isin(["reached_advantage", "reached_tpr", "membership_auc"]) & frame["value"].notna()]
+    said = [parse_setting(setting) for setting in frame["setting"]]
+    frame = frame.assign(attack=[s["attack"] for s in said], fpr=[float(s.get("fpr", "nan")) for s in said])
+    rates = [rate for rate in FPR_OF_TPR if (frame["fpr"] == rate).any()]
+    heads = ["attack", "advantage", *(f"TPR at {100 * rate:g} % FPR" for rate in rates), "AUC"]
+    columns = [("reached_advantage", 0.0), *(("reached_tpr", rate) for rate in rates), ("membership_auc", 0.0)]
+    found = []
+    for heading, part in panels(frame[frame["attack"] != STRONGEST]):
+        rows = []
+        for attack, own in part.groupby("attack", sort=False):
+            shown = {
+                (row.metric, row.fpr): interval(row.value, row.low, row.high)
+                for row in own.fillna({"fpr": 0.0}).itertuples()
+            }
+            rows.append([name(str(attack)), *(shown.get(column, "–") for column in columns)])
+        found.append(HtmlTable(heading, heads, rows))
+    return found
 
 
 def claimed_and_spent(metrics: pd.DataFrame) -> list[HtmlTable]:

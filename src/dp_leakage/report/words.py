@@ -1,6 +1,6 @@
 """The answer in sentences, each a `Claim` with its numbers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -19,19 +19,30 @@ UNAWARE = (
 )
 
 
-def claims_of(answers: Sequence[Answer], outside: Mapping[str, Sequence[str]], aware: bool = True) -> list[Claim]:
+def claims_of(
+    answers: Sequence[Answer],
+    outside: Mapping[str, Sequence[str]],
+    aware: bool = True,
+    elsewhere: Callable[[Answer], list[Claim]] | None = None,
+) -> list[Claim]:
     """Everything that the page's sentences say of the answers, in the order of the page.
 
     Args:
         answers: of `answer.answers`.
         outside: data set → what no ε of the study covers, each in words such as "the PCA, fitted on 800 records".
         aware: whether an attack learns from models under the defense that it attacks.
+        elsewhere: the first screen of an answer on models that were trained elsewhere; needed if there is one.
     """
-    found = [] if aware else [Claim("unaware", "unaware", "", UNAWARE, screen=1)]
+    told = all(answer.kind == "elsewhere" for answer in answers)
+    found = [] if aware or told else [Claim("unaware", "unaware", "", UNAWARE, screen=1)]
     for answer in answers:
-        found += [_decision(answer, outside.get(answer.dataset, ())), *_beside(answer)]
-        for place, setting in enumerate(answer.told):
-            found += _tiles(answer, setting, place)
+        if answer.kind == "elsewhere":
+            assert elsewhere is not None  # whoever makes such answers knows what to say
+            found += elsewhere(answer)
+        else:
+            found += [_decision(answer, outside.get(answer.dataset, ())), *_beside(answer)]
+            for place, setting in enumerate(answer.told):
+                found += _tiles(answer, setting, place)
         for place, setting in enumerate(answer.told):
             found += _more(answer, setting, place)
         found += _choice(answer) + _unproven(answer)
@@ -292,14 +303,17 @@ def _of_tried(leak: Leak, tell: Telling) -> str:
 def _more(answer: Answer, one: Setting, place: int) -> list[Claim]:
     """Of one cell: its own undefended twin, small rates, what is proven, what an accusation is worth, its tuning."""
     twin = next((two for two in answer.settings if two.model == one.model and two.defense == "none"), None)
-    told = {
-        "rates": lambda tell: _rates_of(one, tell),
-        "twin": lambda tell: _twin(one, twin, tell),
-        "limits": lambda tell: proven_words(one.proven, tell),
-        "accusation": lambda tell: risk_words(one.leak, one.proven, tell),
-        "tuning": lambda tell: tuned_words(one.tuned, tell),
-        "untuned": lambda tell: more_tuning(one.tuned) if answer.kind in ("open", "neither") else "",
-    }
+    if answer.kind == "elsewhere":
+        told = {"accusation": lambda tell: risk_words(one.leak, None, tell)}
+    else:
+        told = {
+            "rates": lambda tell: _rates_of(one, tell),
+            "twin": lambda tell: _twin(one, twin, tell),
+            "limits": lambda tell: proven_words(one.proven, tell),
+            "accusation": lambda tell: risk_words(one.leak, one.proven, tell),
+            "tuning": lambda tell: tuned_words(one.tuned, tell),
+            "untuned": lambda tell: more_tuning(one.tuned) if answer.kind in ("open", "neither") else "",
+        }
     found = []
     for kind, write in told.items():
         tell = Telling(_where(one))
@@ -364,7 +378,7 @@ def _choice(answer: Answer) -> list[Claim]:
 def _unproven(answer: Answer) -> list[Claim]:
     """Defenses that prove nothing: what was measured under them, with their accuracy."""
     others = [one for one in answer.settings if not one.private and one.defense != "none" and one.leak is not None]
-    if not others or answer.kind == "untried":
+    if not others or answer.kind in ("untried", "elsewhere"):
         return []
     tell = Telling({"dataset": answer.dataset})
     told = []

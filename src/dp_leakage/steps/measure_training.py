@@ -59,6 +59,8 @@ def _mechanism(training: Path, made: Json) -> Mechanism | None:
     from dp_leakage.privacy.calibration import calibrated
 
     nominal = made["settings"]["mechanism"]
+    if nominal is None:
+        return None
     today = calibrated(nominal, blocks=made["blocks"], **_schedule(made))
     if today is None or today.noise == "none":
         return today

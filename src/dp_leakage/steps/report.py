@@ -7,15 +7,19 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 
+from dp_leakage.attacks.signals import Signals
 from dp_leakage.common.identity import portable
 from dp_leakage.data import load
 from dp_leakage.data.profile import is_harmless
 from dp_leakage.data.raw import Raw
 from dp_leakage.data.roles import trained_role
+from dp_leakage.engines import GIVEN
 from dp_leakage.figures.files import read_figure
+from dp_leakage.metrics.likeness import likeness
 from dp_leakage.provenance.files import read_arrays, read_table, write_json, write_page
 from dp_leakage.report import Acceptable, answers, as_json, render, singled_out, told
 from dp_leakage.report.context import DataFacts, ReportContext, ReportFigure
+from dp_leakage.report.elsewhere import Elsewhere, Others
 from dp_leakage.report.exposed import described, most_exposed
 from dp_leakage.steps import Json, run
 from dp_leakage.steps._metrics import read_metrics
@@ -30,13 +34,14 @@ def main(
     metrics: list[Path],
     data: list[Path],
     scores: list[Path],
+    compared: list[Path],
     figures: Path,
     benchmarks: Path,
     report: Path,
     claims: Path,
 ) -> None:
     """Reads every cell's metrics, the figures, Snakemake's benchmark files, and the scores of the records that it
-    names. Writes the page and its claims.
+    names, and what models from elsewhere and their references say. Writes the page and its claims.
     """
     spec = portable(settings["spec"])
     measured = read_metrics(metrics, [identity for _, identity in settings["cells"]])
@@ -44,8 +49,9 @@ def main(
         _facts(name, spec, path, identity) for (name, identity), path in zip(settings["data"], data, strict=True)
     )
     acceptable = Acceptable(**spec.get("acceptable", {}))
+    elsewhere = _elsewhere(spec, compared, settings["compared"])
     guessed = {fact.name: fact.guessing for fact in facts}
-    shown = singled_out(answers(measured, acceptable, guessed, settings["aware"]))
+    shown = singled_out(answers(measured, acceptable, guessed, settings["aware"], elsewhere.models))
     context = ReportContext(
         study=settings["study"],
         title=spec["title"],
@@ -69,16 +75,47 @@ def main(
         exposed=_exposed(scores, settings["scores"], settings["spec"], shown),
         aware=settings["aware"],
         acceptable=acceptable,
+        elsewhere=elsewhere,
     )
     write_page(report, render(context))
     write_json(claims, as_json(context.study, context.scale, told(context)))
 
 
+def _elsewhere(spec: Json, compared: list[Path], made: list[list[str]]) -> Elsewhere:
+    """The models that were trained elsewhere, with whom attacks compare them, and how like those are.
+
+    Args:
+        spec: the study.
+        compared: what such a model says, followed by what its references say; then the next model's.
+        made: for each model its data set, its name and the identities of these two files.
+    """
+    like = {}
+    for (dataset, model, *identities), files in zip(made, zip(compared[::2], compared[1::2], strict=True), strict=True):
+        own, theirs = (
+            Signals.held_by(read_arrays(file, identity)[0], file).asked
+            for file, identity in zip(files, identities, strict=True)
+        )
+        like[dataset, model] = likeness(own.correct, own.trained_on, theirs.correct, theirs.trained_on)
+    return Elsewhere(
+        models=tuple(name for name, model in spec["models"].items() if model.get("engine") in GIVEN),
+        references=_others(spec.get("reference")),
+        shadows=_others(spec.get("shadow")),
+        online="lira_online" in spec["attacks"] or "rmia_online" in spec["attacks"],
+        likeness=like,
+    )
+
+
+def _others(spec: Json | None) -> Others | None:
+    return Others(spec["count"], spec.get("engine") == "outputs") if spec else None
+
+
 def _training(spec: Json) -> dict[str, str]:
-    """The settings that all trainings share, in words."""
+    """The settings that all trainings share, in words; those of models that are trained here, where others are not."""
+    own = all(model.get("engine") in GIVEN for model in spec["models"].values())
+    whose = " (reference and shadow models)" if own else ""
     rates = ", ".join(f"{rate:g}" for rate in spec.get("tune", {}).get("learning_rate", []))
     tuned = {"learning_rate": f"tuned for each model: one of {rates}"} if rates else {}
-    return {key: str(value) for key, value in (spec["training"] | tuned).items()}
+    return {f"{key}{whose}": str(value) for key, value in (spec.get("training", {}) | tuned).items()}
 
 
 def _figure(name: str, kind: str, caption: str, folder: Path, identity: str) -> ReportFigure:
@@ -189,4 +226,4 @@ def _version(package: str) -> str | None:
 
 
 if __name__ == "__main__":
-    run(main, "figures", "benchmarks", "report", "claims", lists=("metrics", "data", "scores"))
+    run(main, "figures", "benchmarks", "report", "claims", lists=("metrics", "data", "scores", "compared"))

@@ -12,7 +12,7 @@ from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.identity import derived_seed
 from dp_leakage.data import resolve
 from dp_leakage.data.roles import POOL, trained_role
-from dp_leakage.engines import ENGINES
+from dp_leakage.engines import ENGINES, GIVEN
 from dp_leakage.privacy.defenses import CLAIMED, expanded
 from dp_leakage.privacy.target import Target
 
@@ -202,14 +202,27 @@ class Cells:
         """The part ``audit``, if the study has one."""
         return [AUDIT] if self.spec.get("audit") else []
 
-    def _cells_of(self, dataset: str, model: str) -> Iterator[Cell]:
-        spec = self.spec
-        overrides = spec["datasets"][dataset].get("models", {}).get(model, {})
-        model_spec = merged(spec["models"][model], overrides)
-        training = merged({"momentum": 0.0, "l2": 0.0, "evaluate_every": spec["training"]["epochs"]}, spec["training"])
-        training = merged(training, model_spec.get("training", {}))
+    def _model_spec(self, dataset: str, model: str) -> Json:
+        return merged(self.spec["models"][model], self.spec["datasets"][dataset].get("models", {}).get(model, {}))
+
+    def training_of(self, dataset: str, model: str, engine: str) -> Json:
+        """The settings by which an engine trains a model; none for models that were trained elsewhere, of which they
+        are not known.
+        """
+        given = self.spec.get("training")
+        if engine in GIVEN or given is None:
+            return {}
+        training = merged({"momentum": 0.0, "l2": 0.0, "evaluate_every": given["epochs"]}, given)
+        training = merged(training, self._model_spec(dataset, model).get("training", {}))
         if not training.pop("l2_applied", True):
             training["l2"] = 0.0
+        return training
+
+    def _cells_of(self, dataset: str, model: str) -> Iterator[Cell]:
+        spec = self.spec
+        model_spec = self._model_spec(dataset, model)
+        engine = model_spec.get("engine", "ensemble")
+        training = self.training_of(dataset, model, engine)
         roles, own_attacks = spec["datasets"][dataset]["roles"], self.attacks_on(dataset)
         records = roles[trained_role(roles)]
         projection = spec["datasets"][dataset].get("projection") or {}
@@ -222,7 +235,6 @@ class Cells:
                 claimed = given.get(CLAIMED)
                 changes = _in_records({key: value for key, value in given.items() if key != CLAIMED}, records)
                 own = (mechanism or {}).get("settings", {})
-                engine = model_spec.get("engine", "ensemble")
                 tuned = TUNE in spec and engine not in ENGINES and "learning_rate" not in changes
                 by_noise = (mechanism or {}).get("noise_multiplier")  # if the study gives the cell's noise, not its ε
                 columns = {
@@ -239,15 +251,15 @@ class Cells:
                     "partition": own.get("partition", ""),
                     "l2": changes.get("l2", 0.0),  # the defense's own λ
                     # None if step ``tune`` finds it.
-                    "learning_rate": None if tuned else changes.get("learning_rate", training["learning_rate"]),
+                    "learning_rate": None if tuned else changes.get("learning_rate", training.get("learning_rate")),
                     "epsilon": None,
                     "target": "",  # the risk that the noise was chosen by, in words
                     "delta": None,
                     # How σ was solved for, if it was.
                     "rdp_sigma": (mechanism or {}).get("rdp_sigma") or "" if not by_noise else "",
                     "accounting_note": entry.get("accounting_note", ""),
-                    "epochs": (training | changes)["epochs"],
-                    "batch_size": (training | changes)["batch_size"],
+                    "epochs": (training | changes).get("epochs"),
+                    "batch_size": (training | changes).get("batch_size"),
                     "projection": projection.get("method", "none"),
                     "projection_noise": projection.get("noise"),
                     "n_members": records if self.design == SPLIT else records // 2,

@@ -6,6 +6,7 @@ from dp_leakage.attacks import ATTACKS
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import identity
+from dp_leakage.engines import GIVEN as ELSEWHERE
 from dp_leakage.figures import COMMON, FIGURES, FigureKind, words_of
 from dp_leakage.provenance.fingerprint import ROOT
 from dp_leakage.study.cells import TRAINING, Cell, together
@@ -134,6 +135,7 @@ class Study(Settings):
                 [cell.dataset, cell.model, cell.defense, attack, self.attacked(cell, attack)]
                 for cell, attack in self._exposed()
             ],
+            "compared": [[cell.dataset, cell.model, *(made for _, made in files)] for cell, files in self._compared()],
             "aware": self.aware,
             "captions": {figure: self.caption(figure) for figure in self.spec["figures"]},
             "words": identity({"template": TEMPLATE.read_text(encoding="utf-8")}),
@@ -157,6 +159,20 @@ class Study(Settings):
         single out.
         """
         return [self.scores(cell.dataset, cell.model, cell.defense, attack) for cell, attack in self._exposed()]
+
+    def compared_signals(self) -> list[Path]:
+        """What models that were trained elsewhere say, each followed by what its references say."""
+        return [path for _, files in self._compared() for path, _ in files]
+
+    def _compared(self) -> list[tuple[Cell, list[Input]]]:
+        """The models that were trained elsewhere and attacked with references: what they say, and what those say."""
+        found = []
+        for cell in self.cells.values():
+            used = any(ATTACKS[attack].needs == "reference" for attack in cell.membership)
+            if cell.training["engine"] in ELSEWHERE and used:
+                groups = (TARGET, cell.defense), ("reference", self.auxiliary_defense(cell, "reference"))
+                found.append((cell, [self.answered(cell.dataset, cell.model, *group) for group in groups]))
+        return found
 
     def _exposed(self) -> list[tuple[Cell, str]]:
         return [

@@ -20,7 +20,7 @@ MB_PER_MODEL = 20  # parameters, gradient and two Adam slots of 1.2 million weig
 
 def training_minutes(settings: Json, attempt: int = 1) -> int:
     """Minutes that step ``train`` may take; ``settings`` are the step's own."""
-    passes = settings["training"]["epochs"] * settings["subset"]["size"] * settings["repeats"]
+    passes = settings["training"].get("epochs", 1) * settings["subset"]["size"] * settings["repeats"]
     return attempt * (START + ceil(passes * SECONDS.get(settings["engine"], 0.0) / 60))
 
 

@@ -16,7 +16,7 @@ from dp_leakage.common.paths import user_path
 from dp_leakage.data import SOURCES
 from dp_leakage.data.roles import POOL, asked_roles
 from dp_leakage.data.trees import content_of, content_of_source
-from dp_leakage.engines import ENGINES
+from dp_leakage.engines import ENGINES, GIVEN
 from dp_leakage.engines import FILES as EXISTING
 from dp_leakage.engines.onnx_files import content_of_model
 from dp_leakage.privacy.accounting.rules import relation_of_game
@@ -144,6 +144,8 @@ class Settings(Paths):
         dealt = {"dealt": True} if role == "reference" else {}
         own = {key: spec[key] for key in ("engine", "architecture") if key in spec}
         settings: Json = cell.training | own
+        if cell.training["engine"] in GIVEN:
+            settings["training"] = self.training_of(dataset, model, settings["engine"])
         settings |= {
             "role": role,
             "repeats": spec["count"],

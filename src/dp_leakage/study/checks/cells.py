@@ -29,7 +29,7 @@ def check_cells(study: Study) -> None:
         require(f"{place}/none" in study.cells, complaint)
         _check_architecture(study.spec, cell)
         _check_answers(cell)
-        _check_training(study.spec, cell)
+        _check_training(study, cell)
 
 
 def _check_architecture(spec: Json, cell: Cell) -> None:
@@ -72,8 +72,15 @@ def _check_answers(cell: Cell) -> None:
     )
 
 
-def _check_training(spec: Json, cell: Cell) -> None:
-    training, mechanism = cell.training["training"], cell.training["mechanism"] or {}
+def _check_training(study: Study, cell: Cell) -> None:
+    spec, mechanism = study.spec, cell.training["mechanism"] or {}
+    own = cell.training["engine"]
+    engines = {own, *(spec[role].get("engine", own) for role in AUXILIARY if role in spec)} - {*GIVEN, "estimator"}
+    if not engines:
+        return
+    engine = own if own in engines else min(engines)
+    require("training" in spec, f"key 'training' is missing; engine {engine} trains by it")
+    training = cell.training["training"] or study.training_of(cell.dataset, cell.model, engine)
     members, size = cell.columns["n_records"], training["batch_size"]
     people = "members" if POOL not in spec["datasets"][cell.dataset]["roles"] else "records of the pool"
     try:
@@ -91,7 +98,7 @@ def _check_training(spec: Json, cell: Cell) -> None:
         except UserError as error:
             raise UserError(f"key 'datasets.{cell.dataset}.projection' (of {cell.key}): {error}") from None
     words = f"valid is at most the {members} {people} of data set {cell.dataset}"
-    require(size <= members, f"key '{_origin(spec, cell, 'batch_size')}' is {size}; {words}")
+    require(size <= members, f"key '{_origin(spec, cell, 'batch_size', size)}' is {size}; {words}")
     delta = mechanism.get("delta")
     if delta is not None and not holds_groups(mechanism["unit"]) and not cell.columns["accounting_note"]:
         words = f"valid is below 1/{members}, the δ of publishing one of data set {cell.dataset}'s {members} {people}"
@@ -109,7 +116,7 @@ def _check_training(spec: Json, cell: Cell) -> None:
             require(size <= spec[role]["size"], f"key '{role}.size' is {spec[role]['size']}, but {words}")
 
 
-def _origin(spec: Json, cell: Cell, name: str) -> str:
+def _origin(spec: Json, cell: Cell, name: str, value: float) -> str:
     """The key that sets one value of a cell's training."""
     model, dataset = spec["models"][cell.model], spec["datasets"][cell.dataset].get("models", {}).get(cell.model, {})
     places = {
@@ -117,7 +124,7 @@ def _origin(spec: Json, cell: Cell, name: str) -> str:
         f"models.{cell.model}.training": model.get("training", {}),
         "training": spec["training"],
     }
-    value, own = cell.training["training"][name], f"defenses.training.{name} (of {cell.defense})"
+    own = f"defenses.training.{name} (of {cell.defense})"
     return next((f"{key}.{name}" for key, place in places.items() if place.get(name) == value), own)
 
 
@@ -132,10 +139,12 @@ def check_tuning(study: Study) -> None:
         roles = study.spec["datasets"][cell.dataset]["roles"]
         key = f"key 'datasets.{cell.dataset}.roles"
         require(TUNING in roles, f"{key}' lacks the role '{TUNING}', on which key 'tune' tries learning rates")
+        if not cell.rates:
+            continue
         batch = cell.columns["batch_size"] * cell.columns["n_members"] / cell.columns["n_records"]
         words = f"valid is {ceil(FOLDS * batch)} or more, since half of them must fill a batch of {cell.model}"
         complaint = f"{key}.{TUNING}' is {roles[TUNING]}; {words}"
-        require(not cell.rates or roles[TUNING] // FOLDS >= batch, complaint)
+        require(roles[TUNING] // FOLDS >= batch, complaint)
     reached = any(cell.rates for cell in study.cells.values())
     require(reached, "key 'tune' reaches no cell: each has a learning rate of its own, or is not trained here")
 

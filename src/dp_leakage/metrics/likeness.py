@@ -1,0 +1,91 @@
+"""How like reference models are to the model under attack, by what can be observed of both.
+
+Attacks that compare with references ask how a model would answer that was trained in the same way. References that fit
+their records less, or more, than the model answer this wrongly, and the attack then finds less than leaks.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import stdtrit
+
+CONFIDENCE = 0.99  # that references trained as the model was are not called unlike, for each of the two numbers
+MATERIAL = 0.05  # the least difference that is worth a warning
+
+
+class Pair(NamedTuple):
+    """One number of the model under attack and of the references.
+
+    Attributes:
+        target: of the model (the mean, if there are several).
+        reference: mean over the references.
+        spread: standard deviation over the references; NaN if there is one.
+        models: how many references there are.
+    """
+
+    target: float
+    reference: float
+    spread: float
+    models: int
+
+    @property
+    def differs(self) -> bool:
+        """Whether a further reference would hardly be as far from the others, and the difference matters.
+
+        With one reference the spread is not known, and only the size of the difference counts.
+        """
+        away = abs(self.target - self.reference)
+        if self.models < 2:
+            return away > MATERIAL
+        reach = float(stdtrit(self.models - 1, (1 + CONFIDENCE) / 2)) * self.spread * np.sqrt(1 + 1 / self.models)
+        return bool(away > max(reach, MATERIAL))
+
+
+class Likeness(NamedTuple):
+    """The accuracy on records that a model was not trained on, and by how much that on the others is higher.
+
+    Attributes:
+        accuracy: in [0, 1].
+        gap: in [−1, 1]; None if the references were trained on none of these records.
+    """
+
+    accuracy: Pair
+    gap: Pair | None
+
+    def unlike(self) -> dict[str, Pair]:
+        """``accuracy`` and ``gap``, of which the references are unlike the model."""
+        pairs = {"accuracy": self.accuracy, "gap": self.gap}
+        return {what: pair for what, pair in pairs.items() if pair is not None and pair.differs}
+
+
+def likeness(
+    correct: np.ndarray, trained_on: np.ndarray, reference_correct: np.ndarray, reference_trained_on: np.ndarray
+) -> Likeness:
+    """Compares the models under attack with the references on the same records.
+
+    Args:
+        correct, trained_on: bool (K, n), of the models under attack: right on a record; trained on it.
+        reference_correct, reference_trained_on: bool (R, n), the same of the references.
+
+    >>> right, inside = np.array([[True, True, False, False]]), np.array([[True, True, False, False]])
+    >>> likeness(right, inside, ~right, inside).accuracy[:2]
+    (0.0, 1.0)
+    """
+    own, theirs = _held_out(correct, trained_on), _held_out(reference_correct, reference_trained_on)
+    accuracy = _pair(own, theirs)
+    if not reference_trained_on.any(axis=1).all():
+        return Likeness(accuracy, None)
+    own_gap = _held_out(correct, ~trained_on) - own
+    return Likeness(accuracy, _pair(own_gap, _held_out(reference_correct, ~reference_trained_on) - theirs))
+
+
+def _held_out(correct: np.ndarray, trained_on: np.ndarray) -> np.ndarray:
+    """(R,): the share right among the records that each model was not trained on."""
+    outside = ~trained_on
+    with np.errstate(invalid="ignore"):  # NaN for a model that was trained on all
+        return (correct & outside).sum(axis=1) / outside.sum(axis=1)
+
+
+def _pair(own: np.ndarray, theirs: np.ndarray) -> Pair:
+    spread = float(theirs.std(ddof=1)) if len(theirs) > 1 else np.nan
+    return Pair(float(own.mean()), float(theirs.mean()), spread, len(theirs))

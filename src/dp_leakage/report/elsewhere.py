@@ -1,0 +1,209 @@
+"""What is said of models that were trained elsewhere: their measured leakage, since there is no budget to choose."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import pandas as pd
+
+from dp_leakage.attacks import ATTACKS, STRONGEST
+from dp_leakage.figures.frames import chosen
+from dp_leakage.figures.style import name
+from dp_leakage.metrics.intervals import Estimate
+from dp_leakage.metrics.likeness import Likeness
+from dp_leakage.metrics.simultaneous import simultaneous
+from dp_leakage.metrics.spent import parse_setting
+from dp_leakage.report.answer import Answer, Setting
+from dp_leakage.report.claims import Claim, Telling
+from dp_leakage.report.leak import Leak
+
+MORE = "So more may leak than was measured."
+
+
+@dataclass(frozen=True)
+class Others:
+    """The models that attacks compare with, or learn from.
+
+    Attributes:
+        count: how many.
+        given: whether the user gave them, so that nothing is known of their training; else they are trained here.
+    """
+
+    count: int
+    given: bool
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """Models that were trained elsewhere.
+
+    Attributes:
+        models: their names in the study.
+        references, shadows: what attacks compare with and learn from; None if there are none.
+        online: whether attacks were run that use references trained on the records in question.
+        likeness: (data set, model) → how like the references are to the model.
+    """
+
+    models: tuple[str, ...] = ()
+    references: Others | None = None
+    shadows: Others | None = None
+    online: bool = False
+    likeness: Mapping[tuple[str, str], Likeness] = field(default_factory=dict)
+
+
+def claims_elsewhere(answer: Answer, elsewhere: Elsewhere, metrics: pd.DataFrame) -> list[Claim]:
+    """The first screen for one data set. ``metrics``: rows of all cells."""
+    tell = Telling({"dataset": answer.dataset})
+    words = f"On {name(answer.dataset)}, {' '.join(_measured(one, elsewhere, tell) for one in answer.told)}"
+    cells = tuple((one.model, one.defense) for one in answer.told)
+    decision = Claim(
+        f"{answer.dataset}.answer", "answer", answer.dataset, words, verdict=answer.kind, cells=cells, screen=1,
+        numbers=tuple(tell.numbers),
+    )  # fmt: skip
+    found = [decision, *_compared(answer, elsewhere)]
+    for place, one in enumerate(answer.told):
+        if elsewhere.references is not None:
+            found += _without_references(one, place, metrics)
+        found += _tiles(one, place)
+    return found
+
+
+def leaks(leak: Leak) -> bool:
+    """Whether a leak is told apart from none: by the advantage, or else by a TPR that pays for the rates looked at."""
+    looked = 1 + len(leak.tprs)
+    return leak.advantage.low > 0 or any(
+        simultaneous(tpr, looked, (0.0, 1.0)).low > fpr for fpr, tpr in leak.tprs.items()
+    )
+
+
+def _measured(one: Setting, elsewhere: Elsewhere, tell: Telling) -> str:
+    """The sentence that decides."""
+    leak, where = one.leak, _where(one)
+    if leak is None:
+        return "no membership attack was run on the model, so nothing is known of its leakage."
+    verdict = (
+        "the model leaks who was in its training data."
+        if leaks(leak)
+        else "no attack tried tells this model's members from non-members."
+    )
+    setting = f"attack=strongest;of={leak.attack}"
+    advantage = tell.fraction("reached_advantage", leak.advantage, setting=setting, **where)
+    judged = "the interval excludes guessing" if leak.advantage.low > 0 else "chance alone could explain that"
+    whose = f"The strongest of {tell.count(leak.tried)} attacks" if leak.tried > 1 else "The attack"
+    words = f"{verdict} {whose} ({name(leak.attack)}) has an advantage of {advantage} over guessing; {judged}."
+    for fpr, tpr in leak.tprs.items():
+        share = tell.percent("reached_tpr", tpr, setting=f"attack=strongest;fpr={fpr:g}", **where)
+        rate = tell("fpr", fpr, f"{100 * fpr:g}")
+        words += f" At {rate} % false positives, the attack that is strongest there identifies {share} of the members."
+    members, others = (int(one.row[key]) for key in ("n_members", "n_nonmembers"))
+    words += f" This rests on {tell.count(members)} members and {tell.count(others)} non-members."
+    likeness = elsewhere.likeness.get((one.dataset, one.model))
+    return words if likeness is None else f"{words}{unlike(likeness, tell)}"
+
+
+def unlike(likeness: Likeness, tell: Telling) -> str:
+    """A warning that the references are unlike the model; "" if they are like it."""
+    told = []
+    for what, pair in likeness.unlike().items():
+        own = tell(f"{what}_of_target", pair.target, f"{100 * pair.target:.1f}")
+        theirs = tell(f"{what}_of_references", pair.reference, f"{100 * pair.reference:.1f}")
+        told.append(f"{WHAT[what]} is {own} % where theirs is {theirs} %")
+    if not told:
+        return ""
+    return (
+        f" Beware: the reference models are unlike this model: its {', its '.join(told)}. Attacks that compare with "
+        "them may miss most of the leak."
+    )
+
+
+WHAT = {"accuracy": "accuracy on held-out records", "gap": "accuracy gap between training and held-out records"}
+
+
+def _compared(answer: Answer, elsewhere: Elsewhere) -> list[Claim]:
+    """With whom attacks compare, and what was not run."""
+    tell = Telling({"dataset": answer.dataset})
+    told, missing = [], []
+    for role, others, verb in (
+        ("reference", elsewhere.references, "compare with"),
+        ("shadow", elsewhere.shadows, "learn from"),
+    ):
+        if others is None:
+            missing.append(f"attacks that {verb} {role} models (none were given)")
+        else:
+            whose = "that were given" if others.given else "trained here, by this study's settings"
+            told.append(f"Attacks {verb} {tell.count(others.count)} {role} models {whose}.")
+    if elsewhere.references is not None and not elsewhere.online:
+        missing.append("online attacks (no reference model was trained on any of these records)")
+    words = [*told, *([f"Not run: {'; '.join(missing)}. {MORE}"] if missing else [])]
+    claim = Claim(
+        f"{answer.dataset}.compared", "compared", answer.dataset, " ".join(words), screen=1, numbers=tuple(tell.numbers)
+    )
+    return [claim]
+
+
+def _without_references(one: Setting, place: int, metrics: pd.DataFrame) -> list[Claim]:
+    """The strongest attack that needs no references: those may be unlike the model, and then it is the one to quote.
+
+    Its interval holds for all such attacks at once, since it is the largest of them.
+    """
+    frame = chosen(metrics, {})
+    frame = frame[(frame["dataset"] == one.dataset) & (frame["model"] == one.model) & frame["value"].notna()]
+    said = [parse_setting(setting) for setting in frame["setting"]]
+    frame = frame.assign(attack=[s.get("attack", "") for s in said], fpr=[float(s.get("fpr", "nan")) for s in said])
+    frame = frame[~frame["attack"].isin([STRONGEST, *_COMPARING])]
+    advantages = frame[frame["metric"] == "reached_advantage"]
+    if advantages.empty:
+        return []
+    tell = Telling(_where(one))
+    attack, found = _largest(advantages, (-1.0, 1.0))
+    shown = tell.fraction("reached_advantage", found, among=len(advantages), setting=f"attack={attack}")
+    words = f"Without reference models, the strongest attack ({name(attack)}) has an advantage of {shown}."
+    for fpr, rates in frame[frame["metric"] == "reached_tpr"].groupby("fpr", sort=False):
+        attack, found = _largest(rates, (0.0, 1.0))
+        shown = tell.percent("reached_tpr", found, among=len(rates), setting=f"attack={attack};fpr={fpr:g}")
+        words += (
+            f" At {tell('fpr', float(fpr), f'{100 * fpr:g}')} % false positives, {name(attack)} identifies {shown}."
+        )
+    cells = ((one.model, one.defense),)
+    dataset = one.dataset
+    kind = "without_references"
+    return [
+        Claim(f"{dataset}.{kind}.{place}", kind, dataset, words, cells=cells, screen=1, numbers=tuple(tell.numbers))
+    ]
+
+
+def _largest(rows: pd.DataFrame, limits: tuple[float, float]) -> tuple[str, Estimate]:
+    """The attack with the largest value, and an interval that holds for all of them together."""
+    best = rows.loc[rows["value"].idxmax()]
+    alone = Estimate(float(best["value"]), float(best["low"]), float(best["high"]))
+    return str(best["attack"]), simultaneous(alone, len(rows), limits)
+
+
+_COMPARING = [attack for attack, entry in ATTACKS.items() if entry.needs == "reference"]
+
+
+def _tiles(one: Setting, place: int) -> list[Claim]:
+    """The advantage, each TPR at a low FPR, and the accuracy."""
+    found: list[Claim] = []
+
+    def add(kind: str, label: str, shown: str, words: str, tell: Telling) -> None:
+        figure, _, ends = shown.partition(" [")
+        claim, cells = f"{one.dataset}.{kind}.{place}", ((one.model, one.defense),)
+        told = Claim(claim, kind, one.dataset, f"[{ends}{words}", label, figure, cells=cells, screen=1)
+        found.append(replace(told, numbers=tuple(tell.numbers)))
+
+    if one.leak is not None:
+        tell, setting = Telling(_where(one)), f"attack=strongest;of={one.leak.attack}"
+        shown = tell.fraction("reached_advantage", one.leak.advantage, setting=setting)
+        words = f" advantage over guessing; {name(one.leak.attack)}"
+        add("measured", "The strongest attack tried", shown, words, tell)
+        for fpr, tpr in one.leak.tprs.items():
+            tell, setting = Telling(_where(one)), f"attack=strongest;fpr={fpr:g}"
+            shown, rate = tell.percent("reached_tpr", tpr, setting=setting), tell("fpr", fpr, f"{100 * fpr:g}")
+            add(f"tpr_{fpr:g}", "Members identified", shown, f" at {rate} % false positives", tell)
+    tell = Telling(_where(one))
+    add("accuracy", "Accuracy on non-members", tell.percent("test_accuracy", one.accuracy), "", tell)
+    return found
+
+
+def _where(one: Setting) -> dict[str, str]:
+    return {"dataset": one.dataset, "model": one.model, "defense": one.defense}
