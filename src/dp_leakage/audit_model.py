@@ -44,7 +44,7 @@ TARGETS = ["target_members", "target_nonmembers"]
 QUESTION = "How much do the outputs of this model tell about the records that it was trained on?"
 TRAINED_LATER = (
     "The report warns if the reference models, once trained, are unlike your model; attacks that compare with such "
-    "references miss most of a leak."
+    "references may find less than with references of its own kind."
 )
 NO_BOUND = (
     "No lower bound on ε is stated: that needs models trained after a coin was tossed for every record (or canary); "

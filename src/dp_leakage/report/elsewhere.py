@@ -111,7 +111,7 @@ def unlike(likeness: Likeness, tell: Telling) -> str:
         return ""
     return (
         f" Beware: the reference models are unlike this model: its {', its '.join(told)}. Attacks that compare with "
-        "them may miss most of the leak."
+        "them may find less than with references of its own kind."
     )
 
 
