@@ -192,7 +192,7 @@ class Run:
         metrics = [study.metrics(*cell.key.split("/")) for cell in study.cells.values()]
         folders = (study.root / "figures", study.root / "benchmarks")
         files = [*folders, out, to / study.claims]
-        report.main(study.report_settings(), metrics, [study.data("digits")], study.exposed_scores(), *files)
+        report.main(study.report_settings(), metrics, [study.data("digits")], study.exposed_scores(), [], *files)
         return files[-2:]
 
 
