@@ -20,8 +20,9 @@ from dp_leakage.figures import COMMON, FIGURES, draw, figures_of, resolve
 from dp_leakage.figures.frames import CELL, NUMBERS
 from dp_leakage.figures.limits import ALARM
 from dp_leakage.figures.pareto import surely_beaten, undominated
-from dp_leakage.figures.style import encode
+from dp_leakage.figures.style import encode, name
 from dp_leakage.metrics.roc import tpr_at_fpr
+from dp_leakage.metrics.spent import spent
 from dp_leakage.privacy.accounting.tradeoff import gaussian
 from dp_leakage.privacy.proven import FPR_OF_CURVE, between
 from dp_leakage.provenance import fingerprint
@@ -340,6 +341,24 @@ def test_pareto_takes_the_strongest_attack_of_each_cell_and_marks_its_best_point
     alone, rows = draw("pareto", quick, {"attack": "shokri"})
     assert set(rows["attack"]) == {"shokri"}
     assert "Strongest of" not in alone.get_supxlabel()
+
+
+@pytest.mark.parametrize("kind", ["pareto", "kinds_of_models"])
+def test_the_number_beside_a_point_is_the_spent_epsilon_of_one_relation(kind: str, quick: pd.DataFrame) -> None:
+    figure, rows = draw(kind, quick, {})
+    known = rows["epsilon_spent"].notna()
+    assert rows.loc[known, "spent_neighbours"].nunique() == 1
+    (relation,) = set(rows.loc[known, "spent_neighbours"])
+    truth = spent(quick[quick["repeat"] == "all"], relation).set_index(["dataset", "model", "defense"])["epsilon_spent"]
+    for row in rows[known].itertuples():
+        assert row.epsilon_spent == truth[row.dataset, row.model, row.defense]
+    assert not np.allclose(rows.loc[known, "epsilon"], rows.loc[known, "epsilon_spent"])  # the claims differ
+    labels = {text.get_text() for ax in figure.axes for text in ax.texts}
+    assert labels
+    assert labels <= {f"{value:.3g}" for value in rows.loc[known, "epsilon_spent"]}
+    notes = " ".join(figure.get_supxlabel().split())
+    assert f"ε spent, for {name(relation)} neighbors" in notes
+    assert "claimed ε" not in notes
 
 
 def test_a_point_is_surely_beaten_only_where_intervals_are_apart_in_both() -> None:

@@ -6,7 +6,7 @@ import pandas as pd
 
 from dp_leakage.figures.frames import chosen, drawn_numbers
 from dp_leakage.figures.notes import accounting_notes, threshold_notes
-from dp_leakage.figures.pareto import bars_both_ways, label_budgets, points
+from dp_leakage.figures.pareto import CELL, SPENT, bars_both_ways, label_budgets, points, spent_budgets
 from dp_leakage.figures.style import GREY, finish, name, panel_grid, styled
 from dp_leakage.metrics.measure import STRONGEST
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 FIGURE = {
     "caption": "Use against leakage of different kinds of models: open marks are undefended models, filled ones "
-    "private models of the same kind, with the ε that is claimed for them. Best is bottom right: accurate and "
+    "private models of the same kind, with the ε that they spent. Best is bottom right: accurate and "
     "leaking nothing. Leakage is what the strongest attack on each model reaches.",
     "settings": {"attack": None},
     "kinds": {"attack": ["either", "null", "text"]},
@@ -42,10 +42,12 @@ def draw(
     from matplotlib.lines import Line2D
 
     frame = chosen(metrics, settings)
+    found = points(frame, settings["attack"] or STRONGEST)
+    budgets, meaning = spent_budgets(frame)
     rows = drawn_numbers(
-        points(frame, settings["attack"] or STRONGEST),
+        found.merge(budgets, how="left", on=CELL),
         published,
-        extra=["attack", "of", "test_accuracy", "accuracy_low", "accuracy_high", "best"],
+        extra=["attack", "of", "test_accuracy", "accuracy_low", "accuracy_high", *SPENT, "best"],
     )
     models = list(dict.fromkeys(frame["model"]))
     looks = {model: LOOKS[place % len(LOOKS)] for place, model in enumerate(models)}
@@ -64,10 +66,9 @@ def draw(
     ]
     entries += [
         Line2D([], [], color=GREY, marker="o", markerfacecolor="white", linestyle="none", label="undefended"),
-        Line2D([], [], color=GREY, marker="o", label="private, with its claimed ε"),
+        Line2D([], [], color=GREY, marker="o", label="private, with the ε that it spent"),
     ]
-    bars = "Bars: 95 % intervals. Numbers: claimed ε, as far as there is room; all are in the csv."
-    notes = [bars, *threshold_notes(rows), *accounting_notes(frame, settings)]
+    notes = ["Bars: 95 % intervals.", meaning, *threshold_notes(rows), *accounting_notes(frame, settings)]
     finish(figure, entries, notes, settings.get("title"))
     figure.draw_without_rendering()  # labels need the final places of the points
     for ax, part in grid:

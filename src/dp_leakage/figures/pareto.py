@@ -7,18 +7,19 @@ import pandas as pd
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.figures.curves import legend
-from dp_leakage.figures.frames import chosen, drawn_numbers, each_series, metric_rows, panels, reached
+from dp_leakage.figures.frames import chosen, drawn_numbers, each_series, is_private, metric_rows, panels, reached
 from dp_leakage.figures.notes import accounting_notes, threshold_notes
-from dp_leakage.figures.style import GREY, finish, look, name, number, panel_grid, styled
+from dp_leakage.figures.style import GREY, finish, look, name, panel_grid, styled
 from dp_leakage.metrics.measure import STRONGEST
+from dp_leakage.metrics.spent import known, relations, spent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 FIGURE = {
-    "caption": "Use against leakage, one point per defence and budget; the number beside a point is its ε. Best "
-    "is bottom right: accurate and leaking nothing. Leakage is what the strongest attack on each model reaches. "
+    "caption": "Use against leakage, one point per defence and budget; the number beside a point is its spent ε. "
+    "Best is bottom right: accurate and leaking nothing. Leakage is what the strongest attack on each model reaches. "
     "The grey line joins the points that no other beats in both as measured. A pale point is surely beaten: "
     "another is both more accurate and less leaky, and their intervals are apart in both.",
     "settings": {"attack": None},
@@ -26,6 +27,7 @@ FIGURE = {
 }
 
 CELL = ["dataset", "model", "defense"]
+SPENT = ["epsilon_spent", "spent_accountant", "spent_neighbours"]
 PALE = 0.3  # opacity of points that are surely beaten
 FRONT = {"color": GREY, "alpha": 0.35, "linewidth": 5, "solid_capstyle": "round"}
 
@@ -43,10 +45,12 @@ def draw(
     from matplotlib.lines import Line2D
 
     frame = chosen(metrics, settings)
+    found = points(frame, settings["attack"] or STRONGEST)
+    budgets, meaning = spent_budgets(frame)
     rows = drawn_numbers(
-        points(frame, settings["attack"] or STRONGEST),
+        found.merge(budgets, how="left", on=CELL),
         published,
-        extra=["attack", "of", "test_accuracy", "accuracy_low", "accuracy_high", "best", "surely_beaten"],
+        extra=["attack", "of", "test_accuracy", "accuracy_low", "accuracy_high", *SPENT, "best", "surely_beaten"],
     )
     parts = panels(rows)
     alike = rows["dataset"].nunique() == 1  # models of the same records are compared at a glance
@@ -62,19 +66,40 @@ def draw(
     entries.append(Line2D([], [], label="best trade-offs measured", **FRONT))
     bars = (
         "Bars: 95 % intervals. Pale: another point is surely both more accurate and less leaky, intervals apart in "
-        "both; between the others chance may decide. Numbers: claimed ε (σ where no ε is claimed), as far as there is "
-        "room; all are in the csv."
+        "both; between the others chance may decide."
     )
     membership = sorted(set(reached(frame)["attack"]) - {STRONGEST})
     chosen_anew = f"Strongest of {', '.join(map(name, membership))}, in each cell anew, chosen on other records."
     alone = settings["attack"] is not None or len(membership) < 2
-    notes = [bars, *([] if alone else [chosen_anew]), *threshold_notes(rows), *accounting_notes(frame, settings)]
+    notes = [
+        bars,
+        meaning,
+        *([] if alone else [chosen_anew]),
+        *threshold_notes(rows),
+        *accounting_notes(frame, settings),
+    ]
     finish(figure, entries, notes, settings.get("title"))
     figure.draw_without_rendering()  # labels need the final places of the points
     for ax, part in grid:
         colours = {row: look(series).color for series, line in each_series(part) for row in line.index}
         label_budgets(ax, part, colours)
     return figure, rows
+
+
+def spent_budgets(frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """The ε that cells spent, all for one neighboring relation, and the footnote that says for which.
+
+    A claim is no common scale: two accountants claim the same ε for very different noise. Nor are the ε of two
+    relations one: so a cell without a known ε for the relation that most cells have gets none.
+    """
+    most = relations(known(frame))
+    if not most:
+        return spent(frame), "Numbers: none, as no ε spent is known."
+    words = f"Numbers: ε spent, for {name(most[0])} neighbors, as far as there is room; all are in the csv."
+    budgets = spent(frame, most[0])
+    missing = frame[is_private(frame)].groupby(CELL).ngroups - len(budgets)
+    silent = f" {missing} private cells have no ε for these neighbors, and no number." if missing > 0 else ""
+    return budgets, words + silent
 
 
 def points(frame: pd.DataFrame, attack: str) -> pd.DataFrame:
@@ -134,7 +159,7 @@ def bars_both_ways(ax: "Axes", part: pd.DataFrame, colour: str, alpha: float) ->
 
 
 def label_budgets(ax: "Axes", part: pd.DataFrame, colours: dict[Any, str]) -> None:
-    """Writes the budgets beside the points, the best first, wherever there is room; the rest stay in the csv.
+    """Writes the ε spent beside the points, the best first, wherever there is room; the rest stay in the csv.
 
     Args:
         ax: with the points in their final places.
@@ -146,11 +171,11 @@ def label_budgets(ax: "Axes", part: pd.DataFrame, colours: dict[Any, str]) -> No
     halo = withStroke(linewidth=2, foreground="white")
     to_pixels = ax.transData.transform
     scale = ax.figure.dpi / 72
-    private = part[part["epsilon"].notna() | part["noise_multiplier"].notna()]
+    private = part[part["epsilon_spent"].notna()]
     taken = [_box(x, y, 6 * scale, 6 * scale) for x, y in to_pixels(part[["test_accuracy", "measured"]].to_numpy())]
     frame = ax.get_window_extent()
     for row in private.sort_values("best", ascending=False, kind="stable").itertuples():
-        text = number(row.epsilon) if np.isfinite(row.epsilon) else f"σ={number(row.noise_multiplier)}"
+        text = f"{row.epsilon_spent:.3g}" if np.isfinite(row.epsilon_spent) else "∞"
         width, height = (4.6 * len(text) + 2) * scale, 8 * scale
         x, y = to_pixels((row.test_accuracy, row.measured))
         for right, up in ((1, 0.6), (-1, 0.6), (1, -0.6), (-1, -0.6), (0, 1.2), (0, -1.2)):
