@@ -25,7 +25,7 @@ from dp_leakage.data.outputs import Outputs, aligned, read_outputs
 from dp_leakage.data.raw import Raw
 from dp_leakage.engines.asking import OWN_TRIAL, asked
 from dp_leakage.engines.outputs import answers
-from dp_leakage.metrics.likeness import likeness
+from dp_leakage.metrics.resemblance import resemblance
 from dp_leakage.models.architectures import ARCHITECTURES, build
 from dp_leakage.new_study import check_study_name, path_in_study
 from dp_leakage.provenance.files import write_text
@@ -201,14 +201,14 @@ def _given_outputs(options: argparse.Namespace) -> Given:
     if options.references:
         file = user_path(options.references)
         others, reference = _given_models(file, found, path)
-        like = _likeness(raw, path, file, found.margin.shape[1], others.margin.shape[1])
+        like = _resemblance(raw, path, file, found.margin.shape[1], others.margin.shape[1])
         online = others.member is not None and bool(others.member.any())
     shadow = _given_shadows(user_path(options.shadows), found, path, raw) if options.shadows else None
     model = {"engine": "outputs", "architecture": {"name": source["path"]}}
     return Given(source, model, raw, found.margin.shape[1], reference, shadow, online, False, like)
 
 
-def _likeness(raw: Raw, path: Path, file: Path, models: int, references: int) -> str:
+def _resemblance(raw: Raw, path: Path, file: Path, models: int, references: int) -> str:
     """A warning that the references are unlike the models under attack; "" if they are like them."""
     data = Dataset(raw.x, raw.y, {}, np.array([], dtype=np.int64))
     said = []
@@ -218,7 +218,7 @@ def _likeness(raw: Raw, path: Path, file: Path, models: int, references: int) ->
     ):
         found = answers({"role": role, "architecture": architecture}, data, [], [0] * count)
         said += [found.correct(raw.y), found.trained_on]
-    return unlike(likeness(*said), Telling()).strip()
+    return unlike(resemblance(*said), Telling()).strip()
 
 
 def _given_models(file: Path, found: Outputs, path: Path) -> tuple[Outputs, Json]:

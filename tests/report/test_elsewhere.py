@@ -9,12 +9,12 @@ import pytest
 from test_claims import digits, numbers, told
 
 from dp_leakage.attacks import STRONGEST
-from dp_leakage.metrics.likeness import Likeness, Pair
+from dp_leakage.metrics.resemblance import Pair, Resemblance
 from dp_leakage.report import as_json, headlines, render
 from dp_leakage.report.elsewhere import Elsewhere, Others
 
-UNLIKE = Likeness(Pair(0.9, 0.89, 0.01, 16), Pair(0.1, 0.3, 0.02, 16))
-ALIKE = Likeness(Pair(0.9, 0.89, 0.01, 16), Pair(0.1, 0.11, 0.02, 16))
+UNLIKE = Resemblance(Pair(0.9, 0.89, 0.01, 16), Pair(0.1, 0.3, 0.02, 16))
+ALIKE = Resemblance(Pair(0.9, 0.89, 0.01, 16), Pair(0.1, 0.11, 0.02, 16))
 REFERENCES = Elsewhere(("mlp",), references=Others(16, given=False), online=True)
 
 
@@ -71,7 +71,7 @@ def test_nothing_is_said_of_budgets_defenses_or_settings_that_nobody_knows(plain
 
 
 def test_every_number_of_the_sentences_is_a_claims(context):
-    for elsewhere in (Elsewhere(("mlp",)), replace(REFERENCES, likeness={("digits", "mlp"): UNLIKE})):
+    for elsewhere in (Elsewhere(("mlp",)), replace(REFERENCES, resemblance={("digits", "mlp"): UNLIKE})):
         claims = told(study(context, elsewhere))
         assert len({claim.id for claim in claims}) == len(claims)
         for claim in claims:
@@ -95,11 +95,11 @@ def test_with_whom_attacks_compare_and_what_was_not_run_is_said(context, plain):
 
 
 def test_references_unlike_the_model_are_warned_of_in_the_headline(context):
-    warned = answer(study(context, replace(REFERENCES, likeness={("digits", "mlp"): UNLIKE}))).words
+    warned = answer(study(context, replace(REFERENCES, resemblance={("digits", "mlp"): UNLIKE}))).words
     assert "Beware: the reference models are unlike this model" in warned
     assert "gap between training and held-out records is 10.0 % where theirs is 30.0 %" in warned
     assert "accuracy on held-out" not in warned
-    assert "Beware" not in answer(study(context, replace(REFERENCES, likeness={("digits", "mlp"): ALIKE}))).words
+    assert "Beware" not in answer(study(context, replace(REFERENCES, resemblance={("digits", "mlp"): ALIKE}))).words
 
 
 def test_the_strongest_attack_without_references_is_told_beside(context, plain):

@@ -9,7 +9,7 @@ from dp_leakage.attacks import ATTACKS, STRONGEST
 from dp_leakage.figures.frames import chosen
 from dp_leakage.figures.style import name
 from dp_leakage.metrics.intervals import Estimate
-from dp_leakage.metrics.likeness import Likeness
+from dp_leakage.metrics.resemblance import Resemblance
 from dp_leakage.metrics.simultaneous import simultaneous
 from dp_leakage.metrics.spent import parse_setting
 from dp_leakage.report.answer import Answer, Setting
@@ -40,14 +40,14 @@ class Elsewhere:
         models: their names in the study.
         references, shadows: what attacks compare with and learn from; None if there are none.
         online: whether attacks were run that use references trained on the records in question.
-        likeness: (data set, model) → how like the references are to the model.
+        resemblance: (data set, model) → how like the references are to the model.
     """
 
     models: tuple[str, ...] = ()
     references: Others | None = None
     shadows: Others | None = None
     online: bool = False
-    likeness: Mapping[tuple[str, str], Likeness] = field(default_factory=dict)
+    resemblance: Mapping[tuple[str, str], Resemblance] = field(default_factory=dict)
 
 
 def claims_elsewhere(answer: Answer, elsewhere: Elsewhere, metrics: pd.DataFrame) -> list[Claim]:
@@ -96,14 +96,14 @@ def _measured(one: Setting, elsewhere: Elsewhere, tell: Telling) -> str:
         words += f" At {rate} % false positives, the attack that is strongest there identifies {share} of the members."
     members, others = (int(one.row[key]) for key in ("n_members", "n_nonmembers"))
     words += f" This rests on {tell.count(members)} members and {tell.count(others)} non-members."
-    likeness = elsewhere.likeness.get((one.dataset, one.model))
-    return words if likeness is None else f"{words}{unlike(likeness, tell)}"
+    resemblance = elsewhere.resemblance.get((one.dataset, one.model))
+    return words if resemblance is None else f"{words}{unlike(resemblance, tell)}"
 
 
-def unlike(likeness: Likeness, tell: Telling) -> str:
+def unlike(resemblance: Resemblance, tell: Telling) -> str:
     """A warning that the references are unlike the model; "" if they are like it."""
     told = []
-    for what, pair in likeness.unlike().items():
+    for what, pair in resemblance.unlike().items():
         own = tell(f"{what}_of_target", pair.target, f"{100 * pair.target:.1f}")
         theirs = tell(f"{what}_of_references", pair.reference, f"{100 * pair.reference:.1f}")
         told.append(f"{WHAT[what]} is {own} % where theirs is {theirs} %")

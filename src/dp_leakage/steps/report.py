@@ -15,7 +15,7 @@ from dp_leakage.data.raw import Raw
 from dp_leakage.data.roles import trained_role
 from dp_leakage.engines import GIVEN
 from dp_leakage.figures.files import read_figure
-from dp_leakage.metrics.likeness import likeness
+from dp_leakage.metrics.resemblance import resemblance
 from dp_leakage.provenance.files import read_arrays, read_table, write_json, write_page
 from dp_leakage.report import Acceptable, answers, as_json, render, singled_out, told
 from dp_leakage.report.context import DataFacts, ReportContext, ReportFigure
@@ -95,13 +95,13 @@ def _elsewhere(spec: Json, compared: list[Path], made: list[list[str]]) -> Elsew
             Signals.held_by(read_arrays(file, identity)[0], file).asked
             for file, identity in zip(files, identities, strict=True)
         )
-        like[dataset, model] = likeness(own.correct, own.trained_on, theirs.correct, theirs.trained_on)
+        like[dataset, model] = resemblance(own.correct, own.trained_on, theirs.correct, theirs.trained_on)
     return Elsewhere(
         models=tuple(name for name, model in spec["models"].items() if model.get("engine") in GIVEN),
         references=_others(spec.get("reference")),
         shadows=_others(spec.get("shadow")),
         online="lira_online" in spec["attacks"] or "rmia_online" in spec["attacks"],
-        likeness=like,
+        resemblance=like,
     )
 
 

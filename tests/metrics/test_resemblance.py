@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dp_leakage.metrics.likeness import likeness
+from dp_leakage.metrics.resemblance import resemblance
 
 
 def models(rng, count, inside, outside, n=600, half=True):
@@ -18,7 +18,7 @@ def models(rng, count, inside, outside, n=600, half=True):
 )
 def test_references_unlike_in_accuracy_or_gap_are_found(inside, outside, found):
     rng = np.random.default_rng(1)
-    like = likeness(*models(rng, 1, 0.95, 0.7), *models(rng, 16, inside, outside))
+    like = resemblance(*models(rng, 1, 0.95, 0.7), *models(rng, 16, inside, outside))
     assert like.unlike().keys() == found
     assert like.accuracy.reference == pytest.approx(outside, abs=0.02)
     assert like.gap.reference == pytest.approx(inside - outside, abs=0.02)
@@ -28,12 +28,12 @@ def test_references_unlike_in_accuracy_or_gap_are_found(inside, outside, found):
 def test_references_like_the_model_raise_an_alarm_in_at_most_two_of_a_hundred(count):
     """Each of the two numbers at 99 %; with 300 studies more than 13 alarms have a chance of one in a hundred."""
     rng = np.random.default_rng(2)
-    draws = [likeness(*models(rng, 1, 0.9, 0.7, 200), *models(rng, count, 0.9, 0.7, 200)) for _ in range(300)]
+    draws = [resemblance(*models(rng, 1, 0.9, 0.7, 200), *models(rng, count, 0.9, 0.7, 200)) for _ in range(300)]
     assert sum(bool(like.unlike()) for like in draws) <= 13
 
 
 def test_references_that_were_trained_on_none_of_the_records_have_no_gap():
     rng = np.random.default_rng(3)
-    like = likeness(*models(rng, 1, 0.9, 0.7), *models(rng, 4, 0.9, 0.3, half=False))
+    like = resemblance(*models(rng, 1, 0.9, 0.7), *models(rng, 4, 0.9, 0.3, half=False))
     assert like.gap is None
     assert like.unlike().keys() == {"accuracy"}

@@ -41,7 +41,7 @@ class Pair(NamedTuple):
         return bool(away > max(reach, MATERIAL))
 
 
-class Likeness(NamedTuple):
+class Resemblance(NamedTuple):
     """The accuracy on records that a model was not trained on, and by how much that on the others is higher.
 
     Attributes:
@@ -58,9 +58,9 @@ class Likeness(NamedTuple):
         return {what: pair for what, pair in pairs.items() if pair is not None and pair.differs}
 
 
-def likeness(
+def resemblance(
     correct: np.ndarray, trained_on: np.ndarray, reference_correct: np.ndarray, reference_trained_on: np.ndarray
-) -> Likeness:
+) -> Resemblance:
     """Compares the models under attack with the references on the same records.
 
     Args:
@@ -68,15 +68,15 @@ def likeness(
         reference_correct, reference_trained_on: bool (R, n), the same of the references.
 
     >>> right, inside = np.array([[True, True, False, False]]), np.array([[True, True, False, False]])
-    >>> likeness(right, inside, ~right, inside).accuracy[:2]
+    >>> resemblance(right, inside, ~right, inside).accuracy[:2]
     (0.0, 1.0)
     """
     own, theirs = _held_out(correct, trained_on), _held_out(reference_correct, reference_trained_on)
     accuracy = _pair(own, theirs)
     if not reference_trained_on.any(axis=1).all():
-        return Likeness(accuracy, None)
+        return Resemblance(accuracy, None)
     own_gap = _held_out(correct, ~trained_on) - own
-    return Likeness(accuracy, _pair(own_gap, _held_out(reference_correct, ~reference_trained_on) - theirs))
+    return Resemblance(accuracy, _pair(own_gap, _held_out(reference_correct, ~reference_trained_on) - theirs))
 
 
 def _held_out(correct: np.ndarray, trained_on: np.ndarray) -> np.ndarray:
