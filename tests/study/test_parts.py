@@ -75,6 +75,13 @@ def test_the_strongest_attack_is_drawn_where_a_figure_has_all_of_them(studies):
     assert study.figure_parts("fig_leakage_yeom", cell) == ["yeom"]
 
 
+def test_a_figure_of_one_attack_has_the_epsilon_that_private_cells_spent_and_what_is_proven_of_them(studies):
+    study = studies["quickstart-smoke"]
+    cell = study.cell("digits", "mlp", "gaussian-rdp-eps=1")
+    assert study.figure_parts("fig_leakage_yeom", cell) == ["yeom", "training", "proven"]
+    assert study.figure_parts("fig_accuracy_loss", cell).count("training") == 1
+
+
 def test_the_strongest_of_some_attacks_is_one_of_those_that_the_figure_names(studies):
     study = studies["quickstart-smoke"]
     cell = study.cell("digits", "mlp", "none")

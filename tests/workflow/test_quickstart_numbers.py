@@ -124,3 +124,12 @@ def test_the_finding_in_the_readme_is_what_the_report_says(quickstart):
     numbers = re.findall(r"0\.\d{3} \[[^]]*\]|\d+\.\d %\s\[[^]]*\]", found)
     assert len(numbers) == 3
     assert [number for number in numbers if number not in told] == []
+
+
+def test_the_epsilon_in_the_readmes_picture_is_that_of_the_figure(quickstart):
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    said = re.search(r"the ε spent for one record in\s+another's place, ([\d.]+) at that point", readme)[1]
+    drawn = pd.read_csv(quickstart.folder / "results" / "quickstart" / "figures" / "fig_pareto.csv", comment="#")
+    drawn = drawn.set_index(["model", "defense"])
+    assert drawn["spent_neighbours"].dropna().unique().tolist() == ["replace_one"]
+    assert said == f"{drawn.loc[('mlp', 'gaussian-rdp-eps=10'), 'epsilon_spent']:.3g}"

@@ -54,6 +54,7 @@ class FigureKind:
             ``attack``) or ``timing`` (how long epochs take), each with the cell's columns beside; or ``images``: a list
             of (the cell's columns, attack, name → array) in place of the frame, one for each attack on each cell.
         proven: whether the frame also holds the rows ``tpr_proven``, ``advantage_proven`` and ``mu`` of private cells.
+        spent: whether it also holds what their training shows by itself, such as ``epsilon_spent``.
     """
 
     module: str
@@ -62,6 +63,7 @@ class FigureKind:
     kinds: Mapping[str, Kind]
     needs: Needs = "metrics"
     proven: bool = False
+    spent: bool = False
 
 
 # Every kind has these: which cells (None: all; a name or a list of names), a title, footnotes of the study's own.
@@ -80,6 +82,7 @@ KEYS: dict[str, Kind] = {
     "caption": TEXT,
     "needs": choice(*get_args(Needs)),
     "proven": FLAG,
+    "spent": FLAG,
     **dict.fromkeys(SHARED, ANY),
 }
 
@@ -87,7 +90,7 @@ KEYS: dict[str, Kind] = {
 def _figure(where: str, module: str, given: dict[str, Any]) -> FigureKind:
     check_keys(where, WORD, given, KEYS, ["caption"])
     settings, kinds = settings_of(where, given)
-    own = {key: given[key] for key in ("needs", "proven") if key in given}
+    own = {key: given[key] for key in ("needs", "proven", "spent") if key in given}
     return FigureKind(module, given["caption"], settings, _COMMON | kinds, **own)
 
 

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.figures.frames import is_private
-from dp_leakage.figures.notes import claimed_neighbours
 from dp_leakage.figures.style import GREY
 from dp_leakage.privacy.bounds import advantage_bound, printed_advantage_bound
 
@@ -47,8 +46,16 @@ def bound_columns(rows: pd.DataFrame, x: str) -> pd.DataFrame:
     return rows.assign(**at)
 
 
-def bound_lines(ax: "Axes", rows: pd.DataFrame) -> "list[Any]":
-    """Draws the bounds into a panel whose axes are set, for the largest δ in it."""
+def bound_lines(ax: "Axes", rows: pd.DataFrame, relations: set[str]) -> "list[Any]":
+    """Draws the bounds into a panel whose axes are set, for the largest δ in it.
+
+    They are drawn in steps to the next ε: the bounds rise, and a chord of a concave curve would lie below it.
+
+    Args:
+        ax: the panel.
+        rows: of the panel.
+        relations: the neighboring relations of the ε across.
+    """
     from matplotlib.lines import Line2D
 
     private = rows[is_private(rows)]
@@ -57,17 +64,17 @@ def bound_lines(ax: "Axes", rows: pd.DataFrame) -> "list[Any]":
     first, last = ax.get_xlim()
     epsilon = np.geomspace(first, last, 400)
     shown = bounds_at(epsilon, float(private["delta"].max()))
-    if claimed_neighbours(private) <= {"replace_one"}:
+    if relations <= {"replace_one"}:
         del shown["bound_add_remove"]
     drawn = []
     for column, values in shown.items():
         label, style = BOUNDS[column]
-        ax.plot(epsilon, values, color=GREY, linewidth=1, linestyle=style, zorder=1)
+        ax.plot(epsilon, values, color=GREY, linewidth=1, linestyle=style, zorder=1, drawstyle="steps-pre")
         drawn.append(Line2D([], [], color=GREY, linewidth=1, linestyle=style, label=label))
     return drawn
 
 
-def bound_notes(rows: pd.DataFrame) -> list[str]:
+def bound_notes(rows: pd.DataFrame, relations: set[str]) -> list[str]:
     """What each grey line is, and for which neighbours it holds."""
     deltas = sorted(set(rows["delta"].dropna()))
     if not deltas:
@@ -76,7 +83,7 @@ def bound_notes(rows: pd.DataFrame) -> list[str]:
         f"Solid grey: (e^ε − 1 + 2δ)/(e^ε + 1), δ = {deltas[-1]:g}: no attack can do better if ε is for replace-one "
         "neighbours, as in this game (a member against a non-member)."
     ]
-    if not claimed_neighbours(rows) <= {"replace_one"}:
+    if not relations <= {"replace_one"}:
         notes.append(
             "Dash-dotted grey: the same at 2ε, (1 + e^ε)δ, for an ε of add/remove or zero-out neighbours (named below)."
         )

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from dp_leakage.figures.frames import chosen, drawn_numbers
-from dp_leakage.figures.notes import accounting_notes, threshold_notes
+from dp_leakage.figures.notes import remarks, spent_notes, threshold_notes
 from dp_leakage.figures.pareto import CELL, SPENT, bars_both_ways, label_budgets, points, spent_budgets
 from dp_leakage.figures.style import GREY, finish, name, panel_grid, styled
 from dp_leakage.metrics.measure import STRONGEST
@@ -68,7 +68,13 @@ def draw(
         Line2D([], [], color=GREY, marker="o", markerfacecolor="white", linestyle="none", label="undefended"),
         Line2D([], [], color=GREY, marker="o", label="private, with the ε that it spent"),
     ]
-    notes = ["Bars: 95 % intervals.", meaning, *threshold_notes(rows), *accounting_notes(frame, settings)]
+    notes = [
+        "Bars: 95 % intervals.",
+        meaning,
+        *threshold_notes(rows),
+        *remarks(frame),
+        *spent_notes(rows, settings),
+    ]
     finish(figure, entries, notes, settings.get("title"))
     figure.draw_without_rendering()  # labels need the final places of the points
     for ax, part in grid:

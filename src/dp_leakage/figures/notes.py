@@ -105,8 +105,8 @@ def _claimed(accountant: str, unit: str, block: str, defense: str) -> str:
 
 
 def spent_notes(rows: pd.DataFrame, settings: Mapping[str, Any]) -> list[str]:
-    """By which accountant and for which neighbours each series' spent ε is."""
-    private = rows[rows["accountant"] != ""]
+    """By which accountant and for which neighbours each series' spent ε is; then the study's own notes."""
+    private = rows[(rows["accountant"] != "") & rows["epsilon_spent"].notna()]
     groups: dict[str, list[str]] = {}
     for accountant, part in private.groupby("accountant", sort=True):
         means = sorted(
@@ -117,10 +117,8 @@ def spent_notes(rows: pd.DataFrame, settings: Mapping[str, Any]) -> list[str]:
         )
         groups.setdefault(" or ".join(means), []).append(_short(str(accountant)))
     words = [f"{', '.join(names)} by {means}" for means, names in groups.items()]
-    return [
-        f"ε spent, the smallest that a valid accountant proves for the batches as they were: {'; '.join(words)}.",
-        *own_notes(settings),
-    ]
+    said = f"ε spent, the smallest that a valid accountant proves for the batches as they were: {'; '.join(words)}."
+    return [*([said] if words else []), *own_notes(settings)]
 
 
 def own_notes(settings: Mapping[str, Any]) -> list[str]:

@@ -1,8 +1,9 @@
-"""Accuracy, or what attackers reach, over the budget: as claimed, as spent, or as the risk that is proven."""
+"""Accuracy, or what attackers reach, over the budget: as spent, as claimed, or as the risk that is proven."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from dp_leakage.common.errors import UserError
@@ -20,9 +21,16 @@ from dp_leakage.figures.frames import (
     rate_rows,
 )
 from dp_leakage.figures.limits import divided, proven_notes, with_proven
-from dp_leakage.figures.notes import accounting_notes, own_notes, remarks, spent_notes, threshold_notes
+from dp_leakage.figures.notes import (
+    accounting_notes,
+    claimed_neighbours,
+    own_notes,
+    remarks,
+    spent_notes,
+    threshold_notes,
+)
 from dp_leakage.figures.style import EPSILON_RANGE, INK, look, name, styled
-from dp_leakage.metrics.spent import spent
+from dp_leakage.metrics.spent import known, spent_alike
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -30,9 +38,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE = {
-    "settings": {"across": "claimed", "neighbours": None, "y_max": None},
+    "settings": {"across": None, "neighbours": None, "y_max": None},
     "kinds": {
-        "across": ["choice", "claimed", "spent"],
+        "across": ["either", "null", ["choice", "claimed", "spent"]],
         "neighbours": ["either", "null", ["choice", "add_remove", "zero_out", "replace_one"]],
         "y_max": ["either", "null", ["number", "above", 0]],
     },
@@ -41,6 +49,7 @@ FIGURE = {
             "caption": "What the privacy budget costs in accuracy. Left: a small ε, strong protection; right: a large "
             "ε, weak protection; far right: trained without differential privacy. A loss of 0 is the accuracy of the "
             "undefended model, 1 is no use at all.",
+            "spent": True,
             "settings": {"normalised": True},
             "kinds": {"normalised": "flag"},
         },
@@ -49,9 +58,10 @@ FIGURE = {
             "alarms: 0 is guessing, 1 is certainty. The dashed lines are the most that any attack can reach, as the "
             "noise of each training proves; a measured point is what this attack reached, not the most that any could.",
             "proven": True,
+            "spent": True,
             "settings": {"attack": None, "definition": "gap", "threshold": "best", "fpr": None, "point": False},
             "kinds": {
-                "across": ["choice", "claimed", "spent", "proven"],
+                "across": ["either", "null", ["choice", "claimed", "spent", "proven"]],
                 "attack": ["either", "null", "text"],
                 "definition": ["choice", "gap", "released"],
                 "threshold": ["choice", "best", "own"],
@@ -64,9 +74,10 @@ FIGURE = {
             "can reach, whatever the mechanism: an ε means something else for each of them, this does not. Best is top "
             "left: accurate and surely safe.",
             "proven": True,
+            "spent": True,
             "settings": {"across": "proven", "metric": "test_accuracy", "fpr": None},
             "kinds": {
-                "across": ["choice", "claimed", "spent", "proven"],
+                "across": ["either", "null", ["choice", "claimed", "spent", "proven"]],
                 "metric": "text",
                 "fpr": ["either", "null", ["number", "above", 0, "below", 1]],
             },
@@ -75,6 +86,7 @@ FIGURE = {
             "caption": "The same measurements over the ε that was really spent: the smallest that a valid accountant "
             "proves for the training as it was done. Series that lie apart over the claimed ε and together here "
             "differed in book-keeping only.",
+            "spent": True,
             "settings": {
                 "across": "spent",
                 "metric": "accuracy_loss",
@@ -95,7 +107,8 @@ FIGURE = {
 }
 
 LEAKAGE = "leakage"  # what attacks reach, among metrics
-# Between two budgets the limit of the larger one holds, since less noise never proves more; a straight line would not.
+# Between two budgets the largest limit up to the next one holds, since less noise never proves more. A straight line
+# between them may lie below what an attack can reach there.
 LIMIT = {"linestyle": (0, (2, 1)), "linewidth": 1.0, "zorder": 2, "drawstyle": "steps-pre"}
 NAMED_FPR = 1e-3  # of the proven true positive rate beside an advantage
 
@@ -126,7 +139,8 @@ def draw(
     """One panel per (data set, model), and per attack or metric where there are several.
 
     Settings:
-        across: the ε that is ``claimed``, the ε that was really ``spent``, or what is ``proven`` of any attack.
+        across: the ε that was really ``spent``, the ε that is ``claimed``, or what is ``proven`` of any attack; None:
+            ``spent``, or ``claimed`` where no cell's ε spent is known.
         normalised: true: the loss relative to the non-private accuracy, as in jayaraman2019; false: the test accuracy.
         metric: ``accuracy_loss``, ``test_accuracy``, … or ``leakage``: the advantage of ``attack``; or a list of
             metrics (not ``leakage``), a panel each.
@@ -136,7 +150,7 @@ def draw(
         threshold: of membership attacks: ``best``, chosen on other records, or the attack's ``own``.
         fpr: speak of true positive rates at this rate in place of advantages, upward and across.
         point: draw what the point (ε, δ) alone allows too, as papers do.
-        neighbours: of the ε spent, count only that for this relation; None: the accountant's own.
+        neighbours: the relation of the ε spent; None: that which most cells have. Cells without one are not drawn.
         y_max: end of the axis upward.
     """
     measured, proven = divided(metrics)
@@ -191,19 +205,28 @@ def _over_claimed(given: Given, found: pd.DataFrame) -> Over:
     return Over(rows, "epsilon", CLAIMED_LABEL, EPSILON_RANGE, accounting_notes(given.frame, given.settings))
 
 
+def _over_known(given: Given, found: pd.DataFrame) -> Over:
+    """Over the ε spent, unless none is known."""
+    if given.settings["neighbours"] is None and known(given.frame).empty:
+        return _over_claimed(given, found)
+    return _over_spent(given, found)
+
+
 def _over_spent(given: Given, found: pd.DataFrame) -> Over:
     wanted = given.settings["neighbours"]
-    budgets = spent(given.frame, wanted)
+    budgets, relation = spent_alike(given.frame, wanted)
     if budgets.empty:
         words = f" with neighbours '{wanted}'" if wanted else ""
         raise UserError(f"figure setting 'across': no ε spent is known for these cells{words}")
     joined = found.merge(budgets, how="left", on=["dataset", "model", "defense"])
-    joined = joined[joined["epsilon_spent"].notna() | ~is_private(joined)]
+    absent = joined["epsilon_spent"].isna() & is_private(joined)
+    others = ", ".join(look(series).label for series, _ in each_series(joined[absent]))
+    joined = joined[~absent]
     joined = joined if "attack" in joined else joined.assign(attack="")
     rows = drawn_numbers(joined, given.published, ["attack", "epsilon_spent", "spent_accountant", "spent_neighbours"])
-    relations = " or ".join(name(relation) for relation in sorted(set(budgets["spent_neighbours"]) - {""}))
-    label = f"ε really spent  (→ weaker protection)\n{relations} neighbours"
-    notes = [*remarks(given.frame), *spent_notes(rows, given.settings)]
+    label = "ε really spent  (→ weaker protection)" + (f"\n{name(relation)} neighbors" if relation else "")
+    silent = [f"Not drawn, as their ε spent is not known for these neighbors: cells of {others}."] if others else []
+    notes = [*silent, *remarks(given.frame), *spent_notes(rows, given.settings)]
     return Over(rows, "epsilon_spent", label, EPSILON_RANGE, notes)
 
 
@@ -228,42 +251,47 @@ def _attack_of(found: pd.DataFrame) -> list[str]:
     return ["attack"] if "attack" in found else []
 
 
-OVER = {"claimed": _over_claimed, "spent": _over_spent, "proven": _over_proven}
+OVER = {None: _over_known, "claimed": _over_claimed, "spent": _over_spent, "proven": _over_proven}
 
 
 # ---------------------------------------------------------------------- the most that any attack can reach
 def _with_limits(given: Given, over: Over) -> tuple[pd.DataFrame, Callable[..., "list[Artist]"], list[str]]:
     """The rows with the limits at each, what draws these behind the series, and footnotes.
 
-    Over the claimed ε there is what the noise of each training proves; over any ε, if it is asked for, what the point
-    (ε, δ) alone allows.
+    Over an ε there is what the noise of each training proves and, if it is asked for, what the point (ε, δ) alone
+    allows. Over the proven risk itself there is neither.
     """
-    fpr, claimed = given.settings.get("fpr"), over.x == "epsilon"
-    by_point = given.settings["point"] and over.x in ("epsilon", "epsilon_spent")
-    rows = with_proven(over.rows, given.proven, fpr or NAMED_FPR) if claimed else over.rows
+    fpr = given.settings.get("fpr")
+    if over.x not in ("epsilon", "epsilon_spent"):
+        return over.rows, lambda ax, part: [], threshold_notes(over.rows)
+    by_point, limit = given.settings["point"], "advantage_proven" if fpr is None else "tpr_proven"
+    rows = with_proven(over.rows, given.proven, fpr or NAMED_FPR)
     rows = bound_columns(rows, over.x) if by_point else rows
-    limit = "advantage_proven" if fpr is None else "tpr_proven"
+    spent = set(rows["spent_neighbours"].dropna()) if over.x == "epsilon_spent" else None
+
+    def relations(part: pd.DataFrame) -> set[str]:
+        return claimed_neighbours(part) if spent is None else spent
 
     def behind(ax: "Axes", part: pd.DataFrame) -> "list[Artist]":
-        by_noise = _limits(ax, part, limit) if claimed else []
-        return [*(bound_lines(ax, part) if by_point else []), *by_noise]
+        by_noise = _limits(ax, part, over.x, limit)
+        return [*(bound_lines(ax, part, relations(part)) if by_point else []), *by_noise]
 
     words = "Dashes, in the colour of a series" + ("" if fpr is None else f", at {100 * fpr:g} % false alarms")
     notes = [
         *threshold_notes(rows),
-        *(proven_notes(given.proven, words) if claimed else []),
-        *(bound_notes(rows) if by_point else []),
+        *proven_notes(given.proven, words),
+        *(bound_notes(rows, relations(rows)) if by_point else []),
     ]
     return rows, behind, notes
 
 
-def _limits(ax: "Axes", part: pd.DataFrame, limit: str) -> "list[Artist]":
+def _limits(ax: "Axes", part: pd.DataFrame, x: str, limit: str) -> "list[Artist]":
     """What is proven of each series, as far as it is below 1; returns the legend's entry."""
     from matplotlib.lines import Line2D
 
-    private = part[is_private(part) & (part[limit] < 1)]
+    private = part[is_private(part) & (part[limit] < 1) & np.isfinite(part[x])]
     for series, line in each_series(private):
-        line = line.sort_values("epsilon", kind="stable")
+        line = line.sort_values(x, kind="stable")
         marks = {"marker": "_", "markersize": 6} if len(line) == 1 else {}
-        ax.plot(line["epsilon"], line[limit], color=look(series).color, **marks, **LIMIT)
+        ax.plot(line[x], line[limit].cummax(), color=look(series).color, **marks, **LIMIT)
     return [Line2D([], [], color=INK, label="no attack can be above, proven", **LIMIT)] if len(private) else []

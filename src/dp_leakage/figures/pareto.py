@@ -8,10 +8,10 @@ import pandas as pd
 from dp_leakage.common.errors import UserError
 from dp_leakage.figures.curves import legend
 from dp_leakage.figures.frames import chosen, drawn_numbers, each_series, is_private, metric_rows, panels, reached
-from dp_leakage.figures.notes import accounting_notes, threshold_notes
-from dp_leakage.figures.style import GREY, finish, look, name, panel_grid, styled
+from dp_leakage.figures.notes import remarks, spent_notes, threshold_notes
+from dp_leakage.figures.style import GREY, finish, look, name, number, panel_grid, styled
 from dp_leakage.metrics.measure import STRONGEST
-from dp_leakage.metrics.spent import known, relations, spent
+from dp_leakage.metrics.spent import spent_alike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,7 +76,8 @@ def draw(
         meaning,
         *([] if alone else [chosen_anew]),
         *threshold_notes(rows),
-        *accounting_notes(frame, settings),
+        *remarks(frame),
+        *spent_notes(rows, settings),
     ]
     finish(figure, entries, notes, settings.get("title"))
     figure.draw_without_rendering()  # labels need the final places of the points
@@ -92,11 +93,11 @@ def spent_budgets(frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     A claim is no common scale: two accountants claim the same ε for very different noise. Nor are the ε of two
     relations one: so a cell without a known ε for the relation that most cells have gets none.
     """
-    most = relations(known(frame))
-    if not most:
-        return spent(frame), "Numbers: none, as no ε spent is known."
-    words = f"Numbers: ε spent, for {name(most[0])} neighbors, as far as there is room; all are in the csv."
-    budgets = spent(frame, most[0])
+    budgets, relation = spent_alike(frame)
+    if budgets.empty:
+        return budgets, "Numbers: none, as no ε spent is known."
+    whose = f"for {name(relation)} neighbors, " if relation else ""
+    words = f"Numbers: ε spent, {whose}as far as there is room; all are in the csv."
     missing = frame[is_private(frame)].groupby(CELL).ngroups - len(budgets)
     silent = f" {missing} private cells have no ε for these neighbors, and no number." if missing > 0 else ""
     return budgets, words + silent
@@ -175,7 +176,7 @@ def label_budgets(ax: "Axes", part: pd.DataFrame, colours: dict[Any, str]) -> No
     taken = [_box(x, y, 6 * scale, 6 * scale) for x, y in to_pixels(part[["test_accuracy", "measured"]].to_numpy())]
     frame = ax.get_window_extent()
     for row in private.sort_values("best", ascending=False, kind="stable").itertuples():
-        text = f"{row.epsilon_spent:.3g}" if np.isfinite(row.epsilon_spent) else "∞"
+        text = number(row.epsilon_spent)
         width, height = (4.6 * len(text) + 2) * scale, 8 * scale
         x, y = to_pixels((row.test_accuracy, row.measured))
         for right, up in ((1, 0.6), (-1, 0.6), (1, -0.6), (-1, -0.6), (0, 1.2), (0, -1.2)):

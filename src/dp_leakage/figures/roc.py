@@ -62,7 +62,7 @@ def draw(
     figure, grid = panel_grid(panels(rows, by=("dataset", "model", "defense")), 2, (3.4, 3.1))
     styles = told_apart(attacks, COLOURS)
     least = float(rows["fpr"].min())
-    fine = np.geomspace(least, 1, 200)
+    fine = np.geomspace(least, 1, 400)
     n = round(1 / rows.groupby(["dataset", "model", "defense"])["fpr"].min().max())
     few = [f"{100 * rate:g} %" for rate in settings["fpr"] if rate * n < 1]
     marked = next((rate for rate in settings["fpr"] if rate * n >= 1), 1 / n)
@@ -72,8 +72,9 @@ def draw(
         ax.plot([least, 1], [least, 1], color=GREY, linewidth=0.8)
         limit = proven_tpr(proven, tuple(part.iloc[0][KEY]), fine)
         if limit.min() < 1:
-            ax.plot(fine, limit, color=INK, linewidth=1.6, zorder=4)
-            ax.fill_between(fine, limit, 1, color=INK, alpha=0.07, linewidth=0)
+            # In steps to the next rate: the limit rises, and a chord of a concave curve would lie below it.
+            ax.plot(fine, limit, color=INK, linewidth=1.6, zorder=4, drawstyle="steps-pre")
+            ax.fill_between(fine, limit, 1, color=INK, alpha=0.07, linewidth=0, step="pre")
         for attack, curve in part.groupby("attack", sort=False):
             visible = curve[curve["measured"] > 0]
             ax.plot(visible["fpr"], visible["measured"], **styles[attack], zorder=3)

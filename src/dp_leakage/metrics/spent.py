@@ -53,6 +53,20 @@ def spent(frame: pd.DataFrame, neighbours: str | None = None) -> pd.DataFrame:
     return best[[*CELL, "epsilon_spent", "spent_accountant", "spent_neighbours"]].reset_index(drop=True)
 
 
+def spent_alike(frame: pd.DataFrame, neighbours: str | None = None) -> tuple[pd.DataFrame, str]:
+    """The ε that cells spent for one neighboring relation, so that they may stand on one axis, and that relation.
+
+    Args:
+        frame: rows over all repeats.
+        neighbours: the relation; None: that which most cells have.
+
+    Returns:
+        Rows as `spent` gives them, none for cells without a known ε for this relation; "" where no ε is known at all.
+    """
+    relation = next(iter(relations(known(frame))), "") if neighbours is None else neighbours
+    return spent(frame, relation), relation
+
+
 def known(frame: pd.DataFrame) -> pd.DataFrame:
     """The rows of spent ε that count, with ``epsilon_spent``, ``spent_accountant`` and ``spent_neighbours``."""
     rows = frame[frame["metric"] == "epsilon_spent"]

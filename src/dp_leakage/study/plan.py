@@ -69,8 +69,9 @@ class Study(Settings):
             return list(given.always)
         wanted = self.spec["figures"][figure].get("parts", [TRAINING, *self.spec["attacks"], *self.bounded])
         found = [name for name in wanted if name in cell.parts and given.takes(name)]
-        if found and kind.proven and cell.columns["accountant"]:
-            found.append(PROVEN)
+        if found and cell.columns["accountant"]:
+            also = {TRAINING: kind.spent, PROVEN: kind.proven}
+            found += [name for name, needed in also.items() if needed and name not in found]
         attacks = [name for name in cell.membership if name in found and kind.needs == METRICS]
         return [*found, together(cell, attacks)] if len(attacks) > 1 else found
 
