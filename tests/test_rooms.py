@@ -14,6 +14,7 @@ COMMANDS = (
     "new_study",
     "papers",
     "reference",
+    "release",
     "share",
 )
 # From the bottom up: what stands in a line may import what stands in the lines before it, and its own line.

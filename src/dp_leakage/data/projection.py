@@ -46,6 +46,23 @@ class Projection(NamedTuple):
     variance: np.ndarray
 
 
+class Fitted(NamedTuple):
+    """What `project` does to a record, as numbers: shift and stretch, then a projection, then the record's own norm.
+
+    Attributes:
+        shift, stretch: float64, the shape of a record: (x − shift)/stretch; None if nothing is scaled.
+        projection: of the flattened record; None for none.
+        whiten: whether each component is divided by its standard deviation.
+        row_norm: whether the record is then divided by its ℓ2 norm; one of zeros stays.
+    """
+
+    shift: np.ndarray | None = None
+    stretch: np.ndarray | None = None
+    projection: Projection | None = None
+    whiten: bool = False
+    row_norm: bool = False
+
+
 def project(dataset: Dataset, settings: dict, seed: int) -> tuple[Dataset, tuple[str, ...]]:
     """The data set with its features scaled, projected and normalised as ``settings`` says (see ``SETTINGS``).
 
@@ -61,13 +78,20 @@ def project(dataset: Dataset, settings: dict, seed: int) -> tuple[Dataset, tuple
     Raises:
         UserError: an unknown key or value, too many components, or sensitive columns that PCA would dissolve.
     """
+    return fit_and_project(dataset, settings, seed)[:2]
+
+
+def fit_and_project(dataset: Dataset, settings: dict, seed: int) -> tuple[Dataset, tuple[str, ...], Fitted]:
+    """What `project` returns, and what it fitted."""
     settings = _checked(dataset, settings)
+    known = Fitted(whiten=settings["whiten"], row_norm=settings["row_norm"])
     roles = dataset.roles if settings["fit_on"] == "all" else settings["fit_on"]
     rows = np.sort(np.concatenate([dataset.roles[role] for role in roles]))
     x, notes = dataset.x, []
     if settings["scale"] != "none":
         left = int(binary(x, rows).sum()) if settings["scale"] == "standard" else 0
-        x = scale(x, rows, settings["scale"])
+        shift, stretch = scaling(x, rows, settings["scale"])
+        known, x = known._replace(shift=shift, stretch=stretch), scaled(x, shift, stretch)
         notes.append(
             f"Features scaled ({settings['scale']}), fitted on {len(rows):,} records"
             + (f"; {left:,} of zeros and ones stay as they are." if left else ".")
@@ -83,14 +107,14 @@ def project(dataset: Dataset, settings: dict, seed: int) -> tuple[Dataset, tuple
                 f"Private PCA to {k} components at noise multiplier {settings['noise']:g}, fitted on "
                 f"{len(rows):,} records."
             )
-        x = apply(x, fitted, whiten=settings["whiten"])
+        known, x = known._replace(projection=fitted), apply(x, fitted, whiten=settings["whiten"])
         dataset = dataset._replace(sensitive=np.empty(0, np.int64))
     if settings["row_norm"]:
         x, zeros = unit_rows(x)
         notes.append(
             "Each record divided by its ℓ2 norm." + (f" {zeros} records are all zero and stay so." if zeros else "")
         )
-    return dataset._replace(x=x), tuple(notes)
+    return dataset._replace(x=x), tuple(notes), known
 
 
 def scale(x: np.ndarray, rows: np.ndarray, how: str) -> np.ndarray:
@@ -107,6 +131,16 @@ def scale(x: np.ndarray, rows: np.ndarray, how: str) -> np.ndarray:
     Returns:
         float32 of the shape of ``x``; a feature that is constant over ``rows`` is only shifted.
     """
+    return scaled(x, *scaling(x, rows, how))
+
+
+def scaled(x: np.ndarray, shift: np.ndarray, stretch: np.ndarray) -> np.ndarray:
+    """(x − shift)/stretch in float64, rounded to float32."""
+    return _by_chunks(x, x.shape[1:], lambda part: (part - shift) / stretch)
+
+
+def scaling(x: np.ndarray, rows: np.ndarray, how: str) -> tuple[np.ndarray, np.ndarray]:
+    """Shift and stretch of each feature for `scale`, float64, the shape of a record."""
     if how == "range":
         shift = np.min([part.min(axis=0) for part in _chunks(x, rows)], axis=0)
         stretch = np.max([part.max(axis=0) for part in _chunks(x, rows)], axis=0) - shift
@@ -115,8 +149,7 @@ def scale(x: np.ndarray, rows: np.ndarray, how: str) -> np.ndarray:
         stretch = np.sqrt(sum(((part - shift) ** 2).sum(axis=0) for part in _chunks(x, rows)) / len(rows))
         left = binary(x, rows)
         shift, stretch = np.where(left, 0.0, shift), np.where(left, 1.0, stretch)
-    stretch = np.where(stretch > 1e-12 * np.maximum(1, np.abs(shift)), stretch, 1.0)
-    return _by_chunks(x, x.shape[1:], lambda part: (part - shift) / stretch)
+    return shift, np.where(stretch > 1e-12 * np.maximum(1, np.abs(shift)), stretch, 1.0)
 
 
 def binary(x: np.ndarray, rows: np.ndarray) -> np.ndarray:

@@ -19,6 +19,22 @@ from dp_leakage.steps import Json, log, provenance, run
 
 def main(settings: Json, prepared: Path, data_dir: Path) -> None:
     """Writes features, labels and roles. Remarks on the data go to the log and into the file."""
+    raw, roles = records_of(settings, data_dir)
+    remarks = profile(raw, roles)
+    for remark in remarks:
+        log.info("%s", remark)
+    arrays: dict[str, np.ndarray] = {
+        "x": raw.x.astype(np.float32, copy=False),
+        "y": raw.y.astype(np.int64),
+        "sensitive": raw.sensitive,
+        **roles,
+    }
+    stamp = provenance(settings, sha256=dict(raw.sha256), notes=list(raw.notes), remarks=remarks, n_records=len(raw.y))
+    write_arrays(prepared, arrays, stamp)
+
+
+def records_of(settings: Json, data_dir: Path) -> tuple[Raw, dict[str, np.ndarray]]:
+    """All records without gaps, and the rows of each role. Raises UserError if the file changed meanwhile."""
     raw = load(settings["source"], data_dir)
     source = settings["source"]
     content = content_of_source(source, lambda key: content_of(user_path(source[key])))
@@ -32,17 +48,7 @@ def main(settings: Json, prepared: Path, data_dir: Path) -> None:
         raw = filled(raw, roles)
     else:
         raw, roles = augmented_split(raw, settings["roles"], settings["augment"], **how)
-    remarks = profile(raw, roles)
-    for remark in remarks:
-        log.info("%s", remark)
-    arrays: dict[str, np.ndarray] = {
-        "x": raw.x.astype(np.float32, copy=False),
-        "y": raw.y.astype(np.int64),
-        "sensitive": raw.sensitive,
-        **roles,
-    }
-    stamp = provenance(settings, sha256=dict(raw.sha256), notes=list(raw.notes), remarks=remarks, n_records=len(raw.y))
-    write_arrays(prepared, arrays, stamp)
+    return raw, roles
 
 
 def official_rows(raw: Raw, source: str, trained: str = MEMBERS) -> dict[str, np.ndarray]:

@@ -146,6 +146,7 @@ def steps(training: EnsembleTraining) -> Iterator[None]:
             fill(batches)
         else:
             training.watch.step(program, fill, list(batches))
+        program.noise.finish()
         if penalty is not None:
             program.gradient.addcmul_(training.parameters, penalty)
         training.update(rate)

@@ -150,6 +150,12 @@ class Noise:
         """
         self.gradient.zero_()
 
+    def finish(self) -> None:
+        """Called when a step's bounded gradients were added, before the optimizer reads them; by default does nothing.
+
+        For noise that must see the whole sum.
+        """
+
     def add_examples(self, passed: BackwardPass, total: Parameters, model: int) -> None:
         """If it ``directs``: adds a noisy vector for each example of one model to ``total``, name → (1, …)."""
         raise NotImplementedError

@@ -1,0 +1,82 @@
+"""Makes or checks a release.
+
+    python -m dp_leakage.release make STUDY CELL [--to FOLDER]
+    python -m dp_leakage.release verify FOLDER
+
+CELL is model/defense, such as mlp/gaussian-rdp-eps=10.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from dp_leakage.common.arguments import Parser
+from dp_leakage.common.errors import UserError
+from dp_leakage.common.paths import user_path
+from dp_leakage.release.folder import check_new, verify
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line; returns the exit status."""
+    options = _parser().parse_args(arguments)
+    try:
+        options.run(options)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _verify(options: argparse.Namespace) -> None:
+    print("\n".join(verify(user_path(options.folder))))
+
+
+def _make(options: argparse.Namespace) -> None:
+    import torch
+
+    from dp_leakage.release.make import release
+    from dp_leakage.release.plan import cell_named, plan_of, study_named
+
+    torch.set_num_threads(1)
+    study, config = study_named(options.study, options.scale)
+    cell = cell_named(study, options.cell)
+    folder = user_path(options.to) if options.to else Path("releases") / f"{study.name}-{cell.model}-{cell.defense}"
+    check_new(folder)
+    plan = plan_of(study, cell, Path(config.get("data_dir", "data")), study.spec.get("release") or {})
+    print(
+        f"Trains {cell.model} once on {len(plan.rows):,} records at a noise multiplier of {plan.mechanism.sigma:.4g}."
+    )
+    statement = release(plan, folder, float(config.get("checkpoint_seconds", 60)), _shown(plan.training.epochs))
+    spent = next(row["epsilon"] for row in statement["epsilon"] if row["delta"] == statement["delta"])
+    print(f"Released with ε = {spent:.4g} at δ = {statement['delta']:g}: {folder}")
+    print(f"Check it anywhere, without the data: python -m dp_leakage.release verify {folder}")
+
+
+def _shown(epochs: int):  # type: ignore[no-untyped-def]
+    def show(epoch: int) -> None:
+        if sys.stderr.isatty():
+            print(f"\repoch {epoch} of {epochs}", end="\n" if epoch == epochs else "", file=sys.stderr, flush=True)
+
+    return show
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = Parser(
+        prog="python -m dp_leakage.release", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = parser.add_subparsers(required=True, parser_class=Parser)
+    make = commands.add_parser("make", help="train once on all records, and write the folder")
+    make.add_argument("study", help="a study of workflow/studies or studies")
+    make.add_argument("cell", help="model/defense, or dataset/model/defense")
+    make.add_argument("--to", default="", help="where to: a folder that does not exist (default: releases/…)")
+    make.add_argument("--scale", choices=("paper", "small", "smoke"), help="of the study, if not config.yaml's")
+    make.set_defaults(run=_make)
+    check = commands.add_parser("verify", help="check the hashes, and compute ε again by dp-accounting alone")
+    check.add_argument("folder", help="of a release")
+    check.set_defaults(run=_verify)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+"""The folder of a release: it is there whole or not at all, and its check needs nothing else."""
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+
+from dp_leakage.common.config import Json
+from dp_leakage.common.errors import UserError
+from dp_leakage.common.paths import is_dir, is_file
+from dp_leakage.release.statement import check_statement
+
+PRIVACY, HASHES = "privacy.json", "hashes.json"
+LARGEST = 2**34  # bytes of a file that is read
+
+
+def as_json(value: Json) -> bytes:
+    """JSON for people and programs, with sorted keys."""
+    return (json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
+
+
+def working_folder(folder: Path) -> Path:
+    """Where an unfinished release keeps its state; it lies beside the folder, so that a rename is enough."""
+    return folder.with_name(f".{folder.name}.unfinished")
+
+
+def check_new(folder: Path) -> None:
+    """Refuses with a UserError a folder that exists: a second release would spend its ε once more."""
+    if os.path.lexists(folder):
+        words = "each release of these records spends its ε again; keep this one, or remove it and add both ε"
+        raise UserError(f"{folder} exists already; {words}")
+
+
+def write_release(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Writes all files and their hashes, and gives the folder its name at the end.
+
+    A kill before that leaves only the hidden working folder, which the next run removes.
+
+    Raises:
+        UserError: the folder exists, or the disk is full or not writable.
+    """
+    check_new(folder)
+    whole = {**files, HASHES: as_json({name: sha256(content).hexdigest() for name, content in files.items()})}
+    working = working_folder(folder)
+    made = working / "whole"
+    try:
+        shutil.rmtree(made, ignore_errors=True)
+        made.mkdir(parents=True)
+        for name, content in whole.items():
+            with (made / name).open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        made.rename(folder)
+    except OSError as error:
+        raise UserError(f"{folder} cannot be written: {error.strerror or error}; mend that and run it again") from None
+    shutil.rmtree(working, ignore_errors=True)
+
+
+def verify(folder: Path) -> list[str]:
+    """Checks every file of a release against its hash and computes ε again; returns what holds, in sentences.
+
+    Raises:
+        UserError: a file is missing, changed or not listed, or ε is not what the statement says.
+    """
+    if not is_dir(folder):
+        raise UserError(f"{folder} must be the folder of a release; there is none")
+    listed = _json(folder / HASHES)
+    found = sorted(path.name for path in folder.iterdir())
+    for name in sorted({*listed, *found} - {HASHES}):
+        if name not in found:
+            raise UserError(f"{folder / name} is missing; {HASHES} lists it")
+        if name not in listed:
+            raise UserError(f"{folder / name} is not in {HASHES}; a release holds only what is listed there")
+        if sha256(_content(folder / name)).hexdigest() != listed[name]:
+            raise UserError(f"{folder / name} has changed: its SHA-256 is not the one in {HASHES}")
+    if PRIVACY not in listed:
+        raise UserError(f"{folder / PRIVACY} is missing; a release says there what it protects")
+    said = check_statement(_json(folder / PRIVACY), str(folder / PRIVACY))
+    return [f"{len(listed)} files have the SHA-256 that {HASHES} lists.", *said]
+
+
+def _json(path: Path) -> Json:
+    try:
+        value = json.loads(_content(path))
+    except ValueError as error:
+        raise UserError(f"{path} is not JSON ({error}); the release is damaged") from None
+    if not isinstance(value, dict):
+        raise UserError(f"{path} must hold a mapping; the release is damaged")
+    return value
+
+
+def _content(path: Path) -> bytes:
+    if not is_file(path) or path.is_symlink():
+        raise UserError(f"{path} must be a file; the release is not whole")
+    if path.stat().st_size > LARGEST:
+        raise UserError(f"{path} has {path.stat().st_size:,} bytes; it must have at most {LARGEST:,}")
+    return path.read_bytes()

@@ -1,0 +1,186 @@
+"""What is trained for a release: the study's cell, its records, and how raw rows become features."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from dp_leakage.common.config import Json
+from dp_leakage.common.errors import UserError, nearest
+from dp_leakage.common.yaml_files import read_yaml
+from dp_leakage.data.dataset import Dataset
+from dp_leakage.data.projection import Fitted, fit_and_project
+from dp_leakage.data.raw import Raw
+from dp_leakage.data.roles import OUTSIDERS, TUNING, trained_role
+from dp_leakage.models.layers import Layers
+from dp_leakage.privacy.calibration import calibrated
+from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.release.statement import enough_noise, mechanism_told
+from dp_leakage.steps._models import architecture_of, tuned_settings
+from dp_leakage.steps.prepare import records_of
+from dp_leakage.study import Study
+from dp_leakage.study.cells import Cell
+from dp_leakage.study.file import load_studies, study_files
+from dp_leakage.training.released import check_released
+from dp_leakage.training.settings import TrainingSettings
+
+WORKFLOW = Path("workflow")
+OUTSIDE = "outside the privacy budget"  # a source's words for what looked at all records
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One release, before it is trained.
+
+    Attributes:
+        study, cell: where it comes from.
+        settings: of step ``train``, with the learning rate that is used.
+        raw: the source's records, for the names of columns and classes; released is none of its rows.
+        data: the records as features.
+        rows: int64 (n,): the records that are trained on.
+        judged: int64 (m,): those that accuracy is measured on; empty if all are trained on.
+        fitted: how a raw row becomes features.
+        mechanism: with its noise.
+        told: the mechanism as numbers, see `statement.mechanism_told`.
+        outside: sentences about what ε does not cover.
+    """
+
+    study: Study
+    cell: Cell
+    settings: Json
+    raw: Raw
+    data: Dataset
+    rows: np.ndarray
+    judged: np.ndarray
+    fitted: Fitted
+    mechanism: Mechanism
+    told: Json
+    outside: tuple[str, ...]
+
+    @property
+    def layers(self) -> Layers:
+        """The architecture."""
+        layers: Layers = architecture_of(self.settings, self.data.x.shape[1:], len(self.raw.class_names))
+        return layers
+
+    @property
+    def training(self) -> TrainingSettings:
+        """How it trains."""
+        return TrainingSettings(**self.settings["training"])
+
+    @property
+    def records(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """x and y of the records that are trained on."""
+        return torch.from_numpy(self.data.x[self.rows]), torch.from_numpy(self.data.y[self.rows])
+
+
+def study_named(name: str, scale: str | None = None) -> tuple[Study, Json]:
+    """A study of this folder, and ``config.yaml``. Raises UserError if there is none of that name, or it is wrong."""
+    config = read_yaml(Path("config.yaml")) | ({"scale": scale} if scale else {})
+    schemas = {key: read_yaml(WORKFLOW / "schemas" / f"{key}.schema.yaml") for key in ("config", "study")}
+    files = [*study_files(WORKFLOW / "studies"), *study_files(Path("studies"))]
+
+    def failed(called: set[str], error: UserError) -> None:
+        if name in called:
+            raise error
+
+    studies = load_studies(config, files, schemas, failed, needed=lambda names: {name} & names)
+    for study in studies.values():
+        if study.target == name:
+            return study, config
+    raise UserError(
+        f"STUDY: no study is called {name!r} at scale {config['scale']!r}; name one of studies/ or workflow/studies/"
+    )
+
+
+def cell_named(study: Study, name: str) -> Cell:
+    """The cell ``model/defense``, or ``dataset/model/defense``. Raises UserError."""
+    found = [cell for key, cell in study.cells.items() if name in (key, f"{cell.model}/{cell.defense}")]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UserError(f"CELL: {name!r} is one of several data sets; write {' or '.join(cell.key for cell in found)}")
+    short = {f"{cell.model}/{cell.defense}" for cell in study.cells.values() if cell.training["mechanism"]}
+    raise UserError(f"CELL: study {study.target} has no cell {name!r}; {nearest(name, short)}")
+
+
+def plan_of(study: Study, cell: Cell, data_dir: Path, wanted: Json) -> Plan:
+    """Reads the records and solves for the noise.
+
+    Args:
+        study, cell: see `study_named`, `cell_named`.
+        data_dir: of published data sets.
+        wanted: the study's key ``release``.
+
+    Raises:
+        UserError: the cell cannot be released, a role is unknown, or the study must run first.
+    """
+    settings = _settings(study, cell)
+    roles, raw, data, fitted, outside = _records(study, cell, data_dir, wanted)
+    rows = np.concatenate([data.roles[role] for role in roles])
+    judged = np.empty(0, np.int64) if OUTSIDERS in roles else data.roles[OUTSIDERS]
+    training = settings["training"] | {"batch_size": min(settings["training"]["batch_size"], len(rows))}
+    schedule = {key: training[key] for key in ("epochs", "batch_size")}
+    mechanism = check_released(calibrated(settings["mechanism"], dataset_size=len(rows), **schedule))
+    told = mechanism_told(mechanism, training["epochs"], training["batch_size"], len(rows))
+    told = enough_noise(told, None, cell.columns["epsilon"], cell.columns["delta"])
+    mechanism = replace(mechanism, noise_multiplier=told["noise_multiplier"])
+    if TUNING in data.roles and cell.rates:
+        outside += (
+            f"The learning rate was chosen on {len(data.roles[TUNING]):,} records set apart, which no ε protects.",
+        )
+    if len(judged):
+        outside += (
+            f"Accuracy was measured on {len(judged):,} records that the model did not train on, without noise.",
+        )
+    settings |= {"training": training}
+    return Plan(study, cell, settings, raw, data, rows, judged, fitted, mechanism, told, outside)
+
+
+def _settings(study: Study, cell: Cell) -> Json:
+    if cell.training["engine"] != "ensemble":
+        raise UserError(f"CELL {cell.key}: engine must be 'ensemble' for a release; got {cell.training['engine']!r}")
+    if cell.training["mechanism"] is None:
+        raise UserError(f"CELL {cell.key} has no privacy budget; name a cell of defense `gaussian`")
+    path = next(iter(study.tuned_for(cell)), None)
+    if path is not None and not path.exists():
+        raise UserError(
+            f"{path} is missing: it says which learning rate suits the cell; run `snakemake {study.target}`"
+        )
+    return tuned_settings(study.train_settings(cell), path)[0]
+
+
+def _records(
+    study: Study, cell: Cell, data_dir: Path, wanted: Json
+) -> tuple[list[str], Raw, Dataset, Fitted, tuple[str, ...]]:
+    spec = study.spec["datasets"][cell.dataset]
+    projection = spec.get("projection") or {}
+    if spec.get("augment"):
+        raise UserError(
+            f"datasets.{cell.dataset}.augment: a release cannot protect copies of one image; remove the key"
+        )
+    if projection.get("method") == "private_pca":
+        words = "draws its noise from the study's seed, so it cannot be released; use pca or none"
+        raise UserError(f"datasets.{cell.dataset}.projection.method: private_pca {words}")
+    raw, rows = records_of(study.prepare_settings(cell.dataset), data_dir)
+    roles = wanted.get("roles", [trained_role(rows)])
+    for role in roles:
+        if role not in rows:
+            raise UserError(f"release.roles: {role!r} is not a role of {cell.dataset}; {nearest(role, rows)}")
+    seed = study.project_settings(cell.dataset)["seed"]
+    data, _, fitted = fit_and_project(Dataset(raw.x, raw.y, rows, raw.sensitive), projection, seed)
+    return roles, raw, data, fitted, tuple(_outside(raw, projection, roles))
+
+
+def _outside(raw: Raw, projection: Json, roles: Sequence[str]) -> list[str]:
+    """What of the preparation looked at the records that are trained on."""
+    said = ["The names of columns, categories and classes, and the number of records, are taken from the data."]
+    fit_on = projection.get("fit_on", "all")
+    fits = projection.get("scale", "none") != "none" or projection.get("method", "none") != "none"
+    if fits and (fit_on == "all" or set(fit_on) & set(roles)):
+        said.append(
+            "Scaling or principal components were computed from records that the model trains on, without noise."
+        )
+    return [*said, *(note for note in raw.notes if OUTSIDE in note)]

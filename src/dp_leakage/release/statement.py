@@ -1,0 +1,233 @@
+"""``privacy.json``: what a release protects, and its check by dp-accounting alone.
+
+The statement holds the mechanism as numbers (noise, rate, steps), so that anyone can compute ε again from it:
+`recomputed` reads nothing else and calls nothing of this package's own accounting.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from math import ceil, inf
+from typing import Any
+
+import numpy as np
+
+from dp_leakage.common.config import Json
+from dp_leakage.common.errors import UserError
+from dp_leakage.common.kinds import NOTHING, Kind, choice, either, number, whole
+from dp_leakage.privacy.accounting import tradeoff
+from dp_leakage.privacy.accounting.proven import Training, proven_curve
+from dp_leakage.privacy.accounting.rules import Neighbours
+from dp_leakage.privacy.accounting.selection import SHAPES
+from dp_leakage.privacy.accounting.spend import least_noise
+from dp_leakage.privacy.accounting.tradeoff import TradeOff
+from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.privacy.proven import PRIORS
+
+FORMAT = "dp-leakage privacy statement 1"
+DELTAS = (1e-5, 1e-6, 1e-8)  # of ε beside the study's own δ
+RATES = (1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9)  # of the trade-off curve
+AGREEMENT = 1e-6  # how far ε may lie from what is stated (relative)
+GRID = 1e-3  # of dp-accounting's loss distributions; it rounds up, by less than 1e-3 of ε where ε is about 1
+POSITIVE = number(above=0)
+COUNT = whole(1)
+MECHANISM = {
+    "noise": choice("gaussian"),
+    "noise_multiplier": POSITIVE,
+    "sampler": choice("poisson", "shuffle"),
+    "sampling_probability": number(above=0, most=1),
+    "steps": COUNT,
+    "epochs": COUNT,
+}
+SELECTION = {"mean": number(least=1), "runs": choice(*SHAPES), "score_noise": either(NOTHING, POSITIVE)}
+
+
+def mechanism_told(mechanism: Mechanism, epochs: int, batch_size: float, records: int) -> Json:
+    """The mechanism of a training as numbers."""
+    steps = ceil(records / batch_size)
+    return {
+        "noise": mechanism.noise,
+        "noise_multiplier": mechanism.sigma,
+        "bound": mechanism.bound,
+        "clip_norm": mechanism.clip_norm,
+        "sampler": mechanism.sampler,
+        "sampling_probability": min(1.0, batch_size / records),
+        "epochs": epochs,
+        "steps": epochs * steps,
+        "records": records,
+        "batch_size": batch_size,
+    }
+
+
+def recomputed(statement: Mapping[str, Any], deltas: Sequence[float]) -> list[float]:
+    """ε at each δ from the numbers of a statement, by dp-accounting alone: the smaller of its two accountants' bounds.
+
+    Poisson batches: every step is a sampled Gaussian. Shuffled ones: each epoch is one Gaussian, since each record
+    comes once in it. With a selection only the Rényi accountant has a bound.
+    """
+    from dp_accounting import NeighboringRelation
+    from dp_accounting.dp_event import (
+        ComposedDpEvent,
+        DpEvent,
+        GaussianDpEvent,
+        PoissonSampledDpEvent,
+        RepeatAndSelectDpEvent,
+        SelfComposedDpEvent,
+    )
+    from dp_accounting.pld import PLDAccountant
+    from dp_accounting.rdp import RdpAccountant
+
+    logging.getLogger("absl").setLevel(logging.ERROR)  # a warning for each order at which a series does not converge
+    told, chosen = statement["mechanism"], statement.get("selection")
+    event: DpEvent = GaussianDpEvent(told["noise_multiplier"])
+    if told["sampler"] == "poisson":
+        event = SelfComposedDpEvent(PoissonSampledDpEvent(told["sampling_probability"], event), told["steps"])
+    else:
+        event = SelfComposedDpEvent(event, told["epochs"])
+    accountants = [RdpAccountant()]
+    if chosen is not None:
+        if chosen["score_noise"] is not None:
+            event = ComposedDpEvent([event, GaussianDpEvent(chosen["score_noise"])])
+        event = RepeatAndSelectDpEvent(event, chosen["mean"], SHAPES[chosen["runs"]])
+    else:
+        accountants.append(PLDAccountant(NeighboringRelation.ADD_OR_REMOVE_ONE, GRID))
+    with np.errstate(all="ignore"):  # losses that are infinite, which the library handles
+        for accountant in accountants:
+            accountant.compose(event)
+        return [min(float(accountant.get_epsilon(delta)) for accountant in accountants) for delta in deltas]
+
+
+def enough_noise(told: Json, selection: Json | None, epsilon: float | None, delta: float) -> Json:
+    """The mechanism with so much noise that dp-accounting, too, finds at most ``epsilon``, choosing included.
+
+    Args:
+        told: as `mechanism_told` says it, with the noise of one training at ``epsilon``.
+        selection: see `SELECTION`; None if nothing is chosen.
+        epsilon: None if the study names the noise itself, which then stays.
+        delta: of ``epsilon``.
+
+    Raises:
+        UserError: no noise is enough.
+    """
+    if epsilon is None:
+        return told
+
+    def spent(sigma: float) -> float:
+        return recomputed({"mechanism": told | {"noise_multiplier": sigma}, "selection": selection}, [delta])[0]
+
+    sigma = told["noise_multiplier"]
+    if spent(sigma) > epsilon:
+        sigma = least_noise(spent, epsilon, sigma, 0.02, 1e-3, 12)
+    return told | {"noise_multiplier": sigma}
+
+
+def relation(sampler: str) -> Neighbours:
+    """Between which sets of records the statement holds."""
+    return "add_remove" if sampler == "poisson" else "zero_out"
+
+
+def curve_of(statement: Json, mechanism: Mechanism) -> TradeOff:
+    """The most that any attack on the release can reach.
+
+    With a selection it follows from dp-accounting's ε at many δ, else from the training's own curve.
+    """
+    told = statement["mechanism"]
+    if statement["selection"] is None:
+        training = Training(mechanism, 0.5, told["epochs"], told["batch_size"], told["records"])  # δ has no effect here
+        curve = proven_curve(training, relation(told["sampler"]))
+        assert curve is not None  # as `check_released` says
+        return curve
+    deltas = np.geomspace(1e-12, 0.5, 60)
+    return tradeoff.profile(recomputed(statement, deltas.tolist()), deltas)
+
+
+def statement_of(
+    mechanism: Mechanism,
+    told: Json,
+    *,
+    accountant: str,
+    epsilon: float | None,
+    delta: float,
+    selection: Json | None,
+    outside: Sequence[str],
+) -> Json:
+    """The whole statement, as JSON.
+
+    Args:
+        mechanism: with the noise of ``told``.
+        told: see `mechanism_told`.
+        accountant: of the study's cell.
+        epsilon: that was asked for; None if the noise was.
+        delta: the study's δ.
+        selection: see `SELECTION`.
+        outside: sentences about what ε does not cover.
+    """
+    statement: Json = {
+        "format": FORMAT,
+        "unit": "one record",
+        "neighbors": relation(told["sampler"]),
+        "mechanism": told,
+        "accountant": accountant,
+        "epsilon_asked": epsilon,
+        "selection": selection,
+        "outside": list(outside),
+    }
+    deltas = sorted({delta, *DELTAS}, reverse=True)
+    spent = dict(zip(deltas, recomputed(statement, deltas), strict=True))
+    if selection is not None:
+        (alone,), own = recomputed(statement | {"selection": None}, [delta]), spent[delta]
+        statement["selection"] = selection | {"epsilon_of_one_training": alone, "epsilon_of_choosing": own - alone}
+    curve = curve_of(statement, mechanism)
+    mu = curve.mu_bound
+    return statement | {
+        "delta": delta,
+        "epsilon": [{"delta": each, "epsilon": epsilon} for each, epsilon in spent.items()],
+        "trade_off": [{"fpr": fpr, "tpr_at_most": float(curve.tpr(fpr))} for fpr in RATES],
+        "advantage_at_most": curve.advantage,
+        "precision_at_fpr_0.001": [
+            {"prior": prior, "precision_at_most": curve.precision(prior, 0.001)} for prior in PRIORS
+        ],
+        "mu": mu if mu < inf else None,
+        "regret_of_mu": curve.regret if mu < inf else None,
+    }
+
+
+def check_statement(statement: Any, where: str) -> list[str]:
+    """Computes every ε again; returns a sentence for each.
+
+    Raises:
+        UserError: a number is missing or of another kind, or dp-accounting finds another ε or a larger one than asked.
+    """
+    if not isinstance(statement, dict) or statement.get("format") != FORMAT:
+        raise UserError(f"{where}: key 'format' must be {FORMAT!r}; this is no privacy statement of a release")
+    _check(statement.get("mechanism"), MECHANISM, f"{where}: mechanism")
+    if (chosen := statement.get("selection")) is not None:
+        _check(chosen, SELECTION, f"{where}: selection")
+    wanted = {"poisson": "add_remove", "shuffle": "zero_out"}[statement["mechanism"]["sampler"]]
+    if statement.get("neighbors") != wanted:
+        raise UserError(f"{where}: neighbors must be {wanted!r} for this sampler; got {statement.get('neighbors')!r}")
+    rows = statement.get("epsilon")
+    if not isinstance(rows, list) or not rows:
+        raise UserError(f"{where}: epsilon must be a list with a row for each delta")
+    for row in rows:
+        _check(row, {"delta": number(above=0, below=1), "epsilon": number(least=0)}, f"{where}: epsilon")
+    said = []
+    for row, found in zip(rows, recomputed(statement, [row["delta"] for row in rows]), strict=True):
+        if abs(found - row["epsilon"]) > AGREEMENT * max(1.0, found):
+            words = f"must be {found:.6g} at delta {row['delta']:g}, as dp-accounting finds; got {row['epsilon']:.6g}"
+            raise UserError(f"{where}: epsilon {words}")
+        asked = statement.get("epsilon_asked")
+        if asked is not None and row["delta"] == statement.get("delta") and found > asked:
+            raise UserError(f"{where}: epsilon is {found:.6g}, above the {asked:g} that was asked for")
+        said.append(f"ε = {found:.4g} at δ = {row['delta']:g}, for {WORDS[wanted]}")
+    return said
+
+
+WORDS = {"add_remove": "one record added or removed", "zero_out": "one record's contribution set to zero"}
+
+
+def _check(value: object, kinds: Mapping[str, Kind], where: str) -> None:
+    if not isinstance(value, dict):
+        raise UserError(f"{where} must be a mapping; got {type(value).__name__}")
+    for key, kind in kinds.items():
+        if key not in value or not kind.holds(value[key]):
+            raise UserError(f"{where}: key '{key}' must be {kind.words}; got {value.get(key)!r}")

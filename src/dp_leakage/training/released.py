@@ -1,0 +1,185 @@
+"""The training of a model that is given away: every secret draw comes from the operating system, and no seed exists.
+
+A seeded generator is made for repeating a training, which lets anyone with the seed take the noise away again. And
+floating-point noise that is added to floating-point gradients leaves low bits from which the gradients can be told
+(Mironov 2012, "On significance of the least significant bits for differential privacy"). So here
+
+- batches and noise are drawn by ``os.urandom``;
+- a normal draw is half the sum of four in float64, as in Opacus' secure mode (Holohan & Braghin 2021), so that no
+  arithmetic on a result finds the uniforms behind it;
+- sum and noise are rounded to one grid, which depends on no record, before they are added, as integers. What remains is
+  a post-processing of an integer sum plus noise, so no low bit of a gradient is left.
+
+Rounding moves neighboring sums apart by at most √P grid steps (P parameters). The grid is so fine, and the training in
+float64, that this and all rounding of the sums stay below `SLACK` of the clipping norm, by which the noise is larger.
+"""
+
+import math
+import os
+import secrets
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dp_leakage.common.errors import UserError
+from dp_leakage.models.layers import Layers, Parameters
+from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.privacy.mechanisms.base import Noise
+from dp_leakage.training.graphs import gradient_step
+from dp_leakage.training.requests import check_request
+from dp_leakage.training.samplers import Batch
+from dp_leakage.training.settings import TrainingSettings
+from dp_leakage.training.trainer import EnsembleTraining, start
+
+DRAWS = 4  # normal draws behind one number of the noise
+SLACK = 2.0**-20  # by how much more noise is added, relative
+AT_ONCE = 1 << 20  # numbers drawn at a time
+SAMPLERS = ("poisson", "shuffle")
+
+
+def uniforms(count: int) -> np.ndarray:
+    """``count`` float64 uniforms in (0, 1], from the operating system: multiples of 2⁻⁵³."""
+    words = np.frombuffer(os.urandom(8 * count), np.uint64)
+    return ((words >> np.uint64(11)).astype(np.float64) + 1) * 2.0**-53
+
+
+def normals(count: int) -> np.ndarray:
+    """``count`` float64 standard normals, each half the sum of `DRAWS` draws of Box and Muller (1958)."""
+    half = -(-count * DRAWS // 2)
+    length, angle = np.sqrt(-2 * np.log(uniforms(half))), 2 * np.pi * uniforms(half)
+    drawn = np.concatenate([length * np.cos(angle), length * np.sin(angle)])[: count * DRAWS]
+    return drawn.reshape(DRAWS, count).sum(axis=0) / math.sqrt(DRAWS)
+
+
+class GridNoise(Noise):
+    """Gaussian noise on a grid, from the operating system; the gradient must be float64, on the CPU.
+
+    After `finish` the gradient is a multiple of `step`, whatever the records were.
+    """
+
+    @property
+    def step(self) -> float:
+        """The grid's step: a power of two."""
+        allowed = SLACK / 2 * self.mechanism.clip_norm / self.divisor
+        return 2.0 ** math.floor(math.log2(allowed / math.sqrt(self.gradient.shape[1])))
+
+    def finish(self) -> None:
+        """As in `Noise`."""
+        deviation = self.deviation * (1 + SLACK)
+        for row in self.gradient.numpy():
+            for begin in range(0, len(row), AT_ONCE):
+                part = row[begin : begin + AT_ONCE]
+                noise = normals(len(part)) * deviation
+                part[:] = (np.rint(part / self.step) + np.rint(noise / self.step)) * self.step
+
+    def tensors(self) -> dict[str, Tensor]:
+        """As in `Noise`: nothing is remembered."""
+        return {}
+
+
+def batches(sampler: str, count: int, batch_size: float, held: Tensor | None = None) -> list[Batch]:
+    """The batches of one epoch as positions below ``count``, drawn by the operating system; see `samplers`.
+
+    Args:
+        sampler: one of `SAMPLERS`.
+        count: n records.
+        batch_size: of which ⌈n / batch_size⌉ make an epoch; the rate of Poisson batches is batch_size/n.
+        held: bool (n,): only these are left in the batches.
+    """
+    steps = math.ceil(count / batch_size)
+    if sampler == "shuffle":
+        order = np.argsort(np.frombuffer(os.urandom(16 * count), "u8,u8"), order=("f0", "f1"))
+        drawn = np.array_split(order, range(int(batch_size), count, int(batch_size)))
+    else:
+        rate = min(1.0, batch_size / count)
+        drawn = [np.flatnonzero(uniforms(count) <= rate) for _ in range(steps)]
+    rows = [torch.from_numpy(batch.astype(np.int64)) for batch in drawn]
+    return [[batch if held is None else batch[held[batch]]] for batch in rows]
+
+
+def check_released(mechanism: Mechanism | None) -> Mechanism:
+    """The mechanism, if a training can be released under it. Raises UserError if not."""
+    if mechanism is None or mechanism.noise != "gaussian" or not mechanism.noise_multiplier:
+        raise UserError("a model can be released only under Gaussian noise; name a cell of defense `gaussian`")
+    if mechanism.unit != "example" or mechanism.bound not in ("clip", "normalise"):
+        words = f"got unit {mechanism.unit!r} and bound {mechanism.bound!r}"
+        raise UserError(f"a release must bound each record by `clip` or `normalise`; {words}")
+    if mechanism.sampler not in SAMPLERS:
+        raise UserError(f"the sampler of a release must be {' or '.join(SAMPLERS)}; got {mechanism.sampler!r}")
+    return mechanism
+
+
+class Release:
+    """One training to be released, epoch by epoch. Nothing about it is measured on the records.
+
+    Args:
+        layers: the architecture.
+        x: float32 (n, …) records; y: int64 (n,) classes.
+        settings: how it trains.
+        mechanism: what protects each step; see `check_released`.
+        held: bool (n,): the records that are left in the batches, for an audit; None: all.
+
+    Raises:
+        UserError: an impossible request.
+    """
+
+    def __init__(
+        self,
+        layers: Layers,
+        x: Tensor,
+        y: Tensor,
+        settings: TrainingSettings,
+        mechanism: Mechanism,
+        held: Tensor | None = None,
+    ) -> None:
+        check_released(mechanism)
+        rows, x = torch.arange(len(x))[None], x.double()
+        seeds = [secrets.randbits(63)]  # of the initial parameters and of dropout, which need not be secret
+        check_request(layers, x, y, rows, seeds, settings, mechanism)
+        self.settings = settings
+        with torch.inference_mode():
+            self._training = _from_the_system(start(layers, x, y, rows, seeds, settings, mechanism), held)
+
+    @property
+    def epoch(self) -> int:
+        """How many epochs are finished."""
+        return self._training.epoch
+
+    def run_epoch(self) -> bool:
+        """Trains for an epoch; returns whether all parameters are still finite."""
+        with torch.inference_mode():
+            self._training.run_epoch()
+        self._training.epoch += 1
+        return bool(self._training.parameters.isfinite().all())
+
+    def parameters(self) -> Parameters:
+        """Name → float32 (…), the model as it is now."""
+        return {name: view[0].float().clone() for name, view in self._training.models().parameters.items()}
+
+    def state(self) -> dict[str, Tensor]:
+        """What the next epochs need: parameters and the optimizer's averages, all of them already noised."""
+        moved = {"parameters": self._training.parameters, **self._training.memory}
+        return {name: tensor.clone() for name, tensor in moved.items()}
+
+    def restore(self, epoch: int, state: dict[str, Tensor]) -> None:
+        """Goes on from the ``state`` after ``epoch`` epochs, with new draws: no draw is used twice."""
+        with torch.inference_mode():
+            for name, into in {"parameters": self._training.parameters, **self._training.memory}.items():
+                into.copy_(state[name])
+        self._training.epoch = epoch
+
+
+def _from_the_system(training: EnsembleTraining, held: Tensor | None) -> EnsembleTraining:
+    """The training with batches and noise from the operating system in place of seeded ones."""
+    program, mechanism = training.program, training.program.mechanism
+    assert mechanism is not None  # as `check_released` says
+    noise = GridNoise(mechanism, program.gradient, program.divisor, [], 0)
+    training.program = replace(program, noise=noise)
+    training.fill_gradient = gradient_step(training.program)
+    count, batch_size = len(program.x), program.divisor
+    draw: Callable[[], list[list[Batch]]] = lambda: [batches(mechanism.sampler, count, batch_size, held)]  # noqa: E731
+    training.draw = draw
+    return training

@@ -1,0 +1,293 @@
+"""A release is there whole or not at all, says what it protects, and holds nothing that tells who was in it."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from dp_leakage.common.errors import UserError
+from dp_leakage.release import folder as folders
+from dp_leakage.release.__main__ import main
+from dp_leakage.release.folder import HASHES, PRIVACY, verify, working_folder, write_release
+from dp_leakage.release.make import WEIGHTS, release
+from dp_leakage.release.statement import recomputed
+from dp_leakage.training.released import Release
+
+REPO = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def copy(made, tmp_path):
+    """A release that may be damaged."""
+    return Path(shutil.copytree(made, tmp_path / "copy"))
+
+
+def test_a_release_is_verified_without_the_data(made, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["verify", str(made)]) == 0
+    said = capsys.readouterr().out
+    assert "at δ = 1e-05, for one record added or removed" in said
+    assert not any(tmp_path.iterdir())
+
+
+def test_its_noise_is_solved_for_all_records_of_the_pool(plan, made):
+    told = json.loads((made / PRIVACY).read_text())
+    assert len(plan.rows) == told["mechanism"]["records"] == 800
+    assert told["mechanism"]["sampling_probability"] == 50 / 800
+    spent = {row["delta"]: row["epsilon"] for row in told["epsilon"]}
+    assert 50 < spent[1e-5] <= told["epsilon_asked"] == 100
+    assert spent[1e-5] < spent[1e-6] < spent[1e-8]
+
+
+def test_the_noise_that_trains_is_the_noise_that_is_stated(plan, made):
+    assert json.loads((made / PRIVACY).read_text())["mechanism"]["noise_multiplier"] == plan.mechanism.sigma
+
+
+def test_the_curve_lies_under_the_gaussian_of_its_mu_and_above_guessing(made):
+    from dp_leakage.privacy.accounting.tradeoff import gaussian
+
+    told = json.loads((made / PRIVACY).read_text())
+    for row in told["trade_off"]:
+        assert row["fpr"] <= row["tpr_at_most"] <= gaussian(told["mu"]).tpr(row["fpr"]) + 1e-9
+    assert 0 <= told["regret_of_mu"] < 0.1
+
+
+def test_weights_are_those_of_the_architecture(plan, made):
+    tensors = load_file(made / WEIGHTS)
+    assert {name: tensor.shape for name, tensor in tensors.items()} == {
+        name: tuple(value.shape) for name, value in Release(*_short(plan)).parameters().items()
+    }
+
+
+def _short(plan):
+    return plan.layers, *plan.records, plan.training, plan.mechanism
+
+
+def test_two_releases_are_two_models(plan, made, tmp_path):
+    release(plan, tmp_path / "other", 60.0)
+    ours, other = load_file(made / WEIGHTS), load_file(tmp_path / "other" / WEIGHTS)
+    assert not any(np.array_equal(ours[name], other[name]) for name in ours)
+
+
+# ------------------------------------------------------------------ what a folder must not hold
+def words_of(folder):
+    """Every file's bytes as text, in each of the ways in which a word may lie in them."""
+    return {path.name: path.read_bytes().decode("latin-1") for path in folder.iterdir()}
+
+
+def test_nothing_in_it_tells_who_was_in_the_training(plan, made):
+    study = plan.study
+    seeds = [plan.settings["seed"], study.spec["seed"], study.prepare_settings("digits")["seed"]]
+    seeds += [study.project_settings("digits")["seed"], plan.settings["subset"]["coins"]]
+    paths = [str(REPO), str(Path.home()) + "/", os.getcwd(), str(made.parent), "/tmp", sys.prefix]
+    for name, text in words_of(made).items():
+        for seed in seeds:
+            assert not re.search(rf"(?<!\d){seed}(?!\d)", text), f"{name}: seed {seed}"
+        for path in paths:
+            assert path not in text, f"{name}: {path}"
+        for word in ("seed", "train_indices", "identity", "coins", os.environ.get("USER", "no such name here")):
+            assert word not in text, f"{name}: {word}"
+    # No array is as long as the members' list, or holds whole numbers.
+    for tensor in load_file(made / WEIGHTS).values():
+        assert tensor.dtype == np.float32
+        assert len(plan.rows) not in tensor.shape
+
+
+def test_no_list_of_rows_is_in_its_json(plan, made):
+    rows = set(plan.rows.tolist())
+
+    def lists(value):
+        if isinstance(value, dict):
+            for each in value.values():
+                yield from lists(each)
+        elif isinstance(value, list):
+            yield value
+            for each in value:
+                yield from lists(each)
+
+    for path in made.glob("*.json"):
+        for found in lists(json.loads(path.read_text())):
+            whole = [each for each in found if isinstance(each, int) and each in rows]
+            assert len(whole) < 10, path.name
+
+
+# ------------------------------------------------------------------ verify
+@pytest.mark.parametrize("name", [WEIGHTS, PRIVACY])
+def test_a_changed_byte_is_found(copy, name):
+    content = bytearray((copy / name).read_bytes())
+    content[len(content) // 2] ^= 1
+    (copy / name).write_bytes(content)
+    with pytest.raises(UserError, match=f"{name} has changed"):
+        verify(copy)
+
+
+def test_a_missing_and_a_foreign_file_are_found(copy):
+    (copy / "more.txt").write_text("more")
+    with pytest.raises(UserError, match=r"more.txt is not in hashes.json"):
+        verify(copy)
+    (copy / "more.txt").unlink()
+    (copy / WEIGHTS).unlink()
+    with pytest.raises(UserError, match="is missing"):
+        verify(copy)
+
+
+def restated(folder, change):
+    """Changes the statement, and its hash as a forger would."""
+    told = json.loads((folder / PRIVACY).read_text())
+    change(told)
+    content = json.dumps(told).encode()
+    (folder / PRIVACY).write_bytes(content)
+    hashes = json.loads((folder / HASHES).read_text())
+    (folder / HASHES).write_text(json.dumps(hashes | {PRIVACY: sha256(content).hexdigest()}))
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda told: told["epsilon"][0].update(epsilon=1.0), "epsilon must be"),
+        (lambda told: told["mechanism"].update(noise_multiplier=9.0), "epsilon must be"),
+        (lambda told: told["mechanism"].update(steps=1), "epsilon must be"),
+        (lambda told: told.update(epsilon_asked=1.0), "above the 1 that was asked for"),
+        (lambda told: told.update(epsilon=[]), "a row for each delta"),
+        (lambda told: told["mechanism"].update(sampler="cyclic"), "key 'sampler' must be poisson or shuffle"),
+        (lambda told: told.update(neighbors="zero_out"), "neighbors must be 'add_remove'"),
+        (lambda told: told.update(format="other"), "no privacy statement"),
+        (lambda told: told.pop("mechanism"), "must be a mapping"),
+    ],
+)
+def test_a_statement_that_does_not_hold_is_refused_even_if_its_hash_is_right(copy, change, sentence):
+    restated(copy, change)
+    with pytest.raises(UserError, match=sentence):
+        verify(copy)
+
+
+@pytest.mark.parametrize("sampler", ["poisson", "shuffle"])
+def test_epsilon_is_that_of_opacus_and_of_the_exact_formula(sampler):
+    from dp_accounting import get_epsilon_gaussian
+    from opacus.accountants import PRVAccountant
+
+    told = {"noise_multiplier": 1.5, "sampler": sampler, "sampling_probability": 0.05, "steps": 400, "epochs": 20}
+    (found,) = recomputed({"mechanism": told}, [1e-5])
+    if sampler == "shuffle":
+        assert found == pytest.approx(get_epsilon_gaussian(1.5 / np.sqrt(20), 1e-5), rel=1e-3)
+        return
+    accountant = PRVAccountant()
+    accountant.history = [(1.5, 0.05, 400)]
+    assert found == pytest.approx(accountant.get_epsilon(1e-5), rel=0.02)
+
+
+# ------------------------------------------------------------------ whole or nothing
+class Killed(BaseException):
+    """In place of a kill, at a chosen moment."""
+
+
+def test_a_kill_at_any_moment_of_writing_leaves_nothing_or_the_whole(made, tmp_path, monkeypatch):
+    files = {path.name: path.read_bytes() for path in made.iterdir() if path.name != HASHES}
+    moments = 0
+    for calls in range(100):
+        folder, left = tmp_path / f"model{calls}", calls
+
+        def killing(real):
+            def call(*arguments, **options):
+                nonlocal left
+                left -= 1
+                if left < 0:
+                    raise Killed
+                return real(*arguments, **options)
+
+            return call
+
+        with monkeypatch.context() as patch:
+            patch.setattr(folders.os, "fsync", killing(os.fsync))
+            patch.setattr(Path, "rename", killing(Path.rename))
+            patch.setattr(Path, "mkdir", killing(Path.mkdir))
+            patch.setattr(folders.shutil, "rmtree", killing(shutil.rmtree))
+            try:
+                write_release(folder, files)
+            except Killed:
+                moments += 1
+        if folder.exists():
+            verify(folder)
+        else:
+            write_release(folder, files)
+            verify(folder)
+            assert not working_folder(folder).exists()
+        if left >= 0:
+            break
+    assert moments == len(files) + 5  # two removals, a folder, each file and the hashes, the name
+
+
+def test_a_killed_training_goes_on_and_no_epoch_is_taken_twice(plan, tmp_path, monkeypatch):
+    taken, real = [], Release.run_epoch
+
+    def counted(self):
+        taken.append(self.epoch)
+        return real(self)
+
+    monkeypatch.setattr(Release, "run_epoch", counted)
+
+    def stop(epoch):
+        if epoch == 3:
+            raise Killed
+
+    folder = tmp_path / "model"
+    with pytest.raises(Killed):
+        release(plan, folder, 0.0, stop)
+    assert not folder.exists()
+    release(plan, folder, 0.0)
+    assert taken == list(range(plan.training.epochs))
+    verify(folder)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]  # the checkpoint is erased
+
+
+def test_a_second_release_is_refused(plan, made):
+    with pytest.raises(UserError, match="spends its ε again"):
+        release(plan, made, 60.0)
+
+
+@pytest.mark.faults
+def test_a_killed_process_leaves_nothing_or_the_whole(tmp_path):
+    folder = tmp_path / "model"
+    command = [sys.executable, "-m", "dp_leakage.release", "make", "quickstart", "mlp/gaussian-rdp-eps=100"]
+    command += ["--scale", "smoke", "--to", str(folder)]
+    for seconds in (3, 5, 6, 7, 8):
+        process = subprocess.Popen(command, cwd=REPO, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        if folder.exists():
+            break
+    if not folder.exists():
+        subprocess.run(command, cwd=REPO, check=True, timeout=300)
+    verify(folder)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]
+
+
+# ------------------------------------------------------------------ complaints
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["make", "nothing", "mlp/none"], "no study is called 'nothing'"),
+        (["make", "quickstart", "mlp/none"], "has no privacy budget"),
+        (["make", "quickstart", "mlp/gaussian-rdp-eps=11"], "did you mean 'mlp/gaussian-rdp-eps=1'"),
+        (["make", "atlas", "mlp/vmf"], "has no cell 'mlp/vmf'"),
+        (["verify", "nowhere"], "must be the folder of a release"),
+    ],
+)
+def test_what_cannot_be_made_is_refused_in_one_sentence(words, sentence, monkeypatch, capsys):
+    monkeypatch.chdir(REPO)
+    assert main([*words, *(["--to", "/nonexistent/model"] if words[0] == "make" else [])]) == 1
+    said = capsys.readouterr().err
+    assert sentence in said
+    assert said.count("\n") == 1
