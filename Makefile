@@ -8,11 +8,11 @@ export PATH := $(VENV)/bin:$(PATH)
 export OMP_NUM_THREADS := 1
 
 # Their values go on as they are typed: column names may hold spaces, and a $ is no variable of make's.
-OPTIONS := NAME DATA LABEL KEY SENSITIVE DROP CATEGORICAL MISSING SIZE LEAVE_OUT SKIP_DAMAGED OUTPUTS REFERENCES SHADOWS MODEL WEIGHTS MEMBERS REFERENCE_MODEL SHADOW_MODEL TRAIN EPSILON DELTA MODELS CANARIES CANARY CLAIM RECORDS VERDICT
+OPTIONS := NAME DATA LABEL KEY SENSITIVE DROP CATEGORICAL MISSING SIZE LEAVE_OUT SKIP_DAMAGED OUTPUTS REFERENCES SHADOWS MODEL WEIGHTS MEMBERS REFERENCE_MODEL SHADOW_MODEL TRAIN EPSILON DELTA MODELS CANARIES CANARY CLAIM RECORDS VERDICT STUDY CELL TO SCALE
 $(foreach option,$(OPTIONS),$(eval override $(option) := $$(value $(option))))
 export $(OPTIONS)
 
-.PHONY: help install demo smoke new-study audit-training audit-model test test-long test-fuzz test-slurm coverage lint format bench bench-all reference papers constraints clean
+.PHONY: help install demo smoke new-study audit-training audit-model release test test-long test-fuzz test-slurm coverage lint format bench bench-all reference papers constraints clean
 
 help:  ## list these commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -55,6 +55,9 @@ audit-training: $(RUNS)  ## test the claimed ε of your training function: TRAIN
 	  $${MODELS:+--models "$$MODELS"} $${CANARIES:+--canaries "$$CANARIES"} $${CANARY:+--canary "$$CANARY"} \
 	  $${CLAIM:+--claim "$$CLAIM"} $${RECORDS:+--records "$$RECORDS"} $${DATA:+--data "$$DATA"} \
 	  $${VERDICT:+--verdict "$$VERDICT"} $(if $(BEYOND_REACH),--beyond-reach)
+
+release: $(RUNS)  ## train the model that you give away, once on all records: STUDY= CELL=mlp/gaussian-rdp-eps=10 [TO= SCALE=; docs/release.md]
+	@python -m dp_leakage.release make "$$STUDY" $${CELL:+"$$CELL"} $${TO:+--to "$$TO"} $${SCALE:+--scale "$$SCALE"}
 
 test: $(INSTALLED)  ## the tests (minutes)
 	pytest -n 2 --dist loadfile --timeout 600

@@ -12,15 +12,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from releasing import NOT_MEASURED
 from safetensors.numpy import load_file
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.release import folder as folders
 from dp_leakage.release.__main__ import main
-from dp_leakage.release.folder import HASHES, PRIVACY, verify, working_folder, write_release
-from dp_leakage.release.make import WEIGHTS, release
+from dp_leakage.release.folder import HASHES, MODEL, PRIVACY, WEIGHTS, WHOLE, verify, working_folder, write_release
+from dp_leakage.release.make import release
 from dp_leakage.release.statement import recomputed
 from dp_leakage.training.released import Release
+from dp_leakage.training.settings import TrainingSettings
 
 REPO = Path(__file__).parents[2]
 
@@ -69,11 +71,12 @@ def test_weights_are_those_of_the_architecture(plan, made):
 
 
 def _short(plan):
-    return plan.layers, *plan.records, plan.training, plan.mechanism
+    (settings,) = plan.grid
+    return plan.layers(settings), *plan.records, TrainingSettings(**settings["training"]), plan.mechanism
 
 
 def test_two_releases_are_two_models(plan, made, tmp_path):
-    release(plan, tmp_path / "other", 60.0)
+    release(plan, tmp_path / "other", 60.0, NOT_MEASURED)
     ours, other = load_file(made / WEIGHTS), load_file(tmp_path / "other" / WEIGHTS)
     assert not any(np.array_equal(ours[name], other[name]) for name in ours)
 
@@ -86,8 +89,8 @@ def words_of(folder):
 
 def test_nothing_in_it_tells_who_was_in_the_training(plan, made):
     study = plan.study
-    seeds = [plan.settings["seed"], study.spec["seed"], study.prepare_settings("digits")["seed"]]
-    seeds += [study.project_settings("digits")["seed"], plan.settings["subset"]["coins"]]
+    seeds = [plan.grid[0]["seed"], study.spec["seed"], study.prepare_settings("digits")["seed"]]
+    seeds += [study.project_settings("digits")["seed"], plan.grid[0]["subset"]["coins"]]
     paths = [str(REPO), str(Path.home()) + "/", os.getcwd(), str(made.parent), "/tmp", sys.prefix]
     for name, text in words_of(made).items():
         for seed in seeds:
@@ -121,12 +124,12 @@ def test_no_list_of_rows_is_in_its_json(plan, made):
 
 
 # ------------------------------------------------------------------ verify
-@pytest.mark.parametrize("name", [WEIGHTS, PRIVACY])
+@pytest.mark.parametrize("name", [*WHOLE, HASHES])
 def test_a_changed_byte_is_found(copy, name):
     content = bytearray((copy / name).read_bytes())
     content[len(content) // 2] ^= 1
     (copy / name).write_bytes(content)
-    with pytest.raises(UserError, match=f"{name} has changed"):
+    with pytest.raises(UserError, match="has changed" if name != HASHES else HASHES):
         verify(copy)
 
 
@@ -155,7 +158,15 @@ def restated(folder, change):
     [
         (lambda told: told["epsilon"][0].update(epsilon=1.0), "epsilon must be"),
         (lambda told: told["mechanism"].update(noise_multiplier=9.0), "epsilon must be"),
-        (lambda told: told["mechanism"].update(steps=1), "epsilon must be"),
+        (lambda told: told["mechanism"].update(steps=1), "steps and sampling_probability must be 128 and 0.0625"),
+        (lambda told: told.update(epsilon_asked="much"), "key 'epsilon_asked' must be null, or a number above 0"),
+        (lambda told: told.update(delta=0.5), "key 'delta' must be that of a row of epsilon"),
+        (lambda told: told.update(files={}), "key 'files' must be the SHA-256"),
+        (lambda told: told["mechanism"].update(noise_multiplier=1e-300), "a number of at least 0.001"),
+        (lambda told: told["mechanism"].update(records=10**30), "a whole number from 1 to"),
+        (lambda told: told["mechanism"].update(steps=None), "key 'steps' must be"),
+        (lambda told: told.update(epsilon=[{"delta": 1e-5, "epsilon": float("nan")}]), "key 'epsilon' must be"),
+        (lambda told: told.update(selection={"mean": 10}), "key 'runs' must be"),
         (lambda told: told.update(epsilon_asked=1.0), "above the 1 that was asked for"),
         (lambda told: told.update(epsilon=[]), "a row for each delta"),
         (lambda told: told["mechanism"].update(sampler="cyclic"), "key 'sampler' must be poisson or shuffle"),
@@ -183,6 +194,42 @@ def test_epsilon_is_that_of_opacus_and_of_the_exact_formula(sampler):
     accountant = PRVAccountant()
     accountant.history = [(1.5, 0.05, 400)]
     assert found == pytest.approx(accountant.get_epsilon(1e-5), rel=0.02)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b"7", b"\xff\xfe", b"[" * 100_000, b"9" * 5000, b'{"privacy.json": 1}', b"null"]
+)
+@pytest.mark.parametrize("name", [HASHES, PRIVACY])
+def test_a_damaged_statement_or_list_is_refused_in_one_sentence(copy, name, content, capsys):
+    (copy / name).write_bytes(content)
+    if name == PRIVACY:
+        hashes = json.loads((copy / HASHES).read_text())
+        (copy / HASHES).write_text(json.dumps(hashes | {PRIVACY: sha256(content).hexdigest()}))
+    assert main(["verify", str(copy)]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("error: ")
+    assert said.count("\n") == 1
+    assert "Traceback" not in said
+
+
+def test_a_foreign_folder_a_file_and_a_link_are_refused(tmp_path, copy):
+    with pytest.raises(UserError, match=r"is no release: hashes.json is missing"):
+        verify(tmp_path)
+    with pytest.raises(UserError, match="must be the folder of a release"):
+        verify(copy / MODEL)
+    (copy / MODEL).rename(tmp_path / "elsewhere")
+    (copy / MODEL).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UserError, match="must be a file"):
+        verify(copy)
+
+
+def test_a_file_that_is_listed_nowhere_and_is_not_there_is_missed(copy):
+    hashes = json.loads((copy / HASHES).read_text())
+    del hashes[MODEL]
+    (copy / MODEL).unlink()
+    (copy / HASHES).write_text(json.dumps(hashes))
+    with pytest.raises(UserError, match=r"model.onnx is missing; a release holds"):
+        verify(copy)
 
 
 # ------------------------------------------------------------------ whole or nothing
@@ -223,7 +270,8 @@ def test_a_kill_at_any_moment_of_writing_leaves_nothing_or_the_whole(made, tmp_p
             assert not working_folder(folder).exists()
         if left >= 0:
             break
-    assert moments == len(files) + 5  # two removals, a folder, each file and the hashes, the name
+    # Two removals; the folder, that above it, the folder again; each file and the hashes; the name, and two folders'.
+    assert moments == len(files) + 9
 
 
 def test_a_killed_training_goes_on_and_no_epoch_is_taken_twice(plan, tmp_path, monkeypatch):
@@ -235,23 +283,31 @@ def test_a_killed_training_goes_on_and_no_epoch_is_taken_twice(plan, tmp_path, m
 
     monkeypatch.setattr(Release, "run_epoch", counted)
 
-    def stop(epoch):
+    def stop(epoch, epochs):
         if epoch == 3:
             raise Killed
 
     folder = tmp_path / "model"
     with pytest.raises(Killed):
-        release(plan, folder, 0.0, stop)
+        release(plan, folder, 0.0, NOT_MEASURED, stop)
     assert not folder.exists()
-    release(plan, folder, 0.0)
-    assert taken == list(range(plan.training.epochs))
+    release(plan, folder, 0.0, NOT_MEASURED)
+    assert taken == list(range(plan.grid[0]["training"]["epochs"]))
     verify(folder)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]  # the checkpoint is erased
 
 
-def test_a_second_release_is_refused(plan, made):
+def test_a_second_release_is_refused_and_what_a_kill_left_beside_the_first_is_erased(plan, copy):
+    working_folder(copy).mkdir()
     with pytest.raises(UserError, match="spends its ε again"):
-        release(plan, made, 60.0)
+        release(plan, copy, 60.0, NOT_MEASURED)
+    assert not working_folder(copy).exists()
+
+
+def test_two_processes_do_not_make_one_release(plan, tmp_path):
+    with folders.alone(tmp_path / "model"), pytest.raises(UserError, match="is being made by another process"):
+        release(plan, tmp_path / "model", 60.0, NOT_MEASURED)
+    assert not (tmp_path / "model").exists()
 
 
 @pytest.mark.faults

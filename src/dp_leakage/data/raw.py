@@ -30,6 +30,21 @@ class Gap(NamedTuple):
     categories: tuple[str, ...] = ()
 
 
+class Column(NamedTuple):
+    """A column of the user's table, and how its values become columns of ``x``.
+
+    Attributes:
+        name: the column's.
+        categories: the texts that it holds, sorted; empty for numbers. Each becomes a column of zeros and ones, but of
+            two only the second does.
+        fill: what stands for a value that is missing (and for a text that is no category); None for nothing.
+    """
+
+    name: str
+    categories: tuple[str, ...] = ()
+    fill: float | str | None = None
+
+
 class Raw(NamedTuple):
     """All records of a source, before splitting and projecting.
 
@@ -44,6 +59,8 @@ class Raw(NamedTuple):
         sha256: file (or folder) name → SHA-256 of what was read.
         gaps: missing values, to be filled when the roles are known (`filled`).
         names: the user's names of the records, (n,): an image's file, a table's key; empty if there are none.
+        columns: of the user's table, in the order of ``x``; empty if the records are numbers as they stand.
+        divisor: what the numbers of the file were divided by: 255 for images of whole numbers.
     """
 
     x: np.ndarray
@@ -56,6 +73,8 @@ class Raw(NamedTuple):
     sha256: Mapping[str, str] = MappingProxyType({})
     gaps: tuple[Gap, ...] = ()
     names: tuple[str, ...] = ()
+    columns: tuple[Column, ...] = ()
+    divisor: float = 1.0
 
 
 def filled(raw: Raw, roles: Mapping[str, np.ndarray]) -> Raw:
@@ -72,30 +91,32 @@ def filled(raw: Raw, roles: Mapping[str, np.ndarray]) -> Raw:
     if not raw.gaps:
         return raw
     own = [roles[role] for role in attackers_roles(roles)]
-    x, notes = raw.x.copy(), []
+    x, notes, fills = raw.x.copy(), [], {}
     for gap in raw.gaps:
         known = np.setdiff1d(np.concatenate(own), gap.records) if own else np.empty(0, np.int64)
         by = f"the attacker's {len(known):,} records"
         if not len(known):
             known = np.setdiff1d(np.arange(len(x)), gap.records)
             by = "all records, which lies outside the privacy budget"
-        value, words = _usual(gap, x[np.ix_(known, np.array(gap.columns))])
+        value, fills[gap.name], words = _usual(gap, x[np.ix_(known, np.array(gap.columns))])
         x[np.ix_(gap.records, np.array(gap.columns))] = value
         notes.append(f"{gap.name}: {len(gap.records)} missing values were replaced by {words} of {by}.")
-    return raw._replace(x=x, notes=(*raw.notes, *notes), gaps=())
+    columns = tuple(column._replace(fill=fills.get(column.name)) for column in raw.columns)
+    return raw._replace(x=x, notes=(*raw.notes, *notes), gaps=(), columns=columns)
 
 
-def _usual(gap: Gap, values: np.ndarray) -> tuple[np.ndarray, str]:
-    """The value that fills a gap in its columns, and its name."""
+def _usual(gap: Gap, values: np.ndarray) -> tuple[np.ndarray, float | str, str]:
+    """What fills a gap in its columns, what it is in the user's table, and words for it."""
     if not gap.categories:
         median = np.float32(np.median(values))
-        return np.array([median]), f"{median:g}, the median"
+        return np.array([median]), float(median), f"{median:g}, the median"
     counts = values.sum(axis=0)
     if len(gap.categories) == 2:  # one column stands for both categories
         counts = np.array([len(values) - counts[0], counts[0]])
     most = int(np.argmax(counts))
     ones = np.arange(len(gap.categories)) == most
-    return (ones[1:] if len(ones) == 2 else ones).astype(np.float32), f"{gap.categories[most]!r}, the most frequent"
+    shown = (ones[1:] if len(ones) == 2 else ones).astype(np.float32)
+    return shown, gap.categories[most], f"{gap.categories[most]!r}, the most frequent"
 
 
 def encode_labels(labels: np.ndarray, where: str) -> tuple[np.ndarray, tuple[str, ...]]:

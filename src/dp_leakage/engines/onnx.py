@@ -1,6 +1,7 @@
 """Engine ``onnx``: a trained model in the format that PyTorch, TensorFlow, scikit-learn and LightGBM export."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,11 @@ from dp_leakage.engines.onnx_files import data_files
 
 ROWS = 1024  # records asked about at once
 MOST_ROWS = 65_536  # the same, of a model that takes no other number
+MOST_PIXEL = 65_535.0  # the largest number of an image
 MOST = 1e30  # the largest logit; beyond the squares of some that attacks take, numbers are infinite
 ROUNDING = 1e-4, 1e-5  # relative and absolute difference of two answers that count as the same
 BEFORE = re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : |Load model from .* failed:|(?<!\w)(Fatal )?[Ee]rror: ")
+DIVISOR = "numbers_divided_by"  # a note in a released model's file: how its raw numbers become the records of a study
 TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16}
 
 
@@ -68,11 +71,12 @@ def outputs_of(path: Path, x: np.ndarray) -> np.ndarray:
         found = ", ".join(f"{one.name}: {one.type}" for one in inputs) or "nothing"
         raise UserError(f"{path} takes {found}; valid is one input of floating-point numbers, the records")
     rows, padded = _batch(inputs[0].shape, x, path)
+    times = _divisor(session.get_modelmeta().custom_metadata_map, path)
 
     def ask(part: np.ndarray) -> np.ndarray:
         filled = np.concatenate([part, np.repeat(part[-1:], rows - len(part), 0)]) if padded else part
         try:
-            given = session.run(None, {inputs[0].name: filled.astype(TYPES[inputs[0].type])})
+            given = session.run(None, {inputs[0].name: (filled * times).astype(TYPES[inputs[0].type])})
             said = _class_output(given, path)
         except UserError:
             raise
@@ -87,6 +91,19 @@ def outputs_of(path: Path, x: np.ndarray) -> np.ndarray:
     parts = [ask(x[start : start + rows]) for start in range(0, len(x), rows)]
     check_same(parts[0], ask(x[:rows]), str(path))
     return np.concatenate(parts)
+
+
+def _divisor(notes: Mapping[str, str], path: Path) -> np.float32:
+    """By what a model divides the numbers that it is given: 1 unless it says so. UserError if it says it wrongly."""
+    said = notes.get(DIVISOR, "1")
+    try:
+        if 0 < float(said) <= MOST_PIXEL:
+            return np.float32(said)
+    except ValueError:
+        pass
+    raise UserError(
+        f"{path}: its note {DIVISOR!r} must be a number above 0 and up to {MOST_PIXEL:g}; got {said[:40]!r}"
+    )
 
 
 def _batch(shape: list[int | str | None], x: np.ndarray, path: Path) -> tuple[int, bool]:

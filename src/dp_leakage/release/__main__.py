@@ -36,29 +36,33 @@ def _make(options: argparse.Namespace) -> None:
     import torch
 
     from dp_leakage.release.make import release
+    from dp_leakage.release.measured import measured_of
     from dp_leakage.release.plan import cell_named, plan_of, study_named
 
     torch.set_num_threads(1)
     study, config = study_named(options.study, options.scale)
-    cell = cell_named(study, options.cell)
+    wanted = study.spec.get("release") or {}
+    cell = cell_named(study, options.cell or wanted.get("cell", ""))
     folder = user_path(options.to) if options.to else Path("releases") / f"{study.name}-{cell.model}-{cell.defense}"
     check_new(folder)
-    plan = plan_of(study, cell, Path(config.get("data_dir", "data")), study.spec.get("release") or {})
+    plan = plan_of(study, cell, Path(config.get("data_dir", "data")), wanted)
+    measured = measured_of(study, cell, len(plan.rows))
+    times = "once" if plan.selection is None else f"{plan.selection['mean']:g} times on average"
     print(
-        f"Trains {cell.model} once on {len(plan.rows):,} records at a noise multiplier of {plan.mechanism.sigma:.4g}."
+        f"Trains {cell.model} {times} on {len(plan.rows):,} records at a noise multiplier of "
+        f"{plan.mechanism.sigma:.4g}.",
+        flush=True,
     )
-    statement = release(plan, folder, float(config.get("checkpoint_seconds", 60)), _shown(plan.training.epochs))
+    statement = release(plan, folder, float(config.get("checkpoint_seconds", 60)), measured, _show)
     spent = next(row["epsilon"] for row in statement["epsilon"] if row["delta"] == statement["delta"])
     print(f"Released with ε = {spent:.4g} at δ = {statement['delta']:g}: {folder}")
     print(f"Check it anywhere, without the data: python -m dp_leakage.release verify {folder}")
 
 
-def _shown(epochs: int):  # type: ignore[no-untyped-def]
-    def show(epoch: int) -> None:
-        if sys.stderr.isatty():
-            print(f"\repoch {epoch} of {epochs}", end="\n" if epoch == epochs else "", file=sys.stderr, flush=True)
-
-    return show
+def _show(epoch: int, epochs: int) -> None:
+    """For a terminal; a log would only be filled by it."""
+    if sys.stderr.isatty():
+        print(f"\repoch {epoch} of {epochs}", end="\n" if epoch == epochs else "", file=sys.stderr, flush=True)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -68,7 +72,9 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, parser_class=Parser)
     make = commands.add_parser("make", help="train once on all records, and write the folder")
     make.add_argument("study", help="a study of workflow/studies or studies")
-    make.add_argument("cell", help="model/defense, or dataset/model/defense")
+    make.add_argument(
+        "cell", nargs="?", default="", help="model/defense, or dataset/model/defense; if not given, the study's own"
+    )
     make.add_argument("--to", default="", help="where to: a folder that does not exist (default: releases/…)")
     make.add_argument("--scale", choices=("paper", "small", "smoke"), help="of the study, if not config.yaml's")
     make.set_defaults(run=_make)

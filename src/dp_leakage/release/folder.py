@@ -1,9 +1,11 @@
 """The folder of a release: it is there whole or not at all, and its check needs nothing else."""
 
+import fcntl
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 
@@ -12,7 +14,9 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.common.paths import is_dir, is_file
 from dp_leakage.release.statement import check_statement
 
-PRIVACY, HASHES = "privacy.json", "hashes.json"
+PRIVACY, HASHES, CARD = "privacy.json", "hashes.json", "MODEL_CARD.md"
+WEIGHTS, MODEL, SHEET, SHEET_PDF = "weights.safetensors", "model.onnx", "sheet.html", "sheet.pdf"
+WHOLE = (PRIVACY, CARD, WEIGHTS, MODEL, SHEET, SHEET_PDF)  # what a release holds beside the hashes
 LARGEST = 2**34  # bytes of a file that is read
 
 
@@ -26,9 +30,36 @@ def working_folder(folder: Path) -> Path:
     return folder.with_name(f".{folder.name}.unfinished")
 
 
+@contextmanager
+def alone(folder: Path) -> Iterator[Path]:
+    """Yields the working folder of a release, which nobody else can open, to this process alone.
+
+    Raises:
+        UserError: another process works there, or it cannot be made.
+    """
+    working = working_folder(folder)
+    try:
+        working.mkdir(parents=True, exist_ok=True)
+        working.chmod(0o700)
+        place = os.open(working, os.O_RDONLY)
+    except OSError as error:
+        raise UserError(f"{working} cannot be made: {error.strerror}; mend that, or name another folder") from None
+    try:
+        fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield working
+    except BlockingIOError:
+        raise UserError(f"{folder} is being made by another process; wait for it") from None
+    finally:
+        os.close(place)
+
+
 def check_new(folder: Path) -> None:
-    """Refuses with a UserError a folder that exists: a second release would spend its ε once more."""
+    """Refuses with a UserError a folder that exists: a second release would spend its ε once more.
+
+    Then it erases what a kill may have left beside that folder, after it was whole.
+    """
     if os.path.lexists(folder):
+        shutil.rmtree(working_folder(folder), ignore_errors=True)
         words = "each release of these records spends its ε again; keep this one, or remove it and add both ε"
         raise UserError(f"{folder} exists already; {words}")
 
@@ -41,7 +72,6 @@ def write_release(folder: Path, files: Mapping[str, bytes]) -> None:
     Raises:
         UserError: the folder exists, or the disk is full or not writable.
     """
-    check_new(folder)
     whole = {**files, HASHES: as_json({name: sha256(content).hexdigest() for name, content in files.items()})}
     working = working_folder(folder)
     made = working / "whole"
@@ -53,10 +83,21 @@ def write_release(folder: Path, files: Mapping[str, bytes]) -> None:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-        made.rename(folder)
+        _sync(made)
+        made.rename(folder)  # fails if there is a folder with something in it
+        _sync(folder.parent)
     except OSError as error:
         raise UserError(f"{folder} cannot be written: {error.strerror or error}; mend that and run it again") from None
     shutil.rmtree(working, ignore_errors=True)
+
+
+def _sync(folder: Path) -> None:
+    """Makes a new name in a folder survive a crash of the machine."""
+    place = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(place)
+    finally:
+        os.close(place)
 
 
 def verify(folder: Path) -> list[str]:
@@ -67,8 +108,13 @@ def verify(folder: Path) -> list[str]:
     """
     if not is_dir(folder):
         raise UserError(f"{folder} must be the folder of a release; there is none")
+    if not os.path.lexists(folder / HASHES):
+        raise UserError(f"{folder} is no release: {HASHES} is missing, which lists every file of one")
     listed = _json(folder / HASHES)
-    found = sorted(path.name for path in folder.iterdir())
+    try:
+        found = sorted(path.name for path in folder.iterdir())
+    except OSError as error:
+        raise UserError(f"{folder} cannot be read: {error.strerror}; mend that, and run it again") from None
     for name in sorted({*listed, *found} - {HASHES}):
         if name not in found:
             raise UserError(f"{folder / name} is missing; {HASHES} lists it")
@@ -76,17 +122,23 @@ def verify(folder: Path) -> list[str]:
             raise UserError(f"{folder / name} is not in {HASHES}; a release holds only what is listed there")
         if sha256(_content(folder / name)).hexdigest() != listed[name]:
             raise UserError(f"{folder / name} has changed: its SHA-256 is not the one in {HASHES}")
-    if PRIVACY not in listed:
-        raise UserError(f"{folder / PRIVACY} is missing; a release says there what it protects")
-    said = check_statement(_json(folder / PRIVACY), str(folder / PRIVACY))
+    for name in WHOLE:
+        if name not in listed:
+            raise UserError(f"{folder / name} is missing; a release holds {', '.join(WHOLE)}")
+    statement = _json(folder / PRIVACY)
+    if statement.get("files") != {name: listed[name] for name in (WEIGHTS, MODEL)}:
+        raise UserError(
+            f"{folder / PRIVACY}: key 'files' must be the SHA-256 of {WEIGHTS} and {MODEL}; it is of others"
+        )
+    said = check_statement(statement, str(folder / PRIVACY))
     return [f"{len(listed)} files have the SHA-256 that {HASHES} lists.", *said]
 
 
 def _json(path: Path) -> Json:
     try:
         value = json.loads(_content(path))
-    except ValueError as error:
-        raise UserError(f"{path} is not JSON ({error}); the release is damaged") from None
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path} is not JSON ({str(error)[:100]}); the release is damaged") from None
     if not isinstance(value, dict):
         raise UserError(f"{path} must hold a mapping; the release is damaged")
     return value
@@ -97,4 +149,7 @@ def _content(path: Path) -> bytes:
         raise UserError(f"{path} must be a file; the release is not whole")
     if path.stat().st_size > LARGEST:
         raise UserError(f"{path} has {path.stat().st_size:,} bytes; it must have at most {LARGEST:,}")
-    return path.read_bytes()
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}; mend that, and run it again") from None

@@ -1,6 +1,9 @@
-"""Trains once, and writes the folder."""
+"""Trains once, or chooses among several trainings at a price, and writes the folder."""
 
+import shutil
 from collections.abc import Callable
+from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -9,18 +12,38 @@ import torch
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import identity
-from dp_leakage.models.layers import Parameters, forward
-from dp_leakage.release.folder import PRIVACY, as_json, check_new, working_folder, write_release
+from dp_leakage.models.layers import Layers, Parameters, forward
+from dp_leakage.release.card import card
+from dp_leakage.release.folder import (
+    CARD,
+    MODEL,
+    PRIVACY,
+    SHEET,
+    SHEET_PDF,
+    WEIGHTS,
+    alone,
+    as_json,
+    check_new,
+    write_release,
+)
+from dp_leakage.release.network import check_onnx, columns_told, onnx_of
 from dp_leakage.release.plan import Plan
+from dp_leakage.release.selection import Best, select
+from dp_leakage.release.sheet import page, pdf, sections
 from dp_leakage.release.statement import statement_of
 from dp_leakage.training.checkpoint import Checkpoint
-from dp_leakage.training.released import Release
+from dp_leakage.training.released import Release, normals
+from dp_leakage.training.settings import TrainingSettings
 
-WEIGHTS = "weights.safetensors"
 ROWS = 1024  # records asked at once
+Show = Callable[[int, int], None]
 
 
-def release(plan: Plan, folder: Path, interval: float, on_epoch: Callable[[int], None] = lambda epoch: None) -> Json:
+def silent(epoch: int, epochs: int) -> None:
+    """Shows nothing."""
+
+
+def release(plan: Plan, folder: Path, interval: float, measured: Json, show: Show = silent) -> Json:
     """Trains under the plan and writes the release; returns its privacy statement.
 
     A killed training goes on from its last checkpoint, which holds noised parameters and no seed. What came after it
@@ -30,68 +53,136 @@ def release(plan: Plan, folder: Path, interval: float, on_epoch: Callable[[int],
         plan: what is trained.
         folder: which must not exist.
         interval: seconds between two checkpoints.
-        on_epoch: called after each epoch with the number of finished ones.
+        measured: see `measured.measured_of`.
+        show: called after each epoch with the number of finished ones and of all.
 
     Raises:
         UserError: the folder exists or cannot be written, or the training diverged.
     """
     check_new(folder)
-    working = working_folder(folder)
-    working.mkdir(parents=True, exist_ok=True)
-    working.chmod(0o700)
-    checkpoint = Checkpoint(working / "training.safetensors", _identity(plan), interval)
-    parameters = trained(plan, checkpoint, on_epoch)
-    statement = statement_of(
-        plan.mechanism,
-        plan.told,
-        accountant=plan.cell.columns["accountant"],
-        epsilon=plan.cell.columns["epsilon"],
-        delta=plan.cell.columns["delta"],
-        selection=None,
-        outside=plan.outside,
-    )
-    write_release(folder, contents(plan, parameters, statement))
+    with alone(folder) as working:
+        best = chosen(plan, working, interval, show)
+        if best.setting is None:
+            shutil.rmtree(working)
+            rates = ", ".join(dict.fromkeys(f"{settings['training']['learning_rate']:g}" for settings in plan.grid))
+            noise = f"a noise multiplier of {plan.mechanism.sigma:.3g}"
+            raise UserError(f"training diverged: learning_rate {rates} is too high for {noise}; try a tenth of it")
+        statement = statement_of(
+            plan.mechanism,
+            plan.told,
+            accountant=plan.cell.columns["accountant"],
+            epsilon=plan.cell.columns["epsilon"],
+            delta=plan.cell.columns["delta"],
+            selection=plan.selection,
+            outside=(*plan.outside, *outside_of(measured)),
+        )
+        statement |= {"declared": plan.declared, "measured": measured}
+        files = contents(plan, plan.grid[best.setting], best.parameters, statement)
+        write_release(folder, files)
     return statement
 
 
-def trained(plan: Plan, checkpoint: Checkpoint, on_epoch: Callable[[int], None]) -> Parameters:
-    """The parameters of one training, from its checkpoint if there is one. Raises UserError if it diverged."""
-    one = Release(plan.layers, *plan.records, plan.training, plan.mechanism)
+def outside_of(measured: Json) -> tuple[str, ...]:
+    """What of the measured numbers no ε covers."""
+    if not measured["attacks_run"]:
+        return ()
+    return ("What was measured on the study's models was computed from the same records, without noise.",)
+
+
+def chosen(plan: Plan, working: Path, interval: float, show: Show) -> Best:
+    """The best of the plan's trainings; without a choice there is one. All others are erased with the folder."""
+    made = _identity(plan)
+
+    def train(run: int, setting: int) -> Parameters | None:
+        path = working / f"training{run}.safetensors"
+        found = trained(plan, plan.grid[setting], Checkpoint(path, f"{made}-{run}", interval), show)
+        return found
+
+    def score(setting: int, parameters: Parameters) -> float:
+        return scored(plan, plan.layers(plan.grid[setting]), parameters)
+
+    def erase(run: int) -> None:
+        (working / f"training{run}.safetensors").unlink(missing_ok=True)
+
+    state = Checkpoint(working / "best.safetensors", made, 0.0)
+    return select(plan.selection, len(plan.grid), state, train, score, erase)
+
+
+def trained(plan: Plan, settings: Json, checkpoint: Checkpoint, show: Show) -> Parameters | None:
+    """The parameters of one training, from its checkpoint if there is one; None if it diverged."""
+    training = TrainingSettings(**settings["training"])
+    one = Release(plan.layers(settings), *plan.records, training, plan.mechanism)
     if (saved := checkpoint.load()) is not None:
         one.restore(saved[1]["epoch"], saved[0])
-    while one.epoch < plan.training.epochs:
+    while one.epoch < training.epochs:
         if not one.run_epoch():
-            raise UserError(
-                f"training diverged: learning_rate {plan.training.learning_rate:g} is too high for a noise multiplier "
-                f"of {plan.mechanism.sigma:.3g}; try a tenth of it"
-            )
+            return None
         if checkpoint.due():
             checkpoint.save(one.state(), {"epoch": one.epoch})
-        on_epoch(one.epoch)
+        show(one.epoch, training.epochs)
     return one.parameters()
 
 
-def contents(plan: Plan, parameters: Parameters, statement: Json) -> dict[str, bytes]:
-    """Every file of the release but the hashes: name → bytes."""
+def scored(plan: Plan, layers: Layers, parameters: Parameters) -> float:
+    """How good a training is, for the choice: right answers on the judged records; or, with noise, on its own."""
+    if plan.selection is None:
+        return 0.0
+    noise = plan.selection["score_noise"]
+    rows = plan.judged if noise is None else plan.rows
+    right = float((answers(layers, parameters, plan.data.x[rows]) == plan.data.y[rows]).sum())
+    return right if noise is None else right + float(noise * normals(1)[0])
+
+
+def contents(plan: Plan, settings: Json, parameters: Parameters, statement: Json) -> dict[str, bytes]:
+    """Every file of the release but the hashes: name → bytes. UserError if the ONNX file answers otherwise."""
     from safetensors.torch import save
 
-    return {
+    layers = plan.layers(settings)
+    model = onnx_of(plan.raw, plan.fitted, layers, parameters)
+    check_onnx(model, plan.raw, plan.data.x, layers, parameters)
+    files = {
         WEIGHTS: save({name: tensor.contiguous() for name, tensor in sorted(parameters.items())}),
+        MODEL: model,
+    }
+    statement |= {
+        "files": {name: sha256(content).hexdigest() for name, content in files.items()},
+        "released": f"{datetime.now(UTC):%Y-%m-%d}",
+        "model": {
+            "architecture": settings["architecture"],
+            "training": {key: value for key, value in settings["training"].items() if key != "evaluate_every"},
+            "input": list(plan.raw.x.shape[1:]),
+            "columns": columns_told(plan.raw),
+            "numbers_divided_by": plan.raw.divisor,
+            "classes": list(plan.raw.class_names),
+            "accuracy": accuracy(plan, layers, parameters),
+            "accuracy_on": len(plan.judged),
+        },
+    }
+    told = sections(statement)
+    return files | {
         PRIVACY: as_json(statement),
+        CARD: card(statement).encode(),
+        SHEET: page(told).encode(),
+        SHEET_PDF: pdf(told),
     }
 
 
 @torch.no_grad()
-def accuracy(plan: Plan, parameters: Parameters) -> float | None:
+def answers(layers: Layers, parameters: Parameters, x: np.ndarray) -> np.ndarray:
+    """The class that the model names for each record, int64 (n,)."""
+    one = {name: tensor[None] for name, tensor in parameters.items()}
+    parts = torch.from_numpy(x).split(ROWS)
+    return np.concatenate([forward(layers, one, part[None])[0][0].argmax(1).numpy() for part in parts])
+
+
+def accuracy(plan: Plan, layers: Layers, parameters: Parameters) -> float | None:
     """The share of right answers on the records that are judged; None if there are none."""
     if not len(plan.judged):
         return None
-    one = {name: tensor[None] for name, tensor in parameters.items()}
-    x, y = torch.from_numpy(plan.data.x[plan.judged]), plan.data.y[plan.judged]
-    said = np.concatenate([forward(plan.layers, one, part[None])[0][0].argmax(1).numpy() for part in x.split(ROWS)])
-    return float((said == y).mean())
+    said = answers(layers, parameters, plan.data.x[plan.judged])
+    return float((said == plan.data.y[plan.judged]).mean())
 
 
 def _identity(plan: Plan) -> str:
     """Of what is trained: a checkpoint of other settings, data or code is refused."""
-    return identity({"settings": plan.settings, "told": plan.told, "rows": len(plan.rows)})
+    return identity({"grid": list(plan.grid), "told": plan.told, "rows": len(plan.rows), "choice": plan.selection})

@@ -1,7 +1,8 @@
 """What is trained for a release: the study's cell, its records, and how raw rows become features."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.projection import Fitted, fit_and_project
 from dp_leakage.data.raw import Raw
 from dp_leakage.data.roles import OUTSIDERS, TUNING, trained_role
+from dp_leakage.models.architectures import check_settings
 from dp_leakage.models.layers import Layers
 from dp_leakage.privacy.calibration import calibrated
 from dp_leakage.privacy.mechanism import Mechanism
@@ -25,8 +27,12 @@ from dp_leakage.study.cells import Cell
 from dp_leakage.study.file import load_studies, study_files
 from dp_leakage.training.released import check_released
 from dp_leakage.training.settings import TrainingSettings
+from dp_leakage.training.tuning import with_rate
 
 WORKFLOW = Path("workflow")
+DECLARED = ("data_subjects", "sensitive_fields", "decision", "owner", "expires")  # keys of `release` for the sheet
+CHOOSING = ("mean", "runs", "score_noise")  # keys of `release` beside `choose`
+FREE = ("learning_rate", "momentum", "optimizer", "l2", "initialisation")  # of training, in which trainings may differ
 OUTSIDE = "outside the privacy budget"  # a source's words for what looked at all records
 
 
@@ -36,7 +42,8 @@ class Plan:
 
     Attributes:
         study, cell: where it comes from.
-        settings: of step ``train``, with the learning rate that is used.
+        grid: settings of step ``train``, with the learning rate that is used; more than one if the best is chosen.
+        selection: how the best of them is chosen, see `statement.SELECTION`; None if nothing is.
         raw: the source's records, for the names of columns and classes; released is none of its rows.
         data: the records as features.
         rows: int64 (n,): the records that are trained on.
@@ -44,12 +51,14 @@ class Plan:
         fitted: how a raw row becomes features.
         mechanism: with its noise.
         told: the mechanism as numbers, see `statement.mechanism_told`.
+        declared: what the study says about the data and the decision, see `DECLARED`.
         outside: sentences about what ε does not cover.
     """
 
     study: Study
     cell: Cell
-    settings: Json
+    grid: tuple[Json, ...]
+    selection: Json | None
     raw: Raw
     data: Dataset
     rows: np.ndarray
@@ -57,18 +66,13 @@ class Plan:
     fitted: Fitted
     mechanism: Mechanism
     told: Json
+    declared: Json
     outside: tuple[str, ...]
 
-    @property
-    def layers(self) -> Layers:
-        """The architecture."""
-        layers: Layers = architecture_of(self.settings, self.data.x.shape[1:], len(self.raw.class_names))
+    def layers(self, settings: Json) -> Layers:
+        """The architecture under one of the grid's settings."""
+        layers: Layers = architecture_of(settings, self.data.x.shape[1:], len(self.raw.class_names))
         return layers
-
-    @property
-    def training(self) -> TrainingSettings:
-        """How it trains."""
-        return TrainingSettings(**self.settings["training"])
 
     @property
     def records(self) -> tuple[torch.Tensor, torch.Tensor]:
@@ -122,21 +126,76 @@ def plan_of(study: Study, cell: Cell, data_dir: Path, wanted: Json) -> Plan:
     rows = np.concatenate([data.roles[role] for role in roles])
     judged = np.empty(0, np.int64) if OUTSIDERS in roles else data.roles[OUTSIDERS]
     training = settings["training"] | {"batch_size": min(settings["training"]["batch_size"], len(rows))}
+    settings |= {"training": training}
+    grid, selection = _selection(settings, wanted, len(judged))
     schedule = {key: training[key] for key in ("epochs", "batch_size")}
     mechanism = check_released(calibrated(settings["mechanism"], dataset_size=len(rows), **schedule))
     told = mechanism_told(mechanism, training["epochs"], training["batch_size"], len(rows))
-    told = enough_noise(told, None, cell.columns["epsilon"], cell.columns["delta"])
+    told = enough_noise(told, selection, cell.columns["epsilon"], cell.columns["delta"])
     mechanism = replace(mechanism, noise_multiplier=told["noise_multiplier"])
+    outside += _looked_at(study, cell, data, len(judged), selection)
+    declared = {"question": study.spec.get("question", ""), "sensitive_fields": _sensitive(raw)}
+    declared |= {key: wanted[key] for key in DECLARED if key in wanted}
+    return Plan(
+        study, cell, grid, selection, raw, data, rows, judged, fitted, mechanism, told, declared, tuple(outside)
+    )
+
+
+def _selection(settings: Json, wanted: Json, judged: int) -> tuple[tuple[Json, ...], Json | None]:
+    """The settings to choose from, and how: Papernot & Steinke (2022). UserError if one of them cannot be trained."""
+    if "choose" not in wanted:
+        for key in CHOOSING:
+            if key in wanted:
+                raise UserError(f"release.{key}: nothing is chosen; name settings in release.choose, or remove the key")
+        return (settings,), None
+    choose = wanted["choose"]
+    if not judged and "score_noise" not in wanted:
+        words = "all records are trained on, so the best is chosen among them by a noisy count of right answers"
+        raise UserError(f"release.score_noise is missing; {words}, and this is the noise's standard deviation")
+    grid = [_changed(settings, dict(zip(choose, values, strict=True))) for values in product(*choose.values())]
+    told = {"mean": wanted.get("mean", 10), "runs": wanted.get("runs", "geometric"), "settings": len(grid)}
+    return tuple(grid), told | {"score_noise": wanted.get("score_noise")}
+
+
+def _changed(settings: Json, values: Json) -> Json:
+    """Settings with other values of the training or, for all other keys, of the architecture."""
+    training, architecture = settings["training"], settings["architecture"]
+    for key, value in values.items():
+        if key == "learning_rate":
+            training = with_rate(training, value)
+        elif key in FREE:
+            training = training | {key: value}
+        elif key in training:
+            words = f"all trainings must be alike in it; valid are {', '.join(FREE)} and the architecture's settings"
+            raise UserError(f"release.choose: {key} cannot be chosen, since {words}")
+        else:
+            architecture = architecture | {key: value}
+    try:
+        TrainingSettings(**training)
+        check_settings(architecture["name"], {key: value for key, value in architecture.items() if key != "name"})
+    except (UserError, TypeError) as error:
+        raise UserError(f"release.choose: {error}") from None
+    return settings | {"training": training, "architecture": architecture}
+
+
+def _looked_at(study: Study, cell: Cell, data: Dataset, judged: int, selection: Json | None) -> tuple[str, ...]:
+    """Sentences about records that no noise protects."""
+    said = []
     if TUNING in data.roles and cell.rates:
-        outside += (
-            f"The learning rate was chosen on {len(data.roles[TUNING]):,} records set apart, which no ε protects.",
+        said.append(
+            f"The learning rate was chosen on {len(data.roles[TUNING]):,} records set apart, which no ε protects."
         )
-    if len(judged):
-        outside += (
-            f"Accuracy was measured on {len(judged):,} records that the model did not train on, without noise.",
-        )
-    settings |= {"training": training}
-    return Plan(study, cell, settings, raw, data, rows, judged, fitted, mechanism, told, outside)
+    if judged:
+        said.append(f"Accuracy was measured on {judged:,} records that the model did not train on, without noise.")
+        if selection is not None and selection["score_noise"] is None:
+            said.append("The best training was chosen by that accuracy, so the choice depends on those records.")
+    said.append("The cell itself (architecture, ε and settings) was chosen by people, which no ε covers.")
+    return tuple(said)
+
+
+def _sensitive(raw: Raw) -> list[str]:
+    """The names of the columns that the data set calls sensitive."""
+    return [raw.feature_names[place] for place in raw.sensitive.tolist()]
 
 
 def _settings(study: Study, cell: Cell) -> Json:
@@ -171,16 +230,22 @@ def _records(
             raise UserError(f"release.roles: {role!r} is not a role of {cell.dataset}; {nearest(role, rows)}")
     seed = study.project_settings(cell.dataset)["seed"]
     data, _, fitted = fit_and_project(Dataset(raw.x, raw.y, rows, raw.sensitive), projection, seed)
-    return roles, raw, data, fitted, tuple(_outside(raw, projection, roles))
+    return roles, raw, data, fitted, tuple(_outside(raw, projection, rows, roles))
 
 
-def _outside(raw: Raw, projection: Json, roles: Sequence[str]) -> list[str]:
-    """What of the preparation looked at the records that are trained on."""
+def _outside(raw: Raw, projection: Json, rows: Mapping[str, np.ndarray], roles: Sequence[str]) -> list[str]:
+    """What of the preparation looked at records without noise."""
     said = ["The names of columns, categories and classes, and the number of records, are taken from the data."]
     fit_on = projection.get("fit_on", "all")
     fits = projection.get("scale", "none") != "none" or projection.get("method", "none") != "none"
-    if fits and (fit_on == "all" or set(fit_on) & set(roles)):
-        said.append(
-            "Scaling or principal components were computed from records that the model trains on, without noise."
-        )
-    return [*said, *(note for note in raw.notes if OUTSIDE in note)]
+    if fits:
+        fitted = [role for role in rows if fit_on == "all" or role in fit_on]
+        own = "some of which the model trains on" if set(fitted) & set(roles) else "none of which the model trains on"
+        count = sum(len(rows[role]) for role in fitted)
+        said.append(f"Scaling or principal components were computed from {count:,} records without noise, {own}.")
+    said += [
+        f"What fills a missing value of the column {column.name!r} was computed from records without noise."
+        for column in raw.columns
+        if column.fill is not None
+    ]
+    return [*said, *(note for note in raw.notes if OUTSIDE in note and "missing values" not in note)]

@@ -29,16 +29,22 @@ RATES = (1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7,
 AGREEMENT = 1e-6  # how far ε may lie from what is stated (relative)
 GRID = 1e-3  # of dp-accounting's loss distributions; it rounds up, by less than 1e-3 of ε where ε is about 1
 POSITIVE = number(above=0)
-COUNT = whole(1)
+COUNT = whole(1, 10**8)
+FINEST = 0.1  # the least noise multiplier for which losses fit on that grid
 MECHANISM = {
     "noise": choice("gaussian"),
-    "noise_multiplier": POSITIVE,
+    "noise_multiplier": number(least=1e-3, most=1e9),
     "sampler": choice("poisson", "shuffle"),
     "sampling_probability": number(above=0, most=1),
     "steps": COUNT,
     "epochs": COUNT,
+    "records": COUNT,
+    "batch_size": POSITIVE,
 }
-SELECTION = {"mean": number(least=1), "runs": choice(*SHAPES), "score_noise": either(NOTHING, POSITIVE)}
+RUNS = ("geometric", "logarithmic")  # at least one training in each
+SELECTION = {"mean": number(least=1, most=1e6), "runs": choice(*RUNS), "score_noise": either(NOTHING, POSITIVE)}
+ROW = {"delta": number(above=0, below=1), "epsilon": number(least=0)}
+MOST_ROWS = 100
 
 
 def mechanism_told(mechanism: Mechanism, epochs: int, batch_size: float, records: int) -> Json:
@@ -62,7 +68,7 @@ def recomputed(statement: Mapping[str, Any], deltas: Sequence[float]) -> list[fl
     """ε at each δ from the numbers of a statement, by dp-accounting alone: the smaller of its two accountants' bounds.
 
     Poisson batches: every step is a sampled Gaussian. Shuffled ones: each epoch is one Gaussian, since each record
-    comes once in it. With a selection only the Rényi accountant has a bound.
+    comes once in it. With a selection, or with next to no noise, the Rényi accountant alone has a bound.
     """
     from dp_accounting import NeighboringRelation
     from dp_accounting.dp_event import (
@@ -88,7 +94,7 @@ def recomputed(statement: Mapping[str, Any], deltas: Sequence[float]) -> list[fl
         if chosen["score_noise"] is not None:
             event = ComposedDpEvent([event, GaussianDpEvent(chosen["score_noise"])])
         event = RepeatAndSelectDpEvent(event, chosen["mean"], SHAPES[chosen["runs"]])
-    else:
+    elif told["noise_multiplier"] >= FINEST:
         accountants.append(PLDAccountant(NeighboringRelation.ADD_OR_REMOVE_ONE, GRID))
     with np.errstate(all="ignore"):  # losses that are infinite, which the library handles
         for accountant in accountants:
@@ -199,24 +205,33 @@ def check_statement(statement: Any, where: str) -> list[str]:
     """
     if not isinstance(statement, dict) or statement.get("format") != FORMAT:
         raise UserError(f"{where}: key 'format' must be {FORMAT!r}; this is no privacy statement of a release")
-    _check(statement.get("mechanism"), MECHANISM, f"{where}: mechanism")
+    told: Any = statement.get("mechanism")
+    rows, asked = statement.get("epsilon"), statement.get("epsilon_asked")
+    _check(told, MECHANISM, f"{where}: mechanism")
+    steps = ceil(told["records"] / told["batch_size"]) * told["epochs"]
+    rate = min(1.0, told["batch_size"] / told["records"])
+    if told["steps"] != steps or told["sampling_probability"] != rate:
+        words = f"must be {steps} and {rate:g}, which follow from records, batch_size and epochs"
+        raise UserError(f"{where}: mechanism: steps and sampling_probability {words}")
     if (chosen := statement.get("selection")) is not None:
         _check(chosen, SELECTION, f"{where}: selection")
-    wanted = {"poisson": "add_remove", "shuffle": "zero_out"}[statement["mechanism"]["sampler"]]
+    wanted = relation(told["sampler"])
     if statement.get("neighbors") != wanted:
         raise UserError(f"{where}: neighbors must be {wanted!r} for this sampler; got {statement.get('neighbors')!r}")
-    rows = statement.get("epsilon")
-    if not isinstance(rows, list) or not rows:
-        raise UserError(f"{where}: epsilon must be a list with a row for each delta")
+    if not isinstance(rows, list) or not 0 < len(rows) <= MOST_ROWS:
+        raise UserError(f"{where}: epsilon must be a list with a row for each delta, up to {MOST_ROWS}")
     for row in rows:
-        _check(row, {"delta": number(above=0, below=1), "epsilon": number(least=0)}, f"{where}: epsilon")
+        _check(row, ROW, f"{where}: epsilon")
+    if asked is not None and not POSITIVE.holds(asked):
+        raise UserError(f"{where}: key 'epsilon_asked' must be null, or {POSITIVE.words}; got {asked!r}")
+    if statement.get("delta") not in [row["delta"] for row in rows]:
+        raise UserError(f"{where}: key 'delta' must be that of a row of epsilon; got {statement.get('delta')!r}")
     said = []
     for row, found in zip(rows, recomputed(statement, [row["delta"] for row in rows]), strict=True):
         if abs(found - row["epsilon"]) > AGREEMENT * max(1.0, found):
             words = f"must be {found:.6g} at delta {row['delta']:g}, as dp-accounting finds; got {row['epsilon']:.6g}"
             raise UserError(f"{where}: epsilon {words}")
-        asked = statement.get("epsilon_asked")
-        if asked is not None and row["delta"] == statement.get("delta") and found > asked:
+        if asked is not None and row["delta"] == statement["delta"] and found > asked:
             raise UserError(f"{where}: epsilon is {found:.6g}, above the {asked:g} that was asked for")
         said.append(f"ε = {found:.4g} at δ = {row['delta']:g}, for {WORDS[wanted]}")
     return said

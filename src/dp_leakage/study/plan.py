@@ -128,7 +128,7 @@ class Study(Settings):
         """Of step ``report``."""
         return {
             "study": self.name,
-            "spec": {k: v for k, v in self.spec.items() if k != "scales"},
+            "spec": {k: v for k, v in self.spec.items() if k not in ("scales", "release")},
             "figures": {figure: identity(self.figure_settings(figure)) for figure in self.spec["figures"]},
             "cells": [[key, identity(self.measure_settings(cell))] for key, cell in self.cells.items()],
             "data": [[dataset, self.data_identity(dataset)] for dataset in self.spec["datasets"]],

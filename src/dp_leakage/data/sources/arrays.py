@@ -55,6 +55,7 @@ def load(spec: dict, data_dir: Path) -> Raw:
         given = ranges(train=len(x_train), test=len(x_test))
     if "member" in spec:
         given = trained_and_not(_member(path, spec["member"], len(y)), str(path))
+    divisor = 255.0 if x.ndim > 2 and x.dtype.kind in "iu" else 1.0
     x = _features(x, spec.get("layout"), f"{path}: {next(iter(arrays))}")
     check_finite(x, str(path))
     y, class_names = encode_labels(y, f"{path}: {list(arrays)[1]}")
@@ -63,7 +64,8 @@ def load(spec: dict, data_dir: Path) -> Raw:
     if sensitive.size and (x.ndim != 2 or sensitive.max() >= x.shape[1]):
         valid = f"0 to {x.shape[1] - 1}" if x.ndim == 2 else "none, as these are images"
         raise UserError(f"sensitive: {spec['sensitive']} are not columns of {path}; valid are {valid}")
-    return Raw(x, y, class_names, features, sensitive, given, sha256={path.name: sha256_of(path)})
+    digest = {path.name: sha256_of(path)}
+    return Raw(x, y, class_names, features, sensitive, given, sha256=digest, divisor=divisor)
 
 
 def read_archive(path: Path, wanted: Callable[[list[str]], list[str]] = list) -> dict[str, np.ndarray]:

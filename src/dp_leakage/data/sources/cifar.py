@@ -102,7 +102,7 @@ def read(path: Path, layout: Layout) -> Raw:
         notes, digests = (checksum_note(path, layout.remote),), {path.name: sha256_of(path)}
     else:
         digests = {file: hashlib.sha256(content[file]).hexdigest() for file in counts}
-    return Raw(x, y, names, given=given, notes=notes, sha256=digests)
+    return Raw(x, y, names, given=given, notes=notes, sha256=digests, divisor=255.0)
 
 
 def _fill(x: np.ndarray, content: bytes, count: int, layout: Layout, where: str) -> np.ndarray:

@@ -41,14 +41,14 @@ def load(spec: dict, data_dir: Path) -> Raw:
         x = _resized(x, *spec["resize"])
     if spec.get("binary", False):
         x = (x.reshape(len(x), -1) >= 0.5).astype(np.float32)
-        features = tuple(f"pixel_{i}" for i in range(x.shape[1]))
+        features, divisor = tuple(f"pixel_{i}" for i in range(x.shape[1])), 1.0
     else:
         x = np.repeat(x[:, None], spec.get("channels", 1), axis=1)
-        features = ()
+        features, divisor = (), 16.0
     changed = [key for key in ("resize", "channels", "binary") if key in spec]
     notes = (f"scikit-learn's digits, changed in shape ({', '.join(changed)}).",) if changed else ()
     names = tuple(str(digit) for digit in range(10))
-    return Raw(x, y, names, features, notes=notes, sha256={"scikit-learn digits": digest})
+    return Raw(x, y, names, features, notes=notes, sha256={"scikit-learn digits": digest}, divisor=divisor)
 
 
 def _resized(x: np.ndarray, height: int, width: int) -> np.ndarray:

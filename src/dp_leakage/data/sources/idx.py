@@ -105,6 +105,7 @@ def read(paths: list[Path], layout: Layout) -> Raw:
         given=given,
         notes=notes,
         sha256={path.name: sha256_of(path) for path in paths},
+        divisor=255.0,
     )
 
 

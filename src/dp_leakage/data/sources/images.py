@@ -126,7 +126,16 @@ def read(path: Path, spec: dict) -> Raw:
         notes.append(f"{path.name}: {len(wanted) - len(names):,} damaged images were skipped (skip_damaged).")
     if 0 < grey < len(names):
         notes.append(f"{path.name}: {grey:,} of {len(names):,} images are grey, and became coloured like the others.")
-    return Raw(x, y, class_names, names=tuple(names), given=given, notes=tuple(notes), sha256={path.name: digest})
+    return Raw(
+        x,
+        y,
+        class_names,
+        names=tuple(names),
+        given=given,
+        notes=tuple(notes),
+        sha256={path.name: digest},
+        divisor=255.0,
+    )
 
 
 def _readable(tree: Tree, names: list[str], path: Path, spec: dict) -> Iterator[tuple[str, np.ndarray]]:

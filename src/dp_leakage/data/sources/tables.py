@@ -14,7 +14,7 @@ import numpy as np
 
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.paths import user_path
-from dp_leakage.data.raw import Gap, Raw, check_finite, encode_labels, trained_and_not
+from dp_leakage.data.raw import Column, Gap, Raw, check_finite, encode_labels, trained_and_not
 from dp_leakage.data.trees import is_folder, sha256_of
 
 if TYPE_CHECKING:
@@ -80,6 +80,7 @@ def load(spec: dict, data_dir: Path) -> Raw:
     names: list[str] = []
     sensitive: list[int] = []
     gaps: list[Any] = []
+    own_columns: list[Column] = []
     for name in frame.columns:
         if name in dropped:
             if name in spec.get("sensitive", []):
@@ -96,6 +97,7 @@ def load(spec: dict, data_dir: Path) -> Raw:
             gaps.append(Gap(name, own, np.flatnonzero(missing), categories))
         if name in spec.get("sensitive", []):
             sensitive += range(len(names), len(names) + len(parts))
+        own_columns.append(Column(name, categories))
         names += [name + suffix for suffix in parts]
         columns += parts.values()
     if not columns:
@@ -106,7 +108,18 @@ def load(spec: dict, data_dir: Path) -> Raw:
     digest = {path.name: sha256_of(path)}
     places = np.array(sensitive, np.int64)
     called = tuple(frame[spec["key"]].fillna("").astype(str)) if "key" in spec else ()
-    return Raw(x, y, class_names, tuple(names), places, given, sha256=digest, gaps=tuple(gaps), names=called)
+    return Raw(
+        x,
+        y,
+        class_names,
+        tuple(names),
+        places,
+        given,
+        sha256=digest,
+        gaps=tuple(gaps),
+        names=called,
+        columns=tuple(own_columns),
+    )
 
 
 def read_frame(path: Path, source: str, names: Iterable[str] = ()) -> "pd.DataFrame":

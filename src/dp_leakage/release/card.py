@@ -1,0 +1,89 @@
+"""The model card of a release: what goes in, what comes out, how good it is, and what it protects."""
+
+import json
+
+from dp_leakage.common.config import Json
+from dp_leakage.release.folder import MODEL, PRIVACY, SHEET, WEIGHTS
+from dp_leakage.release.statement import WORDS
+
+
+def card(statement: Json) -> str:
+    """Markdown, from the statement alone. Names of the user's stand in blocks of JSON, where nothing is markup."""
+    model = statement["model"]
+    spent = next(row for row in statement["epsilon"] if row["delta"] == statement["delta"])
+    parts = [
+        "# Model card",
+        f"A classifier of {len(model['classes'])} classes, trained once on "
+        f"{statement['mechanism']['records']:,} records with differential privacy: "
+        f"ε = {spent['epsilon']:.4g} at δ = {spent['delta']:g}, for {WORDS[statement['neighbors']]}. "
+        f"{SHEET} says what that means, and {PRIVACY} has every number.",
+        "## What goes in and what comes out",
+        _input(model),
+        "One output, `probability`: a float32 for each record and class, in this order:",
+        _block(model["classes"]),
+        "## How to ask it",
+        _example(model),
+        f"`{WEIGHTS}` holds the same parameters without the preprocessing.",
+        "## How good it is",
+        _accuracy(model),
+        "## How it was trained",
+        _block({"architecture": model["architecture"], "training": model["training"]}),
+        "## What ε does not cover",
+        "\n".join(f"- {_plain(sentence)}" for sentence in statement["outside"]),
+        "## How to check it",
+        "`python -m dp_leakage.release verify FOLDER` compares every file with its SHA-256 and computes ε again by "
+        "dp-accounting. It needs no data.",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _input(model: Json) -> str:
+    if _by_column(model):
+        return (
+            "One input for each column, of shape (records, 1): numbers as float32, texts as strings. A missing number "
+            "is NaN. A text that is not among the categories counts as missing. What stands for a missing value is "
+            "`missing_as`, if anything does.\n\n" + _block(model["columns"])
+        )
+    if model["columns"]:
+        return (
+            "One input, `record`: float32 (records, columns), the columns in this order, as they stand in the table; a "
+            "missing value is NaN, and `missing_as` stands for it, if anything does.\n\n" + _block(model["columns"])
+        )
+    shape = ", ".join(map(str, model["input"]))
+    largest = model["numbers_divided_by"]
+    pixels = f"pixels from 0 to {largest:g}" if largest != 1 else "the numbers of the file"
+    return f"One input, `record`: float32 (records, {shape}), images as (channels, height, width) of {pixels}."
+
+
+def _example(model: Json) -> str:
+    given = '{"record": records}'
+    if _by_column(model):
+        given = "{name: values for each column}"
+    return (
+        "```python\nimport onnxruntime\n\n"
+        f'session = onnxruntime.InferenceSession("{MODEL}")\n'
+        f"(probability,) = session.run(None, {given})\n```"
+    )
+
+
+def _accuracy(model: Json) -> str:
+    if model["accuracy"] is None:
+        return "Not known: all records were trained on."
+    return (
+        f"It names the right class for {100 * model['accuracy']:.1f} % of {model['accuracy_on']:,} records that it did "
+        "not train on."
+    )
+
+
+def _by_column(model: Json) -> bool:
+    return any(column["kind"] == "text" for column in model["columns"])
+
+
+def _block(value: object) -> str:
+    """JSON that no name can end early: one in which a line begins with backticks cannot arise."""
+    return f"```json\n{json.dumps(value, ensure_ascii=False, indent=1)}\n```"
+
+
+def _plain(text: str) -> str:
+    """A sentence in which names of the user's are no markup."""
+    return "".join(f"\\{sign}" if sign in "\\`*_[]<>#|!" else sign for sign in " ".join(text.split()))

@@ -1,0 +1,65 @@
+"""What a study measured on its own models of the cell that is released."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from dp_leakage.attacks import ATTACKS
+from dp_leakage.audits import CONFIDENCE, approximate_dp
+from dp_leakage.audits.designs import reach
+from dp_leakage.common.config import Json
+from dp_leakage.common.identity import identity
+from dp_leakage.metrics.coin_audit import SHARE
+from dp_leakage.metrics.runs import ALL
+from dp_leakage.metrics.spent import parse_setting
+from dp_leakage.report.leak import leaks
+from dp_leakage.steps._metrics import read_metrics
+from dp_leakage.study import Study
+from dp_leakage.study.cells import MEMBERSHIP, Cell
+
+
+def measured_of(study: Study, cell: Cell, coins: int) -> Json:
+    """Attacks and audits of the study's models, as numbers; nothing but names where the study was not run.
+
+    Args:
+        study, cell: what is released.
+        coins: records of each model whose membership a coin decided, for the most that an audit could have shown.
+
+    Raises:
+        UserError: the study's metrics are damaged, or of other settings.
+    """
+    path: Path = study.metrics(cell.dataset, cell.model, cell.defense)
+    known = [name for name, attack in ATTACKS.items() if attack.family == MEMBERSHIP]
+    if not path.exists():
+        return {"attacks_run": [], "attacks_not_run": known}
+    frame = read_metrics([path], [identity(study.measure_settings(cell))])
+    frame = frame[frame["repeat"] == ALL]
+    told: Json = {
+        "attacks_run": cell.membership,
+        "attacks_not_run": [name for name in known if name not in cell.membership],
+        "models": study.spec["repeats"],
+        "audits": _audits(frame, study.delta_of(cell), coins),
+    }
+    if (leak := leaks(frame).get((cell.dataset, cell.model, cell.defense))) is not None:
+        told["strongest_attack"] = leak.attack
+        told["advantage"] = leak.advantage._asdict()
+        told["tpr"] = [{"fpr": fpr, **found._asdict()} for fpr, found in sorted(leak.tprs.items())]
+    return told
+
+
+def _audits(frame: pd.DataFrame, delta: float, coins: int) -> list[Json]:
+    """Each lower bound on ε, with the most that the audit could have shown."""
+    found = []
+    for row in frame[frame["metric"] == "epsilon_lower_bound"].itertuples():
+        said = parse_setting(row.setting)
+        if said.get("claim") == "own":  # the same coins as the row without it
+            continue
+        confidence = float(said.get("confidence", CONFIDENCE))
+        most = (
+            float(said["reach"])
+            if "reach" in said
+            else reach("one_run", int(said["runs"]) * coins, approximate_dp(delta), confidence, SHARE)
+        )
+        audit = {"epsilon_at_least": float(row.value), "could_have_shown": most, "delta": delta}
+        found.append(audit | {"confidence": confidence, "neighbors": said["neighbours"]})
+    return found

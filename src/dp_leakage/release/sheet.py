@@ -1,0 +1,201 @@
+"""One page for a privacy officer, as HTML and as PDF, from the statement alone."""
+
+import textwrap
+import warnings
+from io import BytesIO
+from typing import NamedTuple
+
+from dp_leakage.common.config import Json
+from dp_leakage.release.statement import WORDS
+
+NOT_DECLARED = "not declared"
+LARGEST, LEAST = 8.5, 3.0  # sizes of the PDF's letters, in points
+A4 = 8.27, 11.69  # inches
+MARGIN = 0.6  # inches
+LINE = 1.32  # of the size of the letters
+WIDE = 0.58  # mean width of a letter, of its size
+PAGE = """\
+<!DOCTYPE html>
+<html lang="en">
+<meta charset="utf-8">
+<title>Privacy sheet</title>
+<style>
+@page { size: A4; margin: 12mm }
+body { font: 10pt/1.35 system-ui, sans-serif; max-width: 190mm; margin: 1em auto; padding: 0 1em }
+h1 { font-size: 15pt; margin: 0 0 .3em } h2 { font-size: 10.5pt; margin: .7em 0 .1em } p { margin: .1em 0 }
+@media print { body { font-size: 8.5pt; margin: 0; padding: 0 } }
+</style>
+<h1>Privacy sheet of a released model</h1>
+{% for section in sections %}
+<h2>{{ section.title }}</h2>
+{% for line in section.lines %}
+<p>{{ line }}</p>
+{% endfor %}
+{% endfor %}
+</html>
+"""
+
+
+class Section(NamedTuple):
+    """A heading and its sentences."""
+
+    title: str
+    lines: list[str]
+
+
+def sections(statement: Json) -> list[Section]:
+    """What the sheet says, in the order of the page."""
+    declared, measured = statement["declared"], statement["measured"]
+    sensitive = ", ".join(declared.get("sensitive_fields", [])) or NOT_DECLARED
+    return [
+        Section("Question", [declared.get("question") or NOT_DECLARED]),
+        Section(
+            "Whose data",
+            [
+                f"Data subjects: {declared.get('data_subjects', NOT_DECLARED)}. Sensitive fields: {sensitive}.",
+                f"The model was trained on {statement['mechanism']['records']:,} records.",
+            ],
+        ),
+        Section("Proven, of any attack", _proven(statement)),
+        Section("What the choice of the model cost", [_choice(statement)]),
+        Section("Measured, on the study's models", _measured(measured)),
+        Section("Audits: lower bounds on ε", _audits(measured)),
+        Section("What an accusation is worth", _accusation(statement)),
+        Section("Limits: what ε does not cover", [*statement["outside"], *LIMITS]),
+        Section(
+            "Decision",
+            [
+                f"Decision: {declared.get('decision', NOT_DECLARED)}. Owner: {declared.get('owner', NOT_DECLARED)}. "
+                f"Released: {statement['released']}. Expires: {declared.get('expires', NOT_DECLARED)}.",
+                "SHA-256: " + "; ".join(f"{name} {digest}" for name, digest in statement["files"].items()) + ".",
+            ],
+        ),
+    ]
+
+
+LIMITS = (
+    "ε bounds what the model tells about one record. It does not bound what it tells about groups or about the "
+    "population, and it says nothing about other releases of the same records: their ε add up.",
+)
+
+
+def page(told: list[Section]) -> str:
+    """The sheet as one HTML file that loads nothing."""
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string(PAGE).render(sections=told) + "\n"
+
+
+def pdf(told: list[Section]) -> bytes:
+    """The sheet as one page of A4, in letters as small as it takes. Its bytes hold no date and no name."""
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_pdf import FigureCanvasPdf
+    from matplotlib.figure import Figure
+
+    high = (A4[1] - 2 * MARGIN) * 72
+    size = LARGEST
+    while len(lines := _lines(told, size)) * LINE * size > high and size > LEAST:
+        size -= 0.25
+    buffer = BytesIO()
+    with rc_context({"pdf.fonttype": 42, "font.family": "sans-serif"}), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # for each letter that the font lacks, which is drawn as a box
+        figure = Figure(figsize=A4)
+        FigureCanvasPdf(figure)
+        for number, (text, bold) in enumerate(lines):
+            figure.text(
+                MARGIN / A4[0],
+                1 - (MARGIN * 72 + LINE * size * number) / (72 * A4[1]),
+                text,
+                size=size,
+                weight="bold" if bold else "normal",
+                va="top",
+                parse_math=False,
+            )
+        figure.savefig(buffer, format="pdf", metadata={"CreationDate": None, "Creator": None, "Producer": None})
+    return buffer.getvalue()
+
+
+def _lines(told: list[Section], size: float) -> list[tuple[str, bool]]:
+    """The lines of the PDF at a size of letters, and whether each is a heading."""
+    width = int((A4[0] - 2 * MARGIN) * 72 / (WIDE * size))
+    found = [("Privacy sheet of a released model", True)]
+    for section in told:
+        found += [("", False), (section.title, True)]
+        found += [(part, False) for line in section.lines for part in textwrap.wrap(line, width)]
+    return found
+
+
+def _proven(statement: Json) -> list[str]:
+    spent = "; ".join(f"ε = {row['epsilon']:.4g} at δ = {row['delta']:g}" for row in statement["epsilon"])
+    told = statement["mechanism"]
+    said = [
+        f"{spent}, for {WORDS[statement['neighbors']]}; computed by dp-accounting.",
+        f"Mechanism: Gaussian noise of {told['noise_multiplier']:.4g} times the bound on a record's gradient, "
+        f"{told['steps']:,} steps, batches by {told['sampler']} with a rate of {told['sampling_probability']:.4g}; "
+        "batches and noise are random numbers of the operating system, which nobody can draw again.",
+        f"No attack has an advantage (true less false positive rate) above {_up(statement['advantage_at_most'])}.",
+    ]
+    if statement["mu"] is not None:
+        said[-1] += (
+            f" All of it lies within Gaussian noise of μ = {_up(statement['mu'])}, with a regret of "
+            f"{_up(statement['regret_of_mu'])}."
+        )
+    return said
+
+
+def _choice(statement: Json) -> str:
+    if (chosen := statement["selection"]) is None:
+        return "Nothing: one training with settings that were fixed before."
+    by = "a score without noise on other records" if chosen["score_noise"] is None else "a noisy score"
+    return (
+        f"The best of a random number of trainings ({chosen['runs']}, {chosen['mean']:g} on average), with settings "
+        f"drawn from {chosen['settings']}, by {by}. One training spends ε = {chosen['epsilon_of_one_training']:.4g}; "
+        f"the choice adds {chosen['epsilon_of_choosing']:.4g}, which the ε above includes."
+    )
+
+
+def _measured(measured: Json) -> list[str]:
+    not_run = ", ".join(measured["attacks_not_run"]) or "none"
+    if not measured["attacks_run"]:
+        return [f"No membership attack was run. There are: {not_run}."]
+    said = [f"Membership attacks that were run: {', '.join(measured['attacks_run'])}. Not run: {not_run}."]
+    if "advantage" in measured:
+        found = measured["advantage"]
+        rates = "".join(
+            f" At {100 * row['fpr']:g} % false positives it names {100 * row['value']:.1f} % "
+            f"[{100 * row['low']:.1f}, {100 * row['high']:.1f}] of the members."
+            for row in measured["tpr"]
+        )
+        said.append(
+            f"The strongest ({measured['strongest_attack']}) has an advantage of {found['value']:.3f} "
+            f"[{found['low']:.3f}, {found['high']:.3f}] on {measured['models']} models of the study, which saw other "
+            f"subsets of the records under the same ε.{rates} (95 % intervals.)"
+        )
+    return said
+
+
+def _audits(measured: Json) -> list[str]:
+    said = [
+        f"{audit.get('of', 'The study')}: ε ≥ {audit['epsilon_at_least']:.3g} at δ = {audit['delta']:g} with "
+        f"{100 * audit['confidence']:.4g} % confidence; the largest that it could have shown is "
+        f"{audit['could_have_shown']:.3g}."
+        for audit in measured.get("audits", [])
+    ]
+    return said or ["None was run."]
+
+
+def _accusation(statement: Json) -> list[str]:
+    rows = statement["precision_at_fpr_0.001"]
+    limits = "; ".join(
+        f"prior {100 * row['prior']:g} %: at most {100 * row['precision_at_most']:.1f} %" for row in rows
+    )
+    return [
+        "Of those whom an attack accuses at a false positive rate of 0.1 %, the share that are members, by the share "
+        f"of members among those asked about: {limits}."
+    ]
+
+
+def _up(value: float) -> str:
+    """Three digits behind the point, rounded up: a proven limit is never stated too small."""
+    return f"{-(-value * 1000 // 1) / 1000:.3f}"
