@@ -27,6 +27,7 @@ from dp_leakage.common.apart import Arrays, apart
 from dp_leakage.common.arguments import Parser, number, whole
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.paths import user_path
+from dp_leakage.common.shown import duration
 from dp_leakage.common.user_code import blamed, module_files
 from dp_leakage.data.canaries import place
 from dp_leakage.data.dataset import Dataset
@@ -80,7 +81,7 @@ def scored(
         scores[model] = _margins(found["outputs"], y)
         if not model:
             took = time.monotonic() - began
-            print(f"The first training took {took:.2g} s; all take about {took * models:.2g} s.", flush=True)
+            print(f"The first training took {duration(took)}; all take about {duration(took * models)}.", flush=True)
         _show(f"\rtraining {model + 1} of {models}")
     _show("\n")
     return scores, held

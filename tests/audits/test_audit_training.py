@@ -56,6 +56,13 @@ def test_a_training_without_noise_is_refuted(module, capsys):
     assert "This refutes the claim of ε = 1 at δ = 1e-05." in capsys.readouterr().out
 
 
+def test_the_expected_time_is_in_words(module, capsys, monkeypatch):
+    clock = iter(range(0, 10**6, 5))
+    monkeypatch.setattr("dp_leakage.audit_training.time.monotonic", lambda: next(clock))
+    audited(module(COUNTING.format(deviation=20, label=blank_label())))
+    assert "The first training took 5.0 s; all take about 8 min 20 s." in capsys.readouterr().out
+
+
 def test_a_training_with_noise_is_not_refuted(module, capsys):
     assert audited(module(COUNTING.format(deviation=20, label=blank_label()))) == 0
     assert "The claim of ε = 1 at δ = 1e-05 is not refuted." in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""The user's words, escaped for programs that would take some of them for markup."""
+"""What is shown: the user's words, escaped for programs that would take some of them for markup, and durations."""
 
 import re
 
@@ -23,3 +23,18 @@ def as_rst(text: str) -> str:
     'no \\*stress\\* here'
     """
     return re.sub(r"([^\w\s])", r"\\\1", one_line(text)).replace("_", "\\_")
+
+
+def duration(seconds: float) -> str:
+    """In words.
+
+    >>> [duration(seconds) for seconds in (0.4, 12, 200, 7500)]
+    ['0.4 s', '12 s', '3 min 20 s', '2 h 5 min']
+    """
+    if seconds < 59.5:
+        return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    minutes = round(seconds / 60)
+    return f"{minutes // 60} h {minutes % 60} min"

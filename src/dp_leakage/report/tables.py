@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
+from dp_leakage.common.shown import duration
 from dp_leakage.figures.frames import chosen, each_budget, each_series, in_order, is_private, panels
 from dp_leakage.figures.members_exposed import of_whom
 from dp_leakage.figures.numbers import budget, cell_budget, count, fraction, interval
@@ -305,17 +306,6 @@ def times(timings: pd.DataFrame | None) -> HtmlTable | None:
 
 def _memory(mib: float | None) -> str:
     return "" if mib is None or not np.isfinite(mib) else f"{mib:,.0f} MiB"
-
-
-def duration(seconds: float) -> str:
-    """0.4 s, 12 s, 3 min 20 s, 2 h 5 min."""
-    if seconds < 59.5:
-        return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
-    whole = round(seconds)
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    minutes = round(seconds / 60)
-    return f"{minutes // 60} h {minutes % 60} min"
 
 
 def defenses(metrics: pd.DataFrame) -> list[tuple[str, str]]:
