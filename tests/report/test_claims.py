@@ -44,7 +44,7 @@ def digits(text: str, names: str) -> set[str]:
 
 def test_every_number_of_the_first_screen_is_a_claims(study: ReportContext, claims: list[Claim]) -> None:
     page = render(study)
-    screens = re.findall(r'<div class="answer">(.*?)(?:<details>|<p class="note">)', page, re.S)
+    screens = re.findall(r'<div class="answer">(.*?)(?:<details>|<p class="note">|<figure)', page, re.S)
     assert screens
     text = unescape(re.sub(r"<[^>]+>", " ", " ".join(screens))).replace("\u00a0", " ")
     names = " ".join(f"{model} {defense}" for claim in claims for model, defense in claim.cells)
@@ -87,12 +87,25 @@ def test_claims_equal_the_metrics_and_say_how_their_intervals_pay_for_the_choice
     assert checked > 0
 
 
-def test_the_answer_comes_first_is_short_and_names_what_no_epsilon_covers(
-    study: ReportContext, claims: list[Claim]
-) -> None:
+def before_the_first_figure(page: str) -> tuple[list[str], list[str]]:
+    """Words and numbers that a reader meets below the heading and before the first figure."""
+    text = re.sub(r"<details>.*?</details>", " ", page[page.index("<main>") : page.index("<figure")], flags=re.S)
+    text = unescape(re.sub(r"<[^>]+>", " ", text))
+    return [word for word in text.split() if re.search(r"[^\W\d]", word)], TOKEN.findall(text)
+
+
+def test_before_the_first_figure_there_are_at_most_60_words_and_12_numbers(study: ReportContext) -> None:
+    page = render(study)
+    words, numbers = before_the_first_figure(page)
+    assert len(words) <= (60 if study.aware else 80)  # a warning where no attack knows the defense
+    assert len(numbers) <= 12
+    assert 'class="decides' in page[: page.index("<figure")]
+    assert '"tiles"' not in page[: page.index("<figure")]
+
+
+def test_the_answer_comes_first_and_names_what_no_epsilon_covers(study: ReportContext, claims: list[Claim]) -> None:
     answer = next(claim for claim in claims if claim.kind == "answer")
     assert answer.screen == 1
-    assert len(answer.words.split()) <= 100
     assert ("No ε here covers the PCA, fitted on 1,797 records." in answer.words) == ("ε =" in answer.words)
     if not study.aware:
         assert claims[0].kind == "unaware"

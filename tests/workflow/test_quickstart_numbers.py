@@ -133,3 +133,10 @@ def test_the_epsilon_in_the_readmes_picture_is_that_of_the_figure(quickstart):
     drawn = drawn.set_index(["model", "defense"])
     assert drawn["spent_neighbours"].dropna().unique().tolist() == ["replace_one"]
     assert said == f"{drawn.loc[('mlp', 'gaussian-rdp-eps=10'), 'epsilon_spent']:.3g}"
+
+
+def test_before_the_reports_first_figure_there_are_at_most_60_words_and_12_numbers(quickstart):
+    page = (quickstart.folder / "results" / "quickstart" / "report.html").read_text(encoding="utf-8")
+    first = re.sub(r"<[^>]+>", " ", page[page.index("<main>") : page.index("<figure")])
+    assert len([word for word in first.split() if re.search(r"[^\W\d]", word)]) <= 60
+    assert len(re.findall(r"\d[\d,]*(?:\.\d+)?(?:e-?\d+)?", first)) <= 12

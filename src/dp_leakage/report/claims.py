@@ -63,7 +63,7 @@ class Claim:
         verdict: of the answer: ``both``, ``open``, ``neither``, ``guessing``, ``untried`` or
             ``elsewhere``; "" of others.
         cells: (model, defense) of the cells that it is about, in the order of the sentence.
-        screen: 1: on the page's first screen; 2: below.
+        screen: 1: before the page's first figure; 2: below it; 3: folded.
         numbers: every number in the words.
     """
 
@@ -75,7 +75,7 @@ class Claim:
     figure: str = ""
     verdict: str = ""
     cells: tuple[tuple[str, str], ...] = ()
-    screen: int = 2
+    screen: int = 3
     numbers: tuple[Number, ...] = ()
 
 

@@ -51,7 +51,7 @@ class Elsewhere:
 
 
 def claims_elsewhere(answer: Answer, elsewhere: Elsewhere, metrics: pd.DataFrame) -> list[Claim]:
-    """The first screen for one data set. ``metrics``: rows of all cells."""
+    """What is not folded, for one data set. ``metrics``: rows of all cells."""
     tell = Telling({"dataset": answer.dataset})
     words = f"On {name(answer.dataset)}, {' '.join(_measured(one, elsewhere, tell) for one in answer.told)}"
     cells = tuple((one.model, one.defense) for one in answer.told)
@@ -135,7 +135,7 @@ def _compared(answer: Answer, elsewhere: Elsewhere) -> list[Claim]:
         missing.append("online attacks (no reference model was trained on any of these records)")
     words = [*told, *([f"Not run: {'; '.join(missing)}. {MORE}"] if missing else [])]
     claim = Claim(
-        f"{answer.dataset}.compared", "compared", answer.dataset, " ".join(words), screen=1, numbers=tuple(tell.numbers)
+        f"{answer.dataset}.compared", "compared", answer.dataset, " ".join(words), screen=2, numbers=tuple(tell.numbers)
     )
     return [claim]
 
@@ -167,7 +167,7 @@ def _without_references(one: Setting, place: int, metrics: pd.DataFrame) -> list
     dataset = one.dataset
     kind = "without_references"
     return [
-        Claim(f"{dataset}.{kind}.{place}", kind, dataset, words, cells=cells, screen=1, numbers=tuple(tell.numbers))
+        Claim(f"{dataset}.{kind}.{place}", kind, dataset, words, cells=cells, screen=2, numbers=tuple(tell.numbers))
     ]
 
 
@@ -188,7 +188,7 @@ def _tiles(one: Setting, place: int) -> list[Claim]:
     def add(kind: str, label: str, shown: str, words: str, tell: Telling) -> None:
         figure, _, ends = shown.partition(" [")
         claim, cells = f"{one.dataset}.{kind}.{place}", ((one.model, one.defense),)
-        told = Claim(claim, kind, one.dataset, f"[{ends}{words}", label, figure, cells=cells, screen=1)
+        told = Claim(claim, kind, one.dataset, f"[{ends}{words}", label, figure, cells=cells, screen=2)
         found.append(replace(told, numbers=tuple(tell.numbers)))
 
     if one.leak is not None:

@@ -77,7 +77,7 @@ def render(context: ReportContext) -> str:
 
 
 def _screen(found: list[Claim], dataset: str) -> dict[str, Any]:
-    """What the page shows of one data set: sentences and rows of tiles on the first screen, and what is folded."""
+    """What the page shows of one data set: before the first figure, below it (also rows of tiles), and folded."""
     own = [claim for claim in found if claim.dataset == dataset]
     tiles = [claim for claim in own if claim.label]
     cells = dict.fromkeys(claim.cells[0] for claim in tiles)
@@ -86,7 +86,8 @@ def _screen(found: list[Claim], dataset: str) -> dict[str, Any]:
         "dataset": dataset,
         "first": [claim for claim in plain if claim.screen == 1],
         "tiles": [(cell, [claim for claim in tiles if claim.cells[0] == cell]) for cell in cells],
-        "more": [claim for claim in plain if claim.screen > 1],
+        "beside": [claim for claim in plain if claim.screen == 2],
+        "more": [claim for claim in plain if claim.screen > 2],
     }
 
 

@@ -14,9 +14,9 @@ from dp_leakage.report.proven import SAYS_LITTLE, choice_words, proven_words, ri
 from dp_leakage.report.tuned import more_tuning, tuned_words
 
 UNAWARE = (
-    "No attack here uses reference models trained under the same defense. Such an attack may find far more, so a weak "
-    "result is no evidence of protection."
+    "No attack here uses reference models trained under the same defense. A weak result is no evidence of protection."
 )
+BEST = "the best undefended accuracy"  # of which a loss is a share
 
 
 def claims_of(
@@ -31,7 +31,7 @@ def claims_of(
         answers: of `answer.answers`.
         outside: data set → what no ε of the study covers, each in words such as "the PCA, fitted on 800 records".
         aware: whether an attack learns from models under the defense that it attacks.
-        elsewhere: the first screen of an answer on models that were trained elsewhere; needed if there is one.
+        elsewhere: what is not folded of an answer on models that were trained elsewhere; needed if there is one.
     """
     told = all(answer.kind == "elsewhere" for answer in answers)
     found = [] if aware or told else [Claim("unaware", "unaware", "", UNAWARE, screen=1)]
@@ -79,7 +79,7 @@ def _both(answer: Answer, tell: Telling) -> str:
 def _open(answer: Answer, tell: Telling) -> str:
     (chosen,) = answer.told
     return (
-        f"no private setting tried is shown to keep the accuracy loss within {_loss_limit(answer, tell)} and an "
+        f"no private setting tried surely keeps the accuracy loss within {_loss_limit(answer, tell)} and an "
         f"attacker's advantage within {_risk_limit(answer, tell)}. {_cell(chosen, tell)} may: it "
         f"{_use(answer, chosen, tell)}, and {_risk(chosen, tell)}. More records, repeats or attacks could decide it."
     )
@@ -95,9 +95,10 @@ def _neither(answer: Answer, tell: Telling) -> str:
     for one in keeping:
         may = "keeps" if one.keeps == "yes" else "may keep"
         words += f" {_cell(one, tell)} {may} accuracy but leaks: it {_use(answer, one, tell)}, and {_risk(one, tell)}."
+    whole = "it" if BEST in words else BEST
     for one in protecting:
         may = "protects" if one.protects == "yes" else "may protect"
-        words += f" {_cell(one, tell)} {may}, but {_use(answer, one, tell)}."
+        words += f" {_cell(one, tell)} {may}, but {_use(answer, one, tell, whole)}."
     if not keeping and not protecting:
         (one,) = answer.told
         return f"{words} The most accurate, {_cell(one, tell)}, {_use(answer, one, tell)}, and {_risk(one, tell)}."
@@ -150,16 +151,16 @@ def _cell(one: Setting, tell: Telling) -> str:
     return f"{budget} ({look(one.series).label}; {name(one.model)})"
 
 
-def _use(answer: Answer, one: Setting, tell: Telling) -> str:
+def _use(answer: Answer, one: Setting, tell: Telling, whole: str = BEST) -> str:
     """``loses 6.1 % of the best undefended accuracy``, or that it only guesses."""
     if one.accuracy_held.low <= answer.guessing:
         right = _held(tell, "test_accuracy", one.accuracy_held, _share(one.accuracy.value), one, answer.comparisons)
-        return f"is right on {right} of new records, not shown to beat guessing ({_guessed(answer, tell)})"
+        return f"is right on {right} of new records, not shown to beat guessing ({_guessing_share(answer, tell)})"
     if not np.isfinite(one.loss.value):
         right = _held(tell, "test_accuracy", one.accuracy_held, _share(one.accuracy.value), one, answer.comparisons)
         return f"is right on {right} of new records"
     lost = _held(tell, "accuracy_loss_best", one.loss_held, _share(one.loss.value), one, answer.comparisons)
-    return f"loses {lost} of the best undefended accuracy"
+    return f"loses {lost} of {whole}"
 
 
 def _risk(one: Setting, tell: Telling) -> str:
@@ -177,7 +178,7 @@ def _risk(one: Setting, tell: Telling) -> str:
         **_where(one),
     )
     chance = ", which chance alone could explain" if one.leak.advantage.low <= 0 else ""
-    return f"the strongest attack has an advantage of {reached} over guessing{chance}"
+    return f"the strongest attack's advantage is {reached}{chance}"
 
 
 def _held(tell: Telling, metric: str, held: Estimate, shown: str, one: Setting, among: int) -> str:
@@ -195,8 +196,11 @@ def _risk_limit(answer: Answer, tell: Telling) -> str:
 
 
 def _guessed(answer: Answer, tell: Telling) -> str:
-    share = tell("guessing", answer.guessing, f"{100 * answer.guessing:.1f}")
-    return f"{share} % for always naming the most frequent class"
+    return f"{_guessing_share(answer, tell)} for always naming the most frequent class"
+
+
+def _guessing_share(answer: Answer, tell: Telling) -> str:
+    return f"{tell('guessing', answer.guessing, f'{100 * answer.guessing:.1f}')} %"
 
 
 def _share(value: float) -> str:
@@ -211,7 +215,7 @@ def _accuracy(one: Setting, estimate: Estimate, tell: Telling, among: int) -> st
     return tell.percent("test_accuracy", estimate, among=among, **_where(one))
 
 
-# ---------------------------------------------------------------------- the rest of the first screen
+# ---------------------------------------------------------------------- below the first figure
 def _beside(answer: Answer) -> list[Claim]:
     """What losses are counted from."""
     best = answer.best
@@ -234,7 +238,7 @@ def _beside(answer: Answer) -> list[Claim]:
             answer.dataset,
             words,
             cells=((best.model, best.defense),),
-            screen=1,
+            screen=2,
             numbers=tuple(tell.numbers),
         )
     ]
@@ -290,7 +294,7 @@ def _tile(
         label=label,
         figure=figure,
         cells=((one.model, one.defense),),
-        screen=1,
+        screen=2,
         numbers=tuple(tell.numbers),
     )
 
@@ -299,7 +303,7 @@ def _of_tried(leak: Leak, tell: Telling) -> str:
     return f", of {tell.count(leak.tried)} attacks" if leak.tried > 1 else ""
 
 
-# ---------------------------------------------------------------------- below
+# ---------------------------------------------------------------------- folded
 def _more(answer: Answer, one: Setting, place: int) -> list[Claim]:
     """Of one cell: its own undefended twin, small rates, what is proven, what an accusation is worth, its tuning."""
     twin = next((two for two in answer.settings if two.model == one.model and two.defense == "none"), None)
