@@ -2,6 +2,7 @@
 
 import json
 import re
+from html import unescape
 from pathlib import Path
 
 import numpy as np
@@ -137,6 +138,6 @@ def test_the_epsilon_in_the_readmes_picture_is_that_of_the_figure(quickstart):
 
 def test_before_the_reports_first_figure_there_are_at_most_60_words_and_12_numbers(quickstart):
     page = (quickstart.folder / "results" / "quickstart" / "report.html").read_text(encoding="utf-8")
-    first = re.sub(r"<[^>]+>", " ", page[page.index("<main>") : page.index("<figure")])
+    first = unescape(re.sub(r"<[^>]+>", " ", page[page.index("<main>") : page.index("<figure")]))
     assert len([word for word in first.split() if re.search(r"[^\W\d]", word)]) <= 60
     assert len(re.findall(r"\d[\d,]*(?:\.\d+)?(?:e-?\d+)?", first)) <= 12
