@@ -105,7 +105,7 @@ def test_where_only_leaking_models_are_accurate_the_first_sentence_says_so() -> 
     answer, told = decided(pd.DataFrame([*cell("a", "", 0, *BEST), *leaky, *tight]))
     assert answer.kind == "neither"
     assert told == (
-        "On d, no budget tried gives both accuracy (loss within 10 %) and protection (an attacker's advantage within "
+        "On d, no budget tried gives both accuracy (loss within 10 %) and protection (advantage within "
         "0.2). ε = 50 (DP-SGD, RDP; a) keeps accuracy but leaks: it loses −1.0 % of the best undefended accuracy, and "
         "the strongest attack's advantage is 0.646. ε = 1 (DP-SGD, RDP; a) protects, but loses 50.0 % of it."
     )

@@ -207,7 +207,8 @@ def an_answer(study: Study, answer: Answer, claim: Claim) -> bool:
     world = study.world
     outside = all(f"No ε here covers {what}" in claim.words for what in world.outside)
     covered = outside if claim.verdict in ("both", "open", "neither") else True
-    return covered and VERDICTS[claim.verdict](study, claim) and chance(study, answer, claim)
+    short = len([word for word in claim.words.split() if any(map(str.isalpha, word))]) <= 60
+    return short and covered and VERDICTS[claim.verdict](study, claim) and chance(study, answer, claim)
 
 
 def it_does_both(study: Study, claim: Claim) -> bool:

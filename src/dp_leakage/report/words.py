@@ -89,8 +89,8 @@ def _neither(answer: Answer, tell: Telling) -> str:
     keeping = [one for one in answer.told if one.keeps != "no"]
     protecting = [one for one in answer.told if one.protects != "no"]
     words = (
-        f"no budget tried gives both accuracy (loss within {_loss_limit(answer, tell)}) and protection (an attacker's "
-        f"advantage within {_risk_limit(answer, tell)})."
+        f"no budget tried gives both accuracy (loss within {_loss_limit(answer, tell)}) and protection (advantage "
+        f"within {_risk_limit(answer, tell)})."
     )
     for one in keeping:
         may = "keeps" if one.keeps == "yes" else "may keep"
