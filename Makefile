@@ -56,8 +56,9 @@ audit-training: $(RUNS)  ## test the claimed ε of your training function: TRAIN
 	  $${CLAIM:+--claim "$$CLAIM"} $${RECORDS:+--records "$$RECORDS"} $${DATA:+--data "$$DATA"} \
 	  $${VERDICT:+--verdict "$$VERDICT"} $(if $(BEYOND_REACH),--beyond-reach)
 
-release: $(RUNS)  ## train the model that you give away, once on all records: STUDY= CELL=mlp/gaussian-rdp-eps=10 [TO= SCALE=; docs/release.md]
-	@python -m dp_leakage.release make "$$STUDY" $${CELL:+"$$CELL"} $${TO:+--to "$$TO"} $${SCALE:+--scale "$$SCALE"}
+release: $(RUNS)  ## train the model that you give away, once on all records: STUDY= CELL=mlp/gaussian-rdp-eps=10 [TO= SCALE= MODELS=; docs/release.md]
+	@python -m dp_leakage.release make "$$STUDY" $${CELL:+"$$CELL"} $${TO:+--to "$$TO"} $${SCALE:+--scale "$$SCALE"} \
+	  $${MODELS:+--models "$$MODELS"} $${CANARY:+--canary "$$CANARY"}
 
 test: $(INSTALLED)  ## the tests (minutes)
 	pytest -n 2 --dist loadfile --timeout 600

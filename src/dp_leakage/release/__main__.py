@@ -11,10 +11,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from dp_leakage.common.arguments import Parser
+from dp_leakage.common.arguments import Parser, whole
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.paths import user_path
-from dp_leakage.release.folder import check_new, verify
+from dp_leakage.release.folder import alone, check_new, verify
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -38,6 +38,8 @@ def _make(options: argparse.Namespace) -> None:
     from dp_leakage.release.make import release
     from dp_leakage.release.measured import measured_of
     from dp_leakage.release.plan import cell_named, plan_of, study_named
+    from dp_leakage.release.twin import CANARIES, audited, most_shown
+    from dp_leakage.training.checkpoint import Checkpoint
 
     torch.set_num_threads(1)
     study, config = study_named(options.study, options.scale)
@@ -47,22 +49,33 @@ def _make(options: argparse.Namespace) -> None:
     check_new(folder)
     plan = plan_of(study, cell, Path(config.get("data_dir", "data")), wanted)
     measured = measured_of(study, cell, len(plan.rows))
+    interval = float(config.get("checkpoint_seconds", 60))
+    audit = {"models": options.models, "canary": options.canary}
+    audit = wanted.get("audit", {}) | {key: value for key, value in audit.items() if value}
+    if audit.get("models"):
+        models = audit["models"]
+        print(f"Audits {models} twins first; they could show ε ≥ {most_shown(plan, models):.3g}.", flush=True)
+        with alone(folder) as working:
+            state = Checkpoint(working / "audit.safetensors", f"{plan.identity}-{audit}", interval)
+            twins = audited(plan, models, audit.get("canary", CANARIES[0]), state, lambda n, m: _show(n, m, "twin"))
+        print(f"They show ε ≥ {twins['epsilon_at_least']:.3g} with 95 % confidence.", flush=True)
+        measured["audits"] = [*measured.get("audits", []), twins]
     times = "once" if plan.selection is None else f"{plan.selection['mean']:g} times on average"
     print(
         f"Trains {cell.model} {times} on {len(plan.rows):,} records at a noise multiplier of "
         f"{plan.mechanism.sigma:.4g}.",
         flush=True,
     )
-    statement = release(plan, folder, float(config.get("checkpoint_seconds", 60)), measured, _show)
+    statement = release(plan, folder, interval, measured, _show)
     spent = next(row["epsilon"] for row in statement["epsilon"] if row["delta"] == statement["delta"])
     print(f"Released with ε = {spent:.4g} at δ = {statement['delta']:g}: {folder}")
     print(f"Check it anywhere, without the data: python -m dp_leakage.release verify {folder}")
 
 
-def _show(epoch: int, epochs: int) -> None:
+def _show(done: int, of: int, what: str = "epoch") -> None:
     """For a terminal; a log would only be filled by it."""
     if sys.stderr.isatty():
-        print(f"\repoch {epoch} of {epochs}", end="\n" if epoch == epochs else "", file=sys.stderr, flush=True)
+        print(f"\r{what} {done} of {of}", end="\n" if done == of else "", file=sys.stderr, flush=True)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -76,6 +89,8 @@ def _parser() -> argparse.ArgumentParser:
         "cell", nargs="?", default="", help="model/defense, or dataset/model/defense; if not given, the study's own"
     )
     make.add_argument("--to", default="", help="where to: a folder that does not exist (default: releases/…)")
+    make.add_argument("--models", type=whole(2, 10**6), help="train so many twins with a canary, to audit the training")
+    make.add_argument("--canary", choices=("optimised", "mislabelled", "blank"), help="of the twins")
     make.add_argument("--scale", choices=("paper", "small", "smoke"), help="of the study, if not config.yaml's")
     make.set_defaults(run=_make)
     check = commands.add_parser("verify", help="check the hashes, and compute ε again by dp-accounting alone")

@@ -11,7 +11,6 @@ import torch
 
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError
-from dp_leakage.common.identity import identity
 from dp_leakage.models.layers import Layers, Parameters, forward
 from dp_leakage.release.card import card
 from dp_leakage.release.folder import (
@@ -84,14 +83,14 @@ def release(plan: Plan, folder: Path, interval: float, measured: Json, show: Sho
 
 def outside_of(measured: Json) -> tuple[str, ...]:
     """What of the measured numbers no ε covers."""
-    if not measured["attacks_run"]:
+    if not measured["attacks_run"] and "audits" not in measured:
         return ()
-    return ("What was measured on the study's models was computed from the same records, without noise.",)
+    return ("What attacks and audits measured was computed from the same records, without noise.",)
 
 
 def chosen(plan: Plan, working: Path, interval: float, show: Show) -> Best:
     """The best of the plan's trainings; without a choice there is one. All others are erased with the folder."""
-    made = _identity(plan)
+    made = plan.identity
 
     def train(run: int, setting: int) -> Parameters | None:
         path = working / f"training{run}.safetensors"
@@ -181,8 +180,3 @@ def accuracy(plan: Plan, layers: Layers, parameters: Parameters) -> float | None
         return None
     said = answers(layers, parameters, plan.data.x[plan.judged])
     return float((said == plan.data.y[plan.judged]).mean())
-
-
-def _identity(plan: Plan) -> str:
-    """Of what is trained: a checkpoint of other settings, data or code is refused."""
-    return identity({"grid": list(plan.grid), "told": plan.told, "rows": len(plan.rows), "choice": plan.selection})

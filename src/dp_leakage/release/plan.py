@@ -10,6 +10,7 @@ import torch
 
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError, nearest
+from dp_leakage.common.identity import identity
 from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.projection import Fitted, fit_and_project
@@ -68,6 +69,11 @@ class Plan:
     told: Json
     declared: Json
     outside: tuple[str, ...]
+
+    @property
+    def identity(self) -> str:
+        """Of what is trained: a checkpoint of other settings, data or code is refused."""
+        return identity({"grid": list(self.grid), "told": self.told, "rows": len(self.rows), "choice": self.selection})
 
     def layers(self, settings: Json) -> Layers:
         """The architecture under one of the grid's settings."""

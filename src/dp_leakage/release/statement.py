@@ -30,7 +30,8 @@ AGREEMENT = 1e-6  # how far ε may lie from what is stated (relative)
 GRID = 1e-3  # of dp-accounting's loss distributions; it rounds up, by less than 1e-3 of ε where ε is about 1
 POSITIVE = number(above=0)
 COUNT = whole(1, 10**8)
-FINEST = 0.1  # the least noise multiplier for which losses fit on that grid
+WORTH = 1000.0  # ε at `AT` from which on, as from `LONGEST` steps on, the loss distribution is not worth its time
+AT, LONGEST = 1e-5, 10**6
 MECHANISM = {
     "noise": choice("gaussian"),
     "noise_multiplier": number(least=1e-3, most=1e9),
@@ -68,7 +69,7 @@ def recomputed(statement: Mapping[str, Any], deltas: Sequence[float]) -> list[fl
     """ε at each δ from the numbers of a statement, by dp-accounting alone: the smaller of its two accountants' bounds.
 
     Poisson batches: every step is a sampled Gaussian. Shuffled ones: each epoch is one Gaussian, since each record
-    comes once in it. With a selection, or with next to no noise, the Rényi accountant alone has a bound.
+    comes once in it. With a selection, an ε beyond use, or very many steps, the Rényi accountant alone has a bound.
     """
     from dp_accounting import NeighboringRelation
     from dp_accounting.dp_event import (
@@ -89,16 +90,14 @@ def recomputed(statement: Mapping[str, Any], deltas: Sequence[float]) -> list[fl
         event = SelfComposedDpEvent(PoissonSampledDpEvent(told["sampling_probability"], event), told["steps"])
     else:
         event = SelfComposedDpEvent(event, told["epochs"])
-    accountants = [RdpAccountant()]
     if chosen is not None:
         if chosen["score_noise"] is not None:
             event = ComposedDpEvent([event, GaussianDpEvent(chosen["score_noise"])])
         event = RepeatAndSelectDpEvent(event, chosen["mean"], SHAPES[chosen["runs"]])
-    elif told["noise_multiplier"] >= FINEST:
-        accountants.append(PLDAccountant(NeighboringRelation.ADD_OR_REMOVE_ONE, GRID))
     with np.errstate(all="ignore"):  # losses that are infinite, which the library handles
-        for accountant in accountants:
-            accountant.compose(event)
+        accountants = [RdpAccountant().compose(event)]
+        if chosen is None and told["steps"] <= LONGEST and accountants[0].get_epsilon(AT) <= WORTH:
+            accountants.append(PLDAccountant(NeighboringRelation.ADD_OR_REMOVE_ONE, GRID).compose(event))
         return [min(float(accountant.get_epsilon(delta)) for accountant in accountants) for delta in deltas]
 
 

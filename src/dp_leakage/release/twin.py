@@ -1,0 +1,114 @@
+"""An audit of the released training by its twins: the same code on the same records, with a canary in or out.
+
+A twin differs from the release in one record, which gives way to a canary, and in being thrown away. A fair coin of the
+operating system decides whether the canary is in it. From how well the models' answers tell the coins follows a lower
+bound on ε, for the claim of exactly this mechanism (`dp_leakage.audits`).
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from dp_leakage.audits import CONFIDENCE, Claim
+from dp_leakage.audits.designs import bound, reach
+from dp_leakage.common.config import Json
+from dp_leakage.common.errors import UserError
+from dp_leakage.data.canaries import Canaries, place
+from dp_leakage.data.roles import OUTSIDERS, POOL
+from dp_leakage.models.layers import forward
+from dp_leakage.release.plan import Plan
+from dp_leakage.release.statement import relation
+from dp_leakage.steps._claims import own_claim
+from dp_leakage.training.checkpoint import Checkpoint
+from dp_leakage.training.released import Release, uniforms
+from dp_leakage.training.settings import TrainingSettings
+
+CANARIES = ("optimised", "mislabelled", "blank")
+DESIGN, SHARE = "many_runs", 1.0
+Show = Callable[[int, int], None]
+
+
+def most_shown(plan: Plan, models: int) -> float:
+    """The largest ε that an audit of so many twins could show."""
+    return reach(DESIGN, models, _claim(plan), CONFIDENCE, SHARE)
+
+
+def audited(plan: Plan, models: int, canary: str, state: Checkpoint, show: Show) -> Json:
+    """Trains the twins one after the other, and says what follows: see `measured.measured_of` for the keys.
+
+    Args:
+        plan: of the release.
+        models: number of twins, ≥ 2.
+        canary: one of `CANARIES`.
+        state: scores and coins so far; a killed audit goes on from it.
+        show: called after each twin with the number of finished ones and of all.
+
+    Raises:
+        UserError: a twin diverged, or the state belongs to another audit.
+    """
+    roles = {POOL: plan.rows, OUTSIDERS: plan.judged if len(plan.judged) else plan.rows}
+    placed = place(plan.data._replace(roles=roles), canary, 1, False, 0)
+    known: Json = {"scores": [], "held": []} if (saved := state.load()) is None else saved[1]
+    while len(known["scores"]) < models:
+        held = bool(uniforms(1)[0] <= 0.5)
+        known["scores"].append(_score(plan, placed, held))
+        known["held"].append(held)
+        if state.due():
+            state.save({}, known)
+        show(len(known["scores"]), models)
+    state.save({}, known)
+    scores, coins = np.array(known["scores"]), np.array(known["held"])
+    found = bound(DESIGN, scores, coins, _claim(plan), CONFIDENCE, SHARE, 0)
+    return {
+        "of": f"{models} twins of the training, canary {canary}",
+        "epsilon_at_least": found.epsilon,
+        "could_have_shown": most_shown(plan, models),
+        "delta": _delta(plan),
+        "confidence": CONFIDENCE,
+        "neighbors": relation(plan.told["sampler"]),
+    }
+
+
+def _score(plan: Plan, placed: Canaries, held: bool) -> float:
+    """By how much one twin's training raised the margin of the canary's class.
+
+    The start is drawn anew for each twin and is no secret of the mechanism, so what it says of the canary is taken off.
+    """
+    settings = plan.grid[0]
+    rows = np.concatenate([placed.fixed, placed.held])
+    there = torch.ones(len(rows), dtype=torch.bool)
+    there[-1] = held
+    x, y = torch.from_numpy(placed.x[rows]), torch.from_numpy(placed.y[rows])
+    layers, training = plan.layers(settings), TrainingSettings(**settings["training"])
+    one = Release(layers, x, y, training, plan.mechanism, there)
+
+    def margin() -> float:
+        parameters = {name: tensor[None] for name, tensor in one.parameters().items()}
+        with torch.no_grad():
+            logits = forward(layers, parameters, x[-1:][None])[0][0, 0].double()
+        own = logits[y[-1]].item()
+        logits[y[-1]] = -torch.inf
+        return own - float(logits.logsumexp(0))
+
+    start = margin()
+    while one.epoch < training.epochs:
+        if not one.run_epoch():
+            raise UserError("audit: a twin of the training diverged; try a tenth of the learning rate")
+    return margin() - start
+
+
+def _claim(plan: Plan) -> Claim:
+    """The claim of exactly this mechanism, for one training."""
+    made: dict[str, Any] = {
+        "settings": plan.grid[0],
+        "noise_multiplier": plan.mechanism.noise_multiplier,
+        "n_train": len(plan.rows),
+        "blocks": None,
+    }
+    return own_claim(made, _delta(plan), relation(plan.told["sampler"]))
+
+
+def _delta(plan: Plan) -> float:
+    return float(plan.cell.columns["delta"])

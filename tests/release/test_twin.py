@@ -1,0 +1,110 @@
+"""The audit of the release finds a training with too little noise, and clears the real one."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from releasing import DP, REPO
+
+from dp_leakage.release.__main__ import main
+from dp_leakage.release.folder import PRIVACY, SHEET
+from dp_leakage.release.twin import audited, most_shown
+from dp_leakage.training.checkpoint import Checkpoint
+from dp_leakage.training.released import GridNoise, Release
+
+MODELS = 120
+
+
+@pytest.fixture(scope="module")
+def small(plan):
+    """A short training of few records at ε = 2, each in every batch."""
+    from dp_leakage.privacy.mechanism import Mechanism
+    from dp_leakage.release.statement import enough_noise, mechanism_told
+
+    training = plan.grid[0]["training"] | {
+        "epochs": 3, "batch_size": 40, "optimizer": "sgd", "learning_rate": 0.5
+    }  # fmt: skip
+    mechanism = Mechanism("poisson", noise_multiplier=3.0)
+    told = enough_noise(mechanism_told(mechanism, 3, 40, 40), None, 2.0, 1e-5)
+    grid = ({**plan.grid[0], "training": training, "architecture": {"name": "softmax_regression"}},)
+    mechanism = replace(mechanism, noise_multiplier=told["noise_multiplier"])
+    return replace(plan, grid=grid, rows=plan.rows[:40], told=told, mechanism=mechanism)
+
+
+def audit(plan, path, models=MODELS):
+    state = Checkpoint(path / "audit.safetensors", "this", 0.0)
+    return audited(plan, models, "optimised", state, lambda done, of: None)
+
+
+# The twins draw from the system, so these tests state their false alarms. At ε = 2, μ is .50 and 120 guesses are right
+# with a chance of .60 each; a bound above 5 takes 94 right ones, which is 4.1 standard deviations away: 2e-5.
+BETWEEN = 5.0
+
+
+def test_the_release_is_not_refuted(small, tmp_path):
+    found = audit(small, tmp_path)
+    assert found["epsilon_at_least"] < BETWEEN
+    assert found["could_have_shown"] > 2 * BETWEEN
+    assert found["neighbors"] == "add_remove"
+
+
+def test_a_release_with_an_eighth_of_the_noise_is_found(small, tmp_path, monkeypatch):
+    """With μ = 4, 120 guesses are right with a chance of .98 each."""
+    real = GridNoise.deviation.fget
+    monkeypatch.setattr(GridNoise, "deviation", property(lambda self: real(self) / 8))
+    assert audit(small, tmp_path)["epsilon_at_least"] > BETWEEN
+
+
+def test_a_killed_audit_goes_on_with_the_scores_that_it_has(small, tmp_path, monkeypatch):
+    class Killed(BaseException):
+        pass
+
+    trained, real = [], Release.run_epoch
+
+    def counted(self):
+        trained.append(self.epoch)
+        if len(trained) == 8:
+            raise Killed
+        return real(self)
+
+    monkeypatch.setattr(Release, "run_epoch", counted)
+    with pytest.raises(Killed):
+        audit(small, tmp_path, 4)
+    audit(small, tmp_path, 4)
+    assert len(trained) == 4 * 3 + 2  # the third twin began twice
+
+
+def test_a_twin_holds_the_canary_or_not_and_the_rest_is_the_same(small, tmp_path, monkeypatch):
+    given = []
+
+    class Seen(Release):
+        def __init__(self, layers, x, y, settings, mechanism, held):
+            given.append((x.numpy().copy(), held.numpy()))
+            super().__init__(layers, x, y, settings, mechanism, held)
+
+    monkeypatch.setattr("dp_leakage.release.twin.Release", Seen)
+    audit(small, tmp_path, 20)
+    assert len({x.tobytes() for x, _ in given}) == 1
+    assert all(held[:-1].all() for _, held in given)
+    assert {bool(held[-1]) for _, held in given} == {True, False}
+    own = small.data.x[small.rows]
+    assert len(given[0][0]) == len(own)
+    assert sum((record == own).all(axis=1).any() for record in given[0][0]) == len(own) - 1
+
+
+def test_more_twins_could_show_more(small):
+    assert most_shown(small, 20) < most_shown(small, 200)
+
+
+def test_the_sheet_has_the_audit_and_what_it_could_have_shown(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(REPO)
+    words = ["make", "quickstart", f"softmax_regression/{DP}", "--scale", "smoke", "--to", str(tmp_path / "model")]
+    assert main([*words, "--models", "10"]) == 0
+    assert "Audits 10 twins first; they could show ε ≥ " in capsys.readouterr().out
+    told = json.loads((tmp_path / "model" / PRIVACY).read_text())
+    (found,) = told["measured"]["audits"]
+    sheet = (tmp_path / "model" / SHEET).read_text()
+    assert f"10 twins of the training, canary optimised: ε ≥ {found['epsilon_at_least']:.3g} at δ = 1e-05" in sheet
+    assert f"the largest that it could have shown is {found['could_have_shown']:.3g}." in sheet
+    assert any("audits measured was computed from the same records" in sentence for sentence in told["outside"])
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
