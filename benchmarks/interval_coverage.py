@@ -171,7 +171,7 @@ def covered_exposure(repeats: int, records: int, kind: str, studies: int, seed: 
 
 # ---------------------------------------------------------------------- lower bounds on ε
 def responses(epsilon: float, coins: int, rng: np.random.Generator) -> Pair:
-    """Randomised response, the worst that (ε, 0)-DP allows: the coin itself, or with 1/(1 + e^ε) the other side."""
+    """Randomized response, the worst that (ε, 0)-DP allows: the coin itself, or with 1/(1 + e^ε) the other side."""
     held = rng.random(coins) < 0.5
     return np.where(held == (rng.random(coins) < expit(epsilon)), 1.0, -1.0) + 0.01 * rng.random(coins), held
 
@@ -195,7 +195,7 @@ def below(design: str, coins: int, strength: float, noise: str, audits: int) -> 
     Args:
         design: of `BOUNDS`.
         coins: in each audit.
-        strength: ε of randomised response, μ of Gaussian noise.
+        strength: ε of randomized response, μ of Gaussian noise.
         noise: ``responses`` or ``gaussian``.
         audits: how many.
     """

@@ -112,7 +112,7 @@ def test_what_makes_data_hard_to_judge_by_is_said_before_anything_is_trained(cap
         (lambda f: f, ["--label", "tarjet"], "did you mean 'target'"),
         (lambda f: f, [], "label: missing"),
         (lambda f: f.assign(hue=f["hue"].mask(f.index == 3)), ["--label", "target"], "column 'hue' lacks 1 of 178"),
-        (lambda f: f, ["--label", "target", "--sensitive", "colour"], "sensitive: "),
+        (lambda f: f, ["--label", "target", "--sensitive", "color"], "sensitive: "),
         (lambda f: f, ["--label", "target", "--missing", "guess"], "it must be refuse or impute"),
     ],
 )
@@ -145,10 +145,10 @@ def test_a_wrong_name_or_path_is_refused(capsys, name, data, sentence):
 
 def test_missing_values_can_be_filled_and_categories_are_told_from_numbers():
     frame = wine()
-    frame["colour"] = np.where(frame["hue"] > 1, "red", "white")
+    frame["color"] = np.where(frame["hue"] > 1, "red", "white")
     frame.loc[3, "hue"] = np.nan
     frame.to_csv("wine.tsv", index=False, sep="\t")
-    study = loaded(new_study("wine.tsv", "--label", "target", "--missing", "impute", "--sensitive", "colour"))
+    study = loaded(new_study("wine.tsv", "--label", "target", "--missing", "impute", "--sensitive", "color"))
     assert study.spec["datasets"]["mine"]["source"]["missing"] == "impute"
     assert study.spec["attacks"]["yeom_attribute"]["features"] == 1
 

@@ -36,7 +36,7 @@ EXAMPLES = REPO / "docs" / "examples" / "plugins"
 STUDY = {
     "epsilon": [1],
     "attacks": {"confidence": {"threshold": 0.5}},
-    "figures": {"fig_bars": {"kind": "accuracy_bars", "settings": {"colour": "#009e73"}}},
+    "figures": {"fig_bars": {"kind": "accuracy_bars", "settings": {"color": "#009e73"}}},
     "defenses": [
         {"defense": "none"},
         {"defense": "automatic_clipping", "accountant": "rdp", "sampler": "poisson"},
@@ -445,16 +445,16 @@ MIXING = """
 
 class Twin(torch.nn.Module):
     def forward(self, x):
-        return centred(x.unflatten(0, (2, 3))).flatten(0, 1)
+        return centerd(x.unflatten(0, (2, 3))).flatten(0, 1)
 
 
-def centred(x):
+def centerd(x):
     return x - x.mean(1, keepdim=True)
 """
 
 
 def test_an_own_layer_that_mixes_examples_is_refused(tmp_path):
-    text = LAYER % ("centred(x)", "centred(delta)")
+    text = LAYER % ("centerd(x)", "centerd(delta)")
     (tmp_path / "mine.py").write_text(text.replace("torch.nn.Tanh()", "Twin()") + MIXING)
     plugins.load([tmp_path])
     with pytest.raises(UserError, match=r"Mine\.forward of one example depends on the others"):

@@ -20,7 +20,7 @@ from sklearn.linear_model import LogisticRegression
 from dp_leakage.provenance.files import read_arrays, read_tensors, write_tensors
 from dp_leakage.share import main, share
 
-RATE = 1e-4  # of false alarms
+RATE = 1e-4  # of false positives
 N = 600
 X, Y = load_digits(return_X_y=True)
 X, Y = (X[:N] / 16).astype(np.float32), Y[:N]

@@ -100,17 +100,17 @@ def study_of(name: str, given: Given) -> tuple[Json, list[str]]:
     Raises:
         UserError: there are too few members or non-members to judge by.
     """
-    members, outsiders = (len(given.raw.given[part]) for part in ("train", "test"))
-    for count, words in ((members, "members"), (outsiders, "non-members")):
+    members, nonmembers = (len(given.raw.given[part]) for part in ("train", "test"))
+    for count, words in ((members, "members"), (nonmembers, "non-members")):
         if count < LEAST_MEMBERS:
             raise UserError(
                 f"{given.source['path']} has {count} {words}; at least {LEAST_MEMBERS} are needed to judge by"
             )
-    known, shadowed = int(outsiders * POPULATION), int(outsiders * SHADOWED) if given.shadow else 0
-    asked = outsiders - known - shadowed
+    known, shadowed = int(nonmembers * POPULATION), int(nonmembers * SHADOWED) if given.shadow else 0
+    asked = nonmembers - known - shadowed
     if given.shadow and shadowed < LEAST_SHADOWED:
         raise UserError(
-            f"{given.source['path']} has {outsiders} non-members, of which shadow models would know {shadowed}; valid "
+            f"{given.source['path']} has {nonmembers} non-members, of which shadow models would know {shadowed}; valid "
             f"with shadow models are at least {int(LEAST_SHADOWED / SHADOWED)} non-members"
         )
     roles = {"target_members": members, "target_nonmembers": asked, "reference_pool": known}
@@ -134,7 +134,7 @@ def study_of(name: str, given: Given) -> tuple[Json, list[str]]:
         **({"reference": drawn | given.reference} if given.reference else {}),
         "attacks": {attack: {} for attack in attacks},
         "figures": {
-            "fig_roc": {"kind": "roc", "title": "Members named at small rates of false alarms", "parts": attacks},
+            "fig_roc": {"kind": "roc", "title": "Members identified at small false positive rates", "parts": attacks},
             "table_members_exposed": {
                 "kind": "members_exposed",
                 "title": "Members exposed",
@@ -143,7 +143,7 @@ def study_of(name: str, given: Given) -> tuple[Json, list[str]]:
             },
         },
         "choices": [
-            f"Of the {outsiders:,} non-members {known:,}, drawn by chance, are what the attacker compares with; "
+            f"Of the {nonmembers:,} non-members {known:,}, drawn by chance, are what the attacker compares with; "
             "membership is asked of the others.",
             *([f"Shadow models know {shadowed:,} more of the non-members."] if given.shadow else []),
             NO_BOUND,

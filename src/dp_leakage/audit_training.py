@@ -286,7 +286,7 @@ def _data(path: str, records: int) -> Dataset:
     if records > len(x):
         raise UserError(f"RECORDS is {records}; valid is 2 to the {len(x)} records of the data")
     rows = np.random.default_rng(0).permutation(len(x))
-    # The same records, since a wrong label needs no outsider.
+    # The same records, since a wrong label needs no non-member.
     roles = {"target_members": rows[:records], "target_nonmembers": rows[:records]}
     return Dataset(x, y.astype(np.int64), roles, np.array([], dtype=np.int64))
 

@@ -166,18 +166,18 @@ def _outside(rows: pd.DataFrame) -> str:
         return ""
     parts = [f"### {outside['paper'].iloc[0]}"]
     for why, part in outside.groupby("why", sort=False):
-        head = ("where", "data, model", "defence, ε", "what", "print", "measured [95 %]")
+        head = ("where", "data, model", "defense, ε", "what", "print", "measured [95 %]")
         parts += [f"**{len(part)}**: {why}.", _table(head, map(_cell, part.to_dict("records")))]
     return "\n\n".join(parts)
 
 
 def _cell(row: Mapping[str, Any]) -> tuple[str, ...]:
-    defence = row["mechanism"] if str(row["epsilon"]) == "inf" else f"{row['mechanism']}, {row['epsilon']}"
+    defense = row["mechanism"] if str(row["epsilon"]) == "inf" else f"{row['mechanism']}, {row['epsilon']}"
     settings = dict(part.split("=", 1) for part in row["setting"].split(";") if "=" in part)
     told = [settings[key] for key in ("attack", "fpr", "class", "layer") if key in settings]
     what = f"{row['metric']} ({', '.join(told)})" if told else row["metric"]
     numbers = f"{_number(row['measured'])} [{_number(row['low'])}, {_number(row['high'])}]"
-    return row["artefact"], f"{row['dataset']}, {row['model']}", defence, what, _number(row["print"]), numbers
+    return row["artefact"], f"{row['dataset']}, {row['model']}", defense, what, _number(row["print"]), numbers
 
 
 def _number(value: float) -> str:

@@ -1,4 +1,4 @@
-"""Lower bounds on ε: published values, independent sums, stated rates of false alarms, and how much they find."""
+"""Lower bounds on ε: published values, independent sums, stated false positive rates, and how much they find."""
 
 from functools import cache
 
@@ -168,7 +168,7 @@ def test_the_many_runs_test_is_no_more_careful_than_it_must_be():
 
 @pytest.mark.parametrize("epsilon", [0.0, 1.0, 3.0])
 @pytest.mark.parametrize("design", ["one run", "many runs", "trials"])
-def test_randomised_response_stays_below_its_epsilon(epsilon, design):
+def test_randomized_response_stays_below_its_epsilon(epsilon, design):
     """Each coin is shown rightly with odds e^ε."""
     rng, found = np.random.default_rng(4), []
     for seed in range(AUDITS):

@@ -12,7 +12,7 @@ CLASSES, PHOTOS = 5, 6
 
 
 def faces():
-    """Flat images whose grey level says which photo they are: copies differ from it in light alone."""
+    """Flat images whose gray level says which photo they are: copies differ from it in light alone."""
     level = np.geomspace(0.02, 0.6, CLASSES * PHOTOS, dtype=np.float32)
     x = np.broadcast_to(level[:, None, None, None], (len(level), 1, 8, 7)).copy()
     return Raw(x, np.repeat(np.arange(CLASSES), PHOTOS), tuple("abcde"))

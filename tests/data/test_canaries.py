@@ -40,7 +40,7 @@ def true_labels(placed, rows):
 
 
 @pytest.mark.parametrize(("kind", "right"), [("natural", True), ("mislabelled", False)])
-def test_natural_canaries_are_a_member_and_an_outsider_and_mislabelled_ones_have_wrong_labels(kind, right):
+def test_natural_canaries_are_a_member_and_an_nonmember_and_mislabelled_ones_have_wrong_labels(kind, right):
     placed = place(DATA, kind, 7, True, 3)
     assert (placed.y[placed.held] == placed.y[placed.other]).all()
     for rows in (placed.held, placed.other):

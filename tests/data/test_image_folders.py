@@ -1,4 +1,4 @@
-"""Folders of images as they are found: damaged files, folders to leave out, grey among coloured; and names."""
+"""Folders of images as they are found: damaged files, folders to leave out, gray among colored; and names."""
 
 import numpy as np
 import pandas as pd
@@ -49,12 +49,12 @@ def test_damaged_images_are_refused_with_the_key_that_skips_and_counts_them(fold
     assert any("2 damaged images were skipped" in note for note in raw.notes)
 
 
-def test_grey_images_among_coloured_ones_are_said(folder):
-    assert not any("are grey" in note for note in read(folder).notes)
+def test_gray_images_among_colored_ones_are_said(folder):
+    assert not any("are gray" in note for note in read(folder).notes)
     Image.open(folder / "cat" / "0.png").convert("L").save(folder / "cat" / "0.png")
     raw = read(folder)
     assert raw.x.shape == (12, 3, 6, 5)
-    assert any("1 of 12 images are grey, and became coloured like the others" in note for note in raw.notes)
+    assert any("1 of 12 images are gray, and became colored like the others" in note for note in raw.notes)
 
 
 def test_rows_of_a_table_are_called_by_the_key_which_is_no_feature(tmp_path):

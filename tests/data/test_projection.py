@@ -98,7 +98,7 @@ class TestPCA:
 
 
 class TestPrivatePCA:
-    def test_without_noise_it_is_the_uncentred_pca_of_unit_rows(self):
+    def test_without_noise_it_is_the_uncentered_pca_of_unit_rows(self):
         unit = normalize(X.astype(np.float64))
         moment = noisy_second_moment(X, ALL, 0.0, 0)
         np.testing.assert_allclose(moment, unit.T @ unit, atol=1e-9)
@@ -109,7 +109,7 @@ class TestPrivatePCA:
 
     def test_without_noise_it_is_scikit_learns_pca_of_records_and_their_opposites(self):
         unit = normalize(X.astype(np.float64))
-        oracle = PCA(10, svd_solver="full").fit(np.vstack([unit, -unit]))  # whose mean is zero, so nothing is centred
+        oracle = PCA(10, svd_solver="full").fit(np.vstack([unit, -unit]))  # whose mean is zero, so nothing is centerd
         fitted = fit_private_pca(X, ALL, 10, 0.0, 0)
         np.testing.assert_allclose(np.abs(fitted.components @ oracle.components_.T), np.eye(10), atol=1e-8)
         np.testing.assert_allclose(fitted.variance, oracle.explained_variance_ * (2 * len(X) - 1) / (2 * len(X)))

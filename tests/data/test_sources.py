@@ -240,15 +240,15 @@ class TestImages:
         clashing = load({"path": str(write_files(tmp_path / "b", clash))}, tmp_path)
         assert clashing.class_names == ("new/ann", "old/ann")
 
-    def test_grey_and_coloured_images_become_coloured_and_channels_turns_all_to_grey(self, tmp_path):
-        grey = np.full((4, 5), 51, np.uint8)
+    def test_gray_and_colored_images_become_colored_and_channels_turns_all_to_gray(self, tmp_path):
+        gray = np.full((4, 5), 51, np.uint8)
         red = np.zeros((4, 5, 3), np.uint8)
         red[..., 0] = 255
-        path = write_files(tmp_path / "m", {"a/1.png": image_bytes(grey), "b/1.png": image_bytes(red)})
-        colour = load({"path": str(path)}, tmp_path)
-        assert colour.x.shape == (2, 3, 4, 5)
-        np.testing.assert_allclose(colour.x[0], 0.2)
-        np.testing.assert_allclose(colour.x[1, :, 0, 0], [1, 0, 0])
+        path = write_files(tmp_path / "m", {"a/1.png": image_bytes(gray), "b/1.png": image_bytes(red)})
+        color = load({"path": str(path)}, tmp_path)
+        assert color.x.shape == (2, 3, 4, 5)
+        np.testing.assert_allclose(color.x[0], 0.2)
+        np.testing.assert_allclose(color.x[1, :, 0, 0], [1, 0, 0])
         assert load({"path": str(path), "channels": 1}, tmp_path).x.shape == (2, 1, 4, 5)
 
     def test_size_is_height_by_width(self, tmp_path):
@@ -358,14 +358,14 @@ class TestTables:
         spec = self.table(
             tmp_path / f"t.{suffix}",
             age=[30, 41, 52, 63],
-            colour=["red", "blue", "green", "red"],
+            color=["red", "blue", "green", "red"],
             sex=["f", "m", "m", "f"],
             member=[True, False, False, True],
             region=[3, 1, 2, 3],
         )
-        raw = load({**spec, "categorical": ["region"], "sensitive": ["sex", "colour"]}, tmp_path)
+        raw = load({**spec, "categorical": ["region"], "sensitive": ["sex", "color"]}, tmp_path)
         assert raw.feature_names == (
-            *("age", "colour=blue", "colour=green", "colour=red", "sex=m", "member"),
+            *("age", "color=blue", "color=green", "color=red", "sex=m", "member"),
             *("region=1", "region=2", "region=3"),
         )
         np.testing.assert_array_equal(
@@ -396,7 +396,7 @@ class TestTables:
         np.testing.assert_array_equal(found.x, [[1, 5], [1, 1], [1, 2], [0, 2]])
         assert all("outside the privacy budget" in note for note in found.notes)
 
-    def test_what_fills_a_gap_does_not_depend_on_members_or_outsiders(self):
+    def test_what_fills_a_gap_does_not_depend_on_members_or_nonmembers(self):
         rng = np.random.default_rng(0)
         roles = {"target_members": np.arange(4), "target_nonmembers": np.arange(4, 8), "shadow_pool": np.arange(8, 12)}
         gaps = (Gap("age", (0,), np.array([1, 5, 9])), Gap("hue", (1, 2, 3), np.array([0, 4]), ("a", "b", "c")))
@@ -444,7 +444,7 @@ def test_your_own_data_is_known_by_its_suffix(path, source):
         ({"source": "cifar1000"}, ["cifar1000", "did you mean 'cifar100'"]),
         ({"source": "digits", "resise": [8, 8]}, ["resise", "did you mean 'resize'"]),
         ({"source": "digits", "resize": [0, 8]}, ["resize", "[0, 8]", "[height, width]"]),
-        ({"source": "digits", "channels": 2}, ["channels", "2", "1 (grey) or 3"]),
+        ({"source": "digits", "channels": 2}, ["channels", "2", "1 (gray) or 3"]),
         ({"source": "digits", "channels": True}, ["channels", "True"]),
         ({"source": "digits", "binary": "yes"}, ["binary", "yes", "true or false"]),
         ({"source": "lfw", "per_class": 0}, ["per_class", "0", "from 1 on"]),

@@ -19,9 +19,9 @@ def test_a_subclass_lies_in_one_class_and_a_seed_gives_the_same(partition):
 
 
 def test_kmeans_finds_planted_clusters():
-    centre = RNG.integers(4, size=300)
-    groups = by_kmeans(X * 0.01 + 10 * np.eye(4, dtype=np.float32)[centre], np.zeros(300, dtype=int), 4, 0)
-    assert len({*zip(groups, centre, strict=True)}) == 4
+    center = RNG.integers(4, size=300)
+    groups = by_kmeans(X * 0.01 + 10 * np.eye(4, dtype=np.float32)[center], np.zeros(300, dtype=int), 4, 0)
+    assert len({*zip(groups, center, strict=True)}) == 4
 
 
 def test_a_class_with_fewer_records_than_subclasses_has_as_many_as_records():

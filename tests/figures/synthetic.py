@@ -411,7 +411,7 @@ def image_cells(datasets: tuple[str, ...], n: int = 50_000) -> Iterator[tuple[di
 
 
 def image_frame() -> pd.DataFrame:
-    """Like lomurno2022: two data sets, five defences, errors by layer, two attacks on membership."""
+    """Like lomurno2022: two data sets, five defenses, errors by layer, two attacks on membership."""
     rows = []
     for columns, worse, auc, accuracy in image_cells(("cifar10", "mnist")):
         numbers = [("test_accuracy", "", accuracy, 0.01), ("train_accuracy", "", accuracy + 0.1, 0.01)]

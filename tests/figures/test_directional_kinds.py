@@ -113,7 +113,7 @@ def test_pictures_are_drawn_as_they_are_with_their_likeness_below(shown):
     assert rows["measured"].iloc[0] == pytest.approx(first)
     texts = [text.get_text() for text in figure.texts]
     assert f"{first:.2f}" in texts
-    assert {"CIFAR-10", "Fashion-MNIST", "original", "no defence"} <= set(texts)
+    assert {"CIFAR-10", "Fashion-MNIST", "original", "no defense"} <= set(texts)
 
 
 def test_pictures_of_one_attack_or_data_set_alone(shown):

@@ -50,7 +50,7 @@ CASES: dict[str, tuple[str, str, dict[str, Any], bool]] = {
         {"model": "mlp", "attack": "yeom", "y_max": 0.25, "point": True, "across": "claimed"},
         True,
     ),
-    "leakage at few false alarms": ("leakage", "quick", {"attack": "yeom", "fpr": 0.01}, False),
+    "leakage at few false positives": ("leakage", "quick", {"attack": "yeom", "fpr": 0.01}, False),
     "leakage beside the point": ("leakage", "quick", {"point": True, "across": "claimed"}, False),
     "accuracy over proven risk": ("accuracy_proven", "quick", {"title": "At equal risk"}, False),
     "loss over proven rate": ("accuracy_proven", "quick", {"metric": "accuracy_loss", "fpr": 0.001}, False),
@@ -70,7 +70,7 @@ CASES: dict[str, tuple[str, str, dict[str, Any], bool]] = {
     "matrix": ("matrix", "quick", {"model": "mlp", "title": "All against all"}, False),
     "claimed and measured": ("claimed_measured", "audited", {}, False),
     "proved": ("proved", "audited", {"literature": [{"label": "others", "epsilon": 10, "bound": 7.21}]}, False),
-    "roc": ("roc", "scores", {"title": "Few false alarms"}, False),
+    "roc": ("roc", "scores", {"title": "Few false positives"}, False),
     "risk in people": ("risk_table", "quick", {"title": "What an accusation is worth"}, False),
     "bounded roc": ("roc", "bounded", {}, False),
     "paired": ("paired_table", "scores", {"title": "On the same records", "fpr": 0.05}, False),
@@ -95,7 +95,7 @@ CASES: dict[str, tuple[str, str, dict[str, Any], bool]] = {
     ),
     "training times": ("timing_table", "times", {}, False),
     "inversion by layer": ("decoded_layers", "images", {}, False),
-    "inversion by defence": ("decoded_table", "images", {}, False),
+    "inversion by defense": ("decoded_table", "images", {}, False),
     "tradeoff": ("tradeoff", "images", {}, False),
     "decoded pictures": ("decoded_pictures", "pictures", {"title": "Rebuilt"}, False),
     "differences": ("difference_table", "directional", {"metrics": ["membership_auc/attack_r"]}, False),
@@ -103,7 +103,7 @@ CASES: dict[str, tuple[str, str, dict[str, Any], bool]] = {
 }
 # What they show is computed from metrics and not one of them.
 DERIVED = ("training curve", "roc", "paired", "accountants", "compared", "training times", "tradeoff")
-DERIVED += ("inversion by layer", "inversion by defence", "decoded pictures", "differences", "pictures")
+DERIVED += ("inversion by layer", "inversion by defense", "decoded pictures", "differences", "pictures")
 DERIVED += (
     "calibrated accuracy",
     "inverted",
@@ -301,7 +301,7 @@ def test_any_series_can_stand_over_any_budget(quick: pd.DataFrame) -> None:
             column = {"claimed": "epsilon", "proven": "advantage_proven"}.get(across, "epsilon_spent")
             assert column in rows[across]
     figure, _ = draw("leakage", quick, {"across": "proven", "fpr": 0.01})
-    assert "members named\nat 1 % false alarms" in figure.axes[-1].get_xlabel()
+    assert "members named\nat 1 % false positives" in figure.axes[-1].get_xlabel()
 
 
 def test_cells_given_by_their_noise_are_left_out_over_the_claimed_epsilon_only(quick: pd.DataFrame) -> None:
@@ -640,7 +640,7 @@ def test_what_was_proved_is_drawn_as_a_share_of_the_claim(audited: pd.DataFrame)
 def test_risk_in_people_is_bayes_rule_of_the_strongest_attack_measured_and_proven(drawn: dict) -> None:
     _, rows = drawn["risk in people"]
     assert set(rows["attack"]) == {"yeom"}
-    quick = drawn["leakage at few false alarms"][1].set_index(["model", "defense"])
+    quick = drawn["leakage at few false positives"][1].set_index(["model", "defense"])
     for row in rows.itertuples():
         tpr = quick.loc[(row.model, row.defense)]
         right = row.prior * tpr["measured"]
@@ -651,7 +651,7 @@ def test_risk_in_people_is_bayes_rule_of_the_strongest_attack_measured_and_prove
     assert rows.loc[rows["accountant"] == "", "precision_proven"].isna().all()
 
 
-def test_defences_that_are_told_in_the_same_words_have_a_line_each(quick: pd.DataFrame) -> None:
+def test_defenses_that_are_told_in_the_same_words_have_a_line_each(quick: pd.DataFrame) -> None:
     """Two partitions of one class, say; a cell without a number makes the whole column one of objects."""
     one = quick[quick["defense"] == "gaussian-rdp-eps=10"]
     both = pd.concat([quick, one.assign(defense="gaussian-rdp-eps=10-again")], ignore_index=True)

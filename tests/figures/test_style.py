@@ -26,7 +26,7 @@ def test_no_two_series_look_alike_even_in_black_and_white() -> None:
         assert (one.marker, one.dashes) != (other.marker, other.dashes)
 
 
-def test_the_accountants_of_one_figure_keep_apart_for_colour_blind_eyes() -> None:
+def test_the_accountants_of_one_figure_keep_apart_for_color_blind_eyes() -> None:
     """Simulated deuteranopia and protanopia (Viénot 1999, linear RGB): the four main series stay ΔRGB ≥ 0.1 apart."""
     import numpy as np
     from matplotlib.colors import to_rgb
@@ -37,7 +37,7 @@ def test_the_accountants_of_one_figure_keep_apart_for_colour_blind_eyes() -> Non
     }
     main = [LOOKS["gaussian", accountant].color for accountant in ("naive", "advanced", "zcdp", "rdp")]
     for matrix in simulate.values():
-        seen = [np.array(matrix) @ np.array(to_rgb(colour)) ** 2.2 for colour in main]
+        seen = [np.array(matrix) @ np.array(to_rgb(color)) ** 2.2 for color in main]
         assert min(float(np.abs(a - b).max()) for a, b in combinations(seen, 2)) > 0.1
 
 
@@ -55,7 +55,7 @@ def test_labels_say_the_unit_and_block_where_they_are_not_the_usual_ones() -> No
     assert look(Series("subclass", "class_moments", "subclass", "whole")).label == "subclass"
 
 
-def test_another_unit_of_the_same_accountant_has_its_colour_and_half_a_marker() -> None:
+def test_another_unit_of_the_same_accountant_has_its_color_and_half_a_marker() -> None:
     usual, batch = (look(Series("gaussian", "naive", unit, "whole")) for unit in ("example", "batch"))
     assert (usual.color, usual.marker) == (batch.color, batch.marker)
     assert usual.line != batch.line

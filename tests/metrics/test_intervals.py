@@ -180,7 +180,7 @@ def test_crossed_rates_of_rare_events_hold_the_truth(repeats):
 
 @pytest.mark.parametrize("repeats", [4, 16])
 def test_a_rate_that_one_run_decides_holds_the_truth(repeats):
-    """Runs whose scores differ in scale: one gives nearly all false alarms and as many members, which cancel.
+    """Runs whose scores differ in scale: one gives nearly all false positives and as many members, which cancel.
 
     The repeats then agreed by chance in many studies: coverage was .85 and .87, with intervals down to a tenth of the
     chance of cells. At a coverage of .95 the limit is undercut once in 780 runs.

@@ -1,4 +1,4 @@
-"""Bounds from canary scores: an exact randomised response is never exceeded but at the stated rate, and is found."""
+"""Bounds from canary scores: an exact randomized response is never exceeded but at the stated rate, and is found."""
 
 import numpy as np
 import pandas as pd

@@ -40,7 +40,7 @@ def alarms(audits, repeats, epsilon, seed):
 
 
 def most(audits, rate=0.05):
-    """So many false alarms come by chance once in 10,000 at the nominal rate."""
+    """So many false positives come by chance once in 10,000 at the nominal rate."""
     from scipy.stats import binom
 
     return binom.ppf(1 - 1e-4, audits, rate)

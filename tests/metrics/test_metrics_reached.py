@@ -100,8 +100,8 @@ def test_scores_that_are_all_alike_name_nobody():
     assert not named_by_best_threshold(np.zeros((2, 40)), np.arange(40) < 20).any()
 
 
-def test_a_further_outsider_passes_with_at_most_the_stated_probability_and_members_as_the_truth_says():
-    """Rates at 1 %; 2,000 draws of 150 outsiders: the false alarm rate is 1/151 on average, its error .0002."""
+def test_a_further_nonmember_passes_with_at_most_the_stated_probability_and_members_as_the_truth_says():
+    """Rates at 1 %; 2,000 draws of 150 non-members: the false alarm rate is 1/151 on average, its error .0002."""
     rng = np.random.default_rng(7)
     passed, covered, shift = [], 0, 1.5
     truth = ndtr(shift + ndtri(0.01))
@@ -116,7 +116,7 @@ def test_a_further_outsider_passes_with_at_most_the_stated_probability_and_membe
     assert covered / 2000 >= 0.935  # undercut once in 500 runs at 0.95
 
 
-def test_too_few_outsiders_for_a_rate_give_no_value():
+def test_too_few_nonmembers_for_a_rate_give_no_value():
     members = np.ones((2, 10))
     assert np.isnan(reached_tpr(members, np.zeros((2, 98)), 0.01).value)
     assert reached_tpr(members, np.zeros((2, 99)), 0.01).value == 1

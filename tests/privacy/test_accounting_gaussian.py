@@ -210,11 +210,11 @@ def test_class_moments_pair_exceeds_the_two_mixtures_that_replacing_a_class_yiel
     orders = np.array([1.05, 1.5, 2, 3, 8, 30])
     z = np.arange(-14 - 60 / sigma, 14 + 60 / sigma, 0.02 * min(1, sigma)) * sigma
 
-    def log_mixture(centre):
+    def log_mixture(center):
         def log_normal(m):
             return -0.5 * ((z - m) / sigma) ** 2 - log(sigma * sqrt(2 * np.pi))
 
-        return np.logaddexp(log(1 - rate) + log_normal(0), log(rate) + log_normal(centre))
+        return np.logaddexp(log(1 - rate) + log_normal(0), log(rate) + log_normal(center))
 
     p, q = log_mixture(1), log_mixture(-1)
     antipodal = np.array([_log_integral(a * p + (1 - a) * q, z) for a in orders]) / (orders - 1)
@@ -231,8 +231,8 @@ def test_class_moments_are_those_of_the_papers_mixture(rate, sigma):
     kappa = np.array([0.5, 1, 2, 4, 8, 16, 32])
     z = np.arange(-14 - 3 / sigma, 14 + 80 / sigma, 0.01 * min(1, sigma)) * sigma
 
-    def log_normal(centre):
-        return -0.5 * ((z - centre) / sigma) ** 2 - log(sigma * sqrt(2 * np.pi))
+    def log_normal(center):
+        return -0.5 * ((z - center) / sigma) ** 2 - log(sigma * sqrt(2 * np.pi))
 
     mu_0 = log_normal(0)
     mu = np.logaddexp(log(1 - rate) + mu_0, log(rate) + log_normal(2))

@@ -90,7 +90,7 @@ def test_curves_of_laplace_noise_lie_on_or_above_its_closed_form(epsilon):
     assert np.all(tradeoff.epsilon_delta(epsilon, 0).tpr(FPR) >= laplace(FPR, epsilon) - 1e-12)
 
 
-def test_pure_curve_is_that_of_randomised_response():
+def test_pure_curve_is_that_of_randomized_response():
     curve, truth = tradeoff.epsilon_delta(2.0, 0.0), exp(2) / (1 + exp(2))
     assert curve.source == "pure"
     assert curve.tpr([0.0, 1 - truth, 1.0]) == pytest.approx([0.0, truth, 1.0])

@@ -59,14 +59,14 @@ def table(rows=400):
         {
             "age": rng.integers(18, 90, rows).astype(float),
             "record": rng.normal(size=rows) * 1000,
-            "colour": rng.choice(["red", "green", "blue"], rows),
+            "color": rng.choice(["red", "green", "blue"], rows),
             "probability": rng.choice(["no", "yes"], rows),
             "one": "same",
             "label": rng.choice(["a", "b", "c"], rows),
         }
     )
     frame.loc[rng.random(rows) < 0.1, "age"] = np.nan
-    frame.loc[rng.random(rows) < 0.1, "colour"] = np.nan
+    frame.loc[rng.random(rows) < 0.1, "color"] = np.nan
     frame.loc[rng.random(rows) < 0.1, "probability"] = np.nan
     return frame
 

@@ -28,7 +28,7 @@ from dp_leakage.training.released import Release
 
 CHOICE = {"mean": 10, "runs": "geometric", "score_noise": None}
 CHOOSE = {"choose": {"learning_rate": [0.003, 0.01], "hidden": [[4], [8]]}, "mean": 3}
-RARE = 0.01  # false alarms of each bound; the seeds are fixed
+RARE = 0.01  # false positives of each bound; the seeds are fixed
 
 
 class Remembered:

@@ -242,7 +242,7 @@ def test_it_works_without_spent_budgets_attacks_or_private_cells(frame: pd.DataF
     assert answer.kind == "open"
     assert "no membership attack was run on it" in told
     answer, told = decided(frame[frame["accountant"] == ""])
-    assert "the study has no private model with a known ε, so it recommends no budget. On a (no defence), the" in told
+    assert "the study has no private model with a known ε, so it recommends no budget. On a (no defense), the" in told
     assert "advantage is 0.400" in told
 
 
@@ -320,7 +320,7 @@ def fixed(score: np.ndarray, member: np.ndarray) -> pd.DataFrame:
     return pd.concat(runs).sample(frac=1, random_state=0)
 
 
-def test_the_most_exposed_records_are_those_few_outsiders_surpass() -> None:
+def test_the_most_exposed_records_are_those_few_nonmembers_surpass() -> None:
     rng, member = np.random.default_rng(3), np.arange(600) < 300
     score = rng.standard_normal((4, 600)).round(1) + 2.5 * (np.arange(600) < 30)  # ties
     frame = fixed(score, member)
@@ -329,21 +329,21 @@ def test_the_most_exposed_records_are_those_few_outsiders_surpass() -> None:
     assert (found.index < 30).mean() > 0.9
     for record in found.index:
         shares = [(run[~member] >= run[record]).mean() for run in score]
-        assert found.loc[record, "outsiders_above"] == pytest.approx(np.mean(shares))
+        assert found.loc[record, "nonmembers_above"] == pytest.approx(np.mean(shares))
         assert found.loc[record, "flagged"] == frame.loc[frame["record"] == record, "flagged"].sum()
-    assert found["outsiders_above"].is_monotonic_increasing
+    assert found["nonmembers_above"].is_monotonic_increasing
     assert set(found["runs"]) == {4}
     assert len(most_exposed(frame, n=5)) == 5
 
 
 @pytest.mark.parametrize("score", [np.zeros((2, 100)), np.random.default_rng(1).normal(size=(2, 100))])
-def test_nobody_is_exposed_where_members_are_like_outsiders_or_all_alike(score: np.ndarray) -> None:
+def test_nobody_is_exposed_where_members_are_like_nonmembers_or_all_alike(score: np.ndarray) -> None:
     assert most_exposed(fixed(score, np.arange(100) < 60)).empty
 
 
 def test_members_that_are_equally_exposed_are_counted_and_listed_by_their_numbers() -> None:
     score = np.random.default_rng(0).random((2, 400))
-    score[:, 399], score[:, 40], score[:, 45:60] = 4.0, 5.0, 3.0  # 399 is an outsider
+    score[:, 399], score[:, 40], score[:, 45:60] = 4.0, 5.0, 3.0  # 399 is an non-member
     found = most_exposed(fixed(score, np.arange(400) < 60))
     assert found["record"].tolist() == [40, *range(45, 54)]
     assert found["tied"].tolist() == [1, *[15] * 9]

@@ -28,7 +28,7 @@ from dp_leakage.training.trainer import train
 
 MEMBERS, REPEATS, REFERENCES = 300, 3, 16
 COOLING = 20.0
-DEFENCES = {
+DEFENSES = {
     "none": {"l2": 0.0},
     "l2": {"l2": 1e-3},
     "cooled": {"l2": 0.0},  # as undefended, its confidences rescaled after training
@@ -50,15 +50,15 @@ def table() -> Dataset:
 
 
 @cache
-def trained(defence: str) -> tuple[Signals, float]:
-    """What targets and references of a defence say, and the share of new records that the targets get right."""
+def trained(defense: str) -> tuple[Signals, float]:
+    """What targets and references of a defense say, and the share of new records that the targets get right."""
     data = table()
     rng = np.random.default_rng(1)
     both = np.concatenate([data.roles["target_members"], data.roles["target_nonmembers"]])
     subsets = [data.roles["target_members"]] * REPEATS + [rng.permutation(both)[:MEMBERS] for _ in range(REFERENCES)]
-    settings = TrainingSettings(epochs=60, batch_size=50, evaluate_every=60, learning_rate=0.02, **DEFENCES[defence])
+    settings = TrainingSettings(epochs=60, batch_size=50, evaluate_every=60, learning_rate=0.02, **DEFENSES[defense])
     noise = None
-    if defence.startswith("gaussian"):
+    if defense.startswith("gaussian"):
         noise = Mechanism("poisson", "example", "clip", 1.0, "gaussian", noise_multiplier=4.0)
     layers = build("softmax_regression", (64,), 30)
     x, y = torch.from_numpy(data.x), torch.from_numpy(data.y)
@@ -73,9 +73,9 @@ def cooled(signals: Signals) -> Signals:
     return replace(signals, margin=signals.margin / COOLING)
 
 
-def rows_of(defence: str, undefended: Signals, aware: bool) -> list[dict]:
-    said, accuracy = trained("none" if defence == "cooled" else defence)
-    said = cooled(said) if defence == "cooled" else said
+def rows_of(defense: str, undefended: Signals, aware: bool) -> list[dict]:
+    said, accuracy = trained("none" if defense == "cooled" else defense)
+    said = cooled(said) if defense == "cooled" else said
     targets, references = (said.models(np.arange(REPEATS)), said.models(np.arange(REPEATS, said.size)))
     learnt = references if aware else undefended
     scored = {
@@ -92,17 +92,17 @@ def rows_of(defence: str, undefended: Signals, aware: bool) -> list[dict]:
 
 
 def study(aware: bool) -> pd.DataFrame:
-    """Metrics of all cells, by an attacker who knows the defence or one whose references are undefended."""
+    """Metrics of all cells, by an attacker who knows the defense or one whose references are undefended."""
     undefended, _ = trained("none")
     undefended = undefended.models(np.arange(REPEATS, undefended.size))
     found = []
-    for defence in DEFENCES:
-        private = defence.startswith("gaussian")
-        columns = {"study": "s", "dataset": "d", "model": "m", "defense": defence, "delta": 1e-5 if private else np.nan}
-        columns |= {"mechanism": defence.split("-")[0], "accountant": "rdp" if private else "", "block": ""}
+    for defense in DEFENSES:
+        private = defense.startswith("gaussian")
+        columns = {"study": "s", "dataset": "d", "model": "m", "defense": defense, "delta": 1e-5 if private else np.nan}
+        columns |= {"mechanism": defense.split("-")[0], "accountant": "rdp" if private else "", "block": ""}
         columns |= {"unit": "example" if private else "", "epsilon": 8.0 if private else np.nan}
         columns |= {"noise_multiplier": 4.0 if private else np.nan, "n_members": MEMBERS, "n_nonmembers": MEMBERS}
-        found += [columns | row for row in rows_of(defence, undefended, aware)]
+        found += [columns | row for row in rows_of(defense, undefended, aware)]
     frame = pd.DataFrame(found)
     accuracy = frame[frame["metric"] == "test_accuracy"]
     base = accuracy.loc[accuracy["defense"] == "none", "value"].item()
@@ -124,9 +124,9 @@ def unaware() -> pd.DataFrame:
 
 
 def reached(
-    frame: pd.DataFrame, defence: str, attack: str = "strongest", metric: str = "reached_advantage"
+    frame: pd.DataFrame, defense: str, attack: str = "strongest", metric: str = "reached_advantage"
 ) -> pd.Series:
-    rows = frame[(frame["defense"] == defence) & (frame["metric"] == metric) & (frame["repeat"] == "all")]
+    rows = frame[(frame["defense"] == defense) & (frame["metric"] == metric) & (frame["repeat"] == "all")]
     return rows[rows["setting"].str.startswith(f"attack={attack}")].iloc[0]
 
 
@@ -142,7 +142,7 @@ def test_an_l2_penalty_is_shown_to_leak_with_an_interval_and_is_not_recommended(
     assert f"ℓ2 penalty (m) {l2['value']:.3f} [{l2['low']:.3f}, {l2['high']:.3f}] at an accuracy of" in unproven
 
 
-def test_references_that_do_not_know_the_defence_find_less_of_it(aware: pd.DataFrame, unaware: pd.DataFrame) -> None:
+def test_references_that_do_not_know_the_defense_find_less_of_it(aware: pd.DataFrame, unaware: pd.DataFrame) -> None:
     knowing, not_knowing = (reached(frame, "l2", "lira_online") for frame in (aware, unaware))
     assert knowing["value"] > not_knowing["value"]
 

@@ -229,7 +229,7 @@ def test_claimed_and_spent_is_one_table_where_all_cells_agree(context: ReportCon
     assert [table.heading for table in claimed_and_spent(differing)] == ["MLP", "softmax regression"]
 
 
-def test_members_exposed_has_every_defence_and_the_guesser(context: ReportContext) -> None:
+def test_members_exposed_has_every_defense_and_the_guesser(context: ReportContext) -> None:
     tables = members_exposed(context.metrics)
     assert [table.heading for table in tables] == [
         "MLP · Yeom membership: of 450 members",

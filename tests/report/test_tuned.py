@@ -57,5 +57,5 @@ def test_a_table_shows_the_rate_of_every_cell_and_what_each_kept(tuned: pd.DataF
     tables = learning_rates(tuned)
     cells = tuned.drop_duplicates(["dataset", "model", "defense"])
     assert sum(len(table.rows) for table in tables) == len(cells)
-    assert tables[0].heads == ["defence", "ε", "rate chosen", "right with 0.001", "right with 0.01", "right with 0.1"]
+    assert tables[0].heads == ["defense", "ε", "rate chosen", "right with 0.001", "right with 0.01", "right with 0.1"]
     assert tables[0].rows[0][2:] == ["0.01", "0.310", "0.620", "0.400"]

@@ -411,7 +411,7 @@ BAD = {
         {"defenses": [{"defense": "none", "models": ["mlp"]}, {"defense": "l2", "l2": 0.1}]},
         r"'none' does not cover digits/softmax_regression, so that the loss of digits/softmax_regression/l2",
     ),
-    "data set of a defence": (
+    "data set of a defense": (
         {"defenses": [{"defense": "none"}, {"defense": "l2", "l2": 0.1, "datasets": ["digit"]}]},
         r"'defenses.1.datasets' is 'digit'; did you mean 'digits'",
     ),

@@ -65,7 +65,7 @@ def test_a_training_that_was_cut_goes_on_to_the_same_bytes(tmp_path):
 
 
 def test_noise_has_its_deviation_and_no_step_repeats_that_of_another():
-    """Four steps that differ in noise alone; ten checks at 5 standard errors: false alarms in 1 of 100,000 runs."""
+    """Four steps that differ in noise alone; ten checks at 5 standard errors: false positives in 1 of 100,000 runs."""
     x, y = data_of("mlp")
     x = torch.zeros_like(x)
     layers, subsets = layers_of("mlp", hidden=(400, 400)), subsets_of(40, 1)

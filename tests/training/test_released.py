@@ -1,4 +1,4 @@
-"""Noise and batches from the operating system. It gives no seed to fix, so every test states its false alarms."""
+"""Noise and batches from the operating system. It gives no seed to fix, so every test states its false positives."""
 
 from math import ceil, sqrt
 
@@ -16,7 +16,7 @@ from dp_leakage.training.released import GridNoise, Release, batches, normals, u
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
 
-RARE = 1e-9  # false alarms of each test
+RARE = 1e-9  # false positives of each test
 
 
 def test_draws_of_the_system_are_uniform_and_normal():

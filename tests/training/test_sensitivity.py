@@ -68,10 +68,10 @@ def test_removing_any_one_example_moves_the_sum_by_at_most_the_bound(name, seed,
 
 @pytest.mark.parametrize("unit", ["example", "batch"])
 @pytest.mark.parametrize("bound", ["clip", "normalise"])
-@pytest.mark.parametrize("grey", [197 / 255, 0.1])
-def test_the_bound_holds_for_wide_inputs_whose_squares_sum_up_to_rounding(unit, bound, grey):
-    """A grey image: float32 sums of 12,288 equal squares drift by a hundred units of precision."""
-    x, y = torch.full((2, 3, 64, 64), grey), torch.tensor([0, 1])
+@pytest.mark.parametrize("gray", [197 / 255, 0.1])
+def test_the_bound_holds_for_wide_inputs_whose_squares_sum_up_to_rounding(unit, bound, gray):
+    """A gray image: float32 sums of 12,288 equal squares drift by a hundred units of precision."""
+    x, y = torch.full((2, 3, 64, 64), gray), torch.tensor([0, 1])
     mechanism = Mechanism(unit=unit, bound=bound, clip_norm=0.01, noise_multiplier=0.0)
     how = TrainingSettings("sgd", 0.1, epochs=1, batch_size=1)
     layers = build("softmax_regression", (3, 64, 64), 10)

@@ -46,10 +46,10 @@ def csv(folder: Path) -> list[str]:
 
 def tsv(folder: Path) -> list[str]:
     frame = load_wine(as_frame=True).frame
-    frame["colour"] = np.where(frame["hue"] > 1, "red", "white")
+    frame["color"] = np.where(frame["hue"] > 1, "red", "white")
     frame.loc[5, "hue"] = np.nan
     frame.to_csv(folder / "wine.tsv", index=False, sep="\t")
-    return ["--data", "wine.tsv", "--label", "target", "--missing", "impute", "--sensitive", "colour"]
+    return ["--data", "wine.tsv", "--label", "target", "--missing", "impute", "--sensitive", "color"]
 
 
 def parquet(folder: Path) -> list[str]:

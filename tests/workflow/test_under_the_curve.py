@@ -1,4 +1,4 @@
-"""No measured ROC of the atlas lies above what its noise proves: every defence against every membership attack."""
+"""No measured ROC of the atlas lies above what its noise proves: every defense against every membership attack."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from dp_leakage.metrics.runs import by_repeat
 from dp_leakage.provenance.files import read_table
 
 POINTS = 25  # of each curve
-FEWEST = 5  # false alarms of the first: with one or two the rate itself is hardly known, and intervals are too narrow
+FEWEST = 5  # false positives of the first: with fewer the rate itself is hardly known, and intervals are too narrow
 
 
 def measured_and_proven(results: Path) -> pd.DataFrame:

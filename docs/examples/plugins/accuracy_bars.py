@@ -1,11 +1,11 @@
-"""Figure: the accuracy of every defence as a bar, with its 95 % interval."""
+"""Figure: the accuracy of every defense as a bar, with its 95 % interval."""
 
 from dp_leakage.figures.frames import chosen, drawn_numbers
 from dp_leakage.figures.style import canvas, finish, styled
 
 FIGURE = {
     "caption": "Accuracy on new records; the line on each bar is its 95 % interval.",
-    "settings": {"colour": "#0072b2"},
+    "settings": {"color": "#0072b2"},
 }
 
 
@@ -16,6 +16,6 @@ def draw(metrics, settings, published):
     rows = drawn_numbers(rows[rows["metric"] == "test_accuracy"], published)
     figure, [[ax]] = canvas(1, 1, panel=(5, 0.4 + 0.22 * len(rows)))
     whiskers = [rows["measured"] - rows["low"], rows["high"] - rows["measured"]]
-    ax.barh(rows["model"] + ", " + rows["defense"], rows["measured"], xerr=whiskers, color=settings["colour"])
+    ax.barh(rows["model"] + ", " + rows["defense"], rows["measured"], xerr=whiskers, color=settings["color"])
     ax.set_xlabel("test accuracy (fraction right)")
     return finish(figure, [], title=settings["title"]), rows

@@ -113,10 +113,10 @@ def _least(x: np.ndarray, count: int) -> np.ndarray:
 
 def _pairs(data: Dataset, rng: np.random.Generator) -> np.ndarray:
     """As many disjoint pairs (member, non-member) of one class as possible, in random order: int64 (pairs, 2)."""
-    members, outsiders = (rng.permutation(rows) for rows in (data.trainable, data.roles["target_nonmembers"]))
+    members, nonmembers = (rng.permutation(rows) for rows in (data.trainable, data.roles["target_nonmembers"]))
     found = [
         np.array(pair)
         for label in range(data.n_classes)
-        for pair in zip(members[data.y[members] == label], outsiders[data.y[outsiders] == label], strict=False)
+        for pair in zip(members[data.y[members] == label], nonmembers[data.y[nonmembers] == label], strict=False)
     ]
     return rng.permutation(np.array(found, dtype=np.int64).reshape(-1, 2))

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.figures.frames import is_private
-from dp_leakage.figures.style import GREY
+from dp_leakage.figures.style import GRAY
 from dp_leakage.privacy.bounds import advantage_bound, printed_advantage_bound
 
 if TYPE_CHECKING:
@@ -69,22 +69,22 @@ def bound_lines(ax: "Axes", rows: pd.DataFrame, relations: set[str]) -> "list[An
     drawn = []
     for column, values in shown.items():
         label, style = BOUNDS[column]
-        ax.plot(epsilon, values, color=GREY, linewidth=1, linestyle=style, zorder=1, drawstyle="steps-pre")
-        drawn.append(Line2D([], [], color=GREY, linewidth=1, linestyle=style, label=label))
+        ax.plot(epsilon, values, color=GRAY, linewidth=1, linestyle=style, zorder=1, drawstyle="steps-pre")
+        drawn.append(Line2D([], [], color=GRAY, linewidth=1, linestyle=style, label=label))
     return drawn
 
 
 def bound_notes(rows: pd.DataFrame, relations: set[str]) -> list[str]:
-    """What each grey line is, and for which neighbours it holds."""
+    """What each gray line is, and for which neighbours it holds."""
     deltas = sorted(set(rows["delta"].dropna()))
     if not deltas:
         return []
     notes = [
-        f"Solid grey: (e^ε − 1 + 2δ)/(e^ε + 1), δ = {deltas[-1]:g}: no attack can do better if ε is for replace-one "
+        f"Solid gray: (e^ε − 1 + 2δ)/(e^ε + 1), δ = {deltas[-1]:g}: no attack can do better if ε is for replace-one "
         "neighbours, as in this game (a member against a non-member)."
     ]
     if not relations <= {"replace_one"}:
         notes.append(
-            "Dash-dotted grey: the same at 2ε, (1 + e^ε)δ, for an ε of add/remove or zero-out neighbours (named below)."
+            "Dash-dotted gray: the same at 2ε, (1 + e^ε)δ, for an ε of add/remove or zero-out neighbours (named below)."
         )
-    return [*notes, "Dotted grey: e^ε − 1, the looser bound that jayaraman2019 draws."]
+    return [*notes, "Dotted gray: e^ε − 1, the looser bound that jayaraman2019 draws."]

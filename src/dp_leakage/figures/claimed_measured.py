@@ -9,7 +9,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.figures.frames import chosen, drawn_numbers, each_cell, panels
 from dp_leakage.figures.notes import own_notes, remarks
 from dp_leakage.figures.numbers import cell_label
-from dp_leakage.figures.style import GREY, INK, canvas, finish, log_axis, styled
+from dp_leakage.figures.style import GRAY, INK, canvas, finish, log_axis, styled
 from dp_leakage.metrics.spent import contradicted, parse_setting, spent
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE = {
-    "caption": "The ε that each defence claims, the one that its training spent, and the one that an audit "
+    "caption": "The ε that each defense claims, the one that its training spent, and the one that an audit "
     "proves at least. A measured bound right of the spent ε would be the proof of an error.",
 }
 
@@ -33,7 +33,7 @@ PROVED = {"marker": ">", "markersize": 5, "color": MEASURED, "linewidth": 2}
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> "tuple[Figure, pd.DataFrame]":
-    """One panel per (data set, model), one line per defence and budget; the largest bound of each cell is drawn."""
+    """One panel per (data set, model), one line per defense and budget; the largest bound of each cell is drawn."""
     from matplotlib.lines import Line2D
 
     frame = chosen(metrics, settings)
@@ -93,4 +93,4 @@ def _panel(ax: "Axes", part: pd.DataFrame, seen: pd.Series) -> None:
     ax.set(ylim=(len(labels) - 0.5, -0.5))
     ax.set_yticks(range(len(labels)), labels, fontsize=7)
     ax.tick_params(axis="y", length=0)
-    ax.axvline(left, color=GREY, linewidth=0.7)
+    ax.axvline(left, color=GRAY, linewidth=0.7)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE = {
-    "caption": "Every defence and budget in numbers, each beside the paper's where it prints one. A tick says "
+    "caption": "Every defense and budget in numbers, each beside the paper's where it prints one. A tick says "
     "that the printed value lies inside our 95 % interval, a cross that it does not.",
     "settings": {"metrics": ["test_accuracy"], "best_of": [], "compare": True},
     "kinds": {"metrics": "texts", "best_of": "texts", "compare": "flag"},
@@ -38,7 +38,7 @@ HEADS = {
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> "tuple[Figure, pd.DataFrame]":
-    """One table per (data set, model), a row per defence and budget.
+    """One table per (data set, model), a row per defense and budget.
 
     Settings:
         metrics: what the columns are, each ``METRIC``, ``METRIC/ATTACK`` or, where an attack has several numbers of a
@@ -106,7 +106,7 @@ def _table(heading: str, part: pd.DataFrame, columns: list[str]) -> Table:
     noise = part["noise_multiplier"].where(part["epsilon"].isna(), np.nan)
     by_rate = part.sort_values("learning_rate", kind="stable") if rated else part
     rows = rows_by_budget(by_rate.assign(noise_multiplier=noise), lines)
-    return Table(heading, ["defence", "ε", *rated, *heads], rows)
+    return Table(heading, ["defense", "ε", *rated, *heads], rows)
 
 
 def _notes(rows: pd.DataFrame) -> list[str]:

@@ -10,7 +10,7 @@ import pandas as pd
 from dp_leakage.figures.frames import each_series, is_private, metric_words, panels
 from dp_leakage.figures.style import (
     EPSILON_RANGE,
-    GREY,
+    GRAY,
     INK,
     Look,
     Series,
@@ -69,7 +69,7 @@ def draw_series(
     for ax, part in grid:
         beyond, step = log_axis(ax, "x", rows.loc[is_private(rows), x], span=span, infinite=infinite)
         ax.set_ylim(*_limits(rows if sharey else part, y_max))
-        ax.axhline(0, color=GREY, linewidth=0.7)
+        ax.axhline(0, color=GRAY, linewidth=0.7)
         if behind is not None:
             backdrop = behind(ax, part)
         lines = list(each_series(part))
@@ -158,7 +158,7 @@ def legend(rows: pd.DataFrame) -> "list[Artist]":
     all_series = sorted({series for series, _ in each_series(rows)}, key=order)
     entries: list[Artist] = [_entry(series) for series in all_series]
     if (rows["high"] > rows["low"]).any():
-        entries.append(Patch(facecolor=GREY, alpha=0.3, label="95 % interval"))
+        entries.append(Patch(facecolor=GRAY, alpha=0.3, label="95 % interval"))
     if rows["published"].notna().any():
         hollow = {"marker": "o", "markersize": 7.5, "markerfacecolor": "none", "linestyle": "none"}
         entries.append(Line2D([], [], color=INK, label="printed in the paper", **hollow))

@@ -212,7 +212,7 @@ def each_series(frame: pd.DataFrame) -> Iterator[tuple[Series, pd.DataFrame]]:
 def each_budget(rows: pd.DataFrame) -> Iterator[tuple[tuple[float, float], pd.DataFrame]]:
     """The cells of a series as ((ε, σ), rows), in the order of the budget.
 
-    Several cells can have one budget: defences such as two partitions of a class are told in the same words.
+    Several cells can have one budget: defenses such as two partitions of a class are told in the same words.
     """
     for key, cells in rows.groupby(["epsilon", "noise_multiplier"], dropna=False):
         for _, cell in cells.groupby("defense", sort=False):
@@ -227,7 +227,7 @@ def each_cell(rows: pd.DataFrame) -> Iterator[tuple[Series, pd.DataFrame]]:
 
 
 def is_private(frame: pd.DataFrame) -> pd.Series:
-    """Which rows belong to a differentially private defence."""
+    """Which rows belong to a differentially private defense."""
     return frame["accountant"] != ""
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 from dp_leakage.figures.frames import chosen, drawn_numbers
 from dp_leakage.figures.notes import remarks, spent_notes, threshold_notes
 from dp_leakage.figures.pareto import CELL, SPENT, bars_both_ways, label_budgets, points, spent_budgets
-from dp_leakage.figures.style import GREY, finish, name, panel_grid, styled
+from dp_leakage.figures.style import GRAY, finish, name, panel_grid, styled
 from dp_leakage.metrics.measure import STRONGEST
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ FIGURE = {
     "kinds": {"attack": ["either", "null", "text"]},
 }
 
-# Colours that the colour-blind tell apart (Wong 2011, Tol 2021), with a mark each, as these run out first.
+# Colors that the color-blind tell apart (Wong 2011, Tol 2021), with a mark each, as these run out first.
 LOOKS = [
     ("#0072b2", "o"), ("#d55e00", "s"), ("#009e73", "^"), ("#cc79a7", "D"), ("#e69f00", "v"), ("#56b4e9", "P"),
     ("#222222", "X"), ("#882255", "p"), ("#999933", "h"), ("#332288", "<"),
@@ -33,7 +33,7 @@ LOOKS = [
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> "tuple[Figure, pd.DataFrame]":
-    """One panel per data set, a colour and mark per model: open undefended, filled private with its ε.
+    """One panel per data set, a color and mark per model: open undefended, filled private with its ε.
 
     Settings:
         attack: whose advantage; None: of each cell the attack that finds most there, chosen on other records than it is
@@ -55,18 +55,18 @@ def draw(
     figure, grid = panel_grid(parts, 2, (5.2, 4.2), sharex=False, sharey=False)
     whose = "the strongest attack" if settings["attack"] is None else name(settings["attack"])
     for ax, part in grid:
-        ax.axhline(0, color=GREY, linewidth=0.7)
+        ax.axhline(0, color=GRAY, linewidth=0.7)
         for model in models:
             _model(ax, part[part["model"] == model], *looks[model])
         ax.set_xlabel("test accuracy (fraction right)  → more useful")
         ax.set_ylabel(f"advantage that {whose} reaches\n→ more leakage")
     entries = [
-        Line2D([], [], color=colour, marker=mark, linestyle="none", label=name(model))
-        for model, (colour, mark) in looks.items()
+        Line2D([], [], color=color, marker=mark, linestyle="none", label=name(model))
+        for model, (color, mark) in looks.items()
     ]
     entries += [
-        Line2D([], [], color=GREY, marker="o", markerfacecolor="white", linestyle="none", label="undefended"),
-        Line2D([], [], color=GREY, marker="o", label="private, with the ε that it spent"),
+        Line2D([], [], color=GRAY, marker="o", markerfacecolor="white", linestyle="none", label="undefended"),
+        Line2D([], [], color=GRAY, marker="o", label="private, with the ε that it spent"),
     ]
     notes = [
         "Bars: 95 % intervals.",
@@ -82,11 +82,11 @@ def draw(
     return figure, rows
 
 
-def _model(ax: "Axes", part: pd.DataFrame, colour: str, mark: str) -> None:
+def _model(ax: "Axes", part: pd.DataFrame, color: str, mark: str) -> None:
     part = part.sort_values("epsilon", na_position="last")
-    bars_both_ways(ax, part, colour, alpha=0.4)
-    ax.plot(part["test_accuracy"], part["measured"], color=colour, linewidth=0.9, alpha=0.6, zorder=2)
+    bars_both_ways(ax, part, color, alpha=0.4)
+    ax.plot(part["test_accuracy"], part["measured"], color=color, linewidth=0.9, alpha=0.6, zorder=2)
     for private in (False, True):
         own = part[part["epsilon"].notna() == private]
-        face = colour if private else "white"
-        ax.plot(own["test_accuracy"], own["measured"], mark, color=colour, markerfacecolor=face, markersize=6, zorder=3)
+        face = color if private else "white"
+        ax.plot(own["test_accuracy"], own["measured"], mark, color=color, markerfacecolor=face, markersize=6, zorder=3)

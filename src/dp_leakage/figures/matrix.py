@@ -1,4 +1,4 @@
-"""Defences × attacks: one number per pair, as a coloured table."""
+"""Defenses × attacks: one number per pair, as a colored table."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -9,14 +9,14 @@ from dp_leakage.figures.frames import attack_rows, chosen, drawn_numbers, each_c
 from dp_leakage.figures.limits import ALARM, divided, proven_notes, with_proven
 from dp_leakage.figures.notes import accounting_notes, threshold_notes
 from dp_leakage.figures.numbers import cell_label
-from dp_leakage.figures.style import GREY, canvas, finish, name, styled
+from dp_leakage.figures.style import GRAY, canvas, finish, name, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 FIGURE = {
-    "caption": "Every defence against every attack. The number is the attack's advantage, 0 for guessing and 1 "
+    "caption": "Every defense against every attack. The number is the attack's advantage, 0 for guessing and 1 "
     "for certainty; bold where its 95 % interval lies above 0. In the last column is the most that any membership "
     "attack can reach, as the noise proves it. A number in red is above that: the proof of an error.",
     "proven": True,
@@ -32,7 +32,7 @@ LIMIT = "no attack\nabove"
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> "tuple[Figure, pd.DataFrame]":
-    """One panel per (data set, model); rows are defences and budgets, columns attacks.
+    """One panel per (data set, model); rows are defenses and budgets, columns attacks.
 
     Settings:
         definition: of the attribute attacks' advantage, ``gap`` or ``released``.
@@ -60,7 +60,7 @@ def draw(
     notes = ["Advantage: true less false positive rate; of attribute attacks the gap in accuracy, members less others."]
     notes += [*threshold_notes(rows), *proven_notes(proven, "Last column")]
     handles = [
-        Patch(facecolor=_shades()(x), edgecolor=GREY, linewidth=0.5, label=f"advantage {x:g}") for x in (0.0, 0.5, 1.0)
+        Patch(facecolor=_shades()(x), edgecolor=GRAY, linewidth=0.5, label=f"advantage {x:g}") for x in (0.0, 0.5, 1.0)
     ]
     return finish(figure, handles, [*notes, *accounting_notes(frame, settings)], settings.get("title")), rows
 
@@ -75,11 +75,11 @@ def _panel(ax: "Axes", part: pd.DataFrame, attacks: list[str]) -> None:
             column = attacks.index(row.attack)
             ax.add_patch(_tile(column, place, shades(strength)))
             weight = "bold" if row.low > 0 else "normal"
-            colour = ALARM if row.crosses else "white" if strength > 0.6 else "black"
+            color = ALARM if row.crosses else "white" if strength > 0.6 else "black"
             text = f"{row.measured + 0.0:.2f}".replace("-0.00", "0.00").replace("-", "−")
-            ax.text(column, place, text, ha="center", va="center", fontsize=6.5, fontweight=weight, color=colour)
+            ax.text(column, place, text, ha="center", va="center", fontsize=6.5, fontweight=weight, color=color)
         ax.text(len(attacks), place, _limit(cell["advantage_proven"]), ha="center", va="center", fontsize=6.5)
-    ax.axvline(len(attacks) - 0.5, color=GREY, linewidth=0.8)
+    ax.axvline(len(attacks) - 0.5, color=GRAY, linewidth=0.8)
     ax.set(xlim=(-0.5, len(attacks) + 0.5), ylim=(len(labels) - 0.5, -0.5))
     ax.set_yticks(range(len(labels)), labels, fontsize=7)
     heads = [*(name(attack).replace(" ", "\n") for attack in attacks), LIMIT]
@@ -87,7 +87,7 @@ def _panel(ax: "Axes", part: pd.DataFrame, attacks: list[str]) -> None:
     ax.tick_params(length=0)
     ax.grid(False)
     for spine in ax.spines.values():
-        spine.set_color(GREY)
+        spine.set_color(GRAY)
 
 
 def _limit(proven: pd.Series) -> str:
@@ -102,7 +102,7 @@ def _shades() -> Any:
     return colormaps["Blues"]
 
 
-def _tile(column: int, place: int, colour: Any) -> Any:
+def _tile(column: int, place: int, color: Any) -> Any:
     from matplotlib.patches import Rectangle
 
-    return Rectangle((column - 0.5, place - 0.5), 1, 1, facecolor=colour, edgecolor="white", linewidth=0.5)
+    return Rectangle((column - 0.5, place - 0.5), 1, 1, facecolor=color, edgecolor="white", linewidth=0.5)

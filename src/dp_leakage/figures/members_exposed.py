@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE = {
-    "caption": "How many members of the training data an attacker names who accepts 1, 2 or 5 false alarms per "
-    "100 outsiders. An attacker who guesses names as many by chance as the last line says; only what lies above it "
+    "caption": "How many members of the training data an attacker names who accepts 1, 2 or 5 false positives per "
+    "100 non-members. An attacker who guesses names as many by chance as the last line says; only what lies above it "
     "is leakage.",
     "settings": {"attack": "yeom", "fpr": [0.01, 0.02, 0.05]},
     "kinds": {"attack": ["either", "null", "text"], "fpr": ["list", ["number", "above", 0, "below", 1]]},
@@ -29,7 +29,7 @@ BY_COINS = COUNTINGS | {"all_runs": "flagged in every run with it"}
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> "tuple[Figure, pd.DataFrame]":
-    """One table per (data set, model), a row per defence and budget.
+    """One table per (data set, model), a row per defense and budget.
 
     Settings:
         attack: whose scores.
@@ -91,7 +91,7 @@ def _table(heading: str, part: pd.DataFrame, rates: list[float]) -> Table:
     countings = BY_COINS if tossed(part) else COUNTINGS
     return Table(
         f"{heading}: members exposed, {of_whom(part)}",
-        ["defence", "ε", *(head for heads, _ in by_way.values() for head in heads)],
+        ["defense", "ε", *(head for heads, _ in by_way.values() for head in heads)],
         [*lines, [], ["a guesser", "", *guesser]],
         [("", 2), *((countings[way], len(heads)) for way, (heads, _) in by_way.items())],
     )

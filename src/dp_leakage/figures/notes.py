@@ -39,7 +39,7 @@ CONDITIONS = {"naive": "The formula of naive composition holds for ε below the 
 def accounting_notes(frame: pd.DataFrame, settings: Mapping[str, Any]) -> list[str]:
     """What the claimed ε of each series means, series of the same meaning in one note, then the study's own notes.
 
-    Where the study says something itself of a defence's accounting (``accounting_note``), that stands instead.
+    Where the study says something itself of a defense's accounting (``accounting_note``), that stands instead.
     """
     said = [_column(frame, "accounting_note"), _column(frame, "rdp_sigma"), claimed_relations(frame)]
     said.append(_column(frame, "block").where(_column(frame, "block") == "sum", ""))

@@ -235,7 +235,7 @@ def _over_proven(given: Given, found: pd.DataFrame) -> Over:
     rows = with_proven(drawn_numbers(found, given.published, _attack_of(found)), given.proven, fpr)
     risk, words = "advantage_proven", "advantage of any attack\nat most"
     if fpr is not None:
-        risk, words = "tpr_proven", f"at most so many members named\nat {100 * fpr:g} % false alarms"
+        risk, words = "tpr_proven", f"at most so many members named\nat {100 * fpr:g} % false positives"
     private = is_private(rows)
     silent = int((private & (rows[risk] >= 1)).sum())
     notes = [
@@ -276,7 +276,7 @@ def _with_limits(given: Given, over: Over) -> tuple[pd.DataFrame, Callable[..., 
         by_noise = _limits(ax, part, over.x, limit)
         return [*(bound_lines(ax, part, relations(part)) if by_point else []), *by_noise]
 
-    words = "Dashes, in the colour of a series" + ("" if fpr is None else f", at {100 * fpr:g} % false alarms")
+    words = "Dashes, in the color of a series" + ("" if fpr is None else f", at {100 * fpr:g} % false positives")
     notes = [
         *threshold_notes(rows),
         *proven_notes(given.proven, words),

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE = {
-    "caption": "What each defence takes from each attack, compared on the same records: an interval below 0 "
-    "says that the defence helps against this attack, beyond the luck of records and trainings.",
+    "caption": "What each defense takes from each attack, compared on the same records: an interval below 0 "
+    "says that the defense helps against this attack, beyond the luck of records and trainings.",
     "needs": "scores",
     "settings": {"attacks": [], "against": "none", "fpr": None},
     "kinds": {
@@ -64,7 +64,7 @@ def draw(
     what = "Area under the ROC" if fpr is None else f"True positive rate at {100 * fpr:g} % false positives"
     words = "the undefended models'" if settings["against"] == "none" else f"that of {settings['against']}"
     notes = [
-        f"{what} less {words}: below 0, the defence takes something from the attack. 95 % intervals over the "
+        f"{what} less {words}: below 0, the defense takes something from the attack. 95 % intervals over the "
         "records, the same for both, and over the models of each.",
         *own_notes(settings),
     ]

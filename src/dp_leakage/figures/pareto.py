@@ -1,4 +1,4 @@
-"""Use against leakage: every defence and budget as one point, the ε beside it."""
+"""Use against leakage: every defense and budget as one point, the ε beside it."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +9,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.figures.curves import legend
 from dp_leakage.figures.frames import chosen, drawn_numbers, each_series, is_private, metric_rows, panels, reached
 from dp_leakage.figures.notes import remarks, spent_notes, threshold_notes
-from dp_leakage.figures.style import GREY, finish, look, name, number, panel_grid, styled
+from dp_leakage.figures.style import GRAY, finish, look, name, number, panel_grid, styled
 from dp_leakage.metrics.measure import STRONGEST
 from dp_leakage.metrics.spent import spent_alike
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE = {
-    "caption": "Use against leakage, one point per defence and budget; the number beside a point is its spent ε. "
+    "caption": "Use against leakage, one point per defense and budget; the number beside a point is its spent ε. "
     "Best is bottom right: accurate and leaking nothing. Leakage is what the strongest attack on each model reaches. "
-    "The grey line joins the points that no other beats in both as measured. A pale point is surely beaten: "
+    "The gray line joins the points that no other beats in both as measured. A pale point is surely beaten: "
     "another is both more accurate and less leaky, and their intervals are apart in both.",
     "settings": {"attack": None},
     "kinds": {"attack": ["either", "null", "text"]},
@@ -29,7 +29,7 @@ FIGURE = {
 CELL = ["dataset", "model", "defense"]
 SPENT = ["epsilon_spent", "spent_accountant", "spent_neighbours"]
 PALE = 0.3  # opacity of points that are surely beaten
-FRONT = {"color": GREY, "alpha": 0.35, "linewidth": 5, "solid_capstyle": "round"}
+FRONT = {"color": GRAY, "alpha": 0.35, "linewidth": 5, "solid_capstyle": "round"}
 
 
 @styled
@@ -82,8 +82,8 @@ def draw(
     finish(figure, entries, notes, settings.get("title"))
     figure.draw_without_rendering()  # labels need the final places of the points
     for ax, part in grid:
-        colours = {row: look(series).color for series, line in each_series(part) for row in line.index}
-        label_budgets(ax, part, colours)
+        colors = {row: look(series).color for series, line in each_series(part) for row in line.index}
+        label_budgets(ax, part, colors)
     return figure, rows
 
 
@@ -137,7 +137,7 @@ def undominated(use: pd.Series, leak: pd.Series) -> pd.Series:
 
 
 def _panel(ax: "Axes", part: pd.DataFrame) -> None:
-    ax.axhline(0, color=GREY, linewidth=0.7)
+    ax.axhline(0, color=GRAY, linewidth=0.7)
     front = part[part["best"]].sort_values(["test_accuracy", "measured"])
     ax.plot(front["test_accuracy"], front["measured"], zorder=1, **FRONT)
     for series, line in each_series(part):
@@ -151,21 +151,21 @@ def _panel(ax: "Axes", part: pd.DataFrame) -> None:
             ax.plot(x[shown], y[shown], zorder=3, color=style.color, linestyle="none", alpha=alpha, **style.mark)
 
 
-def bars_both_ways(ax: "Axes", part: pd.DataFrame, colour: str, alpha: float) -> None:
+def bars_both_ways(ax: "Axes", part: pd.DataFrame, color: str, alpha: float) -> None:
     """The intervals of `points` in accuracy and in leakage, pale beside the marks."""
     x, y = part["test_accuracy"], part["measured"]
     across = np.clip([x - part["accuracy_low"], part["accuracy_high"] - x], 0, None)
     upward = np.clip([y - part["low"], part["high"] - y], 0, None)
-    ax.errorbar(x, y, xerr=across, yerr=upward, fmt="none", ecolor=colour, elinewidth=0.6, alpha=alpha, zorder=2)
+    ax.errorbar(x, y, xerr=across, yerr=upward, fmt="none", ecolor=color, elinewidth=0.6, alpha=alpha, zorder=2)
 
 
-def label_budgets(ax: "Axes", part: pd.DataFrame, colours: dict[Any, str]) -> None:
+def label_budgets(ax: "Axes", part: pd.DataFrame, colors: dict[Any, str]) -> None:
     """Writes the ε spent beside the points, the best first, wherever there is room; the rest stay in the csv.
 
     Args:
         ax: with the points in their final places.
         part: of `points`.
-        colours: of its rows, by their index.
+        colors: of its rows, by their index.
     """
     from matplotlib.patheffects import withStroke
 
@@ -199,7 +199,7 @@ def label_budgets(ax: "Axes", part: pd.DataFrame, colours: dict[Any, str]) -> No
                     text,
                     (row.test_accuracy, row.measured),
                     fontsize=7,
-                    color=colours[row.Index],
+                    color=colors[row.Index],
                     zorder=5,
                     path_effects=[halo],
                     **beside,

@@ -11,7 +11,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.figures.frames import listed, own_row
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.numbers import budget, fraction
-from dp_leakage.figures.style import GREY, Series, footnotes, look, name, styled
+from dp_leakage.figures.style import GRAY, Series, footnotes, look, name, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 FIGURE = {
     "caption": "Images and what an attacker rebuilt of them. Where a row shows what the first row shows, the "
-    "defence of that row has not hidden it.",
+    "defense of that row has not hidden it.",
     "needs": "images",
     "settings": {"attack": None, "count": 8, "width": 0.62},
     "kinds": {
@@ -90,9 +90,9 @@ def page(
             for x, image in zip(left, line.images, strict=False):
                 _show(figure.add_axes((x / wide, y / high, width / wide, tall / high)), image)
             for x, words in zip(left, line.under or (), strict=False):
-                write(x + width / 2, y - NUMBER / 2, words, fontsize=5.5, color=GREY, ha="center")
+                write(x + width / 2, y - NUMBER / 2, words, fontsize=5.5, color=GRAY, ha="center")
             y -= below
-    figure.text(GAP / wide, 0.06 / high, text, fontsize=7, color=GREY, va="bottom", linespacing=1.25)
+    figure.text(GAP / wide, 0.06 / high, text, fontsize=7, color=GRAY, va="bottom", linespacing=1.25)
     return figure
 
 
@@ -187,7 +187,7 @@ def _pictures(made: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def _cell_words(cell: dict[str, Any]) -> str:
-    """The defence and its budget: VMF by row, ε = 1 per step."""
+    """The defense and its budget: VMF by row, ε = 1 per step."""
     if not cell["accountant"]:
         return look(Series(cell["mechanism"])).label
     words = f"{name(cell['mechanism'])} by {cell['block']}" if cell["mechanism"] == "vmf" else name(cell["mechanism"])

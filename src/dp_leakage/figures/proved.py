@@ -9,7 +9,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.figures.frames import chosen, drawn_numbers
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.numbers import number
-from dp_leakage.figures.style import GREY, INK, canvas, finish, name, styled
+from dp_leakage.figures.style import GRAY, INK, canvas, finish, name, styled
 from dp_leakage.metrics.spent import parse_setting
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ FACTS = [
     "neighbours",
     "bug",
 ]
-PUBLISHED = {"marker": "D", "markersize": 4.5, "color": GREY, "markerfacecolor": "none", "linestyle": "none"}
+PUBLISHED = {"marker": "D", "markersize": 4.5, "color": GRAY, "markerfacecolor": "none", "linestyle": "none"}
 REACH = {"marker": "|", "markersize": 9, "color": INK, "linestyle": "none"}
 ALONE = {"marker": "o", "markersize": 3.5, "color": CORRECT, "markerfacecolor": "white", "linestyle": "none"}
 FARTHEST = 3.0  # of the claim, that the axis shows
@@ -113,7 +113,7 @@ def draw(
         share = float(entry["bound"]) / float(entry["epsilon"])
         labels[place] = f"ε = {number(float(entry['epsilon']))}"
         ax.plot([share], [place], **PUBLISHED)
-        _write(ax, share + 0.03, place, f"{entry['bound']:g}: {entry['label']}", GREY)
+        _write(ax, share + 0.03, place, f"{entry['bound']:g}: {entry['label']}", GRAY)
     ax.axvline(1, color=INK, linewidth=0.8)
     seen = rows[["measured", "alone", "reach"]].div(rows["epsilon"], axis=0)
     farthest = float(seen[seen <= FARTHEST].max(axis=None)) if (seen <= FARTHEST).any(axis=None) else 1.0
@@ -144,25 +144,25 @@ def draw(
 def _bar(ax: "Axes", place: int, row: Any) -> None:
     """A bound, what it would be for itself, and what could have been shown, over the claim."""
     share, alone, reach = (min(value / row.epsilon, FARTHEST) for value in (row.measured, row.alone, row.reach))
-    colour = ALARM if row.share > 1 else CORRECT
-    ax.plot([0, share], [place, place], color=colour, linewidth=2, zorder=2)
-    ax.plot([share], [place], marker=">", markersize=5, color=colour, zorder=3)
+    color = ALARM if row.share > 1 else CORRECT
+    ax.plot([0, share], [place, place], color=color, linewidth=2, zorder=2)
+    ax.plot([share], [place], marker=">", markersize=5, color=color, zorder=3)
     if row.alone > row.measured:
         ax.plot([alone], [place], zorder=4, **ALONE)
     if reach < FARTHEST:
         ax.plot([reach], [place], zorder=4, **REACH)
     near = max(share, alone)
     words = max(near, reach) if near < reach < near + 0.3 else near
-    _write(ax, words + 0.03, place, f"≥ {row.measured:.3g}", colour)
+    _write(ax, words + 0.03, place, f"≥ {row.measured:.3g}", color)
 
 
 def _head(ax: "Axes", place: int, words: str) -> None:
     _write(ax, 0.005, place + 0.1, words, INK, weight="bold")
 
 
-def _write(ax: "Axes", x: float, place: float, words: str, colour: str, **how: str) -> None:
+def _write(ax: "Axes", x: float, place: float, words: str, color: str, **how: str) -> None:
     clear = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}  # of the lines behind
-    ax.text(x, place, words, fontsize=6.5, va="center", color=colour, bbox=clear, **how).set_in_layout(False)
+    ax.text(x, place, words, fontsize=6.5, va="center", color=color, bbox=clear, **how).set_in_layout(False)
 
 
 def _heading(row: Any) -> str:

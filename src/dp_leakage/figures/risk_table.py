@@ -47,7 +47,7 @@ def draw(
         for row in rows.itertuples()
     ]
     rows = rows.assign(fpr=fpr, precision_proven=np.where(rows["accountant"] != "", limits, np.nan))
-    heads = ["defence", "ε"]
+    heads = ["defense", "ε"]
     groups = [("", 2), *((f"{100 * prior:g} % were in training; at random {10 * prior:g}", 2) for prior in PRIORS)]
     tables = [
         Table(heading, [*heads, *("measured", "at most") * len(PRIORS)], rows_by_budget(part, _lines), groups, left=2)

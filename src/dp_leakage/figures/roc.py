@@ -1,4 +1,4 @@
-"""Log-log ROC: how many members every attack names at every small rate of false alarms."""
+"""Log-log ROC: how many members every attack names at every small false positive rate."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -8,7 +8,7 @@ import pandas as pd
 from dp_leakage.figures.frames import chosen, listed, own_row, panels, require_scores
 from dp_leakage.figures.limits import ALARM, KEY, divided, proven_notes, proven_tpr
 from dp_leakage.figures.notes import own_notes
-from dp_leakage.figures.style import GREY, INK, finish, log_axis, name, panel_grid, styled, told_apart
+from dp_leakage.figures.style import GRAY, INK, finish, log_axis, name, panel_grid, styled, told_apart
 from dp_leakage.metrics.measure import at_fpr
 from dp_leakage.metrics.runs import by_repeat
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE = {
-    "caption": "How many members each attack names at each rate of false alarms, both on logarithmic axes: what "
-    "counts is the left end, where an attacker accuses hardly anyone wrongly. On the grey diagonal are guesses. No "
+    "caption": "How many members each attack names at each false positive rate, both on logarithmic axes: what "
+    "counts is the left end, where an attacker accuses hardly anyone wrongly. On the gray diagonal are guesses. No "
     "attack can be above the black line: the noise proves it. A red cross above it would be the proof of an error.",
     "needs": "scores",
     "proven": True,
@@ -69,7 +69,7 @@ def draw(
     for ax, part in grid:
         for which in ("x", "y"):
             log_axis(ax, which, [least, 1.0], span=None)
-        ax.plot([least, 1], [least, 1], color=GREY, linewidth=0.8)
+        ax.plot([least, 1], [least, 1], color=GRAY, linewidth=0.8)
         limit = proven_tpr(proven, tuple(part.iloc[0][KEY]), fine)
         if limit.min() < 1:
             # In steps to the next rate: the limit rises, and a chord of a concave curve would lie below it.
@@ -87,7 +87,7 @@ def draw(
         ax.set_xlabel("false positive rate")
         ax.set_ylabel("true positive rate")
     legend = [Line2D([], [], label=name(attack), **styles[attack]) for attack in attacks]
-    legend.append(Line2D([], [], color=GREY, linewidth=0.8, label="guessing"))
+    legend.append(Line2D([], [], color=GRAY, linewidth=0.8, label="guessing"))
     if len(proven):
         legend.append(Line2D([], [], color=INK, linewidth=1.6, label="no attack can be above, proven"))
     if rows["crosses"].any():

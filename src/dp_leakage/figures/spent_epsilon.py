@@ -11,7 +11,7 @@ from dp_leakage.figures.frames import chosen, claims_epsilon, drawn_numbers, is_
 from dp_leakage.figures.notes import claimed_relations, own_notes, remarks
 from dp_leakage.figures.style import (
     EPSILON_RANGE,
-    GREY,
+    GRAY,
     Look,
     Series,
     finish,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 FIGURE = {
     "caption": "Claimed and spent. Each panel is one way of choosing the noise; across is the ε that it claims, "
-    "upward the ε that each accountant finds for the very same training. On the grey line the claim is exact; "
+    "upward the ε that each accountant finds for the very same training. On the gray line the claim is exact; "
     "below it the training was more private than claimed, above it less.",
     "settings": {"neighbours": None},
     "kinds": {"neighbours": ["either", "null", ["choice", "add_remove", "zero_out", "replace_one"]]},
@@ -94,7 +94,7 @@ def _draw(rows: pd.DataFrame, settings: dict[str, Any]) -> "Figure":
     for ax, part in grid:
         log_axis(ax, "x", shown["epsilon"])
         beyond, _ = log_axis(ax, "y", shown["measured"], infinite=infinite)
-        ax.axline((EPSILON_RANGE[0],) * 2, (EPSILON_RANGE[1],) * 2, color=GREY, linewidth=0.9, zorder=1)
+        ax.axline((EPSILON_RANGE[0],) * 2, (EPSILON_RANGE[1],) * 2, color=GRAY, linewidth=0.9, zorder=1)
         for key, line in part.groupby(["judge", "neighbours", "batches"]):
             _line(ax, line.sort_values("epsilon"), _look(*key), beyond, hypothetical=bool(key[2]))
     label_edges([ax for ax, _ in grid], across, "claimed ε", ["ε found by the accountant"] * len(grid))
@@ -129,4 +129,4 @@ def _legend(rows: pd.DataFrame) -> "list[Artist]":
         sample(_look(*key), **({"markerfacecolor": "white"} if key[2] else {}))
         for key in sorted(keys, key=lambda key: (key[2], order(Series("gaussian", key[0])), key))
     ]
-    return [*entries, Line2D([], [], color=GREY, linewidth=0.9, label="claim = spent")]
+    return [*entries, Line2D([], [], color=GRAY, linewidth=0.9, label="claim = spent")]

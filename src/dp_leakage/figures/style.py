@@ -1,7 +1,7 @@
 """How every figure looks: one look per series, the axes, the legend, the footnotes, and bytes that do not change.
 
-A series keeps its colour, marker and line style in every figure, so that it is found again from one to the next, also
-on a black-and-white print. Colours are of Okabe and Ito's palette, which colour-blind readers tell apart.
+A series keeps its color, marker and line style in every figure, so that it is found again from one to the next, also
+on a black-and-white print. Colors are of Okabe and Ito's palette, which color-blind readers tell apart.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -26,7 +26,7 @@ Drawn = TypeVar("Drawn")
 EPSILON_RANGE = (0.01, 1000.0)
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 PANEL = (3.5, 2.5)  # inches
-INK, GREY, FAINT = "#222222", "#767676", "#e4e4e4"
+INK, GRAY, FAINT = "#222222", "#767676", "#e4e4e4"
 
 
 class Series(NamedTuple):
@@ -63,7 +63,7 @@ class Look:
 
 # In the order in which legends and tables list them.
 LOOKS: dict[tuple[str, str], Look] = {
-    ("none", ""): Look("no defence", INK, "*"),
+    ("none", ""): Look("no defense", INK, "*"),
     ("l2", ""): Look("ℓ2 penalty", "#555555", "P"),
     ("dropout", ""): Look("dropout", "#808080", "X"),
     ("l2_dropout", ""): Look("ℓ2 and dropout", "#808080", "h"),
@@ -153,7 +153,7 @@ RC = {
     "axes.titlesize": 8.5,
     "axes.titleweight": "bold",
     "axes.labelsize": 8.5,
-    "axes.edgecolor": GREY,
+    "axes.edgecolor": GRAY,
     "axes.linewidth": 0.7,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -188,9 +188,9 @@ def look(series: Series) -> Look:
     if known is None:
         number = crc32(f"{series.mechanism}/{series.accountant}".encode())
         label = ", ".join(name(part) for part in series[:2] if part)
-        colour = SPARE_COLOURS[number % len(SPARE_COLOURS)]
+        color = SPARE_COLOURS[number % len(SPARE_COLOURS)]
         marker = SPARE_MARKERS[number // len(SPARE_COLOURS) % len(SPARE_MARKERS)]
-        known = replace(SPARE, label=label, color=colour, marker=marker)
+        known = replace(SPARE, label=label, color=color, marker=marker)
     details = _unit(series)
     # A series of directions is named by its block, and looks like itself with any.
     variant = bool(details) and series.mechanism != "vmf"
@@ -292,11 +292,11 @@ def panel_grid(
     return figure, [(ax, rows) for ax, (_, rows) in zip(flat, parts, strict=False)]
 
 
-def told_apart(names: Iterable[str], colours: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """How the line of each name is drawn: in the next colour, and with other dashes once the colours are used up."""
+def told_apart(names: Iterable[str], colors: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """How the line of each name is drawn: in the next color, and with other dashes once the colors are used up."""
     dashes = ("-", (0, (5, 1.5)), (0, (1, 1.2)))
     return {
-        name: {"color": colours[i % len(colours)], "linestyle": dashes[i // len(colours) % len(dashes)]}
+        name: {"color": colors[i % len(colors)], "linestyle": dashes[i // len(colors) % len(dashes)]}
         for i, name in enumerate(names)
     }
 
@@ -326,7 +326,7 @@ def finish(
         extra += 0.19 * ceil(len(handles) / across) + 0.1 + 0.2 * len(words.splitlines())
     text = footnotes(notes, width)
     if text:
-        figure.supxlabel(text, x=0.01, ha="left", fontsize=7, color=GREY, linespacing=1.25)
+        figure.supxlabel(text, x=0.01, ha="left", fontsize=7, color=GRAY, linespacing=1.25)
         extra += 0.125 * (text.count("\n") + 1) + 0.05
     figure.set_size_inches(width, height + extra)
     return figure
@@ -378,7 +378,7 @@ def log_axis(
     if infinite:
         ticks[beyond] = infinite
         wall = ax.axvline if which == "x" else ax.axhline
-        wall(high * 10.0 ** (0.07 * decades), color=GREY, linewidth=0.7, linestyle=(0, (1, 2)))
+        wall(high * 10.0 ** (0.07 * decades), color=GRAY, linewidth=0.7, linestyle=(0, (1, 2)))
     ax.set(**{f"{which}scale": "log", f"{which}lim": (low / edge, beyond * edge * 1.2 if infinite else high * edge)})
     axis = getattr(ax, f"{which}axis")
     axis.set_major_locator(FixedLocator(list(ticks)))

@@ -6,7 +6,7 @@ from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from dp_leakage.figures.style import GREY, INK, footnotes
+from dp_leakage.figures.style import GRAY, INK, footnotes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,7 +67,7 @@ def draw_tables(tables: Sequence[Table], notes: Iterable[str] = (), title: str |
     for table, below in zip(tables, heights, strict=True):
         _draw(ax, table, top)
         top += below
-    ax.text(MARGIN, top, text, fontsize=NOTE_SIZE, color=GREY, va="top", linespacing=1.2)
+    ax.text(MARGIN, top, text, fontsize=NOTE_SIZE, color=GRAY, va="top", linespacing=1.2)
     return figure
 
 
@@ -96,7 +96,7 @@ def _draw(ax: "Axes", table: Table, top: float) -> None:
         start += span
     y += ROW if table.groups else 0
     for column, words in enumerate(table.columns):
-        write(column, words, color=GREY)
+        write(column, words, color=GRAY)
     rule(edges[0], right, y + ROW / 2, 0.6)
     for row in table.rows:
         if not row:

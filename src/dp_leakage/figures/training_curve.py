@@ -43,7 +43,7 @@ def draw(
         published: not used; papers print no such numbers.
 
     Raises:
-        UserError: no such defence, or too many to follow.
+        UserError: no such defense, or too many to follow.
     """
     from matplotlib.lines import Line2D
 
@@ -142,7 +142,7 @@ def _lines(part: pd.DataFrame, styles: Styles) -> Iterator[tuple[dict[str, Any],
 
 
 def _styles(rows: pd.DataFrame) -> Styles:
-    """Defence → (label, line): the series' look; its further budgets are thinner, with hollow markers."""
+    """Defense → (label, line): the series' look; its further budgets are thinner, with hollow markers."""
     styles: Styles = {}
     for series, line in each_series(rows.drop_duplicates("defense")):
         own = look(series)

@@ -38,9 +38,9 @@ def wilson(fraction: float, n: float) -> Estimate:
     if n == 0:
         return UNKNOWN_FRACTION
     shrink = Z * Z / n
-    centre = (fraction + shrink / 2) / (1 + shrink)
+    center = (fraction + shrink / 2) / (1 + shrink)
     reach = Z * np.sqrt(fraction * (1 - fraction) / n + shrink / (4 * n)) / (1 + shrink)
-    low, high = max(centre - reach, 0.0), min(centre + reach, 1.0)
+    low, high = max(center - reach, 0.0), min(center + reach, 1.0)
     return Estimate(float(fraction), float(min(low, fraction)), float(max(high, fraction)))
 
 

@@ -117,7 +117,7 @@ def _judged(
 
 
 def _exposed(fpr: float, member: np.ndarray) -> Measure:
-    """How many members are named at a rate of false alarms; with coins, out of the mean number of members."""
+    """How many members are named at a false positive rate; with coins, out of the mean number of members."""
     members = member.sum() / (len(member) if member.ndim == 2 else 1)
 
     def counted(values: np.ndarray, inside: np.ndarray) -> Influences:

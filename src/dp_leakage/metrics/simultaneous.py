@@ -41,9 +41,9 @@ def simultaneous(
     a, b = least - 0.25, 2 * least - spread
     s = (-b - np.sqrt(max(b * b - 4 * a * least, 0.0))) / (2 * a)
     shrink = s * (quantile / Z) ** 2
-    centre = (share + shrink / 2) / (1 + shrink)
+    center = (share + shrink / 2) / (1 + shrink)
     reach = np.sqrt(shrink * spread + shrink**2 / 4) / (1 + shrink)
-    ends = start + span * np.clip([centre - reach, centre + reach], 0.0, 1.0)
+    ends = start + span * np.clip([center - reach, center + reach], 0.0, 1.0)
     return Estimate(value, float(min(ends[0], low)), float(max(ends[1], high)))
 
 

@@ -229,7 +229,7 @@ def _parser() -> argparse.ArgumentParser:
     budget.add_argument(
         "--precision", type=number(0, 1), help="of any attack at --fpr (0.001), at most, where --prior are members"
     )
-    sigma.add_argument("--fpr", type=number(0, 1), help="rate of false alarms, for --tpr and --precision")
+    sigma.add_argument("--fpr", type=number(0, 1), help="false positive rate, for --tpr and --precision")
     sigma.add_argument("--prior", type=number(0, 1), help="share of members among those asked about, for --precision")
     sigma.set_defaults(answer="sigma", noise_multiplier=None, kappa=None)
     for answer, words in (("epsilon", "the budget that a noise spends"), ("risk", "what a noise proves of any attack")):

@@ -21,7 +21,7 @@ class Target:
         measure: ``advantage`` (TPR − FPR), ``tpr`` (the share of members found at ``fpr``) or ``precision`` (the share
             of members among those accused at ``fpr``, if a share ``prior`` of all are members).
         value: the limit, in (0, 1).
-        fpr: the rate of false alarms, in (0, 1); None for an advantage.
+        fpr: the false positive rate, in (0, 1); None for an advantage.
         prior: in (0, 1), of a precision; else None.
     """
 

@@ -81,7 +81,7 @@ class ReportContext:
         versions: package → version.
         exposed: the most exposed records: ``dataset``, ``model``, ``defense``, ``attack`` and the columns of
             `exposed.most_exposed`, with ``shown`` (`exposed.described`) of the user's own data; None if there are none.
-        aware: whether an attack learns from models that were trained under the defence that it attacks.
+        aware: whether an attack learns from models that were trained under the defense that it attacks.
         acceptable: what a recommended setting must satisfy.
         elsewhere: models that were trained elsewhere.
     """

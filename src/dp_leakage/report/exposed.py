@@ -21,7 +21,7 @@ def most_exposed(frame: pd.DataFrame, n: int = 10) -> pd.DataFrame:
 
     Returns:
         At most n rows, the most exposed first, and none if nobody stands out: ``record`` (row of data.npz),
-        ``outsiders_above`` (mean over the repeats of the share of non-members whose score is at least the record's, in
+        ``nonmembers_above`` (mean over the repeats of the share of non-members whose score is at least the record's, in
         [0, 1]: the false positive rate at which the record is named), ``flagged`` (repeats in which the attack itself
         named it), ``runs`` (repeats) and ``tied`` (how many members are exactly as exposed). With coins: the counts of
         `vulnerability`, with intervals that hold for those that are listed.
@@ -39,14 +39,14 @@ def most_exposed(frame: pd.DataFrame, n: int = 10) -> pd.DataFrame:
     found = pd.DataFrame(
         {
             "record": record[0],
-            "outsiders_above": above,
+            "nonmembers_above": above,
             "flagged": flagged.astype(np.int64).sum(axis=0),
             "runs": len(score),
         }
     )[member]
     found = found[discoveries(unlike(place[member], place[~member]))]
-    ordered = found.sort_values(["outsiders_above", "flagged", "record"], ascending=[True, False, True])
-    alike = ordered.groupby(["outsiders_above", "flagged"])["record"].transform("size")
+    ordered = found.sort_values(["nonmembers_above", "flagged", "record"], ascending=[True, False, True])
+    alike = ordered.groupby(["nonmembers_above", "flagged"])["record"].transform("size")
     return ordered.assign(tied=alike).head(n).reset_index(drop=True)
 
 

@@ -21,8 +21,8 @@ class Leak:
         attack: which one that is.
         tried: how many there were to choose from.
         advantage: the best TPR − FPR, with attack and threshold chosen on other records than they are judged on.
-        tprs: FPR → TPR of the attack that is strongest at that rate, at a threshold found on outsiders, without rates
-            that have too few outsiders.
+        tprs: FPR → TPR of the attack that is strongest at that rate, at a threshold found on non-members, without rates
+            that have too few non-members.
         auc: of ``attack``.
     """
 

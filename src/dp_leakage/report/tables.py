@@ -24,7 +24,7 @@ from dp_leakage.report.tuned import tuned_of
 from dp_leakage.report.words import reach_words
 
 CELL = ["dataset", "model", "defense"]
-RANKED = ("outsiders that look more like members", "named by the attack")
+RANKED = ("non-members that look more like members", "named by the attack")
 COUNTED = ("named where it was in training", "named where it was not")
 PICTURE = "data:image/png;base64,"
 ANSWERED = {"yes": "yes", "no": "no", "open": "undecided"}
@@ -182,7 +182,7 @@ def learning_rates(metrics: pd.DataFrame) -> list[HtmlTable]:
                     own = [look(series).label, cell_budget(cell.iloc[0]), number(tuned.rate)]
                     rows.append((own, tuned.right))
         tried = sorted({rate for _, right in rows for rate in right})
-        heads = ["defence", "ε", "rate chosen", *(f"right with {number(rate)}" for rate in tried)]
+        heads = ["defense", "ε", "rate chosen", *(f"right with {number(rate)}" for rate in tried)]
         lines = [[*own, *(fraction(right[rate]) if rate in right else "" for rate in tried)] for own, right in rows]
         tables.append(HtmlTable(heading, heads, lines))
     return tables
@@ -227,12 +227,12 @@ def _exposed_table(heading: str, part: pd.DataFrame) -> HtmlTable:
     lines.append(
         ["a guesser", "", *(count(members * float(rate)) if counting == "mean" else "" for counting, rate in columns)]
     )
-    heads = ["defence", "ε", *(f"{100 * float(rate):g} %, {COUNTINGS[counting]}" for counting, rate in columns)]
+    heads = ["defense", "ε", *(f"{100 * float(rate):g} %, {COUNTINGS[counting]}" for counting, rate in columns)]
     return HtmlTable(f"{heading}: {of_whom(part)}", heads, lines)
 
 
 def most_exposed(exposed: pd.DataFrame | None) -> list[HtmlTable]:
-    """One table per data set, model, defence and attack."""
+    """One table per data set, model, defense and attack."""
     if exposed is None or exposed.empty:
         return []
     by_coins, known = "named_in" in exposed, "shown" in exposed and exposed["shown"].notna().any()
@@ -267,7 +267,7 @@ def _called(row: Any) -> str:
 
 
 def _ranked(row: Any) -> list[str]:
-    return [f"{100 * row.outsiders_above:.1f} %", f"in {row.flagged} of {row.runs} runs"]
+    return [f"{100 * row.nonmembers_above:.1f} %", f"in {row.flagged} of {row.runs} runs"]
 
 
 def _counted(row: Any) -> list[str]:
@@ -319,7 +319,7 @@ def defenses(metrics: pd.DataFrame) -> list[tuple[str, str]]:
 
 
 def verdicts(metrics: pd.DataFrame) -> list[str]:
-    """One sentence per data set, model and defence: its accuracy, and what an attacker reaches there.
+    """One sentence per data set, model and defense: its accuracy, and what an attacker reaches there.
 
     Of several budgets, it is about the one that keeps most accuracy.
     """

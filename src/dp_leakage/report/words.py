@@ -400,7 +400,7 @@ def _unproven(answer: Answer) -> list[Claim]:
 
 # ---------------------------------------------------------------------- shared with tables
 def reach_words(leak: Leak) -> str:
-    """``an advantage of 0.4 [0.3, 0.5], names 12 % […] of the members at 1 % false alarms (ATTACK)``."""
+    """``an advantage of 0.4 [0.3, 0.5], names 12 % […] of the members at 1 % false positives (ATTACK)``."""
     named = "".join(f", names {words}" for words in [rates_words(leak)] if words)
     return f"an advantage of {interval(*leak.advantage)}{named} ({by_words(leak)})"
 
@@ -412,7 +412,7 @@ def by_words(leak: Leak) -> str:
 
 
 def rates_words(leak: Leak) -> str:
-    """How many members are named at small rates of false alarms; "" if there are too few records for any."""
+    """How many members are named at small false positive rates; "" if there are too few records for any."""
     tell = Telling()
-    shares = [f"{tell.percent('reached_tpr', tpr)} at {100 * fpr:g} % false alarms" for fpr, tpr in leak.tprs.items()]
+    shares = [f"{tell.percent('reached_tpr', tpr)} at {100 * fpr:g} % FPR" for fpr, tpr in leak.tprs.items()]
     return " and ".join(shares).replace(" at", " of the members at", 1)

@@ -68,8 +68,8 @@ def test_scores_equal_the_papers_formula_over_all_pairs(trained, signals, frame_
         np.testing.assert_array_equal(flagged[clear], (share >= 1 - settings["alpha"])[clear])
 
 
-def test_the_online_form_flags_about_alpha_of_the_outsiders(trained, signals, frame_of):
-    """Two models, 200 outsiders each: a standard error of .02, and few references."""
+def test_the_online_form_flags_about_alpha_of_the_nonmembers(trained, signals, frame_of):
+    """Two models, 200 non-members each: a standard error of .02, and few references."""
     said = signals(trained.reference_with_targets, trained.data)
     frame = frame_of(rmia, trained.target, trained.data, said, ATTACKS["rmia_online"].settings | {"alpha": 0.2})
     assert frame["flagged"][~frame["member"]].mean() == pytest.approx(0.2, abs=0.08)

@@ -26,7 +26,7 @@ def test_measures_are_the_textbooks_in_stated_spaces(models, pictures):
     assert trained["ssim"].iloc[0] == pytest.approx(first)
 
 
-def test_diverged_pixels_are_grey(models, pictures):
+def test_diverged_pixels_are_gray(models, pictures):
     x, y = victims(pictures, 4, "iga")
     (seen,) = released(models("mlp"), x, y, {"weights": ["trained"]}, 0, "iga")
     frame, _ = outcome(pictures, x, [(seen, torch.full_like(x, torch.nan))])

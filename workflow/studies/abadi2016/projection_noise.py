@@ -33,7 +33,7 @@ EXTRA = ["n_members", *COLUMNS]
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> "tuple[Figure, pd.DataFrame]":
-    """One panel: a line per defence and budget over the noise, and level lines for data without that noise.
+    """One panel: a line per defense and budget over the noise, and level lines for data without that noise.
 
     The data sets differ in their projection only, so their names are not shown.
 
@@ -73,7 +73,7 @@ def draw(
 
 
 def _lines(rows: pd.DataFrame) -> Iterator[tuple[Look, pd.DataFrame]]:
-    """(look, rows) per defence and budget."""
+    """(look, rows) per defense and budget."""
     for series, of_series in each_series(rows):
         for _, part in each_budget(of_series.assign(noise_multiplier=float("nan"))):
             style = look(series)

@@ -25,7 +25,7 @@ METRICS = {"train_accuracy": "on records trained on", "test_accuracy": "on new r
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> "tuple[Figure, pd.DataFrame]":
-    """One table, a row per data set, model and non-private defence."""
+    """One table, a row per data set, model and non-private defense."""
     frame = chosen(metrics, settings)
     plain = frame[~is_private(frame)]
     rows = drawn_numbers(pd.concat([metric_rows(plain, metric) for metric in METRICS]), published)
@@ -38,5 +38,5 @@ def draw(
     notes = ["Fraction right after the last epoch [95 % interval]."]
     if rows["published"].notna().any():
         notes.append(PRINTED)
-    table = Table("Accuracy without differential privacy", ["data set", "model", "defence", *heads], lines, left=3)
+    table = Table("Accuracy without differential privacy", ["data set", "model", "defense", *heads], lines, left=3)
     return draw_tables([table], [*notes, *own_notes(settings)], settings.get("title")), rows

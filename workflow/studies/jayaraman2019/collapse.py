@@ -9,7 +9,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.figures.curves import draw_series
 from dp_leakage.figures.frames import attack_rows, chosen, drawn_numbers, is_private, metric_rows, panels
 from dp_leakage.figures.notes import own_notes, threshold_notes
-from dp_leakage.figures.style import GREY, styled
+from dp_leakage.figures.style import GRAY, styled
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -62,7 +62,7 @@ def draw(
         sharey=False,
         behind=_curve,
         notes=[
-            f"Grey: the one monotone curve nearest to all points; their root-mean-square distance: {'; '.join(words)}.",
+            f"Gray: the one monotone curve nearest to all points; their root-mean-square distance: {'; '.join(words)}.",
             *threshold_notes(rows),
             *own_notes(settings),
         ],
@@ -92,6 +92,6 @@ def _curve(ax: "Axes", part: pd.DataFrame) -> "list[Artist]":
     from matplotlib.lines import Line2D
 
     ordered = part.sort_values("noise_multiplier", kind="stable")
-    look = {"color": GREY, "alpha": 0.45, "linewidth": 4, "solid_capstyle": "round"}
+    look = {"color": GRAY, "alpha": 0.45, "linewidth": 4, "solid_capstyle": "round"}
     ax.plot(ordered["noise_multiplier"], ordered["curve"], zorder=1, **look)
     return [Line2D([], [], label="one curve for all", **look)]

@@ -1,4 +1,4 @@
-"""How well a decoder rebuilds inputs from each layer, and how much each defence changes that."""
+"""How well a decoder rebuilds inputs from each layer, and how much each defense changes that."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +9,7 @@ from decoded import MEAN, change_percent, layer_rows, mean_over_datasets
 from dp_leakage.figures.frames import chosen, drawn_numbers, each_budget, each_series
 from dp_leakage.figures.notes import accounting_notes, own_notes
 from dp_leakage.figures.numbers import cell_label
-from dp_leakage.figures.style import FAINT, GREY, INK, canvas, finish, name, styled
+from dp_leakage.figures.style import FAINT, GRAY, INK, canvas, finish, name, styled
 from dp_leakage.figures.table import Table, draw_tables
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ FIGURE = {
             "makes of them. The deeper the layer, the less is left of the image.",
         },
         "decoded_table": {
-            "caption": "How much a defence changes the error with which images are rebuilt from each layer. A defence "
+            "caption": "How much a defense changes the error with which images are rebuilt from each layer. A defense "
             "of the training records does not promise to hide what the model is asked about.",
             "settings": {"shows": "changes"},
         },
@@ -54,7 +54,7 @@ def draw(
 
     Settings:
         shows: ``errors`` of the undefended models, a bar for the mean and a point for each data set; or ``changes``
-            against no defence, a table of means with a row per layer and a column per defence and budget.
+            against no defense, a table of means with a row per layer and a column per defense and budget.
         attack: whose errors.
         layers: which, in this order; what sees nothing stands behind the errors of all.
     """
@@ -75,8 +75,8 @@ def _errors(
     figure, axes = canvas(1, 1, panel=(5.6, 2.6))
     ax = axes[0][0]
     mean = rows[rows["dataset"] == MEAN].set_index("layer").loc[layers]
-    ax.bar(range(len(layers)), mean["measured"], color=FAINT, edgecolor=GREY, linewidth=0.7, zorder=1)
-    legend: list[Artist] = [Patch(facecolor=FAINT, edgecolor=GREY, label="mean over the data sets")]
+    ax.bar(range(len(layers)), mean["measured"], color=FAINT, edgecolor=GRAY, linewidth=0.7, zorder=1)
+    legend: list[Artist] = [Patch(facecolor=FAINT, edgecolor=GRAY, label="mean over the data sets")]
     for place, dataset in enumerate(sorted(set(each["dataset"]))):
         color, marker = MARKS[place % len(MARKS)]
         _points(ax, rows[rows["dataset"] == dataset].set_index("layer").loc[layers], color, marker, place)
@@ -131,7 +131,7 @@ def _changes(
     ]
     words = "Change of the reconstruction error (%)"
     notes = [
-        "Mean over the data sets of the change against no defence; more is better for privacy.",
+        "Mean over the data sets of the change against no defense; more is better for privacy.",
         "± half of the 95 % interval; both errors are taken as independent, which makes it too wide.",
     ]
     if has_print:

@@ -1,4 +1,4 @@
-"""Pictures rebuilt from each layer: a column per layer, a row per defence."""
+"""Pictures rebuilt from each layer: a column per layer, a row per defense."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ FIGURE = {
 
 @styled
 def draw(shown: Shown, settings: dict[str, Any], published: pd.DataFrame | None) -> "tuple[Figure, pd.DataFrame]":
-    """A block per data set: the original in front, then what a decoder rebuilt of it from each layer, per defence.
+    """A block per data set: the original in front, then what a decoder rebuilt of it from each layer, per defense.
 
     Args:
         shown: the cell's columns, the attack, and its arrays: ``original`` and one per layer, (n, c, h, w) in [0, 1].

@@ -1,4 +1,4 @@
-"""Seconds per epoch of every defence, measured in turns in one process, beside Opacus and plain PyTorch."""
+"""Seconds per epoch of every defense, measured in turns in one process, beside Opacus and plain PyTorch."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE = {
-    "caption": "How long an epoch takes under every defence, measured in turns in one process, beside Opacus' "
+    "caption": "How long an epoch takes under every defense, measured in turns in one process, beside Opacus' "
     "per-example gradients and plain PyTorch.",
     "needs": "timing",
 }
@@ -29,10 +29,10 @@ TURN = ["dataset", "model", "round"]
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> "tuple[Figure, pd.DataFrame]":
-    """One table per (data set, model), a row per defence, budget and engine.
+    """One table per (data set, model), a row per defense, budget and engine.
 
     Args:
-        metrics: rows timed (a defence), engine, round, seconds, records of the file of each cell's (data set, model),
+        metrics: rows timed (a defense), engine, round, seconds, records of the file of each cell's (data set, model),
             with the cell's columns beside: of the file's rows the cell's own count.
         settings: none of its own.
         published: the paper's seconds for whole trainings, of which the ratio to the undefended one is shown.
@@ -54,7 +54,7 @@ def draw(
         "[least, most]. Times as slow: against the undefended model of this package in the same round.",
     ]
     if rows["published"].notna().any():
-        notes.append("Print: the paper's time for a whole training over its time without a defence, on its hardware.")
+        notes.append("Print: the paper's time for a whole training over its time without a defense, on its hardware.")
     return draw_tables(tables, [*notes, *own_notes(settings)], settings.get("title")), rows[[*CELL, *NUMBERS]]
 
 
@@ -81,7 +81,7 @@ def _table(heading: str, part: pd.DataFrame) -> Table:
         of = {engine: cell[cell["engine"] == engine] for engine in ENGINES}
         return [[ENGINES[engine], *_numbers(rows, has_print)] for engine, rows in of.items() if len(rows)]
 
-    heads = ["defence", "ε", "engine", "seconds per epoch", "times as slow", *(["print"] if has_print else [])]
+    heads = ["defense", "ε", "engine", "seconds per epoch", "times as slow", *(["print"] if has_print else [])]
     return Table(heading, heads, rows_by_budget(part.assign(noise_multiplier=np.nan), lines), left=3)
 
 

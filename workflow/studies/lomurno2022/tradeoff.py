@@ -9,14 +9,14 @@ from decoded import change_percent, layer_rows, mean_over_datasets
 from dp_leakage.figures.compared_table import best
 from dp_leakage.figures.frames import chosen, drawn_numbers, each_budget, each_series, metric_rows
 from dp_leakage.figures.notes import accounting_notes
-from dp_leakage.figures.style import GREY, canvas, finish, look, number, order, sample, styled
+from dp_leakage.figures.style import GRAY, canvas, finish, look, number, order, sample, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 FIGURE = {
-    "caption": "What each defence costs in accuracy and what it changes for two attackers: one that rebuilds "
+    "caption": "What each defense costs in accuracy and what it changes for two attackers: one that rebuilds "
     "inputs from the prediction, one that tells members.",
     "settings": {"attack": "decoder", "layer": "prediction"},
     "kinds": {"attack": ["either", "null", "text"], "layer": "text"},
@@ -33,7 +33,7 @@ ACROSS = {
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> "tuple[Figure, pd.DataFrame]":
-    """Two panels, a point per defence and budget; the undefended model stands at 0.
+    """Two panels, a point per defense and budget; the undefended model stands at 0.
 
     Settings:
         attack: the inversion attack.
@@ -66,7 +66,7 @@ def _series(high: pd.DataFrame) -> set[Any]:
 
 
 def _panel(ax: "Axes", high: pd.DataFrame, across: pd.DataFrame) -> None:
-    ax.axvline(0, color=GREY, linewidth=0.7)
+    ax.axvline(0, color=GRAY, linewidth=0.7)
     for series, of_series in each_series(high):
         for (epsilon, _), cell in each_budget(of_series.assign(noise_multiplier=np.nan)):
             up = cell.iloc[0]

@@ -10,7 +10,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.figures.curves import draw_series
 from dp_leakage.figures.frames import CELL, NUMBERS, chosen, each_series, is_private, metric_rows, own_row
 from dp_leakage.figures.notes import own_notes
-from dp_leakage.figures.style import GREY, name, number, styled
+from dp_leakage.figures.style import GRAY, name, number, styled
 from dp_leakage.metrics.spent import parse_setting
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def draw(
 
     def behind(ax: "Axes", part: pd.DataFrame) -> "list[Artist]":
         for wanted in settings["wanted"].get(part["dataset"].iloc[0], []):
-            ax.axhline(wanted, color=GREY, linewidth=0.8, linestyle=(0, (4, 2)))
+            ax.axhline(wanted, color=GRAY, linewidth=0.8, linestyle=(0, (4, 2)))
         ax.set_ylim(max(0.0, part["low"].min() - 0.05), min(1.02, part["high"].max() + 0.05))
         return []
 

@@ -29,7 +29,7 @@ ATTACKS = {
     "inversion_tuned_euclidean": "tuned, restarts",
     "inversion_tuned_ssim": "tuned, restarts",
 }
-UNITS = {"gaussian": "record-DP", "class": "class-DP", "subclass": "subclass-DP", "none": "no defence"}
+UNITS = {"gaussian": "record-DP", "class": "class-DP", "subclass": "subclass-DP", "none": "no defense"}
 PRINTED_ATTACKS = {
     "inversion_original": "original_mia",
     "inversion_l1": "enhanced_mia",

@@ -23,7 +23,7 @@ from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.figures.curves import draw_series
 from dp_leakage.figures.frames import chosen, is_private, metric_rows
 from dp_leakage.figures.notes import accounting_notes
-from dp_leakage.figures.style import GREY, INK, styled
+from dp_leakage.figures.style import GRAY, INK, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -114,7 +114,7 @@ def _lines(ax: "Axes | None", controls: dict[str, pd.DataFrame]) -> "list[Any]":
 
     found = []
     for variant, rows in controls.items():
-        style = {"color": GREY, "linewidth": 1, "linestyle": DASHES[variant]}
+        style = {"color": GRAY, "linewidth": 1, "linestyle": DASHES[variant]}
         found.append(Line2D([], [], label=CONTROLS[variant], **style))
         if ax is not None:
             value = rows["value"].iloc[0]

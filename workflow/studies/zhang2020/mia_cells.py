@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE = {
-    "caption": "Every defence in numbers: what it costs, what it proves, how far the attacks get, and whether "
+    "caption": "Every defense in numbers: what it costs, what it proves, how far the attacks get, and whether "
     "they found at least something that the model takes for the class.",
     "settings": {"attacks": ["inversion_l1"], "measure": "euclidean"},
     "kinds": {"attacks": "texts", "measure": ["choice", "euclidean", "1-ssim"]},

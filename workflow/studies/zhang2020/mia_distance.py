@@ -20,13 +20,13 @@ from mia import (
 from dp_leakage.common.errors import UserError
 from dp_leakage.figures.frames import chosen, is_private, metric_rows
 from dp_leakage.figures.notes import accounting_notes
-from dp_leakage.figures.style import GREY, Series, canvas, finish, look, sample, styled
+from dp_leakage.figures.style import GRAY, Series, canvas, finish, look, sample, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE = {
-    "caption": "How near inverted images come to the training images of each class, under defences with the "
+    "caption": "How near inverted images come to the training images of each class, under defenses with the "
     "same accuracy. Higher is more robust, but only down to what pictures reach that show nothing: the grey lines "
     "are a black image.",
     "settings": {"attack": "inversion_l1", "measure": "euclidean"},
@@ -42,7 +42,7 @@ ROOM = 1.35  # of the axis upward beyond the largest distance: intervals of two 
 def draw(
     metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
 ) -> "tuple[Figure, pd.DataFrame]":
-    """A panel for each level of accuracy: the k-th smallest σ of each private mechanism, beside no defence.
+    """A panel for each level of accuracy: the k-th smallest σ of each private mechanism, beside no defense.
 
     Settings:
         attack: whose distance.
@@ -72,7 +72,7 @@ def draw(
         if black is not None:
             ends = np.array([-0.4, 0.4])
             for row in black.itertuples():
-                ax.plot(row[black.columns.get_loc("class") + 1] + ends, [row.value] * 2, color=GREY, linewidth=1)
+                ax.plot(row[black.columns.get_loc("class") + 1] + ends, [row.value] * 2, color=GRAY, linewidth=1)
         classes = sorted(set(rows["class"]))
         ax.set_xticks(classes if len(classes) <= MOST_TICKS else classes[:: len(classes) // 10])
         words = [f"{cell_words(*_of(rows, d))}: {100 * accuracy[d]:.1f} %" for d in cells[1:]]
@@ -84,11 +84,11 @@ def draw(
     if black is not None:
         from matplotlib.lines import Line2D
 
-        handles.append(Line2D([], [], color=GREY, linewidth=1, label="black image"))
+        handles.append(Line2D([], [], color=GRAY, linewidth=1, label="black image"))
     base = accuracy[levels[0][0]]
     notes = [
         f"{ATTACKS.get(settings['attack'], settings['attack'])} attack; distance to the nearest training image of the "
-        f"class. No defence: accuracy {100 * base:.1f} %. Bars: 95 % intervals over repeats (none "
+        f"class. No defense: accuracy {100 * base:.1f} %. Bars: 95 % intervals over repeats (none "
         "with one repeat), cut at the axis.",
         *window_notes(measure),
         *accounting_notes(frame, settings),
@@ -98,7 +98,7 @@ def draw(
 
 
 def _levels(rows: pd.DataFrame) -> list[list[str]]:
-    """Folder names by panel: no defence first, then one cell of each private mechanism."""
+    """Folder names by panel: no defense first, then one cell of each private mechanism."""
     base = rows.loc[~is_private(rows), "defense"].drop_duplicates().tolist()
     private = rows[is_private(rows)].drop_duplicates("defense")
     if private.empty or len(base) != 1:

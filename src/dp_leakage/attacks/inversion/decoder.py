@@ -87,10 +87,10 @@ def score(
 ) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
     """Trains a decoder for each layer of each target model on auxiliary images and scores it on unseen ones.
 
-    Besides the layers there are two controls. They show whether a defence's prediction vector is harder to invert
+    Besides the layers there are two controls. They show whether a defense's prediction vector is harder to invert
     because it holds less information or because it is flatter. For ``prediction_matched``, the log-probabilities are
     scaled to a standard deviation of ``spread`` over the auxiliary records, so that all models have the same
-    temperature. ``prediction_scores`` are those scaled log-probabilities themselves, centred in each record. A model
+    temperature. ``prediction_scores`` are those scaled log-probabilities themselves, centerd in each record. A model
     that changes only its temperature changes neither. And ``mean_image`` is the mean of the auxiliary images, which
     needs no activation.
 
@@ -237,7 +237,7 @@ def _rebuilt(train_on: Tensor, known: Tensor, test_on: Tensor, settings: dict, s
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = decoder(tuple(train_on.shape[1:]), tuple(known.shape[1:]), settings["width"])
-        with torch.no_grad():  # start at the images' mean colour, which training would take hundreds of steps to find
+        with torch.no_grad():  # start at the images' mean color, which training would take hundreds of steps to find
             network[-2].bias.copy_(known.mean((0, 2, 3)).clamp(0.01, 0.99).logit())
         optimizer = torch.optim.Adam(network.parameters(), lr=settings["learning_rate"])
         for _ in range(settings["epochs"]):

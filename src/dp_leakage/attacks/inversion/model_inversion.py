@@ -133,7 +133,7 @@ def score(
                 from 0.
             noise, shift: each step evaluates the image with Gaussian noise of this deviation, shifted by up to this
                 many pixels (the opposite edge moves in), the same for the whole batch; 0 switches them off.
-            looks: ≥ 1; each step follows the mean gradient over this many looks, each with its own noise. This favours
+            looks: ≥ 1; each step follows the mean gradient over this many looks, each with its own noise. This favors
                 images that the model still recognises under noise, and suppresses single pixels that merely mislead it.
             restarts: of each class and penalty, ≥ 1; the attacker keeps the one with the least loss.
             told: which of several penalties counts. ``none`` takes the first. ``euclidean`` and ``ssim`` take, for each

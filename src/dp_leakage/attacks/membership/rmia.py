@@ -42,7 +42,7 @@ ATTACK = {
 A = np.array([0.3, 0.0, 0.1, 0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
 TEMPERATURES = np.array([1.0, 2.0, 4.0])
 MODELS, RECORDS = 8, 4000  # at most this many references are attacked, on at most this many records, to make the choice
-FEWEST = 5  # false alarms that the rate must allow among these records; otherwise a higher rate is used
+FEWEST = 5  # false positives that the rate must allow among these records; otherwise a higher rate is used
 
 
 class Reach(NamedTuple):
@@ -157,13 +157,13 @@ def _found(margin: np.ndarray, inside: np.ndarray, a: np.ndarray, fpr: float) ->
     told = (~inside).sum(axis=0) - ~inside > 0  # some other model was trained without the record
     shares = np.zeros(len(a))
     for model in range(min(MODELS, len(margin))):
-        members, outsiders = (told[model] & (inside[model] == kind) for kind in (True, False))
-        if not members.any() or not outsiders.any():
+        members, nonmembers = (told[model] & (inside[model] == kind) for kind in (True, False))
+        if not members.any() or not nonmembers.any():
             continue
         expects = (assumed(without[model], a[:, None]) + without[model]) / 2
         ratios = own[model] - np.log(expects)
-        rate = min(max(fpr, FEWEST / outsiders.sum()), 0.5)
-        passing = int(np.floor(rate * outsiders.sum() + 1e-9))
-        limit = -np.partition(-ratios[:, outsiders], passing, axis=1)[:, passing]
+        rate = min(max(fpr, FEWEST / nonmembers.sum()), 0.5)
+        passing = int(np.floor(rate * nonmembers.sum() + 1e-9))
+        limit = -np.partition(-ratios[:, nonmembers], passing, axis=1)[:, passing]
         shares += (ratios[:, members] > limit[:, None]).mean(axis=1)
     return shares

@@ -178,7 +178,7 @@ def _features(x: np.ndarray, layout: str | None, where: str) -> np.ndarray:
         if (layout or layouts[0]) == "nhwc":
             x = x.transpose(0, 3, 1, 2)
     else:
-        raise UserError(f"{where} has {x.ndim} dimensions; valid are 2 (table), 3 (grey images) and 4 (images)")
+        raise UserError(f"{where} has {x.ndim} dimensions; valid are 2 (table), 3 (gray images) and 4 (images)")
     if x.dtype.kind in "iu":
         if x.min() < 0 or x.max() > 255:
             raise UserError(f"{where} has pixels from {x.min()} to {x.max()}; whole-number pixels must lie in 0 to 255")

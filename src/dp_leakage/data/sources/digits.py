@@ -21,7 +21,7 @@ SOURCE = {
             "[height, width] in pixels, up to 1024 each",
             ["list", ["whole", "from", 1, "to", 1024], 2],
         ],
-        "channels": ["worded", "1 (grey) or 3 (colour)", ["choice", 1, 3]],
+        "channels": ["worded", "1 (gray) or 3 (color)", ["choice", 1, 3]],
         "binary": "flag",
     },
 }

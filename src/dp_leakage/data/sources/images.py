@@ -18,7 +18,7 @@ from dp_leakage.data.trees import Tree, open_tree, sha256_of, sha256_of_parts
 SOURCE = {
     "keys": {
         "size": ["worded", "[height, width] in pixels, up to 1024 each", ["list", ["whole", "from", 1, "to", 1024], 2]],
-        "channels": ["worded", "1 (grey) or 3 (colour)", ["choice", 1, 3]],
+        "channels": ["worded", "1 (gray) or 3 (color)", ["choice", 1, 3]],
         "min_per_class": "count",
         "per_class": "count",
         "seed": ["whole", "from", 0],
@@ -70,7 +70,7 @@ OFFICIAL = {
 def load(spec: dict, data_dir: Path) -> Raw:
     """Images below ``path``, or a published set's in ``data_dir``.
 
-    ``size`` resizes; ``channels`` converts to grey or colour; ``leave_out`` skips folders with these names anywhere;
+    ``size`` resizes; ``channels`` converts to gray or color; ``leave_out`` skips folders with these names anywhere;
     ``skip_damaged`` skips and counts images that cannot be read; ``min_per_class`` drops small classes; ``per_class``
     draws that many images of each class (by ``seed``, 0 if not given) and drops classes with fewer.
     """
@@ -95,8 +95,8 @@ def read(path: Path, spec: dict) -> Raw:
     below.
 
     Returns:
-        x (n, channels, height, width) in [0, 1], in the order of the names. If both grey and colour images occur, the
-        grey ones become colour images.
+        x (n, channels, height, width) in [0, 1], in the order of the names. If both gray and color images occur, the
+        gray ones become color images.
 
     Raises:
         UserError: no images, only one class, an unreadable image, or images of different sizes without
@@ -116,7 +116,7 @@ def read(path: Path, spec: dict) -> Raw:
         encode_labels(classes[rows], left)
         wanted = [tree.names[row] for row in rows]
         _check_room(path, len(wanted), spec)
-        names, x, grey = _stack(_readable(tree, wanted, path, spec), len(wanted), path)
+        names, x, gray = _stack(_readable(tree, wanted, path, spec), len(wanted), path)
         rows = rows[np.isin(wanted, names)]
         y, class_names = encode_labels(classes[rows], left)
         digest = sha256_of(path) if path.is_file() else sha256_of_parts((n, tree.read(n)) for n in names)
@@ -124,8 +124,8 @@ def read(path: Path, spec: dict) -> Raw:
     notes = [f"{path.name}: {len(names):,} of {len(splits):,} images in {len(class_names):,} classes."]
     if len(names) < len(wanted):
         notes.append(f"{path.name}: {len(wanted) - len(names):,} damaged images were skipped (skip_damaged).")
-    if 0 < grey < len(names):
-        notes.append(f"{path.name}: {grey:,} of {len(names):,} images are grey, and became coloured like the others.")
+    if 0 < gray < len(names):
+        notes.append(f"{path.name}: {gray:,} of {len(names):,} images are gray, and became colored like the others.")
     return Raw(
         x,
         y,
@@ -188,15 +188,15 @@ def _classes(tree: Tree) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _decode(content: bytes, where: str, spec: dict) -> np.ndarray:
-    """One image as uint8, (height, width) if grey, (height, width, 3) if coloured."""
+    """One image as uint8, (height, width) if gray, (height, width, 3) if colored."""
     from PIL import Image, UnidentifiedImageError
 
     try:
         with Image.open(io.BytesIO(content), formats=FORMATS) as opened:
             if opened.mode.startswith(("I", "F")):
                 raise UserError(f"{where}: pixels of mode {opened.mode}; valid are 8 bits per channel")
-            grey = spec.get("channels", 1 if opened.mode in ("1", "L", "LA") else 3) == 1
-            image = opened.convert("L" if grey else "RGB")
+            gray = spec.get("channels", 1 if opened.mode in ("1", "L", "LA") else 3) == 1
+            image = opened.convert("L" if gray else "RGB")
             if "size" in spec:
                 height, width = spec["size"]
                 image = image.resize((width, height), Image.Resampling.LANCZOS)
@@ -209,7 +209,7 @@ def _decode(content: bytes, where: str, spec: dict) -> np.ndarray:
 
 
 def _stack(images: Iterator[tuple[str, np.ndarray]], at_most: int, path: Path) -> tuple[list[str], np.ndarray, int]:
-    """The images' names, their pixels as float32 (n, channels, height, width), and how many are grey."""
+    """The images' names, their pixels as float32 (n, channels, height, width), and how many are gray."""
     names: list[str] = []
     decoded: list[np.ndarray] = []
     for name, image in images:
@@ -230,8 +230,8 @@ def _stack(images: Iterator[tuple[str, np.ndarray]], at_most: int, path: Path) -
         decoded.append(image)
     if not decoded:
         raise UserError(f"{path}: none of {at_most:,} images can be read; valid are {', '.join(FORMATS)}")
-    grey = sum(image.ndim == 2 for image in decoded)
-    x = np.empty((len(decoded), 1 if grey == len(decoded) else 3, *decoded[0].shape[:2]), np.float32)
+    gray = sum(image.ndim == 2 for image in decoded)
+    x = np.empty((len(decoded), 1 if gray == len(decoded) else 3, *decoded[0].shape[:2]), np.float32)
     for row, image in zip(x, decoded, strict=True):
         np.divide(image if image.ndim == 2 else image.transpose(2, 0, 1), np.float32(255), out=row)
-    return names, x, grey
+    return names, x, gray

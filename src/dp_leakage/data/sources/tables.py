@@ -55,7 +55,7 @@ def load(spec: dict, data_dir: Path) -> Raw:
     """The table at ``path``: ``label`` is the class, and all other columns are features, except those to ``drop``.
 
     Numbers and truth values are features as they stand. A text column, or one listed in ``categorical``, becomes one
-    column of zeros and ones per category (``colour=red``), or a single one if it has two categories. ``sensitive``
+    column of zeros and ones per category (``color=red``), or a single one if it has two categories. ``sensitive``
     columns are those that attribute inference guesses. Missing values are refused. With ``missing: impute`` they stay
     gaps, to be filled when it is known which records are the attacker's. The column ``member`` says which records an
     existing model was trained on. The column ``key`` is the report's name of each record.
