@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dp_leakage.release.plan import cell_named, plan_of, study_named
+from dp_leakage.release.plan import plan_of, study_named
 
 REPO = Path(__file__).parents[2]
 NOT_MEASURED = {"attacks_run": [], "attacks_not_run": ["yeom"]}
@@ -16,4 +16,4 @@ def released_plan(study, cell, wanted, folder=REPO):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         found, _ = study_named(study, "smoke")
-        return plan_of(found, cell_named(found, cell), Path("data"), wanted)
+        return plan_of(found, found.cell_named(cell), Path("data"), wanted)

@@ -338,6 +338,7 @@ def test_a_killed_process_leaves_nothing_or_the_whole(tmp_path):
         (["make", "quickstart", "mlp/none"], "has no privacy budget"),
         (["make", "quickstart", "mlp/gaussian-rdp-eps=11"], "did you mean 'mlp/gaussian-rdp-eps=1'"),
         (["make", "atlas", "mlp/vmf"], "has no cell 'mlp/vmf'"),
+        (["make", "quickstart"], "CELL is missing: study quickstart names none in release.cell"),
         (["verify", "nowhere"], "must be the folder of a release"),
     ],
 )

@@ -42,3 +42,22 @@ def test_the_sheet_says_what_the_study_measured(workflow):
     assert "Owner: the owner." in sheet
     assert "Expires: 2030-01-01." in sheet
     assert "What attacks and audits measured was computed from the same records, without noise." in told["outside"]
+
+
+def test_a_study_that_names_a_cell_has_a_target_that_makes_its_release_once(workflow):
+    assert "quickstart_release" not in workflow.snakemake("--list-target-rules")
+    workflow.configure(release={"cell": CELL})
+    assert "quickstart_release" in workflow.snakemake("--list-target-rules")
+    workflow.snakemake("quickstart_release", "--cores", "1")
+    folder = workflow.folder / "releases" / f"quickstart-smoke-{CELL.replace('/', '-')}"
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert "6 files have the SHA-256" in workflow.snakemake("quickstart_release", "--cores", "1")
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    (folder / "model.onnx").write_bytes(b"")
+    assert "model.onnx has changed" in workflow.snakemake("quickstart_release", "--cores", "1", check=False)
+
+
+def test_a_release_of_a_cell_that_is_not_there_stops_before_anything_runs(workflow):
+    workflow.configure(release={"cell": "mlp/gaussian-rdp-eps=7"})
+    said = workflow.snakemake("quickstart_release", "--cores", "1", check=False)
+    assert "error: CELL: study quickstart has no cell 'mlp/gaussian-rdp-eps=7'" in said

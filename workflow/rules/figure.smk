@@ -111,6 +111,32 @@ for _study in STUDIES.values():
                     if cell.audits
                 ],
 
+    if _study.releases:
+
+        # It has no output: Snakemake removes the outputs of a job that it runs again, and a release is made once.
+        rule:
+            name:
+                f"{_study.target}_release"
+            input:
+                lambda wildcards, study=_study: or_stop(
+                    lambda: jobs.before_release(study)
+                ),
+            log:
+                _study.log("release"),
+            conda:
+                "../../envs/cpu.yaml"
+            threads: 1
+            resources:
+                mem_mb=lambda wildcards, attempt: 4000 * attempt,
+                runtime=lambda wildcards, attempt: 240 * attempt,
+            params:
+                study=_study.target,
+                scale=config["scale"],
+            message:
+                f"Release the model of {_study.name}, or verify it if it is there"
+            shell:
+                "python -m dp_leakage.release make {params.study:q} --scale {params.scale:q} --keep 2> {log:q}"
+
     rule:
         name:
             _study.target

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dp_leakage.common.arguments import Parser, whole
 from dp_leakage.common.errors import UserError
-from dp_leakage.common.paths import user_path
+from dp_leakage.common.paths import is_dir, user_path
 from dp_leakage.release.folder import alone, check_new, verify
 
 
@@ -37,15 +37,20 @@ def _make(options: argparse.Namespace) -> None:
 
     from dp_leakage.release.make import release
     from dp_leakage.release.measured import measured_of
-    from dp_leakage.release.plan import cell_named, plan_of, study_named
+    from dp_leakage.release.plan import plan_of, study_named
     from dp_leakage.release.twin import CANARIES, audited, most_shown
     from dp_leakage.training.checkpoint import Checkpoint
 
     torch.set_num_threads(1)
     study, config = study_named(options.study, options.scale)
     wanted = study.spec.get("release") or {}
-    cell = cell_named(study, options.cell or wanted.get("cell", ""))
+    if not options.cell and not study.releases:
+        raise UserError(f"CELL is missing: study {study.target} names none in release.cell; name one as model/defense")
+    cell = study.cell_named(options.cell or wanted["cell"])
     folder = user_path(options.to) if options.to else Path("releases") / f"{study.name}-{cell.model}-{cell.defense}"
+    if options.keep and is_dir(folder):
+        print("\n".join(verify(folder)))
+        return
     check_new(folder)
     plan = plan_of(study, cell, Path(config.get("data_dir", "data")), wanted)
     measured = measured_of(study, cell, len(plan.rows))
@@ -89,6 +94,7 @@ def _parser() -> argparse.ArgumentParser:
         "cell", nargs="?", default="", help="model/defense, or dataset/model/defense; if not given, the study's own"
     )
     make.add_argument("--to", default="", help="where to: a folder that does not exist (default: releases/…)")
+    make.add_argument("--keep", action="store_true", help="verify the folder, if it is there")
     make.add_argument("--models", type=whole(2, 10**6), help="train so many twins with a canary, to audit the training")
     make.add_argument("--canary", choices=("optimised", "mislabelled", "blank"), help="of the twins")
     make.add_argument("--scale", choices=("paper", "small", "smoke"), help="of the study, if not config.yaml's")

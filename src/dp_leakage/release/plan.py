@@ -105,22 +105,11 @@ def study_named(name: str, scale: str | None = None) -> tuple[Study, Json]:
     )
 
 
-def cell_named(study: Study, name: str) -> Cell:
-    """The cell ``model/defense``, or ``dataset/model/defense``. Raises UserError."""
-    found = [cell for key, cell in study.cells.items() if name in (key, f"{cell.model}/{cell.defense}")]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise UserError(f"CELL: {name!r} is one of several data sets; write {' or '.join(cell.key for cell in found)}")
-    short = {f"{cell.model}/{cell.defense}" for cell in study.cells.values() if cell.training["mechanism"]}
-    raise UserError(f"CELL: study {study.target} has no cell {name!r}; {nearest(name, short)}")
-
-
 def plan_of(study: Study, cell: Cell, data_dir: Path, wanted: Json) -> Plan:
     """Reads the records and solves for the noise.
 
     Args:
-        study, cell: see `study_named`, `cell_named`.
+        study, cell: see `study_named`, `Study.cell_named`.
         data_dir: of published data sets.
         wanted: the study's key ``release``.
 

@@ -107,11 +107,16 @@ class Cells:
 
     @property
     def targets(self) -> list[str]:
-        """Names of its Snakemake targets: the study, its report, check and figures, and its audit if it has one."""
-        return [
-            self.target,
-            *(f"{self.target}_{part}" for part in ["report", "verify", *self.audited, *self.spec["figures"]]),
-        ]
+        """Names of its Snakemake targets: the study, its report, check and figures; its audit and release if it has
+        them.
+        """
+        parts = ["report", "verify", *self.audited, *(["release"] if self.releases else []), *self.spec["figures"]]
+        return [self.target, *(f"{self.target}_{part}" for part in parts)]
+
+    @property
+    def releases(self) -> bool:
+        """Whether the study names the cell whose model is given away."""
+        return "cell" in self.spec.get("release", {})
 
     @cached_property
     def cells(self) -> dict[str, Cell]:
@@ -133,6 +138,17 @@ class Cells:
         if key not in self.cells:
             raise UserError(f"study {self.target} has no cell '{key}'; {nearest(key, self.cells)}")
         return self.cells[key]
+
+    def cell_named(self, name: str) -> Cell:
+        """The private cell ``model/defense``, or ``dataset/model/defense``. Raises UserError if there is none."""
+        found = [cell for key, cell in self.cells.items() if name in (key, f"{cell.model}/{cell.defense}")]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            words = " or ".join(cell.key for cell in found)
+            raise UserError(f"CELL: {name!r} is one of several data sets; write {words}")
+        short = {f"{cell.model}/{cell.defense}" for cell in self.cells.values() if cell.training["mechanism"]}
+        raise UserError(f"CELL: study {self.target} has no cell {name!r}; {nearest(name, short)}")
 
     def check_file(
         self,

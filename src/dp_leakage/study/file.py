@@ -235,7 +235,9 @@ def _check_targets(study: Study, path: Path, names: Mapping[str, Path], taken: M
     """Refuses a study that has another's name, and a target that has the name of another target or of a rule."""
     if study.target in names:
         raise UserError(f"study files {names[study.target]} and {path} are both called '{study.target}'; rename one")
-    for target in study.targets:
+    for number, target in enumerate(study.targets):
+        if target in study.targets[:number]:
+            raise UserError(f"study file {path}: two of its targets are called '{target}'; rename the figure")
         if target in taken:
             raise UserError(
                 f"study file {path}: its target '{target}' is also {taken[target]}; rename the study or the figure"

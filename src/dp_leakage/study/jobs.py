@@ -150,11 +150,18 @@ def title_of(study: Study, figure: str) -> str:
     return str(spec.get("title", spec["kind"]))
 
 
+def before_release(study: Study) -> list[Path]:
+    """What is made before a release: all that is measured of its cell, and with that its learning rate."""
+    cell = study.cell_named(study.spec["release"]["cell"])
+    return [study.metrics(cell.dataset, cell.model, cell.defense), *study.tuned_for(cell)]
+
+
 def target_descriptions(study: Study) -> dict[str, str]:
     """Target → one line for ``snakemake --list-target-rules``."""
     audit = {f"{study.target}_audit": "canaries of every cell, trained and scored"}
     return {
         **(audit if study.audited else {}),
+        **({f"{study.target}_release": "the model that is given away, trained once"} if study.releases else {}),
         f"{study.target}_verify": "reads every file of the study and compares it with its digest",
         study.target: one_line(study.spec["title"]),
         f"{study.target}_report": "the page with everything",
