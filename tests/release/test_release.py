@@ -17,10 +17,11 @@ from safetensors.numpy import load_file
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.release import folder as folders
+from dp_leakage.release import statement
 from dp_leakage.release.__main__ import main
 from dp_leakage.release.folder import HASHES, MODEL, PRIVACY, WEIGHTS, WHOLE, verify, working_folder, write_release
 from dp_leakage.release.make import release
-from dp_leakage.release.statement import recomputed
+from dp_leakage.release.statement import check_statement, recomputed
 from dp_leakage.training.released import Release
 from dp_leakage.training.settings import TrainingSettings
 
@@ -212,6 +213,44 @@ def test_a_damaged_statement_or_list_is_refused_in_one_sentence(copy, name, cont
     assert "Traceback" not in said
 
 
+ODD = [None, True, -1, 0, 1.5, 10**400, float("nan"), float("inf"), -float("inf"), "", "poisson", [], {}, [[]], "1e-5"]
+
+
+def leaves(value, path=()):
+    """The way to each place of a statement."""
+    yield path
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, below in pairs:
+        yield from leaves(below, (*path, key))
+
+
+def test_whatever_stands_in_a_statement_it_holds_or_is_refused_in_one_sentence(copy, monkeypatch):
+    known = {}
+
+    def once(told, deltas):
+        key = json.dumps([told["mechanism"], told["selection"], deltas])
+        return known[key] if key in known else known.setdefault(key, recomputed(told, deltas))
+
+    monkeypatch.setattr(statement, "recomputed", once)
+    told = json.loads((copy / PRIVACY).read_text())
+    read = ("mechanism", "selection", "epsilon", "epsilon_asked", "delta", "neighbors", "format")
+    told["mechanism"] = {key: value for key, value in told["mechanism"].items() if key in statement.MECHANISM}
+    ours = [path for path in leaves(told) if path and path[0] in read]
+    for path in ours:
+        for value in ODD:
+            changed = json.loads(json.dumps(told))
+            place = changed
+            for key in path[:-1]:
+                place = place[key]
+            place[path[-1]] = value
+            try:
+                check_statement(changed, "privacy.json")
+            except UserError as error:
+                assert "\n" not in str(error)  # noqa: PT017
+            else:
+                assert path[0] not in ("epsilon", "format", "neighbors") or changed == told, (path, value)
+
+
 def test_a_foreign_folder_a_file_and_a_link_are_refused(tmp_path, copy):
     with pytest.raises(UserError, match=r"is no release: hashes.json is missing"):
         verify(tmp_path)
@@ -338,6 +377,7 @@ def test_a_killed_process_leaves_nothing_or_the_whole(tmp_path):
         (["make", "quickstart", "mlp/none"], "has no privacy budget"),
         (["make", "quickstart", "mlp/gaussian-rdp-eps=11"], "did you mean 'mlp/gaussian-rdp-eps=1'"),
         (["make", "atlas", "mlp/vmf"], "has no cell 'mlp/vmf'"),
+        (["make", "atlas", "mlp/vmf-sum-vmf_rdp-eps=100"], "must have Gaussian noise; got 'vmf'"),
         (["make", "quickstart"], "CELL is missing: study quickstart names none in release.cell"),
         (["verify", "nowhere"], "must be the folder of a release"),
     ],

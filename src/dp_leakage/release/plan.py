@@ -198,6 +198,9 @@ def _settings(study: Study, cell: Cell) -> Json:
         raise UserError(f"CELL {cell.key}: engine must be 'ensemble' for a release; got {cell.training['engine']!r}")
     if cell.training["mechanism"] is None:
         raise UserError(f"CELL {cell.key} has no privacy budget; name a cell of defense `gaussian`")
+    if cell.training["mechanism"]["noise"] != "gaussian":
+        noise = cell.training["mechanism"]["noise"]
+        raise UserError(f"CELL {cell.key}: a release must have Gaussian noise; got {noise!r}, so name another cell")
     path = next(iter(study.tuned_for(cell)), None)
     if path is not None and not path.exists():
         raise UserError(

@@ -28,7 +28,8 @@ DELTAS = (1e-5, 1e-6, 1e-8)  # of ε beside the study's own δ
 RATES = (1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9)  # of the trade-off curve
 AGREEMENT = 1e-6  # how far ε may lie from what is stated (relative)
 GRID = 1e-3  # of dp-accounting's loss distributions; it rounds up, by less than 1e-3 of ε where ε is about 1
-POSITIVE = number(above=0)
+MOST = 1e300  # of any number: a longer one is no float
+POSITIVE = number(above=0, most=MOST)
 COUNT = whole(1, 10**8)
 WORTH = 1000.0  # ε at `AT` from which on, as from `LONGEST` steps on, the loss distribution is not worth its time
 AT, LONGEST = 1e-5, 10**6
@@ -44,7 +45,7 @@ MECHANISM = {
 }
 RUNS = ("geometric", "logarithmic")  # at least one training in each
 SELECTION = {"mean": number(least=1, most=1e6), "runs": choice(*RUNS), "score_noise": either(NOTHING, POSITIVE)}
-ROW = {"delta": number(above=0, below=1), "epsilon": number(least=0)}
+ROW = {"delta": number(above=0, below=1), "epsilon": number(least=0, most=MOST)}
 MOST_ROWS = 100
 
 
