@@ -10,7 +10,8 @@ The rooms, from the bottom up; each imports only those before it (`tests/test_ro
 - ``study``: the plan, from a study file to cells, paths and settings
 - ``jobs``, ``steps``: processes, and the jobs of the workflow; only these touch files
 
-The others here are run as ``python -m dp_leakage.NAME``; ``release`` makes the model that is given away, and ``results`` reads a cell from Python.
+The others here are run as ``python -m dp_leakage.NAME``. ``release`` makes the model that is given away; ``results``
+reads a cell from Python.
 """
 
 __version__ = "0.1.0"
