@@ -34,6 +34,13 @@ def by_torch(plan, folder):
         return network.eval()(torch.from_numpy(plan.data.x)).softmax(1).numpy()
 
 
+def tells_no(folder, *words):
+    """No file of the release holds one of these words: a path, a file, a seed, a record's name."""
+    for path in folder.iterdir():
+        for word in map(str, words):
+            assert word.encode() not in path.read_bytes(), f"{path.name}: {word}"
+
+
 def agree(ours, theirs):
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-5)
     assert ours.std() > 1e-3  # it says something
@@ -90,6 +97,7 @@ def test_a_table_with_texts_and_gaps_goes_in_column_by_column(own, projection):
     told = json.loads((folder / PRIVACY).read_text())
     assert [column["kind"] for column in told["model"]["columns"]] == ["number", "number", "text", "text", "text"]
     assert any("missing value of the column 'age'" in said for said in told["outside"])
+    tells_no(folder, own.folder, "my.csv", 987654321, plan.grid[0]["seed"], plan.grid[0]["subset"]["coins"])
 
 
 def test_a_table_of_numbers_with_gaps_goes_in_as_one_array(own):
@@ -119,6 +127,7 @@ def test_images_go_in_as_pixels(own, model):
     order = [int(name[-7:-4]) for name in plan.raw.names]
     given = pixels[order].transpose(0, 3, 1, 2).astype(np.float32)
     agree(asked(folder, {"record": given}), by_torch(plan, folder))
+    tells_no(folder, own.folder, "images/", ".png", 987654321, *plan.raw.names)
 
 
 ARCHITECTURES = [
