@@ -19,8 +19,8 @@ def profile(raw: Raw, roles: Mapping[str, np.ndarray]) -> list[str]:
     """Sentences on what makes results on ``raw``, split into ``roles`` (role → rows), hard to judge, if anything does.
 
     They report too few records in a role, too few of a class among the members, classes that are absent there, a
-    single class, one class that dominates, constant columns, records that occur in two roles or twice in one, and many
-    records that nearly do.
+    single class, one class that dominates, constant columns, records that occur in two roles or twice in one, many
+    records that nearly do, and columns that seem to say whose record it is.
     """
     role = trained_role(roles)
     members = roles.get(role, np.arange(len(raw.y)))
@@ -30,6 +30,7 @@ def profile(raw: Raw, roles: Mapping[str, np.ndarray]) -> list[str]:
         *_constant_columns(raw, members, role),
         *_duplicates(raw, roles),
         *_near_copies(raw),
+        *_persons(raw),
     ]
 
 
@@ -109,6 +110,15 @@ def _near_copies(raw: Raw) -> list[str]:
         f"About {share:.0%} of the records are nearly the same as another one, like several pictures of one person. If "
         "one of them is a member and another is not, attacks cannot tell them apart, so leakage looks smaller than it "
         "is for a person. Keep one record per person, or split by hand so that a person's records share one role."
+    ]
+
+
+def _persons(raw: Raw) -> list[str]:
+    return [
+        f"Column {name!r} seems to name persons: {different:,} values in {len(raw.y):,} records. Splits, attacks and ε "
+        "are those of single records here, and promise less to a person with several. Records of one person may lie on "
+        "both sides of the split, so leakage looks smaller than it is for a person. Keep one record per person."
+        for name, different in raw.persons
     ]
 
 

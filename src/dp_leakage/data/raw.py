@@ -60,6 +60,8 @@ class Raw(NamedTuple):
         gaps: missing values, to be filled when the roles are known (`filled`).
         names: the user's names of the records, (n,): an image's file, a table's key; empty if there are none.
         columns: of the user's table, in the order of ``x``; empty if the records are numbers as they stand.
+        persons: columns of the user's table that seem to say whose record it is, features or not, and how many
+            different values each has (`persons.likely_persons`).
         divisor: what the numbers of the file were divided by: 255 for images of whole numbers.
     """
 
@@ -74,6 +76,7 @@ class Raw(NamedTuple):
     gaps: tuple[Gap, ...] = ()
     names: tuple[str, ...] = ()
     columns: tuple[Column, ...] = ()
+    persons: tuple[tuple[str, int], ...] = ()
     divisor: float = 1.0
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.paths import user_path
+from dp_leakage.data.persons import likely_persons
 from dp_leakage.data.raw import Column, Gap, Raw, check_finite, encode_labels, trained_and_not
 from dp_leakage.data.trees import is_folder, sha256_of
 
@@ -119,6 +120,7 @@ def load(spec: dict, data_dir: Path) -> Raw:
         gaps=tuple(gaps),
         names=called,
         columns=tuple(own_columns),
+        persons=likely_persons(frame, [spec[key] for key in ("label", "member") if key in spec], MAX_CATEGORIES),
     )
 
 

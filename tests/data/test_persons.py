@@ -1,0 +1,74 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from dp_leakage.data import load
+from dp_leakage.data.persons import likely_persons
+from dp_leakage.data.profile import profile
+
+N = 400
+
+
+def _frame(**columns) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    return pd.DataFrame({"age": rng.integers(18, 90, N), "y": np.arange(N) % 2, **columns})
+
+
+@pytest.mark.parametrize(
+    "name", ["patient", "Patient ID", "user_id", "userId", "customer.no", "pid", "ID", "study_subject", "visit_id"]
+)
+@pytest.mark.parametrize("kind", ["whole", "text", "gaps"])
+def test_a_column_called_like_a_person_with_several_records_each_is_found(name, kind):
+    values = np.arange(N) % 50
+    column = {"whole": values, "text": [f"p{v:03}" for v in values], "gaps": np.where(values == 0, np.nan, values)}[
+        kind
+    ]
+    assert likely_persons(_frame(**{name: column}), ["y"], 100) == ((name, 49 if kind == "gaps" else 50),)
+
+
+def test_texts_too_many_for_categories_are_found_under_any_name():
+    assert likely_persons(_frame(who=[f"n{v % 150}" for v in range(N)]), ["y"], 100) == (("who", 150),)
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("patient", np.arange(N)),  # one record each
+        ("is_customer", np.arange(N) % 2),  # a flag
+        ("user", np.arange(N) % 50 / 7),  # a measurement
+        ("rooms", np.arange(N) % 50),  # whole numbers of another name
+        ("persons_in_car", np.arange(N) % 50),
+        ("account_balance", np.arange(N) % 50),
+        ("color", [f"c{v % 50}" for v in range(N)]),  # few enough to be categories
+        ("paid", np.arange(N) % 50),
+        ("user", (np.arange(N) % 2).astype(bool)),
+    ],
+)
+def test_other_columns_are_not(name, values):
+    assert likely_persons(_frame(**{name: values}), ["y"], 100) == ()
+
+
+def test_the_label_is_not_a_person_here():
+    assert likely_persons(_frame(speaker=np.arange(N) % 50), ["y", "speaker"], 100) == ()
+
+
+@pytest.mark.parametrize("extra", [{}, {"drop": ["patient"]}, {"key": "patient"}])
+def test_the_remarks_warn_of_it_as_a_feature_and_where_it_is_none(tmp_path, extra):
+    file = tmp_path / "visits.csv"
+    _frame(patient=np.arange(N) % 50).to_csv(file, index=False)
+    raw = load({"path": str(file), "label": "y", **extra}, tmp_path)
+    roles = {"pool": np.arange(0, 200), "target_nonmembers": np.arange(200, 400)}
+    said = [remark for remark in profile(raw, roles) if remark.startswith("Column 'patient' seems to name persons")]
+    assert len(said) == 1
+    assert "50 values in 400 records" in said[0]
+
+
+def test_bundled_tables_are_not_warned_of(tmp_path):
+    for source in ("breast_cancer", "digits"):
+        assert load({"source": source}, tmp_path).persons == ()
+
+
+def test_lists_in_a_parquet_file_are_passed_over(tmp_path):
+    file = tmp_path / "visits.parquet"
+    _frame(user=[[v % 50] for v in range(N)]).to_parquet(file)
+    assert load({"path": str(file), "label": "y", "drop": ["user"]}, tmp_path).persons == ()
