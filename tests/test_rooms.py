@@ -1,6 +1,7 @@
 """The architecture: each room imports those above it in the list alone, and no two modules import each other."""
 
 import ast
+from collections import Counter
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -81,6 +82,12 @@ def modules() -> dict[str, Path]:
         found[".".join((ROOT.name, *(parts[:-1] if parts[-1] == "__init__" else parts)))] = path
     del found[ROOT.name]
     return found
+
+
+def test_test_files_have_names_of_their_own():
+    """pytest takes two files of one name for one module, but only when it collects both."""
+    counts = Counter(path.name for path in Path(__file__).parent.rglob("test_*.py"))
+    assert [name for name, count in counts.items() if count > 1] == []
 
 
 def imports() -> dict[str, set[str]]:

@@ -65,7 +65,7 @@ def table(rows=400):
     frame = pd.DataFrame(
         {
             "age": rng.integers(18, 90, rows).astype(float),
-            "record": rng.normal(size=rows) * 1000,
+            "record": rng.normal(size=rows) * 10,
             "color": rng.choice(["red", "green", "blue"], rows),
             "probability": rng.choice(["no", "yes"], rows),
             "one": "same",
