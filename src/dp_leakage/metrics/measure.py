@@ -26,7 +26,7 @@ from dp_leakage.metrics.intervals import (
 )
 from dp_leakage.metrics.reached import named_by_best_threshold, named_by_strongest, named_by_strongest_at
 from dp_leakage.metrics.runs import ALL, by_repeat
-from dp_leakage.metrics.strongest import of_strongest
+from dp_leakage.metrics.strongest import covariance, luck, of_strongest
 
 FPR_OF_EXPOSED = (0.01, 0.02, 0.05)
 TOP = 10
@@ -173,7 +173,7 @@ def measure_strongest(frames: Mapping[str, pd.DataFrame], repeats: bool = True) 
             run = {attack: score[here] for attack, score in scores.items()}
             named = named_by_strongest_at(run, inside, fpr).named
             value = float(named[np.broadcast_to(inside, named.shape)].mean())
-            found = _largest(value, list(run.values()), inside, measure, moved)
+            found = _largest(value, list(run.values()), inside, measure, moved, shared=True)
             rows.append(_row("reached_tpr", repeat, found, setting))
     return rows
 
@@ -197,17 +197,29 @@ def _largest(
     member: np.ndarray,
     measure: Measure,
     moved: Callable[[np.ndarray, np.ndarray], Influences],
+    shared: bool = False,
 ) -> Estimate:
     """The interval for the largest of several attacks' numbers, given each one's values (R, n).
 
-    ``moved`` gives influences from members' and non-members' values if members are fixed.
+    ``moved`` gives influences from members' and non-members' values if members are fixed. ``shared`` says that the same
+    non-members set the threshold for choosing the attack and for judging it. Then ``value`` counts their luck as
+    leakage, and what is expected of it is taken off.
     """
     alone = [measure(one, member) for one in values]
     if any(np.isnan(one.value) for one in alone):
         return alone[0]
-    if member.ndim == 2:
-        return of_strongest(value, alone, [measure.by_coins(one, member) for one in values], measure.limits)
-    return of_strongest(value, alone, [moved(one[:, member], one[:, ~member]) for one in values], measure.limits)
+    fixed = member.ndim == 1
+    found = [moved(one[:, member], one[:, ~member]) if fixed else measure.by_coins(one, member) for one in values]
+    if shared:
+        of_others = covariance([_of_nonmembers(one, member) for one in found])
+        value = max(value - luck(np.array([one.value for one in alone]), of_others), measure.limits[0])
+    return of_strongest(value, alone, found, measure.limits)
+
+
+def _of_nonmembers(found: Influences, member: np.ndarray) -> Influences:
+    """The influences of the non-members alone: the second block if members are fixed."""
+    blocks = found.blocks[1:] if member.ndim == 1 else tuple(np.where(member, 0.0, block) for block in found.blocks)
+    return found._replace(blocks=blocks)
 
 
 def measure_attribute(frame: pd.DataFrame, attack: str) -> list[dict]:

@@ -16,6 +16,7 @@ from dp_leakage.metrics.intervals import CONFIDENCE, Estimate, Influences, Z
 
 CONTENDS = 3.0  # standard errors of the difference below the best; a truly best attack is dropped once in 700 studies
 DRAWS = 50_000  # give quantiles to about 0.01
+DRAWS_OF_MEAN = 5_000  # give means to about 0.015 standard deviations
 
 
 def of_strongest(
@@ -64,9 +65,26 @@ def largest_quantile(shared: np.ndarray) -> float:
     deviation = np.sqrt(shared.diagonal())
     known = np.outer(deviation, deviation)
     correlation = np.divide(shared, known, out=np.eye(k), where=known > 0)
-    values, vectors = np.linalg.eigh(correlation)
-    errors = _normal(k) @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
-    return max(float(np.quantile(errors.max(axis=1), (1 + CONFIDENCE) / 2)), Z)
+    return max(float(np.quantile(_errors(correlation, DRAWS).max(axis=1), (1 + CONFIDENCE) / 2)), Z)
+
+
+def luck(each: np.ndarray, shared: np.ndarray) -> float:
+    """The mean error of the number that is largest as measured, ≥ 0: by how much the choice is too high.
+
+    Args:
+        each: (k,) numbers, taken for the truth (a parametric bootstrap).
+        shared: (k, k), the covariance of those of their errors that choice and number share.
+    """
+    if len(each) == 1:
+        return 0.0
+    errors = _errors(shared, DRAWS_OF_MEAN)
+    return max(float(errors[np.arange(len(errors)), (each + errors).argmax(axis=1)].mean()), 0.0)
+
+
+def _errors(shared: np.ndarray, draws: int) -> np.ndarray:
+    """(draws, k) normal numbers of this covariance."""
+    values, vectors = np.linalg.eigh(shared)
+    return _normal(len(shared))[:draws] @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
 
 
 @cache
