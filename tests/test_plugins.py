@@ -445,16 +445,16 @@ MIXING = """
 
 class Twin(torch.nn.Module):
     def forward(self, x):
-        return centerd(x.unflatten(0, (2, 3))).flatten(0, 1)
+        return centered(x.unflatten(0, (2, 3))).flatten(0, 1)
 
 
-def centerd(x):
+def centered(x):
     return x - x.mean(1, keepdim=True)
 """
 
 
 def test_an_own_layer_that_mixes_examples_is_refused(tmp_path):
-    text = LAYER % ("centerd(x)", "centerd(delta)")
+    text = LAYER % ("centered(x)", "centered(delta)")
     (tmp_path / "mine.py").write_text(text.replace("torch.nn.Tanh()", "Twin()") + MIXING)
     plugins.load([tmp_path])
     with pytest.raises(UserError, match=r"Mine\.forward of one example depends on the others"):

@@ -109,7 +109,7 @@ class TestPrivatePCA:
 
     def test_without_noise_it_is_scikit_learns_pca_of_records_and_their_opposites(self):
         unit = normalize(X.astype(np.float64))
-        oracle = PCA(10, svd_solver="full").fit(np.vstack([unit, -unit]))  # whose mean is zero, so nothing is centerd
+        oracle = PCA(10, svd_solver="full").fit(np.vstack([unit, -unit]))  # whose mean is zero, so nothing is centered
         fitted = fit_private_pca(X, ALL, 10, 0.0, 0)
         np.testing.assert_allclose(np.abs(fitted.components @ oracle.components_.T), np.eye(10), atol=1e-8)
         np.testing.assert_allclose(fitted.variance, oracle.explained_variance_ * (2 * len(X) - 1) / (2 * len(X)))

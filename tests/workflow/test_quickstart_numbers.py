@@ -70,8 +70,8 @@ def test_most_of_what_leaks_at_epsilon_1_is_how_many_of_each_class_were_in(said)
     counts = member @ own / own.sum(axis=0)
     others = (margin @ own)[:, classes] - margin
     others = others / (own.sum(axis=0)[classes] - 1)
-    centerd = others - others.mean(axis=0)
-    assert np.corrcoef(centerd.ravel(), counts[:, classes].ravel())[0, 1] > 0.3
+    centered = others - others.mean(axis=0)
+    assert np.corrcoef(centered.ravel(), counts[:, classes].ravel())[0, 1] > 0.3
     within = margin - (margin @ own / own.sum(axis=0))[:, classes]
     assert auc(within, member).value < auc(margin, member).value
 

@@ -201,7 +201,7 @@ def fit_private_pca(x: np.ndarray, rows: np.ndarray, components: int, noise: flo
 
     The components are the eigenvectors of ``noisy_second_moment`` with the largest eigenvalues. This is one Gaussian
     mechanism with noise multiplier ``noise`` under add/remove of a record, and ``noise``/√2 under replacement (see
-    ``SENSITIVITY``). Nothing is centerd, and any later use of the directions costs nothing more. ``variance`` is
+    ``SENSITIVITY``). Nothing is centered, and any later use of the directions costs nothing more. ``variance`` is
     post-processed too (the number of records counts as public), and may be negative.
 
     Raises:
@@ -311,7 +311,7 @@ def _scatter(x: np.ndarray, rows: np.ndarray, mean: np.ndarray, unit: bool = Fal
 
 
 def _gram(x: np.ndarray, rows: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """Upper triangle of the (n, n) products of the centerd records, float64."""
+    """Upper triangle of the (n, n) products of the centered records, float64."""
     from scipy.linalg.blas import dsyrk
 
     flat = x.reshape(len(x), -1)

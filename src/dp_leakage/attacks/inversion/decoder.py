@@ -90,7 +90,7 @@ def score(
     Besides the layers there are two controls. They show whether a defense's prediction vector is harder to invert
     because it holds less information or because it is flatter. For ``prediction_matched``, the log-probabilities are
     scaled to a standard deviation of ``spread`` over the auxiliary records, so that all models have the same
-    temperature. ``prediction_scores`` are those scaled log-probabilities themselves, centerd in each record. A model
+    temperature. ``prediction_scores`` are those scaled log-probabilities themselves, centered in each record. A model
     that changes only its temperature changes neither. And ``mean_image`` is the mean of the auxiliary images, which
     needs no activation.
 

@@ -1,4 +1,4 @@
-"""A convolution whose kernels are centerd and scaled to length one before they are used.
+"""A convolution whose kernels are centered and scaled to length one before they are used.
 
 For the weights w of one output channel, v = w − mean(w) and ŵ = v/√(‖v‖² + 1e-4): scaled weight standardisation (Brock
 et al. 2021) without its gain; private training of wide residual networks uses it (De et al. 2022, section 3).
@@ -57,6 +57,6 @@ class WeightStandardizedConv2d(Conv2d):
 
 def standardized(weight: Tensor) -> tuple[Tensor, Tensor]:
     """The kernels ŵ (K, o, i, k, k) of ``weight``, and √(‖v‖² + 1e-4) of each output channel, (K, o)."""
-    centerd = weight - weight.mean((2, 3, 4), keepdim=True)
-    lengths = centerd.square().sum((2, 3, 4)).add(LEAST).sqrt()
-    return centerd / lengths[..., None, None, None], lengths
+    centered = weight - weight.mean((2, 3, 4), keepdim=True)
+    lengths = centered.square().sum((2, 3, 4)).add(LEAST).sqrt()
+    return centered / lengths[..., None, None, None], lengths
