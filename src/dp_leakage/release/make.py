@@ -94,8 +94,7 @@ def chosen(plan: Plan, working: Path, interval: float, show: Show) -> Best:
 
     def train(run: int, setting: int) -> Parameters | None:
         path = working / f"training{run}.safetensors"
-        found = trained(plan, plan.grid[setting], Checkpoint(path, f"{made}-{run}", interval), show)
-        return found
+        return trained(plan, plan.grid[setting], Checkpoint(path, f"{made}-{run}", interval), show)
 
     def score(setting: int, parameters: Parameters) -> float:
         return scored(plan, plan.layers(plan.grid[setting]), parameters)

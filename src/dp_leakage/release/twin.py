@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 import torch
 
+from dp_leakage.attacks.queries import margins
 from dp_leakage.audits import CONFIDENCE, Claim
 from dp_leakage.audits.designs import bound, reach
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError
 from dp_leakage.data.canaries import Canaries, place
 from dp_leakage.data.roles import OUTSIDERS, POOL
-from dp_leakage.models.layers import forward
+from dp_leakage.models.ensemble import Ensemble
 from dp_leakage.release.plan import Plan
 from dp_leakage.release.statement import relation
 from dp_leakage.steps._claims import own_claim
@@ -86,11 +87,8 @@ def _score(plan: Plan, placed: Canaries, held: bool) -> float:
 
     def margin() -> float:
         parameters = {name: tensor[None] for name, tensor in one.parameters().items()}
-        with torch.no_grad():
-            logits = forward(layers, parameters, x[-1:][None])[0][0, 0].double()
-        own = logits[y[-1]].item()
-        logits[y[-1]] = -torch.inf
-        return own - float(logits.logsumexp(0))
+        model = Ensemble(layers, parameters, torch.arange(len(rows))[None])
+        return float(margins(model, placed.x[rows[-1:]], placed.y[rows[-1:]])[0, 0])
 
     start = margin()
     while one.epoch < training.epochs:

@@ -67,7 +67,7 @@ def claims_elsewhere(answer: Answer, elsewhere: Elsewhere, metrics: pd.DataFrame
     return found
 
 
-def leaks(leak: Leak) -> bool:
+def told_from_none(leak: Leak) -> bool:
     """Whether a leak is told apart from none: by the advantage, or else by a TPR that pays for the rates looked at."""
     looked = 1 + len(leak.tprs)
     return leak.advantage.low > 0 or any(
@@ -82,7 +82,7 @@ def _measured(one: Setting, elsewhere: Elsewhere, tell: Telling) -> str:
         return "no membership attack was run on the model, so nothing is known of its leakage."
     verdict = (
         "the model leaks who was in its training data."
-        if leaks(leak)
+        if told_from_none(leak)
         else "no attack tried tells this model's members from non-members."
     )
     setting = f"attack=strongest;of={leak.attack}"
