@@ -8,7 +8,7 @@ own peculiarities cancel. Only its difference between in and out remains, and th
 
 import numpy as np
 
-from dp_leakage.metrics.intervals import CONFIDENCE, Estimate, Influences, crossed
+from dp_leakage.metrics.intervals import CONFIDENCE, Estimate, Influences, Z, crossed
 from dp_leakage.metrics.roc import placements, rank_range
 
 
@@ -21,7 +21,7 @@ def rate_difference(values: np.ndarray, member: np.ndarray) -> Influences:
 def balanced_accuracy(flags: np.ndarray, member: np.ndarray) -> Influences:
     """(TPR + 1 − FPR) / 2 of flags."""
     advantage = rate_difference(flags, member)
-    return Influences((1 + advantage.value) / 2, tuple(block / 2 for block in advantage.blocks))
+    return Influences((1 + advantage.value) / 2, advantage.times(0.5).blocks)
 
 
 def auc(scores: np.ndarray, member: np.ndarray) -> Influences:
@@ -58,19 +58,32 @@ def _named_above(scores: np.ndarray, member: np.ndarray, fpr: float, passing: in
     """Share of members above one threshold for all runs, which ``passing`` of the others pass.
 
     With R runs there are R times as many others for finding the threshold. Each of them moves the threshold, and with
-    it the share of members by the slope of the ROC. The slope is taken over the range in which 95 % of draws put the
-    true threshold. NaN if there are fewer than ``least`` others.
+    it the share of members by the slope of the ROC, which is taken over the range in which 95 % of draws put the true
+    threshold. A record that passes in one run tends to pass in all, so that range is one of fewer, independent others
+    (`_independent`). The ROC is concave: below the value it is steeper, which the lower end follows. NaN if there are
+    fewer than ``least`` others.
     """
     outside = np.sort(scores[~member])[::-1]
-    if len(outside) < least - 1e-9:
+    n = len(outside)
+    if n < least - 1e-9:
         return Influences(float("nan"), (np.zeros(scores.shape),))
     named, inside = scores > _above(outside, passing), scores[member]
-    fewest, most = rank_range(fpr, len(outside))
-    looser, stricter = (float((inside > _above(outside, rank)).mean()) for rank in (most, fewest - 1))
-    slope = (looser - stricter) * len(outside) / (most - fewest + 1)
     tpr, passed, share = named[member].mean(), named[~member].mean(), member.mean()
-    block = np.where(member, (named - tpr) / share, -slope * (named - passed) / (1 - share))
-    return Influences(float(tpr), (block,))
+    passes = np.where(member, 0.0, (named - passed) / (1 - share))
+    independent = min(max(_independent(float(passed), passes), int(1 / fpr)), n)
+    fewest, most = (min(max(round(rank * n / independent), 1), n) for rank in rank_range(fpr, independent))
+    looser, stricter = (float((inside > _above(outside, rank)).mean()) for rank in (most, fewest - 1))
+    slope = (looser - stricter) * n / (most - fewest + 1)
+    steeper = max(slope, (tpr - stricter) * n / max(passing - fewest + 1, 1))
+    moved = np.where(member, (named - tpr) / share, 0.0)
+    return Influences(float(tpr), (moved - slope * passes,), (moved - steeper * passes,))
+
+
+def _independent(share: float, passes: np.ndarray) -> int:
+    """How many independent records would know a share as well as these do, by their influences on it (R, n)."""
+    _, low, high = crossed(Influences(share, (passes,)))
+    half = (high - low) / 2
+    return int(share * (1 - share) * (Z / half) ** 2) if half > 0 else passes.size
 
 
 def named_at_fpr(scores: np.ndarray, member: np.ndarray, fpr: float) -> np.ndarray:

@@ -127,10 +127,18 @@ class Influences(NamedTuple):
         blocks: float64 (R, n) for each set of records, such as members and non-members: to first order, n times how far
             that record in that repeat moves the repeat's value from ``value``. A block's row means are its
             contributions to each repeat's deviation; they sum to 0 over all repeats and blocks.
+        below: the same for the lower end of the interval, where the number answers differently to chance on that side;
+            empty if it does not.
     """
 
     value: float
     blocks: tuple[np.ndarray, ...]
+    below: tuple[np.ndarray, ...] = ()
+
+    def times(self, factor: float) -> "Influences":
+        """Of the number times a factor > 0."""
+        blocks, below = (tuple(block * factor for block in each) for each in (self.blocks, self.below))
+        return Influences(self.value * factor, blocks, below)
 
 
 def influences_of_mean(values: np.ndarray) -> Influences:
@@ -158,7 +166,10 @@ def crossed(found: Influences, limits: tuple[float, float] | None = None) -> Est
     for skewed records (Hall 1992). A single repeat says nothing about other trainings, so then the interval is for that
     model only.
     """
-    return over_layouts(found.value, [layout(block) for block in found.blocks], limits)
+    whole = over_layouts(found.value, [layout(block) for block in found.blocks], limits)
+    if not found.below:
+        return whole
+    return whole._replace(low=over_layouts(found.value, [layout(block) for block in found.below], limits).low)
 
 
 class Layout(NamedTuple):

@@ -121,8 +121,7 @@ def _exposed(fpr: float, member: np.ndarray) -> Measure:
     members = member.sum() / (len(member) if member.ndim == 2 else 1)
 
     def counted(values: np.ndarray, inside: np.ndarray) -> Influences:
-        share = coins.tpr_at_fpr(values, inside, fpr)
-        return Influences(share.value * members, tuple(block * members for block in share.blocks))
+        return coins.tpr_at_fpr(values, inside, fpr).times(float(members))
 
     return Measure(lambda m, n: roc.members_exposed(m, n, fpr, "mean"), counted, (0.0, float(members)))
 
