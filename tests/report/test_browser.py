@@ -1,14 +1,18 @@
 """The page in a real browser: no complaint, every picture, no request, no sideways scrolling, and on paper."""
 
 import json
+import math
 import re
 import shutil
 import subprocess
+from base64 import b64encode
+from hashlib import sha256
 from html import unescape
 from pathlib import Path
 
 import pytest
 
+from dp_leakage.privacy.proven import precision
 from dp_leakage.report import ReportContext, render
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -104,3 +108,113 @@ def test_it_prints(page: Path) -> None:
     browse(page, f"--print-to-pdf={pdf}", "--no-pdf-header-footer")
     pages = len(re.findall(rb"/Type\s*/Page\b", pdf.read_bytes()))
     assert 3 <= pages <= 20
+
+
+# ---------------------------------------------------------------------- what a reader does
+def used(page: Path, script: str) -> dict:
+    """What a script finds that uses the page as a reader does. The policy of the copy allows it, by its hash."""
+    path = page.with_name("used.html")
+    tried = f"""
+addEventListener("load", () => {{
+  const at = id => document.getElementById(id), points = JSON.parse(at("cells").textContent).points;
+  const tiles = () => [...document.querySelectorAll("#explore .tiles:not([hidden])")].map(one => one.id);
+  const pick = (name, value) => document.querySelector(`[name=${{name}}][value="${{value}}"]`).click();
+  const mark = place => document.querySelector(`[data-cell="${{place}}"]`);
+  const move = value => {{ at("prior").value = value; at("prior").dispatchEvent(new Event("input")); }};
+  document.title = JSON.stringify((() => {{ {script} }})());
+}});
+"""
+    allowed = b64encode(sha256(tried.encode()).digest()).decode()
+    text = page.read_text(encoding="utf-8").replace("script-src '", f"script-src 'sha256-{allowed}' '", 1)
+    path.write_text(text.replace("</body>", f"<script>{tried}</script></body>"), encoding="utf-8")
+    done = browse(path, "--virtual-time-budget=5000", "--dump-dom")
+    assert complaints(done) == []
+    assert requests(path) == set()
+    return json.loads(unescape(re.search(r"<title>(.*?)</title>", done.stdout, re.DOTALL)[1]))
+
+
+def test_it_begins_with_the_cell_of_the_answer(page: Path) -> None:
+    found = used(
+        page, "return {tiles: tiles(), told: points.findIndex(p => p.told), said: at('told').textContent, points}"
+    )
+    assert found["tiles"] == [f"cell-{found['told']}"]
+    assert found["said"] == found["points"][found["told"]]["says"]["advantage"]
+
+
+def test_a_click_or_a_key_reads_the_page_for_that_point(page: Path) -> None:
+    found = used(
+        page,
+        """const here = points.map((p, place) => place).filter(place => mark(place));
+        mark(here[0]).dispatchEvent(new Event("click")); const clicked = [tiles(), at("reading").textContent];
+        mark(here[1]).dispatchEvent(new KeyboardEvent("keydown", {key: "Enter"}));
+        const keyed = [tiles(), mark(here[1]).getAttribute("aria-pressed"), mark(here[0]).getAttribute("aria-pressed")];
+        mark(here[2]).dispatchEvent(new Event("mouseenter")); const over = at("told").textContent;
+        mark(here[2]).dispatchEvent(new Event("mouseleave")); const back = at("told").textContent;
+        return {here, clicked, keyed, over, back, points}""",
+    )
+    first, second, third = found["here"][:3]
+    name = found["points"][first]
+    assert found["clicked"] == [[f"cell-{first}"], f"{name['name']} · {name['group']}"]
+    assert found["keyed"] == [[f"cell-{second}"], "true", "false"]
+    assert found["over"] == found["points"][third]["says"]["advantage"]
+    assert found["back"] == found["points"][second]["says"]["advantage"]
+
+
+def test_model_and_measure_switch(page: Path) -> None:
+    found = used(
+        page,
+        """const drawn = () => [...document.querySelectorAll("[data-cell]")].map(one => Number(one.dataset.cell));
+        const groups = [...new Set(points.map(p => p.group))], first = drawn();
+        pick("groups", groups.find(one => one !== points[first[0]].group)); const other = drawn();
+        pick("measures", "proven"); const proven = drawn();
+        return {first, other, proven, points, axis: document.querySelector("#picture .axis").textContent}""",
+    )
+    groups = {points["group"] for points in found["points"]}
+    assert len(groups) == 2
+    whose = [{found["points"][place]["group"] for place in found[key]} for key in ("first", "other")]
+    assert [len(one) for one in whose] == [1, 1]
+    assert whose[0] != whose[1]
+    assert found["proven"] == [place for place in found["other"] if "proven" in found["points"][place]["up"]]
+    assert found["axis"] == "↑ advantage proven"
+
+
+@pytest.mark.parametrize("value", [0, 300, 677, 1000])
+def test_the_share_of_members_moves_what_an_accusation_is_worth(page: Path, value: int) -> None:
+    found = used(
+        page,
+        f"""move({value}); const told = points.find(p => p.told);
+        return {{share: at("share").textContent, found: at("found").textContent, most: at("most").textContent,
+          guessed: at("guessed").textContent, given: told.accused}}""",
+    )
+    prior, given = float(found["share"].removesuffix(" %")) / 100, found["given"]
+    assert prior == pytest.approx(10 ** (-3 + value / 1000 * (3 + math.log10(0.9))), rel=0.06)
+    middle, low, high = (10 * precision(prior, tpr, given["fpr"]) for tpr in given["tpr"])
+    shown = [float(number) for number in re.findall(r"\d+\.\d", found["found"])]
+    assert shown == pytest.approx([middle, low, high], abs=0.0501)
+    assert float(found["most"].split()[0]) == pytest.approx(
+        10 * precision(prior, given["most"], given["fpr"]) + 0.05, abs=0.0501
+    )
+    assert float(found["guessed"].split()[0]) == pytest.approx(10 * prior, abs=0.0501)
+
+
+def test_every_setting_is_a_table_to_sort_and_search(page: Path) -> None:
+    found = used(
+        page,
+        """const table = document.querySelector(".sortable table"), heads = [...table.tHead.rows[0].cells];
+        const column = heads.findIndex(head => head.textContent === "advantage"), button = heads[column].firstChild;
+        const read = () => [...table.tBodies[0].rows].map(row => row.cells[column].textContent);
+        const before = read(); button.click(); const up = read(), sorted = heads[column].getAttribute("aria-sort");
+        button.click(); const down = read(), search = document.querySelector(".sortable input");
+        search.value = "rdp 10"; search.dispatchEvent(new Event("input"));
+        const left = [...table.tBodies[0].rows].filter(row => !row.hidden).map(row => row.textContent);
+        return {before, up, down, sorted, left}""",
+    )
+
+    def values(cells: list[str]) -> list[float]:
+        return [float(cell.split()[0].replace("−", "-")) for cell in cells]
+
+    assert values(found["up"]) == sorted(values(found["before"]))
+    assert values(found["down"]) == sorted(values(found["before"]), reverse=True)
+    assert found["sorted"] == "ascending"
+    assert 0 < len(found["left"]) < len(found["before"])
+    assert all("rdp" in words.lower() and "10" in words for words in found["left"])

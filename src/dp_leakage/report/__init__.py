@@ -6,11 +6,10 @@ from dp_leakage.report.answer import Acceptable, Answer, Setting, answers, singl
 from dp_leakage.report.claims import Claim, Number, as_json, headlines
 from dp_leakage.report.context import DataFacts, ReportContext, ReportFigure
 from dp_leakage.report.exposed import most_exposed
-from dp_leakage.report.page import TEMPLATE, render, told
+from dp_leakage.report.page import render, told
 from dp_leakage.report.words import claims_of
 
 __all__ = [
-    "TEMPLATE",
     "Acceptable",
     "Answer",
     "Claim",

@@ -2,6 +2,7 @@
 
 import re
 from base64 import b64encode
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ from dp_leakage.report.answer import Answer, answers
 from dp_leakage.report.claims import Claim
 from dp_leakage.report.context import ReportContext, ReportFigure
 from dp_leakage.report.elsewhere import claims_elsewhere
+from dp_leakage.report.explore import explored, marks_of
 from dp_leakage.report.words import claims_of
 
-TEMPLATE = Path(__file__).with_name("template.html")
+TEMPLATE, SCRIPT = (Path(__file__).with_name(file) for file in ("template.html", "page.js"))
 QUESTION = (
     "What does each privacy budget cost in accuracy, and what does an attacker still learn about the training records?"
 )
@@ -39,22 +41,31 @@ def _answers(context: ReportContext) -> list[Answer]:
 
 
 def render(context: ReportContext) -> str:
-    """The page: one HTML document with its style and pictures inside, without scripts. It loads nothing."""
+    """The page: one HTML document with its style, pictures and one script inside. It loads nothing.
+
+    Its policy allows that script alone, by the hash of its text.
+    """
     from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"words": name, "thousands": lambda value: f"{value:,}", "unbroken": unbroken}
     found = told(context)
     answered = _answers(context)
     elsewhere = bool(answered) and all(answer.kind == "elsewhere" for answer in answered)
+    script = f"\n{SCRIPT.read_text(encoding='utf-8')}"
     pictures = [figure for figure in context.figures if figure.kind != SHOWN_AS_TABLE]
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         seal=UNSEALED,
+        script=Markup(script),
+        allowed=f"sha256-{b64encode(sha256(script.encode()).digest()).decode()}",
+        explored=explored(answered),
         context=context,
         question=context.question or QUESTION,
         broken=tables.broken_claims(context.metrics),
         study_wide=[claim for claim in found if not claim.dataset],
         screens=[_screen(found, data) for data in dict.fromkeys(claim.dataset for claim in found if claim.dataset)],
+        marks={answer.dataset: marks_of(answer) for answer in answered},
         elsewhere=elsewhere,
         settings=[] if elsewhere else tables.settings(answered),
         attacks=tables.attacks(context.metrics) if elsewhere else [],

@@ -42,7 +42,7 @@ def claims_of(
         else:
             found += [_decision(answer, outside.get(answer.dataset, ())), *_beside(answer)]
             for place, setting in enumerate(answer.told):
-                found += _tiles(answer, setting, place)
+                found += tiles_of(answer, setting, place)
         for place, setting in enumerate(answer.told):
             found += _more(answer, setting, place)
         found += _choice(answer) + _unproven(answer)
@@ -244,7 +244,7 @@ def _beside(answer: Answer) -> list[Claim]:
     ]
 
 
-def _tiles(answer: Answer, one: Setting, place: int) -> list[Claim]:
+def tiles_of(answer: Answer, one: Setting, place: int = 0) -> list[Claim]:
     """Accuracy, what was measured, what is proven, and the ε: intervals hold for all private settings at once."""
     among = answer.comparisons
     tell = Telling(_where(one))

@@ -15,7 +15,7 @@ from dp_leakage.study.paths import TARGET
 from dp_leakage.study.settings import Input, Settings
 from dp_leakage.study.step_code import step_code
 
-TEMPLATE = ROOT / "report" / "template.html"  # not code, but the text of the page
+PAGE = [ROOT / "report" / file for file in ("page.js", "template.html")]  # not code that is hashed, but the page's text
 
 
 class Study(Settings):
@@ -139,7 +139,7 @@ class Study(Settings):
             "compared": [[cell.dataset, cell.model, *(made for _, made in files)] for cell, files in self._compared()],
             "aware": self.aware,
             "captions": {figure: self.caption(figure) for figure in self.spec["figures"]},
-            "words": identity({"template": TEMPLATE.read_text(encoding="utf-8")}),
+            "words": identity({path.name: path.read_text(encoding="utf-8") for path in PAGE}),
             "code": step_code("report"),
         }
 

@@ -1,0 +1,141 @@
+"""Every cell as a point that a reader can choose: what the page's script draws, and the tiles that it then shows.
+
+All words and numbers are made here. The script places points and moves between them; it only computes what an
+accusation is worth, for the share of members that the reader gives.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dp_leakage.figures.numbers import cell_budget, cell_label, interval
+from dp_leakage.figures.style import INK, look, name
+from dp_leakage.metrics.intervals import Estimate
+from dp_leakage.metrics.measure import FPR_OF_TPR
+from dp_leakage.report.answer import Answer, Setting
+from dp_leakage.report.claims import Claim, percent
+from dp_leakage.report.proven import rounded_up
+from dp_leakage.report.words import tiles_of
+
+FEWEST = 2  # points that are worth a picture
+
+
+@dataclass(frozen=True)
+class Explored:
+    """What a reader can choose among.
+
+    Attributes:
+        measures: key → what the picture's upward axis is, in words; the first is shown first.
+        groups: data set and model of each picture, in words; the first is shown first.
+        points: a cell each, as `_point` makes it.
+        tiles: the tiles of each point.
+        marks: of each point: kind of a tile → the same number of the best undefended model.
+    """
+
+    measures: dict[str, str]
+    groups: list[str]
+    points: list[dict[str, Any]]
+    tiles: list[list[Claim]]
+    marks: list[dict[str, float]]
+
+    @property
+    def as_json(self) -> str:
+        """What the script reads: JSON that cannot end the element that it stands in."""
+        content = {"measures": self.measures, "groups": self.groups, "points": self.points}
+        text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def explored(answers: Sequence[Answer]) -> Explored | None:
+    """All cells with a measured accuracy and leakage; None if there is nothing to choose."""
+    chosen = [
+        (answer, one)
+        for answer in answers
+        if answer.kind != "elsewhere"
+        for one in answer.settings
+        if one.leak is not None
+    ]
+    if len(chosen) < FEWEST:
+        return None
+    several = len(answers) > 1
+    points = [_point(answer, one, several) for answer, one in chosen]
+    if not any(point["told"] for point in points):
+        points[0]["told"] = True
+    known = {key for point in points for key in point["up"]}
+    groups = list(dict.fromkeys(point["group"] for point in points))
+    first = next(point["group"] for point in points if point["told"])
+    return Explored(
+        measures={key: words for key, words in _measures().items() if key in known},
+        groups=[first, *(group for group in groups if group != first)],
+        points=points,
+        tiles=[tiles_of(answer, one) for answer, one in chosen],
+        marks=[marks_of(answer) for answer, _ in chosen],
+    )
+
+
+def marks_of(answer: Answer) -> dict[str, float]:
+    """Kind of a tile → the number of the best undefended model, in [0, 1]."""
+    if answer.best is None:
+        return {}
+    leak = answer.best.leak
+    return {"accuracy": answer.best.accuracy.value} | ({"measured": max(leak.advantage.value, 0.0)} if leak else {})
+
+
+def _measures() -> dict[str, str]:
+    rates = {_rate(fpr): f"members named at {100 * fpr:g} % false alarms" for fpr in FPR_OF_TPR}
+    return {"advantage": "advantage measured", **rates, "proven": "advantage proven"}
+
+
+def _rate(fpr: float) -> str:
+    return f"tpr{fpr:g}"
+
+
+def _point(answer: Answer, one: Setting, several: bool) -> dict[str, Any]:
+    """A cell: where it stands (values with their intervals, fractions), what is said of it, and for an accusation the
+    attack's rates and the proven limit.
+    """
+    assert one.leak is not None
+    found, style = one.leak, look(one.series)
+    label = _label(one)
+    accuracy = f"right on {percent(one.accuracy)} of new records"
+    up: dict[str, list[float]] = {"advantage": _rounded(found.advantage)}
+    says = {"advantage": f"an advantage of {interval(*found.advantage)} ({name(found.attack)})"}
+    for fpr, tpr in found.tprs.items():
+        up[_rate(fpr)] = _rounded(tpr)
+        says[_rate(fpr)] = f"{percent(tpr)} of the members named at {100 * fpr:g} % false alarms"
+    if one.proven is not None:
+        up["proven"] = [round(one.proven.advantage, 6)]
+        says["proven"] = f"no attack has an advantage above {rounded_up(one.proven.advantage)}"
+    point = {
+        "name": label,
+        "series": style.label,
+        "color": "" if style.color == INK else style.color,
+        "group": " · ".join([*([name(answer.dataset)] if several else []), name(one.model)]),
+        "told": one in answer.told,
+        "x": _rounded(one.accuracy),
+        "up": up,
+        "says": {key: f"{label}: {accuracy}; {words}." for key, words in says.items()},
+    }
+    return point | ({"accused": _accused(one)} if found.tprs else {})
+
+
+def _label(one: Setting) -> str:
+    """``DP-SGD, RDP, ε = 10``."""
+    if np.isfinite(one.row["epsilon"]):
+        return f"{look(one.series).label}, ε = {cell_budget(one.row)}"
+    return cell_label(one.series, one.row)
+
+
+def _accused(one: Setting) -> dict[str, Any]:
+    """The rates that decide what an accusation is worth, at the smallest rate of false alarms that was measured."""
+    assert one.leak is not None
+    fpr = min(one.leak.tprs)
+    most = one.proven.tprs.get(fpr) if one.proven else None
+    return {"fpr": fpr, "tpr": [max(end, 0.0) for end in one.leak.tprs[fpr]], "most": most}
+
+
+def _rounded(estimate: Estimate) -> list[float]:
+    return [round(float(end), 6) for end in estimate]

@@ -1,0 +1,208 @@
+// What a reader can do on the page: choose a point of the picture, move the share of members, sort and search tables.
+// Without it the page says the same with its figures. It loads nothing and writes text only, never HTML.
+"use strict";
+(() => {
+  const SVG = "http://www.w3.org/2000/svg";
+  const at = (id) => document.getElementById(id);
+  const make = (tag, attributes = {}, text = "") => {
+    const svg = ["svg", "g", "line", "circle", "text", "polyline"].includes(tag);
+    const element = svg ? document.createElementNS(SVG, tag) : document.createElement(tag);
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+    if (text) element.textContent = text;
+    return element;
+  };
+
+  // ------------------------------------------------------------------ the picture
+  const WIDEST = 900, NARROWEST = 320;
+  const SIZE = { width: WIDEST, height: 440, left: 62, right: 30, top: 26, bottom: 46 };
+  const RADIUS = 6;
+
+  const steps = (low, high) => {
+    const rough = (high - low) / 7, power = 10 ** Math.floor(Math.log10(rough));
+    const step = [1, 2, 5, 10].map((many) => many * power).find((one) => one >= rough);
+    const first = Math.ceil(low / step - 1e-9), last = Math.floor(high / step + 1e-9);
+    return Array.from({ length: last - first + 1 }, (_, place) => (first + place) * step);
+  };
+
+  const explore = (known) => {
+    let shown = known.points.findIndex((point) => point.told), chosen = shown;
+    let measure = Object.keys(known.measures)[0], group = known.points[shown].group;
+    const svg = at("picture"), reading = at("reading"), told = at("told");
+
+    const switches = (id, legend, entries, now, change) => {
+      const set = at(id);
+      if (entries.length < 2) return;
+      set.append(make("legend", {}, legend));
+      for (const [value, words] of entries) {
+        const label = make("label"), button = make("input", { type: "radio", name: id, value });
+        button.checked = value === now;
+        button.addEventListener("change", () => { change(value); draw(); });
+        label.append(button, make("span", {}, words));
+        set.append(label);
+      }
+    };
+
+    const say = (place) => {
+      const point = known.points[place];
+      told.textContent = point.says[measure] ?? point.says.advantage;
+    };
+
+    const choose = (place) => {
+      chosen = place;
+      known.points.forEach((_, other) => { at(`cell-${other}`).hidden = other !== place; });
+      reading.textContent = `${known.points[place].name} · ${known.points[place].group}`;
+      say(place);
+      accuse(known.points[place].accused);
+      for (const mark of svg.querySelectorAll("[role=button]"))
+        mark.setAttribute("aria-pressed", String(Number(mark.dataset.cell) === place));
+    };
+
+    const draw = () => {
+      svg.replaceChildren();
+      SIZE.width = Math.min(Math.max(svg.parentElement.clientWidth, NARROWEST), WIDEST);
+      svg.setAttribute("viewBox", `0 0 ${SIZE.width} ${SIZE.height}`);
+      const here = known.points.map((point, place) => ({ ...point, place }))
+        .filter((point) => point.group === group && point.up[measure]);
+      const every = known.points.filter((point) => point.up[measure]);
+      const widest = [Math.min(...every.map((p) => p.x[1])), Math.max(...every.map((p) => p.x[2]))];
+      const highest = [0, 0.01, ...every.flatMap((p) => p.up[measure])];
+      const tallest = [Math.min(...highest), Math.max(...highest)];
+      const [across, up] = [steps(...widest), steps(...tallest)];
+      const scale = ([low, high], from, to) => (value) => from + (value - low) / (high - low) * (to - from);
+      const x = scale(widest, SIZE.left + RADIUS, SIZE.width - SIZE.right);
+      const y = scale(tallest, SIZE.height - SIZE.bottom, SIZE.top);
+      const digits = (ticks, unit) => Math.max(0, Math.ceil(-Math.log10((ticks[1] - ticks[0]) * unit) - 1e-9));
+      const shares = measure.startsWith("tpr");
+      for (const tick of up) {
+        svg.append(make("line", { class: "grid", x1: SIZE.left, x2: SIZE.width - SIZE.right, y1: y(tick), y2: y(tick) }));
+        const words = shares ? `${(100 * tick).toFixed(digits(up, 100))} %` : tick.toFixed(digits(up, 1));
+        svg.append(make("text", { x: SIZE.left - 8, y: y(tick) + 4, "text-anchor": "end" }, words.replace(/^-/, "−")));
+      }
+      for (const tick of across)
+        svg.append(make("text", { x: x(tick), y: SIZE.height - SIZE.bottom + 20, "text-anchor": "middle" },
+          `${(100 * tick).toFixed(digits(across, 100))} %`));
+      svg.append(make("text", { class: "axis", x: SIZE.left, y: 12 }, `↑ ${known.measures[measure]}`));
+      svg.append(make("text", { class: "axis", x: SIZE.width - SIZE.right, y: SIZE.height - 6, "text-anchor": "end" },
+        "right on new records →"));
+
+      const series = new Map();
+      for (const point of here) series.set(point.series, [...(series.get(point.series) ?? []), point]);
+      const lines = make("g"), marks = make("g"), labels = make("g");
+      for (const points of series.values())
+        lines.append(make("polyline", { points: points.map((p) => `${x(p.x[0])},${y(p.up[measure][0])}`).join(" "),
+          fill: "none", stroke: points[0].color || "currentColor" }));
+      for (const point of here) {
+        const [value, low, high] = point.up[measure], color = point.color || "currentColor";
+        const mark = make("g", { role: "button", tabindex: "0", "data-cell": point.place,
+          "aria-label": point.says[measure], "aria-pressed": String(point.place === chosen), stroke: color, fill: color });
+        if (low !== undefined)
+          mark.append(make("line", { x1: x(point.x[0]), x2: x(point.x[0]), y1: y(low), y2: y(high) }));
+        mark.append(make("line", { x1: x(point.x[1]), x2: x(point.x[2]), y1: y(value), y2: y(value) }));
+        mark.append(make("circle", { class: "near", cx: x(point.x[0]), cy: y(value), r: 2.5 * RADIUS }));
+        mark.append(make("circle", { cx: x(point.x[0]), cy: y(value), r: RADIUS }));
+        for (const event of ["mouseenter", "focus"]) mark.addEventListener(event, () => say(point.place));
+        for (const event of ["mouseleave", "blur"]) mark.addEventListener(event, () => say(chosen));
+        mark.addEventListener("click", () => choose(point.place));
+        mark.addEventListener("keydown", (event) => {
+          if (event.key === "Enter" || event.key === " ") { event.preventDefault(); choose(point.place); }
+        });
+        marks.append(mark);
+      }
+      const taken = [];  // labels stand left of their series' last point, moved up or down until none covers another
+      for (const points of series.values()) {
+        const last = points.reduce((best, point) => (point.x[0] >= best.x[0] ? point : best));
+        const width = Math.min(7 * last.series.length, SIZE.width - SIZE.left);
+        const right = Math.max(x(last.x[0]) - 2 * RADIUS, SIZE.left + width), wanted = y(last.up[measure][0]) - RADIUS;
+        const free = (height) => taken.every((one) =>
+          Math.abs(one.height - height) > 14 || one.right - one.width > right || right - width > one.right);
+        const moved = [0, -15, 15, -30, 30, -45, 45, -60, 60].find((by) => free(wanted + by) && wanted + by > 14) ?? 0;
+        taken.push({ height: wanted + moved, right, width });
+        labels.append(make("text", { class: "series", x: right, y: wanted + moved, "text-anchor": "end" }, last.series));
+      }
+      svg.append(lines, labels, marks);
+      say(chosen);
+    };
+
+    switches("groups", "Model", known.groups.map((one) => [one, one]), group, (value) => { group = value; });
+    switches("measures", "Upward", Object.entries(known.measures), measure, (value) => { measure = value; });
+    at("explore").hidden = false;
+    draw();
+    choose(shown);
+    addEventListener("resize", draw);
+    for (const instead of document.querySelectorAll(".instead")) instead.classList.add("on-paper");
+  };
+
+  // ------------------------------------------------------------------ what an accusation is worth
+  let rates = null;
+  const LOWEST = -3, HIGHEST = Math.log10(0.9);  // of the share of members, in decades
+
+  const precision = (prior, tpr, fpr) => {
+    const right = prior * tpr, wrong = (1 - prior) * fpr;
+    return right + wrong > 0 ? right / (right + wrong) : NaN;
+  };
+  const of_ten = (value) => (Number.isNaN(value) ? "–" : (10 * value).toFixed(1));
+
+  const weigh = () => {
+    const prior = 10 ** (LOWEST + (HIGHEST - LOWEST) * at("prior").value / 1000);
+    const share = 100 * prior < 1 ? (100 * prior).toFixed(1) : String(Math.round(100 * prior));
+    const fixed = Number(share) / 100;  // what is computed is what is said
+    at("share").textContent = `${share} %`;
+    at("prior").setAttribute("aria-valuetext", `${share} % of those asked about`);
+    const [value, low, high] = rates.tpr.map((tpr) => precision(fixed, tpr, rates.fpr));
+    at("found").textContent = `${of_ten(value)} [${of_ten(low)}, ${of_ten(high)}] of 10`;
+    at("guessed").textContent = `${of_ten(fixed)} of 10`;
+    const most = rates.most === null ? null : precision(fixed, rates.most, rates.fpr);
+    at("most").textContent = most === null ? "not known: nothing is proven"
+      : `${(Math.ceil(100 * most - 1e-9) / 10).toFixed(1)} of 10`;
+    for (const [id, part] of [["found", value], ["guessed", fixed], ["most", most ?? 0]])
+      at(id).previousElementSibling.firstElementChild.style.width = `${100 * (part || 0)}%`;
+  };
+
+  const accuse = (given) => {
+    at("accused").hidden = !given;
+    if (!given) return;
+    rates = given;
+    at("outsiders").textContent = Math.round(1 / given.fpr).toLocaleString("en");
+    weigh();
+  };
+
+  // ------------------------------------------------------------------ tables
+  const MINUS = /−/g;
+  const worth = (cell) => {
+    const words = cell.textContent.trim(), found = parseFloat(words.replace(MINUS, "-").replace(/,/g, ""));
+    return words === "∞" ? Infinity : Number.isNaN(found) ? null : found;
+  };
+  const compare = (one, other) => {
+    const [a, b] = [worth(one), worth(other)];
+    if (a !== null && b !== null) return a - b || 0;
+    if (a !== null || b !== null) return a === null ? 1 : -1;
+    return one.textContent.localeCompare(other.textContent, "en");
+  };
+  for (const table of document.querySelectorAll(".sortable table")) {
+    const body = table.tBodies[0], rows = [...body.rows], heads = [...table.tHead.rows[0].cells];
+    const search = make("input", { type: "search", "aria-label": "Show rows with", placeholder: "Show rows with …" });
+    search.addEventListener("input", () => {
+      const words = search.value.toLowerCase().split(/\s+/);
+      for (const row of rows) row.hidden = !words.every((word) => row.textContent.toLowerCase().includes(word));
+    });
+    table.closest(".wide").before(search);
+    heads.forEach((head, column) => {
+      const button = make("button", { type: "button" }, head.textContent);
+      head.replaceChildren(button);
+      button.addEventListener("click", () => {
+        const down = head.getAttribute("aria-sort") === "ascending";
+        for (const other of heads) other.removeAttribute("aria-sort");
+        head.setAttribute("aria-sort", down ? "descending" : "ascending");
+        rows.sort((a, b) => (down ? -1 : 1) * compare(a.cells[column], b.cells[column]));
+        body.append(...rows);
+      });
+    });
+  }
+
+  const known = at("cells");
+  if (known) {
+    at("prior").value = Math.round(1000 * (-1 - LOWEST) / (HIGHEST - LOWEST));  // one in ten
+    at("prior").addEventListener("input", weigh);
+    explore(JSON.parse(known.textContent));
+  }
+})();
