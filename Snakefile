@@ -55,10 +55,12 @@ onstart:
 onsuccess:
     done = workflow.dag.needrun_jobs(exclude_finished=False)
     made = {str(path) for job in done for path in job.output}
-    for study in STUDIES.values():
-        if str(study.report) in made:
-            print("".join(f"{words}\n" for words in answers_of(study)), end="")
-            print(f"Report: {study.report}")
+    reported = [study for study in STUDIES.values() if str(study.report) in made]
+    for study in reported:
+        print("".join(f"{words}\n" for words in answers_of(study)), end="")
+        print(f"Report: {study.report}")
+    if reported:
+        print(f"All studies: {or_stop(overview)}")
 
 
 onerror:

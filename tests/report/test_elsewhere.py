@@ -44,7 +44,7 @@ def test_the_deciding_sentence_is_the_measured_leakage(plain):
     assert {"reached_tpr", "count"} <= {number.estimates for number in found.numbers}
     counts = [number.value for number in found.numbers if number.estimates == "count"][-2:]
     assert counts == [plain.metrics["n_members"].iloc[0], plain.metrics["n_nonmembers"].iloc[0]]
-    assert headlines(as_json("mine", "paper", told(plain))) == [found.words]
+    assert headlines(as_json("mine", "Mine", "paper", told(plain))) == [found.words]
 
 
 def test_whether_a_leak_is_told_apart_from_none_is_said(plain):

@@ -37,6 +37,8 @@ def test_the_files_are_those_of_the_contract(finished):
     report = (finished.results / "report.html").read_text()
     assert "quickstart" in report
     assert not list(finished.results.rglob("*.part*"))
+    overview = (finished.results.parent / "index.html").read_text()
+    assert f'href="{finished.results.name}/report.html"' in overview
 
 
 def test_the_log_of_a_figure_says_nothing_of_its_fonts(finished):

@@ -10,6 +10,13 @@ def answers_of(study):
     return headlines(json.loads(study.claims.read_text(encoding="utf-8")))
 
 
+def overview():
+    """Writes the page of all studies that were run here. Imported here for the same reason."""
+    from dp_leakage.steps.overview import write_overview
+
+    return write_overview(Path("results"))
+
+
 for _study in STUDIES.values():
     for _figure in _study.spec["figures"]:
 

@@ -125,7 +125,7 @@ def percent(estimate: Estimate) -> str:
     return f"{value} % [{low}, {high}]"
 
 
-def as_json(study: str, scale: str, claims: list[Claim]) -> dict[str, Any]:
+def as_json(study: str, title: str, scale: str, claims: list[Claim]) -> dict[str, Any]:
     """The content of ``claims.json``: only values that JSON has, an unknown or infinite number as null."""
 
     def plain(value: Any) -> Any:
@@ -139,7 +139,7 @@ def as_json(study: str, scale: str, claims: list[Claim]) -> dict[str, Any]:
         {**asdict(claim), "numbers": [{**asdict(one), "correction": one.correction} for one in claim.numbers]}
         for claim in claims
     ]
-    return {"format": FORMAT, "study": study, "scale": scale, "claims": plain(told)}
+    return {"format": FORMAT, "study": study, "title": title, "scale": scale, "claims": plain(told)}
 
 
 def headlines(content: dict[str, Any]) -> list[str]:

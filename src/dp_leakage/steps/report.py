@@ -78,7 +78,7 @@ def main(
         elsewhere=elsewhere,
     )
     write_page(report, render(context))
-    write_json(claims, as_json(context.study, context.scale, told(context)))
+    write_json(claims, as_json(context.study, context.title, context.scale, told(context)))
 
 
 def _elsewhere(spec: Json, compared: list[Path], made: list[list[str]]) -> Elsewhere:

@@ -1,0 +1,42 @@
+"""Writes ``results/index.html``, the page of all studies. A run does this at its end, not a job: it is of no study."""
+
+import json
+from datetime import datetime
+from pathlib import Path
+from urllib.parse import quote
+
+from dp_leakage.common.errors import UserError
+from dp_leakage.provenance.files import check_seal, write_text
+from dp_leakage.report import headlines
+from dp_leakage.report.overview import Entry, render
+
+PAGE = "index.html"
+
+
+def write_overview(folder: Path) -> Path:
+    """Writes the page of all studies below a folder, the latest first, and says where it is."""
+    entries = [(_written(study), _entry(study)) for study in folder.iterdir() if study.is_dir()]
+    entries.sort(key=lambda one: (-one[0], one[1].study))
+    write_text(folder / PAGE, render(folder.name, [entry for _, entry in entries]))
+    return folder / PAGE
+
+
+def _written(study: Path) -> float:
+    """When a study's report was written, in seconds since 1970; 0 if it was not."""
+    page = study / "report.html"
+    return page.stat().st_mtime if page.is_file() else 0.0
+
+
+def _entry(study: Path) -> Entry:
+    page, claims = study / "report.html", study / "claims.json"
+    if not page.is_file() or not claims.is_file():
+        return Entry(study.name, study.name, trouble="not finished")
+    finished = f"{datetime.fromtimestamp(_written(study)):%Y-%m-%d %H:%M}"
+    try:
+        check_seal(page)
+        check_seal(claims)
+        content = json.loads(claims.read_text(encoding="utf-8"))
+        title, answers = str(content["title"]), tuple(map(str, headlines(content)))
+    except (UserError, KeyError, TypeError, ValueError):
+        return Entry(study.name, study.name, trouble="its report is damaged or of another version: run the study again")
+    return Entry(study.name, title, f"{quote(study.name)}/{page.name}", finished, answers=answers)
