@@ -3,6 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := $(CURDIR)/.venv
 RUNS := $(VENV)/.runs
 INSTALLED := $(VENV)/.installed
+DOCUMENTED := $(VENV)/.documented
 export PATH := $(VENV)/bin:$(PATH)
 # One thread per process: the workflow runs one process per core.
 export OMP_NUM_THREADS := 1
@@ -12,7 +13,7 @@ OPTIONS := NAME DATA LABEL KEY SENSITIVE DROP CATEGORICAL MISSING SIZE LEAVE_OUT
 $(foreach option,$(OPTIONS),$(eval override $(option) := $$(value $(option))))
 export $(OPTIONS)
 
-.PHONY: help install demo smoke new-study audit-training audit-model release test test-long test-fuzz test-slurm coverage lint format bench bench-all reference papers constraints clean
+.PHONY: help install demo smoke new-study audit-training audit-model release docs test test-long test-fuzz test-slurm coverage lint format bench bench-all reference papers constraints clean
 
 help:  ## list these commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -28,6 +29,11 @@ $(RUNS): pyproject.toml envs/constraints.txt
 
 $(INSTALLED): $(RUNS)
 	$(VENV)/bin/python -m pip install --quiet --constraint envs/constraints.txt --editable '.[dev,slurm]'
+	$(VENV)/bin/python -m pip check
+	@touch $@
+
+$(DOCUMENTED): $(RUNS)
+	$(VENV)/bin/python -m pip install --quiet --constraint envs/constraints.txt --editable '.[docs]'
 	$(VENV)/bin/python -m pip check
 	@touch $@
 
@@ -99,12 +105,16 @@ bench-all: bench  ## every benchmark
 reference: $(INSTALLED)  ## renew docs/reference.md from the schemas and registries
 	python -m dp_leakage.reference > docs/reference.md
 
+docs: $(DOCUMENTED)  ## the documentation as a site, in site/: it needs no network
+	NO_MKDOCS_2_WARNING=1 mkdocs build --quiet
+	@echo "Open site/index.html"
+
 papers: $(INSTALLED)  ## renew docs/results/papers.md: every printed number of the five papers beside ours
 	python -m dp_leakage.papers docs/results
 
 constraints:  ## renew envs/constraints.txt from a fresh environment
 	rm -rf build/constraints && $(PYTHON) -m venv build/constraints
-	build/constraints/bin/pip install --quiet torch==2.13.0 '.[dev,slurm]'
+	build/constraints/bin/pip install --quiet torch==2.13.0 '.[dev,docs,slurm]'
 	(echo "# What the default install uses: exact versions, for pip's --constraint. Ranges are in pyproject.toml."; \
 	 echo "# Made by 'make constraints' in a fresh environment."; \
 	 build/constraints/bin/pip freeze | grep -v -i '^dp.leakage' | sed 's/+cpu$$//') > envs/constraints.txt

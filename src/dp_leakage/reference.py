@@ -82,7 +82,7 @@ def _resolved(schema: Any, definitions: Mapping[str, Json]) -> Any:
         return schema
     found = reduce(getitem, schema["$ref"].split("/")[2:], definitions)  # "#/$defs/NAME", or further into it
     if "properties" not in found:
-        return {**found, **{key: part for key, part in schema.items() if key != "$ref"}}
+        return {**_resolved(found, definitions), **{key: part for key, part in schema.items() if key != "$ref"}}
     return {"description": found.get("description", ""), **schema}
 
 

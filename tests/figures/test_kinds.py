@@ -314,13 +314,13 @@ def test_cells_given_by_their_noise_are_left_out_over_the_claimed_epsilon_only(q
 def test_accounting_is_explained_in_the_footnotes_and_the_studys_own_words_come_first(quick: pd.DataFrame) -> None:
     figure, _ = draw("accuracy_loss", quick, {"across": "claimed", "notes": ["Said by the study."]})
     notes = figure.get_supxlabel().replace("\n", " ")
-    assert "naive, advanced, zCDP (zero-out neighbours): shuffled batches; nominal ε of an accountant" in notes
-    assert "RDP (add/remove neighbours): Poisson batches" in notes
+    assert "naive, advanced, zCDP (zero-out neighbors): shuffled batches; nominal ε of an accountant" in notes
+    assert "RDP (add/remove neighbors): Poisson batches" in notes
     assert "Said by the study." in notes
     table = quick.assign(accounting_note=np.where(quick["accountant"] == "rdp", "σ from the authors' table.", ""))
     figure, _ = draw("accuracy_loss", table, {"across": "claimed"})
     notes = figure.get_supxlabel().replace("\n", " ")
-    assert "RDP (add/remove neighbours): σ from the authors' table." in notes
+    assert "RDP (add/remove neighbors): σ from the authors' table." in notes
     assert "Poisson" not in notes
 
 

@@ -48,7 +48,7 @@ def accounting_notes(frame: pd.DataFrame, settings: Mapping[str, Any]) -> list[s
         mine = frame["accountant"] == accountant
         for note, source, relation, block in sorted(set(zip(*(column[mine] for column in said), strict=True))):
             meaning = "; ".join(filter(None, (note or MEANING.get(accountant), RDP_SIGMA.get(source))))
-            neighbours = f" ({name(relation)} neighbours)" if relation else ""
+            neighbours = f" ({name(relation)} neighbors)" if relation else ""
             if meaning:
                 groups.setdefault((neighbours, meaning.rstrip(".")), []).append(
                     _short(accountant) + (" of the summed gradient" if block else "")
@@ -111,7 +111,7 @@ def spent_notes(rows: pd.DataFrame, settings: Mapping[str, Any]) -> list[str]:
     for accountant, part in private.groupby("accountant", sort=True):
         means = sorted(
             {
-                f"{name(a)} ({name(n)} neighbours)"
+                f"{name(a)} ({name(n)} neighbors)"
                 for a, n in zip(part["spent_accountant"], part["spent_neighbours"], strict=True)
             }
         )

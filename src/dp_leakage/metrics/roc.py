@@ -146,7 +146,8 @@ def members_exposed(members: np.ndarray, nonmembers: np.ndarray, fpr: float, cou
     The code of jayaraman2019 counts in this way.
 
     Args:
-        members, nonmembers: scores, (R, m) and (R, n).
+        members: scores, (R, m).
+        nonmembers: scores, (R, n).
         fpr: limit of the false positive rate, in (0, 1).
         counting: ``mean``, the mean count of the runs, or ``all_runs``, the number of members flagged in
             every one (the intersection falls with the number of runs; its interval is given these runs).
