@@ -47,6 +47,7 @@ def test_commands_tagged_runnable_run_at_smoke_scale(whole, page):
     whole.edit("config.yaml", "scale: paper", "scale: smoke")
     for name in ("Makefile", "pyproject.toml"):
         shutil.copy2(REPO / name, whole.folder / name)
+    shutil.copytree(REPO / "docs" / "examples", whole.folder / "docs" / "examples", dirs_exist_ok=True)
     environment = whole.folder / ".venv"  # what `make install` would set up
     environment.mkdir()
     for part in ("bin", "lib", "pyvenv.cfg"):

@@ -55,7 +55,8 @@ def with_proven(rows: pd.DataFrame, proven: pd.DataFrame, fpr: float | None) -> 
         found = np.array([of[metric].get(key, nothing) for key in keys], dtype=float)
         return np.where(private, found, np.nan)
 
-    tpr = np.array([proven_tpr(proven, key, np.array([rate]))[0] for key in keys], dtype=float)
+    tprs = {key: proven_tpr(proven, key, np.array([rate]))[0] for key in dict.fromkeys(keys)}
+    tpr = np.array([tprs[key] for key in keys], dtype=float)
     return rows.assign(
         advantage_proven=column("advantage_proven", 1.0),
         tpr_proven=np.where(private, tpr, np.nan),

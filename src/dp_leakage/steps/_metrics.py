@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,18 +30,26 @@ def read_metrics(paths: list[Path], identities: list[str]) -> pd.DataFrame:
 
 
 def joined(cells: list[tuple[Json, pd.DataFrame]]) -> pd.DataFrame:
-    """Rows of all frames, each with the columns of its cell (dataset, model, mechanism, epsilon, σ, …)."""
+    """Rows of all frames, each with the columns of its cell (dataset, model, mechanism, epsilon, σ, …).
+
+    The columns are added to all rows at once: one by one to each of hundreds of frames took half of a figure's time.
+    """
     noise = {
         (_key(columns), name): _value(frame, name) for columns, frame in cells for name in NOISE if _has(frame, name)
     }
-    frames = [
-        frame.assign(
-            **{key: np.nan if value is None else value for key, value in columns.items()},
-            **{name: noise.get((_key(columns), name), np.nan) for name in NOISE},
-        )
-        for columns, frame in cells
-    ]
-    return pd.concat(frames, ignore_index=True)
+    told = [{**columns, **{name: noise.get((_key(columns), name), np.nan) for name in NOISE}} for columns, _ in cells]
+    rows = pd.concat([frame for _, frame in cells], ignore_index=True)
+    cell = np.repeat(np.arange(len(cells)), [len(frame) for _, frame in cells])
+    added = {
+        name: _column([one.get(name) for one in told]).take(cell).reset_index(drop=True)
+        for name in dict.fromkeys(name for one in told for name in one)
+    }
+    return pd.concat([rows, pd.DataFrame(added)], axis=1)
+
+
+def _column(values: list[Any]) -> pd.Series:
+    """One value of each cell; nothing is NaN."""
+    return pd.Series([np.nan if value is None else value for value in values])
 
 
 def _key(columns: Json) -> tuple[str, ...]:
