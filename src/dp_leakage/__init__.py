@@ -14,4 +14,4 @@ The others here are run as ``python -m dp_leakage.NAME``. ``release`` makes the 
 reads a cell from Python.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
