@@ -16,6 +16,7 @@ class Entry:
         title: one line.
         page: its report, relative to the overview; "" if there is none.
         finished: when the report was written, in words; "" if there is none.
+        scale: of the run; "" if it is the study's own.
         trouble: why it is not whole; "" if it is.
         answers: the deciding sentence of each data set.
     """
@@ -24,6 +25,7 @@ class Entry:
     title: str
     page: str = ""
     finished: str = ""
+    scale: str = ""
     trouble: str = ""
     answers: tuple[str, ...] = ()
 

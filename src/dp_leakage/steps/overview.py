@@ -36,7 +36,14 @@ def _entry(study: Path) -> Entry:
         check_seal(page)
         check_seal(claims)
         content = json.loads(claims.read_text(encoding="utf-8"))
-        title, answers = str(content["title"]), tuple(map(str, headlines(content)))
+        title, scale, answers = str(content["title"]), str(content["scale"]), tuple(map(str, headlines(content)))
     except (UserError, KeyError, TypeError, ValueError):
         return Entry(study.name, study.name, trouble="its report is damaged or of another version: run the study again")
-    return Entry(study.name, title, f"{quote(study.name)}/{page.name}", finished, answers=answers)
+    return Entry(
+        study.name,
+        title,
+        f"{quote(study.name)}/{page.name}",
+        finished,
+        "" if scale == "paper" else scale,
+        answers=answers,
+    )
