@@ -14,7 +14,7 @@ def overview():
     """Writes the page of all studies that were run here. Imported here for the same reason."""
     from dp_leakage.steps.overview import write_overview
 
-    return write_overview(Path("results"))
+    return write_overview(Path(paths.ROOT))
 
 
 for _study in STUDIES.values():

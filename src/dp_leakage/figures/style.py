@@ -106,6 +106,7 @@ NAMES = {
     "yeom_attribute": "Yeom attribute",
     "lira": "LiRA",
     "lira_online": "LiRA online",
+    "lira_shrunk": "LiRA shrunk",
     "lira_unaware": "LiRA unaware",
     "rmia": "RMIA",
     "rmia_online": "RMIA online",
