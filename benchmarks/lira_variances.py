@@ -1,4 +1,4 @@
-"""Where LiRA takes its variances from, over the number of reference models: prints the table of docs/results/attacks.md.
+"""Where LiRA takes its variances from, over the number of references: prints the table of docs/results/attacks.md.
 
     snakemake quickstart && python benchmarks/lira_variances.py results/quickstart/digits/mlp/none
 
