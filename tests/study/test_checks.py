@@ -107,6 +107,10 @@ BAD = {
         gaussian(accountant="class_moments", unit="class"),
         r"'defenses.1.unit' is 'class'; valid is example or batch, or defense class",
     ),
+    "persons, which nothing protects yet": (
+        gaussian(accountant="rdp", unit="person"),
+        r"'defenses.1.unit' is 'person'; valid is example or batch$",
+    ),
     "a whole batch, counted once": (
         gaussian(accountant="zcdp", unit="batch"),
         r"'defenses.1': unit: 'batch' moves by up to twice the clipping norm .*or say in accounting_note",

@@ -58,7 +58,8 @@ def _check_keys(entry: Json, key: str) -> None:
         hint = nearest("", ACCOUNTANTS) if needed == "accountant" else f"defense {kind} needs it"
         require(needed in entry, f"key '{key}' lacks the key '{needed}'; {hint}")
     if entry.get("unit", UNITS[0]) not in UNITS:
-        words = f"{' or '.join(UNITS)}, or defense {entry['unit']}"
+        named = f", or defense {entry['unit']}" if entry["unit"] in defenses() else ""
+        words = f"{' or '.join(UNITS)}{named}"
         raise UserError(f"key '{key}.unit' is {entry['unit']!r}; valid is {words}")
     if "accountant" in keys_of(kind) and isinstance(entry.get("l2"), list):
         raise UserError(f"key '{key}.l2' is {entry['l2']!r}; valid for defense {kind} is one number")
