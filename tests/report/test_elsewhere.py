@@ -47,6 +47,12 @@ def test_the_deciding_sentence_is_the_measured_leakage(plain):
     assert headlines(as_json("mine", "Mine", "paper", told(plain))) == [found.words]
 
 
+def test_no_tile_has_a_mark_of_an_undefended_model(plain, context):
+    mark = '<b style="left'
+    assert mark in render(context)
+    assert mark not in render(plain)
+
+
 def test_whether_a_leak_is_told_apart_from_none_is_said(plain):
     assert "the model leaks who was in its training data" in answer(plain).words
     frame = plain.metrics

@@ -77,8 +77,8 @@ def explored(answers: Sequence[Answer]) -> Explored | None:
 
 
 def marks_of(answer: Answer) -> dict[str, float]:
-    """Kind of a tile → the number of the best undefended model, in [0, 1]."""
-    if answer.best is None:
+    """Kind of a tile → the number of the best undefended model, in [0, 1]; none beside models trained elsewhere."""
+    if answer.best is None or answer.kind == "elsewhere":
         return {}
     leak = answer.best.leak
     return {"accuracy": answer.best.accuracy.value} | ({"measured": max(leak.advantage.value, 0.0)} if leak else {})
