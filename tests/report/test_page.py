@@ -107,6 +107,25 @@ def test_it_loads_nothing_and_runs_only_its_own_script(html: str, page: Page) ->
         assert not re.search(rf"\b{re.escape(unsafe)}\b", own), unsafe
 
 
+def luminance(color: str) -> float:
+    """Relative luminance of ``#rgb`` or ``#rrggbb`` (WCAG 2.2)."""
+    digits = color[1:] if len(color) == 7 else "".join(2 * digit for digit in color[1:])
+    parts = [int(digits[place : place + 2], 16) / 255 for place in (0, 2, 4)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_texts_stand_out_in_light_in_dark_and_on_paper(html: str) -> None:
+    """By at least 4.5 to 1, which WCAG 2.2 asks for at level AA."""
+    palettes = [dict(re.findall(r"--(\w+): (#\w+)", found)) for found in re.findall(r":root {(.*?)}", html)]
+    assert len(palettes) == 3
+    for palette in palettes:
+        for text in ("ink", "gray", "accent", "alarm"):
+            for ground in ("paper", "wash"):
+                bright, dark = sorted((luminance(palette[text]), luminance(palette[ground])), reverse=True)
+                assert (bright + 0.05) / (dark + 0.05) >= 4.5, (text, ground, palette)
+
+
 def test_every_picture_is_inside_with_a_caption_and_an_alternative_text(page: Page, context: ReportContext) -> None:
     pictures = [attributes for tag, attributes in page.tags if tag == "img"]
     inside = [b64decode(picture["src"].removeprefix("data:image/png;base64,")) for picture in pictures]
