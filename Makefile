@@ -81,10 +81,11 @@ test-slurm: $(INSTALLED)  ## on a SLURM cluster of one node that is set up here 
 coverage: $(INSTALLED)  ## the tests, and which lines of the package they reach (longer than `make test`)
 	pytest -n 2 --dist loadfile --cov=dp_leakage --cov-report=term:skip-covered
 
-lint: $(INSTALLED)  ## ruff, mypy, snakefmt, snakemake --lint
+lint: $(INSTALLED)  ## ruff, mypy, codespell, snakefmt, snakemake --lint
 	ruff check .
 	ruff format --check .
 	mypy
+	codespell README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md docs src workflow benchmarks
 	snakefmt --check Snakefile workflow
 	snakemake --lint
 
