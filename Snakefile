@@ -2,6 +2,7 @@
 
 from dp_leakage.common.interrupts import end_quietly
 from snakemake.utils import min_version
+from snakemake_logger_plugin_dp_leakage import finish
 
 end_quietly("Stopped. Run the same command again: what is finished stays.")
 min_version("9.27")
@@ -53,6 +54,7 @@ onstart:
 
 
 onsuccess:
+    finish(workflow.logger_manager)
     done = workflow.dag.needrun_jobs(exclude_finished=False)
     made = {str(path) for job in done for path in job.output}
     reported = [study for study in STUDIES.values() if str(study.report) in made]
@@ -64,6 +66,7 @@ onsuccess:
 
 
 onerror:
+    finish(workflow.logger_manager)
     print(
         "A job failed: its message is above and in its log under logs/. What is finished stays."
     )

@@ -1,0 +1,145 @@
+"""What a run prints: one line that is redrawn on a terminal, a line now and then elsewhere, and all that went wrong.
+
+A plugin of Snakemake's, which finds it by the package's name; profiles choose it (``logger: dp-leakage``). Snakemake's
+own file below .snakemake/log stays whatever this prints. ``-n``, ``--printshellcmds``, ``--verbose`` and ``--debug-dag``
+print all that Snakemake prints.
+"""
+
+import os
+import sys
+import threading
+import time
+from logging import WARNING, FileHandler, LogRecord
+from typing import Any
+
+from snakemake.logging import ColorizingTextHandler, get_event, logger
+from snakemake_interface_logger_plugins.base import LogHandlerBase
+from snakemake_interface_logger_plugins.common import LogEvent
+
+from dp_leakage.jobs.progress import Progress, due
+
+CLEAR = "\r\x1b[K"  # to the line's start, and what is right of it away
+# What Snakemake says of every run before its jobs, and no reader needs.
+NOISE = ("Using shell:", "Group jobs: inactive", "Conda environments: ignored", "Singularity containers: ignored")
+# What it says beside its jobs that a reader needs: the run is ending early, or a job is tried again.
+NEWS = ("Terminating", "Shutting down", "Will exit", "Trying to restart")
+
+
+class LogHandler(LogHandlerBase, ColorizingTextHandler):
+    """Snakemake's own handler, with the messages of single jobs drawn together.
+
+    Records come one after another from a thread of Snakemake's. Another thread redraws the line each second.
+    """
+
+    def __post_init__(self) -> None:
+        settings: Any = self.common_settings
+        stream = sys.stdout if settings.stdout else sys.stderr
+        ColorizingTextHandler.__init__(self, nocolor=settings.nocolor, stream=stream)
+        self.all = settings.dryrun or settings.verbose or settings.printshellcmds or settings.debug_dag
+        self.live = self.is_tty and os.environ.get("TERM") != "dumb"
+        self.progress: Progress | None = None
+        self.drawn = 0.0  # when the line was drawn last; 0 if none is there
+        self.last = 0, 0.0  # jobs that were done at the last plain line, and when it was written
+        self.over = threading.Event()
+
+    writes_to_stream = True
+    writes_to_file = False
+    has_filter = False  # Snakemake's, by which --quiet acts
+    has_formatter = False  # Snakemake's too
+    needs_rulegraph = False
+
+    def emit(self, record: LogRecord) -> None:
+        """Takes note of a record, and prints what a reader needs of it. Never raises: Snakemake's thread would end."""
+        try:
+            if self.all or self._is_told(record):
+                self._clear()
+                ColorizingTextHandler.emit(self, record)
+            if not self.all:
+                self._note(record, record.created)
+        except Exception:
+            self.handleError(record)
+
+    def finish(self) -> None:
+        """Replaces the line by what was done. Nothing but errors and warnings is printed after that."""
+        self.over.set()
+        with self.lock:
+            self._clear()
+            if self.progress:
+                self._print(f"{self.progress.summary(time.time())}.\n")
+            self.progress = None
+
+    def close(self) -> None:
+        """Snakemake ends."""
+        self.finish()
+        ColorizingTextHandler.close(self)
+
+    def _is_told(self, record: LogRecord) -> bool:
+        if record.levelno >= WARNING:
+            return True
+        if get_event(record) is not None or self.over.is_set():
+            return False
+        return record.getMessage().startswith(NEWS) if self.progress else not record.getMessage().startswith(NOISE)
+
+    def _note(self, record: Any, at: float) -> None:
+        event = get_event(record)
+        if event == LogEvent.RUN_INFO:
+            self._begin({rule: count for rule, count in record.stats.items() if rule != "total"}, at)
+        elif self.progress:
+            if event == LogEvent.JOB_INFO:
+                self.progress.start(record.jobid, record.rule_name, record.rule_msg or "", at)
+            elif event == LogEvent.JOB_FINISHED:
+                self.progress.finish(record.job_id, at)
+            elif event == LogEvent.JOB_ERROR:
+                self.progress.fail(record.jobid)
+            self._show(at)
+
+    def _begin(self, jobs: dict[str, int], at: float) -> None:
+        self.progress = Progress(jobs, at)
+        self.last = 0, at
+        files = [os.path.relpath(each.baseFilename) for each in logger.handlers if isinstance(each, FileHandler)]
+        self._print(f"{self.progress.counts()} done; what Snakemake says of each: {', '.join(files)}\n")
+        if self.live:
+            threading.Thread(target=self._redraw, daemon=True).start()
+
+    def _redraw(self) -> None:
+        while not self.over.wait(1):
+            with self.lock:
+                if not self.over.is_set():
+                    self._show(time.time())
+
+    def _show(self, at: float) -> None:
+        progress = self.progress
+        if progress is None:
+            return
+        if self.live:
+            if abs(at - self.drawn) >= 0.1:  # many jobs end sooner; nobody reads that fast
+                width = os.get_terminal_size(self.stream.fileno()).columns or 80
+                self._print(f"{CLEAR}{progress.line(at, width - 1)}")
+                self.drawn = at
+        elif progress.done < progress.total and due(progress.done, progress.total, at, progress.began, self.last):
+            self._print(f"{time.strftime('%H:%M:%S', time.localtime(at))} {progress.line(at, 1000)}\n")
+            self.last = progress.done, at
+
+    def _clear(self) -> None:
+        if self.drawn:
+            self._print(CLEAR)
+            self.drawn = 0.0
+
+    def _print(self, text: str) -> None:
+        try:
+            self.stream.write(text)
+            self.stream.flush()
+        except (OSError, ValueError):  # nobody reads any more: the run goes on
+            pass
+
+
+def finish(manager: Any) -> None:
+    """Waits until all that was reported is printed, and ends the line, so that what follows stands last.
+
+    Args:
+        manager: Snakemake's ``LoggerManager``.
+    """
+    for handler in manager.get_log_handlers():
+        if isinstance(handler, LogHandler):
+            manager.queue_listener.queue.join()
+            handler.finish()
