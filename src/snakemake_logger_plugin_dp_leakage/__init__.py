@@ -1,8 +1,8 @@
 """What a run prints: one line that is redrawn on a terminal, a line now and then elsewhere, and all that went wrong.
 
-A plugin of Snakemake's, which finds it by the package's name; profiles choose it (``logger: dp-leakage``). Snakemake's
-own file below .snakemake/log stays whatever this prints. ``-n``, ``--printshellcmds``, ``--verbose`` and ``--debug-dag``
-print all that Snakemake prints.
+A plugin of Snakemake's, which finds it by the package's name; profiles choose it (``logger: [dp-leakage]``). The file
+below .snakemake/log holds all that Snakemake says. ``-n``, ``--printshellcmds``, ``--verbose`` and ``--debug-dag`` print
+it too.
 """
 
 import os
@@ -19,8 +19,8 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from dp_leakage.jobs.progress import Progress, due
 
 CLEAR = "\r\x1b[K"  # to the line's start, and what is right of it away
-# What Snakemake says of every run before its jobs, and no reader needs.
-NOISE = ("Using shell:", "Group jobs: inactive", "Conda environments: ignored", "Singularity containers: ignored")
+# What Snakemake says of every run, and no reader needs.
+NOISE = ("Using shell:", "Group jobs: inactive", "Conda environments: ", "Singularity containers: ", "Select jobs")
 # What it says beside its jobs that a reader needs: the run is ending early, or a job is tried again.
 NEWS = ("Terminating", "Shutting down", "Will exit", "Trying to restart")
 
@@ -97,7 +97,7 @@ class LogHandler(LogHandlerBase, ColorizingTextHandler):
         self.progress = Progress(jobs, at)
         self.last = 0, at
         files = [os.path.relpath(each.baseFilename) for each in logger.handlers if isinstance(each, FileHandler)]
-        self._print(f"{self.progress.counts()} done; what Snakemake says of each: {', '.join(files)}\n")
+        self._print(f"{self.progress.plan()} to do; what Snakemake says of each: {', '.join(files)}\n")
         if self.live:
             threading.Thread(target=self._redraw, daemon=True).start()
 

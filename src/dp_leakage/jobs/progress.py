@@ -51,14 +51,22 @@ class Progress:
         """Jobs that are done."""
         return sum(map(len, self.spent.values()))
 
+    def plan(self) -> str:
+        """Such as ``181 jobs, 54 cells``."""
+        cells = self.jobs.get(CELL)
+        return f"{self.total:,} jobs" + (f", {cells:,} cells" if cells else "")
+
     def counts(self) -> str:
-        """Such as ``34 of 181 jobs, 12 of 54 cells``."""
-        words = [f"{self.done:,} of {self.total:,} jobs"]
-        if cells := self.jobs.get(CELL):
-            words.append(f"{len(self.spent.get(CELL, ())):,} of {cells:,} cells")
-        if self.failed:
-            words.append(f"{len(self.failed):,} failed")
-        return ", ".join(words)
+        """Such as ``34 of 181 jobs, 12 of 54 cells, 1 failed``."""
+        return self._finished() + (f", {self._failures()}" if self.failed else "")
+
+    def _finished(self) -> str:
+        words = f"{self.done:,} of {self.total:,} jobs"
+        cells = self.jobs.get(CELL)
+        return words + (f", {len(self.spent.get(CELL, ())):,} of {cells:,} cells" if cells else "")
+
+    def _failures(self) -> str:
+        return f"{len(self.failed):,} failed"
 
     def now(self) -> str:
         """What has been running longest, in its rule's words, and how many jobs run beside it; "" if nothing runs."""
@@ -88,7 +96,8 @@ class Progress:
 
     def summary(self, at: float) -> str:
         """What was done, once the run ends."""
-        return f"{self.counts()} done in {in_words(at - self.began)}"
+        failures = f"; {self._failures()}" if self.failed else ""
+        return f"{self._finished()} done in {in_words(at - self.began)}{failures}"
 
 
 def time_left(

@@ -1,0 +1,155 @@
+"""What a run prints on a terminal and in a file: one line or few, and errors whole."""
+
+import fcntl
+import os
+import pty
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import termios
+
+import pytest
+
+JOBS = 60
+# A small DAG of real jobs beside the workflow's own; one job can fail.
+RULES = f"""
+
+rule small:
+    output: "small/{{number}}.txt"
+    message: "Count to {{wildcards.number}}"
+    shell: "sleep 0.02; echo {{wildcards.number}} > {{output}}"
+
+
+rule broken:
+    output: "broken.txt"
+    log: "logs/broken.log"
+    message: "Break"
+    shell: "(echo 'error: the first sentence'; echo 'and the last one'; exit 3) > {{log}}"
+
+
+rule smalls:
+    input: expand("small/{{number}}.txt", number=range({JOBS}))
+
+
+rule smalls_and_broken:
+    input: "broken.txt", rules.smalls.input
+"""
+COUNTS = f"{JOBS + 1} of {JOBS + 1} jobs done in "
+
+
+@pytest.fixture
+def small(whole):
+    whole.edit("Snakefile", "if workflow.is_main_process:", f"{RULES}\n\nif workflow.is_main_process:")
+    return whole
+
+
+def on_terminal(workflow, *arguments, columns=60):
+    """What a terminal is sent, and the exit status."""
+    own, other = pty.openpty()
+    fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "snakemake", *arguments],
+        cwd=workflow.folder,
+        env=os.environ | {"PYTHONPATH": str(workflow.folder / "src"), "TERM": "xterm"},
+        stdin=subprocess.DEVNULL,
+        stdout=other,
+        stderr=other,
+        start_new_session=True,
+    )
+    os.close(other)
+    text = b""
+    try:
+        while piece := os.read(own, 65536):
+            text += piece
+    except OSError:  # the other side is closed
+        pass
+    os.close(own)
+    return text.decode(), process.wait(60)
+
+
+def screen(text):
+    """The lines that stay on a terminal, without colors."""
+    text = re.sub(r"\x1b\[\d*m", "", text).replace("\r\n", "\n")
+    return [line.rpartition("\r\x1b[K")[2] for line in text.split("\n")]
+
+
+def test_a_terminal_shows_one_line_that_is_redrawn(small):
+    text, status = on_terminal(small, "smalls", "--cores", "2")
+    assert status == 0, text
+    drawn = re.findall(r"\r\x1b\[K([^\r\n\x1b]+)", text)
+    assert len(drawn) > 3
+    assert any(re.match(rf"\d+ of {JOBS + 1} jobs · Count to \d+", line) for line in drawn), drawn
+    assert max(map(len, drawn)) < 60
+    lines = screen(text)
+    assert lines[-2].startswith(COUNTS)
+    assert lines[-1] == ""
+    assert not any("Count to" in line or "Finished jobid" in line for line in lines)
+    assert len(lines) < 12
+
+
+def test_a_file_gets_few_lines_and_none_is_redrawn(small):
+    text = small.snakemake("smalls", "--cores", "2")
+    assert "\x1b" not in text
+    assert "\r" not in text
+    lines = text.splitlines()
+    assert lines[-1].startswith(COUNTS)
+    told = [line for line in lines if re.match(rf"\d\d:\d\d:\d\d \d+ of {JOBS + 1} jobs", line)]
+    assert 8 <= len(told) <= 10, text
+    assert len(lines) < 20
+    assert f"\n{JOBS + 1} jobs to do; what Snakemake says of each: .snakemake/log/" in text
+    (log,) = re.findall(r"\.snakemake/log/\S+", text)
+    whole = (small.folder / log).read_text()
+    assert all(f"Count to {number}\n" in whole for number in range(JOBS))
+    assert f"{JOBS + 1} of {JOBS + 1} steps (100%) done" in whole
+
+
+def test_an_error_is_whole_on_a_terminal_and_in_a_file(small):
+    target = ("smalls_and_broken", "--cores", "2")
+    on_screen, status = on_terminal(small, *target)
+    shutil.rmtree(small.folder / "small")
+    in_file = small.snakemake(*target, check=False)
+    assert status == 1
+    for text in ("\n".join(screen(on_screen)), in_file):
+        assert "Error in rule broken:" in text
+        assert "\nerror: the first sentence\nand the last one\n" in text
+        assert re.search(rf"^{JOBS} of {JOBS + 2} jobs done in .*; 1 failed\.$", text, re.MULTILINE), text
+        assert "A job failed: its message is above and in its log under logs/." in text
+
+
+@pytest.mark.parametrize("option", ["--printshellcmds", "--verbose"])
+def test_all_that_snakemake_says_is_printed_on_request(small, option):
+    text = small.snakemake("small/1.txt", "--cores", "1", option)
+    assert "Job 0: Count to 1" in text
+    assert "1 of 1 steps (100%) done" in text
+    assert "Complete log(s): " in text
+
+
+def test_quiet_runs_are_quiet(small):
+    text = small.snakemake("small/1.txt", "--cores", "1", "--quiet", "all")
+    assert text.splitlines()[1:] == [], text
+    text, _ = on_terminal(small, "small/2.txt", "--cores", "1", "--quiet", "progress")
+    assert [line for line in screen(text) if "job" in line] == ["Building DAG of jobs..."]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ("-n", "smalls"),
+        ("--summary",),
+        ("--detailed-summary",),
+        ("smalls", "--dag"),
+        ("smalls", "--rulegraph"),
+        ("--lint",),
+    ],
+    ids=" ".join,
+)
+def test_what_runs_nothing_prints_what_snakemake_prints(small, asked):
+    ours = small.snakemake(*asked, check=False)
+    small.edit("profiles/default/config.yaml", "logger: [dp-leakage]", "# ")
+    own = small.snakemake(*asked, check=False)
+    # What comes of records stands on a stream of its own, so its place among other lines is open.
+    clean = lambda text: sorted(re.sub(r"\[\w{3} \w{3} .*\]|\d\d:\d\d:\d\d", "", text).splitlines())  # noqa: E731
+    assert clean(ours) == clean(own)
+    assert "error: " not in ours
