@@ -13,7 +13,8 @@ import pytest
 import dp_leakage
 
 REPO = Path(__file__).parents[1]
-SOURCE = REPO / "src" / "dp_leakage"
+SOURCE = REPO / "src"
+PACKAGES = ("dp_leakage", "snakemake_logger_plugin_dp_leakage")  # Snakemake finds the second by its name
 EPSILON = ["epsilon", "--noise-multiplier", "1.1", "--epochs", "60", "--batch-size", "256", "--dataset-size", "60000"]
 
 
@@ -30,8 +31,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_it_holds_every_file_of_the_package(wheel: Path) -> None:
     assert dp_leakage.__version__ in wheel.name
     with zipfile.ZipFile(wheel) as archive:
-        inside = {name for name in archive.namelist() if name.startswith("dp_leakage/")}
-    own = {f"dp_leakage/{path.relative_to(SOURCE).as_posix()}" for path in SOURCE.rglob("*") if path.is_file()}
+        inside = {name for name in archive.namelist() if ".dist-info/" not in name}
+    files = (path for package in PACKAGES for path in (SOURCE / package).rglob("*") if path.is_file())
+    own = {path.relative_to(SOURCE).as_posix() for path in files}
     assert inside == {name for name in own if "__pycache__" not in name}
 
 

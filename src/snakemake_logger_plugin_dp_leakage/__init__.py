@@ -1,8 +1,8 @@
 """What a run prints: one line that is redrawn on a terminal, a line now and then elsewhere, and all that went wrong.
 
 A plugin of Snakemake's, which finds it by the package's name; profiles choose it (``logger: [dp-leakage]``). The file
-below .snakemake/log holds all that Snakemake says. ``-n``, ``--printshellcmds``, ``--verbose`` and ``--debug-dag`` print
-it too.
+below .snakemake/log holds all that Snakemake says; ``-n``, ``--printshellcmds``, ``--verbose`` and ``--debug-dag``
+print it too.
 """
 
 import os
@@ -41,6 +41,7 @@ class LogHandler(LogHandlerBase, ColorizingTextHandler):
         self.drawn = 0.0  # when the line was drawn last; 0 if none is there
         self.last = 0, 0.0  # jobs that were done at the last plain line, and when it was written
         self.over = threading.Event()
+        self.drawing = threading.RLock()
 
     writes_to_stream = True
     writes_to_file = False
@@ -51,18 +52,19 @@ class LogHandler(LogHandlerBase, ColorizingTextHandler):
     def emit(self, record: LogRecord) -> None:
         """Takes note of a record, and prints what a reader needs of it. Never raises: Snakemake's thread would end."""
         try:
-            if self.all or self._is_told(record):
-                self._clear()
-                ColorizingTextHandler.emit(self, record)
-            if not self.all:
-                self._note(record, record.created)
+            with self.drawing:
+                if self.all or self._is_told(record):
+                    self._clear()
+                    ColorizingTextHandler.emit(self, record)
+                if not self.all:
+                    self._note(record, record.created)
         except Exception:
             self.handleError(record)
 
     def finish(self) -> None:
         """Replaces the line by what was done. Nothing but errors and warnings is printed after that."""
         self.over.set()
-        with self.lock:
+        with self.drawing:
             self._clear()
             if self.progress:
                 self._print(f"{self.progress.summary(time.time())}.\n")
@@ -103,7 +105,7 @@ class LogHandler(LogHandlerBase, ColorizingTextHandler):
 
     def _redraw(self) -> None:
         while not self.over.wait(1):
-            with self.lock:
+            with self.drawing:
                 if not self.over.is_set():
                     self._show(time.time())
 
@@ -113,12 +115,17 @@ class LogHandler(LogHandlerBase, ColorizingTextHandler):
             return
         if self.live:
             if abs(at - self.drawn) >= 0.1:  # many jobs end sooner; nobody reads that fast
-                width = os.get_terminal_size(self.stream.fileno()).columns or 80
-                self._print(f"{CLEAR}{progress.line(at, width - 1)}")
+                self._print(f"{CLEAR}{progress.line(at, self._width() - 1)}")
                 self.drawn = at
         elif progress.done < progress.total and due(progress.done, progress.total, at, progress.began, self.last):
             self._print(f"{time.strftime('%H:%M:%S', time.localtime(at))} {progress.line(at, 1000)}\n")
             self.last = progress.done, at
+
+    def _width(self) -> int:
+        try:
+            return os.get_terminal_size(self.stream.fileno()).columns or 80
+        except OSError:  # the terminal was closed
+            return 80
 
     def _clear(self) -> None:
         if self.drawn:
