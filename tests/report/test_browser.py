@@ -5,7 +5,9 @@ import math
 import re
 import shutil
 import subprocess
+import zlib
 from base64 import b64encode
+from dataclasses import replace
 from hashlib import sha256
 from html import unescape
 from pathlib import Path
@@ -13,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from dp_leakage.privacy.proven import precision
-from dp_leakage.report import ReportContext, render
+from dp_leakage.report import Acceptable, ReportContext, render
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium here (Debian: apt-get install chromium)")
@@ -103,11 +105,34 @@ def test_every_picture_loads_and_only_tables_and_pictures_scroll_sideways(
     assert found["wide"] == []
 
 
-def test_it_prints(page: Path) -> None:
+def printed(page: Path, *options: str) -> bytes:
     pdf = page.with_suffix(".pdf")
-    browse(page, f"--print-to-pdf={pdf}", "--no-pdf-header-footer")
-    pages = len(re.findall(rb"/Type\s*/Page\b", pdf.read_bytes()))
+    browse(page, f"--print-to-pdf={pdf}", "--no-pdf-header-footer", *options)
+    return pdf.read_bytes()
+
+
+def test_it_prints(page: Path) -> None:
+    pages = len(re.findall(rb"/Type\s*/Page\b", printed(page)))
     assert 3 <= pages <= 20
+
+
+def drawn(pdf: bytes) -> list[bytes]:
+    """What the pages draw, without dates and names."""
+    found = []
+    for stream in re.findall(rb"stream\r?\n(.*?)endstream", pdf, re.S):
+        try:
+            found.append(zlib.decompress(stream))
+        except zlib.error:
+            continue
+    return found
+
+
+def test_the_fold_is_open_on_paper(page: Path) -> None:
+    text, other = page.read_text(encoding="utf-8"), page.with_name("printed.html")
+    other.write_text(text.replace('<details id="method">', '<details id="method" open>'), encoding="utf-8")
+    assert drawn(printed(page)) == drawn(printed(other))
+    other.write_text(re.sub(r"  details::details-content.*\n", "", text), encoding="utf-8")
+    assert drawn(printed(page)) != drawn(printed(other))  # it can fail
 
 
 # ---------------------------------------------------------------------- what a reader does
@@ -139,6 +164,25 @@ def test_it_begins_with_the_cell_of_the_answer(page: Path) -> None:
     )
     assert found["tiles"] == [f"cell-{found['told']}"]
     assert found["said"] == found["points"][found["told"]]["says"]["advantage"]
+
+
+def test_an_answer_about_two_cells_shows_at_once_that_there_are_two(
+    context: ReportContext, tmp_path: Path, page: Path
+) -> None:
+    """Neither gives both: one cell keeps the accuracy, another protects. A button leads from each to the other."""
+    path = tmp_path / "two.html"
+    path.write_text(render(replace(context, acceptable=Acceptable(0.02, 0.01, "proven"))), encoding="utf-8")
+    script = """const two = points.map((p, place) => place).filter(place => points[place].told);
+        const also = () => [...document.querySelectorAll("[data-also]")];
+        const first = [tiles(), also().map(one => one.textContent)]; if (also().length) also()[0].click();
+        return {two, first, second: [tiles(), also().map(one => one.textContent)], points}"""
+    found = used(path, script)
+    assert len(found["two"]) == 2
+    cells = [f"cell-{place}" for place in found["two"]]
+    names = [f"{found['points'][place]['name']} · {found['points'][place]['group']}" for place in found["two"]]
+    assert found["first"] == [cells[:1], names[1:]]
+    assert found["second"] == [cells[1:], names[:1]]
+    assert used(page, script)["first"][1] == []  # one cell needs no other
 
 
 def test_a_click_or_a_key_reads_the_page_for_that_point(page: Path) -> None:

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from dp_leakage.figures import draw
-from dp_leakage.report import ReportContext, render
+from dp_leakage.report import ReportContext, overview, palette, render
 from dp_leakage.report.tables import (
     broken_claims,
     claimed_and_spent,
@@ -115,15 +115,48 @@ def luminance(color: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def test_texts_stand_out_in_light_in_dark_and_on_paper(html: str) -> None:
+@pytest.mark.parametrize("colors", [palette.LIGHT, palette.DARK])
+def test_texts_stand_out_in_light_and_in_dark(colors: dict[str, str]) -> None:
     """By at least 4.5 to 1, which WCAG 2.2 asks for at level AA."""
-    palettes = [dict(re.findall(r"--(\w+): (#\w+)", found)) for found in re.findall(r":root {(.*?)}", html)]
-    assert len(palettes) == 3
-    for palette in palettes:
-        for text in ("ink", "gray", "accent", "alarm"):
-            for ground in ("paper", "wash"):
-                bright, dark = sorted((luminance(palette[text]), luminance(palette[ground])), reverse=True)
-                assert (bright + 0.05) / (dark + 0.05) >= 4.5, (text, ground, palette)
+    for text in ("ink", "gray", "accent", "alarm"):
+        for ground in ("paper", "wash"):
+            bright, dark = sorted((luminance(colors[text]), luminance(colors[ground])), reverse=True)
+            assert (bright + 0.05) / (dark + 0.05) >= 4.5, (text, ground)
+
+
+def test_paper_has_the_light_colors_alone_and_all_pages_have_the_same(html: str) -> None:
+    assert palette.LIGHT.keys() == palette.DARK.keys()
+    for page in (html, overview.render("results", [])):
+        style = page[page.index("<style>") : page.index("</style>")]
+        assert style.count(palette.style()) == 1
+        assert set(re.findall(r"var\(--(\w+)\)", style)) <= palette.LIGHT.keys()
+        # What is dark is for screens alone, and nothing but the palette sets a color of it.
+        queries = re.findall(r"@media ([^{]*dark[^{]*)", style)
+        assert {query.strip() for query in queries} == {"screen and (prefers-color-scheme: dark)"}
+        rest = style.replace(palette.style(), "")
+        assert not re.search(r"--\w+:", rest)
+
+
+def test_the_end_is_one_fold_with_everything_that_decides_nothing(html: str) -> None:
+    """How it was measured, what the choices cost, versions: folded. What to beware of, and claims: never."""
+    before, method = html.split('<details id="method">')
+    inside, after = method.rsplit("</details>", 1)
+    assert not re.search(r"<h2|<p|<table", after)
+    assert "<summary>Method, choices and limits</summary>" in inside
+    heads = ("Choices and caveats", "What the words mean", "What was run")
+    assert all(f"<h2>{head}</h2>" in inside and head not in before for head in heads)
+    for head in ("Data", "Models", "Defenses", "Attacks", "Time", "Versions"):
+        assert f"<h3>{head}</h3>" in inside
+    assert "data-claim" not in inside
+    assert "beware" not in inside
+    assert "a membership advantage has a standard error" in before
+    assert "alarm" not in inside
+
+
+def test_nothing_points_to_a_place_that_is_not_there(html: str) -> None:
+    there = set(re.findall(r' id="([^"]+)"', html))
+    assert set(re.findall(r'href="#([^"]+)"', html)) <= there
+    assert set(re.findall(r'at\("([^"]+)"\)', html)) <= there
 
 
 def test_every_picture_is_inside_with_a_caption_and_an_alternative_text(page: Page, context: ReportContext) -> None:

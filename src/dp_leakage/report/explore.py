@@ -32,14 +32,12 @@ class Explored:
         groups: data set and model of each picture, in words; the first is shown first.
         points: a cell each, as `_point` makes it.
         tiles: the tiles of each point.
-        marks: of each point: kind of a tile → the same number of the best undefended model.
     """
 
     measures: dict[str, str]
     groups: list[str]
     points: list[dict[str, Any]]
     tiles: list[list[Claim]]
-    marks: list[dict[str, float]]
 
     @property
     def as_json(self) -> str:
@@ -72,7 +70,6 @@ def explored(answers: Sequence[Answer]) -> Explored | None:
         groups=[first, *(group for group in groups if group != first)],
         points=points,
         tiles=[tiles_of(answer, one) for answer, one in chosen],
-        marks=[marks_of(answer) for answer, _ in chosen],
     )
 
 

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dp_leakage.report import palette
+
 TEMPLATE = Path(__file__).with_name("overview.html")
 
 
@@ -33,7 +35,8 @@ class Entry:
 def render(folder: str, entries: Sequence[Entry]) -> str:
     """The page, with the studies in the order given. It loads nothing and runs nothing."""
     from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
-    return template.render(folder=folder, entries=list(entries))
+    return template.render(folder=folder, entries=list(entries), palette=Markup(palette.style()))

@@ -42,15 +42,25 @@
       }
     };
 
+    const called = (place) => `${known.points[place].name} · ${known.points[place].group}`;
+
     const say = (place) => {
       const point = known.points[place];
       told.textContent = point.says[measure] ?? point.says.advantage;
     };
 
+    const also = at("also");  // the answer may be about two cells: buttons lead from each to the other
     const choose = (place) => {
       chosen = place;
       known.points.forEach((_, other) => { at(`cell-${other}`).hidden = other !== place; });
-      reading.textContent = `${known.points[place].name} · ${known.points[place].group}`;
+      reading.textContent = called(place);
+      also.replaceChildren();
+      known.points.forEach((point, other) => {
+        if (!point.told || other === place || known.points.filter((one) => one.told).length < 2) return;
+        const button = make("button", { type: "button", "data-also": other }, called(other));
+        button.addEventListener("click", () => { choose(other); reading.focus(); });
+        also.append("The answer is also about ", button, ". ");
+      });
       say(place);
       accuse(known.points[place].accused);
       for (const mark of svg.querySelectorAll("[role=button]"))

@@ -10,7 +10,7 @@ from dp_leakage.figures.members_exposed import tossed
 from dp_leakage.figures.notes import remarks
 from dp_leakage.figures.style import name
 from dp_leakage.provenance.files import UNSEALED
-from dp_leakage.report import tables
+from dp_leakage.report import palette, tables
 from dp_leakage.report.answer import Answer, answers
 from dp_leakage.report.claims import Claim
 from dp_leakage.report.context import ReportContext, ReportFigure
@@ -57,6 +57,7 @@ def render(context: ReportContext) -> str:
     pictures = [figure for figure in context.figures if figure.kind != SHOWN_AS_TABLE]
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         seal=UNSEALED,
+        palette=Markup(palette.style()),
         script=Markup(script),
         allowed=f"sha256-{b64encode(sha256(script.encode()).digest()).decode()}",
         explored=explored(answered),

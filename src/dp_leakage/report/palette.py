@@ -1,0 +1,34 @@
+"""The colors of all pages: light on paper and by default, dark on a screen whose reader asked for it."""
+
+LIGHT = {
+    "ink": "#222",
+    "gray": "#5f5f5f",
+    "line": "#ddd",
+    "wash": "#f4f6f8",
+    "paper": "#fff",
+    "accent": "#0072b2",
+    "alarm": "#b00020",
+    "mark": "#d55e00",
+    "shade": "#0003",
+}
+DARK = {
+    "ink": "#e8e8e8",
+    "gray": "#b0b0b0",
+    "line": "#444",
+    "wash": "#22262b",
+    "paper": "#16181b",
+    "accent": "#56b4e9",
+    "alarm": "#ff8a80",
+    "mark": "#ffb000",
+    "shade": "#fff3",
+}
+
+
+def style() -> str:
+    """The colors as CSS. A page on paper is light whatever the screen is: the dark ones are for screens alone."""
+    light, dark = ("; ".join(f"--{role}: {color}" for role, color in colors.items()) for colors in (LIGHT, DARK))
+    return (
+        f":root {{ color-scheme: light dark; {light} }}\n"
+        f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n"
+        "@media print { :root { color-scheme: light } }"
+    )
