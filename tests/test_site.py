@@ -69,6 +69,10 @@ def test_the_reviewers_page_promises_nothing() -> None:
     assert len(rows) > 30
     unanswered = [row for row in rows if not re.search(r"\*\*(run|not run|declared|outside)\*\*", row)]
     assert unanswered == ["| mark | means |"]
+    read = text.split("## what was read")[1]  # of every text that the page answers, what we had before us
+    texts = re.findall(r"^## (\w+)", text, re.M)
+    assert texts == ["edpb", "nist", "eu", "owasp", "ico", "what"]
+    assert re.findall(r"^- \*\*(\w+).*read: .*not read: ", read, re.M) == ["edpb", "nist", "ai", "owasp", "ico"]
 
 
 @pytest.mark.skipif(importlib.util.find_spec("mkdocs") is None, reason="MkDocs is not installed here: make docs")
