@@ -9,7 +9,8 @@ from dp_leakage.common.errors import UserError, nearest
 Sampler = Literal["shuffle", "poisson", "wor", "cyclic", "balls_in_bins", "class_poisson"]
 Bound = Literal["clip", "normalise"]
 Block = Literal["whole", "layer", "row", "sum"]
-SINGLE = ("example", "batch")  # units that need no grouping of the records; all others are groups
+PERSON = "person"
+SINGLE = ("example", PERSON, "batch")  # units that come or go whole; all others are groups, which change with a record
 # The triples (unit, bound, noise) that Opacus can carry out.
 OPACUS = (("example", "clip", "gaussian"), ("example", "clip", "none"))
 
@@ -23,12 +24,12 @@ class Mechanism:
     """A private (or merely bounded) gradient step. The accountants and the trainer read only this.
 
     Attributes:
-        sampler: ``shuffle`` each record once an epoch; ``poisson`` each record with rate batch_size/n;
-            ``wor`` a fixed-size batch without replacement, drawn anew at each step; ``cyclic`` each record once an
-            epoch, in the same order in every epoch; ``balls_in_bins`` each record in one step of each epoch, drawn
-            independently for each record; ``class_poisson`` each (sub)class with rate q.
-        unit: whose gradient is bounded: every example's, the whole batch's mean, or the mean gradient
-            of each (sub)class in the batch.
+        sampler: ``shuffle`` each unit once an epoch; ``poisson`` each with rate batch_size/n;
+            ``wor`` a fixed-size batch without replacement, drawn anew at each step; ``cyclic`` each unit once an
+            epoch, in the same order in every epoch; ``balls_in_bins`` each unit in one step of each epoch, drawn
+            independently for each; ``class_poisson`` each (sub)class with rate q.
+        unit: whose gradient is bounded: every example's, the mean gradient of each person's records, the whole batch's
+            mean, or the mean gradient of each (sub)class in the batch. If it is ``person``, the sampler draws persons.
         bound: ``clip`` to ``clip_norm``, or ``normalise`` to exactly that length; or a plugin's name.
         clip_norm: C > 0, the bound's ℓ2 length.
         noise: ``none``, or the module of `privacy.mechanisms` or the plugin that defines it: ``gaussian`` with standard
@@ -59,7 +60,10 @@ class Mechanism:
 
 
 def holds_groups(unit: str) -> bool:
-    """Whether a unit is a group of records: a class, a subclass, or what a plugin's function ``groups`` says."""
+    """Whether a unit is a group that changes with a record: a class, a subclass, or what a plugin's ``groups`` says.
+
+    Persons are none: between neighbours a person is there with all records, or is not, as a single record is.
+    """
     return unit not in SINGLE
 
 

@@ -26,6 +26,7 @@ from dp_leakage.models.layers import (
 from dp_leakage.models.layers.linear import lengths_with_bias
 from dp_leakage.models.norms import LEAST_NORM
 
+CANCELLED = 2.0**-20  # of the summed lengths of at most a thousand gradients; float32 rounds by 2⁻²⁴
 VECTOR = 16  # classes from which PyTorch's softmax of single rows is the faster one (measured on AMD with AVX-512)
 
 
@@ -61,6 +62,21 @@ class BackwardPass:
     def gram(self) -> Tensor:
         """(K, B, B) float64: inner products of the examples' gradients."""
         return reduce(torch.Tensor.add_, (part.gram() for part in self.parts))
+
+    def norms_of_means(self, weights: Tensor) -> Tensor:
+        """(G,): ℓ2 norm of Σ wᵢgᵢ over each group of examples of one model, which lie side by side.
+
+        Args:
+            weights: (G, n) ≥ 0, of the G·n examples.
+
+        It comes from the inner products of the group's gradients, which are never formed, and is at most by
+        `CANCELLED` of Σ wᵢ‖gᵢ‖ too large: so much may rounding leave of a sum whose terms cancel.
+        """
+        gram = BackwardPass([part.folded(weights.shape[1]) for part in self.parts]).gram()
+        exact = weights.double()
+        squares = (exact.unsqueeze(1) @ gram @ exact.unsqueeze(2)).flatten().clamp_(min=0)
+        lengths = (exact * gram.diagonal(dim1=1, dim2=2).clamp(min=0).sqrt()).sum(1)
+        return (squares.sqrt() + CANCELLED * lengths).to(weights.dtype).clamp_(min=LEAST_NORM)
 
     def directional_derivative(self, direction: Parameters) -> Tensor:
         """(K, B): each example's gradient times ``direction`` (name → (K, …))."""

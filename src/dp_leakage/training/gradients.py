@@ -14,10 +14,12 @@ from torch import Generator, Tensor
 from dp_leakage.models.layers import Layers, Parameters
 from dp_leakage.models.norms import LEAST_NORM, norm
 from dp_leakage.privacy.clipping import bound_scales
-from dp_leakage.privacy.mechanism import Mechanism, holds_groups
+from dp_leakage.privacy.mechanism import PERSON, Mechanism, holds_groups
 from dp_leakage.privacy.mechanisms.base import Noise
 from dp_leakage.training.backward import BackwardPass, backpropagate
 from dp_leakage.training.samplers import Batch
+
+SIDE_BY_SIDE = 64  # records of a person up to which inner products cost little beside the passes
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,49 @@ def fill_gradient(program: Program, batches: list[Batch], step: int = 0) -> None
             _add_groups(program, lane, batch)
 
 
+def _add_groups(program: Program, lane: Lane, batch: Batch) -> None:
+    """Each unit's mean gradient, bounded (zhang2020, algorithm 2; unit ``batch``: one unit). One model per lane.
+
+    Persons are many and have few records each, so they go side by side; other units are few.
+    """
+    if program.mechanism is None or program.mechanism.unit != PERSON or program.noise.directs:
+        for unit in batch:
+            _add_group(program, lane, unit)
+        return
+    sizes = torch.tensor([len(unit) for unit in batch], dtype=torch.int64)
+    starts, rows = sizes.cumsum(0) - sizes, torch.cat([*batch, torch.empty(0, dtype=torch.int64)])
+    most = min(program.width, SIDE_BY_SIDE)
+    for place in (sizes > most).nonzero()[:, 0].tolist():
+        _add_group(program, lane, batch[place])
+    width = 1
+    while width // 2 < min(int(sizes.max()) if len(sizes) else 0, most):
+        own = ((sizes > width // 2) & (sizes <= min(width, most))).nonzero()[:, 0]
+        for part in own.split(max(1, program.width // width)) if len(own) else ():
+            _add_persons(program, lane, rows, starts[part], sizes[part], width)
+        width *= 2
+
+
+def _add_persons(program: Program, lane: Lane, rows: Tensor, starts: Tensor, sizes: Tensor, width: int) -> None:
+    """The bounded mean gradients of persons with 1 to ``width`` records each, in one pass.
+
+    Args:
+        program, lane: of one model.
+        rows: int64, the records, person by person.
+        starts, sizes: int64 (G,), the place of each person's first record among ``rows``, and how many there are.
+        width: a shorter person's last record stands again for those that are missing, with weight 0.
+    """
+    places = torch.arange(width)
+    chosen = rows[starts[:, None] + places.minimum(sizes[:, None] - 1)]
+    weights = ((places < sizes[:, None]) / sizes[:, None]).to(program.x)
+    passed = _backpropagate(program, lane, chosen.flatten()[None].to(program.x.device))
+    norms = passed.norms_of_means(weights)
+    kept = norms.isfinite()
+    if not bool(kept.all()):  # as in `BackwardPass.finite`
+        passed = BackwardPass([part.where(kept.repeat_interleave(width)[None]) for part in passed.parts])
+        norms = norms.where(kept, LEAST_NORM)
+    passed.add_weighted_sum((weights * _bound(program, norms)[:, None]).flatten()[None], lane.gradient)
+
+
 def lay_out(program: Program, batches: list[Batch]) -> list[Examples]:
     """The input of `add_examples` for one batch per model: the examples of each lane."""
     return [
@@ -121,7 +166,8 @@ def bounds_examples(mechanism: Mechanism | None) -> bool:
 
 
 def _single_records(mechanism: Mechanism, batch: Batch) -> bool:
-    return holds_groups(mechanism.unit) and len(batch) > 0 and all(len(unit) == 1 for unit in batch)
+    grouped = holds_groups(mechanism.unit) or mechanism.unit == PERSON
+    return grouped and len(batch) > 0 and all(len(unit) == 1 for unit in batch)
 
 
 def _add_examples(program: Program, lane: Lane, examples: Examples) -> None:
@@ -163,26 +209,23 @@ def _side_by_side(program: Program, batches: list[Tensor]) -> Examples:
     return Examples(rows, weights)
 
 
-def _add_groups(program: Program, lane: Lane, batch: Batch) -> None:
-    """Each unit's mean gradient, bounded (zhang2020, algorithm 2; unit ``batch``: one unit). One model per lane."""
-    mean = {name: torch.empty_like(view) for name, view in lane.gradient.items()}
-    for unit in batch:
+def _add_group(program: Program, lane: Lane, unit: Tensor) -> None:
+    """The bounded mean gradient of one unit's records."""
+    mean = {name: torch.zeros_like(view) for name, view in lane.gradient.items()}
+    for rows in unit.split(program.width) if len(unit) else ():
+        scales = program.x.new_full((1, len(rows)), 1 / len(unit))
+        _backpropagate(program, lane, rows[None].to(program.x.device)).add_weighted_sum(scales, mean)
+    length = torch.linalg.vector_norm(torch.stack([norm(view.flatten()) for view in mean.values()]))
+    if not math.isfinite(length):  # as in `BackwardPass.finite`
+        length.fill_(LEAST_NORM)
         for view in mean.values():
             view.zero_()
-        for rows in unit.split(program.width) if len(unit) else ():
-            scales = program.x.new_full((1, len(rows)), 1 / len(unit))
-            _backpropagate(program, lane, rows[None].to(program.x.device)).add_weighted_sum(scales, mean)
-        length = torch.linalg.vector_norm(torch.stack([norm(view.flatten()) for view in mean.values()]))
-        if not math.isfinite(length):  # as in `BackwardPass.finite`
-            length.fill_(LEAST_NORM)
-            for view in mean.values():
-                view.zero_()
-        if program.noise.directs:
-            program.noise.add_unit(mean, lane.gradient, lane.models.start)
-            continue
-        scale = _bound(program, length)
-        for name, view in mean.items():
-            lane.gradient[name].addcmul_(view, scale)
+    if program.noise.directs:
+        program.noise.add_unit(mean, lane.gradient, lane.models.start)
+        return
+    scale = _bound(program, length)
+    for name, view in mean.items():
+        lane.gradient[name].addcmul_(view, scale)
 
 
 def _bound(program: Program, norms: Tensor) -> Tensor:

@@ -1,22 +1,23 @@
 """The records of each batch. Each model draws its own batches from its own generator, an epoch at a time.
 
 A batch is a list of units, int64 tensors of row numbers. If every example is a unit, or the whole batch is one, the
-list holds one tensor. If the units are (sub)classes, it holds one tensor for each of them.
+list holds one tensor. If the units are persons or (sub)classes, it holds one tensor for each of them.
 
-If a coin decided for each record of a pool whether a model trains on it, batches are drawn over the whole pool, and the
-records that are out are then removed from them. So rates, number of steps and the other records' batches are the same
-whether a record is in or out. For every sampler, the two trainings differ only by that one record's contributions, as
+If a coin decided for each unit of a pool whether a model trains on it, batches are drawn over the whole pool, and the
+units that are out are then removed from them. So rates, number of steps and the other units' batches are the same
+whether a unit is in or out. For every sampler, the two trainings differ only by that one unit's contributions, as
 `add_remove` (and `zero_out`) accounting assumes.
 """
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Generator, Tensor
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.user_code import FILES, call
-from dp_leakage.privacy.mechanism import Sampler, holds_groups
+from dp_leakage.privacy.mechanism import PERSON, Sampler, holds_groups
 
 Batch = list[Tensor]
 EVEN = ("shuffle", "cyclic", "wor")  # samplers whose batches have one length; a plugin's may have any
@@ -31,27 +32,54 @@ def draw_epoch(
     groups: Tensor,
     generator: Generator,
     held: Tensor | None = None,
+    most: int | None = None,
 ) -> list[Batch]:
-    """The ⌈m / batch_size⌉ batches of one epoch.
+    """The ⌈m / batch_size⌉ batches of one epoch; if the unit is ``person``, m counts persons.
 
     Args:
         sampler: see `Mechanism`.
         unit: see `Mechanism`.
         rows: int64 (m,), the row numbers of this model's records.
         batch_size: the size of a batch; for the Poisson kinds, rate = batch_size/m.
-        groups: int64 (m,), the (sub)class of each of the model's records, numbered from 0.
+        groups: int64 (m,), the person or the (sub)class of each of the model's records; (sub)classes from 0.
         generator: the model's stream for batches. This call advances it by an amount that does not depend on ``held``.
         held: bool (m,), which of the rows the model trains on; None: all of them. A batch may then be empty.
+        most: at most so many records of a person are in a batch, drawn anew each time; None: all.
     """
+    if unit == PERSON:
+        found, own = groups.unique(return_inverse=True)
+        positions = _drawn(sampler, len(found), batch_size, generator)
+        return _whole_persons(rows, own, positions, held, most, generator)
     count = len(rows)
-    steps = math.ceil(count / batch_size)
-    rate = min(1.0, batch_size / count)
-    size = max(1, round(batch_size))
     if sampler == "class_poisson":
+        rate, steps = min(1.0, batch_size / count), math.ceil(count / batch_size)
         drawn = poisson_batches(int(groups.max()) + 1, rate, steps, generator)
         return [_whole_groups(rows, groups, chosen, held) for chosen in drawn]
     if sampler == "shuffle" and unit in ("example", "batch") and held is None:
-        return [[batch] for batch in rows[torch.randperm(count, generator=generator)].split(size)]
+        return [[batch] for batch in rows[torch.randperm(count, generator=generator)].split(_whole(batch_size))]
+    positions = _drawn(sampler, count, batch_size, generator)
+    if holds_groups(unit):
+        positions = positions if held is None else [chosen[held[chosen]] for chosen in positions]
+        return [[rows[own] for own in split_by_group(chosen, groups)] for chosen in positions]
+    # All batches in one go, since an epoch of a small model has more batches than arithmetic.
+    sizes, chosen = torch.tensor([len(batch) for batch in positions]), torch.cat(list(positions))
+    if held is not None:
+        kept = held[chosen]
+        step = torch.arange(len(sizes)).repeat_interleave(sizes)
+        sizes, chosen = torch.bincount(step[kept], minlength=len(sizes)), chosen[kept]
+    return [[batch] for batch in rows[chosen].split(sizes.tolist())]
+
+
+def _whole(batch_size: float) -> int:
+    return max(1, round(batch_size))
+
+
+def _drawn(sampler: Sampler | str, count: int, batch_size: float, generator: Generator) -> Sequence[Tensor]:
+    """The positions, below ``count``, of the units in each of an epoch's batches, int64."""
+    steps = math.ceil(count / batch_size)
+    rate = min(1.0, batch_size / count)
+    size = _whole(batch_size)
+    positions: Sequence[Tensor]
     if sampler == "shuffle":
         positions = torch.randperm(count, generator=generator).split(size)
     elif sampler == "cyclic":  # a shuffled order that is the same in every epoch
@@ -65,16 +93,7 @@ def draw_epoch(
         positions = [torch.randperm(count, generator=generator)[:size] for _ in range(steps)]
     else:
         positions = poisson_batches(count, rate, steps, generator)
-    if holds_groups(unit):
-        positions = positions if held is None else [chosen[held[chosen]] for chosen in positions]
-        return [[rows[own] for own in split_by_group(chosen, groups)] for chosen in positions]
-    # All batches in one go, since an epoch of a small model has more batches than arithmetic.
-    sizes, chosen = torch.tensor([len(batch) for batch in positions]), torch.cat(list(positions))
-    if held is not None:
-        kept = held[chosen]
-        step = torch.arange(len(sizes)).repeat_interleave(sizes)
-        sizes, chosen = torch.bincount(step[kept], minlength=len(sizes)), chosen[kept]
-    return [[batch] for batch in rows[chosen].split(sizes.tolist())]
+    return positions
 
 
 def _own_batches(plugin: str, count: int, batch_size: float, steps: int, generator: Generator) -> list[Tensor]:
@@ -117,6 +136,44 @@ def poisson_batches(n: int, rate: float, steps: int, generator: Generator) -> li
     hit = hit[hit < trials]
     sizes = torch.bincount(hit // n, minlength=steps)
     return list((hit % n).split(sizes.tolist()))
+
+
+def _whole_persons(
+    rows: Tensor,
+    own: Tensor,
+    positions: Sequence[Tensor],
+    held: Tensor | None,
+    most: int | None,
+    generator: Generator,
+) -> list[Batch]:
+    """The drawn persons of each batch, each with the held records, at most ``most`` of them, in random order then.
+
+    Args:
+        rows: int64 (m,), the model's records.
+        own: int64 (m,), the person of each, 0, 1, ….
+        positions: int64, the persons in each batch.
+        held, most: as in `draw_epoch`.
+        generator: orders the records anew for every batch. How far it advances does not depend on ``held``.
+    """
+    counts = torch.bincount(own, minlength=int(own.max()) + 1)
+    crowded = most is not None and int(counts.max()) > most
+    batches: list[Batch] = []
+    for chosen in positions:
+        if crowded:
+            shuffled = torch.randperm(len(rows), generator=generator)
+            order = shuffled[own[shuffled].argsort(stable=True)]
+        elif not batches:
+            order = own.argsort(stable=True)
+        kept = order if held is None else order[held[order]]
+        sizes = torch.bincount(own[kept], minlength=len(counts))
+        starts = (sizes.cumsum(0) - sizes)[chosen]
+        sizes = sizes[chosen] if most is None else sizes[chosen].clamp(max=most)
+        there = sizes > 0
+        starts, sizes = starts[there], sizes[there]
+        first = starts - (sizes.cumsum(0) - sizes)
+        places = torch.arange(int(sizes.sum())) + first.repeat_interleave(sizes)
+        batches.append(list(rows[kept[places]].split(sizes.tolist())))
+    return batches
 
 
 def _whole_groups(rows: Tensor, groups: Tensor, chosen: Tensor, held: Tensor | None) -> Batch:

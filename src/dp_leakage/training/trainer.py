@@ -8,10 +8,11 @@ from functools import partial
 import torch
 from torch import Generator, Tensor
 
+from dp_leakage.common.errors import UserError
 from dp_leakage.common.kernels import exact
 from dp_leakage.models.ensemble import Ensemble, trained_rows
 from dp_leakage.models.layers import Layers, Parameters, initial_parameters
-from dp_leakage.privacy.mechanism import Mechanism, holds_groups
+from dp_leakage.privacy.mechanism import PERSON, Mechanism, holds_groups
 from dp_leakage.training import flat
 from dp_leakage.training.backward import check_gradients, record_lengths
 from dp_leakage.training.checkpoint import Checkpoint
@@ -54,13 +55,13 @@ def train(
         y: int64 (n,) classes from 0.
         subsets: int64 (K, m): the rows of x that each model trains on, or that coins decide about.
         seeds: K integers ≥ 0; a model's initial parameters, batches, noise and dropout depend only on its own seed.
-        settings: optimiser, epochs, batch size.
+        settings: optimiser, epochs, batch size (in units: records, or persons).
         mechanism: what protects each step; None for plain training.
         held: bool (K, m), by fair coins: which rows of its subset each model trains on; None: all. Rates, steps and
             divisors depend on m, never on how many rows are held.
         evaluate_on: int64 rows of x for ``test_accuracy``: (r,) for all models or (K, r).
-        groups: int64 (n,): the (sub)class of each row of x, from 0, for the units ``class`` and ``subclass``; if it is
-            missing, the classes y.
+        groups: int64 (n,): the (sub)class of each row of x, from 0, for the units ``class`` and ``subclass``, or the
+            person for the unit ``person``; if it is missing, the classes y.
         device: ``cpu`` or ``cuda``.
         checkpoint: where to save, and where to continue from.
         on_epoch: called after each epoch with the number of finished epochs.
@@ -169,7 +170,7 @@ def start(
 ) -> EnsembleTraining:
     """A training at epoch 0; the arguments are those of `train`."""
     check_gradients(layers, x)
-    records = subsets.shape[1]
+    records = _units(mechanism, subsets, groups)
     parameters = torch.zeros(len(seeds), flat.size(layers), dtype=x.dtype, device=device)
     _fill_start(layers, parameters, seeds, settings.initialisation, initial)
     gradient = torch.zeros_like(parameters)
@@ -180,10 +181,10 @@ def start(
     }
     batch_size = min(settings.batch_size, records)
     share = 1.0 if held is None else HEADS
-    divisor = _divisor(mechanism, batch_size, records, y if groups is None else groups, share)
+    groups = y if groups is None else groups
+    divisor = _divisor(mechanism, batch_size, records, groups, share)
     own = [stream(seed, "noise", device) for seed in seeds]
     noise = start_noise(mechanism, gradient, divisor, own, math.ceil(records / batch_size))
-    groups = y if groups is None else groups
     ragged = held is not None or (mechanism is not None and mechanism.sampler not in EVEN)
     passes = cut(layers, parameters, mechanism, batch_size * share, x.shape[1:], ragged)
     on_device = x.to(device)
@@ -204,12 +205,13 @@ def start(
         watch.begin(program, parameters)
     sampler, unit = (mechanism.sampler, mechanism.unit) if mechanism else ("shuffle", "example")
 
+    most = None if mechanism is None else mechanism.settings.get("most")
     drawn_from = [(rows.cpu(), groups[rows].cpu()) for rows in subsets]
     coins = [None] * len(subsets) if held is None else list(held.cpu())
 
     def draw() -> list[list[Batch]]:
         return [
-            draw_epoch(sampler, unit, rows, batch_size, own, generator, heads)
+            draw_epoch(sampler, unit, rows, batch_size, own, generator, heads, most)
             for (rows, own), heads, generator in zip(drawn_from, coins, generators["batches"], strict=True)
         ]
 
@@ -239,9 +241,21 @@ def _fill_start(
         view.copy_(initial[name])
 
 
+def _units(mechanism: Mechanism | None, subsets: Tensor, groups: Tensor | None) -> int:
+    """How many units each model draws its batches from: records, or persons. UserError if models differ in that."""
+    if mechanism is None or mechanism.unit != PERSON:
+        return subsets.shape[1]
+    if groups is None:
+        raise UserError("groups: missing; unit 'person' needs to know whose record each is")
+    counts = {len(groups[rows].unique()) for rows in subsets}
+    if len(counts) > 1:
+        raise UserError(f"subsets: models train on {min(counts)} to {max(counts)} persons; valid is one number")
+    return counts.pop()
+
+
 def _divisor(mechanism: Mechanism | None, batch_size: float, records: int, groups: Tensor, share: float) -> float:
     """The divisor of a bounded sum: the mean number of units in a batch, over coins and draws."""
-    if bounds_examples(mechanism):
+    if bounds_examples(mechanism) or (mechanism is not None and mechanism.unit == PERSON):
         return float(batch_size) * share  # plain training divides by the actual batch size
     assert mechanism is not None  # since plain training bounds nothing
     if not holds_groups(mechanism.unit):

@@ -65,6 +65,11 @@ class PerExample(Protocol):
     def rows(self, examples: slice = ALL) -> Tensor:
         """(K, n, rows, d): the gradients themselves, with the numbers of a row in the order of ``names``."""
 
+    def folded(self, size: int) -> PerExample:
+        """The same of one model (K = 1), with each ``size`` examples in a row as if they were a model's own: (B/size,
+        size) in place of (1, B).
+        """
+
 
 class Layer:
     """The base class of all layers. Subclasses are frozen dataclasses.

@@ -134,6 +134,12 @@ class ConvGradients:
         by_row = self.kernels[:, :, examples].unflatten(3, (-1, len(self.kernels))).permute(1, 2, 5, 3, 0, 4)
         return torch.cat([by_row.flatten(3), self.bias[:, examples, :, None]], 3)
 
+    def folded(self, size: int) -> ConvGradients:
+        """As in `PerExample`."""
+        return replace(
+            self, kernels=self.kernels[:, 0].unflatten(1, (-1, size)), bias=self.bias[0].unflatten(0, (-1, size))
+        )
+
 
 def convolve(layer: Conv2d, weight: Tensor, bias: Tensor, x: Tensor) -> Tensor:
     """The convolution of K models as one, with a group of channels per model."""

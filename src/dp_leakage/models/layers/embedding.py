@@ -138,6 +138,12 @@ class EmbeddingGradients:
         rows = delta.new_zeros(*delta.shape[:2], self.count, delta.shape[3])
         return rows.scatter_(2, places[..., None].expand(delta.shape), delta)
 
+    def folded(self, size: int) -> EmbeddingGradients:
+        """As in `PerExample`."""
+        return replace(
+            self, places=self.places[0].unflatten(0, (-1, size)), delta=self.delta[0].unflatten(0, (-1, size))
+        )
+
 
 def places_of(x: Tensor, levels: tuple[int, ...]) -> Tensor:
     """The rows (…, columns) that records x (…, features) choose."""

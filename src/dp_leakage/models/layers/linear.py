@@ -124,6 +124,11 @@ class LinearGradients:
 
         return self.delta[:, examples, :, None] * pad(self.input[:, examples], (0, 1), value=1.0)[:, :, None, :]
 
+    def folded(self, size: int) -> LinearGradients:
+        """As in `PerExample`."""
+        parts = (of_one[0].unflatten(0, (-1, size)) for of_one in (self.input, self.delta))
+        return LinearGradients(self.names, *parts)
+
 
 def lengths_with_bias(x: Tensor) -> Tensor:
     """√(‖x‖² + 1) along the last dimension: the length of a linear layer's input with the 1 for the bias."""

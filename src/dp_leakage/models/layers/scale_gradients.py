@@ -62,3 +62,7 @@ class ScaleGradients:
     def rows(self, examples: slice = ALL) -> Tensor:
         """As in `PerExample`: (K, n, c, 2)."""
         return self.formed[:, examples]
+
+    def folded(self, size: int) -> ScaleGradients:
+        """As in `PerExample`."""
+        return replace(self, formed=self.formed[0].unflatten(0, (-1, size)))
