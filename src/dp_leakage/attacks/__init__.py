@@ -75,6 +75,8 @@ class Attack:
             default.
         learns: whether it has a ``fit``.
         aware: whether its reference models train under the cell's own defense, if the study has such models.
+        of_person: how the scores of a person's records become one (`attacks.persons`): ``sum`` if a score is the
+            logarithm of a likelihood ratio.
     """
 
     module: str
@@ -86,6 +88,7 @@ class Attack:
     roles: tuple[str, ...] = ()
     learns: bool = False
     aware: bool = True
+    of_person: Literal["sum", "mean", "max"] = "mean"
 
 
 WORD = "ATTACK"
@@ -99,6 +102,7 @@ KEYS: dict[str, Kind] = {
     "roles": listed(choice(*ROLES)),
     "learns": FLAG,
     "aware": FLAG,
+    "of_person": choice("sum", "mean", "max"),
     **dict.fromkeys(SHARED, ANY),
 }
 
@@ -117,7 +121,7 @@ def _attack(where: str, module: str, given: dict[str, Any]) -> Attack:
         raise UserError(f"{where}: family {given['family']} takes the models; leave the key reads out")
     if given.get("learns") and not given.get("needs"):
         raise UserError(f"{where}: it learns, but says not from what; valid is needs: shadow or reference")
-    own = {key: given[key] for key in ("needs", "learns", "aware") if key in given}
+    own = {key: given[key] for key in ("needs", "learns", "aware", "of_person") if key in given}
     roles = tuple(given.get("roles", ()))
     return Attack(module, given["family"], settings, kinds, reads, roles=roles, **own)
 

@@ -32,6 +32,7 @@ class Signals:
         rank: int32 (R, n), the place of the class among all by probability, from 1; ties count against the model.
         probability: float32 (R, n, C), of all classes; None unless it was read.
         x: float32 (n, …), the features; None unless they were read.
+        person: int64 (n,), whose record each is; None if every record is a person of its own.
         left_out: for reference models: whether model r must not judge target r, since the same coins decided about both
             (it may be the target itself). Only attacks that declare it (``LEAVES_OUT``) receive such signals.
     """
@@ -45,6 +46,7 @@ class Signals:
     rank: np.ndarray
     probability: np.ndarray | None = None
     x: np.ndarray | None = None
+    person: np.ndarray | None = None
     left_out: bool = False
 
     @property
@@ -103,7 +105,8 @@ class Signals:
         Raises:
             UserError: they are not what models can have said; the complaint begins with the file, ``where``.
         """
-        check_arrays(arrays, IN_FILE, str(where))
+        known = IN_FILE | ({"person": Expected("int64", "n", 0)} if "person" in arrays else {})
+        check_arrays(arrays, known, str(where))
         check_distinct(arrays["record"], f"{where}: array 'record'")
         if unknown := sorted(set(arrays["role"].tolist()) - set(ROLES)):
             raise UserError(f"{where}: array 'role' holds {unknown[0]!r}; {nearest(unknown[0], ROLES)}")
@@ -121,7 +124,7 @@ class Signals:
 
 AXES = {
     "record": "n", "y": "n", "role": "n", "x": "n", "trained_on": "Rn", "margin": "QRn", "correct": "Rn", "rank": "Rn",
-    "probability": "RnC",
+    "probability": "RnC", "person": "n",
 }  # fmt: skip
 IN_FILE = {
     "record": Expected("int64", AXES["record"], 0),

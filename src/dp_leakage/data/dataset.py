@@ -16,12 +16,14 @@ class Dataset(NamedTuple):
         roles: role name → int64 row numbers of ``x``: ``target_members`` or, in design ``coins``, ``pool``,
             ``target_nonmembers``, ``shadow_pool``, ``reference_pool``, …; roles do not overlap.
         sensitive: int64 columns of ``x`` that attribute inference may guess; empty means any column.
+        person: int64 (n,), whose record each is; None if every record is a person of its own.
     """
 
     x: np.ndarray
     y: np.ndarray
     roles: dict[str, np.ndarray]
     sensitive: np.ndarray
+    person: np.ndarray | None = None
 
     @property
     def n_classes(self) -> int:

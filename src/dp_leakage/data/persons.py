@@ -1,8 +1,12 @@
-"""Columns of a table that look like names of persons, each of whom has several records."""
+"""Persons with several records each: whose record it is, and columns of a table that look like that."""
 
 import re
 from collections.abc import Collection
 from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dp_leakage.common.errors import UserError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -14,6 +18,44 @@ WORDS = (
     "writer"
 )
 NAME = re.compile(rf"(.*[\W_])?({WORDS})([\W_]?(code|id|key|name|no|nr|number))?|(p|u|.*[\W_])?id", re.IGNORECASE)
+
+
+def owners(names: np.ndarray, where: str) -> np.ndarray:
+    """Whose record each is, int64 (n,), persons from 0 in the order of their names.
+
+    Args:
+        names: (n,) a person's name for each record, as text or number.
+        where: what holds them, for complaints.
+
+    Raises:
+        UserError: a name is missing, or they name fewer than two persons.
+    """
+    texts = ["" if name is None or name != name else str(name) for name in names.tolist()]
+    if "" in texts:
+        raise UserError(f"{where}: record {texts.index('')} names no person; valid is a name or number for each")
+    found, own = np.unique(texts, return_inverse=True)
+    if len(found) < 2:
+        raise UserError(f"{where}: names only one person, {found[0]!r}; valid are two persons or more")
+    return own.reshape(-1).astype(np.int64)
+
+
+def numbers(person: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, int]:
+    """The persons of some rows, numbered from 0 in the order in which they first come: int64 (n,), and their number.
+
+    >>> numbers(np.array([7, 7, 3, 5]), np.array([2, 0, 3, 1]))
+    (array([0, 1, 2, 1]), 3)
+    """
+    found, first, own = np.unique(person[rows], return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[own.reshape(-1)], len(found)
+
+
+def effective(person: np.ndarray) -> float:
+    """How many independent records say at most as little as these, (Σn)²/Σn² over persons with n records (Kish 1965).
+
+    A share of all records varies no more than that of so many independent ones, however alike a person's records are.
+    """
+    counts = np.bincount(np.unique(person, return_inverse=True)[1].reshape(-1))
+    return float(counts.sum() ** 2 / (counts**2).sum())
 
 
 def likely_persons(frame: "pd.DataFrame", beside: Collection[str], most_categories: int) -> tuple[tuple[str, int], ...]:

@@ -29,7 +29,7 @@ def profile(raw: Raw, roles: Mapping[str, np.ndarray]) -> list[str]:
         *_classes(raw, members, role),
         *_constant_columns(raw, members, role),
         *_duplicates(raw, roles),
-        *_near_copies(raw),
+        *(_near_copies(raw) if raw.person is None else ()),
         *_persons(raw),
     ]
 
@@ -109,7 +109,7 @@ def _near_copies(raw: Raw) -> list[str]:
     return [
         f"About {share:.0%} of the records are nearly the same as another one, like several pictures of one person. If "
         "one of them is a member and another is not, attacks cannot tell them apart, so leakage looks smaller than it "
-        "is for a person. Keep one record per person, or split by hand so that a person's records share one role."
+        "is for a person. Say whose each record is (the source's key person), or keep one record per person."
     ]
 
 
@@ -117,7 +117,8 @@ def _persons(raw: Raw) -> list[str]:
     return [
         f"Column {name!r} seems to name persons: {different:,} values in {len(raw.y):,} records. Splits, attacks and ε "
         "are those of single records here, and promise less to a person with several. Records of one person may lie on "
-        "both sides of the split, so leakage looks smaller than it is for a person. Keep one record per person."
+        "both sides of the split, so leakage looks smaller than it is for a person. "
+        f"Name the column as the source's person (PERSON={name}), or keep one record per person."
         for name, different in raw.persons
     ]
 

@@ -23,6 +23,7 @@ def split(
     seed: int,
     stratified: bool,
     given: Mapping[str, np.ndarray] | None = None,
+    what: str = "records",
 ) -> dict[str, np.ndarray]:
     """Rows for each role, drawn without replacement, no row in two roles.
 
@@ -33,6 +34,7 @@ def split(
         seed: of the draw.
         stratified: give each role the class shares of the rows that are left for it, to the nearest record.
         given: role → the rows that it is drawn from (a publisher's test set, say); other roles draw from all.
+        what: is drawn, for complaints.
 
     Returns:
         role → int64 rows in random order, so that the first k of them are a random k.
@@ -48,7 +50,7 @@ def split(
     for role in sorted(roles, key=lambda name: name not in given):  # stable: given roles first, else as listed
         size = roles[role]
         if size < 1:
-            raise UserError(f"roles: {role} is {size}; valid are numbers of records from 1 on")
+            raise UserError(f"roles: {role} is {size}; valid are numbers of {what} from 1 on")
         allowed = free.copy()
         if role in given:
             allowed &= np.isin(np.arange(len(y)), given[role])
@@ -56,13 +58,34 @@ def split(
         if size > len(candidates):
             wanted = ", ".join(f"{name}: {count:,}" for name, count in roles.items())
             raise UserError(
-                f"roles: {role} needs {size:,} records but only {len(candidates):,} of {len(y):,} are left "
-                "for it "
+                f"roles: {role} needs {size:,} {what} but only {len(candidates):,} of {len(y):,} are left for it "
                 f"(wanted: {wanted}); make the roles smaller"
             )
         rows[role] = _stratum(candidates, y, size) if stratified else candidates[:size]
         free[rows[role]] = False
     return {role: rows[role].astype(np.int64) for role in roles}
+
+
+def split_persons(person: np.ndarray, roles: Mapping[str, int], *, seed: int) -> dict[str, np.ndarray]:
+    """Rows for each role, with all records of a person in one role.
+
+    Args:
+        person: int64 (n,), whose record each is, persons from 0.
+        roles: role → number of persons, in the order in which they are drawn.
+        seed: of the draw.
+
+    Returns:
+        role → int64 rows, person by person in random order.
+
+    Raises:
+        UserError: a size below 1, or more persons wanted than there are.
+    """
+    everybody = np.zeros(int(person.max()) + 1, np.int64)
+    drawn = split(everybody, roles, seed=seed, stratified=False, what="persons")
+    by_person = np.argsort(person, kind="stable")
+    ends = np.cumsum(np.bincount(person))
+    of_each = np.split(by_person, ends[:-1])
+    return {role: np.concatenate([of_each[one] for one in chosen]) for role, chosen in drawn.items()}
 
 
 def heads(n: int, repeats: int, seed: int) -> np.ndarray:

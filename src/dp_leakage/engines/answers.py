@@ -76,7 +76,8 @@ def signals_of(answers: Answers, data: Dataset, record: np.ndarray, role: np.nda
         answers.ranks(data.y)[:, record],
         answers.correct(data.y),
     )
-    return Signals(record, y, role, answers.trained_on[:, record], margin, correct[:, record], rank)
+    person = None if data.person is None else data.person[record]
+    return Signals(record, y, role, answers.trained_on[:, record], margin, correct[:, record], rank, person=person)
 
 
 def history_of(answers: Answers, data: Dataset) -> dict[str, list]:

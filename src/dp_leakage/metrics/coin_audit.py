@@ -1,6 +1,6 @@
 """Lower bounds on ε from the coins of a study, with no further training (design ``coins``).
 
-Each repeat is a one-run audit whose canaries are the records of the pool. The repeats side by side are one mechanism
+Each repeat is a one-run audit whose canaries are the records, or persons, of the pool. The repeats side by side are one mechanism
 with R times as many coins, so all of them together are another such audit. The score for a guess may depend on all
 models but on no coin. Attacks that use the other repeats as references look at those repeats' coins. If one coin gives
 information about another, guesses are right or wrong together, which the bound does not allow: with margins that depend
@@ -10,6 +10,7 @@ lies above its mean over all repeats, whether or not they trained on it.
 
 import numpy as np
 
+from dp_leakage.attacks.persons import person_signals
 from dp_leakage.attacks.signals import Signals
 from dp_leakage.audits import CONFIDENCE, Audit, Claim, approximate_dp, corrected, one_run_bound
 from dp_leakage.metrics.runs import ALL
@@ -34,6 +35,8 @@ def measure_coins(
     """
     asked = said.asked
     margin, held = asked.mean_margin(), asked.trained_on
+    if asked.person is not None:  # a coin decides about all records of a person
+        margin, held = person_signals(asked, margin)
     scores = margin - margin.mean(axis=0) if len(margin) > 1 else margin
     claim = approximate_dp(delta)
     together = corrected(CONFIDENCE, comparisons)

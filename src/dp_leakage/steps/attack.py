@@ -7,6 +7,7 @@ from typing import Any
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.attacks.checks import check_said
 from dp_leakage.attacks.membership.references import leave_one_out
+from dp_leakage.attacks.persons import person_columns
 from dp_leakage.attacks.signals import score_columns
 from dp_leakage.common.user_code import FILES, guarded
 from dp_leakage.provenance.files import read_tensors, write_table
@@ -39,7 +40,9 @@ def main(
         said = leave_one_out(attack, *arguments) if settings["leave_one_out"] else attack.score(*arguments)
     if module in FILES:
         check_said(said, module, ATTACKS[settings["attack"]].family, target.asked.trained_on.shape)
-    write_table(scores, score_columns(target.asked, said._asdict()), provenance(settings))
+    asked, how = target.asked, settings.get("of_person")
+    columns = person_columns(asked, said._asdict(), how) if how else score_columns(asked, said._asdict())
+    write_table(scores, columns, provenance(settings))
 
 
 if __name__ == "__main__":

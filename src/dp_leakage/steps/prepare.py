@@ -8,13 +8,15 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.common.paths import user_path
 from dp_leakage.data import load
 from dp_leakage.data.augment import augmented_split
+from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.profile import profile
 from dp_leakage.data.raw import Raw, filled
 from dp_leakage.data.roles import MEMBERS, trained_role
-from dp_leakage.data.splits import split
+from dp_leakage.data.splits import split, split_persons
 from dp_leakage.data.trees import content_of, content_of_source
 from dp_leakage.provenance.files import write_arrays
 from dp_leakage.steps import Json, log, provenance, run
+from dp_leakage.steps._data import arrays_of
 
 
 def main(settings: Json, prepared: Path, data_dir: Path) -> None:
@@ -23,12 +25,8 @@ def main(settings: Json, prepared: Path, data_dir: Path) -> None:
     remarks = profile(raw, roles)
     for remark in remarks:
         log.info("%s", remark)
-    arrays: dict[str, np.ndarray] = {
-        "x": raw.x.astype(np.float32, copy=False),
-        "y": raw.y.astype(np.int64),
-        "sensitive": raw.sensitive,
-        **roles,
-    }
+    x, y = raw.x.astype(np.float32, copy=False), raw.y.astype(np.int64)
+    arrays = arrays_of(Dataset(x, y, roles, raw.sensitive, raw.person))
     stamp = provenance(settings, sha256=dict(raw.sha256), notes=list(raw.notes), remarks=remarks, n_records=len(raw.y))
     write_arrays(prepared, arrays, stamp)
 
@@ -43,7 +41,10 @@ def records_of(settings: Json, data_dir: Path) -> tuple[Raw, dict[str, np.ndarra
     trained = trained_role(settings["roles"])
     given = official_rows(raw, source["source"], trained) if settings["official_split"] else None
     how = {"seed": settings["seed"], "stratified": settings["stratified"]}
-    if settings["augment"] is None:
+    if raw.person is not None:
+        roles = split_persons(raw.person, settings["roles"], seed=settings["seed"])
+        raw = filled(raw, roles)
+    elif settings["augment"] is None:
         roles = split(raw.y, settings["roles"], given=given, **how)
         raw = filled(raw, roles)
     else:

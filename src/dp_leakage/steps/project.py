@@ -5,7 +5,7 @@ from pathlib import Path
 from dp_leakage.data.projection import project
 from dp_leakage.provenance.files import read_arrays, write_arrays
 from dp_leakage.steps import Json, log, provenance, run
-from dp_leakage.steps._data import dataset_of
+from dp_leakage.steps._data import arrays_of, dataset_of
 
 
 def main(settings: Json, prepared: Path, data: Path) -> None:
@@ -21,7 +21,7 @@ def main(settings: Json, prepared: Path, data: Path) -> None:
         notes=[*made["notes"], *notes],
         remarks=made["remarks"],
     )
-    write_arrays(data, {"x": dataset.x, "y": dataset.y, "sensitive": dataset.sensitive, **dataset.roles}, stamp)
+    write_arrays(data, arrays_of(dataset), stamp)
 
 
 if __name__ == "__main__":

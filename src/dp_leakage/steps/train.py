@@ -1,5 +1,6 @@
 """Trains the K models of one cell (targets, shadows or references) as one ensemble."""
 
+import math
 import time
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import derived_seed, identity
 from dp_leakage.common.user_code import FILES, call
 from dp_leakage.data.dataset import Dataset
+from dp_leakage.data.persons import effective, numbers
 from dp_leakage.data.splits import dealt, heads
 from dp_leakage.data.subclasses import PARTITIONS
 from dp_leakage.engines import ENGINES
@@ -18,7 +20,7 @@ from dp_leakage.engines.answers import Answers, history_of
 from dp_leakage.engines.asking import asked
 from dp_leakage.models.layers import Layers
 from dp_leakage.privacy.calibration import calibrated
-from dp_leakage.privacy.mechanism import holds_groups
+from dp_leakage.privacy.mechanism import PERSON, Mechanism, holds_groups
 from dp_leakage.provenance.files import read_arrays, write_json, write_table, write_tensors
 from dp_leakage.steps import Json, log, provenance, run
 from dp_leakage.steps._data import dataset_of
@@ -43,8 +45,9 @@ def main(
     arrays, _ = read_arrays(data, settings["data"])
     x, y = torch.from_numpy(arrays["x"]), torch.from_numpy(arrays["y"])
     seeds = [derived_seed(settings["seed"], repeat) for repeat in range(settings["repeats"])]
+    person = arrays.get("person")
     subsets = _subsets(arrays, settings["subset"], seeds, settings["seed"])
-    held = _held(settings["subset"], len(seeds))
+    held = _held(settings["subset"], len(seeds), None if person is None else person[subsets[0].numpy()])
     if settings["engine"] in ENGINES:
         rows = [own if held is None else own[held[k]] for k, own in enumerate(subsets)]
         found = _answers(settings, dataset_of(arrays), [own.numpy() for own in rows], seeds)
@@ -55,10 +58,11 @@ def main(
     told, chosen = tuned_settings(settings, tuned)
     schedule = {key: settings["training"][key] for key in ("epochs", "batch_size")}
     blocks = blocks_of(architecture, settings["mechanism"])
-    mechanism = calibrated(settings["mechanism"], blocks=blocks, dataset_size=subsets.shape[1], **schedule)
+    units = units_of(person, subsets[0].numpy())
+    mechanism = calibrated(settings["mechanism"], blocks=blocks, dataset_size=len(units), **schedule)
     if mechanism is not None:
         log.info("noise multiplier %s, kappa %s", mechanism.noise_multiplier, mechanism.kappa)
-    groups = groups_of(settings["mechanism"], x, y, subsets, settings["seed"])
+    groups = groups_of(settings["mechanism"], x, y, subsets, settings["seed"], person)
     resume = Checkpoint(models.with_name(f".{models.stem}.checkpoint"), identity(settings), checkpoint_seconds)
     try:
         ensemble, epochs = train_models(
@@ -68,7 +72,7 @@ def main(
             y,
             subsets,
             seeds,
-            TrainingSettings(**told["training"]),
+            TrainingSettings(**in_records(told["training"], mechanism, units)),
             mechanism,
             held=held,
             evaluate_on=torch.from_numpy(arrays["target_nonmembers"]),
@@ -80,8 +84,11 @@ def main(
     except UserError as error:
         raise UserError(f"{_cell(settings)}: {error}") from None
     noise = {} if mechanism is None else {"noise_multiplier": mechanism.noise_multiplier, "kappa": mechanism.kappa}
-    n_groups = None if groups is None else int(groups.max()) + 1
-    sizes = {"n_train": int(subsets.shape[1]), "n_test": len(arrays["target_nonmembers"]), "n_groups": n_groups}
+    by_class = groups is not None and mechanism is not None and holds_groups(mechanism.unit)
+    n_groups = int(groups.max()) + 1 if groups is not None and by_class else None
+    sizes = {"n_train": len(units), "n_test": _independent(arrays, "target_nonmembers"), "n_groups": n_groups}
+    if person is not None:
+        sizes["most_records"] = int(units.max())
     # The only tensors that may be shared, see ``dp_leakage.share``.
     stamp = provenance(settings, **sizes, blocks=blocks, **noise, **chosen, parameters=sorted(ensemble.parameters))
     write_tensors(models, {name: tensor.cpu().numpy() for name, tensor in ensemble.tensors().items()}, stamp)
@@ -113,13 +120,41 @@ def _cell(settings: Json) -> str:
     return f"{cell} ({settings['role']} models)"
 
 
+def _independent(arrays: dict[str, Any], role: str) -> int:
+    """How many independent records say as little about a rate as those of a role (`persons.effective`)."""
+    rows = arrays[role]
+    return int(effective(arrays["person"][rows])) if "person" in arrays else len(rows)
+
+
+def units_of(person: np.ndarray | None, rows: np.ndarray) -> np.ndarray:
+    """How many of these rows each person has, int64; ones if every record is a person of its own."""
+    return np.ones(len(rows), np.int64) if person is None else np.unique(person[rows], return_counts=True)[1]
+
+
+def in_records(training: Json, mechanism: Mechanism | None, units: np.ndarray) -> Json:
+    """The settings of a training that counts in persons, for one that draws single records.
+
+    It takes as many steps, with each record at the rate of a person: in batches of as many records as that many persons
+    have on average. ``units`` are the persons' numbers of records.
+    """
+    if (mechanism is not None and mechanism.unit == PERSON) or len(units) == units.sum():
+        return training
+    size, records = training["batch_size"], int(units.sum())
+    steps, scaled = math.ceil(len(units) / size), size * records / len(units)
+    if mechanism is None or mechanism.sampler != "poisson":
+        scaled = math.ceil(records / steps)
+    while math.ceil(records / scaled) > steps:  # by rounding
+        scaled = math.nextafter(scaled, math.inf)
+    return training | {"batch_size": scaled}
+
+
 def _subsets(arrays: dict[str, Any], subset: Json, seeds: list[int], seed: int) -> torch.Tensor:
     """Rows that each model trains on, (K, size): the whole pool of roles, or ``size`` records of it.
 
     Each model draws them by its own seed; if ``dealt``, the pool in the order of its rows is dealt to all models.
     """
     pool = torch.cat([torch.from_numpy(arrays[role]) for role in subset["pool"]])
-    if subset["size"] == len(pool):
+    if subset["size"] == len(pool) or "person" in arrays:  # a study of persons trains no models on parts of a role
         return pool.expand(len(seeds), -1)
     if subset.get("dealt"):
         return pool.sort().values[torch.from_numpy(dealt(len(pool), subset["size"], len(seeds), seed))]
@@ -128,15 +163,29 @@ def _subsets(arrays: dict[str, Any], subset: Json, seeds: list[int], seed: int) 
     return torch.stack([pool[rows].sort().values for rows in drawn])
 
 
-def _held(subset: Json, repeats: int) -> torch.Tensor | None:
-    """The coins of design ``coins``, bool (repeats, size); None if every model trains on all of its subset."""
-    return torch.from_numpy(heads(subset["size"], repeats, subset["coins"])) if "coins" in subset else None
+def _held(subset: Json, repeats: int, person: np.ndarray | None) -> torch.Tensor | None:
+    """The coins of design ``coins``, bool (repeats, records); None if every model trains on all of its subset.
+
+    ``person`` says whose each of the records is; a person's records share a coin.
+    """
+    if "coins" not in subset:
+        return None
+    tossed = heads(subset["size"], repeats, subset["coins"])
+    return torch.from_numpy(tossed if person is None else tossed[:, numbers(person, np.arange(len(person)))[0]])
 
 
 def groups_of(
-    mechanism: Json | None, x: torch.Tensor, y: torch.Tensor, subsets: torch.Tensor, seed: int
+    mechanism: Json | None,
+    x: torch.Tensor,
+    y: torch.Tensor,
+    subsets: torch.Tensor,
+    seed: int,
+    person: np.ndarray | None = None,
 ) -> torch.Tensor | None:
-    """The (sub)class of each training record, int64 (n,), if those are the mechanism's units."""
+    """The person or the (sub)class of each training record, int64 (n,), if those are the mechanism's units."""
+    if mechanism is not None and mechanism["unit"] == PERSON:
+        assert person is not None  # as `study.checks` makes sure
+        return torch.from_numpy(person)
     if mechanism is None or not holds_groups(mechanism["unit"]):
         return None
     if mechanism["unit"] == "class":

@@ -2,38 +2,45 @@
 
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from dp_leakage.common.identity import derived_seed
+from dp_leakage.data.persons import effective, numbers
 from dp_leakage.privacy.calibration import calibrated
 from dp_leakage.privacy.mechanism import holds_groups
 from dp_leakage.provenance.files import read_arrays, write_table
 from dp_leakage.steps import Json, log, provenance, run
 from dp_leakage.steps._models import architecture_of, device_of, train_models
-from dp_leakage.steps.train import blocks_of, groups_of
+from dp_leakage.steps.train import blocks_of, groups_of, in_records, units_of
 from dp_leakage.training.loop import Diverged
 from dp_leakage.training.settings import TrainingSettings
-from dp_leakage.training.tuning import folds, same_steps, with_rate
+from dp_leakage.training.tuning import FOLDS, folds, same_steps, with_rate
 
 
 def main(settings: Json, data: Path, tuned: Path, device: str) -> None:
     """Reads ``data.npz``; writes the accuracy of every rate on each fold, 0 if its training diverged."""
     arrays, _ = read_arrays(data, settings["data"])
     x, y = torch.from_numpy(arrays["x"]), torch.from_numpy(arrays["y"])
-    subsets, judged = map(torch.from_numpy, folds(arrays["tuning"]))
+    person = arrays.get("person")
+    subsets, judged, held = _folds(arrays["tuning"], person)
     seeds = [derived_seed(settings["seed"], fold) for fold in range(len(subsets))]
     architecture = architecture_of(settings, tuple(x.shape[1:]), int(y.max()) + 1)
     given, own = settings["mechanism"], settings["training"]
     schedule = {"epochs": own["epochs"], "batch_size": own["batch_size"], "dataset_size": settings["n_records"]}
     mechanism = calibrated(given, blocks=blocks_of(architecture, given), **schedule)
     by_groups = mechanism is not None and holds_groups(mechanism.unit)
-    sizes = {"records": settings["n_records"], "members": settings["n_members"], "available": subsets.shape[1]}
+    units = units_of(person, subsets[0].numpy())
+    available = len(units) if held is None else len(units) // FOLDS
+    sizes = {"records": settings["n_records"], "members": settings["n_members"], "available": available}
     training = same_steps(own, **sizes, by_groups=by_groups)
+    if held is not None:  # batches are drawn from both folds, and keep one's persons
+        training = training | {"batch_size": min(FOLDS * training["batch_size"], len(units))}
     rows = []
     for rate in settings["rates"]:
-        tried = TrainingSettings(**with_rate(training, rate))
-        groups = groups_of(given, x, y, subsets, settings["seed"])
-        others = {"evaluate_on": judged, "groups": groups, "device": device_of(device)}
+        tried = TrainingSettings(**in_records(with_rate(training, rate), mechanism, units))
+        groups = groups_of(given, x, y, subsets, settings["seed"], person)
+        others = {"evaluate_on": judged, "groups": groups, "device": device_of(device), "held": held}
         try:
             _, history = train_models(settings, architecture, x, y, subsets, seeds, tried, mechanism, **others)
             accuracies = {row["model"]: row["test_accuracy"] for row in history}
@@ -43,7 +50,23 @@ def main(settings: Json, data: Path, tuned: Path, device: str) -> None:
         rows += [(rate, fold, accuracy) for fold, accuracy in accuracies.items()]
         log.info("learning rate %g: %.3f right", rate, sum(accuracies.values()) / len(accuracies))
     columns = dict(zip(("learning_rate", "fold", "accuracy"), map(list, zip(*rows, strict=True)), strict=True))
-    write_table(tuned, columns, provenance(settings, records=int(judged.numel())))
+    independent = judged.numel() if person is None else effective(person[judged.flatten().numpy()])
+    write_table(tuned, columns, provenance(settings, records=int(independent)))
+
+
+def _folds(rows: np.ndarray, person: np.ndarray | None) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+    """The rows that each model is drawn from and judged on, (FOLDS, …), and which of them it trains on, if not on all.
+
+    A person's records lie in one fold. So folds differ in length, and the longer ones are not judged to their end.
+    """
+    if person is None:
+        return *map(torch.from_numpy, folds(rows)), None
+    fold = numbers(person, rows)[0] % FOLDS
+    judged = [rows[fold == own] for own in range(FOLDS)]
+    shortest = min(map(len, judged))
+    held = np.stack([fold != own for own in range(FOLDS)])
+    of_each = np.stack([own[:shortest] for own in judged])
+    return torch.from_numpy(rows).expand(FOLDS, -1), torch.from_numpy(of_each), torch.from_numpy(held)
 
 
 if __name__ == "__main__":

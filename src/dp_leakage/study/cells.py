@@ -192,6 +192,11 @@ class Cells:
         own = not isinstance(source, str) and "path" in source
         return derived_seed(self.spec["seed"], "" if own else dataset, *what)
 
+    def by_person(self, dataset: str) -> bool:
+        """Whether it is known whose each record is, so that roles, coins and scores are those of persons."""
+        source = self.spec["datasets"][dataset]["source"]
+        return not isinstance(source, str) and "person" in source
+
     def attacks_on(self, dataset: str) -> list[str]:
         """The attacks that are run on a data set, in the study's order."""
         own = self.spec["datasets"][dataset].get("attacks", self.spec["attacks"])
@@ -280,7 +285,8 @@ class Cells:
                     "projection_noise": projection.get("noise"),
                     "n_members": records if self.design == SPLIT else records // 2,
                     "n_nonmembers": roles["target_nonmembers"] if self.design == SPLIT else records - records // 2,
-                    "n_records": records,  # the number of records behind batch rates and steps
+                    "n_records": records,  # the number of records (or persons) behind batch rates and steps
+                    "persons": self.by_person(dataset),
                 }
                 if claimed is not None:
                     words = f"ε as claimed by {model_spec.get('private', {}).get('by', 'its library')}"

@@ -261,6 +261,7 @@ class Settings(Paths):
             "seed": self.seed_of(cell.dataset, attack),
             "inputs": _identities(self.attack_inputs(cell, attack)),
             "leave_one_out": self.by_coins(attack),
+            **({"of_person": entry.of_person} if self.by_person(cell.dataset) else {}),
             "code": step_code("attack_models" if entry.reads == "models" else "attack", entry.module),
         }
 

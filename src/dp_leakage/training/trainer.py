@@ -205,9 +205,9 @@ def start(
         watch.begin(program, parameters)
     sampler, unit = (mechanism.sampler, mechanism.unit) if mechanism else ("shuffle", "example")
 
-    most = None if mechanism is None else mechanism.settings.get("most")
-    drawn_from = [(rows.cpu(), groups[rows].cpu()) for rows in subsets]
-    coins = [None] * len(subsets) if held is None else list(held.cpu())
+    most, kept = _contributions(mechanism, subsets, groups)
+    drawn_from = [(rows[own].cpu(), groups[rows[own]].cpu()) for rows, own in zip(subsets, kept, strict=True)]
+    coins = [None if held is None else held[model].cpu()[own] for model, own in enumerate(kept)]
 
     def draw() -> list[list[Batch]]:
         return [
@@ -239,6 +239,28 @@ def _fill_start(
         initial = {name: torch.stack([start[name] for start in starts]) for name in views}
     for name, view in views.items():
         view.copy_(initial[name])
+
+
+def _contributions(
+    mechanism: Mechanism | None, subsets: Tensor, groups: Tensor
+) -> tuple[int | None, list[Tensor | slice]]:
+    """The most records of a person in a batch, drawn anew each time; and the places of the records that may be drawn.
+
+    If each person contributes only the ``first`` records of those in a subset, the others are never drawn.
+    """
+    most = None if mechanism is None or mechanism.unit != PERSON else mechanism.settings.get("most", "all")
+    if most in (None, "all") or mechanism is None:
+        return None, [slice(None)] * len(subsets)
+    if mechanism.settings.get("chosen") != "first":
+        return int(most), [slice(None)] * len(subsets)
+    kept: list[Tensor | slice] = []
+    for rows in subsets:
+        own = groups[rows]
+        order = own.argsort(stable=True)
+        sizes = own[order].unique_consecutive(return_counts=True)[1]
+        place = torch.arange(len(rows)) - (sizes.cumsum(0) - sizes).repeat_interleave(sizes)
+        kept.append(order[place < int(most)].sort().values)
+    return None, kept
 
 
 def _units(mechanism: Mechanism | None, subsets: Tensor, groups: Tensor | None) -> int:

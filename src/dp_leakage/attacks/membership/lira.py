@@ -13,6 +13,7 @@ from dp_leakage.common.errors import UserError, nearest
 ATTACK = {
     "family": "membership",
     "needs": "reference",
+    "of_person": "sum",
     "settings": {"online": False, "variance": "fixed", "queries": 1, "alpha": 0.25},
     "kinds": {
         "online": "flag",

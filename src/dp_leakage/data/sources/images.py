@@ -2,7 +2,8 @@
 
 import io
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ import numpy as np
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.paths import user_path
 from dp_leakage.data.fetch import Remote, checksum_note, download, find
+from dp_leakage.data.persons import owners
 from dp_leakage.data.raw import Raw, encode_labels
 from dp_leakage.data.splits import balanced
 from dp_leakage.data.trees import Tree, open_tree, sha256_of, sha256_of_parts
@@ -25,6 +27,7 @@ SOURCE = {
         "leave_out": ["worded", "a list of folder names", "texts"],
         "skip_damaged": "flag",
         "members": "text",
+        "person": "text",
     },
     "variants": {
         "lfw": {"summary": "Labeled Faces in the Wild, one folder per person"},
@@ -72,7 +75,8 @@ def load(spec: dict, data_dir: Path) -> Raw:
 
     ``size`` resizes; ``channels`` converts to gray or color; ``leave_out`` skips folders with these names anywhere;
     ``skip_damaged`` skips and counts images that cannot be read; ``min_per_class`` drops small classes; ``per_class``
-    draws that many images of each class (by ``seed``, 0 if not given) and drops classes with fewer.
+    draws that many images of each class (by ``seed``, 0 if not given) and drops classes with fewer. ``person`` is a
+    regular expression whose group says whose image a name is: ``([^/]+)/[^/]+$`` is the folder.
     """
     if "path" in spec:
         return read(user_path(spec["path"]), spec)
@@ -135,7 +139,27 @@ def read(path: Path, spec: dict) -> Raw:
         notes=tuple(notes),
         sha256={path.name: digest},
         divisor=255.0,
+        person=_owners(names, spec["person"], path) if "person" in spec else None,
     )
+
+
+def _owners(names: Sequence[str], pattern: str, path: Path) -> np.ndarray:
+    """Whose image each is: what the group in parentheses of a regular expression matches in its name.
+
+    Raises:
+        UserError: this is no such expression, or a name does not match.
+    """
+    words = "valid is a regular expression with one group in parentheses, such as '([^/]+)_[0-9]+'"
+    try:
+        wanted = re.compile(pattern)
+    except re.error as error:
+        raise UserError(f"person: {pattern!r} is no regular expression ({error}); {words}") from None
+    if wanted.groups != 1:
+        raise UserError(f"person: {pattern!r} has {wanted.groups} groups; {words}")
+    found = [wanted.search(name) for name in names]
+    if None in found:
+        raise UserError(f"person: {pattern!r} matches nothing in {names[found.index(None)]!r}, an image of {path}")
+    return owners(np.array([match.group(1) or "" for match in found if match]), f"{path}: person {pattern!r}")
 
 
 def _readable(tree: Tree, names: list[str], path: Path, spec: dict) -> Iterator[tuple[str, np.ndarray]]:

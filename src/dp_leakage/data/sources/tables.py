@@ -14,7 +14,7 @@ import numpy as np
 
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.paths import user_path
-from dp_leakage.data.persons import likely_persons
+from dp_leakage.data.persons import likely_persons, owners
 from dp_leakage.data.raw import Column, Gap, Raw, check_finite, encode_labels, trained_and_not
 from dp_leakage.data.trees import is_folder, sha256_of
 
@@ -32,6 +32,7 @@ SOURCE = {
         "member": "text",
         "members": "text",
         "key": "text",
+        "person": "text",
     },
     "required": ["path", "label"],
     "variants": {
@@ -59,15 +60,15 @@ def load(spec: dict, data_dir: Path) -> Raw:
     column of zeros and ones per category (``color=red``), or a single one if it has two categories. ``sensitive``
     columns are those that attribute inference guesses. Missing values are refused. With ``missing: impute`` they stay
     gaps, to be filled when it is known which records are the attacker's. The column ``member`` says which records an
-    existing model was trained on. The column ``key`` is the report's name of each record.
+    existing model was trained on. The column ``key`` is the report's name of each record, ``person`` says whose it is.
 
     Raises:
         UserError: names the file, and the column and record if there is one.
     """
     path = user_path(spec["path"])
-    frame = read_frame(path, spec["source"], [spec["key"]] if "key" in spec else [])
+    frame = read_frame(path, spec["source"], [spec[key] for key in ("key", "person") if key in spec])
     label = spec["label"]
-    single = {key: [spec[key]] for key in ("label", "member", "key") if key in spec}
+    single = {key: [spec[key]] for key in ("label", "member", "key", "person") if key in spec}
     asked = single | {key: spec.get(key, []) for key in ("sensitive", "categorical", "drop")}
     for key, columns_named in asked.items():
         for name in columns_named:
@@ -85,7 +86,7 @@ def load(spec: dict, data_dir: Path) -> Raw:
     for name in frame.columns:
         if name in dropped:
             if name in spec.get("sensitive", []):
-                raise UserError(f"sensitive: {name!r} is also in drop, member or key; a column cannot be both")
+                raise UserError(f"sensitive: {name!r} is also in drop, member, key or person; a column cannot be both")
             continue
         _check_values(frame[name], f"{path}: column {name!r}")
         missing = _missing(frame[name], spec, path)
@@ -120,7 +121,12 @@ def load(spec: dict, data_dir: Path) -> Raw:
         gaps=tuple(gaps),
         names=called,
         columns=tuple(own_columns),
-        persons=likely_persons(frame, [spec[key] for key in ("label", "member") if key in spec], MAX_CATEGORIES),
+        persons=()
+        if "person" in spec
+        else likely_persons(frame, [spec[key] for key in ("label", "member") if key in spec], MAX_CATEGORIES),
+        person=owners(frame[spec["person"]].to_numpy(), f"{path}: column {spec['person']!r}")
+        if "person" in spec
+        else None,
     )
 
 

@@ -15,7 +15,7 @@ from dp_leakage.privacy.accounting.case import ONCE_AN_EPOCH, Case, steps_per_ep
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, POISSON, Neighbours
 from dp_leakage.privacy.accounting.spend import epsilon_spent, least_noise
 from dp_leakage.privacy.accounting.tradeoff import TradeOff
-from dp_leakage.privacy.mechanism import Mechanism, holds_groups
+from dp_leakage.privacy.mechanism import PERSON, Mechanism, holds_groups
 from dp_leakage.privacy.mechanisms import amount_of, noise_module, with_amount
 from dp_leakage.privacy.target import Target
 
@@ -252,7 +252,7 @@ def noise_for(target: Target, training: Training, neighbours: Neighbours) -> flo
 def _first_guess(target: Target, training: Training, neighbours: Neighbours) -> float:
     """σ at which many small steps have the target's risk, by the central limit theorem (Bu, Dong, Long & Su 2020)."""
     mu = 2 * ndtri((1 + target.limit) / 2) if target.fpr is None else ndtri(target.limit) - ndtri(target.fpr)
-    apart = 2 if neighbours == "replace_one" or training.mechanism.unit != "example" else 1
+    apart = 2 if neighbours == "replace_one" or training.mechanism.unit not in ("example", PERSON) else 1
     if training.mechanism.sampler in ONCE_AN_EPOCH:
         return float(apart * sqrt(training.epochs) / mu)
     return float(apart / sqrt(log1p((mu / training.rate) ** 2 / training.steps)))

@@ -1,7 +1,7 @@
 """The mechanisms: every file of this folder is one. `base` says what a file holds.
 
 >>> list(MECHANISMS)
-['normalise', 'gaussian', 'vmf', 'class', 'subclass', 'banded']
+['normalise', 'gaussian', 'vmf', 'class', 'subclass', 'banded', 'person']
 """
 
 from dataclasses import replace

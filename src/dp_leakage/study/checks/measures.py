@@ -118,7 +118,7 @@ def _check_audit_design(study: Study, cell: Cell, name: str) -> None:
     coins = design["models"] * design["canaries"]
     require(coins >= 4, f"key '{key}' has {coins} coins; valid is 4 or more, of all models and canaries together")
     vmf, presence, own = mechanism.get("noise") == "vmf", design["relation"] == "presence", design["claim"] == "own"
-    groups, feature = mechanism.get("unit", "example") != "example", design["canary"] == "feature"
+    groups, feature = mechanism.get("unit", "example") not in ("example", PERSON), design["canary"] == "feature"
     special = watched or presence or design["start"] == "trained"
     refused = {
         "canary' is gradient, which only a score of white_box sees": gradient and not watched,
