@@ -35,6 +35,7 @@ class Training:
         epochs, batch_size, dataset_size: as in ``case.Case``.
         blocks: the dimension of each unit vector, for von Mises–Fisher noise.
         projection_noise: of a private PCA of the same records that is composed with it; None for none.
+        records: at most how many units come and go together, or are replaced: a person's, if units are single records.
     """
 
     mechanism: Mechanism
@@ -44,6 +45,7 @@ class Training:
     dataset_size: int
     blocks: Sequence[int] | None = None
     projection_noise: float | None = None
+    records: int = 1
 
     def __post_init__(self) -> None:
         if self.epochs < 1 or not 0 < self.batch_size <= self.dataset_size:
@@ -74,6 +76,12 @@ class Training:
 
 
 def proven_curve(training: Training, neighbours: Neighbours) -> TradeOff | None:
+    """`_of_one`, for as many units as come and go together (group privacy: Dong, Roth & Su 2022, theorem 2.14)."""
+    curve = _of_one(training, neighbours)
+    return None if curve is None else tradeoff.several(curve, training.records)
+
+
+def _of_one(training: Training, neighbours: Neighbours) -> TradeOff | None:
     """The largest true positive rate of any test between neighbouring trainings, at every false positive rate.
 
     For Gaussian noise the curve is exact if every record is used once an epoch. Otherwise it comes from the privacy

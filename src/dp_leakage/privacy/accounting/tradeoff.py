@@ -198,8 +198,24 @@ def lowest(curves: Sequence[TradeOff]) -> TradeOff:
 
 
 def twice(curve: TradeOff) -> TradeOff:
-    """The curve for two steps from neighbour to neighbour: F(F(fpr)) (Dong, Roth & Su 2022, theorem 2.14).
+    """The curve for two steps from neighbour to neighbour.
 
     Replacing a record means removing one and adding one.
     """
-    return TradeOff(lambda fpr: curve.tpr(curve.tpr(fpr)), curve.source)
+    return several(curve, 2)
+
+
+def several(curve: TradeOff, count: int) -> TradeOff:
+    """The curve for ``count`` ≥ 1 steps from neighbour to neighbour: F(F(…fpr)) (Dong, Roth & Su 2022, theorem 2.14).
+
+    For Gaussian curves that is the curve of ``count`` times μ.
+    """
+    if count == 1:
+        return curve
+
+    def tpr(fpr: np.ndarray) -> np.ndarray:
+        for _ in range(count):
+            fpr = curve.tpr(fpr)
+        return fpr
+
+    return TradeOff(tpr, curve.source)

@@ -7,6 +7,7 @@ from dp_leakage.common.config import Json
 from dp_leakage.common.errors import nearest
 from dp_leakage.data.roles import MEMBERS, REFERENCE_POOL, population_role, trained_role
 from dp_leakage.figures import COMMON, FIGURES
+from dp_leakage.privacy.mechanism import PERSON
 from dp_leakage.study import COINS, TIMING, TRAINING, Cell, Study
 from dp_leakage.study.checks.cells import components_of
 from dp_leakage.study.checks.complaints import check_kind, check_known, require

@@ -1,0 +1,50 @@
+"""From scores of records to scores of persons, where a coin decides about all records of a person together."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from dp_leakage.attacks.signals import Signals, score_columns
+
+COMBINED = ("sum", "mean", "max")
+
+
+def person_columns(asked: Signals, said: Mapping[str, np.ndarray], how: str) -> dict[str, np.ndarray]:
+    """The columns of a score file with a row per repeat and person, in place of one per repeat and record.
+
+    Args:
+        asked: the R models under attack and the n records asked about, with whose they are.
+        said: ``score`` and ``flagged`` of a membership attack, (R, n).
+        how: how a person's scores become one. ``sum`` suits logarithms of likelihood ratios: it is the ratio of all
+            records together if they are independent. ``mean`` suits scores that also tell how hard a record is;
+            ``max`` is the record that gives most away.
+
+    Returns:
+        As `score_columns`; ``record`` holds the person, and a person is flagged if at least half of the records are.
+    """
+    persons, own = _persons(asked)
+    score = combined(said["score"], own, how)
+    flagged = combined(said["flagged"].astype(np.float64), own, "mean") >= 0.5
+    return score_columns(persons, {"score": score, "flagged": flagged})
+
+
+def person_signals(asked: Signals, margin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The sum of each person's values (R, n), float64 (R, P), and in which models each person is, bool (R, P)."""
+    persons, own = _persons(asked)
+    return combined(margin, own, "sum"), persons.trained_on
+
+
+def combined(values: np.ndarray, own: np.ndarray, how: str) -> np.ndarray:
+    """One value per person from each model's values (R, n), float64 (R, P); ``own`` (n,) says whose a record is."""
+    order = np.argsort(own, kind="stable")
+    starts = np.flatnonzero(np.diff(own[order], prepend=-1))
+    whole = {"sum": np.add, "mean": np.add, "max": np.maximum}[how].reduceat(values[:, order], starts, axis=1)
+    return np.asarray(whole / np.bincount(own) if how == "mean" else whole, dtype=np.float64)
+
+
+def _persons(asked: Signals) -> tuple[Signals, np.ndarray]:
+    """One record of each person, numbered by the person, and the place of each record's person among them."""
+    assert asked.person is not None  # the caller asks only where persons are known
+    found, first, own = np.unique(asked.person, return_index=True, return_inverse=True)
+    one = asked.records(first)
+    return type(asked)(found, one.y, one.role, one.trained_on, one.margin, one.correct, one.rank), own.reshape(-1)

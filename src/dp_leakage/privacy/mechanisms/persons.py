@@ -1,0 +1,26 @@
+"""Privacy for whole persons with several records each: Gaussian noise on the sum of their bounded mean gradients.
+
+Persons are drawn, and a person's gradient is the mean over the person's records, bounded as one (user-level DP-SGD:
+McMahan et al. 2018; Charles et al. 2024). So a person comes and goes like a record of DP-SGD, and its accountants hold
+with persons in place of records.
+"""
+
+from __future__ import annotations
+
+from dp_leakage.common.kinds import choice, either, whole
+from dp_leakage.privacy.mechanisms import gaussian
+from dp_leakage.privacy.mechanisms.base import Accountant, Declaration
+
+MECHANISMS = {
+    "person": Declaration(
+        label="person-level DP-SGD",
+        guarantee="Hides each person with all records: add_remove and replace_one under Poisson batches, zero_out and "
+        "replace_one where each person comes once an epoch.",
+        module=gaussian.HERE,
+        noise="gaussian",
+        settings={"most": "all", "chosen": "each_step"},
+        kinds={"most": either(choice("all"), whole(1)), "chosen": choice("each_step", "first")},
+        step={"unit": "person"},
+    )
+}
+ACCOUNTANTS: dict[str, Accountant] = {}
