@@ -2,11 +2,10 @@
 
 Each repeat is a one-run audit whose canaries are the records, or persons, of the pool. The repeats side by side are one
 mechanism with R times as many coins, so all of them together are another such audit. The score for a guess may depend
-on all models but on no coin. Attacks that use the other repeats as references look at those repeats' coins. If one coin gives
-models but on no coin. Attacks that use the other repeats as references look at those repeats' coins. If one coin gives
-information about another, guesses are right or wrong together, which the bound does not allow: with margins that depend
-on no coin at all, 11 % of such audits raised a false alarm where 5 % may. So the score is how far a record's margin
-lies above its mean over all repeats, whether or not they trained on it.
+on all models but on no coin. Attacks that use the other repeats as references look at those repeats' coins. If one coin
+gives information about another, guesses are right or wrong together, which the bound does not allow: with margins that
+depend on no coin at all, 11 % of such audits raised a false alarm where 5 % may. So the score is how far a record's
+margin lies above its mean over all repeats, whether or not they trained on it.
 """
 
 import numpy as np

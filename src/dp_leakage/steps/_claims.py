@@ -13,6 +13,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import canonical
 from dp_leakage.privacy.accounting.proven import Training, proven_curve
 from dp_leakage.privacy.accounting.rules import Neighbours
+from dp_leakage.privacy.mechanism import PERSON, Mechanism
 from dp_leakage.steps import Json
 from dp_leakage.steps._models import mechanism_of
 
@@ -30,9 +31,15 @@ def own_claim(made: Json, delta: float, neighbours: Neighbours) -> Claim:
         UserError: once a curve is asked for, if nothing is proven for these neighbours.
     """
     mechanism = made["settings"]["mechanism"]
-    if tuple(mechanism[key] for key in ("noise", "sampler", "unit")) == ("gaussian", "shuffle", "example"):
+    step = tuple(mechanism[key] for key in ("noise", "sampler"))
+    if step == ("gaussian", "shuffle") and mechanism["unit"] in ("example", PERSON) and "most_records" not in made:
         return gaussian_dp(delta)
     return _own(canonical(made), delta, neighbours)
+
+
+def units_at_once(mechanism: Mechanism, made: Json) -> int:
+    """How many units of a training come and go with a coin at most: a person's records, if each is a unit."""
+    return 1 if mechanism.unit == PERSON else int(made.get("most_records", 1))
 
 
 @lru_cache
@@ -50,6 +57,7 @@ def _own(made_as_text: str, delta: float, neighbours: Neighbours) -> Claim:
         made["n_train"],
         made["blocks"],
         settings["mechanism"].get("projection_noise"),
+        units_at_once(mechanism, made),
     )
 
     def tpr(strength: float) -> Callable[[np.ndarray], np.ndarray]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -17,8 +18,13 @@ from dp_leakage.privacy.mechanisms import amount_of
 from dp_leakage.privacy.proven import FPR_OF_CURVE
 from dp_leakage.provenance.files import read_table, write_table
 from dp_leakage.steps import Json, provenance, run
+from dp_leakage.steps._claims import units_at_once
 from dp_leakage.steps._rows import write_rows
 
+if TYPE_CHECKING:
+    from dp_leakage.privacy.accounting.tradeoff import TradeOff
+
+GROUP = "group_privacy"  # in place of an accountant
 SAME_NOISE = 1e-4  # relative; solving for σ is no more exact than this, and library versions differ by less
 
 
@@ -35,7 +41,7 @@ def main(settings: Json, training: Path, baseline: Path, measured: Path, curve: 
     limit: list[Json] = []
     if mechanism is not None:
         proves = _limit(mechanism, made, settings["design"])
-        rows += [*_spent(mechanism, made), *proves(FPR_OF_TPR)]
+        rows += [*_spent(mechanism, made, settings["design"]), *proves(FPR_OF_TPR)]
         limit = proves(FPR_OF_CURVE)
     write_rows(measured, rows, provenance(settings))
     write_rows(proven, limit, provenance(settings))
@@ -75,11 +81,16 @@ def _mechanism(training: Path, made: Json) -> Mechanism | None:
     return replace(today, **{name: trained})
 
 
-def _spent(mechanism: Mechanism, made: Json) -> list[Json]:
-    """Rows noise_multiplier (or kappa), and epsilon_spent under every accountant that applies."""
-    from dp_leakage.privacy.accounting import epsilon_report
+def _spent(mechanism: Mechanism, made: Json, design: str) -> list[Json]:
+    """Rows noise_multiplier (or kappa), and epsilon_spent under every accountant that applies.
 
-    nominal = made["settings"]["mechanism"]
+    If the coins are persons' and the mechanism hides single records, those ε are no bounds for a person. A person's is
+    the one that follows for as many records as a person has at most (group privacy).
+    """
+    from dp_leakage.privacy.accounting import epsilon_report
+    from dp_leakage.privacy.accounting.rules import relation_of_game
+
+    nominal, most = made["settings"]["mechanism"], units_at_once(mechanism, made)
     rows = [_row(name, getattr(mechanism, name)) for name in ("noise_multiplier", "kappa") if getattr(mechanism, name)]
     for spent in epsilon_report(
         mechanism,
@@ -90,24 +101,26 @@ def _spent(mechanism: Mechanism, made: Json) -> list[Json]:
         projection_noise=nominal.get("projection_noise"),
         **_schedule(made),
     ):
-        setting = {"accountant": spent.accountant, "neighbours": spent.neighbours, "valid": str(spent.valid).lower()}
+        valid, note = spent.valid and most == 1, spent.note if most == 1 else f"one record of a person's {most} at most"
+        setting = {"accountant": spent.accountant, "neighbours": spent.neighbours, "valid": str(valid).lower()}
         if spent.sampling != "as_trained":
             setting["sampling"] = spent.sampling
-        if spent.note:
-            setting["note"] = spent.note
+        if note:
+            setting["note"] = note
         rows.append(_row("epsilon_spent", spent.epsilon, **setting))
+    if most > 1 and (curve := _curve(mechanism, made, design)) is not None:
+        neighbours = relation_of_game(design, mechanism.sampler)
+        said = {"accountant": GROUP, "neighbours": neighbours, "valid": "true"}
+        rows.append(_row("epsilon_spent", curve.epsilon(nominal["delta"]), **said))
     return rows
 
 
 def _limit(mechanism: Mechanism, made: Json, design: str) -> Callable[[Iterable[float]], list[Json]]:
     """A function: FPRs → rows of what the training proves for the neighbours of this design."""
-    from dp_leakage.privacy.accounting.proven import Training, proven_curve
     from dp_leakage.privacy.accounting.rules import relation_of_game
 
-    nominal = made["settings"]["mechanism"]
-    run: Json = {**_schedule(made), "blocks": made["blocks"], "projection_noise": nominal.get("projection_noise")}
     neighbours = relation_of_game(design, mechanism.sampler)
-    limit = proven_curve(Training(mechanism, nominal["delta"], **run), neighbours)
+    limit = _curve(mechanism, made, design)
     if limit is None:
         return lambda rates: []
     said = {"neighbours": neighbours, "source": limit.source}
@@ -117,6 +130,19 @@ def _limit(mechanism: Mechanism, made: Json, design: str) -> Callable[[Iterable[
         *ends,
         *(_row("tpr_proven", float(limit.tpr(fpr)), fpr=f"{fpr:g}", **said) for fpr in rates),
     ]
+
+
+def _curve(mechanism: Mechanism, made: Json, design: str) -> "TradeOff | None":
+    """What the training proves for the neighbours of this design."""
+    from dp_leakage.privacy.accounting.proven import Training, proven_curve
+    from dp_leakage.privacy.accounting.rules import relation_of_game
+
+    nominal = made["settings"]["mechanism"]
+    run: Json = {**_schedule(made), "blocks": made["blocks"], "projection_noise": nominal.get("projection_noise")}
+    together = units_at_once(mechanism, made)
+    return proven_curve(
+        Training(mechanism, nominal["delta"], **run, records=together), relation_of_game(design, mechanism.sampler)
+    )
 
 
 def _by_epoch(history: pd.DataFrame, mechanism: Mechanism | None, made: Json) -> "pd.Series[float]":

@@ -99,6 +99,19 @@ class TradeOff:
         trivial = np.minimum(prior, 1 - prior)[:, 0]  # accusing nobody, or everybody
         return float(max(0.0, (np.minimum(own, trivial) - np.minimum(bound, trivial)).max()))
 
+    def epsilon(self, delta: float) -> float:
+        """The smallest ε ≥ 0 for which every attack's tpr is at most e^ε·fpr + δ; infinite if there is none.
+
+        On a grid of rates down to `SMALLEST`: between two of them the curve is at most what it is at the larger one.
+        """
+        fpr = np.geomspace(SMALLEST, 1.0, RATES)
+        over = self.tpr(fpr) - delta
+        below = np.concatenate([[0.0], fpr[:-1]])
+        if over[0] > 0 and float(self.tpr(0.0)) > delta:
+            return inf
+        ratio = np.log(np.maximum(over[1:], 1e-300) / below[1:])
+        return float(max(0.0, ratio.max()))
+
     def precision(self, prior: float, fpr: float) -> float:
         """The largest share of members among the accused (``privacy.proven.precision``) of attacks with this fpr."""
         return precision(prior, float(self.tpr(fpr)), fpr)

@@ -8,7 +8,14 @@ from collections.abc import Iterable
 from dp_leakage.study import Study
 from dp_leakage.study.checks.cells import check_cells, check_tuning
 from dp_leakage.study.checks.defenses import check_defenses
-from dp_leakage.study.checks.inputs import check_datasets, check_design, check_models, check_names, check_published
+from dp_leakage.study.checks.inputs import (
+    check_datasets,
+    check_design,
+    check_models,
+    check_names,
+    check_persons,
+    check_published,
+)
 from dp_leakage.study.checks.measures import check_attacks, check_audit, check_figure, check_reach
 
 __all__ = ["check_reach", "check_study"]
@@ -28,6 +35,7 @@ def check_study(study: Study, whole: Iterable[Study] = ()) -> None:
     check_models(study.spec)
     check_defenses(study.spec)
     check_attacks(study)
+    check_persons(study)
     check_cells(study)
     check_tuning(study)
     check_audit(study)

@@ -14,6 +14,7 @@ from dp_leakage.data.roles import MEMBERS, OUTSIDERS, POOL, SHADOW_POOL
 from dp_leakage.engines import ENGINES
 from dp_leakage.engines import FILES as EXISTING
 from dp_leakage.models.architectures import ARCHITECTURES, check_settings
+from dp_leakage.privacy.mechanism import PERSON
 from dp_leakage.study import COINS, SPLIT, Study
 from dp_leakage.study.checks.complaints import check_known, require
 from dp_leakage.study.jobs import AUXILIARY
@@ -109,6 +110,46 @@ def check_datasets(study: Study) -> None:
         for part in needed.get(str(projection.get("method")), ()):
             complaint = f"key '{key}.projection' lacks the key '{part}'; method {projection.get('method')} needs it"
             require(part in projection, complaint)
+
+
+def check_persons(study: Study) -> None:
+    """What a study of persons can do: coins, membership, and no step that knows only records."""
+    for name, dataset in study.spec["datasets"].items():
+        if not study.by_person(name):
+            continue
+        key = f"key 'datasets.{name}.source.person'"
+        words = f"{key} says whose each record is; valid"
+        require(study.design == COINS, f"{words} is design coins, by which whole persons are in or out")
+        for other in ("stratified", "official_split", "augment"):
+            complaint = f"{words} is no {other}, since a person's records stay together in one role"
+            require(not dataset.get(other), complaint)
+        for attack in study.attacks_on(name):
+            entry = ATTACKS.get(attack)
+            membership = entry is None or (entry.family == "membership" and entry.needs != "shadow")
+            require(membership, f"{words} are membership attacks without shadow models; leave out attack {attack}")
+        require(not study.audited, f"{words} are audits by coins, which need no key 'audit'")
+        method = (dataset.get("projection") or {}).get("method")
+        require(
+            method != "private_pca", f"{words} is another projection than private_pca, whose noise hides one record"
+        )
+    for cell in study.cells.values():
+        mechanism = cell.training["mechanism"] or {}
+        known, person = study.by_person(cell.dataset), mechanism.get("unit") == PERSON
+        words = (
+            f"key 'datasets.{cell.dataset}.source' lacks the key 'person', which says whose each record is"
+        )
+        require(known or not person, f"{words}; defense {cell.columns['mechanism']} needs it")
+        if not known:
+            continue
+        place = f"key 'defenses' has {cell.defense} for data set {cell.dataset}, whose units are persons"
+        single = not person and mechanism.get("noise", "none") != "none"
+        target = single and "target" in mechanism
+        require(not target, f"{place}; valid for a target is defense person")
+        sampled = mechanism.get("sampler", "poisson") in ("poisson", "shuffle")
+        require(not single or sampled, f"{place}; valid for single records is sampler poisson or shuffle")
+        require(mechanism.get("unit") in (None, "example", PERSON), f"{place}; valid is unit example or person")
+        words = f"key 'models.{cell.model}.engine' is {cell.training['engine']}; valid for persons is ensemble"
+        require(cell.training["engine"] == "ensemble", words)
 
 
 def check_models(spec: Json) -> None:
