@@ -20,8 +20,8 @@ WORDS = (
 NAME = re.compile(rf"(.*[\W_])?({WORDS})([\W_]?(code|id|key|name|no|nr|number))?|(p|u|.*[\W_])?id", re.IGNORECASE)
 
 
-def owners(names: np.ndarray, where: str) -> np.ndarray:
-    """Whose record each is, int64 (n,), persons from 0 in the order of their names.
+def owners(names: np.ndarray, where: str) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Whose record each is, int64 (n,), persons from 0 in the order of their names; and the names.
 
     Args:
         names: (n,) a person's name for each record, as text or number.
@@ -36,7 +36,7 @@ def owners(names: np.ndarray, where: str) -> np.ndarray:
     found, own = np.unique(texts, return_inverse=True)
     if len(found) < 2:
         raise UserError(f"{where}: names only one person, {found[0]!r}; valid are two persons or more")
-    return own.reshape(-1).astype(np.int64)
+    return own.reshape(-1).astype(np.int64), tuple(found.tolist())
 
 
 def numbers(person: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, int]:

@@ -64,6 +64,7 @@ class Raw(NamedTuple):
             different values each has (`persons.likely_persons`).
         divisor: what the numbers of the file were divided by: 255 for images of whole numbers.
         person: int64 (n,), whose record each is, persons from 0; None if every record is a person of its own.
+        people: the persons' names, by these numbers; empty if there are none.
     """
 
     x: np.ndarray
@@ -80,11 +81,7 @@ class Raw(NamedTuple):
     persons: tuple[tuple[str, int], ...] = ()
     divisor: float = 1.0
     person: np.ndarray | None = None
-
-    @property
-    def owner(self) -> np.ndarray:
-        """int64 (n,): whose record each is; a record is its own person if none is known."""
-        return np.arange(len(self.y)) if self.person is None else self.person
+    people: tuple[str, ...] = ()
 
 
 def filled(raw: Raw, roles: Mapping[str, np.ndarray]) -> Raw:

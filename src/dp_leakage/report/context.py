@@ -40,6 +40,7 @@ class DataFacts:
         features: shape of one record, in words ("50 numbers", "1 × 28 × 28").
         classes: number of classes.
         warnings: sentences on what makes results on it hard to judge.
+        persons: how many persons' records training draws from; None if every record is a person of its own.
         notes: sentences that only inform.
         guessing: the accuracy on new records of always naming the members' most frequent class; NaN if not known.
         outside: what was computed from its records and no ε covers, such as "the PCA, fitted on 800 records".
@@ -52,6 +53,7 @@ class DataFacts:
     features: str
     classes: int
     warnings: tuple[str, ...] = ()
+    persons: int | None = None
     notes: tuple[str, ...] = ()
     guessing: float = float("nan")
     outside: tuple[str, ...] = ()

@@ -32,6 +32,7 @@ def told(context: ReportContext) -> list[Claim]:
         {data.name: data.outside for data in context.data},
         context.aware,
         lambda answer: claims_elsewhere(answer, context.elsewhere, context.metrics),
+        {data.name: data.persons for data in context.data if data.persons is not None},
     )
 
 
@@ -53,6 +54,7 @@ def render(context: ReportContext) -> str:
     found = told(context)
     answered = _answers(context)
     elsewhere = bool(answered) and all(answer.kind == "elsewhere" for answer in answered)
+    one = "person" if any(data.persons is not None for data in context.data) else "record"
     script = f"\n{SCRIPT.read_text(encoding='utf-8')}"
     pictures = [figure for figure in context.figures if figure.kind != SHOWN_AS_TABLE]
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
@@ -62,6 +64,8 @@ def render(context: ReportContext) -> str:
         allowed=f"sha256-{b64encode(sha256(script.encode()).digest()).decode()}",
         explored=explored(answered),
         context=context,
+        one=one,
+        many="people" if one == "person" else "records",
         question=context.question or QUESTION,
         broken=tables.broken_claims(context.metrics),
         study_wide=[claim for claim in found if not claim.dataset],
@@ -72,7 +76,7 @@ def render(context: ReportContext) -> str:
         attacks=tables.attacks(context.metrics) if elsewhere else [],
         first=[_picture(figure) for figure in pictures if figure.kind == "pareto"],
         others=[_picture(figure) for figure in pictures if figure.kind != "pareto"],
-        most_exposed=tables.most_exposed(context.exposed),
+        most_exposed=tables.most_exposed(context.exposed, one),
         nobody_exposed=context.exposed is not None and context.exposed.empty,
         by_coins=context.exposed is not None and "named_in" in context.exposed,
         spent=tables.claimed_and_spent(context.metrics),

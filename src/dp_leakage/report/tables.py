@@ -231,12 +231,12 @@ def _exposed_table(heading: str, part: pd.DataFrame) -> HtmlTable:
     return HtmlTable(f"{heading}: {of_whom(part)}", heads, lines)
 
 
-def most_exposed(exposed: pd.DataFrame | None) -> list[HtmlTable]:
-    """One table per data set, model, defense and attack."""
+def most_exposed(exposed: pd.DataFrame | None, one: str = "record") -> list[HtmlTable]:
+    """One table per data set, model, defense and attack; ``one`` is what is listed."""
     if exposed is None or exposed.empty:
         return []
     by_coins, known = "named_in" in exposed, "shown" in exposed and exposed["shown"].notna().any()
-    heads = ["record", *(COUNTED if by_coins else RANKED), *(["what it is"] if known else [])]
+    heads = [one, *(COUNTED if by_coins else RANKED), *(["what it is"] if known else [])]
     return [
         HtmlTable(
             " · ".join(name(str(value)) for value in key) + _tied(part),

@@ -24,6 +24,7 @@ def claims_of(
     outside: Mapping[str, Sequence[str]],
     aware: bool = True,
     elsewhere: Callable[[Answer], list[Claim]] | None = None,
+    persons: Mapping[str, int] | None = None,
 ) -> list[Claim]:
     """Everything that the page's sentences say of the answers, in the order of the page.
 
@@ -32,9 +33,11 @@ def claims_of(
         outside: data set → what no ε of the study covers, each in words such as "the PCA, fitted on 800 records".
         aware: whether an attack learns from models under the defense that it attacks.
         elsewhere: what is not folded of an answer on models that were trained elsewhere; needed if there is one.
+        persons: data set → how many persons are in or out by coins, where it is known whose each record is.
     """
     told = all(answer.kind == "elsewhere" for answer in answers)
     found = [] if aware or told else [Claim("unaware", "unaware", "", UNAWARE, screen=1)]
+    found += [_of_persons(dataset, count) for dataset, count in (persons or {}).items()]
     for answer in answers:
         if answer.kind == "elsewhere":
             assert elsewhere is not None  # whoever makes such answers knows what to say
@@ -47,6 +50,17 @@ def claims_of(
             found += _more(answer, setting, place)
         found += _choice(answer) + _unproven(answer)
     return found
+
+
+def _of_persons(dataset: str, count: int) -> Claim:
+    """What is protected, attacked and counted, where persons have several records."""
+    tell = Telling({"dataset": dataset})
+    words = (
+        f"On {name(dataset)}, people are protected and attacked, each with all records: a coin puts each of "
+        f"{tell.count(count)} in or out of a training. Members, attacks' rates and ε "
+        "count people."
+    )
+    return Claim(f"{dataset}.persons", "persons", "", words, screen=1, numbers=tuple(tell.numbers))
 
 
 # ---------------------------------------------------------------------- the deciding sentence
@@ -394,7 +408,9 @@ def _unproven(answer: Answer) -> list[Claim]:
             f"{tell.fraction('reached_advantage', one.leak.advantage, **where)} at an accuracy of "
             f"{_accuracy(one, one.accuracy, tell, 1)}"
         )
-    words = f"Defenses without differential privacy give no guarantee. Measured advantage: {'; '.join(told)}."
+    noisy = any(one.row["accountant"] for one in others)
+    why = "Settings without a known ε for what attacks ask here" if noisy else "Defenses without differential privacy"
+    words = f"{why} give no guarantee. Measured advantage: {'; '.join(told)}."
     return [Claim(f"{answer.dataset}.unproven", "unproven", answer.dataset, words, numbers=tuple(tell.numbers))]
 
 

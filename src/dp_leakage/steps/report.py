@@ -12,7 +12,7 @@ from dp_leakage.common.identity import portable
 from dp_leakage.data import load
 from dp_leakage.data.profile import is_harmless
 from dp_leakage.data.raw import Raw
-from dp_leakage.data.roles import trained_role
+from dp_leakage.data.roles import ROLES, trained_role
 from dp_leakage.engines import GIVEN
 from dp_leakage.figures.files import read_figure
 from dp_leakage.metrics.resemblance import resemblance
@@ -130,12 +130,13 @@ def _facts(name: str, spec: Json, path: Path, identity: str) -> DataFacts:
         name=name,
         source=source if isinstance(source, str) else _words(source),
         sha256="; ".join(f"{file} {digest}" for file, digest in made["sha256"].items()),
-        roles={role: len(rows) for role, rows in arrays.items() if role not in ("x", "y", "sensitive")},
+        roles={role: len(rows) for role, rows in arrays.items() if role in ROLES},
         features=" × ".join(map(str, arrays["x"].shape[1:])) + (" numbers" if arrays["x"].ndim == 2 else " pixels"),
         classes=len(np.unique(arrays["y"])),
         guessing=guessing(arrays["y"][arrays[trained_role(arrays)]], arrays["y"][arrays["target_nonmembers"]]),
         warnings=tuple(remark for remark in made["remarks"] if not is_harmless(remark)),
         notes=(*made["notes"], *filter(is_harmless, made["remarks"])),
+        persons=len(np.unique(arrays["person"][arrays[trained_role(arrays)]])) if "person" in arrays else None,
         outside=_outside(spec, name, arrays),
     )
 
@@ -148,7 +149,7 @@ def _outside(spec: Json, name: str, arrays: dict[str, np.ndarray]) -> tuple[str,
 def _preprocessing(spec: Json, name: str, arrays: dict[str, np.ndarray]) -> tuple[str, ...]:
     """What of a data set's projection was fitted on training records without noise."""
     given = spec["datasets"][name].get("projection") or {}
-    roles = [role for role in arrays if role not in ("x", "y", "sensitive")]
+    roles = [role for role in arrays if role in ROLES]
     fitted = roles if given.get("fit_on", "all") == "all" else given["fit_on"]
     if trained_role(arrays) not in fitted:
         return ()
@@ -190,11 +191,18 @@ def _exposed(scores: list[Path], made: list[list[str]], spec: Json, shown: set[C
             found = most_exposed(read_table(path, identity)[0])
             found, raw = found.assign(**dict(zip(CELL, cell, strict=True))), own[cell[0]]
             if raw is not None:
-                records = found["record"].tolist()
-                called = [raw.names[record] for record in records] if raw.names else None
-                found = found.assign(shown=described(raw, records), called=called)
+                found = found.assign(**_described(raw, found["record"].tolist()))
             frames.append(found)
     return pd.concat(frames, ignore_index=True) if frames else None
+
+
+def _described(raw: Raw, records: list[int]) -> dict[str, list | None]:
+    """What these records are and are called; of persons, who they are and how many records they have."""
+    if raw.person is None:
+        return {"shown": described(raw, records), "called": [raw.names[one] for one in records] if raw.names else None}
+    sizes = np.bincount(raw.person)[records]
+    called = [raw.people[one] for one in records] if raw.people else None
+    return {"shown": [f"{size} record{'s' * (size != 1)}" for size in sizes], "called": called}
 
 
 def _own(dataset: Json) -> Raw | None:

@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -139,12 +139,12 @@ def read(path: Path, spec: dict) -> Raw:
         notes=tuple(notes),
         sha256={path.name: digest},
         divisor=255.0,
-        person=_owners(names, spec["person"], path) if "person" in spec else None,
+        **(_owners(names, spec["person"], path) if "person" in spec else {}),
     )
 
 
-def _owners(names: Sequence[str], pattern: str, path: Path) -> np.ndarray:
-    """Whose image each is: what the group in parentheses of a regular expression matches in its name.
+def _owners(names: Sequence[str], pattern: str, path: Path) -> dict[str, Any]:
+    """Whose image each is, as fields of `Raw`: what the group of a regular expression matches in its name.
 
     Raises:
         UserError: this is no such expression, or a name does not match.
@@ -159,7 +159,8 @@ def _owners(names: Sequence[str], pattern: str, path: Path) -> np.ndarray:
     found = [wanted.search(name) for name in names]
     if None in found:
         raise UserError(f"person: {pattern!r} matches nothing in {names[found.index(None)]!r}, an image of {path}")
-    return owners(np.array([match.group(1) or "" for match in found if match]), f"{path}: person {pattern!r}")
+    person, people = owners(np.array([match.group(1) or "" for match in found if match]), f"{path}: person {pattern!r}")
+    return {"person": person, "people": people}
 
 
 def _readable(tree: Tree, names: list[str], path: Path, spec: dict) -> Iterator[tuple[str, np.ndarray]]:

@@ -121,13 +121,17 @@ def load(spec: dict, data_dir: Path) -> Raw:
         gaps=tuple(gaps),
         names=called,
         columns=tuple(own_columns),
-        persons=()
-        if "person" in spec
-        else likely_persons(frame, [spec[key] for key in ("label", "member") if key in spec], MAX_CATEGORIES),
-        person=owners(frame[spec["person"]].to_numpy(), f"{path}: column {spec['person']!r}")
-        if "person" in spec
-        else None,
+        **_persons(frame, spec, path),
     )
+
+
+def _persons(frame: "pd.DataFrame", spec: dict, path: Path) -> dict[str, Any]:
+    """Whose record each is, or the columns that seem to say it: fields of `Raw`."""
+    if "person" in spec:
+        person, people = owners(frame[spec["person"]].to_numpy(), f"{path}: column {spec['person']!r}")
+        return {"person": person, "people": people}
+    known = [spec[key] for key in ("label", "member") if key in spec]
+    return {"persons": likely_persons(frame, known, MAX_CATEGORIES)}
 
 
 def read_frame(path: Path, source: str, names: Iterable[str] = ()) -> "pd.DataFrame":

@@ -135,9 +135,7 @@ def check_persons(study: Study) -> None:
     for cell in study.cells.values():
         mechanism = cell.training["mechanism"] or {}
         known, person = study.by_person(cell.dataset), mechanism.get("unit") == PERSON
-        words = (
-            f"key 'datasets.{cell.dataset}.source' lacks the key 'person', which says whose each record is"
-        )
+        words = f"key 'datasets.{cell.dataset}.source' lacks the key 'person', which says whose each record is"
         require(known or not person, f"{words}; defense {cell.columns['mechanism']} needs it")
         if not known:
             continue
