@@ -25,7 +25,7 @@ from dp_leakage.data import load, resolve
 from dp_leakage.data.profile import is_harmless, profile
 from dp_leakage.data.raw import Raw, filled
 from dp_leakage.data.roles import OUTSIDERS, POOL, TUNING
-from dp_leakage.data.splits import automatic_roles, split
+from dp_leakage.data.splits import automatic_roles, split, split_persons
 from dp_leakage.provenance.files import write_text
 from dp_leakage.study import Study
 from dp_leakage.study.file import study_files
@@ -105,7 +105,7 @@ def source_of(options: argparse.Namespace) -> dict[str, Any]:
     if not options.data or not is_there(path):
         raise UserError(f"data: {options.data} does not exist; valid is a table, an .npz, a folder of images or a zip")
     source: dict[str, Any] = {"path": path_in_study(path)}
-    for key in ("label", "key", "missing"):
+    for key in ("label", "key", "person", "missing"):
         if getattr(options, key):
             source[key] = getattr(options, key)
     for key in ("sensitive", "categorical", "drop"):
@@ -138,23 +138,30 @@ def study_text(name: str, source: dict[str, Any], raw: Raw) -> tuple[str, list[s
     Raises:
         UserError: there are too few records to judge by.
     """
-    roles = automatic_roles(len(raw.y), tuple(ROLES))
+    units = len(raw.y) if raw.person is None else int(raw.person.max()) + 1
+    what = "records" if raw.person is None else "persons"
+    roles = automatic_roles(units, tuple(ROLES))
     if roles[TUNING] < LEAST_TUNING:
-        roles = automatic_roles(len(raw.y), (POOL, OUTSIDERS))
+        roles = automatic_roles(units, (POOL, OUTSIDERS))
     classes = len(raw.class_names)
     least = max(LEAST_POOL, 2 * classes)
     if roles[POOL] < least:
-        share = len(raw.y) / max(roles[POOL], 1)
+        share = units / max(roles[POOL], 1)
         raise UserError(
-            f"{source['path']}: only {len(raw.y):,} records of {classes} classes; at least {ceil(share * least):,} are "
+            f"{source['path']}: only {units:,} {what} of {classes} classes; at least {ceil(share * least):,} are "
             "needed, since models train on a third of them"
         )
     as_in_settings = dict(sorted(roles.items()))  # the draw depends on their order
-    rows = split(raw.y, as_in_settings, seed=_split_seed(name, source), stratified=True)
+    seed = _split_seed(name, source)
+    if raw.person is None:
+        rows = split(raw.y, as_in_settings, seed=seed, stratified=True)
+    else:
+        rows = split_persons(raw.person, as_in_settings, seed=seed)
     raw = filled(raw, rows)
     remarks = profile(raw, rows)
     shape = f"{raw.x.shape[1]} features" if raw.x.ndim == 2 else f"images of {' × '.join(map(str, raw.x.shape[1:]))}"
-    summary = f"{Path(source['path']).name}: {len(raw.y):,} records, {shape}, {classes} classes."
+    of_whom = "" if raw.person is None else f" of {units:,} persons"
+    summary = f"{Path(source['path']).name}: {len(raw.y):,} records{of_whom}, {shape}, {classes} classes."
     header = [
         summary,
         f"Made by python -m dp_leakage.new_study; change what you like, then run: snakemake {name}",
@@ -166,7 +173,7 @@ def study_text(name: str, source: dict[str, Any], raw: Raw) -> tuple[str, list[s
     untuned = (
         []
         if TUNING in roles
-        else [f"Learning rates are not tuned: for that, {LEAST_TUNING} records would have to be set apart."]
+        else [f"Learning rates are not tuned: for that, {LEAST_TUNING} {what} would have to be set apart."]
     )
     return text, [summary, *raw.notes, *sizes, *untuned, *beware(remarks)]
 
@@ -217,7 +224,14 @@ def _spec(name: str, source: Json, roles: dict[str, int], projection: Json | Non
         "repeats": 16,
         "delta": min(1e-5, 10.0 ** -ceil(log10(pool) + 1)),
         "epsilon": [0.1, 1, 2, 5, 10, 50, 100, 1000],
-        "datasets": {name: {"source": source, "roles": roles, "stratified": True, "projection": projection or None}},
+        "datasets": {
+            name: {
+                "source": source,
+                "roles": roles,
+                "stratified": "person" not in source,
+                "projection": projection or None,
+            }
+        },
         "models": TABLE_MODELS if table else IMAGE_MODELS,
         "training": {
             "optimizer": "adam",
@@ -231,19 +245,21 @@ def _spec(name: str, source: Json, roles: dict[str, int], projection: Json | Non
             {"defense": "none"},
             {"defense": "l2", "l2": 0.01},
             {"defense": "dropout", "dropout": 0.5, "models": ["mlp" if table else "cnn_small"]},
+            *([{"defense": "person", "accountant": "rdp"}] if "person" in source else []),
             {"defense": "gaussian", "accountant": "rdp", "sampler": "poisson"},
         ],
         "attacks": attacks,
-        "figures": _figures(attribute=features > 0, network="mlp" if table else "cnn_small"),
+        "figures": _figures(attribute=features > 0, network="mlp" if table else "cnn_small", person="person" in source),
         "choices": [choice],
         "scales": {"smoke": SCALES["smoke"] | (FEWER_RATES if tuned else {})},
     }
 
 
-def _figures(*, attribute: bool, network: str) -> Json:
+def _figures(*, attribute: bool, network: str, person: bool) -> Json:
     guessed = {"attack": "yeom_attribute", "definition": "gap"}
     membership = ["yeom", "lira_online", "rmia_online"]
-    spread = ["none", "l2", "dropout", "gaussian-rdp-eps=1", "gaussian-rdp-eps=10", "gaussian-rdp-eps=1000"]
+    private = [f"{'person' if person else 'gaussian'}-rdp-eps={epsilon}" for epsilon in (1, 10, 1000)]
+    spread = ["none", "l2", "dropout", *private]
     exposed = _attacked("vulnerability", "Who is exposed", {"attack": "lira_online"})
     return {
         "fig_pareto": _figure("pareto", "Accuracy against leakage", ["training", *membership]),
@@ -269,8 +285,8 @@ def _attacked(kind: str, title: str, settings: Json) -> Json:
 
 
 def _askable(raw: Raw, rows: dict[str, np.ndarray]) -> int:
-    """How many features attribute inference can guess; 0 for images."""
-    if raw.x.ndim != 2:
+    """How many features attribute inference can guess; 0 for images, and for records of persons."""
+    if raw.x.ndim != 2 or raw.person is not None:  # guesses about a person's records are not independent
         return 0
     columns = raw.sensitive if len(raw.sensitive) else np.arange(raw.x.shape[1])
     return int(min(MOST_FEATURES, (np.ptp(raw.x[rows[POOL]][:, columns], axis=0) > 0).sum()))
@@ -320,6 +336,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--categorical", default="", help="columns of numbers that are categories")
     parser.add_argument("--drop", default="", help="columns to leave out")
     parser.add_argument("--key", default="", help="column of a table by which the report calls its records")
+    parser.add_argument("--person", default="", help="column that says whose each record is: then people are protected")
     parser.add_argument("--leave-out", default="", help="folders of images to leave out: a,b")
     parser.add_argument("--skip-damaged", default="", help="yes leaves images out that cannot be read, and counts them")
     parser.add_argument("--missing", default="", help="impute fills missing values; otherwise they are refused")

@@ -45,6 +45,6 @@ def test_users_are_told_what_near_copies_hide_and_what_to_do():
     roles = {"target_members": np.arange(300), "target_nonmembers": np.arange(300, 600)}
     (told,) = [words for words in profile(Raw(x, y, ("a", "b")), roles) if "nearly" in words]
     assert told.startswith("About 100% of the records are nearly the same as another one")
-    assert "Keep one record per person" in told
+    assert "Say whose each record is (the source's key person), or keep one record per person" in told
     distinct = np.random.default_rng(3).normal(size=(600, 6)).astype(np.float32)
     assert not any("nearly" in words for words in profile(Raw(distinct, y, ("a", "b")), roles))

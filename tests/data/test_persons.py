@@ -1,10 +1,14 @@
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from dp_leakage.common.errors import UserError
 from dp_leakage.data import load
-from dp_leakage.data.persons import likely_persons
+from dp_leakage.data.persons import effective, likely_persons, owners
 from dp_leakage.data.profile import profile
+from dp_leakage.data.splits import split_persons
 
 N = 400
 
@@ -72,3 +76,53 @@ def test_lists_in_a_parquet_file_are_passed_over(tmp_path):
     file = tmp_path / "visits.parquet"
     _frame(user=[[v % 50] for v in range(N)]).to_parquet(file)
     assert load({"path": str(file), "label": "y", "drop": ["user"]}, tmp_path).persons == ()
+
+
+# ---------------------------------------------------------------------- whose record it is
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_table_says_whose_each_record_is(tmp_path, ending):
+    file = tmp_path / f"t.{ending}"
+    frame = _frame(patient=[f"{v % 50:03d}" for v in range(N)])
+    frame.to_csv(file, index=False) if ending == "csv" else frame.to_parquet(file)
+    raw = load({"source": ending, "path": str(file), "label": "y", "person": "patient"}, tmp_path)
+    assert raw.person.tolist() == [v % 50 for v in range(N)]
+    assert raw.people == tuple(f"{v:03d}" for v in range(50))  # 001 is not 1
+    assert not any("patient" in name for name in raw.feature_names)
+    assert raw.persons == ()
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [(["a", None, "b"], "record 1 names no person"), (["a", "a", "a"], "names only one person, 'a'")],
+)
+def test_a_column_that_names_no_persons_is_refused(values, words):
+    with pytest.raises(UserError, match=words):
+        owners(np.array(values, dtype=object), "t.csv")
+
+
+@given(st.lists(st.integers(0, 30), min_size=40, max_size=200), st.integers(0, 2**32))
+def test_nothing_of_a_person_is_on_two_sides(given_persons, seed):
+    person = np.unique(given_persons, return_inverse=True)[1].reshape(-1)
+    count = int(person.max()) + 1
+    if count < 3:
+        return
+    roles = {"pool": count // 2, "target_nonmembers": count // 3}
+    rows = split_persons(person, roles, seed=seed)
+    for role, size in roles.items():
+        assert len(np.unique(person[rows[role]])) == size
+        assert set(rows[role]) == set(np.flatnonzero(np.isin(person, person[rows[role]])))
+    assert not set(person[rows["pool"]]) & set(person[rows["target_nonmembers"]])
+
+
+def test_too_many_persons_are_asked_for():
+    with pytest.raises(UserError, match="pool needs 9 persons but only 2 of 2"):
+        split_persons(np.array([0, 0, 1]), {"pool": 9}, seed=0)
+
+
+@given(st.lists(st.integers(1, 9), min_size=2, max_size=40), st.integers(0, 2**32))
+def test_a_share_varies_no_more_than_that_of_so_many_independent_records(sizes, seed):
+    # If all records of a person are right or wrong together, the share's variance is p(1−p) Σn²/(Σn)².
+    person = np.repeat(np.arange(len(sizes)), sizes)
+    weights = np.array(sizes) / sum(sizes)
+    assert effective(person) == pytest.approx(1 / (weights**2).sum())
+    assert 1 <= effective(person) <= len(sizes) + 1e-9

@@ -35,7 +35,7 @@ def owners(names: np.ndarray, where: str) -> tuple[np.ndarray, tuple[str, ...]]:
         raise UserError(f"{where}: record {texts.index('')} names no person; valid is a name or number for each")
     found, own = np.unique(texts, return_inverse=True)
     if len(found) < 2:
-        raise UserError(f"{where}: names only one person, {found[0]!r}; valid are two persons or more")
+        raise UserError(f"{where}: names only one person, '{found[0]}'; valid are two persons or more")
     return own.reshape(-1).astype(np.int64), tuple(found.tolist())
 
 

@@ -20,6 +20,7 @@ BISECTIONS = 45  # leave 3e-14 of an interval of length one
 ROUNDING = 1e-15  # of logarithms of size one
 SMALLEST = 1e-9  # rate from which on one Gaussian must bound a curve; numerical curves end in a floor far below
 RATES = 2000
+LEAST_RATE = 1e-60  # that decides about an ε
 
 
 @dataclass(frozen=True)
@@ -102,15 +103,14 @@ class TradeOff:
     def epsilon(self, delta: float) -> float:
         """The smallest ε ≥ 0 for which every attack's tpr is at most e^ε·fpr + δ; infinite if there is none.
 
-        On a grid of rates down to `SMALLEST`: between two of them the curve is at most what it is at the larger one.
+        On a grid of rates: between two of them the curve is at most what it is at the larger one, so that the ε is at
+        most .05 too large, and never too small.
         """
-        fpr = np.geomspace(SMALLEST, 1.0, RATES)
+        fpr = np.geomspace(LEAST_RATE, 1.0, round(-20 * np.log(LEAST_RATE)))
         over = self.tpr(fpr) - delta
-        below = np.concatenate([[0.0], fpr[:-1]])
-        if over[0] > 0 and float(self.tpr(0.0)) > delta:
+        if over[0] > 0:
             return inf
-        ratio = np.log(np.maximum(over[1:], 1e-300) / below[1:])
-        return float(max(0.0, ratio.max()))
+        return float(max(0.0, np.log(np.maximum(over[1:], LEAST_RATE) / fpr[:-1]).max()))
 
     def precision(self, prior: float, fpr: float) -> float:
         """The largest share of members among the accused (``privacy.proven.precision``) of attacks with this fpr."""
