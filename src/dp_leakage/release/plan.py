@@ -198,6 +198,9 @@ def _settings(study: Study, cell: Cell) -> Json:
         raise UserError(f"CELL {cell.key}: engine must be 'ensemble' for a release; got {cell.training['engine']!r}")
     if cell.training["mechanism"] is None:
         raise UserError(f"CELL {cell.key} has no privacy budget; name a cell of defense `gaussian`")
+    if study.by_person(cell.dataset):
+        words = "a release hides single records, and cannot hide persons yet"
+        raise UserError(f"CELL {cell.key}: its data set has the key 'person'; {words}, so name another study")
     if cell.training["mechanism"]["noise"] != "gaussian":
         noise = cell.training["mechanism"]["noise"]
         raise UserError(f"CELL {cell.key}: a release must have Gaussian noise; got {noise!r}, so name another cell")

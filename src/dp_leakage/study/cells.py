@@ -286,7 +286,6 @@ class Cells:
                     "n_members": records if self.design == SPLIT else records // 2,
                     "n_nonmembers": roles["target_nonmembers"] if self.design == SPLIT else records - records // 2,
                     "n_records": records,  # the number of records (or persons) behind batch rates and steps
-                    "persons": self.by_person(dataset),
                 }
                 if claimed is not None:
                     words = f"ε as claimed by {model_spec.get('private', {}).get('by', 'its library')}"

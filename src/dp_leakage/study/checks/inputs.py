@@ -15,7 +15,7 @@ from dp_leakage.engines import ENGINES
 from dp_leakage.engines import FILES as EXISTING
 from dp_leakage.models.architectures import ARCHITECTURES, check_settings
 from dp_leakage.privacy.mechanism import PERSON
-from dp_leakage.study import COINS, SPLIT, Study
+from dp_leakage.study import COINS, SPLIT, TIMING, Study
 from dp_leakage.study.checks.complaints import check_known, require
 from dp_leakage.study.jobs import AUXILIARY
 
@@ -127,6 +127,8 @@ def check_persons(study: Study) -> None:
             entry = ATTACKS.get(attack)
             membership = entry is None or (entry.family == "membership" and entry.needs != "shadow")
             require(membership, f"{words} are membership attacks without shadow models; leave out attack {attack}")
+        timed = any(figure["kind"] == TIMING for figure in study.spec["figures"].values())
+        require(not timed, f"{words} are figures of another kind than {TIMING}, which times single records")
         require(not study.audited, f"{words} are audits by coins, which need no key 'audit'")
         method = (dataset.get("projection") or {}).get("method")
         require(

@@ -1,0 +1,156 @@
+"""A study of persons for real: roles, coins, scores and words are those of persons."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from safetensors.numpy import load_file
+from sklearn.datasets import load_wine
+
+from dp_leakage.metrics.spent import parse_setting
+
+CELLS = ("none", "gaussian-rdp-eps=5", "person-rdp-eps=5", "person-most=2-chosen=first-rdp-eps=5")
+
+
+def visits(file: Path) -> pd.DataFrame:
+    """Wines, as measured on one to six visits by noisy hands; the maker is the person."""
+    x, y = load_wine(return_X_y=True)
+    rng = np.random.default_rng(0)
+    maker = np.repeat(np.arange(len(y)), rng.integers(1, 7, len(y)))
+    values = x[maker] + 0.1 * x.std(axis=0) * rng.normal(size=(len(maker), x.shape[1]))
+    frame = pd.DataFrame(values, columns=[f"m{place}" for place in range(x.shape[1])])
+    frame = frame.assign(maker=[f"{one:03d}" for one in maker], kind=y[maker]).sample(frac=1, random_state=0)
+    frame.to_csv(file, index=False)
+    return frame.reset_index(drop=True)
+
+
+def study(file: Path) -> dict:
+    return {
+        "study": "visits",
+        "title": "Wines on several visits",
+        "seed": 1,
+        "design": "coins",
+        "repeats": 4,
+        "delta": 1e-4,
+        "epsilon": [5],
+        "datasets": {
+            "visits": {
+                "source": {"path": str(file), "label": "kind", "person": "maker"},
+                "roles": {"pool": 80, "target_nonmembers": 50, "tuning": 40},
+                "projection": {"scale": "standard", "fit_on": ["target_nonmembers"]},
+            }
+        },
+        "models": {"softmax_regression": {"architecture": {"name": "softmax_regression"}}},
+        "training": {
+            "optimizer": "adam", "learning_rate": 0.01, "epochs": 4, "batch_size": 20, "evaluate_every": 4,
+        },
+        "tune": {"learning_rate": [0.01, 0.1]},
+        "defenses": [
+            {"defense": "none"},
+            {"defense": "gaussian", "accountant": "rdp", "sampler": "poisson"},
+            {"defense": "person", "accountant": "rdp"},
+            {"defense": "person", "accountant": "rdp", "most": 2, "chosen": "first"},
+        ],
+        "attacks": {"yeom": {}, "lira_online": {}},
+        "figures": {"fig_pareto": {"kind": "pareto", "title": "All", "parts": ["training", "yeom", "lira_online"]}},
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def ran(another):
+    workflow = another("persons")
+    frame = visits(workflow.folder / "visits.csv")
+    file = workflow.folder / "visits.yaml"
+    file.write_text(yaml.safe_dump(study(workflow.folder / "visits.csv"), sort_keys=False))
+    workflow.snakemake("visits", "--cores", "2", "--config", f"study_files=[{file}]")
+    return workflow.folder / "results" / "visits", frame
+
+
+def test_nothing_of_a_person_is_on_two_sides(ran):
+    folder, frame = ran
+    data = np.load(folder / "visits" / "data.npz")
+    owners = {role: set(frame["maker"][data[role]]) for role in ("pool", "target_nonmembers", "tuning")}
+    assert {role: len(found) for role, found in owners.items()} == {"pool": 80, "target_nonmembers": 50, "tuning": 40}
+    assert not owners["pool"] & owners["target_nonmembers"]
+    assert not (owners["pool"] | owners["target_nonmembers"]) & owners["tuning"]
+    for role, people in owners.items():
+        assert set(data[role]) == set(np.flatnonzero(frame["maker"].isin(people)))
+
+
+def test_a_coin_and_a_score_are_a_persons(ran):
+    folder, frame = ran
+    data = np.load(folder / "visits" / "data.npz")
+    pool = frame["maker"][data["pool"]]
+    for cell in CELLS:
+        trained = load_file(folder / "visits" / "softmax_regression" / cell / "target.safetensors")["train_indices"]
+        scores = pd.read_parquet(folder / "visits" / "softmax_regression" / cell / "attack" / "lira_online.parquet")
+        assert len(scores) == 4 * 80
+        for repeat, rows in enumerate(trained):
+            inside = set(frame["maker"][rows[rows >= 0]])
+            assert set(rows[rows >= 0]) == set(data["pool"][pool.isin(inside)])
+            own = scores[(scores["repeat"] == repeat) & scores["member"]]["record"]
+            assert {f"{person:03d}" for person in own} == inside
+
+
+def test_a_person_is_promised_less_by_noise_for_single_records(ran):
+    folder, _ = ran
+    found = {}
+    for cell in CELLS[1:]:
+        rows = pd.read_parquet(folder / "visits" / "softmax_regression" / cell / "metrics.parquet")
+        rows = rows[rows["repeat"] == "all"]
+        said = [
+            (parse_setting(s), v) for s, v in rows[rows["metric"] == "epsilon_spent"][["setting", "value"]].to_numpy()
+        ]
+        valid = {s["accountant"]: v for s, v in said if s["valid"] == "true" and s["neighbours"] == "add_remove"}
+        (proven,) = rows[rows["metric"] == "advantage_proven"]["value"]
+        found[cell] = min(valid.values()), proven, set(valid)
+    assert found[CELLS[2]] == found[CELLS[3]]
+    assert found[CELLS[2]][0] <= 5
+    assert found[CELLS[1]][2] == {"group_privacy"}
+    assert found[CELLS[1]][0] > 4 * 5  # up to six records each
+    assert found[CELLS[1]][1] > found[CELLS[2]][1]
+
+
+def test_the_page_says_that_it_counts_people(ran):
+    folder, _ = ran
+    claims = json.loads((folder / "claims.json").read_text())["claims"]
+    (words,) = [claim["words"] for claim in claims if claim["kind"] == "persons"]
+    assert "each of 80 in or out of a training" in words
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "On visits, people are protected and attacked" in page
+    assert "guesses for each person whether the model was trained on their records" in page
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"design": None}, "says whose each record is; valid is design coins, by which"),
+        ({"attacks": {"yeom_attribute": {}}}, "leave out attack yeom_attribute"),
+        ({"source": {"person": None}}, "lacks the key 'person', which says whose each record is; defense person"),
+        ({"stratified": True}, "is no stratified"),
+        ({"source": {"person": "nobody"}}, "nobody"),
+    ],
+)
+def test_what_does_not_go_with_persons_is_refused_before_anything_runs(another, changes, complaint):
+    workflow = another("refused")
+    visits(workflow.folder / "visits.csv")
+    spec = study(workflow.folder / "visits.csv")
+    dataset = spec["datasets"]["visits"]
+    for key, value in changes.items():
+        where = dataset if key in dataset or key == "stratified" else spec
+        where = dataset["source"] if key == "source" else where
+        for name, one in (value if key == "source" else {key: value}).items():
+            where[name] = one
+            if one is None:
+                del where[name]
+    if "design" in changes:
+        dataset["roles"] = {"target_members": 80, "target_nonmembers": 50, "tuning": 40}
+        spec["attacks"] = {"yeom": {}}
+    file = workflow.folder / "visits.yaml"
+    file.write_text(yaml.safe_dump(spec, sort_keys=False))
+    done = workflow.snakemake("visits", "--cores", "1", "--config", f"study_files=[{file}]", check=False)
+    assert complaint in done
+    assert not list((workflow.folder / "results").glob("visits/*/data.npz"))
