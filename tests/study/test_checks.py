@@ -107,9 +107,9 @@ BAD = {
         gaussian(accountant="class_moments", unit="class"),
         r"'defenses.1.unit' is 'class'; valid is example or batch, or defense class",
     ),
-    "persons, which nothing protects yet": (
+    "persons, whom another defense protects": (
         gaussian(accountant="rdp", unit="person"),
-        r"'defenses.1.unit' is 'person'; valid is example or batch$",
+        r"'defenses.1.unit' is 'person'; valid is example or batch, or defense person",
     ),
     "a whole batch, counted once": (
         gaussian(accountant="zcdp", unit="batch"),
