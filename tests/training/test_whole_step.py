@@ -10,7 +10,8 @@ import torch
 from small import data_of, layers_of
 
 from dp_leakage.models.architectures import ARCHITECTURES, build
-from dp_leakage.privacy.mechanism import SINGLE, Mechanism, check_step
+from dp_leakage.privacy.defenses import UNITS
+from dp_leakage.privacy.mechanism import PERSON, Mechanism, check_step
 from dp_leakage.privacy.mechanisms import ACCOUNTANTS, MECHANISMS
 from dp_leakage.training.blocks import block_dimensions
 from dp_leakage.training.samplers import draw_epoch
@@ -115,8 +116,10 @@ def mechanisms():
     for name, declared in MECHANISMS.items():
         known = [own.samplers for own in ACCOUNTANTS.values() if own.noise == declared.noise]
         for sampler in sorted({sampler for samplers in known for sampler in samplers}):
-            usual = SINGLE if "unit" in declared.keys else ("example",)
+            usual = UNITS if "unit" in declared.keys else ("example",)
             units = ("class",) if sampler == "class_poisson" else usual
+            if sampler == "class_poisson" and declared.step.get("unit") == PERSON:
+                continue  # it draws whole classes
             for unit in [declared.step["unit"]] if "unit" in declared.step else units:
                 for block in ("whole", "layer", "row", "sum") if "block" in declared.keys else ("whole",):
                     amount = {"kappa": CONCENTRATED} if declared.amount == "kappa" else {"noise_multiplier": 0.0}
