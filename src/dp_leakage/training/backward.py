@@ -64,10 +64,10 @@ class BackwardPass:
         return reduce(torch.Tensor.add_, (part.gram() for part in self.parts))
 
     def norms_of_means(self, weights: Tensor) -> Tensor:
-        """(G,): ℓ2 norm of Σ wᵢgᵢ over each group of examples of one model, which lie side by side.
+        """(G,): ℓ2 norm of Σ wᵢgᵢ over each group of a model's examples, which lie side by side.
 
         Args:
-            weights: (G, n) ≥ 0, of the G·n examples.
+            weights: (G, n) ≥ 0, of the K·B = G·n examples, model by model.
 
         It comes from the inner products of the group's gradients, which are never formed, and is at most by
         `CANCELLED` of Σ wᵢ‖gᵢ‖ too large: so much may rounding leave of a sum whose terms cancel.

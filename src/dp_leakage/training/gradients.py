@@ -17,9 +17,8 @@ from dp_leakage.privacy.clipping import bound_scales
 from dp_leakage.privacy.mechanism import PERSON, Mechanism, holds_groups
 from dp_leakage.privacy.mechanisms.base import Noise
 from dp_leakage.training.backward import BackwardPass, backpropagate
+from dp_leakage.training.folds import Fold, folded, persons_of
 from dp_leakage.training.samplers import Batch
-
-SIDE_BY_SIDE = 64  # records of a person up to which inner products cost little beside the passes
 
 
 @dataclass(frozen=True)
@@ -30,6 +29,14 @@ class Lane:
     parameters: Parameters
     gradient: Parameters
     dropout: list[Generator]
+
+    def alone(self, place: int) -> "Lane":
+        """The lane's model at this place, as a lane of its own."""
+        own = slice(place, place + 1)
+        parameters, gradient = (
+            {name: view[own] for name, view in views.items()} for views in (self.parameters, self.gradient)
+        )
+        return Lane(self.models[own], parameters, gradient, self.dropout[own])
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,7 @@ class Program:
         width: most records of one model in one pass.
         multiple: batches are padded to a multiple of this many records.
         lengths: (n,), see `backward.record_lengths`.
+        folds: how persons share passes; none for other units.
     """
 
     layers: Layers
@@ -60,6 +68,7 @@ class Program:
     width: int
     multiple: int = 1
     lengths: Tensor | None = None
+    folds: tuple[Fold, ...] = ()
 
 
 class Examples(NamedTuple):
@@ -91,56 +100,40 @@ def fill_gradient(program: Program, batches: list[Batch], step: int = 0) -> None
     if bounds_examples(program.mechanism):
         add_examples(program, lay_out(program, batches))
         return
-    for lane in program.lanes:  # of one model each
-        batch = batches[lane.models.start]
-        if program.mechanism is not None and _single_records(program.mechanism, batch):
+    for lane in program.lanes:
+        own = [batches[model] for model in lane.models]
+        assert program.mechanism is not None  # plain training bounds nothing, so every example is a unit
+        if program.mechanism.unit == PERSON and not program.noise.directs:
+            _add_persons(program, lane, own)
+        elif _single_records(program.mechanism, own[0]):
             # The mean of one record is the record itself, so this is the case where every example is a unit.
-            _add_examples(program, lane, _side_by_side(program, [torch.cat(batch)]))
+            _add_examples(program, lane, _side_by_side(program, [torch.cat(own[0])]))
         else:
-            _add_groups(program, lane, batch)
+            for unit in own[0]:  # lanes of (sub)classes or of whole batches have one model
+                _add_group(program, lane, unit)
 
 
-def _add_groups(program: Program, lane: Lane, batch: Batch) -> None:
-    """Each unit's mean gradient, bounded (zhang2020, algorithm 2; unit ``batch``: one unit). One model per lane.
-
-    Persons are many and have few records each, so they go side by side; other units are few.
-    """
-    if program.mechanism is None or program.mechanism.unit != PERSON or program.noise.directs:
-        for unit in batch:
-            _add_group(program, lane, unit)
-        return
-    sizes = torch.tensor([len(unit) for unit in batch], dtype=torch.int64)
-    starts, rows = sizes.cumsum(0) - sizes, torch.cat([*batch, torch.empty(0, dtype=torch.int64)])
-    most = min(program.width, SIDE_BY_SIDE)
-    for place in (sizes > most).nonzero()[:, 0].tolist():
-        _add_group(program, lane, batch[place])
-    width = 1
-    while width // 2 < min(int(sizes.max()) if len(sizes) else 0, most):
-        own = ((sizes > width // 2) & (sizes <= min(width, most))).nonzero()[:, 0]
-        for part in own.split(max(1, program.width // width)) if len(own) else ():
-            _add_persons(program, lane, rows, starts[part], sizes[part], width)
-        width *= 2
-
-
-def _add_persons(program: Program, lane: Lane, rows: Tensor, starts: Tensor, sizes: Tensor, width: int) -> None:
-    """The bounded mean gradients of persons with 1 to ``width`` records each, in one pass.
-
-    Args:
-        program, lane: of one model.
-        rows: int64, the records, person by person.
-        starts, sizes: int64 (G,), the place of each person's first record among ``rows``, and how many there are.
-        width: a shorter person's last record stands again for those that are missing, with weight 0.
-    """
-    places = torch.arange(width)
-    chosen = rows[starts[:, None] + places.minimum(sizes[:, None] - 1)]
-    weights = ((places < sizes[:, None]) / sizes[:, None]).to(program.x)
-    passed = _backpropagate(program, lane, chosen.flatten()[None].to(program.x.device))
-    norms = passed.norms_of_means(weights)
-    kept = norms.isfinite()
-    if not bool(kept.all()):  # as in `BackwardPass.finite`
-        passed = BackwardPass([part.where(kept.repeat_interleave(width)[None]) for part in passed.parts])
-        norms = norms.where(kept, LEAST_NORM)
-    passed.add_weighted_sum((weights * _bound(program, norms)[:, None]).flatten()[None], lane.gradient)
+def _add_persons(program: Program, lane: Lane, batches: list[Batch]) -> None:
+    """The bounded mean gradients of the persons of a batch for each model of the lane."""
+    persons = persons_of(batches)
+    most = program.folds[-1].records if program.folds else 0
+    if (persons.sizes > most).any():
+        for place, batch in enumerate(batches):
+            for unit in batch:
+                if len(unit) > most:
+                    _add_group(program, lane.alone(place), unit)
+    for rows, weights in folded(persons, program.folds, program.x.dtype):
+        passed = _backpropagate(program, lane, rows.to(program.x.device))
+        weights = weights.to(program.x.device)
+        # The mean of one record is the record itself.
+        norms = passed.norms() if weights.shape[1] == 1 else passed.norms_of_means(weights).view(len(rows), -1)
+        kept = norms.isfinite()
+        if not bool(kept.all()):  # as in `BackwardPass.finite`
+            of_records = kept.repeat_interleave(weights.shape[1], dim=1)
+            passed = BackwardPass([part.where(of_records) for part in passed.parts])
+            norms = norms.where(kept, LEAST_NORM)
+        scales = weights * _bound(program, norms).view(-1, 1)
+        passed.add_weighted_sum(scales.view(len(rows), -1), lane.gradient)
 
 
 def lay_out(program: Program, batches: list[Batch]) -> list[Examples]:
@@ -166,8 +159,7 @@ def bounds_examples(mechanism: Mechanism | None) -> bool:
 
 
 def _single_records(mechanism: Mechanism, batch: Batch) -> bool:
-    grouped = holds_groups(mechanism.unit) or mechanism.unit == PERSON
-    return grouped and len(batch) > 0 and all(len(unit) == 1 for unit in batch)
+    return holds_groups(mechanism.unit) and len(batch) > 0 and all(len(unit) == 1 for unit in batch)
 
 
 def _add_examples(program: Program, lane: Lane, examples: Examples) -> None:

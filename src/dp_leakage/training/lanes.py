@@ -13,8 +13,9 @@ from torch import Generator, Tensor
 
 from dp_leakage.models.layers import Layers, activation_floats
 from dp_leakage.models.products import CPU_MULTIPLE, takes_one_at_a_time
-from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.privacy.mechanism import PERSON, Mechanism
 from dp_leakage.training import flat
+from dp_leakage.training.folds import Fold, make_folds
 from dp_leakage.training.gradients import Lane, bounds_examples
 from dp_leakage.training.graphs import capturable
 from dp_leakage.training.noise import directs
@@ -50,7 +51,7 @@ def lane_size(
 
     On a CPU it does not depend on K, so a model's bytes do not either.
     """
-    if not bounds_examples(mechanism) or directs(mechanism):
+    if not (bounds_examples(mechanism) or (mechanism is not None and mechanism.unit == PERSON)) or directs(mechanism):
         return 1
     bytes_per_model = batch_size * activation_floats(layers, shape) * parameters.element_size()
     if parameters.device.type != "cpu":
@@ -70,11 +71,13 @@ class Passes(NamedTuple):
         models: the most models in one lane.
         width: the most records of one model in one pass. Larger batches are summed piece by piece.
         multiple: a batch is padded to a multiple of this many records.
+        folds: how persons share passes; none for other units.
     """
 
     models: int
     width: int
     multiple: int
+    folds: tuple[Fold, ...] = ()
 
 
 def cut(
@@ -103,6 +106,27 @@ def cut(
     if size == 1:
         return Passes(1, most, 1)
     return Passes(size, width, width) if ragged else Passes(size, most, CPU_MULTIPLE)
+
+
+def cut_persons(
+    layers: Layers,
+    parameters: Tensor,
+    mechanism: Mechanism,
+    expected: float,
+    shape: tuple[int, ...],
+    sizes: Tensor,
+) -> Passes:
+    """The same for batches of ``expected`` persons on average, of whom each has one of the int64 ``sizes`` of records.
+
+    Where models share a lane on a CPU, a pass has the same number of persons for every model (see `cut`).
+    """
+    most = pass_width(layers, shape)
+    together = make_folds(sizes, expected, most, CPU_MULTIPLE)
+    widest = max((fold.records * fold.persons for fold in together), default=1)
+    size = lane_size(layers, parameters, mechanism, widest, shape)
+    if parameters.device.type == "cpu" and any(layer.draws for layer in layers):
+        size = 1
+    return Passes(size, most, 1, together if size > 1 else make_folds(sizes, expected, most, 1))
 
 
 def pass_width(layers: Layers, shape: tuple[int, ...]) -> int:

@@ -156,24 +156,30 @@ def _whole_persons(
         generator: orders the records anew for every batch. How far it advances does not depend on ``held``.
     """
     counts = torch.bincount(own, minlength=int(own.max()) + 1)
-    crowded = most is not None and int(counts.max()) > most
-    batches: list[Batch] = []
+    if most is None or int(counts.max()) <= most:
+        units, sizes = _taken(rows, own, own.argsort(stable=True), torch.cat(list(positions)), held, None)
+        batch = torch.arange(len(positions)).repeat_interleave(torch.tensor([len(chosen) for chosen in positions]))
+        ends = torch.bincount(batch[sizes > 0], minlength=len(positions)).cumsum(0).tolist()
+        return [units[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+    batches = []
     for chosen in positions:
-        if crowded:
-            shuffled = torch.randperm(len(rows), generator=generator)
-            order = shuffled[own[shuffled].argsort(stable=True)]
-        elif not batches:
-            order = own.argsort(stable=True)
-        kept = order if held is None else order[held[order]]
-        sizes = torch.bincount(own[kept], minlength=len(counts))
-        starts = (sizes.cumsum(0) - sizes)[chosen]
-        sizes = sizes[chosen] if most is None else sizes[chosen].clamp(max=most)
-        there = sizes > 0
-        starts, sizes = starts[there], sizes[there]
-        first = starts - (sizes.cumsum(0) - sizes)
-        places = torch.arange(int(sizes.sum())) + first.repeat_interleave(sizes)
-        batches.append(list(rows[kept[places]].split(sizes.tolist())))
+        shuffled = torch.randperm(len(rows), generator=generator)
+        order = shuffled[own[shuffled].argsort(stable=True)]
+        batches.append(_taken(rows, own, order, chosen, held, most)[0])
     return batches
+
+
+def _taken(
+    rows: Tensor, own: Tensor, order: Tensor, chosen: Tensor, held: Tensor | None, most: int | None
+) -> tuple[Batch, Tensor]:
+    """The first ``most`` held records of each chosen person, in ``order`` (person by person), and their numbers."""
+    kept = order if held is None else order[held[order]]
+    counts = torch.bincount(own[kept], minlength=int(own.max()) + 1)
+    starts, sizes = (counts.cumsum(0) - counts)[chosen], counts[chosen]
+    sizes = sizes if most is None else sizes.clamp(max=most)
+    first = starts - (sizes.cumsum(0) - sizes)
+    places = torch.arange(int(sizes.sum())) + first.repeat_interleave(sizes)
+    return list(rows[kept[places]].split(sizes[sizes > 0].tolist())), sizes
 
 
 def _whole_groups(rows: Tensor, groups: Tensor, chosen: Tensor, held: Tensor | None) -> Batch:

@@ -18,7 +18,7 @@ from dp_leakage.training.backward import check_gradients, record_lengths
 from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.gradients import Program, bounds_examples
 from dp_leakage.training.graphs import gradient_step
-from dp_leakage.training.lanes import cut, make_lanes
+from dp_leakage.training.lanes import cut, cut_persons, make_lanes
 from dp_leakage.training.loop import History, run
 from dp_leakage.training.noise import start_noise
 from dp_leakage.training.optimizers import Slots, slots, updater
@@ -186,7 +186,11 @@ def start(
     own = [stream(seed, "noise", device) for seed in seeds]
     noise = start_noise(mechanism, gradient, divisor, own, math.ceil(records / batch_size))
     ragged = held is not None or (mechanism is not None and mechanism.sampler not in EVEN)
-    passes = cut(layers, parameters, mechanism, batch_size * share, x.shape[1:], ragged)
+    if mechanism is not None and mechanism.unit == PERSON:
+        sizes = _sizes(mechanism, groups)
+        passes = cut_persons(layers, parameters, mechanism, batch_size * share, x.shape[1:], sizes)
+    else:
+        passes = cut(layers, parameters, mechanism, batch_size * share, x.shape[1:], ragged)
     on_device = x.to(device)
     program = Program(
         layers,
@@ -200,6 +204,7 @@ def start(
         passes.width,
         passes.multiple,
         record_lengths(layers, on_device),
+        passes.folds,
     )
     if watch is not None:
         watch.begin(program, parameters)
@@ -248,19 +253,31 @@ def _contributions(
 
     If each person contributes only the ``first`` records of those in a subset, the others are never drawn.
     """
-    most = None if mechanism is None or mechanism.unit != PERSON else mechanism.settings.get("most", "all")
-    if most in (None, "all") or mechanism is None:
+    most = _most(mechanism)
+    if most is None or mechanism is None:
         return None, [slice(None)] * len(subsets)
     if mechanism.settings.get("chosen") != "first":
-        return int(most), [slice(None)] * len(subsets)
+        return most, [slice(None)] * len(subsets)
     kept: list[Tensor | slice] = []
     for rows in subsets:
         own = groups[rows]
         order = own.argsort(stable=True)
         sizes = own[order].unique_consecutive(return_counts=True)[1]
         place = torch.arange(len(rows)) - (sizes.cumsum(0) - sizes).repeat_interleave(sizes)
-        kept.append(order[place < int(most)].sort().values)
+        kept.append(order[place < most].sort().values)
     return None, kept
+
+
+def _most(mechanism: Mechanism | None) -> int | None:
+    """The most records of a person in a batch, if there is such a number."""
+    most = None if mechanism is None or mechanism.unit != PERSON else mechanism.settings.get("most", "all")
+    return None if most in (None, "all") else int(most)
+
+
+def _sizes(mechanism: Mechanism, groups: Tensor) -> Tensor:
+    """How many records of each person are in a batch, int64, over all persons, so that every model has the same."""
+    sizes, most = groups.unique(return_counts=True)[1].cpu(), _most(mechanism)
+    return sizes if most is None else sizes.clamp(max=most)
 
 
 def _units(mechanism: Mechanism | None, subsets: Tensor, groups: Tensor | None) -> int:

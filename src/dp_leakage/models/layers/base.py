@@ -66,8 +66,8 @@ class PerExample(Protocol):
         """(K, n, rows, d): the gradients themselves, with the numbers of a row in the order of ``names``."""
 
     def folded(self, size: int) -> PerExample:
-        """The same of one model (K = 1), with each ``size`` examples in a row as if they were a model's own: (B/size,
-        size) in place of (1, B).
+        """The same with each ``size`` examples in a row as if they were a model's own: (K·B/size, size) in place of
+        (K, B).
         """
 
 

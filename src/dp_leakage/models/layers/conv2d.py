@@ -137,7 +137,9 @@ class ConvGradients:
     def folded(self, size: int) -> ConvGradients:
         """As in `PerExample`."""
         return replace(
-            self, kernels=self.kernels[:, 0].unflatten(1, (-1, size)), bias=self.bias[0].unflatten(0, (-1, size))
+            self,
+            kernels=self.kernels.flatten(1, 2).unflatten(1, (-1, size)),
+            bias=self.bias.flatten(0, 1).unflatten(0, (-1, size)),
         )
 
 

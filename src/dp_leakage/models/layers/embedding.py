@@ -141,7 +141,9 @@ class EmbeddingGradients:
     def folded(self, size: int) -> EmbeddingGradients:
         """As in `PerExample`."""
         return replace(
-            self, places=self.places[0].unflatten(0, (-1, size)), delta=self.delta[0].unflatten(0, (-1, size))
+            self,
+            places=self.places.flatten(0, 1).unflatten(0, (-1, size)),
+            delta=self.delta.flatten(0, 1).unflatten(0, (-1, size)),
         )
 
 

@@ -126,7 +126,7 @@ class LinearGradients:
 
     def folded(self, size: int) -> LinearGradients:
         """As in `PerExample`."""
-        parts = (of_one[0].unflatten(0, (-1, size)) for of_one in (self.input, self.delta))
+        parts = (of_one.flatten(0, 1).unflatten(0, (-1, size)) for of_one in (self.input, self.delta))
         return LinearGradients(self.names, *parts)
 
 

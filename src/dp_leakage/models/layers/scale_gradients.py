@@ -65,4 +65,4 @@ class ScaleGradients:
 
     def folded(self, size: int) -> ScaleGradients:
         """As in `PerExample`."""
-        return replace(self, formed=self.formed[0].unflatten(0, (-1, size)))
+        return replace(self, formed=self.formed.flatten(0, 1).unflatten(0, (-1, size)))
