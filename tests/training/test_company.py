@@ -113,6 +113,55 @@ def test_whatever_the_batches_and_the_company(sampler, tossed, batch_size, hidde
         assert torch.equal(together[own], few[own])
 
 
+@checked(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(
+    sampler=st.sampled_from(["shuffle", "poisson", "balls_in_bins"]),
+    sizes=st.sampled_from([(5,) * 18, tuple(range(1, 13)), (1,) * 90, (70, 1, 1, 1, 1, 2, 3, 3, 8)]),
+    tossed=st.booleans(),
+    most=st.sampled_from(["all", 2, 4]),
+    chosen=st.sampled_from(["each_step", "first"]),
+    batch_size=st.integers(1, 9),
+    hidden=st.sampled_from([(), (5,), (64, 64)]),
+    features=st.sampled_from([1, 13, 30]),
+    classes=st.sampled_from([2, 3, 10]),
+    order=st.permutations(range(9)),
+)
+def test_persons_of_any_size_in_any_company(
+    sampler, sizes, tossed, most, chosen, batch_size, hidden, features, classes, order
+):
+    generator = torch.Generator().manual_seed(batch_size)
+    groups = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
+    n, models = len(groups), 9
+    groups = groups[torch.randperm(n, generator=generator)]
+    x, y = torch.randn(n, features, generator=generator), torch.randint(0, classes, (n,), generator=generator)
+    coins = torch.rand(models, len(sizes), generator=generator) < torch.linspace(0.2, 1, models)[:, None]
+    layers = build("mlp", (features,), classes, hidden=hidden)
+    settings = TrainingSettings("adam", 0.05, epochs=1, batch_size=batch_size)
+    mechanism = Mechanism(sampler, "person", noise_multiplier=0.5, settings={"most": most, "chosen": chosen})
+
+    def parameters(own):
+        held = coins[own][:, groups] if tossed else None
+        with torch.inference_mode():
+            subsets = torch.arange(n).expand(len(own), -1)
+            training = start(layers, x, y, subsets, own, settings, mechanism, groups, held=held)
+            training.run_epoch()
+        return dict(zip(own, training.parameters, strict=True))
+
+    together, alone, few = parameters(list(order)), parameters([order[4]]), parameters([*order[:2], order[4]])
+    assert together[order[4]].isfinite().all()
+    assert torch.equal(together[order[4]], alone[order[4]])
+    for own in few:
+        assert torch.equal(together[own], few[own])
+
+
+def test_small_models_of_persons_share_a_pass():
+    x, y = data_of("mlp")
+    arguments = (x, y, subsets_of(40, 3).sort().values, SEEDS[:3], ADAM, Mechanism(unit="person", noise_multiplier=0.5))
+    groups = torch.arange(40) // 2
+    assert len(start(layers_of("mlp"), *arguments, groups=groups).program.lanes) == 1
+    assert len(start(layers_of("mlp", dropout=0.3), *arguments, groups=groups).program.lanes) == 3
+
+
 @pytest.mark.parametrize("sampler", ["poisson", "shuffle"])
 def test_small_models_with_ragged_batches_share_a_pass(sampler):
     x, y = data_of("mlp")

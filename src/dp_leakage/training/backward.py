@@ -74,8 +74,8 @@ class BackwardPass:
         """
         gram = BackwardPass([part.folded(weights.shape[1]) for part in self.parts]).gram()
         exact = weights.double()
-        squares = (exact.unsqueeze(1) @ gram @ exact.unsqueeze(2)).flatten().clamp_(min=0)
         lengths = (exact * gram.diagonal(dim1=1, dim2=2).clamp(min=0).sqrt()).sum(1)
+        squares = gram.mul_(exact.unsqueeze(2)).mul_(exact.unsqueeze(1)).sum((1, 2)).clamp_(min=0)
         return (squares.sqrt() + CANCELLED * lengths).to(weights.dtype).clamp_(min=LEAST_NORM)
 
     def directional_derivative(self, direction: Parameters) -> Tensor:

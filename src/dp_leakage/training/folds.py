@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 SIDE_BY_SIDE = 64  # records of a person up to which inner products cost little beside the passes
-SPREAD = 3.0  # standard deviations of a Poisson number of persons that one pass leaves room for
+SPREAD = 2.5  # standard deviations of a Poisson number of persons that one pass leaves room for
 
 
 class Fold(NamedTuple):
@@ -20,11 +20,13 @@ class Fold(NamedTuple):
 
     Attributes:
         records: the most records of such a person; a shorter one is padded.
-        persons: of one model in one pass.
+        persons: the most of one model in one pass.
+        always: whether every pass is padded to that many, so that a model's bytes do not depend on the others'.
     """
 
     records: int
     persons: int
+    always: bool
 
 
 class Persons(NamedTuple):
@@ -86,7 +88,8 @@ def make_folds(sizes: Tensor, expected: float, width: int, multiple: int) -> tup
             mean = expected * len(own) / len(sizes)
             least = math.ceil(mean + SPREAD * math.sqrt(mean))
             step = multiple // math.gcd(multiple, records)
-            folds.append(Fold(records, fits if multiple == 1 else -(-min(least, fits) // step) * step))
+            persons = fits if multiple == 1 else -(-min(least, fits) // step) * step
+            folds.append(Fold(records, persons, multiple > 1))
     return tuple(folds)
 
 
@@ -107,7 +110,7 @@ def folded(persons: Persons, folds: Sequence[Fold], dtype: torch.dtype) -> Itera
             continue
         counts = torch.bincount(models[own], minlength=count)[:, None]
         before, most = counts.cumsum(0) - counts, int(counts.max())
-        width = min(fold.persons, most) if count == 1 else fold.persons
+        width = fold.persons if fold.always else min(fold.persons, most)
         within = torch.arange(fold.records)
         for first in range(0, most, width):
             places = torch.arange(first, first + width)
@@ -115,5 +118,4 @@ def folded(persons: Persons, folds: Sequence[Fold], dtype: torch.dtype) -> Itera
             chosen = own[(before + places.minimum(counts - 1)).clamp(min=0)].flatten()
             length, there = sizes[chosen, None], (places < counts).view(-1, 1)
             taken = rows[starts[chosen, None] + within.minimum(length - 1)]
-            weights = ((within < length) & there) / length
-            yield Folded(taken.view(count, -1), weights.to(dtype))
+            yield Folded(taken.view(count, -1), ((within < length) & there).to(dtype) / length)

@@ -11,8 +11,10 @@ whether a unit is in or out. For every sampler, the two trainings differ only by
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Generator, Tensor
 
 from dp_leakage.common.errors import UserError
@@ -47,9 +49,7 @@ def draw_epoch(
         most: at most so many records of a person are in a batch, drawn anew each time; None: all.
     """
     if unit == PERSON:
-        found, own = groups.unique(return_inverse=True)
-        positions = _drawn(sampler, len(found), batch_size, generator)
-        return _whole_persons(rows, own, positions, held, most, generator)
+        return draw_persons(sampler, roster(rows, groups, held, most), batch_size, generator)
     count = len(rows)
     if sampler == "class_poisson":
         rate, steps = min(1.0, batch_size / count), math.ceil(count / batch_size)
@@ -138,48 +138,67 @@ def poisson_batches(n: int, rate: float, steps: int, generator: Generator) -> li
     return list((hit % n).split(sizes.tolist()))
 
 
-def _whole_persons(
-    rows: Tensor,
-    own: Tensor,
-    positions: Sequence[Tensor],
-    held: Tensor | None,
-    most: int | None,
-    generator: Generator,
-) -> list[Batch]:
-    """The drawn persons of each batch, each with the held records, at most ``most`` of them, in random order then.
+class Roster(NamedTuple):
+    """The persons that a model's batches are drawn from, 0, 1, …, and the rows that it trains on.
 
-    Args:
-        rows: int64 (m,), the model's records.
-        own: int64 (m,), the person of each, 0, 1, ….
-        positions: int64, the persons in each batch.
-        held, most: as in `draw_epoch`.
-        generator: orders the records anew for every batch. How far it advances does not depend on ``held``.
+    Attributes:
+        rows: int64 (r,), person by person.
+        sizes, starts: int64, how many rows each person has (perhaps none), and the place of the first one.
+        most: at most so many rows of a person are in a batch; None if nobody has more.
+        held: bool (m,), which of all rows those are, if ``most`` makes a difference.
+        everybody: int64 (m,), whose each of all rows is, and
+        all_rows: int64 (m,), the rows themselves, so that drawing among them reveals nothing about ``held``.
     """
-    counts = torch.bincount(own, minlength=int(own.max()) + 1)
-    if most is None or int(counts.max()) <= most:
-        units, sizes = _taken(rows, own, own.argsort(stable=True), torch.cat(list(positions)), held, None)
-        batch = torch.arange(len(positions)).repeat_interleave(torch.tensor([len(chosen) for chosen in positions]))
-        ends = torch.bincount(batch[sizes > 0], minlength=len(positions)).cumsum(0).tolist()
-        return [units[start:end] for start, end in zip([0, *ends], ends, strict=False)]
-    batches = []
-    for chosen in positions:
-        shuffled = torch.randperm(len(rows), generator=generator)
-        order = shuffled[own[shuffled].argsort(stable=True)]
-        batches.append(_taken(rows, own, order, chosen, held, most)[0])
-    return batches
+
+    rows: Tensor
+    sizes: Tensor
+    starts: Tensor
+    most: int | None
+    held: Tensor
+    everybody: Tensor
+    all_rows: Tensor
 
 
-def _taken(
-    rows: Tensor, own: Tensor, order: Tensor, chosen: Tensor, held: Tensor | None, most: int | None
-) -> tuple[Batch, Tensor]:
-    """The first ``most`` held records of each chosen person, in ``order`` (person by person), and their numbers."""
-    kept = order if held is None else order[held[order]]
-    counts = torch.bincount(own[kept], minlength=int(own.max()) + 1)
-    starts, sizes = (counts.cumsum(0) - counts)[chosen], counts[chosen]
-    sizes = sizes if most is None else sizes.clamp(max=most)
-    first = starts - (sizes.cumsum(0) - sizes)
+def roster(rows: Tensor, groups: Tensor, held: Tensor | None, most: int | None) -> Roster:
+    """What stays the same from epoch to epoch; the arguments are those of `draw_epoch`."""
+    found, own = groups.unique(return_inverse=True)
+    held = torch.ones(len(rows), dtype=torch.bool) if held is None else held
+    crowded = most is not None and int(torch.bincount(own).max()) > most
+    order = own.argsort(stable=True)
+    kept = order[held[order]]
+    sizes = torch.bincount(own[kept], minlength=len(found))
+    return Roster(rows[kept], sizes, sizes.cumsum(0) - sizes, most if crowded else None, held, own, rows)
+
+
+def draw_persons(sampler: Sampler | str, drawn: Roster, batch_size: float, generator: Generator) -> list[Batch]:
+    """`draw_epoch` for the unit ``person``: the drawn persons of each batch, each with the held records.
+
+    If only ``most`` of them may be in a batch, they are drawn anew for every batch. How far the generator advances does
+    not depend on ``held``.
+    """
+    positions = _drawn(sampler, len(drawn.sizes), batch_size, generator)
+    if drawn.most is not None:
+        return [_taken(_shuffled(drawn, generator), chosen)[0] for chosen in positions]
+    units, there = _taken(drawn, torch.cat(list(positions)))
+    ends = torch.tensor([chosen.shape[0] for chosen in positions]).cumsum(0)
+    ends = F.pad(there.cumsum(0), (1, 0))[ends].tolist()
+    return [units[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+
+
+def _shuffled(drawn: Roster, generator: Generator) -> Roster:
+    """The same with everybody's rows in random order, of which only the first ``most`` held ones are left."""
+    mixed = torch.randperm(len(drawn.all_rows), generator=generator)
+    order = mixed[drawn.everybody[mixed].argsort(stable=True)]
+    return drawn._replace(rows=drawn.all_rows[order[drawn.held[order]]], sizes=drawn.sizes.clamp(max=drawn.most))
+
+
+def _taken(drawn: Roster, chosen: Tensor) -> tuple[Batch, Tensor]:
+    """The rows of each chosen person who has any, and who of the chosen has."""
+    sizes = drawn.sizes[chosen]
+    first = drawn.starts[chosen] - (sizes.cumsum(0) - sizes)
     places = torch.arange(int(sizes.sum())) + first.repeat_interleave(sizes)
-    return list(rows[kept[places]].split(sizes[sizes > 0].tolist())), sizes
+    there = sizes > 0
+    return list(drawn.rows[places].split(sizes[there].tolist())), there
 
 
 def _whole_groups(rows: Tensor, groups: Tensor, chosen: Tensor, held: Tensor | None) -> Batch:

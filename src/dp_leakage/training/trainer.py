@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import repeat
 
 import torch
 from torch import Generator, Tensor
@@ -23,7 +24,7 @@ from dp_leakage.training.loop import History, run
 from dp_leakage.training.noise import start_noise
 from dp_leakage.training.optimizers import Slots, slots, updater
 from dp_leakage.training.requests import check_request
-from dp_leakage.training.samplers import EVEN, HEADS, Batch, draw_epoch
+from dp_leakage.training.samplers import EVEN, HEADS, Batch, draw_epoch, draw_persons, roster
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.streams import stream
 from dp_leakage.training.watch import Watch
@@ -213,11 +214,17 @@ def start(
     most, kept = _contributions(mechanism, subsets, groups)
     drawn_from = [(rows[own].cpu(), groups[rows[own]].cpu()) for rows, own in zip(subsets, kept, strict=True)]
     coins = [None if held is None else held[model].cpu()[own] for model, own in enumerate(kept)]
+    batches = generators["batches"]
+    rosters = [
+        roster(rows, own, heads, most) for (rows, own), heads in zip(drawn_from, coins, strict=True) if unit == PERSON
+    ]
 
     def draw() -> list[list[Batch]]:
+        if rosters:
+            return [draw_persons(sampler, *own) for own in zip(rosters, repeat(batch_size), batches, strict=False)]
         return [
-            draw_epoch(sampler, unit, rows, batch_size, own, generator, heads, most)
-            for (rows, own), heads, generator in zip(drawn_from, coins, generators["batches"], strict=True)
+            draw_epoch(sampler, unit, rows, batch_size, own, generator, heads)
+            for (rows, own), heads, generator in zip(drawn_from, coins, batches, strict=True)
         ]
 
     return EnsembleTraining(
