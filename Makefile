@@ -102,6 +102,7 @@ bench-all: bench  ## every benchmark
 	python benchmarks/membership.py
 	python benchmarks/dag.py
 	python benchmarks/jobs.py
+	python benchmarks/persons.py
 
 reference: $(INSTALLED)  ## renew docs/reference.md from the schemas and registries
 	python -m dp_leakage.reference > docs/reference.md
