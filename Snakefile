@@ -48,9 +48,9 @@ onstart:
     # Snakemake would take it for that. On a workstation each job clears its own files as it begins.
     if not workflow.local_exec:
         end_soon(workflow.scheduler._executor)
-        for job in workflow.dag.needrun_jobs():
-            for file in job.output:
-                Path(file).unlink(missing_ok=True)
+        if workflow.execution_settings.keep_incomplete:
+            for job in workflow.dag.needrun_jobs():
+                workflow.async_run(job.remove_existing_output())
 
 
 onsuccess:

@@ -53,7 +53,7 @@ def test_figures_are_drawn_whatever_backend_matplotlib_is_told_to_use():
 
 @pytest.mark.parametrize("name", ["no/such/folder", "\x7f", "a" * 5000])
 def test_plugins_of_a_job_that_are_not_there_are_named(name):
-    done = ran({"DP_LEAKAGE_PLUGINS": name}, "-m", "dp_leakage.steps.verify", "--settings={}", "--folder=.")
+    done = ran({"DP_LEAKAGE_PLUGINS": name}, "-m", "dp_leakage.steps.verify", "--settings={}")
     assert done.returncode == 1, done.stderr.decode()
     assert done.stderr.decode().count("error: ") == 1
     assert b"Traceback" not in done.stderr

@@ -37,6 +37,17 @@ def test_the_clusters_bytes_are_the_local_runs(cluster, remote, finished):
     assert remote.planned("quickstart") == Counter()
 
 
+def test_without_a_shared_disk_each_job_has_a_folder_of_its_own_and_the_bytes_are_the_same(remote, finished, tmp_path):
+    storage = tmp_path / "storage"
+    remote.edit("profiles/storage/config.yaml", "/path/that/every/machine/reaches", str(storage))
+    for words in (["init", "--quiet"], ["add", "--all"]):  # what git knows is what jobs are given
+        subprocess.run(["git", *words], cwd=remote.folder, check=True)
+    text = remote.snakemake("quickstart", "--profile", "profiles/storage", *PROFILE, timeout=1500)
+    assert re.search(r"^(\d+) of \1 jobs, .* done in ", text, re.MULTILINE), text
+    assert type(remote)(storage).hashes() == finished.hashes()
+    assert not remote.results.exists()
+
+
 def test_a_job_asks_for_what_its_cell_needs_and_training_for_a_gpu(cluster, remote):
     remote.edit("config.yaml", "device: auto", "device: cuda")
     remote.configure(training={"epochs": 20_000})

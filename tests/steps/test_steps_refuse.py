@@ -190,8 +190,8 @@ class Run:
     def report(self, to):
         study, out = self.study, to / self.study.report
         metrics = [study.metrics(*cell.key.split("/")) for cell in study.cells.values()]
-        folders = (study.root / "figures", study.root / "benchmarks")
-        files = [*folders, out, to / study.claims]
+        drawn = [path for name in study.spec["figures"] for path in study.figure_files(name).values()]
+        files = [drawn, out, to / study.claims]
         report.main(study.report_settings(), metrics, [study.data("digits")], study.exposed_scores(), [], *files)
         return files[-2:]
 

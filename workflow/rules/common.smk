@@ -12,6 +12,7 @@ from dp_leakage import plugins
 from dp_leakage.attacks import ATTACKS, PICTURING, STRONGEST
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import canonical
+from dp_leakage.common.paths import is_plain, user_path
 from dp_leakage.jobs import RUN
 from dp_leakage.jobs.remote import end_soon
 from dp_leakage.jobs.start import start
@@ -19,6 +20,8 @@ from dp_leakage.provenance.fingerprint import keep_in
 from dp_leakage.study.resources import has_gpu
 from dp_leakage.common.shown import as_label, as_rst
 from dp_leakage.study import CLASS_SCORES, SIGNALS, jobs, paths
+from dp_leakage.study.contents import VARIABLE as CONTENTS
+from dp_leakage.study.contents import tell
 from dp_leakage.study.file import QUOTING, load_studies, study_files, typed
 from dp_leakage.study.targets import asked, asks_for, check_targets, needed
 from dp_leakage.training.launcher import ENVIRONMENT, path_with
@@ -36,6 +39,17 @@ if IN_CONDA:
     os.environ.update(PYTHONPATH=str(Path(workflow.basedir) / "src"))
 else:
     os.environ.update(PATH=path_with(sys.executable))
+# Whether results are in a storage that jobs fetch copies from, such as a bucket, and not on a disk that all share.
+IN_STORAGE = workflow.storage_settings.default_storage_provider is not None
+# What the jobs are told of the user's files.
+if workflow.is_main_process:
+    os.environ[CONTENTS] = "{}"
+
+
+envvars:
+    CONTENTS,
+
+
 # One thread per job, one job per core; and an allocator that keeps its pages between training steps.
 os.environ.update(ENVIRONMENT)
 
@@ -128,6 +142,24 @@ def of_job(asked):
     )
 
 
+def given_by_user(study, asked, *job):
+    """The user's own files that `asked(study, *job)` names, as inputs.
+
+    Their content is in the settings, so an edit counts and a new date does not.
+    """
+    names = or_stop(lambda: asked(study, *job))
+    tell(study.contents)
+    plain = [os.path.normpath(user_path(name)) for name in names if is_plain(name)]
+    return [ancient(path) for path in plain]
+
+
+def own_files(asked):
+    """An input function: the user's own files that `asked(study, job)` names."""
+    return lambda wildcards: given_by_user(
+        STUDIES[wildcards.study], asked, dict(wildcards.items())
+    )
+
+
 def of_attempt(asked):
     """A function of a resource: what `asked(study, job, attempt)` says."""
     return lambda wildcards, attempt: or_stop(
@@ -174,7 +206,11 @@ def figure_outputs(study, figure):
 
 
 def everything_of(study):
-    """What a study's target asks for. Files that already exist must be whole, or the run stops and names them."""
+    """What a study's target asks for. Files that already exist must be whole, or the run stops and names them.
+
+    In a storage nothing looks at them; `STUDY_verify` does.
+    """
     files = or_stop(study.everything)
-    or_stop(lambda: check_whole(files))
+    if not IN_STORAGE:
+        or_stop(lambda: check_whole(files))
     return files

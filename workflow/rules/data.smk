@@ -2,11 +2,9 @@
 
 
 rule prepare_dataset:
-    """Records from their source, split into roles.
-
-    The user's own file is no input, since Snakemake could take parts of its name for wildcards. Its content is in the
-    settings instead, so that an edit counts and a new date does not.
-    """
+    """Records from their source, split into roles."""
+    input:
+        own=own_files(jobs.prepare_files),
     output:
         temp(paths.PREPARED),
     log:
@@ -26,7 +24,7 @@ rule prepare_dataset:
     message:
         "Load and split {wildcards.dataset} ({wildcards.study})"
     shell:
-        "python -m dp_leakage.steps.prepare --settings {params.settings:q} --prepared {output:q} 2> {log:q}"
+        "python -m dp_leakage.steps.prepare --settings {params.settings:q} --own {input.own:q} --prepared {output:q} 2> {log:q}"
 
 
 rule project_pca:

@@ -27,7 +27,7 @@ for _study in STUDIES.values():
                 metrics=lambda wildcards, study=_study, figure=_figure: or_stop(
                     lambda: study.figure_inputs(figure)
                 ),
-                published=jobs.published_file(_study),
+                published=[local(str(path)) for path in jobs.published_file(_study)],
             output:
                 **figure_outputs(_study, _figure),
             log:
@@ -73,6 +73,7 @@ for _study in STUDIES.values():
             data=[_study.data(dataset) for dataset in _study.spec["datasets"]],
             scores=lambda wildcards, study=_study: or_stop(study.exposed_scores),
             compared=lambda wildcards, study=_study: or_stop(study.compared_signals),
+            own=lambda wildcards, study=_study: given_by_user(study, jobs.report_files),
         output:
             claims=_study.claims,
             page=report(
@@ -95,15 +96,16 @@ for _study in STUDIES.values():
             settings=lambda wildcards, study=_study: or_stop(
                 lambda: canonical(study.report_settings())
             ),
-            figures=_study.figures_folder,
-            benchmarks=_study.benchmarks_folder,
+            # Snakemake writes these beside the results, for nothing but the page's table of times.
+            benchmarks=[] if IN_STORAGE else _study.benchmarks_folder,
         message:
             f"Write the report of {_study.name}"
         shell:
             by_file(
                 "report",
                 "--settings {params.settings:q} --metrics {input.metrics:q} --data {input.data:q} --scores {input.scores:q}"
-                " --compared {input.compared:q} --figures {params.figures:q} --benchmarks {params.benchmarks:q} --report {output.page:q} --claims {output.claims:q}",
+                " --compared {input.compared:q} --figures {input.pictures:q} --own {input.own:q} --benchmarks {params.benchmarks:q}"
+                " --report {output.page:q} --claims {output.claims:q}",
             )
 
     if _study.audited:
@@ -163,12 +165,10 @@ for _study in STUDIES.values():
         resources:
             mem_mb=lambda wildcards, attempt: 2000 * attempt,
             runtime=lambda wildcards, attempt: 30 * attempt,
-        params:
-            folder=_study.root,
         message:
             f"Read every file of {_study.name} and compare it with its digest"
         shell:
-            "python -m dp_leakage.steps.verify --settings '{{}}' --folder {params.folder:q} 2> {log:q}"
+            by_file("verify", "--settings '{{}}' --files {input:q}")
 
     # A docstring inside a loop is a constant; the list of targets reads these.
     for _name, _words in jobs.target_descriptions(_study).items():

@@ -2,7 +2,8 @@
 
 TRAIN = (
     "python -m dp_leakage.steps.train --settings {params.settings:q} --data {input.data:q} --models {output.models:q}"
-    " --history {output.history:q} --timing {output.timing:q} --tuned {input.tuned:q} 2> {log:q}"
+    " --history {output.history:q} --timing {output.timing:q} --tuned {input.tuned:q} --own {input.own:q}"
+    " 2> {log:q}"
 )
 
 
@@ -41,6 +42,7 @@ rule train_target:
     input:
         data=paths.DATA,
         tuned=of_job(jobs.tuned_inputs),
+        own=own_files(jobs.training_files),
     output:
         models=paths.TRAINED,
         history=paths.HISTORY,
@@ -73,6 +75,7 @@ rule train_auxiliary:
     input:
         data=paths.DATA,
         tuned=of_job(jobs.tuned_inputs),
+        own=own_files(jobs.training_files),
     output:
         models=paths.AUXILIARY,
         history=paths.AUXILIARY_HISTORY,

@@ -1,20 +1,37 @@
 """Paths as users write them, and tests of paths that never raise, unlike those of ``Path`` itself."""
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from dp_leakage.common.errors import UserError
 
+COPIES: dict[str, Path] = {}  # a user's path → the copy of the file that this job was given
+
+
+def use_copies(names: Iterable[str], files: Iterable[Path] | None) -> None:
+    """Says where this job finds the user's files: Snakemake gives a job without a shared disk copies of them.
+    None says nothing.
+    """
+    if files is not None:
+        COPIES.update(zip(filter(is_plain, names), files, strict=True))
+
+
+def is_plain(text: str) -> bool:
+    """Whether Snakemake can take a path for an input: it would take parts in braces for wildcards."""
+    return "{" not in text
+
 
 def user_path(text: str) -> Path:
-    """One of the user's paths with a leading ``~`` expanded. ``~nobody`` stays as it is, and is no file.
+    """One of the user's paths: this job's copy, or the path with a leading ``~`` expanded. ``~nobody`` stays as it is,
+    and is no file.
 
     Raises:
         UserError: it has a character that no path can have.
     """
     if "\0" in text:
         raise UserError(f"{text!r} has a null character; valid is the path of a file or folder")
-    return Path(os.path.expanduser(text))
+    return COPIES.get(text) or Path(os.path.expanduser(text))
 
 
 def is_file(path: Path) -> bool:

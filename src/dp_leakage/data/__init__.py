@@ -102,6 +102,11 @@ def resolve(spec: Mapping[str, Any]) -> dict[str, Any]:
     return {**spec, "source": source}
 
 
+def files_of(source: Mapping[str, Any]) -> list[str]:
+    """The user's files that a source names; none of a published data set."""
+    return [str(source[key]) for key in FILED if key in source]
+
+
 def load(spec: Mapping[str, Any], data_dir: Path) -> "Raw":
     """All records of the data set that ``spec`` describes.
 

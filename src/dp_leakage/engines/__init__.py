@@ -4,6 +4,9 @@ Each module has ``answers(settings, data, subsets, seeds)`` → `Answers`, what 
 ``train`` writes it in place of the parameters that other engines write. Importing this costs nothing.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 ENGINES = {
     "outputs": "dp_leakage.engines.outputs",
     "onnx": "dp_leakage.engines.onnx",
@@ -13,3 +16,9 @@ ENGINES = {
 GIVEN = ("outputs", "onnx", "module")  # engines of models that exist already
 # Keys of an architecture that name files of the user, by engine.
 FILES = {"outputs": ("name", "of"), "onnx": ("name",), "module": ("weights",), "estimator": ()}
+
+
+def files_of(settings: Mapping[str, Any]) -> list[str]:
+    """The user's files that a training with these settings reads: models or answers that exist already."""
+    named = settings["architecture"]
+    return [str(named[key]) for key in FILES.get(settings["engine"], ()) if key in named]

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 
 from dp_leakage.common.errors import UserError
-from dp_leakage.common.paths import user_path
-from dp_leakage.data import load
+from dp_leakage.common.paths import use_copies, user_path
+from dp_leakage.data import files_of, load
 from dp_leakage.data.augment import augmented_split
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.profile import profile
@@ -19,8 +19,12 @@ from dp_leakage.steps import Json, log, provenance, run
 from dp_leakage.steps._data import arrays_of
 
 
-def main(settings: Json, prepared: Path, data_dir: Path) -> None:
-    """Writes features, labels and roles. Remarks on the data go to the log and into the file."""
+def main(settings: Json, prepared: Path, data_dir: Path, own: list[Path] | None = None) -> None:
+    """Reads the user's ``own`` files or a published set; writes features, labels and roles.
+
+    Remarks on the data go to the log and into the file.
+    """
+    use_copies(files_of(settings["source"]), own)
     raw, roles = records_of(settings, data_dir)
     remarks = profile(raw, roles)
     for remark in remarks:
@@ -65,4 +69,4 @@ def official_rows(raw: Raw, source: str, trained: str = MEMBERS) -> dict[str, np
 
 
 if __name__ == "__main__":
-    run(main, "prepared", options={"data_dir": Path("data")})
+    run(main, "prepared", lists=("own",), options={"data_dir": Path("data")})

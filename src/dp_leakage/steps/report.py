@@ -9,7 +9,8 @@ import pandas as pd
 
 from dp_leakage.attacks.signals import Signals
 from dp_leakage.common.identity import portable
-from dp_leakage.data import load
+from dp_leakage.common.paths import use_copies
+from dp_leakage.data import files_of, load
 from dp_leakage.data.profile import is_harmless
 from dp_leakage.data.raw import Raw
 from dp_leakage.data.roles import ROLES, trained_role
@@ -35,15 +36,19 @@ def main(
     data: list[Path],
     scores: list[Path],
     compared: list[Path],
-    figures: Path,
-    benchmarks: Path,
+    figures: list[Path],
     report: Path,
     claims: Path,
+    benchmarks: Path | None = None,
+    own: list[Path] | None = None,
 ) -> None:
     """Reads every cell's metrics, the figures, Snakemake's benchmark files, and the scores of the records that it
-    names, and what models from elsewhere and their references say. Writes the page and its claims.
+    names, and what models from elsewhere and their references say, and the user's ``own`` data. Writes the page and its
+    claims.
     """
     spec = portable(settings["spec"])
+    sources = [spec["datasets"][name]["source"] for name, _ in settings["data"]]
+    use_copies([file for source in sources if isinstance(source, dict) for file in files_of(source)], own)
     measured = read_metrics(metrics, [identity for _, identity in settings["cells"]])
     facts = tuple(
         _facts(name, spec, path, identity) for (name, identity), path in zip(settings["data"], data, strict=True)
@@ -57,7 +62,9 @@ def main(
         title=spec["title"],
         metrics=measured,
         figures=tuple(
-            _figure(name, figure["kind"], settings["captions"][name], figures, settings["figures"][name])
+            _figure(
+                name, figure["kind"], settings["captions"][name], _files_of(name, figures), settings["figures"][name]
+            )
             for name, figure in spec["figures"].items()
         ),
         data=facts,
@@ -70,7 +77,7 @@ def main(
         paper=spec.get("paper", ""),
         scale=settings["study"].removeprefix(spec["study"]).lstrip("-") or "paper",
         choices=tuple(spec.get("choices", ())),
-        timings=_timings(benchmarks),
+        timings=_timings(benchmarks) if benchmarks else None,
         versions={name: found for name in PACKAGES if (found := _version(name))},
         exposed=_exposed(scores, settings["scores"], settings["spec"], shown),
         aware=settings["aware"],
@@ -118,9 +125,12 @@ def _training(spec: Json) -> dict[str, str]:
     return {f"{key}{whose}": str(value) for key, value in (spec.get("training", {}) | tuned).items()}
 
 
-def _figure(name: str, kind: str, caption: str, folder: Path, identity: str) -> ReportFigure:
-    pdf, png, csv = (folder / f"{name}.{form}" for form in ("pdf", "png", "csv"))
-    return ReportFigure(name, kind, read_figure(pdf, png, csv, identity), caption=caption)
+def _figure(name: str, kind: str, caption: str, files: dict[str, Path], identity: str) -> ReportFigure:
+    return ReportFigure(name, kind, read_figure(files[".pdf"], files[".png"], files[".csv"], identity), caption=caption)
+
+
+def _files_of(figure: str, files: list[Path]) -> dict[str, Path]:
+    return {path.suffix: path for path in files if path.stem == figure}
 
 
 def _facts(name: str, spec: Json, path: Path, identity: str) -> DataFacts:
@@ -234,4 +244,5 @@ def _version(package: str) -> str | None:
 
 
 if __name__ == "__main__":
-    run(main, "figures", "benchmarks", "report", "claims", lists=("metrics", "data", "scores", "compared"))
+    lists = ("metrics", "data", "scores", "compared", "figures", "own")
+    run(main, "report", "claims", "benchmarks?", lists=lists)

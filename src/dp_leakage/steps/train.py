@@ -10,12 +10,13 @@ import torch
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import derived_seed, identity
+from dp_leakage.common.paths import use_copies
 from dp_leakage.common.user_code import FILES, call
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.persons import effective, numbers
 from dp_leakage.data.splits import dealt, heads
 from dp_leakage.data.subclasses import PARTITIONS
-from dp_leakage.engines import ENGINES
+from dp_leakage.engines import ENGINES, files_of
 from dp_leakage.engines.answers import Answers, history_of
 from dp_leakage.engines.asking import asked
 from dp_leakage.models.layers import Layers
@@ -39,9 +40,11 @@ def main(
     device: str,
     checkpoint_seconds: float,
     tuned: Path | None = None,
+    own: list[Path] | None = None,
 ) -> None:
-    """Reads ``data.npz`` and the best learning rate; writes the models, their history and the wall time."""
+    """Reads ``data.npz``, the best learning rate and the user's ``own`` models; writes models, history, wall time."""
     started = time.perf_counter()
+    use_copies(files_of(settings), own)
     arrays, _ = read_arrays(data, settings["data"])
     x, y = torch.from_numpy(arrays["x"]), torch.from_numpy(arrays["y"])
     seeds = [derived_seed(settings["seed"], repeat) for repeat in range(settings["repeats"])]
@@ -224,4 +227,5 @@ def _columns(epochs: list[Json]) -> dict[str, list[Any]]:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    run(main, "data", "models", "history", "timing", "tuned?", options={"device": "auto", "checkpoint_seconds": 60.0})
+    options = {"device": "auto", "checkpoint_seconds": 60.0}
+    run(main, "data", "models", "history", "timing", "tuned?", lists=("own",), options=options)

@@ -6,12 +6,10 @@ from dp_leakage.steps import Json, log, run
 from dp_leakage.study.verify import check_content
 
 
-def main(settings: Json, folder: Path) -> None:
+def main(settings: Json, files: list[Path]) -> None:
     """Raises UserError, which names the files that are damaged."""
-    files = [Path(path) for path in sorted(folder.rglob("*")) if path.is_file()]
-    own = [path for path in files if not path.name.startswith(".") and "benchmarks" not in path.parts]
-    log.info("%s: %d files are whole", folder, check_content(own))
+    log.info("%d files are whole", check_content(files))
 
 
 if __name__ == "__main__":
-    run(main, "folder")
+    run(main, lists=("files",))

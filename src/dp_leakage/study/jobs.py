@@ -10,6 +10,8 @@ from typing import Any, TypeAlias
 from dp_leakage.attacks import ATTACKS, Attack
 from dp_leakage.common.config import Json
 from dp_leakage.common.shown import one_line
+from dp_leakage.data import files_of as files_of_source
+from dp_leakage.engines import files_of as files_of_training
 from dp_leakage.study.cells import Cell
 from dp_leakage.study.paths import TARGET
 from dp_leakage.study.plan import Study
@@ -101,6 +103,21 @@ def query_group(job: Job) -> str:
 
 
 # ---------------------------------------------------------------------- inputs
+def prepare_files(study: Study, job: Job) -> list[str]:
+    """The user's files that a data set is read from. Raises UserError if one is missing."""
+    return files_of_source(study.prepare_settings(job["dataset"])["source"])
+
+
+def training_files(study: Study, job: Job) -> list[str]:
+    """The user's files that a training reads: models that exist already. Raises UserError if one is missing."""
+    return files_of_training(training_of(study, job))
+
+
+def report_files(study: Study) -> list[str]:
+    """The user's files in which the report looks up the records that it names."""
+    return [name for dataset in study.spec["datasets"] for name in prepare_files(study, {"dataset": dataset})]
+
+
 def query_inputs(study: Study, job: Job) -> Files:
     """The data, and the models that are asked."""
     return {"data": study.data(job["dataset"]), "models": study.models(*group_of(job))}

@@ -182,11 +182,6 @@ class Paths(Cells):
         return self._at(benchmark(rule, name))
 
     @property
-    def figures_folder(self) -> Path:
-        """The folder of all figures."""
-        return self._at(FIGURES)
-
-    @property
     def benchmarks_folder(self) -> Path:
         """Where Snakemake writes how long each job took."""
         return self._at(BENCHMARKS)

@@ -16,12 +16,12 @@ from dp_leakage.common.paths import user_path
 from dp_leakage.data import SOURCES
 from dp_leakage.data.roles import POOL, asked_roles
 from dp_leakage.data.trees import content_of, content_of_source
-from dp_leakage.engines import ENGINES, GIVEN
-from dp_leakage.engines import FILES as EXISTING
+from dp_leakage.engines import ENGINES, GIVEN, files_of
 from dp_leakage.engines.onnx_files import content_of_model
 from dp_leakage.privacy.accounting.rules import relation_of_game
 from dp_leakage.privacy.mechanisms import MECHANISM_FILES
 from dp_leakage.study.cells import AUDIT, COINS, SPLIT, TUNE, Cell, adds_noise, attacks_in
+from dp_leakage.study.contents import known
 from dp_leakage.study.paths import CLASS_SCORES, SIGNALS, TARGET, Paths
 from dp_leakage.study.step_code import ACCOUNTING, noise_modules, own_files, step_code
 
@@ -112,10 +112,7 @@ class Settings(Paths):
 
     def _trained(self, settings: Json, dataset: str) -> Json:
         """Settings of step ``train`` with the data, the code, and the content of models that exist already."""
-        engine = settings["engine"]
-        files = [
-            str(settings["architecture"][key]) for key in EXISTING.get(engine, ()) if key in settings["architecture"]
-        ]
+        engine, files = settings["engine"], files_of(settings)
         read = content_of_model if engine == "onnx" else content_of
         content = {"content": [self._content_of(file, read) for file in files]} if files else {}
         modules = [*([ENGINES[engine]] if engine in ENGINES else []), *noise_modules(settings)]
@@ -126,7 +123,12 @@ class Settings(Paths):
         """Digest of one of the user's files, so that an edit reruns what was made from it. Raises UserError if it is
         missing.
         """
-        return self.remembered("content", file, lambda: read(user_path(file)))
+        return self.remembered("content", file, lambda: known(file) or read(user_path(file)))
+
+    @property
+    def contents(self) -> dict[str, str]:
+        """Digests of the user's files that settings were made from so far: name in the study → SHA-256."""
+        return {name: made for (what, name), made in self._identities.items() if what == "content"}
 
     def _subset(self, dataset: str, records: int) -> Json:
         """The records that target models train on. All cells of a data set share the same coins, so that cells compare

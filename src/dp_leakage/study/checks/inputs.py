@@ -17,6 +17,7 @@ from dp_leakage.models.architectures import ARCHITECTURES, check_settings
 from dp_leakage.privacy.mechanism import PERSON
 from dp_leakage.study import COINS, SPLIT, TIMING, Study
 from dp_leakage.study.checks.complaints import check_known, require
+from dp_leakage.study.contents import known
 from dp_leakage.study.jobs import AUXILIARY
 
 PUBLISHED = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*\.csv")
@@ -194,7 +195,10 @@ def _check_engine(engine: str, architecture: Json, key: str) -> None:
         require(part in architecture or not needed, f"key '{key}' lacks the key '{part}'; engine {engine} needs it")
         if part in architecture:
             file = user_path(str(architecture[part]))
-            require(is_file(file), f"key '{key}.{part}' is {architecture[part]!r}; valid is a file")
+            require(
+                is_file(file) or known(str(architecture[part])) is not None,
+                f"key '{key}.{part}' is {architecture[part]!r}; valid is a file",
+            )
 
 
 def _as_changed(spec: Json, name: str, model: Json) -> Iterable[tuple[str, Json]]:
