@@ -132,3 +132,14 @@ def test_the_held_interval_is_the_one_for_so_many_comparisons(study: ReportConte
         held = simultaneous(own, number.among, (0.0, 1.0), rows[rows["repeat"] != "all"]["value"].to_numpy())
         assert (number.low, number.high) == held[1:]
     assert pd.Series([claim.figure for claim in tiles]).str.endswith("%").all()
+
+
+def test_it_is_said_which_adaptive_attack_was_run_where_one_was(study: ReportContext, claims: list[Claim]) -> None:
+    assert not [claim for claim in claims if claim.kind == "adaptive"]
+    run = study.metrics[study.metrics["setting"].str.contains("attack=")].head(1)
+    run = run.assign(setting=run["setting"].str.replace("attack=[a-z_]+", "attack=posterior_masked", regex=True))
+    (said,) = [c for c in told(replace(study, metrics=pd.concat([study.metrics, run]))) if c.kind == "adaptive"]
+    assert said.words == (
+        "The adaptive attack posterior, masked takes the largest probability to be masked and reads how the others "
+        "share the rest."
+    )

@@ -32,7 +32,7 @@ from typing import Any, Literal, get_args
 
 from dp_leakage.common.declarations import SHARED, check_keys, declarations, settings_of, things_of
 from dp_leakage.common.errors import UserError
-from dp_leakage.common.kinds import ANY, FLAG, NOTHING, Kind, choice, either, listed, whole
+from dp_leakage.common.kinds import ANY, FLAG, NOTHING, TEXT, Kind, choice, either, listed, whole
 from dp_leakage.common.names import check_name
 
 Family = Literal[
@@ -75,6 +75,8 @@ class Attack:
             default.
         learns: whether it has a ``fit``.
         aware: whether its reference models train under the cell's own defense, if the study has such models.
+        adapts: what an attacker who knows a defense does about it, as the end of a sentence that begins with the
+            attack; "" for other attacks.
         of_person: how the scores of a person's records become one (`attacks.persons`): ``sum`` if a score is the
             logarithm of a likelihood ratio.
     """
@@ -89,6 +91,7 @@ class Attack:
     learns: bool = False
     aware: bool = True
     of_person: Literal["sum", "mean", "max"] = "mean"
+    adapts: str = ""
 
 
 WORD = "ATTACK"
@@ -103,6 +106,7 @@ KEYS: dict[str, Kind] = {
     "learns": FLAG,
     "aware": FLAG,
     "of_person": choice("sum", "mean", "max"),
+    "adapts": TEXT,
     **dict.fromkeys(SHARED, ANY),
 }
 
@@ -121,7 +125,7 @@ def _attack(where: str, module: str, given: dict[str, Any]) -> Attack:
         raise UserError(f"{where}: family {given['family']} takes the models; leave the key reads out")
     if given.get("learns") and not given.get("needs"):
         raise UserError(f"{where}: it learns, but says not from what; valid is needs: shadow or reference")
-    own = {key: given[key] for key in ("needs", "learns", "aware", "of_person") if key in given}
+    own = {key: given[key] for key in ("needs", "learns", "aware", "of_person", "adapts") if key in given}
     roles = tuple(given.get("roles", ()))
     return Attack(module, given["family"], settings, kinds, reads, roles=roles, **own)
 

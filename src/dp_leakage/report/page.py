@@ -6,9 +6,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
+from dp_leakage.attacks import ATTACKS
 from dp_leakage.figures.members_exposed import tossed
 from dp_leakage.figures.notes import remarks
 from dp_leakage.figures.style import name
+from dp_leakage.metrics.spent import parse_setting
 from dp_leakage.provenance.files import UNSEALED
 from dp_leakage.report import palette, tables
 from dp_leakage.report.answer import Answer, answers
@@ -33,7 +37,14 @@ def told(context: ReportContext) -> list[Claim]:
         context.aware,
         lambda answer: claims_elsewhere(answer, context.elsewhere, context.metrics),
         {data.name: data.persons for data in context.data if data.persons is not None},
+        {str(dataset): _adaptive(rows) for dataset, rows in context.metrics.groupby("dataset")},
     )
+
+
+def _adaptive(metrics: pd.DataFrame) -> dict[str, str]:
+    """The attacks among these rows that know what a defense does, and what they do about it."""
+    run = {parse_setting(setting).get("attack") for setting in metrics["setting"].unique()}
+    return {attack: entry.adapts for attack, entry in ATTACKS.items() if entry.adapts and attack in run}
 
 
 def _answers(context: ReportContext) -> list[Answer]:

@@ -25,6 +25,7 @@ def claims_of(
     aware: bool = True,
     elsewhere: Callable[[Answer], list[Claim]] | None = None,
     persons: Mapping[str, int] | None = None,
+    adaptive: Mapping[str, Mapping[str, str]] | None = None,
 ) -> list[Claim]:
     """Everything that the page's sentences say of the answers, in the order of the page.
 
@@ -34,6 +35,7 @@ def claims_of(
         aware: whether an attack learns from models under the defense that it attacks.
         elsewhere: what is not folded of an answer on models that were trained elsewhere; needed if there is one.
         persons: data set → how many persons are in or out by coins, where it is known whose each record is.
+        adaptive: data set → attack → what it does about the defense that it knows (`attacks.Attack.adapts`).
     """
     told = all(answer.kind == "elsewhere" for answer in answers)
     found = [] if aware or told else [Claim("unaware", "unaware", "", UNAWARE, screen=1)]
@@ -46,6 +48,7 @@ def claims_of(
             found += [_decision(answer, outside.get(answer.dataset, ())), *_beside(answer)]
             for place, setting in enumerate(answer.told):
                 found += tiles_of(answer, setting, place)
+        found += _adaptive(answer.dataset, (adaptive or {}).get(answer.dataset, {}))
         for place, setting in enumerate(answer.told):
             found += _more(answer, setting, place)
         found += _choice(answer) + _unproven(answer)
@@ -315,6 +318,12 @@ def _tile(
 
 def _of_tried(leak: Leak, tell: Telling) -> str:
     return f", of {tell.count(leak.tried)} attacks" if leak.tried > 1 else ""
+
+
+def _adaptive(dataset: str, adaptive: Mapping[str, str]) -> list[Claim]:
+    """Which attacks know what a defense does to the answers."""
+    words = " ".join(f"The adaptive attack {name(attack)} {adapts}." for attack, adapts in adaptive.items())
+    return [Claim(f"{dataset}.adaptive", "adaptive", dataset, words, screen=2)] if words else []
 
 
 # ---------------------------------------------------------------------- folded

@@ -5,13 +5,13 @@ import pytest
 from scipy.stats import norm
 
 from dp_leakage.attacks import ATTACKS
-from dp_leakage.attacks.membership import attack_r, lira, rmia
+from dp_leakage.attacks.membership import attack_r, lira, posterior, rmia
 from dp_leakage.attacks.membership.references import leave_one_out, mean_where
 from dp_leakage.attacks.signals import Signals
 
 POOL, OTHERS = 300, 120
 WITH_REFERENCES = [name for name, entry in ATTACKS.items() if entry.needs == "reference"]
-MODULES = {"lira": lira, "rmia": rmia, "attack_r": attack_r}
+MODULES = {"lira": lira, "rmia": rmia, "attack_r": attack_r, "posterior": posterior}
 
 
 def tossed(repeats=8, gain=1.0, seed=0, held=None, deviation=1.0):
@@ -23,7 +23,10 @@ def tossed(repeats=8, gain=1.0, seed=0, held=None, deviation=1.0):
     margin = np.linspace(-2, 3, n)[rng.permutation(n)] + gain * inside + deviation * rng.normal(size=(repeats, n))
     role = np.repeat(["pool", "target_nonmembers"], [POOL, OTHERS])
     y, correct = np.zeros(n, np.int64), margin > 0
-    return Signals(np.arange(n), y, role, inside, margin[None], correct, np.ones((repeats, n), np.int32))
+    own = 1 / (1 + np.exp(-margin))
+    probability = np.stack([own, 0.7 * (1 - own), 0.3 * (1 - own)], axis=2).astype(np.float32)
+    rank = np.ones((repeats, n), np.int32)
+    return Signals(np.arange(n), y, role, inside, margin[None], correct, rank, probability)
 
 
 def module_of(name):

@@ -1,0 +1,237 @@
+"""The whole posterior: a likelihood ratio of all that a model says about a record, not of its own class alone.
+
+`lira` compares one number, the margin of the record's class. Here a record's answer is a vector: that margin, and how
+the rest is shared among the other classes. A defense that hides the first still shows the second.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dp_leakage.attacks.membership.references import require
+from dp_leakage.attacks.signals import Scores, Signals
+
+ATTACK = {
+    "family": "membership",
+    "needs": "reference",
+    "reads": "probabilities",
+    "of_person": "sum",
+    "settings": {"classes": 2, "floor": 0.001, "hidden": "nothing", "shown": 0.9, "decimals": 2},
+    "kinds": {
+        "classes": "count",
+        "floor": ["number", "above", 0, "below", 0.1],
+        "hidden": ["choice", "nothing", "top", "scale", "digits", "all_but_label"],
+        "shown": ["number", "above", 0, "below", 1],
+        "decimals": ["whole", "from", 1, "to", 7],
+    },
+    "variants": {
+        "posterior": {},
+        # Against a defense of the answers: the references' are hidden in the same way.
+        "posterior_masked": {
+            "settings": {"hidden": "top"},
+            "adapts": "takes the largest probability to be masked and reads how the others share the rest",
+        },
+        "posterior_rescaled": {
+            "settings": {"hidden": "scale"},
+            "adapts": "takes confidences to be rescaled by an unknown temperature and brings all models to one scale",
+        },
+        "posterior_rounded": {
+            "settings": {"hidden": "digits"},
+            "adapts": "takes probabilities to be rounded and rounds those of its reference models alike",
+        },
+        "posterior_label": {
+            "settings": {"hidden": "all_but_label"},
+            "adapts": "takes the predicted class alone to be shown and compares how often reference models predict it",
+        },
+    },
+}
+
+LEAST = 1e-30  # probability that 0 counts as
+NOISE = 1e-3  # least variance of any number, so that numbers that hardly change decide nothing
+
+
+class Law(NamedTuple):
+    """How answers vary, each (d,) or (d, d).
+
+    Attributes:
+        mean, spread: of a record's expected answer without it, over the records.
+        gain, gains: mean and covariance over the records of what training on a record adds to its expected answer.
+        without, within: covariances of a record's answer over models trained without it and with it.
+    """
+
+    mean: np.ndarray
+    spread: np.ndarray
+    gain: np.ndarray
+    gains: np.ndarray
+    without: np.ndarray
+    within: np.ndarray
+
+
+def score(target: Signals, learnt: Signals, settings: dict, seed: int) -> Scores:
+    """Scores every record asked about with ln p(answer | in) − ln p(answer | out), flagged above 0.
+
+    Answers are normal around a record's own expectation. That expectation and what membership adds to it are unknown;
+    other records say how they are distributed (`law`), and the references that saw the record or did not say the rest.
+    So a record that no reference saw is judged by what membership does to others.
+
+    Args:
+        target: of the R models under attack, with probabilities.
+        learnt: of the reference models, the same records; those of further roles help to estimate the law.
+        settings: ``classes``, of how many other classes the shares are read, the references' likeliest first;
+            ``floor``, what smaller probabilities count as, since the logarithms of tiny ones vary most and tell least;
+            ``hidden``, what the attacker knows to be hidden (`shown`), with ``shown`` and ``decimals``.
+        seed: unused, nothing is drawn.
+
+    Raises:
+        UserError: no reference model was trained without, or none with, any record.
+    """
+    inside = learnt.trained_on
+    require(~inside, "posterior", "without")
+    require(inside, "posterior", "with")
+    known = answers(learnt, learnt, settings)
+    found = law(known, inside)
+    asked = learnt.asked
+    said, others = answers(target.asked, asked, settings), answers(asked, asked, settings)
+    return _of_law(found, said, others, asked.trained_on)
+
+
+def shown(probability: np.ndarray, settings: dict) -> np.ndarray:
+    """Probabilities (R, n, C) as an attacker reads them who knows what is hidden. Doing it twice changes nothing.
+
+    ``nothing``; ``top``: the largest counts as ``shown``, and the others share the rest; ``scale``: the logarithms of
+    a model's answers are divided by their standard deviation, which undoes any temperature; ``digits``: rounded to
+    ``decimals``; ``all_but_label``: 1 for the largest.
+    """
+    hidden = settings["hidden"]
+    probability = np.maximum(probability.astype(np.float64), LEAST)
+    if hidden == "nothing":
+        return probability
+    if hidden == "digits":
+        return np.round(probability, settings["decimals"])
+    if hidden == "scale":
+        logs = np.log(probability)
+        logs -= logs.mean(axis=-1, keepdims=True)
+        powers = np.exp(logs / np.maximum(logs.std(axis=(1, 2), keepdims=True), LEAST))
+        return powers / powers.sum(axis=-1, keepdims=True)
+    top = np.arange(probability.shape[-1]) == probability.argmax(axis=-1)[..., None]
+    if hidden == "all_but_label":
+        return top.astype(np.float64)
+    rest = np.where(top, 0.0, probability)
+    return np.where(top, settings["shown"], (1 - settings["shown"]) * rest / rest.sum(axis=-1, keepdims=True))
+
+
+def answers(said: Signals, learnt: Signals, settings: dict) -> np.ndarray:
+    """Vectors of R models' answers about n records, float64 (R, n, d): the margin, and logarithms of shares.
+
+    Args:
+        said: of the models, with probabilities of C classes.
+        learnt: of the reference models, the same records; they order each record's other classes.
+        settings: as of `score`; d is 1 + ``classes``, at most C − 1.
+    """
+    own, shares = _parts(said, settings)
+    _, expected = _parts(learnt, settings)
+    kept = min(settings["classes"], shares.shape[2] - 1)  # the shares add up to 1, so that the last one tells nothing
+    order = np.argsort(-expected.mean(axis=0), axis=-1, kind="stable")[:, :kept]
+    return np.concatenate([own[..., None], np.take_along_axis(shares, order[None], axis=2)], axis=2)
+
+
+def _parts(said: Signals, settings: dict) -> tuple[np.ndarray, np.ndarray]:
+    """Margins (R, n), and logarithms of the other classes' shares of what is not the record's class (R, n, C − 1)."""
+    assert said.probability is not None  # the attack declares that it reads probabilities
+    probability = np.maximum(shown(said.probability, settings), settings["floor"])
+    n_classes = probability.shape[2]
+    other = np.arange(n_classes - 1) + (np.arange(n_classes - 1) >= said.y[:, None])
+    own = np.take_along_axis(probability, said.y[None, :, None], axis=2)[..., 0]
+    others = np.take_along_axis(probability, other[None], axis=2)
+    rest = others.sum(axis=2)
+    return np.log(own) - np.log(rest), np.log(others) - np.log(rest)[..., None]
+
+
+def law(said: np.ndarray, inside: np.ndarray) -> Law:
+    """How the answers (K, n, d) of models vary that were trained on the records ``inside``, bool (K, n)."""
+    out, apart_out, free_out = _around(said, ~inside)
+    within, apart_in, free_in = _around(said, inside)
+    outs, ins = (~inside).sum(axis=0), inside.sum(axis=0)
+    both = (outs > 0) & (ins > 0)
+    if not both.any():  # no record was seen by some and not by others: records are compared with each other
+        gain = within[ins > 0].mean(axis=0) - out[outs > 0].mean(axis=0)
+        differ = np.zeros((1, len(gain)))
+    else:
+        differ = within[both] - out[both]
+        gain = differ.mean(axis=0)
+    gains = np.atleast_2d(np.cov(differ.T)) if len(differ) > 1 else np.zeros((len(gain), len(gain)))
+    if free_out + free_in == 0:  # one model of each kind: chance and what membership adds are not told apart
+        one = other = gains / 2
+        gains = np.zeros_like(gains)
+    else:
+        pooled = (apart_out + apart_in) / (free_out + free_in)
+        one, other = (
+            part / free if free > 10 * len(gain) else pooled
+            for part, free in ((apart_out, free_out), (apart_in, free_in))
+        )
+        chance = [one / outs[k] + other / ins[k] for k in np.flatnonzero(both)] if both.any() else [0.0]
+        gains = _firm(gains - np.mean(chance, axis=0), 0.0)
+    spread = np.atleast_2d(np.cov(out[outs > 0].T))
+    return Law(out[outs > 0].mean(axis=0), _firm(spread), gain, gains, _firm(one), _firm(other))
+
+
+def _around(said: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+    """Means (n, d) of the chosen answers, the products of what is apart from them (d, d), and its degrees of
+    freedom.
+    """
+    counts = chosen.sum(axis=0)
+    mean = np.where(chosen[..., None], said, 0.0).sum(axis=0) / np.maximum(counts, 1)[:, None]
+    apart = (said - mean)[chosen]
+    return mean, apart.T @ apart, int(np.maximum(counts - 1, 0).sum())
+
+
+def _firm(matrix: np.ndarray, least: float = NOISE) -> np.ndarray:
+    """The nearest symmetric matrix whose eigenvalues are ``least`` or more."""
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    return np.asarray((vectors * np.maximum(values, least)) @ vectors.T)
+
+
+def _of_law(found: Law, said: np.ndarray, others: np.ndarray, inside: np.ndarray) -> Scores:
+    """Scores of answers (R, n, d), given the references' (K, n, d) and what these were trained on, bool (K, n)."""
+    ratio = np.empty(said.shape[:2])
+    counts = np.stack([(~inside).sum(axis=0), inside.sum(axis=0)], axis=1)
+    means = [_around(others, chosen)[0] for chosen in (~inside, inside)]
+    kinds, own = np.unique(counts, axis=0, return_inverse=True)
+    for kind, count in enumerate(kinds):
+        rows = np.flatnonzero(own.reshape(-1) == kind)
+        seen = np.concatenate([mean[rows] for mean, some in zip(means, count, strict=True) if some], axis=1)
+        out, within = predicted(found, count, seen)
+        ratio[:, rows] = _log_density(said[:, rows], *within) - _log_density(said[:, rows], *out)
+    return Scores(ratio, ratio > 0)
+
+
+def predicted(found: Law, counts: np.ndarray, seen: np.ndarray) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+    """Mean (m, d) and covariance (d, d) of a further answer about m records: without them in training, and with them.
+
+    Args:
+        found: how answers vary.
+        counts: how many references were trained without these records, and with them.
+        seen: the mean answers of those (m, d), side by side; (m, 2 d) if there are both.
+    """
+    d = len(found.mean)
+    eye, zero = np.eye(d), np.zeros((d, d))
+    prior = np.block([[found.spread, zero], [zero, found.gains]])
+    start = np.concatenate([found.mean, found.gain])
+    views = np.block([[eye, zero], [eye, eye]])  # from (expectation, gain) to the expected answer without and with
+    chances = (found.without, found.within)
+    some = [k for k in (0, 1) if counts[k]]
+    view = np.concatenate([views[k * d : (k + 1) * d] for k in some])
+    chance = np.zeros((len(view), len(view)))
+    for place, k in enumerate(some):
+        chance[place * d : (place + 1) * d, place * d : (place + 1) * d] = chances[k] / counts[k]
+    weight = np.linalg.solve(view @ prior @ view.T + chance, view @ prior).T
+    mean, left = start + (seen - view @ start) @ weight.T, prior - weight @ view @ prior
+    parts = zip((views[:d], views[d:]), chances, strict=True)
+    return tuple((mean @ part.T, part @ left @ part.T + own) for part, own in parts)
+
+
+def _log_density(values: np.ndarray, mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    """Of normal values (R, m, d), without the constant: (R, m)."""
+    lower = np.linalg.cholesky(_firm(covariance))
+    apart = np.linalg.solve(lower, (values - mean).reshape(-1, len(lower)).T)
+    return np.asarray(-0.5 * (apart**2).sum(axis=0).reshape(values.shape[:2]) - np.log(lower.diagonal()).sum())
