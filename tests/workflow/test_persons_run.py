@@ -129,6 +129,7 @@ def test_the_page_says_that_it_counts_people(ran):
     [
         ({"design": None}, "says whose each record is; valid is design coins, by which"),
         ({"attacks": {"yeom_attribute": {}}}, "leave out attack yeom_attribute"),
+        ({"attacks": {"label_noise": {}}}, "leave out attack label_noise"),
         ({"source": {"person": None}}, "lacks the key 'person', which says whose each record is; defense person"),
         ({"stratified": True}, "is no stratified"),
         ({"source": {"person": "nobody"}}, "nobody"),

@@ -115,6 +115,8 @@ NAMES = {
     "posterior_rescaled": "posterior, rescaled",
     "posterior_rounded": "posterior, rounded",
     "posterior_label": "posterior, label only",
+    "gap": "gap attack",
+    "label_noise": "label only, noise",
     "attack_p": "attack P",
     "attack_r": "attack R",
     "inversion_original": "inversion, original",

@@ -126,8 +126,13 @@ def check_persons(study: Study) -> None:
             require(not dataset.get(other), complaint)
         for attack in study.attacks_on(name):
             entry = ATTACKS.get(attack)
-            membership = entry is None or (entry.family == "membership" and entry.needs != "shadow")
-            require(membership, f"{words} are membership attacks without shadow models; leave out attack {attack}")
+            membership = entry is None or (
+                entry.family == "membership" and entry.needs != "shadow" and entry.reads != "models"
+            )
+            require(
+                membership,
+                f"{words} are membership attacks without shadow models and on answers alone; leave out attack {attack}",
+            )
         timed = any(figure["kind"] == TIMING for figure in study.spec["figures"].values())
         require(not timed, f"{words} are figures of another kind than {TIMING}, which times single records")
         require(not study.audited, f"{words} are audits by coins, which need no key 'audit'")
