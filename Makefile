@@ -100,6 +100,8 @@ bench: $(INSTALLED)  ## the trainer against plain PyTorch and Opacus
 bench-all: bench  ## every benchmark
 	python benchmarks/vmf_noise.py
 	python benchmarks/membership.py
+	python benchmarks/attacks.py mlp
+	python benchmarks/attacks.py softmax_regression
 	python benchmarks/dag.py
 	python benchmarks/jobs.py
 	python benchmarks/persons.py
