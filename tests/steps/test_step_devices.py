@@ -1,12 +1,13 @@
 """What steps promise on any device; a GPU's own tests are in tests/training/test_cuda.py."""
 
+import os
 import sys
 
 import pytest
 import torch
 
 from dp_leakage.common.kernels import exact
-from dp_leakage.steps import query, run
+from dp_leakage.steps import _models, query, run
 
 
 def full_precision():
@@ -69,3 +70,23 @@ def test_any_other_error_of_pytorch_is_not_taken_for_it(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["step", "--settings", "{}"])
     with pytest.raises(RuntimeError, match="shapes"):
         run(step)
+
+
+def test_jobs_beside_each_other_have_a_device_each_and_leave_it_when_they_end(tmp_path):
+    taken = _models.free_device.__wrapped__  # each call stands for a job of its own
+    if (job := os.fork()) == 0:
+        os._exit(taken(2, tmp_path))
+    assert os.waitstatus_to_exitcode(os.waitpid(job, 0)[1]) == 0
+    assert [taken(2, tmp_path), taken(2, tmp_path)] == [0, 1]
+    assert taken(2, tmp_path) in {0, 1}
+
+
+@pytest.mark.parametrize(("count", "chosen"), [(1, []), (4, [0])])
+def test_cuda_is_the_free_device_where_there_are_several(count, chosen, monkeypatch, tmp_path):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
+    monkeypatch.setattr(_models, "gettempdir", lambda: str(tmp_path))
+    told = []
+    monkeypatch.setattr(torch.cuda, "set_device", told.append)
+    assert [_models.device_of(device) for device in ("cpu", "auto")] == ["cpu", "cuda"]
+    assert told == chosen

@@ -1,7 +1,11 @@
 """One interface to both engines: built-in architectures as ensembles, and a user's own modules with Opacus."""
 
+import fcntl
+import os
 from dataclasses import fields, replace
+from functools import cache
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Any
 
 import numpy as np
@@ -66,12 +70,39 @@ def tuned_settings(settings: Json, tuned: Path | None) -> tuple[Json, Json]:
 
 
 def device_of(device: str) -> str:
-    """``cpu`` or ``cuda``, from config.yaml. Raises UserError if there is no such device."""
-    if device == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    if device == "cuda" and not torch.cuda.is_available():
+    """``cpu`` or ``cuda``, from config.yaml, which is then a device that no other job uses, if there is one.
+
+    Raises:
+        UserError: there is no such device.
+    """
+    if device == "cpu" or (device == "auto" and not torch.cuda.is_available()):
+        return "cpu"
+    if not torch.cuda.is_available():
         raise UserError("config.yaml: key 'device' is 'cuda', but no CUDA device is visible here; valid is auto or cpu")
-    return device
+    if torch.cuda.device_count() > 1:
+        torch.cuda.set_device(free_device(torch.cuda.device_count(), Path(gettempdir())))
+    return "cuda"
+
+
+@cache
+def free_device(count: int, folder: Path) -> int:
+    """A number below ``count`` that no other job of this submission has, or any if all have been taken.
+
+    A lock on a file says who has it. It ends with this process, however that ends.
+
+    Args:
+        count: devices that this process sees.
+        folder: for the locks, on this machine.
+    """
+    for device in range(count):
+        file = os.open(folder / f"dp_leakage-{os.getuid()}-{os.environ.get('SLURM_JOB_ID', '')}-{device}", os.O_CREAT)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(file)
+        else:
+            return device
+    return os.getpid() % count
 
 
 def read_models(path: Path, identity: str | None, data: Dataset, factory: Factory | None = None) -> Models:
