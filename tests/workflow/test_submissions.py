@@ -75,6 +75,14 @@ def test_a_study_is_a_handful_of_submissions(cluster, unrun, finished, monkeypat
     assert cluster.submissions() == Counter(data=1, baseline=1, auxiliary=1, cell=2, figures=1)
 
 
+def test_a_submission_has_as_many_gpus_as_cores_if_several_cells_are_in_it(cluster, unrun, finished, monkeypatch):
+    monkeypatch.setenv("FINISHED", str(finished.results))
+    unrun.edit("config.yaml", "device: auto", "device: cuda")
+    unrun.snakemake("quickstart_fig_leakage_yeom", *PROFILE, "--cores", "4", timeout=180)
+    cells = [call for call in cluster.called("sbatch") if "rule_cell" in call[call.index("--comment") + 1]]
+    assert {"--gpus=4", "--cpus-per-task=4"} <= set(cells[0])
+
+
 def test_ctrl_c_cancels_a_runs_submissions_by_name_and_ends_it(cluster, unrun, monkeypatch):
     monkeypatch.setenv("FINISHED", "")
     process = unrun.started("quickstart", *PROFILE)
