@@ -7,8 +7,6 @@ import tomllib
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
-import yaml
-
 REPO = Path(__file__).parents[1]
 PROJECT = tomllib.loads((REPO / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 # Snakemake's report needs the first and does not ask for it; the others, of extras, are imported where they are there.
@@ -44,7 +42,5 @@ def test_the_package_asks_for_what_it_imports_and_for_nothing_else():
     assert found - EXTRAS == ASKED_FOR - NOT_IMPORTED
 
 
-def test_the_conda_environment_holds_the_pinned_versions_of_what_a_run_needs_and_no_path():
-    environment = yaml.safe_load((REPO / "envs" / "cpu.yaml").read_text(encoding="utf-8"))
-    (pip,) = (entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict))
-    assert sorted(pip, key=_plain) == [PINS[name].lower() for name in sorted(ASKED_FOR)]
+def test_the_pinned_versions_name_all_that_a_run_needs():
+    assert PINS.keys() >= ASKED_FOR

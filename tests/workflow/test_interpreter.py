@@ -1,16 +1,16 @@
-"""Which Python runs the jobs: the one that runs Snakemake, unless conda is to bring its own."""
+"""Which Python runs the jobs: the one that runs Snakemake, or the image's under apptainer."""
 
 import os
 import subprocess
 import sys
 
 DATA = "results/quickstart-smoke/digits/data.npz"
-CONDA = """#!/bin/sh
-case "$*" in
-  "info --json") echo '{"conda_prefix": "/opt/conda", "platform": "linux-64", "conda_version": "25.1.0"}';;
-  *"channel_priority"*) echo '{"get": {"channel_priority": "strict"}}';;
-  *"version"*) echo "conda 25.1.0";;
-esac
+APPTAINER = """#!/bin/sh
+[ "$*" = --version ] && echo "apptainer version 1.3.4" && exit
+echo "$*" >> {calls}
+export PATH={inside}:/usr/bin:/bin  # an image has its own
+while [ "$1" != -c ]; do shift; done
+exec bash -c "$2"
 """
 
 
@@ -39,10 +39,21 @@ def test_jobs_run_in_the_interpreter_that_runs_snakemake_whatever_python_is_on_p
     assert (unrun.folder / DATA).exists()
 
 
-def test_under_conda_jobs_run_the_python_of_their_environment(unrun, tmp_path):
-    executable(tmp_path / "bin" / "conda", CONDA)
-    done = snakemake(unrun, DATA, "-n", "-p", "--sdm", "conda", path=tmp_path / "bin")
+def test_under_apptainer_jobs_run_the_python_of_the_image_that_the_config_names(unrun, tmp_path):
+    calls, inside = tmp_path / "calls", tmp_path / "inside"
+    executable(inside / "python", f'#!/bin/sh\necho python $* >> {calls}\nexec {sys.executable} "$@"\n')
+    executable(tmp_path / "bin" / "apptainer", APPTAINER.format(calls=calls, inside=inside))
+    (tmp_path / "our.sif").touch()
+    container = ("--sdm", "apptainer", "--config", f"container={tmp_path}/our.sif")
+    done = snakemake(unrun, DATA, "--cores", "1", *container, path=tmp_path / "bin")
     assert done.returncode == 0, done.stdout
-    commands = [line for line in done.stdout.splitlines() if "-m dp_leakage.steps." in line]
-    assert len(commands) == 2
-    assert all("Shell command: python -m" in line for line in commands), commands
+    assert (unrun.folder / DATA).exists()
+    called = calls.read_text().splitlines()
+    assert len([line for line in called if line.startswith("exec ") and f" {tmp_path}/our.sif " in line]) == 2
+    assert len([line for line in called if line.startswith("python -m dp_leakage.steps.")]) == 2
+
+
+def test_without_apptainer_no_image_is_looked_for(unrun, tmp_path):
+    executable(tmp_path / "bin" / "apptainer", "#!/bin/sh\nexit 1\n")
+    done = snakemake(unrun, DATA, "-n", "--config", "container=no_such.sif", path=tmp_path / "bin")
+    assert done.returncode == 0, done.stdout

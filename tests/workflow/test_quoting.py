@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 REPO = Path(__file__).parents[2]
-RULES = sorted([REPO / "Snakefile", *(REPO / "workflow" / "rules").glob("*.smk")])
+RULES = sorted([REPO / "workflow" / "Snakefile", *(REPO / "workflow" / "rules").glob("*.smk")])
 
 
 def texts(source: str) -> list[str]:

@@ -13,8 +13,6 @@ rule query:
         paths.benchmark("query", "{dataset}.{model}.{group}.{answers}")
     group:
         in_group(jobs.query_group)
-    conda:
-        "../../envs/cpu.yaml"
     threads: 1
     resources:
         mem_mb=of_attempt(jobs.memory),
@@ -45,8 +43,6 @@ rule fit_attack:
         paths.benchmark("fit_attack", "{dataset}.{model}.{role}.{attack}")
     group:
         "auxiliary"
-    conda:
-        "../../envs/cpu.yaml"
     threads: 1
     resources:
         mem_mb=of_attempt(jobs.memory),
@@ -95,8 +91,6 @@ rule attack:
         attack=jobs.attacks_that(lambda entry: entry.reads != "models"),
     group:
         "cell"
-    conda:
-        "../../envs/cpu.yaml"
     threads: 1
     resources:
         mem_mb=of_attempt(jobs.memory),
@@ -132,8 +126,6 @@ rule attack_models:
         ),
     group:
         "cell"
-    conda:
-        "../../envs/cpu.yaml"
     threads: 1
     resources:
         mem_mb=of_attempt(jobs.memory),
@@ -171,8 +163,6 @@ rule audit:
         paths.log("audit"),
     benchmark:
         paths.benchmark("audit")
-    conda:
-        "../../envs/cpu.yaml"
     threads: 1
     resources:
         mem_mb=lambda wildcards, attempt: 3000 * attempt,
@@ -201,8 +191,6 @@ rule measure_audit:
         paths.benchmark("measure_audit")
     group:
         "cell"
-    conda:
-        "../../envs/cpu.yaml"
     threads: 1
     resources:
         mem_mb=lambda wildcards, attempt: 1000 * attempt,
@@ -233,8 +221,6 @@ rule measure_training:
         paths.benchmark("measure_training")
     group:
         "cell"
-    conda:
-        "../../envs/cpu.yaml"
     threads: 1
     resources:
         mem_mb=lambda wildcards, attempt: 1000 * attempt,
@@ -264,8 +250,6 @@ rule measure_attack:
         paths.benchmark("measure_attack", "{dataset}.{model}.{defense}.{part}")
     group:
         "cell"
-    conda:
-        "../../envs/cpu.yaml"
     threads: 1
     resources:
         mem_mb=lambda wildcards, attempt: 1000 * attempt,
@@ -296,8 +280,6 @@ rule measure_coins:
         paths.benchmark("measure_coins")
     group:
         "cell"
-    conda:
-        "../../envs/cpu.yaml"
     threads: 1
     resources:
         mem_mb=lambda wildcards, attempt: 1000 * attempt,
@@ -325,8 +307,6 @@ rule measure:
         paths.benchmark("measure")
     group:
         "cell"
-    conda:
-        "../../envs/cpu.yaml"
     threads: 1
     resources:
         mem_mb=lambda wildcards, attempt: 1000 * attempt,

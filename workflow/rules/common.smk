@@ -23,7 +23,7 @@ from dp_leakage.study import CLASS_SCORES, SIGNALS, jobs, paths
 from dp_leakage.study.contents import VARIABLE as CONTENTS
 from dp_leakage.study.contents import tell
 from dp_leakage.study.file import QUOTING, load_studies, study_files, typed
-from dp_leakage.study.targets import asked, asks_for, check_targets, needed
+from dp_leakage.study.targets import DEFAULT, asked, asks_for, check_targets, needed
 from dp_leakage.training.launcher import ENVIRONMENT, path_with
 from dp_leakage.common.user_code import FOLDERS
 from dp_leakage.study.verify import check_whole
@@ -32,13 +32,13 @@ from dp_leakage.common.yaml_files import read_yaml
 # Planning makes millions of objects that stay to its end: looking for garbage among them took a fifth of its time. Jobs
 # begin with it on again (onstart).
 gc.disable()
-WORKFLOW = Path(workflow.basedir) / "workflow"
-# What runs a job: `python` beside the interpreter that runs Snakemake; under --sdm conda the environment's own.
-IN_CONDA = DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method
-if IN_CONDA:
-    os.environ.update(PYTHONPATH=str(Path(workflow.basedir) / "src"))
-else:
-    os.environ.update(PATH=path_with(sys.executable))
+# Another Snakefile uses this one, with a config and targets of its own.
+IN_MODULE = not workflow.modifier.is_main_snakefile()
+# What runs a job: `python` beside the interpreter that runs Snakemake; under --sdm apptainer the image's own.
+IN_CONTAINER = (
+    DeploymentMethod.APPTAINER in workflow.deployment_settings.deployment_method
+)
+os.environ.update(PATH=path_with(sys.executable))
 # Whether results are in a storage that jobs fetch copies from, such as a bucket, and not on a disk that all share.
 IN_STORAGE = workflow.storage_settings.default_storage_provider is not None
 # What the jobs are told of the user's files.
@@ -71,6 +71,28 @@ def or_stop(made):
         os._exit(1)
 
 
+def _repository():
+    """The folder that holds config.yaml, and the studies and schemas below `workflow`.
+
+    Of a repository on a host, as `snakedeploy` names it, Snakemake keeps each file that is asked for in its cache, at
+    the same place below one folder.
+    """
+    root = workflow.current_basedir.join("../..")
+    if root.is_local:
+        return Path(root).resolve()
+    listed = root.hosted_repo.repo.git.ls_tree(
+        "-r",
+        "--name-only",
+        root.ref,
+        "config.yaml",
+        "workflow/schemas",
+        "workflow/studies",
+    )
+    for name in listed.splitlines():
+        workflow.sourcecache.get_path(root.join(name))
+    return Path(workflow.sourcecache.get_path(root.join("config.yaml"))).parent
+
+
 def _left_out(called, error):
     """A faulty study stops runs that ask for it. All other runs name it and leave it out."""
     if any(asks_for(TARGETS, name) for name in called):
@@ -84,15 +106,22 @@ def _studies():
     given = {
         key: typed(value) if key in {*QUOTING, "preload"} else value
         for key, value in config.items()
+        if key != "captions"
     }
     config.clear()
-    update_config(config, read_yaml(Path("config.yaml")))
+    # A module's config is what the other Snakefile gives it, over what is written here.
+    update_config(
+        config, read_yaml((REPOSITORY if IN_MODULE else Path()) / "config.yaml")
+    )
     update_config(config, given)
     schemas = {
-        name: read_yaml(WORKFLOW / "schemas" / f"{name}.schema.yaml")
+        name: read_yaml(REPOSITORY / "workflow" / "schemas" / f"{name}.schema.yaml")
         for name in ("config", "study")
     }
-    files = [*study_files(WORKFLOW / "studies"), *study_files(Path("studies"))]
+    files = [
+        *study_files(REPOSITORY / "workflow" / "studies"),
+        *study_files(Path("studies")),
+    ]
     return load_studies(
         config,
         files,
@@ -103,7 +132,9 @@ def _studies():
     )
 
 
-TARGETS = asked(sys.argv)
+REPOSITORY = _repository()
+# A module is asked by its Snakefile too, for files that are not known yet.
+TARGETS = asked(sys.argv, otherwise=() if IN_MODULE else (DEFAULT,))
 STUDIES = or_stop(_studies)
 # This decides how a job runs, not what it computes, so it is in the environment, where a change reruns nothing.
 os.environ.update(
@@ -111,9 +142,9 @@ os.environ.update(
     DP_LEAKAGE_CHECKPOINT_SECONDS=str(config.get("checkpoint_seconds", 60)),
     DP_LEAKAGE_DATA_DIR=str(config.get("data_dir", "data")),
 )
-# For `snakemake --report`, whose texts can use the config and the rule's name.
+# For `snakemake --report`, whose texts can use the config and the job's files.
 config["captions"] = {
-    f"{study.target}_{name}": as_rst(study.caption(name))
+    str(study.figure_files(name)["png"]): as_rst(study.caption(name))
     for study in STUDIES.values()
     for name in study.spec["figures"]
 }

@@ -13,8 +13,6 @@ rule prepare_dataset:
         paths.benchmark("prepare_dataset", "{dataset}")
     group:
         "data"
-    conda:
-        "../../envs/cpu.yaml"
     threads: 1
     resources:
         mem_mb=lambda wildcards, attempt: 4000 * attempt,
@@ -39,8 +37,6 @@ rule project_pca:
         paths.benchmark("project_pca", "{dataset}")
     group:
         "data"
-    conda:
-        "../../envs/cpu.yaml"
     threads: 1
     resources:
         mem_mb=lambda wildcards, attempt: 6000 * attempt,

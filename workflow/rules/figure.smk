@@ -36,8 +36,6 @@ for _study in STUDIES.values():
                 _study.benchmark("figure", _figure)
             group:
                 "figures"
-            conda:
-                "../../envs/cpu.yaml"
             threads: 1
             resources:
                 mem_mb=lambda wildcards, attempt: 2000 * attempt,
@@ -86,8 +84,6 @@ for _study in STUDIES.values():
             _study.log("report"),
         group:
             "figures"
-        conda:
-            "../../envs/cpu.yaml"
         threads: 1
         resources:
             mem_mb=lambda wildcards, attempt: 2000 * attempt,
@@ -132,8 +128,6 @@ for _study in STUDIES.values():
                 ),
             log:
                 _study.log("release"),
-            conda:
-                "../../envs/cpu.yaml"
             threads: 1
             resources:
                 mem_mb=lambda wildcards, attempt: 4000 * attempt,
@@ -159,8 +153,6 @@ for _study in STUDIES.values():
             lambda wildcards, study=_study: everything_of(study),
         log:
             _study.log("verify"),
-        conda:
-            "../../envs/cpu.yaml"
         threads: 1
         resources:
             mem_mb=lambda wildcards, attempt: 2000 * attempt,
@@ -172,4 +164,8 @@ for _study in STUDIES.values():
 
     # A docstring inside a loop is a constant; the list of targets reads these.
     for _name, _words in jobs.target_descriptions(_study).items():
-        workflow.get_rule(_name).docstring = _words
+        _rule = workflow.modifier.modify_rulename(_name)
+        if workflow.is_rule(
+            _rule
+        ):  # a Snakefile that uses this one may leave rules out
+            workflow.get_rule(_rule).docstring = _words

@@ -19,8 +19,6 @@ rule tune:
         paths.benchmark("tune")
     group:
         in_group(jobs.training_group)
-    conda:
-        "../../envs/cpu.yaml"
     threads: 1
     resources:
         mem_mb=of_attempt(jobs.memory),
@@ -53,8 +51,6 @@ rule train_target:
         paths.benchmark("train_target")
     group:
         in_group(jobs.training_group)
-    conda:
-        "../../envs/cpu.yaml"
     threads: 1
     resources:
         mem_mb=of_attempt(jobs.memory),
@@ -86,8 +82,6 @@ rule train_auxiliary:
         paths.benchmark("train_auxiliary", "{dataset}.{model}.{role}")
     group:
         "auxiliary"
-    conda:
-        "../../envs/cpu.yaml"
     threads: 1
     resources:
         mem_mb=of_attempt(jobs.memory),
@@ -115,8 +109,6 @@ rule time_training:
         paths.log("time_training", "{dataset}/{model}"),
     benchmark:
         paths.benchmark("time_training", "{dataset}.{model}")
-    conda:
-        "../../envs/cpu.yaml"
     threads: 1
     resources:
         mem_mb=lambda wildcards, attempt: 6000 * attempt,

@@ -1,6 +1,6 @@
 """The targets of the command line. A target that does not exist is answered with the one that was probably meant."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ PARTS = {"time_training": TIMING, "audit": AUDIT, "measure_audit": AUDIT, "tune"
 DEFAULT = "quickstart"  # what a bare `snakemake` runs
 
 
-def asked(command: list[str]) -> list[str]:
+def asked(command: list[str], otherwise: Sequence[str] = (DEFAULT,)) -> list[str]:
     """The targets on Snakemake's command line. (Snakemake does not reveal them while it reads the rules.)
 
     A job of a cluster is started with the jobs that it runs in place of targets: for these, the folder of their study,
@@ -23,13 +23,14 @@ def asked(command: list[str]) -> list[str]:
 
     Args:
         command: the program and its arguments, as `sys.argv` has them.
+        otherwise: what a bare `snakemake` asks for.
     """
     if not _is_snakemake(command):
-        return [DEFAULT]
+        return [*otherwise]
     known = _parsed(tuple(command[1:]))
     jobs = [_place_of(job.rulename, job.wildcards_dict) for job in known.target_jobs or ()]
     last = command[command.index("--") + 1 :] if "--" in command else []
-    return [*known.targets, *last, *jobs] or [DEFAULT]
+    return [*known.targets, *last, *jobs] or [*otherwise]
 
 
 @cache
@@ -53,7 +54,8 @@ def _place_of(rule: str, wildcards: Mapping[str, str]) -> str:
 def needed(command: list[str], targets: Iterable[str], studies: set[str]) -> set[str]:
     """The studies that a run has to know: those of its targets.
 
-    It has to know all of them to list them, and to say what a target that belongs to none may have meant.
+    It has to know all of them to list them, to say what a target that belongs to none may have meant, and if no target
+    is known.
 
     Args:
         command: the program and its arguments, as `sys.argv` has them.
@@ -61,7 +63,7 @@ def needed(command: list[str], targets: Iterable[str], studies: set[str]) -> set
         studies: names of all studies.
     """
     found = [{study for study in studies if asks_for([target], study)} for target in targets]
-    if not _is_snakemake(command) or not all(found):
+    if not _is_snakemake(command) or not found or not all(found):
         return studies
     known = _parsed(tuple(command[1:]))
     if known.list_target_rules or known.list_rules or known.lint:

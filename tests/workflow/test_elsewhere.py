@@ -1,0 +1,129 @@
+"""The workflow used from another folder: as a module of another Snakefile, and as `snakedeploy` sets it up."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from conftest import REPO, SMALLER, Workflow, copied
+
+DATA = "results/quickstart-smoke/digits/data.npz"
+REPORT = "results/quickstart-smoke/report.html"
+HOSTED = "https://github.com/example/dp-leakage"
+MODULE = """
+module leakage:
+    snakefile: {snakefile}
+    config: config["leakage"]
+
+use rule * from leakage as {renamed}
+
+rule page:
+    default_target: True
+    input: "results/quickstart-smoke/report.html"
+    output: "page.html"
+    shell: "cp {{input}} {{output}}"
+"""
+
+
+class Elsewhere(Workflow):
+    """A folder that holds nothing of the repository; the package is installed."""
+
+    def started(self, *arguments: str, program: tuple[str, ...] = ("-m", "snakemake")) -> subprocess.Popen[str]:
+        """Snakemake, or another program of Python's, with this repository's package."""
+        return subprocess.Popen(
+            [sys.executable, *program, *arguments],
+            cwd=self.folder,
+            env=os.environ | {"PYTHONPATH": str(REPO / "src"), "XDG_CACHE_HOME": str(self.folder.parent / "cache")},
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Elsewhere:
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    return Elsewhere(folder)
+
+
+@pytest.fixture
+def hosted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The repository on a host, with a tagged release: git finds it in a folder instead."""
+    folder = tmp_path / "hosted"
+    folder.mkdir()
+    copied(folder)
+    shutil.copytree(REPO / "config", folder / "config", symlinks=True)
+    shutil.copy2(REPO / "LICENSE", folder)
+    author = ("-c", "user.name=x", "-c", "user.email=x@example.org")
+    for words in (("init", "--quiet"), ("add", "."), (*author, "commit", "--quiet", "-m", "x"), ("tag", "v0.0.1")):
+        subprocess.run(["git", *words], cwd=folder, check=True)
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", f"url.{folder}.insteadOf")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", HOSTED)
+    return HOSTED
+
+
+def write_module(elsewhere: Elsewhere, snakefile: str, renamed: str = "*", **config: object) -> None:
+    given = {"leakage": {"scale": "smoke", **config}, "of_ours": 1}
+    text = "configfile: 'ours.yaml'\n" + MODULE.format(snakefile=snakefile, renamed=renamed)
+    (elsewhere.folder / "Snakefile").write_text(text)
+    (elsewhere.folder / "ours.yaml").write_text(yaml.safe_dump(given))
+
+
+LOCAL = repr(str(REPO / "workflow" / "Snakefile"))
+TAGGED = "github('example/dp-leakage', path='workflow/Snakefile', tag='v0.0.1')"
+
+
+@pytest.mark.slow
+def test_the_two_snakefiles_of_the_repository_plan_the_same(unrun: Workflow) -> None:
+    assert unrun.planned() == unrun.planned("--snakefile", "workflow/Snakefile") != {}
+
+
+def test_a_module_has_a_config_of_its_own_and_makes_what_the_other_snakefile_asks_for(elsewhere: Elsewhere) -> None:
+    write_module(elsewhere, LOCAL, "leakage_*", overrides={"quickstart": {"epsilon": [7]}})
+    text = elsewhere.snakemake("-n")
+    assert "leakage_quickstart_report" in text
+    assert "eps=7/" in text
+
+
+def test_a_fault_in_a_modules_config_is_one_sentence(elsewhere: Elsewhere) -> None:
+    write_module(elsewhere, LOCAL, devise="cpu")
+    text = elsewhere.snakemake("-n", check=False)
+    assert "error: config.yaml: unknown key 'devise'" in text
+    assert "Traceback" not in text
+
+
+def test_a_tagged_release_on_a_host_is_a_module(elsewhere: Elsewhere, hosted: str) -> None:
+    write_module(elsewhere, TAGGED)
+    elsewhere.snakemake(DATA, "--cores", "1")
+    assert (elsewhere.folder / DATA).exists()
+
+
+@pytest.mark.study
+def test_a_module_runs_whole_and_its_figures_are_in_the_report(elsewhere: Elsewhere) -> None:
+    write_module(elsewhere, LOCAL, "leakage_*", overrides={"quickstart": SMALLER})
+    elsewhere.snakemake("--cores", "2")
+    assert (elsewhere.folder / "page.html").exists()
+    elsewhere.snakemake("--report", "everything.html")
+    assert "fig_pareto.png" in (elsewhere.folder / "everything.html").read_text(encoding="utf-8")
+    assert "Nothing to be done" in elsewhere.snakemake("--cores", "1")
+
+
+@pytest.mark.study
+def test_snakedeploy_sets_it_up_in_an_empty_folder_where_the_quickstart_runs(elsewhere: Elsewhere, hosted: str) -> None:
+    pytest.importorskip("snakedeploy")
+    deploy = ("-m", "snakedeploy.client", "deploy-workflow")
+    done = elsewhere.started(hosted, ".", "--tag", "v0.0.1", program=deploy)
+    assert done.wait(120) == 0, done.stdout.read()
+    files = {str(path.relative_to(elsewhere.folder)) for path in elsewhere.folder.rglob("*") if path.is_file()}
+    assert {"workflow/Snakefile", "config/config.yaml", "config/README.md", "profiles/default/config.yaml"} <= files
+    text = elsewhere.snakemake("quickstart", "--config", "scale=smoke")
+    assert f"Report: {REPORT}" in text
+    assert "Nothing to be done" in elsewhere.snakemake("quickstart", "--config", "scale=smoke")
+    assert "Nothing to be done" in elsewhere.snakemake("--config", "scale=smoke")
+    elsewhere.snakemake("quickstart_verify", "--config", "scale=smoke")
