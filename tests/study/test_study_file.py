@@ -170,7 +170,7 @@ def test_the_names_of_the_workflows_rules_are_known():
 
     from dp_leakage.study.file import RULES
 
-    files = [REPO / "Snakefile", *(REPO / "workflow" / "rules").glob("*.smk")]
+    files = [REPO / "workflow" / "Snakefile", *(REPO / "workflow" / "rules").glob("*.smk")]
     text = "\n".join(path.read_text() for path in files)
     assert set(RULES) == set(re.findall(r"^(?:use rule \w+ as|rule) (\w+)(?: with)?:$", text, re.MULTILINE))
 
