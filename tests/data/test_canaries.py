@@ -82,3 +82,36 @@ def test_too_many_canaries_are_refused_with_the_number_that_there_can_be():
 def test_a_feature_of_its_own_needs_flat_records():
     with pytest.raises(UserError, match="valid there: blank or gradient"):
         place(IMAGES, "feature", 1, True, 0)
+
+
+PERSON = np.repeat(np.arange(60), RNG.permutation(np.arange(60) % 5 + 1))[RNG.permutation(180)]
+OF_ROLE = [RNG.permutation(np.flatnonzero(own)) for own in (PERSON < 30, PERSON >= 30)]
+PERSONS = DATA._replace(
+    x=DATA.x[:180],
+    y=DATA.y[:180],
+    roles=dict(zip(("target_members", "target_nonmembers"), OF_ROLE, strict=True)),
+    person=PERSON,
+)
+
+
+@pytest.mark.parametrize("replaced", [True, False])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_canary_takes_the_place_of_a_whole_person(kind, replaced):
+    placed = place(PERSONS, kind, 6, replaced, 3)
+    assert set(placed.of) == set(range(6))
+    assert len(placed.held) == len(placed.other) == len(placed.of)
+    several = kind in ("natural", "mislabelled")
+    assert (len(placed.held) > 6) == several
+    members = {one: int((PERSON[OF_ROLE[0]] == one).sum()) for one in range(30)}
+    staying, counts = np.unique(placed.person[placed.fixed], return_counts=True)
+    # Who stays has all records; six have gone with all of theirs.
+    assert {one: members[one] for one in staying} == dict(zip(staying, counts, strict=True))
+    assert len(staying) == 24
+    for own in range(6):
+        of_held, of_other = (placed.person[rows[placed.of == own]] for rows in (placed.held, placed.other))
+        assert len({*of_held} | {*of_other}) == 1
+        assert not np.isin(of_held, placed.person[placed.fixed]).any()
+        if several:
+            known = {tuple(row): whose for row, whose in zip(PERSONS.x, PERSON, strict=True)}
+            rows = placed.held[placed.of == own]
+            assert len({known[tuple(row)] for row in placed.x[rows]}) == 1

@@ -134,8 +134,9 @@ def test_a_canary_in_a_class_is_looked_for_in_its_class_as_a_whole():
     mechanism = Mechanism("class_poisson", unit="class", noise_multiplier=1.0, clip_norm=0.01)
     x = X.clone()
     x[RECORDS] = 30.0
-    company = [(Y[:RECORDS] == Y[RECORDS]).nonzero()[:, 0]]
-    watch = Watch(RECORDS + 1, HELD, OTHER, company=company, claimed=mechanism, rate=0.5)
+    company = (Y[:RECORDS] == Y[RECORDS]).nonzero()[:, 0]
+    units = ([torch.cat([company, HELD])], [torch.cat([company, OTHER])])
+    watch = Watch(RECORDS + 1, HELD, OTHER, units=units, claimed=mechanism, rate=0.5)
     present = PRESENT[:800]
     rows = torch.where(torch.as_tensor(present), HELD, OTHER)[:, None]
     subsets = torch.cat([torch.arange(RECORDS).expand(len(rows), -1), rows], 1)

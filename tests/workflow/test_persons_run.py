@@ -14,6 +14,8 @@ from dp_leakage.metrics.spent import parse_setting
 
 CELLS = ("none", "gaussian-rdp-eps=5", "person-rdp-eps=5", "person-most=2-chosen=first-rdp-eps=5")
 
+AUDITED = [{"defense": "none"}, {"defense": "gaussian", "accountant": "rdp", "audits": ["losses"]}]
+
 
 def visits(file: Path) -> pd.DataFrame:
     """Wines, as measured on one to six visits by noisy hands; the maker is the person."""
@@ -49,11 +51,23 @@ def study(file: Path) -> dict:
         },
         "tune": {"learning_rate": [0.01, 0.1]},
         "defenses": [
-            {"defense": "none"},
-            {"defense": "gaussian", "accountant": "rdp", "sampler": "poisson"},
-            {"defense": "person", "accountant": "rdp"},
-            {"defense": "person", "accountant": "rdp", "most": 2, "chosen": "first"},
+            {"defense": "none", "audits": ["losses"]},
+            {"defense": "gaussian", "accountant": "rdp", "sampler": "poisson", "audits": []},
+            {"defense": "person", "accountant": "rdp", "audits": ["steps", "losses"]},
+            {"defense": "person", "accountant": "rdp", "most": 2, "chosen": "first", "audits": []},
         ],
+        "audit": {
+            "designs": {
+                "steps": {
+                    "design": "many_runs", "claim": "own", "canary": "gradient", "canaries": 1, "score": "white_box",
+                    "relation": "presence", "models": 200, "beyond_reach": "mark",
+                },
+                "losses": {
+                    "design": "one_run", "claim": "approximate", "canary": "natural", "canaries": 20, "score": "loss",
+                    "relation": "replace_one", "models": 4, "beyond_reach": "mark",
+                },
+            },
+        },
         "attacks": {"yeom": {}, "lira_online": {}},
         "figures": {"fig_pareto": {"kind": "pareto", "title": "All", "parts": ["training", "yeom", "lira_online"]}},
     }  # fmt: skip
@@ -114,6 +128,18 @@ def test_a_person_is_promised_less_by_noise_for_single_records(ran):
     assert found[CELLS[1]][1] > found[CELLS[2]][1]
 
 
+def test_an_audits_canaries_are_persons_and_its_bounds_stay_below_the_claim(ran):
+    folder, _ = ran
+    cells = folder / "visits" / "softmax_regression"
+    scores = pd.read_parquet(cells / CELLS[2] / "audit.parquet")
+    assert set(scores["design"]) == {"steps", "losses"}
+    rows = pd.read_parquet(cells / CELLS[2] / "metrics.parquet")
+    bounds = rows[rows["metric"] == "epsilon_lower_bound"]
+    assert len(bounds) >= 2
+    assert (bounds["value"] <= 5).all()
+    assert (pd.read_parquet(cells / "none" / "audit.parquet")["design"] == "losses").all()
+
+
 def test_the_page_says_that_it_counts_people(ran):
     folder, _ = ran
     claims = json.loads((folder / "claims.json").read_text())["claims"]
@@ -132,6 +158,10 @@ def test_the_page_says_that_it_counts_people(ran):
         ({"attacks": {"label_noise": {}}}, "leave out attack label_noise"),
         ({"source": {"person": None}}, "lacks the key 'person', which says whose each record is; defense person"),
         ({"stratified": True}, "is no stratified"),
+        (
+            {"defenses": [{"defense": "gaussian", "accountant": "rdp", "audits": ["losses"]}]},
+            "and audits it; valid for",
+        ),
         ({"source": {"person": "nobody"}}, "nobody"),
     ],
 )

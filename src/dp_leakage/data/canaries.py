@@ -21,7 +21,9 @@ class Canaries(NamedTuple):
     Attributes:
         x: float32 (rows, …), the records with the canaries; y: int64 (rows,).
         fixed: int64 rows that every model trains on.
-        held, other: int64 (m,) rows; a coin decides which of the two fills each place.
+        held, other: int64 (r,) rows; a coin decides which of the two fills each place.
+        of: int64 (r,), the canary of each of the two, 0 to m − 1. Only a person can have several rows.
+        person: int64 (rows,), whose each record is, with ``held`` and ``other`` a person's of their own; or None.
         first: rows from here on are not records; they stand for nothing, or for a gradient.
     """
 
@@ -30,6 +32,8 @@ class Canaries(NamedTuple):
     fixed: np.ndarray
     held: np.ndarray
     other: np.ndarray
+    of: np.ndarray
+    person: np.ndarray | None
     first: int
 
 
@@ -43,8 +47,12 @@ def place(data: Dataset, kind: str, count: int, replaced: bool, seed: int) -> Ca
     all other records; it adds coordinates to a step's sum that no other record touches. ``blank``: zeros with one
     label, or zeros with another. ``gradient``: no records; the training puts gradients in their places.
 
+    If it is known whose each record is, canaries are persons, in place of persons with all their records. A ``natural``
+    or ``mislabelled`` one has all records of a member, or of a non-member with about as many, of whom the longer one
+    is cut; any other has one record.
+
     Args:
-        data: features, labels and roles; the features must be flat, (n, d), for ``feature``.
+        data: features, labels, roles and perhaps persons; the features must be flat, (n, d), for ``feature``.
         kind: one of `KINDS`.
         count: m ≥ 1.
         replaced: the coin decides between the two; otherwise between the first and nothing.
@@ -56,21 +64,35 @@ def place(data: Dataset, kind: str, count: int, replaced: bool, seed: int) -> Ca
     rng = np.random.default_rng(seed)
     members = data.trainable
     paired = kind in ("natural", "mislabelled")
-    pairs = _pairs(data, rng) if paired else np.stack([rng.permutation(members)] * 2, axis=1)
+    if data.person is not None:
+        pairs = _persons(data, data.person, paired, rng)
+    elif paired:
+        pairs = [(chosen[None], twin[None]) for chosen, twin in _pairs(data, rng)]
+    else:
+        pairs = [(chosen[None], chosen[None]) for chosen in rng.permutation(members)]
     if count > len(pairs):
-        where = "that the members and non-members of the same classes give" if paired else "of the target's members"
+        same = "" if data.person is not None else " of the same classes"
+        where = f"that the members and non-members{same} give" if paired else "of the target's members"
         raise UserError(f"an audit asks for {count} {kind} canaries; valid is up to {len(pairs)}, the number {where}")
     if kind == "feature" and data.x.ndim != 2:
         raise UserError("canary 'feature' needs flat records, and these are images; valid there: blank or gradient")
-    chosen, twins = pairs[:count].T
-    fixed = np.setdiff1d(members, chosen)
+    chosen, twins = (np.concatenate(rows) for rows in zip(*pairs[:count], strict=True))
+    of = np.arange(count).repeat([len(rows) for rows, _ in pairs[:count]])
+    if data.person is None:
+        fixed = np.setdiff1d(members, chosen)
+    else:
+        fixed = members[~np.isin(data.person[members], data.person[chosen])]
     x, y = np.concatenate([data.x[rows] for rows in (fixed, chosen, twins)]), data.y[[*fixed, *chosen, *twins]]
-    held = np.arange(len(fixed), len(fixed) + count)
-    other = held + count
+    held = np.arange(len(fixed), len(fixed) + len(chosen))
+    other = held + len(chosen)
+    person = None
+    if data.person is not None:
+        own = data.person.max() + 1 + of
+        person = np.concatenate([data.person[fixed], own, own])
     match kind:
         case "mislabelled":
-            y[held] = (y[held] + rng.integers(1, data.n_classes, size=count)) % data.n_classes
-            y[other] = y[held]
+            wrong = rng.integers(1, data.n_classes, size=len(held))
+            y[held], y[other] = (y[held] + wrong) % data.n_classes, (y[other] + wrong) % data.n_classes
         case "optimised":
             directions = _least(data.x[members], count)
             x[held], x[other] = directions, -directions
@@ -87,7 +109,7 @@ def place(data: Dataset, kind: str, count: int, replaced: bool, seed: int) -> Ca
     if not replaced:
         x[other] = 0
     first = held[0] if kind == "gradient" else len(x) if replaced else other[0]
-    return Canaries(x, y, np.arange(len(fixed)), held, other, int(first))
+    return Canaries(x, y, np.arange(len(fixed)), held, other, of, person, int(first))
 
 
 def _with_features(
@@ -120,3 +142,25 @@ def _pairs(data: Dataset, rng: np.random.Generator) -> np.ndarray:
         for pair in zip(members[data.y[members] == label], nonmembers[data.y[nonmembers] == label], strict=False)
     ]
     return rng.permutation(np.array(found, dtype=np.int64).reshape(-1, 2))
+
+
+def _persons(
+    data: Dataset, person: np.ndarray, paired: bool, rng: np.random.Generator
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """In random order, for each member the rows that give way and those that may stand for them, equally many.
+
+    If ``paired``, these are a non-member's: of a member and a non-member who have about equally many, all that the
+    shorter one has. Otherwise they are one record of the member, twice.
+    """
+
+    def records(rows: np.ndarray) -> list[np.ndarray]:
+        return [rng.permutation(rows[person[rows] == one]) for one in rng.permutation(np.unique(person[rows]))]
+
+    members = records(data.trainable)
+    if not paired:
+        return [(rows[:1], rows[:1]) for rows in members]
+    others = records(data.roles["target_nonmembers"])
+    count = min(len(members), len(others))
+    ordered = (sorted(rows[:count], key=len) for rows in (members, others))
+    pairs = [(held[: len(other)], other[: len(held)]) for held, other in zip(*ordered, strict=True)]
+    return [pairs[place] for place in rng.permutation(count)]

@@ -22,7 +22,7 @@ from dp_leakage.provenance.files import write_table
 from dp_leakage.steps import Json, log, provenance, run
 from dp_leakage.steps._data import read_dataset
 from dp_leakage.steps._models import architecture_of, device_of, train_models, tuned_settings
-from dp_leakage.steps.train import blocks_of, groups_of
+from dp_leakage.steps.train import blocks_of, groups_of, in_records, units_of
 from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.planted import BUGS
 from dp_leakage.training.settings import TrainingSettings
@@ -47,7 +47,8 @@ def main(
         if mechanism is not None:
             noise = {"noise_multiplier": mechanism.noise_multiplier, "kappa": mechanism.kappa}
         log.info("audit %s: %d models in %.0f s", name, design["models"], time.perf_counter() - started)
-    stamp = provenance(settings, n_train=len(dataset.trainable), blocks=blocks, **noise)
+    units = units_of(dataset.person, dataset.trainable)
+    stamp = provenance(settings, n_train=len(units), blocks=blocks, **noise)
     write_table(scores, pd.concat(frames, ignore_index=True).to_dict("list"), stamp)
     for name in settings["designs"]:
         _checkpoint(scores, name).unlink(missing_ok=True)
@@ -65,19 +66,20 @@ def _scored(
     seeds = [derived_seed(seed, model) for model in range(design["models"])]
     replaced = design["relation"] == "replace_one"
     placed = place(dataset, design["canary"], design["canaries"], replaced, derived_seed(seed, "canaries"))
-    held = np.random.default_rng(derived_seed(seed, "coins")).random((len(seeds), len(placed.held))) < 0.5
-    chosen = np.where(held, placed.held, placed.other)
+    held = np.random.default_rng(derived_seed(seed, "coins")).random((len(seeds), design["canaries"])) < 0.5
+    chosen = np.where(held[:, placed.of], placed.held, placed.other)
     subsets = torch.from_numpy(np.concatenate([np.tile(placed.fixed, (len(seeds), 1)), chosen], axis=1))
     x, y = torch.from_numpy(placed.x), torch.from_numpy(placed.y)
     architecture = architecture_of(settings, tuple(x.shape[1:]), dataset.n_classes)
-    training = TrainingSettings(**settings["training"])
+    units = units_of(placed.person, subsets[0].numpy())
     blocks = blocks_of(architecture, settings["mechanism"])
     claimed = calibrated(
         settings["mechanism"],
         blocks=blocks,
-        dataset_size=subsets.shape[1],
+        dataset_size=len(units),
         **{key: settings["training"][key] for key in ("epochs", "batch_size")},
     )
+    training = TrainingSettings(**in_records(settings["training"], claimed, units))
     done = claimed
     if design["bug"] is not None:
         assert claimed is not None  # a planted mistake needs a mechanism
@@ -86,7 +88,7 @@ def _scored(
     if design["start"] == "trained":
         options["initial"] = _start(settings, architecture, dataset, x.shape[1:], design["start_epochs"], seed, device)
     groups = _groups(settings, placed)
-    rate = training.batch_size / subsets.shape[1]
+    rate = settings["training"]["batch_size"] / len(units)
     watch = _watch(design, placed, architecture, claimed, rate, replaced, groups, seed)
     if watch is not None:
         options["watch"] = watch
@@ -138,8 +140,13 @@ def _watch(
         size = sum(int(np.prod(shape)) for shape in parameter_shapes(architecture).values())
         rng = np.random.default_rng(derived_seed(seed, "along"))
         along = torch.from_numpy(rng.choice(size, len(placed.held), replace=size < len(placed.held)))
-    fixed, held, other = (torch.from_numpy(rows) for rows in (placed.fixed, placed.held, placed.other))
-    company = None if groups is None else [fixed[groups[fixed] == own] for own in groups[held]]
+    fixed, held, other, of = map(torch.from_numpy, (placed.fixed, placed.held, placed.other, placed.of))
+    units = None
+    if groups is not None:
+        company = [fixed[groups[fixed] == groups[held[of == place][0]]] for place in range(design["canaries"])]
+        units = tuple(
+            [torch.cat([others, rows[of == place]]) for place, others in enumerate(company)] for rows in (held, other)
+        )
     hidden = claimed is not None and claimed.sampler not in ONCE_AN_EPOCH
     return Watch(
         placed.first,
@@ -147,7 +154,8 @@ def _watch(
         other,
         along,
         replaced=replaced,
-        company=company,
+        of=of,
+        units=units,
         claimed=claimed,
         rate=rate if hidden else 1.0,
         scored=scored,
@@ -170,10 +178,10 @@ def _start(
 
 
 def _groups(settings: Json, placed: Canaries) -> torch.Tensor | None:
-    """The (sub)class of every record. That of a pair does not depend on the coin."""
+    """The person or the (sub)class of every record. That of a pair does not depend on the coin."""
     rows = torch.from_numpy(np.concatenate([placed.fixed, placed.held]))
     x, y = torch.from_numpy(placed.x), torch.from_numpy(placed.y)
-    groups = groups_of(settings["mechanism"], x, y, rows[None], settings["seed"])
+    groups = groups_of(settings["mechanism"], x, y, rows[None], settings["seed"], placed.person)
     if groups is not None:
         groups = groups.clone()  # these may be the labels themselves
         groups[placed.other] = groups[placed.held]
@@ -181,7 +189,7 @@ def _groups(settings: Json, placed: Canaries) -> torch.Tensor | None:
 
 
 def _asked(score: str, ensemble: Models, placed: Canaries) -> np.ndarray:
-    """(K, m) how much better the trained models fit the held row than the other one."""
+    """(K, m) how much better the trained models fit a canary's held rows than the other ones, on average."""
     found = np.zeros((ensemble.size, len(placed.held)))
     for rows, sign in ((placed.held, 1.0), (placed.other, -1.0)):
         if rows[0] < placed.first:
@@ -191,7 +199,9 @@ def _asked(score: str, ensemble: Models, placed: Canaries) -> np.ndarray:
                 continue
             asked = [altered(x, *how) for how in QUERIES] if x.ndim == 4 else [x]
             found += sign * np.mean([margins(ensemble, one, y) for one in asked], axis=0)
-    return found
+    if placed.person is None:
+        return found
+    return np.stack([found[:, placed.of == place].mean(axis=1) for place in range(placed.of.max() + 1)], axis=1)
 
 
 if __name__ == "__main__":

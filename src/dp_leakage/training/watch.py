@@ -33,12 +33,14 @@ class Watch:
 
     Attributes:
         first: rows of x from here on are not records.
-        held, other: int64 (m,): the row that stands for a canary's presence, and the row for its absence or for another
-            canary in its place; each model's subset holds one of the two.
+        held, other: int64 (r,): a row that stands for a canary's presence, and the row for its absence or for another
+            canary in its place; each model's subset holds one of the two, for all rows of a canary the same.
         along: int64 (m,): for canaries that are gradients, the parameter (in the flat buffer) along which each lies;
             None for records. For gradients, ``other`` is the opposite gradient if ``replaced``, else nothing.
         replaced: see ``along``.
-        company: for each canary the other rows of its unit, if units are (sub)classes; None: it is a unit by itself.
+        of: int64 (r,), the canary of each of the two, 0 to m − 1; None: 0, 1, ….
+        units: for each canary the rows of its unit with ``held``, and with ``other``, if units have several records;
+            None: it is a unit by itself.
         claimed: the mechanism that the training claims. Its σ and its rate decide the weight of a step's evidence. None
             for sums without weights.
         rate: chance that a row is in a batch, in (0, 1), if the claim relies on the batches being secret; 1 if the
@@ -56,7 +58,8 @@ class Watch:
     other: Tensor
     along: Tensor | None = None
     replaced: bool = False
-    company: Sequence[Tensor] | None = None
+    of: Tensor | None = None
+    units: tuple[Sequence[Tensor], Sequence[Tensor]] | None = None
     claimed: Mechanism | None = None
     rate: float = 1.0
     scored: bool = True
@@ -66,7 +69,8 @@ class Watch:
     def begin(self, program: Program, parameters: Tensor) -> None:
         """Prepares for the first step of K models, whose parameters are in a flat buffer (K, P)."""
         rows = len(program.x)
-        self.scores = torch.zeros(len(parameters), len(self.held), dtype=torch.float64)
+        of = torch.arange(len(self.held)) if self.of is None else self.of
+        self.scores = torch.zeros(len(parameters), int(of.max()) + 1, dtype=torch.float64)
         known = self.claimed is not None and self.claimed.noise_multiplier
         self.filter = list(program.noise.independent) if known else []
         passed = 2 * len(self.held) + CPU_MULTIPLE
@@ -79,7 +83,7 @@ class Watch:
         self.fixed[self.held], self.fixed[self.other], self.fixed[self.first :] = False, False, False
         self.canary, self.sign = torch.zeros(rows, dtype=torch.int64), torch.zeros(rows)
         for row, sign in ((self.held, 1.0), (self.other, -1.0 if self.replaced else 0.0)):
-            self.canary[row], self.sign[row] = torch.arange(len(row)), sign
+            self.canary[row], self.sign[row] = of, sign
 
     def tensors(self) -> dict[str, Tensor]:
         """What a checkpoint keeps."""
@@ -135,7 +139,10 @@ class Watch:
             held, other = (along, places), (-along, places * float(self.replaced))
             self.scores += self._evidence(*held) - self._evidence(*other)
             return
-        found = self._projected(program, seen, torch.cat([self.held, self.other]))
+        if self.units is None:
+            found = self._projected(program, seen, torch.cat([self.held, self.other]))
+        else:
+            found = self._projected_units(program, seen, [*self.units[0], *self.units[1]])
         held, other = zip(*(part.chunk(2, dim=1) for part in found), strict=True)
         self.scores += places * (self._evidence(*held) - self._evidence(*other))
 
@@ -154,8 +161,6 @@ class Watch:
     def _projected(self, program: Program, seen: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
         """(K, r): the update along the bounded gradient of each row (in units of C), and its squared length."""
         mechanism = program.mechanism
-        if self.company is not None:
-            return self._projected_units(program, seen, rows, [*self.company] * 2)
         along, squares = torch.zeros(2, len(seen), len(rows), dtype=torch.float64)
         records = rows < self.first
         if not bool(records.any()):
@@ -175,15 +180,13 @@ class Watch:
             squares[of_lane, records] = (norms * scales)[:, : len(own)].double().square().cpu()
         return along, squares
 
-    def _projected_units(
-        self, program: Program, seen: Tensor, rows: Tensor, company: Sequence[Tensor]
-    ) -> tuple[Tensor, Tensor]:
-        """The same for each row's unit: for the row with the rest of its unit, or for that rest alone."""
+    def _projected_units(self, program: Program, seen: Tensor, units: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+        """The same for units of several rows each, of which those that are no records count for nothing."""
         assert program.mechanism is not None  # plain training has no units
-        along, squares = torch.zeros(2, len(seen), len(rows), dtype=torch.float64)
-        for place, (row, others) in enumerate(zip(rows, company, strict=True)):
-            unit = torch.cat([others, row[None]]) if row < self.first else others
-            bounded = _without_noise(program, [[unit]] * len(along)) * (program.divisor / program.mechanism.clip_norm)
+        along, squares = torch.zeros(2, len(seen), len(units), dtype=torch.float64)
+        for place, unit in enumerate(units):
+            own = [[unit[unit < self.first]]] * len(along)
+            bounded = _without_noise(program, own) * (program.divisor / program.mechanism.clip_norm)
             along[:, place] = (seen * bounded).sum(1).double().cpu()
             squares[:, place] = bounded.double().square().sum(1).cpu()
         return along, squares

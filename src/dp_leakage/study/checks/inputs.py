@@ -135,7 +135,6 @@ def check_persons(study: Study) -> None:
             )
         timed = any(figure["kind"] == TIMING for figure in study.spec["figures"].values())
         require(not timed, f"{words} are figures of another kind than {TIMING}, which times single records")
-        require(not study.audited, f"{words} are audits by coins, which need no key 'audit'")
         method = (dataset.get("projection") or {}).get("method")
         require(
             method != "private_pca", f"{words} is another projection than private_pca, whose noise hides one record"
@@ -156,6 +155,10 @@ def check_persons(study: Study) -> None:
         require(mechanism.get("unit") in (None, "example", PERSON), f"{place}; valid is unit example or person")
         words = f"key 'models.{cell.model}.engine' is {cell.training['engine']}; valid for persons is ensemble"
         require(cell.training["engine"] == "ensemble", words)
+        complaint = (
+            f"{place}, and audits; valid for audits, whose canaries are persons there, is defense person or none"
+        )
+        require(not (single and cell.audits), complaint)
 
 
 def check_models(spec: Json) -> None:

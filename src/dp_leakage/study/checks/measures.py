@@ -131,6 +131,9 @@ def _check_audit_design(study: Study, cell: Cell, name: str) -> None:
         "score', presence or a trained start needs engine ensemble": cell.training["engine"] != "ensemble" and special,
         f"bug' plants a mistake in Gaussian noise on examples, {where} there is none": bool(design["bug"])
         and (mechanism.get("noise") != "gaussian" or groups),
+        f"bug' is batch_clipped, which draws single records, {where} the unit is a person": mechanism.get("unit")
+        == PERSON
+        and design["bug"] == "batch_clipped",
         f"claim' is own, but {where} no mechanism claims a curve": own and not mechanism,
     }
     for complaint, wrong in refused.items():
