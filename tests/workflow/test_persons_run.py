@@ -158,10 +158,7 @@ def test_the_page_says_that_it_counts_people(ran):
         ({"attacks": {"label_noise": {}}}, "leave out attack label_noise"),
         ({"source": {"person": None}}, "lacks the key 'person', which says whose each record is; defense person"),
         ({"stratified": True}, "is no stratified"),
-        (
-            {"defenses": [{"defense": "gaussian", "accountant": "rdp", "audits": ["losses"]}]},
-            "and audits it; valid for",
-        ),
+        ({"defenses": AUDITED}, "and audits it; valid for an audit"),
         ({"source": {"person": "nobody"}}, "nobody"),
     ],
 )

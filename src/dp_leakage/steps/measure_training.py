@@ -1,6 +1,6 @@
 """A cell's accuracies, the accuracy that its defense costs, and the ε that its training spent."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from dp_leakage.metrics import measure_training
 from dp_leakage.metrics.intervals import wilson
 from dp_leakage.metrics.measure import FPR_OF_TPR
 from dp_leakage.metrics.runs import ALL
+from dp_leakage.privacy.accounting.rules import Neighbours, relation_of_game
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.privacy.mechanisms import amount_of
 from dp_leakage.privacy.proven import FPR_OF_CURVE
@@ -40,9 +41,10 @@ def main(settings: Json, training: Path, baseline: Path, measured: Path, curve: 
     mechanism = _mechanism(training, made)
     limit: list[Json] = []
     if mechanism is not None:
-        proves = _limit(mechanism, made, settings["design"])
-        rows += [*_spent(mechanism, made, settings["design"]), *proves(FPR_OF_TPR)]
-        limit = proves(FPR_OF_CURVE)
+        neighbours = relation_of_game(settings["design"], mechanism.sampler)
+        ceiling = _curve(mechanism, made, neighbours)
+        rows += [*_spent(mechanism, made, neighbours, ceiling), *_limit(neighbours, ceiling, FPR_OF_TPR)]
+        limit = _limit(neighbours, ceiling, FPR_OF_CURVE)
     write_rows(measured, rows, provenance(settings))
     write_rows(proven, limit, provenance(settings))
     write_table(curve, history.assign(epsilon_spent=_by_epoch(history, mechanism, made)), provenance(settings))
@@ -81,14 +83,13 @@ def _mechanism(training: Path, made: Json) -> Mechanism | None:
     return replace(today, **{name: trained})
 
 
-def _spent(mechanism: Mechanism, made: Json, design: str) -> list[Json]:
+def _spent(mechanism: Mechanism, made: Json, neighbours: Neighbours, ceiling: "TradeOff | None") -> list[Json]:
     """Rows noise_multiplier (or kappa), and epsilon_spent under every accountant that applies.
 
     If the coins are persons' and the mechanism hides single records, those ε are no bounds for a person. A person's is
     the one that follows for as many records as a person has at most (group privacy).
     """
     from dp_leakage.privacy.accounting import epsilon_report
-    from dp_leakage.privacy.accounting.rules import relation_of_game
 
     nominal, most = made["settings"]["mechanism"], units_at_once(mechanism, made)
     rows = [_row(name, getattr(mechanism, name)) for name in ("noise_multiplier", "kappa") if getattr(mechanism, name)]
@@ -108,52 +109,47 @@ def _spent(mechanism: Mechanism, made: Json, design: str) -> list[Json]:
         if note:
             setting["note"] = note
         rows.append(_row("epsilon_spent", spent.epsilon, **setting))
-    if most > 1 and (curve := _curve(mechanism, made, design)) is not None:
-        neighbours = relation_of_game(design, mechanism.sampler)
+    if most > 1 and ceiling is not None:
         said = {"accountant": GROUP, "neighbours": neighbours, "valid": "true"}
-        rows.append(_row("epsilon_spent", curve.epsilon(nominal["delta"]), **said))
+        rows.append(_row("epsilon_spent", ceiling.epsilon(nominal["delta"]), **said))
     return rows
 
 
-def _limit(mechanism: Mechanism, made: Json, design: str) -> Callable[[Iterable[float]], list[Json]]:
-    """A function: FPRs → rows of what the training proves for the neighbours of this design."""
-    from dp_leakage.privacy.accounting.rules import relation_of_game
-
-    neighbours = relation_of_game(design, mechanism.sampler)
-    limit = _curve(mechanism, made, design)
-    if limit is None:
-        return lambda rates: []
-    said = {"neighbours": neighbours, "source": limit.source}
-    ends = [_row("advantage_proven", limit.advantage, **said), _row("mu", limit.mu, **said)]
-    ends += [_row("mu_bound", limit.mu_bound, **said), _row("mu_regret", limit.regret, **said)]
-    return lambda rates: [
-        *ends,
-        *(_row("tpr_proven", float(limit.tpr(fpr)), fpr=f"{fpr:g}", **said) for fpr in rates),
+def _limit(neighbours: Neighbours, ceiling: "TradeOff | None", rates: Iterable[float]) -> list[Json]:
+    """Rows of what the training proves for these neighbours, at these FPRs."""
+    if ceiling is None:
+        return []
+    said = {"neighbours": neighbours, "source": ceiling.source}
+    return [
+        _row("advantage_proven", ceiling.advantage, **said),
+        _row("mu", ceiling.mu, **said),
+        _row("mu_bound", ceiling.mu_bound, **said),
+        _row("mu_regret", ceiling.regret, **said),
+        *(_row("tpr_proven", float(ceiling.tpr(fpr)), fpr=f"{fpr:g}", **said) for fpr in rates),
     ]
 
 
-def _curve(mechanism: Mechanism, made: Json, design: str) -> "TradeOff | None":
-    """What the training proves for the neighbours of this design."""
+def _curve(mechanism: Mechanism, made: Json, neighbours: Neighbours) -> "TradeOff | None":
+    """What the training proves for these neighbours."""
     from dp_leakage.privacy.accounting.proven import Training, proven_curve
-    from dp_leakage.privacy.accounting.rules import relation_of_game
 
     nominal = made["settings"]["mechanism"]
     run: Json = {**_schedule(made), "blocks": made["blocks"], "projection_noise": nominal.get("projection_noise")}
-    together = units_at_once(mechanism, made)
     return proven_curve(
-        Training(mechanism, nominal["delta"], **run, records=together), relation_of_game(design, mechanism.sampler)
+        Training(mechanism, nominal["delta"], **run, records=units_at_once(mechanism, made)), neighbours
     )
 
 
 def _by_epoch(history: pd.DataFrame, mechanism: Mechanism | None, made: Json) -> "pd.Series[float]":
-    """The ε that the cell's own accountant finds after each epoch of the history; NaN without noise.
+    """The ε that the cell's own accountant finds after each epoch of the history; NaN without noise, and where it
+    would be that of one record of a person's.
 
     It includes what a private projection spent before the first epoch.
     """
     from dp_leakage.privacy.calibration import epsilon_after
 
     nominal, epochs = made["settings"]["mechanism"], sorted(set(history["epoch"]))
-    if mechanism is None or mechanism.noise == "none":
+    if mechanism is None or mechanism.noise == "none" or units_at_once(mechanism, made) > 1:
         return history["epoch"] * np.nan
     terms = {"blocks": made["blocks"], "projection_noise": nominal.get("projection_noise"), **_schedule(made)}
     spent = {

@@ -155,9 +155,7 @@ def check_persons(study: Study) -> None:
         require(mechanism.get("unit") in (None, "example", PERSON), f"{place}; valid is unit example or person")
         words = f"key 'models.{cell.model}.engine' is {cell.training['engine']}; valid for persons is ensemble"
         require(cell.training["engine"] == "ensemble", words)
-        complaint = (
-            f"{place}, and audits; valid for audits, whose canaries are persons there, is defense person or none"
-        )
+        complaint = f"{place}, and audits it; valid for an audit, whose canaries are persons, is defense person or none"
         require(not (single and cell.audits), complaint)
 
 
