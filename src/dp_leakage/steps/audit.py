@@ -144,9 +144,7 @@ def _watch(
     units = None
     if groups is not None:
         company = [fixed[groups[fixed] == groups[held[of == place][0]]] for place in range(design["canaries"])]
-        units = tuple(
-            [torch.cat([others, rows[of == place]]) for place, others in enumerate(company)] for rows in (held, other)
-        )
+        units = _with(company, held, of), _with(company, other, of)
     hidden = claimed is not None and claimed.sampler not in ONCE_AN_EPOCH
     return Watch(
         placed.first,
@@ -160,6 +158,11 @@ def _watch(
         rate=rate if hidden else 1.0,
         scored=scored,
     )
+
+
+def _with(company: list[torch.Tensor], rows: torch.Tensor, of: torch.Tensor) -> list[torch.Tensor]:
+    """For each canary the others of its unit, and its own of ``rows``."""
+    return [torch.cat([others, rows[of == place]]) for place, others in enumerate(company)]
 
 
 def _start(

@@ -36,13 +36,13 @@ class Persons(NamedTuple):
         rows: int64, the rows of x, person by person.
         sizes: int64 (G,), how many rows each person has, > 0.
         models: int64 (G,), the place of each person's model.
-        count: K.
+        together: K.
     """
 
     rows: Tensor
     sizes: Tensor
     models: Tensor
-    count: int
+    together: int
 
 
 class Folded(NamedTuple):
@@ -101,14 +101,14 @@ def folded(persons: Persons, folds: Sequence[Fold], dtype: torch.dtype) -> Itera
         folds: from `make_folds`.
         dtype: of the weights.
     """
-    rows, sizes, models, count = persons
+    rows, sizes, models, together = persons
     starts, above = sizes.cumsum(0) - sizes, 0
     for fold in folds:
         own = ((sizes > above) & (sizes <= fold.records)).nonzero()[:, 0]
         above = fold.records
         if not own.shape[0]:
             continue
-        counts = torch.bincount(models[own], minlength=count)[:, None]
+        counts = torch.bincount(models[own], minlength=together)[:, None]
         before, most = counts.cumsum(0) - counts, int(counts.max())
         width = fold.persons if fold.always else min(fold.persons, most)
         within = torch.arange(fold.records)
@@ -118,4 +118,4 @@ def folded(persons: Persons, folds: Sequence[Fold], dtype: torch.dtype) -> Itera
             chosen = own[(before + places.minimum(counts - 1)).clamp(min=0)].flatten()
             length, there = sizes[chosen, None], (places < counts).view(-1, 1)
             taken = rows[starts[chosen, None] + within.minimum(length - 1)]
-            yield Folded(taken.view(count, -1), ((within < length) & there).to(dtype) / length)
+            yield Folded(taken.view(together, -1), ((within < length) & there).to(dtype) / length)
