@@ -52,6 +52,19 @@ def test_replayed_steps_give_the_same_bytes(mechanism, monkeypatch):
         assert len(captures) == 1
 
 
+def test_an_empty_batch_of_all_models_is_not_captured(monkeypatch):
+    x, y = data_of("mlp")
+    captures = []
+    training = trainer.start(layers_of("mlp"), x, y, subsets_of(40, 3, 30), [1, 2, 3], SETTINGS, GAUSSIAN[1])
+    step = graphs.Replayed(training.program, lambda work: captures.append(work) or work)
+    nothing = [torch.empty(0, dtype=torch.int64)]
+    with torch.inference_mode():
+        step([nothing] * 3)
+        assert not captures
+        step([nothing, [torch.arange(3)], nothing])
+    assert len(captures) == 1
+
+
 def test_padding_to_few_shapes_moves_no_parameter_by_more_than_rounding(monkeypatch):
     x, y = data_of("mlp", dtype=torch.float64)
     arguments = layers_of("mlp"), x, y, subsets_of(40, 3, 30), [1, 2, 3]

@@ -6,8 +6,6 @@ import numpy as np
 
 from dp_leakage.attacks.signals import Signals, score_columns
 
-COMBINED = ("sum", "mean", "max")
-
 
 def person_columns(asked: Signals, said: Mapping[str, np.ndarray], how: str) -> dict[str, np.ndarray]:
     """The columns of a score file with a row per repeat and person, in place of one per repeat and record.

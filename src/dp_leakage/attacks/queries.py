@@ -62,8 +62,8 @@ def ask(models: Models, data: Dataset, queries: int = 1) -> Signals:
             margin[0][place] = _margins(z, label).cpu().numpy()
         for query, how in enumerate(QUERIES[1:queries], start=1):
             margin[query, :, rows] = margins(models, altered(x, *how), y[rows])
-    person = None if data.person is None else data.person[record]
-    return Signals(record, y, role, trained_on(models, record), margin, correct, rank, person=person)
+    own = data.owners(record)
+    return Signals(record, y, role, trained_on(models, record), margin, correct, rank, person=own)
 
 
 def ask_probabilities(models: Models, data: Dataset, roles: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:

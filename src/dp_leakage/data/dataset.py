@@ -30,6 +30,10 @@ class Dataset(NamedTuple):
         """Number of classes, counted over all records."""
         return int(self.y.max()) + 1
 
+    def owners(self, record: np.ndarray) -> np.ndarray | None:
+        """Whose these records (row numbers) are, int64; None if every record is a person of its own."""
+        return None if self.person is None else self.person[record]
+
     @property
     def trainable(self) -> np.ndarray:
         """Rows that target models train on, or that coins decide about, int64."""

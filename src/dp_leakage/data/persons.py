@@ -39,14 +39,14 @@ def owners(names: np.ndarray, where: str) -> tuple[np.ndarray, tuple[str, ...]]:
     return own.reshape(-1).astype(np.int64), tuple(found.tolist())
 
 
-def numbers(person: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, int]:
-    """The persons of some rows, numbered from 0 in the order in which they first come: int64 (n,), and their number.
+def numbers(person: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The persons of some rows, numbered from 0 in the order in which they first come: int64 (n,).
 
     >>> numbers(np.array([7, 7, 3, 5]), np.array([2, 0, 3, 1]))
-    (array([0, 1, 2, 1]), 3)
+    array([0, 1, 2, 1])
     """
-    found, first, own = np.unique(person[rows], return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[own.reshape(-1)], len(found)
+    _, first, own = np.unique(person[rows], return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[own.reshape(-1)]
 
 
 def effective(person: np.ndarray) -> float:

@@ -76,8 +76,8 @@ def signals_of(answers: Answers, data: Dataset, record: np.ndarray, role: np.nda
         answers.ranks(data.y)[:, record],
         answers.correct(data.y),
     )
-    person = None if data.person is None else data.person[record]
-    return Signals(record, y, role, answers.trained_on[:, record], margin, correct[:, record], rank, person=person)
+    own = data.owners(record)
+    return Signals(record, y, role, answers.trained_on[:, record], margin, correct[:, record], rank, person=own)
 
 
 def history_of(answers: Answers, data: Dataset) -> dict[str, list]:

@@ -174,7 +174,7 @@ def _held(subset: Json, repeats: int, person: np.ndarray | None) -> torch.Tensor
     if "coins" not in subset:
         return None
     tossed = heads(subset["size"], repeats, subset["coins"])
-    return torch.from_numpy(tossed if person is None else tossed[:, numbers(person, np.arange(len(person)))[0]])
+    return torch.from_numpy(tossed if person is None else tossed[:, numbers(person, np.arange(len(person)))])
 
 
 def groups_of(

@@ -61,7 +61,7 @@ def _folds(rows: np.ndarray, person: np.ndarray | None) -> tuple[torch.Tensor, t
     """
     if person is None:
         return *map(torch.from_numpy, folds(rows)), None
-    fold = numbers(person, rows)[0] % FOLDS
+    fold = numbers(person, rows) % FOLDS
     judged = [rows[fold == own] for own in range(FOLDS)]
     shortest = min(map(len, judged))
     held = np.stack([fold != own for own in range(FOLDS)])

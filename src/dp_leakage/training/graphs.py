@@ -69,6 +69,8 @@ class Replayed:
         """As `fill_gradient`."""
         self.program.noise.add(step)
         examples = lay_out(self.program, batches)
+        if not any(rows.shape[1] for rows, _ in examples):
+            return  # a graph of nothing cannot be captured
         shape = tuple((rows.shape, weights is None) for rows, weights in examples)
         if shape not in self.replays:
             work = partial(add_examples, self.program, examples)
