@@ -41,7 +41,7 @@ COUNTS = f"{JOBS + 1} of {JOBS + 1} jobs done in "
 
 @pytest.fixture
 def small(whole):
-    whole.edit("workflow/Snakefile", "if workflow.is_main_process:", f"{RULES}\n\nif workflow.is_main_process:")
+    whole.edit("workflow/Snakefile", "if workflow.is_main_process and", f"{RULES}\n\nif workflow.is_main_process and")
     return whole
 
 
