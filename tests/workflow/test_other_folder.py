@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import REPO, SMALLER, Workflow, copied
+from workflow_copies import REPO, SMALLER, Workflow, copied
 
 DATA = "results/quickstart-smoke/digits/data.npz"
 REPORT = "results/quickstart-smoke/report.html"
