@@ -56,9 +56,12 @@ def main() -> None:
         return
     warnings.filterwarnings("ignore")  # Opacus' advice on hooks and secure generators, at each step
     rounds = 5 if arguments.quick else 25
-    rows = compare(rounds, arguments.only, arguments.device)
-    if arguments.device == "cpu":
-        rows += default_path(rounds, arguments.only)
+    from dp_leakage.common.kernels import exact
+
+    with exact():  # as in a training; other variants too, so that all are compared at one precision
+        rows = compare(rounds, arguments.only, arguments.device)
+        if arguments.device == "cpu":
+            rows += default_path(rounds, arguments.only)
     if arguments.only:
         return
     if not arguments.no_cell:

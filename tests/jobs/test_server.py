@@ -11,7 +11,7 @@ import psutil
 import pytest
 from processes import gone, wait_for
 
-from dp_leakage.jobs import VARIABLE
+from dp_leakage.jobs import VARIABLE, server
 
 FOREVER = "import time; time.sleep(600)"
 ENDS = {
@@ -305,3 +305,12 @@ def test_a_waiting_process_that_never_finishes_its_request_delays_nobody_for_lon
         half.connect(f"{run.environment[VARIABLE]}/socket")
         half.send(b"\0")
         assert run.serves()
+
+
+def test_with_a_file_of_the_driver_open_nothing_is_forked(monkeypatch):
+    assert not server._holds_driver()
+    monkeypatch.setattr(server, "DRIVERS", ("/dev/zero",))
+    assert not server._holds_driver()
+    with open("/dev/zero", "rb"):
+        assert server._holds_driver()
+    assert not server._holds_driver()

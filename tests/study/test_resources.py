@@ -1,3 +1,8 @@
+from types import SimpleNamespace
+
+import pytest
+
+from dp_leakage.study import resources
 from dp_leakage.study.resources import attack_minutes, memory_mb, training_minutes
 
 
@@ -27,3 +32,21 @@ def test_memory_grows_with_records_and_models():
     assert memory_mb(0, 0) == 2000
     assert memory_mb(58_000, 5) == 2000 + 2320 + 100
     assert memory_mb(58_000, 100) > memory_mb(58_000, 5) > memory_mb(1_000, 5)
+
+
+@pytest.mark.parametrize(
+    ("line", "built"), [("cuda: Optional[str] = '13.0'", True), ("cuda: Optional[str] = None", False)]
+)
+def test_a_gpu_counts_only_for_a_pytorch_that_can_use_it(line, built, tmp_path, monkeypatch):
+    (tmp_path / "version.py").write_text(f"__all__ = ['cuda']\n__version__ = '2.13.0'\n{line}\nhip = '6.0'\n")
+    monkeypatch.setattr(resources, "find_spec", lambda name: SimpleNamespace(origin=str(tmp_path / "__init__.py")))
+    monkeypatch.setattr(resources, "DEVICES", ("/dev/null",))
+    assert resources.has_gpu() is built
+    monkeypatch.setattr(resources, "DEVICES", ("/dev/there is none",))
+    assert not resources.has_gpu()
+
+
+def test_what_the_installed_pytorch_was_built_for_is_read_from_its_files():
+    import torch
+
+    assert resources._built_for_cuda() is (torch.version.cuda is not None)

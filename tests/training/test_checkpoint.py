@@ -3,6 +3,7 @@ import os
 import random
 import signal
 import time
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from small import data_of, layers_of, subsets_of
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.training import loop
 from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
@@ -176,3 +178,10 @@ def test_divergence_names_the_epoch_and_the_cause_and_leaves_the_last_good_state
     tensors, facts = Checkpoint(tmp_path / "c", "cell", 3600).load()
     assert facts["epoch"] == epoch - 1 >= 1
     assert bool(tensors["parameters"].isfinite().all())
+
+
+def test_the_state_of_an_epoch_stays_on_its_device_until_it_is_saved():
+    training = SimpleNamespace(tensors=lambda: {"weight": torch.zeros(3, device="meta")}, epoch=2, history=[])
+    tensors, facts = loop._snapshot(training, "meta")
+    assert tensors["weight"].device.type == "meta"
+    assert facts == {"epoch": 2, "history": [], "device": "meta"}

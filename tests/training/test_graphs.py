@@ -17,6 +17,7 @@ from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training import graphs, lanes, trainer
 from dp_leakage.training.gradients import add_examples, fill_gradient, lay_out
 from dp_leakage.training.settings import TrainingSettings
+from dp_leakage.training.watch import Watch
 
 GAUSSIAN = [Mechanism(sampler, noise_multiplier=0.5) for sampler in ("shuffle", "poisson", "wor")]
 CAPTURABLE = [None, *GAUSSIAN, Mechanism(bound="normalise", noise="none")]
@@ -153,3 +154,23 @@ def test_where_a_capture_fails_training_ends_with_a_way_out(monkeypatch):
     monkeypatch.setattr(torch.cuda, "graph", no_graph)
     with pytest.raises(UserError, match=r"DP_LEAKAGE_NO_CUDA_GRAPHS=1 .* not permitted"):
         graphs.cuda_capture([])(lambda: None)
+
+
+def test_a_watched_training_is_padded_where_canaries_leave_their_batches(monkeypatch):
+    """On a GPU; on a CPU its lanes keep the width of whole batches."""
+    raggeds = []
+    cut = trainer.cut
+    monkeypatch.setattr(trainer, "cut", lambda *given: raggeds.append(given[-1]) or cut(*given))
+    monkeypatch.setattr(Watch, "begin", lambda *_: None)
+    watch = Watch(39, torch.tensor([38]), torch.tensor([39]), torch.tensor([0]))
+    x, y = data_of("mlp")
+    arguments = layers_of("mlp"), x, y, subsets_of(40, 3), [1, 2, 3], SETTINGS, Mechanism(noise_multiplier=0.5)
+    for own in (None, watch):
+        trainer.start(*arguments, watch=own)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(total_memory=2**33))
+    stream = trainer.stream
+    monkeypatch.setattr(trainer, "stream", lambda seed, role, device="cpu": stream(seed, role))
+    for own in (None, watch):
+        with FakeTensorMode(allow_non_fake_inputs=True):
+            trainer.start(*arguments, device=NO_KERNELS, watch=own)
+    assert raggeds == [False, False, False, True]

@@ -34,6 +34,7 @@ FILES = 4  # file descriptors of a request: standard input, output and error, an
 SLOW = 10.0  # seconds that a process gets to finish its request
 LEARNT = 60_000  # bytes of a job's list of modules, less than a pipe holds
 PR_SET_PDEATHSIG = 1
+DRIVERS = ("/dev/nvidia", "/dev/dxg")
 # Variables that a shell or Snakemake sets for each job and that no library reads while it is imported.
 PASSING = {VARIABLE, "PWD", "OLDPWD", "SHLVL", "_", "TMPDIR", "TMP", "TEMP", "TEMPDIR"}
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -225,10 +226,18 @@ def _sources() -> dict[str, tuple[int, int, int]]:
 
 def _may_fork() -> bool:
     """Whether it is safe to fork: no second thread, which a fork would lose, and no CUDA context, which it could not
-    use.
+    use, whichever library made it.
     """
-    torch = sys.modules.get("torch")
-    return len(os.listdir("/proc/self/task")) == 1 and not (torch and torch.cuda.is_initialized())
+    return len(os.listdir("/proc/self/task")) == 1 and not _holds_driver()
+
+
+def _holds_driver() -> bool:
+    """Whether this process has a file of NVIDIA's driver open. A fork of it would find no device, and say nothing."""
+    for file in os.listdir("/proc/self/fd"):
+        with suppress(FileNotFoundError):  # the listing itself
+            if os.readlink(f"/proc/self/fd/{file}").startswith(DRIVERS):
+                return True
+    return False
 
 
 def _die_with(server: int) -> None:

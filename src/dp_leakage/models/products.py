@@ -72,6 +72,14 @@ def add_outer(total: Tensor, delta: Tensor, x: Tensor) -> None:
         total.add_(torch.bmm(padded.mT, x)[:, :outputs])
 
 
+def add_rows(total: Tensor, places: Tensor, rows: Tensor) -> None:
+    """total[places[i]] += rows[i] for each i in turn: total (n, d), places int64 (r,), rows (r, d)."""
+    if total.device.type == "cpu":
+        total.index_add_(0, places, rows)
+    else:  # on a GPU, `index_add_` adds in an order that differs from run to run
+        total.index_put_((places,), rows, accumulate=True)
+
+
 def _onednn_outer(delta: Tensor, x: Tensor) -> Tensor:
     """δᵀx. oneDNN copies a transposed left operand, so the smaller one should be on the left."""
     if delta.shape[1] >= WIDE * x.shape[1]:

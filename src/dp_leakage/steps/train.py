@@ -93,12 +93,14 @@ def main(
     if person is not None:
         sizes["most_records"] = int(units.max())
     # The only tensors that may be shared, see ``dp_leakage.share``.
-    stamp = provenance(settings, **sizes, blocks=blocks, **noise, **chosen, parameters=sorted(ensemble.parameters))
+    shared = sorted(ensemble.parameters)
+    used = device_of(device)  # noise and dropout are other draws on a GPU
+    stamp = provenance(settings, **sizes, blocks=blocks, **noise, **chosen, device=used, parameters=shared)
     write_tensors(models, {name: tensor.cpu().numpy() for name, tensor in ensemble.tensors().items()}, stamp)
     write_table(history, _columns(epochs), stamp)
     write_json(
         timing,
-        {"train_seconds": time.perf_counter() - started, "models": len(seeds), "device": device_of(device)},
+        {"train_seconds": time.perf_counter() - started, "models": len(seeds), "device": used},
     )
     resume.path.unlink(missing_ok=True)
 

@@ -4,12 +4,15 @@ The limits are generous, since a job over its limit is killed. A second attempt 
 changes a result, so none of it is in a step's settings.
 """
 
+import re
+from importlib.util import find_spec
 from math import ceil
 from pathlib import Path
 from typing import Any
 
 Json = dict[str, Any]
 
+DEVICES = ("/dev/nvidiactl", "/dev/dxg")  # of NVIDIA's driver, on Linux and under Windows
 START = 5  # minutes, the least of any job: processes, imports and reading over a network
 # Seconds per record, epoch and model on one core. Measured: 2e-5 for a 256-256 MLP with per-example clipping.
 SECONDS = {"ensemble": 2e-4, "opacus": 5e-3, "estimator": 1e-3}
@@ -41,5 +44,14 @@ def memory_mb(records: int, models: int, attempt: int = 1) -> int:
 
 
 def has_gpu() -> bool:
-    """Whether this machine has a CUDA device, found without the second that importing PyTorch takes."""
-    return any(Path(device).exists() for device in ("/dev/nvidiactl", "/dev/dxg"))
+    """Whether this machine has a CUDA device that PyTorch can use, without the second that importing it takes."""
+    return any(Path(device).exists() for device in DEVICES) and _built_for_cuda()
+
+
+def _built_for_cuda() -> bool:
+    """Whether the installed PyTorch was built for CUDA, by its file ``version.py``."""
+    found = find_spec("torch")
+    if found is None or found.origin is None:
+        return False
+    version = Path(found.origin).with_name("version.py")
+    return version.exists() and bool(re.search(r"^cuda\b.*= *['\"]", version.read_text(encoding="utf-8"), re.MULTILINE))

@@ -38,13 +38,14 @@ class Checkpoint:
         return time.monotonic() - self._saved_at >= self.interval
 
     def save(self, tensors: dict[str, Tensor], facts: dict) -> None:
-        """Replaces the file atomically. ``facts`` is anything that JSON can hold."""
+        """Replaces the file atomically. The tensors may be on any device; ``facts`` is anything that JSON can hold."""
+        tensors = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
         path = Path(self.path)
         temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
         saved = json.dumps(facts)
         metadata = {"identity": self.identity, "facts": saved, "digest": _digest(tensors, saved)}
         try:
-            save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, temporary, metadata)
+            save_file(tensors, temporary, metadata)
         except SafetensorError as error:
             raise UserError(f"checkpoint {path} cannot be written: {error}") from error
         with temporary.open("rb") as file:

@@ -81,7 +81,8 @@ def run(
 
 
 def _snapshot(training: Training, device: str) -> tuple[dict[str, Tensor], dict]:
-    tensors = {name: tensor.cpu().clone() for name, tensor in training.tensors().items()}
+    # On its own device: most snapshots are never saved, and a copy to the CPU waits for all work.
+    tensors = {name: tensor.clone() for name, tensor in training.tensors().items()}
     return tensors, {"epoch": training.epoch, "history": list(training.history), "device": device}
 
 

@@ -187,6 +187,8 @@ def start(
     own = [stream(seed, "noise", device) for seed in seeds]
     noise = start_noise(mechanism, gradient, divisor, own, math.ceil(records / batch_size))
     ragged = held is not None or (mechanism is not None and mechanism.sampler not in EVEN)
+    if device != "cpu":  # a canary's row leaves its batch; on a CPU, lanes of an audit keep the width of whole batches
+        ragged = ragged or watch is not None
     if mechanism is not None and mechanism.unit == PERSON:
         sizes = _sizes(mechanism, groups)
         passes = cut_persons(layers, parameters, mechanism, batch_size * share, x.shape[1:], sizes)

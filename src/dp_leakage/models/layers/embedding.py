@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from dp_leakage.models.layers.base import ALL, Kept, Layer, Parameters, Shape
 from dp_leakage.models.norms import norm
+from dp_leakage.models.products import add_rows
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor, nn
@@ -116,7 +117,7 @@ class EmbeddingGradients:
         """As in `PerExample`."""
         scaled = self.delta * scales[..., None, None]
         for into, places, delta in zip(total[self.names[0]], self.places, scaled, strict=True):
-            into.index_add_(0, places.flatten(), delta.flatten(0, 1))
+            add_rows(into, places.flatten(), delta.flatten(0, 1))
 
     def gram(self) -> Tensor:
         """As in `PerExample`."""
