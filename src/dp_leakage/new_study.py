@@ -260,19 +260,19 @@ def _figures(*, attribute: bool, network: str, person: bool) -> Json:
     membership = ["yeom", "lira_online", "rmia_online"]
     private = [f"{'person' if person else 'gaussian'}-rdp-eps={epsilon}" for epsilon in (1, 10, 1000)]
     spread = ["none", "l2", "dropout", *private]
-    exposed = _attacked("vulnerability", "Who is exposed", {"attack": "lira_online"})
+    lira = {"attack": "lira_online"}
+    exposed = _attacked("vulnerability", "Who is exposed", lira)
     return {
         "fig_pareto": _figure("pareto", "Accuracy against leakage", ["training", *membership]),
         "fig_accuracy_loss": _figure("accuracy_loss", "Accuracy lost to each privacy budget", ["training"]),
         "fig_leakage_yeom": _attacked("leakage", "Membership, loss threshold (Yeom)", {"attack": "yeom"}),
-        "fig_leakage_lira": _attacked("leakage", "Membership, likelihood ratio (LiRA)", {"attack": "lira_online"}),
+        "fig_leakage_lira": _attacked("leakage", "Membership, likelihood ratio (LiRA)", lira),
         "fig_leakage_rmia": _attacked("leakage", "Membership, against others (RMIA)", {"attack": "rmia_online"}),
         "fig_vulnerability": exposed | {"select": {"model": [network], "defense": spread}},
         **({"fig_leakage_attribute": _attacked("leakage", "Attribute inference (Yeom)", guessed)} if attribute else {}),
         "fig_spent_epsilon": _figure("spent_epsilon", "The ε that was really spent", ["training"]),
-        "table_members_exposed": _attacked(
-            "members_exposed", "Members exposed by the likelihood ratio", {"attack": "lira_online"}
-        ),
+        "table_members_exposed": _attacked("members_exposed", "Members exposed by the likelihood ratio", lira),
+        **({"table_persons": _attacked("persons_table", "People and their records", lira)} if person else {}),
     }
 
 
@@ -281,7 +281,7 @@ def _figure(kind: str, title: str, parts: list[str]) -> Json:
 
 
 def _attacked(kind: str, title: str, settings: Json) -> Json:
-    return _figure(kind, title, [settings["attack"]]) | {"settings": settings}
+    return _figure(kind, title, [settings["attack"]]) | {"settings": dict(settings)}
 
 
 def _askable(raw: Raw, rows: dict[str, np.ndarray]) -> int:

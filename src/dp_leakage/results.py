@@ -128,7 +128,7 @@ def _checked_scores(frame: "pd.DataFrame", said: Signals, path: Path) -> "pd.Dat
     for name, kind in SCORES.items():
         if name in frame and frame[name].dtype.kind != kind:
             raise UserError(f"{path}: column {name!r} must be of kind {kind!r}; got {frame[name].dtype}")
-    known = {"repeat": np.arange(said.size), "record": said.record}
+    known = {"repeat": np.arange(said.size), "record": said.record if said.person is None else said.person}
     for name, valid in known.items():
         if name in frame and not np.isin(frame[name], valid).all():
             raise UserError(f"{path}: column {name!r} must hold {name}s of {path.parents[1] / 'signals.npz'}")

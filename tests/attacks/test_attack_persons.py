@@ -42,6 +42,10 @@ def test_scores_are_combined_as_pandas_groups_them(asked: Signals, how: str) -> 
         }
     )
     groups = rows.groupby(["repeat", "record"], as_index=False)
+    kept = got.pop("of_records")
+    for one, apart in zip(got.itertuples(), kept, strict=True):
+        own = rows[(rows["repeat"] == one.repeat) & (rows["record"] == one.record)]
+        assert apart.tolist() == own["score"].tolist()
     expected = groups.agg({"member": "all", "score": how, "flagged": "mean"})
     expected["flagged"] = expected["flagged"] >= 0.5
     pd.testing.assert_frame_equal(got, expected)

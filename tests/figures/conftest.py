@@ -23,6 +23,11 @@ def quick() -> pd.DataFrame:
 
 
 @pytest.fixture(scope="session")
+def persons() -> pd.DataFrame:
+    return synthetic.persons_frame()
+
+
+@pytest.fixture(scope="session")
 def audited() -> pd.DataFrame:
     return synthetic.audited_frame()
 

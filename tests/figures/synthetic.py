@@ -242,6 +242,17 @@ def quick_frame() -> pd.DataFrame:
     return study_frame("quickstart", "digits", QUICK_GRID, 3, 450)
 
 
+def persons_frame() -> pd.DataFrame:
+    """Like quickstart for persons: half of the budgets hide a person; single records tell half as much."""
+    frame = quick_frame()
+    frame.loc[frame["epsilon"].isin(QUICK_GRID[::2]), ["mechanism", "unit"]] = "person"
+    pairs = {"reached_advantage": "record_advantage", "reached_tpr": "record_tpr", "membership_auc": "record_auc"}
+    of_records = frame[frame["metric"].isin(pairs) & (frame["repeat"] == "all")]
+    halved = of_records.assign(metric=of_records["metric"].map(pairs))
+    halved[["value", "low", "high"]] /= 2
+    return pd.concat([frame, halved], ignore_index=True)
+
+
 def audited_frame() -> pd.DataFrame:
     """Like quickstart, with a lower bound for every cell, far below its claim."""
     frame = quick_frame()

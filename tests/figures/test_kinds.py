@@ -72,6 +72,7 @@ CASES: dict[str, tuple[str, str, dict[str, Any], bool]] = {
     "proved": ("proved", "audited", {"literature": [{"label": "others", "epsilon": 10, "bound": 7.21}]}, False),
     "roc": ("roc", "scores", {"title": "Few false positives"}, False),
     "risk in people": ("risk_table", "quick", {"title": "What an accusation is worth"}, False),
+    "people and records": ("persons_table", "persons", {"attack": "yeom", "title": "People"}, False),
     "bounded roc": ("roc", "bounded", {}, False),
     "paired": ("paired_table", "scores", {"title": "On the same records", "fpr": 0.05}, False),
     "roc by coins": ("roc", "tossed", {"attack": "lira"}, False),
@@ -121,6 +122,7 @@ OF_OTHER_FRAMES = (
     "projection_noise",
     "timing_table", "decoded_layers", "decoded_table", "tradeoff", "decoded_pictures", "difference_table", "pictures",
     "mia_distance", "mia_budget", "mia_table", "mia_cells", "inverted", "subclasses", "vulnerability",
+    "persons_table",
 )  # fmt: skip
 
 
@@ -726,3 +728,16 @@ def test_a_mistaken_kind_beside_a_study_gets_one_sentence(tmp_path: Path, name: 
     (tmp_path / f"{name}.py").write_text(text)
     with pytest.raises(UserError, match=sentence):
         figures.enter(tmp_path)
+
+
+def test_people_and_records_stand_beside_each_other_in_a_table(persons: pd.DataFrame) -> None:
+    figure, rows = draw("persons_table", persons, {"attack": "yeom", "model": "mlp"})
+    words = [text.get_text() for text in figure.axes[0].texts]
+    assert words.count("a person") >= 3 + 1
+    assert set(rows.loc[rows["mechanism"] == "person", "hides"]) == {"a person"}
+    assert set(rows.loc[rows["mechanism"] == "gaussian", "hides"]) == {"a record"}
+    assert set(rows.loc[rows["accountant"] == "", "hides"]) == {""}
+    both = rows[rows["metric"].isin(["membership_auc", "record_auc"])].groupby("defense")["measured"]
+    np.testing.assert_allclose(both.min() * 2, both.max())
+    with pytest.raises(UserError, match="nothing measured for record_advantage"):
+        draw("persons_table", persons[~persons["metric"].str.startswith("record_")], {"attack": "yeom"})

@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import roc_auc_score, roc_curve
 
 from dp_leakage.metrics.coins import auc, named_at_fpr, paired_difference, rate_difference, tpr_at_fpr
-from dp_leakage.metrics.intervals import crossed
+from dp_leakage.metrics.intervals import Influences, crossed
 from dp_leakage.metrics.measure import measure_membership
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
@@ -145,3 +145,26 @@ def test_records_that_are_named_whenever_they_are_in_are_counted():
     assert mean["value"] == pytest.approx(named.sum() / len(score))
     assert always["value"] <= mean["value"]
     assert mean["low"] < mean["value"] < mean["high"]
+
+
+def test_owners_have_the_influences_that_leaving_each_of_them_out_shows():
+    """The delete-one jackknife over persons, from scikit-learn's areas, has the variance of the summed influences."""
+    rng = np.random.default_rng(3)
+    owner = np.repeat(np.arange(150), rng.integers(1, 9, 150))
+    member = (rng.random(150) < 0.5)[owner]
+    score = (rng.normal(size=150)[owner] + rng.normal(size=len(owner)) + member)[None]
+    found = auc(score, member[None]).of(owner)
+    left_out = [roc_auc_score(member[owner != one], score[0, owner != one]) for one in range(150)]
+    jackknife = 149 / 150 * np.sum((np.array(left_out) - np.mean(left_out)) ** 2)
+    assert found.value == auc(score, member[None]).value
+    assert found.blocks[0].mean() == pytest.approx(0, abs=1e-12)
+    assert np.var(found.blocks[0]) / 150 == pytest.approx(jackknife, rel=0.05)
+    assert np.var(auc(score, member[None]).blocks[0]) / len(owner) < jackknife / 2
+
+
+def test_an_owner_of_one_record_each_changes_nothing():
+    rng = np.random.default_rng(4)
+    both = Influences(0.3, (rng.normal(size=(3, 20)),), (rng.normal(size=(3, 20)),))
+    same = both.of(np.arange(20))
+    np.testing.assert_array_equal(same.blocks, both.blocks)
+    np.testing.assert_array_equal(same.below, both.below)

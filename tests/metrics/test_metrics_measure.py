@@ -7,6 +7,8 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
+from sklearn.metrics import roc_auc_score
 
 from dp_leakage.metrics import measure_attribute, measure_membership, measure_strongest, measure_training
 from dp_leakage.metrics.attribute import value_advantage
@@ -211,3 +213,37 @@ def test_metrics_import_nothing_slow():
     code = "import sys, dp_leakage.metrics; print({'torch', 'sklearn', 'scipy.stats'} & set(sys.modules))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "set()"
+
+
+def of_persons(leak: str, seed: int) -> pd.DataFrame:
+    """Score files of 8 runs by coins: a person's score is the sum of the records' scores."""
+    rng, rows = np.random.default_rng(seed), []
+    owner = np.repeat(np.arange(200), rng.integers(1, 6, 200))
+    for repeat in range(8):
+        member = rng.random(200) < 0.5
+        score = rng.normal(size=len(owner)) + (0.8 * member[owner] if leak else 0)
+        apart = [score[owner == one] for one in range(200)]
+        own = {"score": [each.sum() for each in apart], "of_records": apart}
+        rows.append(pd.DataFrame({"repeat": repeat, "record": range(200), "member": member, "flagged": False} | own))
+    return pd.concat(rows)
+
+
+def test_single_records_of_persons_are_measured_beside_the_persons():
+    frame = of_persons("all", 0).sample(frac=1, random_state=0)
+    rows = pd.DataFrame(measure_membership(frame, "x"))
+    found = {row.metric: row for row in rows[rows["repeat"] == "all"].itertuples() if "fpr=0.001" not in row.setting}
+    apart = frame.explode("of_records").assign(score=lambda rows: rows["of_records"].astype(float))
+    areas = [roc_auc_score(run["member"], run["score"]) for _, run in apart.groupby("repeat")]
+    assert found["record_auc"].value == pytest.approx(np.mean(areas), abs=1e-12)
+    assert found["record_auc"].low < norm.cdf(0.8 / np.sqrt(2)) < found["record_auc"].high
+    assert found["record_advantage"].low < 2 * norm.cdf(0.4) - 1 < found["record_advantage"].high
+    assert found["record_tpr"].low < norm.sf(norm.isf(0.01) - 0.8) < found["record_tpr"].high
+    assert found["record_auc"].high < found["membership_auc"].low  # all records of a person tell more than one
+    alone = pd.DataFrame(measure_membership(frame.drop(columns="of_records"), "x"))
+    pd.testing.assert_frame_equal(rows[~rows["metric"].str.startswith("record_")].reset_index(drop=True), alone)
+
+
+def test_where_nothing_leaks_no_record_is_told_from_others():
+    rows = pd.DataFrame(measure_membership(of_persons("", 1), "x")).set_index("metric")
+    assert rows.loc["record_auc", "low"] <= 0.5 <= rows.loc["record_auc", "high"]
+    assert rows.loc["record_advantage", "low"] <= 0 <= rows.loc["record_advantage", "high"]

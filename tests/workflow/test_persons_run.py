@@ -9,8 +9,10 @@ import pytest
 import yaml
 from safetensors.numpy import load_file
 from sklearn.datasets import load_wine
+from sklearn.metrics import roc_auc_score
 
 from dp_leakage.metrics.spent import parse_setting
+from dp_leakage.results import read_cell
 
 CELLS = ("none", "gaussian-rdp-eps=5", "person-rdp-eps=5", "person-most=2-chosen=first-rdp-eps=5")
 
@@ -69,7 +71,10 @@ def study(file: Path) -> dict:
             },
         },
         "attacks": {"yeom": {}, "lira_online": {}},
-        "figures": {"fig_pareto": {"kind": "pareto", "title": "All", "parts": ["training", "yeom", "lira_online"]}},
+        "figures": {
+            "fig_pareto": {"kind": "pareto", "title": "All", "parts": ["training", "yeom", "lira_online"]},
+            "table_persons": {"kind": "persons_table", "title": "People and records", "parts": ["lira_online"]},
+        },
     }  # fmt: skip
 
 
@@ -107,6 +112,28 @@ def test_a_coin_and_a_score_are_a_persons(ran):
             assert set(rows[rows >= 0]) == set(data["pool"][pool.isin(inside)])
             own = scores[(scores["repeat"] == repeat) & scores["member"]]["record"]
             assert {f"{person:03d}" for person in own} == inside
+
+
+def test_single_records_are_told_beside_their_persons_for_both_kinds_of_noise(ran):
+    folder, _ = ran
+    table = pd.read_csv(folder / "figures" / "table_persons.csv").set_index(["defense", "metric"])
+    assert {(defense, metric) for defense, metric in table.index} == {
+        (defense, metric)
+        for defense in CELLS
+        for metric in (
+            "reached_advantage", "record_advantage", "reached_tpr", "record_tpr", "membership_auc", "record_auc"
+        )
+    }  # fmt: skip
+    assert table["hides"].fillna("").groupby("defense", sort=False).first().loc[list(CELLS)].tolist() == [
+        "", "a record", "a person", "a person",
+    ]  # fmt: skip
+    scores = pd.read_parquet(folder / "visits" / "softmax_regression" / "none" / "attack" / "lira_online.parquet")
+    apart = scores.explode("of_records")
+    areas = [roc_auc_score(run["member"], run["of_records"].astype(float)) for _, run in apart.groupby("repeat")]
+    assert table.loc[("none", "record_auc"), "measured"] == pytest.approx(np.mean(areas))
+    assert np.allclose(scores["score"], scores["of_records"].map(np.sum))
+    read = read_cell(folder / "visits" / "softmax_regression" / "none")
+    assert len(read.scores["lira_online"]) == len(scores)
 
 
 def test_a_person_is_promised_less_by_noise_for_single_records(ran):

@@ -1,13 +1,14 @@
 """From scores of records to scores of persons, where a coin decides about all records of a person together."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from dp_leakage.attacks.signals import Signals, score_columns
 
 
-def person_columns(asked: Signals, said: Mapping[str, np.ndarray], how: str) -> dict[str, np.ndarray]:
+def person_columns(asked: Signals, said: Mapping[str, np.ndarray], how: str) -> dict[str, Any]:
     """The columns of a score file with a row per repeat and person, in place of one per repeat and record.
 
     Args:
@@ -19,11 +20,19 @@ def person_columns(asked: Signals, said: Mapping[str, np.ndarray], how: str) -> 
 
     Returns:
         As `score_columns`; ``record`` holds the person, and a person is flagged if at least half of the records are.
+        A further column, ``of_records``, keeps the scores of the person's single records, float64, in their order here.
     """
     persons, own = _persons(asked)
     score = combined(said["score"], own, how)
     flagged = combined(said["flagged"].astype(np.float64), own, "mean") >= 0.5
-    return score_columns(persons, {"score": score, "flagged": flagged})
+    return score_columns(persons, {"score": score, "flagged": flagged}) | {"of_records": _apart(said["score"], own)}
+
+
+def _apart(score: np.ndarray, own: np.ndarray) -> list[np.ndarray]:
+    """The scores of each person's records, model after model; ``own`` (n,) says whose a record is."""
+    order = np.argsort(own, kind="stable")
+    starts = np.flatnonzero(np.diff(own[order]) > 0) + 1
+    return [each for row in score[:, order].astype(np.float64) for each in np.split(row, starts)]
 
 
 def person_signals(asked: Signals, margin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -154,7 +154,7 @@ def losses(margin: np.ndarray) -> np.ndarray:
     return np.logaddexp(0.0, -margin)
 
 
-def score_columns(asked: Signals, said: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def score_columns(asked: Signals, said: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """The columns of the score file of an attack that reads signals.
 
     Args:

@@ -1,5 +1,6 @@
 """How numbers are written in tables, and the rows and columns that most tables have."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from math import isfinite
 from typing import Any
@@ -57,7 +58,9 @@ def budget(epsilon: float, noise_multiplier: float) -> str:
 
 def cell_budget(row: Any) -> str:
     """The cell's budget, and what else its folder name says that no series knows."""
-    return budget(row.epsilon, row.noise_multiplier) + (", random" if "partition=random" in row.defense else "")
+    most = re.search(r"-most=(\d+)", row.defense)
+    further = [", random" if "partition=random" in row.defense else "", f", most {most[1]}" if most else ""]
+    return budget(row.epsilon, row.noise_multiplier) + "".join(further)
 
 
 def cell_label(series: Series, row: Any) -> str:

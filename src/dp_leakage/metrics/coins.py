@@ -43,18 +43,21 @@ def tpr_at_fpr(scores: np.ndarray, member: np.ndarray, fpr: float) -> Influences
 
     NaN if not even one of the others is expected to pass.
     """
-    return _named_above(scores, member, fpr, _allowed(fpr, int((~member).sum())), least=1 / fpr)
+    return _named_above(scores, member, fpr, _allowed(fpr, int((~member).sum())), 1 / fpr)
 
 
-def reached_tpr(scores: np.ndarray, member: np.ndarray, fpr: float) -> Influences:
+def reached_tpr(scores: np.ndarray, member: np.ndarray, fpr: float, owner: np.ndarray | None = None) -> Influences:
     """The same at a threshold that a *further* other record passes with a probability of at most ``fpr``.
 
-    As `roc.reached_tpr`. NaN if there are too few others to name anybody.
+    As `roc.reached_tpr`. NaN if there are too few others to name anybody. ``owner``, int64 (n,) from 0 on, says whose
+    each record is, if only owners are independent; the influences are still those of records.
     """
-    return _named_above(scores, member, fpr, _allowed(fpr, int((~member).sum()) + 1) - 1, least=1 / fpr - 1)
+    return _named_above(scores, member, fpr, _allowed(fpr, int((~member).sum()) + 1) - 1, 1 / fpr - 1, owner)
 
 
-def _named_above(scores: np.ndarray, member: np.ndarray, fpr: float, passing: int, least: float) -> Influences:
+def _named_above(
+    scores: np.ndarray, member: np.ndarray, fpr: float, passing: int, least: float, owner: np.ndarray | None = None
+) -> Influences:
     """Share of members above one threshold for all runs, which ``passing`` of the others pass.
 
     With R runs there are R times as many others for finding the threshold. Each of them moves the threshold, and with
@@ -70,7 +73,8 @@ def _named_above(scores: np.ndarray, member: np.ndarray, fpr: float, passing: in
     named, inside = scores > _above(outside, passing), scores[member]
     tpr, passed, share = named[member].mean(), named[~member].mean(), member.mean()
     passes = np.where(member, 0.0, (named - passed) / (1 - share))
-    independent = min(max(_independent(float(passed), passes), int(1 / fpr)), n)
+    moved_by = Influences(float(passed), (passes,))
+    independent = min(max(_independent(moved_by if owner is None else moved_by.of(owner)), int(1 / fpr)), n)
     fewest, most = (min(max(round(rank * n / independent), 1), n) for rank in rank_range(fpr, independent))
     looser, stricter = (float((inside > _above(outside, rank)).mean()) for rank in (most, fewest - 1))
     slope = (looser - stricter) * n / (most - fewest + 1)
@@ -79,11 +83,11 @@ def _named_above(scores: np.ndarray, member: np.ndarray, fpr: float, passing: in
     return Influences(float(tpr), (moved - slope * passes,), (moved - steeper * passes,))
 
 
-def _independent(share: float, passes: np.ndarray) -> int:
-    """How many independent records would know a share as well as these do, by their influences on it (R, n)."""
-    _, low, high = crossed(Influences(share, (passes,)))
+def _independent(share: Influences) -> int:
+    """How many independent records would know a share as well as these do, by their influences on it."""
+    value, low, high = crossed(share)
     half = (high - low) / 2
-    return int(share * (1 - share) * (Z / half) ** 2) if half > 0 else passes.size
+    return int(value * (1 - value) * (Z / half) ** 2) if half > 0 else share.blocks[0].size
 
 
 def named_at_fpr(scores: np.ndarray, member: np.ndarray, fpr: float) -> np.ndarray:

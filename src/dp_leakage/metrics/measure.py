@@ -47,7 +47,8 @@ def measure_membership(frame: pd.DataFrame, attack: str, repeats: bool = True) -
             records than they are judged on (`reached`, `roc.reached_tpr`). These are the numbers to quote for the
             leakage. Further rows follow the papers' definitions: membership_advantage and balanced_accuracy of the
             attack's own decision; membership_auc; tpr_at_fpr; and members_exposed with counting=mean and, over all
-            repeats, counting=all_runs.
+            repeats, counting=all_runs. If rows are persons, and ``of_records`` keeps the scores of their records:
+            record_advantage, record_auc and record_tpr, what the attack reaches against single records.
 
     Raises:
         ValueError: a score is NaN, records differ between repeats, or members or non-members are missing.
@@ -67,7 +68,28 @@ def measure_membership(frame: pd.DataFrame, attack: str, repeats: bool = True) -
         mean, always = (_setting(attack=attack, counting=counting, fpr=fpr) for counting in ("mean", "all_runs"))
         rows += judged("members_exposed", mean, _exposed(fpr, member), score)
         rows.append(_row("members_exposed", ALL, _always_exposed(score, member, fpr), always))
-    return rows
+    return rows + (_of_single_records(frame, attack) if "of_records" in frame else [])
+
+
+def _of_single_records(frame: pd.DataFrame, attack: str) -> list[dict]:
+    """What an attack on single records reaches, from the score files of persons; only persons are independent."""
+    apart = frame.explode("of_records", ignore_index=True)
+    apart = apart.assign(place=apart.groupby(["repeat", "record"]).cumcount(), score=apart["of_records"].astype(float))
+    (score, person), member = by_repeat(apart, ["score", "record"], ["record", "place"])
+    owner = np.unique(person[0], return_inverse=True)[1].reshape(-1)
+    member = np.broadcast_to(member, score.shape)
+    named = named_by_best_threshold(score, member, owner).astype(np.float64)
+    found = [
+        ("record_advantage", coins.rate_difference(named, member), (-1.0, 1.0), _setting(attack=attack)),
+        ("record_auc", coins.auc(score, member), (0.0, 1.0), _setting(attack=attack)),
+    ]
+    for fpr in FPR_OF_TPR:
+        reached = coins.reached_tpr(score, member, fpr, owner)
+        found.append(("record_tpr", reached, (0.0, 1.0), _setting(attack=attack, fpr=fpr)))
+    return [
+        _row(metric, ALL, _over_coins(influences.of(owner), limits), setting)
+        for metric, influences, limits, setting in found
+    ]
 
 
 class Measure(NamedTuple):
@@ -87,8 +109,12 @@ class Measure(NamedTuple):
         """Its estimate from values (R, n) and members, (n,) if they are fixed, else (R, n)."""
         if member.ndim == 1:
             return self.fixed(values[:, member], values[:, ~member])
-        found = self.by_coins(values, member)
-        return Estimate(found.value, *self.limits) if np.isnan(found.value) else crossed(found, self.limits)
+        return _over_coins(self.by_coins(values, member), self.limits)
+
+
+def _over_coins(found: Influences, limits: tuple[float, float]) -> Estimate:
+    """The interval over records and repeats; all of the range for a number that is not known."""
+    return Estimate(found.value, *limits) if np.isnan(found.value) else crossed(found, limits)
 
 
 ADVANTAGE = Measure(roc.rate_difference, coins.rate_difference, (-1.0, 1.0))

@@ -34,9 +34,14 @@ class Reached(NamedTuple):
     alone: dict[str, np.ndarray]
 
 
-def named_by_best_threshold(score: np.ndarray, member: np.ndarray) -> np.ndarray:
-    """Bool (R, N): the records above the threshold with the largest TPR − FPR on the other folds."""
-    return named_by_strongest({"": score}, member).named
+def named_by_best_threshold(score: np.ndarray, member: np.ndarray, owner: np.ndarray | None = None) -> np.ndarray:
+    """Bool (R, N): the records above the threshold with the largest TPR − FPR on the other folds.
+
+    All records of an owner, int64 (N,) from 0 on, are in one fold; None: every record has an owner of its own.
+    """
+    member = np.broadcast_to(member, score.shape)
+    fold = (np.arange(score.shape[1]) if owner is None else owner) % FOLDS
+    return score >= _best_thresholds(score, member, fold)[0][fold].T
 
 
 def named_by_strongest(scores: dict[str, np.ndarray], member: np.ndarray) -> Reached:

@@ -1,0 +1,68 @@
+"""What leaks of a person, from all records together, beside what leaks of a single record."""
+
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from dp_leakage.figures.frames import chosen, drawn_numbers, metric_rows, panels
+from dp_leakage.figures.notes import own_notes
+from dp_leakage.figures.numbers import beside_prints, rows_by_budget
+from dp_leakage.figures.style import name, styled
+from dp_leakage.figures.table import Table, draw_tables
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FIGURE = {
+    "caption": "What one attack finds out about a person, from the scores of all records of that person together, and "
+    "about a single record. A record is in the training data if its person is. Rows are noise that hides a single "
+    "record and noise that hides a whole person, over ε.",
+    "settings": {"attack": "lira_online", "fpr": 0.01},
+    "kinds": {"attack": "text", "fpr": ["choice", 0.01, 0.001]},
+}
+
+PERSON, RECORD = "a person", "a record"
+# Numbers of persons, of their records, and the words above both.
+PAIRS = [
+    ("reached_advantage", "record_advantage", "advantage"),
+    ("reached_tpr", "record_tpr", "TPR at {:g} % FPR"),
+    ("membership_auc", "record_auc", "AUC"),
+]
+HIDDEN = {"person": "a person", "example": "a record"}
+
+
+@styled
+def draw(
+    metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
+) -> "tuple[Figure, pd.DataFrame]":
+    """One table per (data set, model), a row per defense and budget.
+
+    Settings:
+        attack: whose numbers these are.
+        fpr: the false positive rate of the TPR, 0.01 or 0.001.
+
+    Raises:
+        UserError: the attack did not run, or on no study of persons.
+    """
+    frame, shown = chosen(metrics, settings), []
+    for pair in PAIRS:
+        for metric in pair[:2]:
+            fpr = f"{settings['fpr']:g}" if "tpr" in metric else None
+            shown.append(metric_rows(frame, metric, attack=settings["attack"], fpr=fpr).assign(column=metric))
+    rows = drawn_numbers(pd.concat(shown), None, extra=["column"])
+    rows = rows.assign(hides=[HIDDEN.get(unit, "") for unit in rows["unit"]])
+    groups = [("", 3), *((words.format(100 * settings["fpr"]), 2) for *_, words in PAIRS)]
+    tables = [_table(heading, part, groups) for heading, part in panels(rows)]
+    notes = [
+        f"{name(settings['attack'])}, 95 % intervals in brackets. Only people count as independent, also where single "
+        "records are attacked. An ε is of what the noise hides: a record or a person.",
+        *own_notes(settings),
+    ]
+    return draw_tables(tables, notes, settings.get("title")), rows.drop(columns="column")
+
+
+def _table(heading: str, part: pd.DataFrame, groups: list[tuple[str, int]]) -> Table:
+    of_whom = {metric: words for *both, _ in PAIRS for metric, words in zip(both, (PERSON, RECORD), strict=True)}
+    heads, texts = beside_prints(part, of_whom)
+    rows = rows_by_budget(part, lambda cell: [[cell["hides"].iloc[0] or "–", *texts(cell)]])
+    return Table(heading, ["defense", "ε", "hides", *heads], rows, groups, left=3)
