@@ -23,6 +23,7 @@ SOURCE = {
         ],
         "channels": ["worded", "1 (gray) or 3 (color)", ["choice", 1, 3]],
         "binary": "flag",
+        "person": ["worded", "how many writers to make up, 2 to 600", ["whole", "from", 2, "to", 600]],
     },
 }
 
@@ -30,6 +31,9 @@ SOURCE = {
 def load(spec: dict, data_dir: Path) -> Raw:
     """The digits as images (1797, channels, height, width) in [0, 1]; with ``binary`` as rows (1797,
     height·width).
+
+    With ``person: N`` the records are shared out among N writers, who are made up: clusters of images of a similar
+    `style`.
     """
     from sklearn.datasets import load_digits
 
@@ -46,9 +50,46 @@ def load(spec: dict, data_dir: Path) -> Raw:
         x = np.repeat(x[:, None], spec.get("channels", 1), axis=1)
         features, divisor = (), 16.0
     changed = [key for key in ("resize", "channels", "binary") if key in spec]
-    notes = (f"scikit-learn's digits, changed in shape ({', '.join(changed)}).",) if changed else ()
+    notes = [f"scikit-learn's digits, changed in shape ({', '.join(changed)})."] if changed else []
+    person, people = None, ()
+    if "person" in spec:
+        person = writers(bundle.images, y, spec["person"])
+        people = tuple(f"writer {place}" for place in range(person.max() + 1))
+        notes.append(f"The {len(people)} writers are made up: clusters of digits of a similar style.")
     names = tuple(str(digit) for digit in range(10))
-    return Raw(x, y, names, features, notes=notes, sha256={"scikit-learn digits": digest}, divisor=divisor)
+    sha256 = {"scikit-learn digits": digest}
+    return Raw(x, y, names, features, notes=tuple(notes), sha256=sha256, divisor=divisor, person=person, people=people)
+
+
+def writers(images: np.ndarray, y: np.ndarray, count: int) -> np.ndarray:
+    """Made-up writers, int64 (n,), each with digits of a similar style: images (n, height, width), classes y (n,).
+
+    Ward's (1963) clusters of `style`, each less its mean over the class, in standard deviations. So writers have digits
+    of several classes, and some have many more than others. There are at most ``count``.
+    """
+    from scipy.cluster.hierarchy import fcluster, linkage
+
+    found = style(images)
+    for one in np.unique(y):
+        found[y == one] -= found[y == one].mean(axis=0)
+    clusters = fcluster(linkage(found / found.std(axis=0), "ward"), count, "maxclust")
+    return np.unique(clusters, return_inverse=True)[1].astype(np.int64)
+
+
+def style(images: np.ndarray) -> np.ndarray:
+    """How digits are written, float64 (n, 4): ink, width, height and slant of images (n, height, width).
+
+    Width and height are standard deviations of the ink's place in pixels, slant is its correlation.
+    """
+    ink = images.sum(axis=(1, 2), dtype=np.float64)
+    down, across = np.indices(images.shape[1:], dtype=np.float64)
+
+    def mean(values: np.ndarray) -> np.ndarray:
+        return (images * values).sum(axis=(1, 2)) / ink
+
+    middle, center = mean(across), mean(down)
+    width, height = np.sqrt(mean(across**2) - middle**2), np.sqrt(mean(down**2) - center**2)
+    return np.stack([ink, width, height, (mean(across * down) - middle * center) / (width * height)], axis=1)
 
 
 def _resized(x: np.ndarray, height: int, width: int) -> np.ndarray:
