@@ -22,6 +22,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.data import SOURCES, load, resolve
 from dp_leakage.data.raw import Gap, Raw, filled
 from dp_leakage.data.sources import cifar, idx, purchase
+from dp_leakage.data.sources.digits import style
 
 RNG = np.random.default_rng(7)
 
@@ -80,6 +81,27 @@ class TestDigits:
         assert raw.x.max() <= 1
         if "binary" in spec:
             assert set(np.unique(raw.x)) == {0, 1}
+
+    def test_made_up_writers_write_alike_and_several_digits(self, tmp_path):
+        raw, images = load({"source": "digits", "person": 240}, tmp_path), load_digits().images
+        assert_well_formed(raw)
+        counts = np.bincount(raw.person)
+        assert len(counts) == len(raw.people) == 240
+        assert counts.min() >= 1
+        assert counts.max() > 3 * np.median(counts)
+        classes = [len(np.unique(raw.y[raw.person == one])) for one in range(240)]
+        assert np.median(classes) >= 3
+        slant = style(images)[:, 3]
+        within = np.mean([slant[raw.person == one].var() for one in range(240) if counts[one] > 1])
+        assert within < slant.var() / 2
+        assert "made up" in raw.notes[-1]
+
+    def test_style_is_that_of_the_ink_as_a_sample(self):
+        """A digit is so many grains of ink at its pixels: moments and correlation as NumPy has them of the grains."""
+        image = load_digits().images[17]
+        down, across = (np.repeat(places.ravel(), image.astype(int).ravel()) for places in np.indices((8, 8)))
+        expected = [image.sum(), across.std(), down.std(), np.corrcoef(across, down)[0, 1]]
+        np.testing.assert_allclose(style(image[None])[0], expected)
 
     def test_resized_still_tell_the_digits_apart(self, tmp_path):
         from sklearn.neighbors import KNeighborsClassifier
@@ -444,6 +466,7 @@ def test_your_own_data_is_known_by_its_suffix(path, source):
         ({"source": "cifar1000"}, ["cifar1000", "did you mean 'cifar100'"]),
         ({"source": "digits", "resise": [8, 8]}, ["resise", "did you mean 'resize'"]),
         ({"source": "digits", "resize": [0, 8]}, ["resize", "[0, 8]", "[height, width]"]),
+        ({"source": "digits", "person": 1}, ["person", "1", "2 to 600"]),
         ({"source": "digits", "channels": 2}, ["channels", "2", "1 (gray) or 3"]),
         ({"source": "digits", "channels": True}, ["channels", "True"]),
         ({"source": "digits", "binary": "yes"}, ["binary", "yes", "true or false"]),

@@ -188,6 +188,10 @@ BAD = {
         {"models": {"mlp": {"architecture": {"name": "mlpp"}}}},
         r"'models.mlp.architecture.name' is 'mlpp'; did you mean 'mlp'",
     ),
+    "a way to combine what nobody has": (
+        {"attacks": {"yeom": {"of_person": "max"}}},
+        r"'attacks.yeom.of_person' is about persons with several records; no data set has .* leave it out",
+    ),
     "unknown attack": ({"attacks": {"yeoman": {}}}, r"'attacks.yeoman' is 'yeoman'; did you mean 'yeom'"),
     "unknown attack setting": (
         {"attacks": {"shokri": {"epoch": 3}}},

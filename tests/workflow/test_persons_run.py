@@ -70,7 +70,7 @@ def study(file: Path) -> dict:
                 },
             },
         },
-        "attacks": {"yeom": {}, "lira_online": {}},
+        "attacks": {"yeom": {"of_person": "max"}, "lira_online": {}},
         "figures": {
             "fig_pareto": {"kind": "pareto", "title": "All", "parts": ["training", "yeom", "lira_online"]},
             "table_persons": {"kind": "persons_table", "title": "People and records", "parts": ["lira_online"]},
@@ -132,6 +132,8 @@ def test_single_records_are_told_beside_their_persons_for_both_kinds_of_noise(ra
     areas = [roc_auc_score(run["member"], run["of_records"].astype(float)) for _, run in apart.groupby("repeat")]
     assert table.loc[("none", "record_auc"), "measured"] == pytest.approx(np.mean(areas))
     assert np.allclose(scores["score"], scores["of_records"].map(np.sum))
+    largest = pd.read_parquet(folder / "visits" / "softmax_regression" / "none" / "attack" / "yeom.parquet")
+    assert np.allclose(largest["score"], largest["of_records"].map(np.max))
     read = read_cell(folder / "visits" / "softmax_regression" / "none")
     assert len(read.scores["lira_online"]) == len(scores)
 
@@ -183,6 +185,7 @@ def test_the_page_says_that_it_counts_people(ran):
         ({"design": None}, "says whose each record is; valid is design coins, by which"),
         ({"attacks": {"yeom_attribute": {}}}, "leave out attack yeom_attribute"),
         ({"attacks": {"label_noise": {}}}, "leave out attack label_noise"),
+        ({"attacks": {"yeom": {"of_person": "most"}}}, "attacks.yeom.of_person"),
         ({"source": {"person": None}}, "lacks the key 'person', which says whose each record is; defense person"),
         ({"stratified": True}, "is no stratified"),
         ({"defenses": AUDITED}, "and audits it; valid for an audit"),

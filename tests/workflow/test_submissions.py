@@ -80,7 +80,9 @@ def test_a_submission_has_as_many_gpus_as_cores_if_several_cells_are_in_it(clust
     unrun.edit("config.yaml", "device: auto", "device: cuda")
     unrun.snakemake("quickstart_fig_leakage_yeom", *PROFILE, "--cores", "4", timeout=180)
     cells = [call for call in cluster.called("sbatch") if "rule_cell" in call[call.index("--comment") + 1]]
-    assert {"--gpus=4", "--cpus-per-task=4"} <= set(cells[0])
+    # Which of the two, with four cells and with one, is submitted first is chance.
+    assert len(cells) == 2
+    assert any({"--gpus=4", "--cpus-per-task=4"} <= set(call) for call in cells)
 
 
 def test_ctrl_c_cancels_a_runs_submissions_by_name_and_ends_it(cluster, unrun, monkeypatch):

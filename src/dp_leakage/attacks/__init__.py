@@ -95,6 +95,8 @@ class Attack:
 
 
 WORD = "ATTACK"
+# A study's setting of every membership attack, if it knows whose each record is; `attacks.persons` says what they are.
+OF_PERSON, WAYS = "of_person", choice("sum", "mean", "max", "learnt")
 STRONGEST = "strongest"  # in place of an attack's name: the attack that finds the most
 QUERIES = whole(1, 18)  # kind of the setting ``queries``: how often the models are asked about each record
 ROLES = ("target_members", "target_nonmembers", "shadow_pool", "reference_pool")

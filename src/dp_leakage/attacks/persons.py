@@ -16,14 +16,14 @@ def person_columns(asked: Signals, said: Mapping[str, np.ndarray], how: str) -> 
         said: ``score`` and ``flagged`` of a membership attack, (R, n).
         how: how a person's scores become one. ``sum`` suits logarithms of likelihood ratios: it is the ratio of all
             records together if they are independent. ``mean`` suits scores that also tell how hard a record is;
-            ``max`` is the record that gives most away.
+            ``max`` is the record that gives most away; ``learnt`` weighs these and the number of records (`learnt`).
 
     Returns:
         As `score_columns`; ``record`` holds the person, and a person is flagged if at least half of the records are.
         A further column, ``of_records``, keeps the scores of the person's single records, float64, in their order here.
     """
     persons, own = _persons(asked)
-    score = combined(said["score"], own, how)
+    score = learnt(said["score"], own, persons.trained_on) if how == "learnt" else combined(said["score"], own, how)
     flagged = combined(said["flagged"].astype(np.float64), own, "mean") >= 0.5
     return score_columns(persons, {"score": score, "flagged": flagged}) | {"of_records": _apart(said["score"], own)}
 
@@ -47,6 +47,33 @@ def combined(values: np.ndarray, own: np.ndarray, how: str) -> np.ndarray:
     starts = np.flatnonzero(np.diff(own[order], prepend=-1))
     whole = {"sum": np.add, "mean": np.add, "max": np.maximum}[how].reduceat(values[:, order], starts, axis=1)
     return np.asarray(whole / np.bincount(own) if how == "mean" else whole, dtype=np.float64)
+
+
+def learnt(values: np.ndarray, own: np.ndarray, member: np.ndarray) -> np.ndarray:
+    """One value per person, weighed as tells members from others in the other models: float64 (R, P).
+
+    A logistic regression on the persons' sum, mean and largest value and the logarithm of their number of records. For
+    each model it is fitted on all others, whose members the attacker knows in design ``coins``: nothing is learnt from
+    the model's own.
+
+    Args:
+        values: scores of the records, (R, n), R ≥ 2.
+        own: (n,) whose a record is.
+        member: bool (R, P), which models trained on whom.
+    """
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    counts = np.broadcast_to(np.log(np.bincount(own)), member.shape)
+    seen = np.stack([*(combined(values, own, how) for how in ("sum", "mean", "max")), counts], axis=2)
+    found = np.empty(member.shape)
+    for r, others in enumerate(~np.eye(len(member), dtype=bool)):
+        fitted = make_pipeline(StandardScaler(), LogisticRegression()).fit(
+            seen[others].reshape(-1, seen.shape[2]), member[others].ravel()
+        )
+        found[r] = fitted.decision_function(seen[r])
+    return found
 
 
 def _persons(asked: Signals) -> tuple[Signals, np.ndarray]:

@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import product
 from pathlib import Path
 
-from dp_leakage.attacks import ATTACKS, STRONGEST
+from dp_leakage.attacks import ATTACKS, OF_PERSON, STRONGEST
 from dp_leakage.common.config import Json, merged
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.identity import derived_seed
@@ -201,6 +201,15 @@ class Cells:
         """The attacks that are run on a data set, in the study's order."""
         own = self.spec["datasets"][dataset].get("attacks", self.spec["attacks"])
         return [attack for attack in self.spec["attacks"] if attack in own]
+
+    def settings_of_attack(self, attack: str) -> Json:
+        """An attack's own settings, with its defaults."""
+        asked = {key: value for key, value in self.spec["attacks"][attack].items() if key != OF_PERSON}
+        return {**ATTACKS[attack].settings, **asked}
+
+    def way_of_person(self, attack: str) -> str:
+        """How an attack's scores of a person's records become one (`attacks.persons`)."""
+        return str(self.spec["attacks"][attack].get(OF_PERSON, ATTACKS[attack].of_person))
 
     def auxiliary_spec(self, dataset: str, role: str) -> Json:
         """The study's settings of shadow or reference models, overridden by the data set's own; empty if there are

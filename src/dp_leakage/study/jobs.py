@@ -88,7 +88,7 @@ def tuning_time(study: Study, job: Job, attempt: int) -> int:
 
 def attack_time(study: Study, job: Job, attempt: int) -> int:
     """Minutes of a job that attacks, or asks models what they say."""
-    own = ATTACKS[job["attack"]].settings | study.spec["attacks"][job["attack"]] if "attack" in job else None
+    own = study.settings_of_attack(job["attack"]) if "attack" in job else None
     return attack_minutes(records_of(study, job), models_of(study, job), attempt, own)
 
 

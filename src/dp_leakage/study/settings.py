@@ -204,7 +204,7 @@ class Settings(Paths):
             "model": model,
             "attack": attack,
             "module": entry.module,
-            "settings": entry.settings | self.spec["attacks"][attack],
+            "settings": self.settings_of_attack(attack),
             "seed": self.seed_of(dataset, model, attack, "fit"),
             "inputs": _identities(self.fit_inputs(dataset, model, attack, defense)),
             "code": step_code("fit_attack", entry.module),
@@ -258,12 +258,12 @@ class Settings(Paths):
             "defense": cell.defense,
             "attack": attack,
             "module": entry.module,
-            "settings": entry.settings | self.spec["attacks"][attack],
+            "settings": self.settings_of_attack(attack),
             # The seed is not the cell's: what an attack draws at random (features, say) is the same in all cells.
             "seed": self.seed_of(cell.dataset, attack),
             "inputs": _identities(self.attack_inputs(cell, attack)),
             "leave_one_out": self.by_coins(attack),
-            **({"of_person": entry.of_person} if self.by_person(cell.dataset) else {}),
+            **({"of_person": self.way_of_person(attack)} if self.by_person(cell.dataset) else {}),
             "code": step_code("attack_models" if entry.reads == "models" else "attack", entry.module),
         }
 

@@ -51,7 +51,8 @@ def load(spec: dict, data_dir: Path) -> Raw:
         features, divisor = (), 16.0
     changed = [key for key in ("resize", "channels", "binary") if key in spec]
     notes = [f"scikit-learn's digits, changed in shape ({', '.join(changed)})."] if changed else []
-    person, people = None, ()
+    person: np.ndarray | None = None
+    people: tuple[str, ...] = ()
     if "person" in spec:
         person = writers(bundle.images, y, spec["person"])
         people = tuple(f"writer {place}" for place in range(person.max() + 1))
@@ -82,7 +83,8 @@ def style(images: np.ndarray) -> np.ndarray:
     Width and height are standard deviations of the ink's place in pixels, slant is its correlation.
     """
     ink = images.sum(axis=(1, 2), dtype=np.float64)
-    down, across = np.indices(images.shape[1:], dtype=np.float64)
+    places: np.ndarray = np.indices(images.shape[1:], dtype=np.float64)
+    down, across = places[0], places[1]
 
     def mean(values: np.ndarray) -> np.ndarray:
         return (images * values).sum(axis=(1, 2)) / ink

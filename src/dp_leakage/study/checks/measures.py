@@ -2,7 +2,7 @@
 
 from itertools import product
 
-from dp_leakage.attacks import ATTACKS, STRONGEST
+from dp_leakage.attacks import ATTACKS, OF_PERSON, STRONGEST, WAYS
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import nearest
 from dp_leakage.data.roles import MEMBERS, REFERENCE_POOL, population_role, trained_role
@@ -22,13 +22,17 @@ def check_attacks(study: Study) -> None:
     for name, settings in spec["attacks"].items():
         check_known(name, ATTACKS, f"attacks.{name}")
         entry = ATTACKS[name]
+        kinds = dict(entry.kinds) | ({OF_PERSON: WAYS} if entry.family == "membership" else {})
         for key, value in settings.items():
-            check_known(key, entry.settings, f"attacks.{name}.{key}")
-            check_kind(value, entry.kinds[key], f"attacks.{name}.{key}")
+            check_known(key, kinds, f"attacks.{name}.{key}")
+            check_kind(value, kinds[key], f"attacks.{name}.{key}")
+        of_persons = OF_PERSON not in settings or any(map(study.by_person, spec["datasets"]))
+        words = f"key 'attacks.{name}.{OF_PERSON}' is about persons with several records"
+        require(of_persons, f"{words}; no data set has a source with the key 'person', leave it out")
         by_coins = study.design == COINS and entry.needs == "reference"
         complaint = f"key '{entry.needs}' is missing; attack {name} needs {entry.needs} models"
         require(entry.needs is None or by_coins or entry.needs in spec, complaint)
-        resolved = entry.settings | settings
+        resolved = study.settings_of_attack(name)
         roles = (*entry.roles, *([resolved["auxiliary"]] if "auxiliary" in resolved else []))
         for dataset, role in product(spec["datasets"], roles):
             if name not in study.attacks_on(dataset):
@@ -72,7 +76,7 @@ def _check_auxiliary(study: Study, role: str, dataset: str) -> None:
     records, size = sum(roles[part] for part in pool), auxiliary["size"]
     words = f"the {records} records of {' and '.join(pool)} in data set {dataset}"
     require(size <= records, f"key '{role}.size' is {size}; valid is at most {words}")
-    attacks = {name: ATTACKS[name].settings | spec["attacks"][name] for name in study.attacks_on(dataset)}
+    attacks = {name: study.settings_of_attack(name) for name in study.attacks_on(dataset)}
     using = {name: settings for name, settings in attacks.items() if ATTACKS[name].needs == role}
     compared = TARGETS if role == "reference" else {"shadow_pool"}  # whose records some models must not have seen
     for name, settings in using.items():
