@@ -212,7 +212,7 @@ def _described(raw: Raw, records: list[int]) -> dict[str, list | None]:
         return {"shown": described(raw, records), "called": [raw.names[one] for one in records] if raw.names else None}
     sizes = np.bincount(raw.person)[records]
     called = [raw.people[one] for one in records] if raw.people else None
-    return {"shown": [f"{size} record{'s' * (size != 1)}" for size in sizes], "called": called}
+    return {"shown": [f"{size} record{'' if size == 1 else 's'}" for size in sizes], "called": called}
 
 
 def _own(dataset: Json) -> Raw | None:
