@@ -9,7 +9,7 @@ from dp_leakage.figures.frames import attack_rows, chosen, drawn_numbers, each_c
 from dp_leakage.figures.limits import ALARM, divided, proven_notes, with_proven
 from dp_leakage.figures.notes import accounting_notes, threshold_notes
 from dp_leakage.figures.numbers import cell_label
-from dp_leakage.figures.style import GRAY, canvas, finish, name, styled
+from dp_leakage.figures.style import GRAY, INK, canvas, finish, name, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,6 +26,8 @@ FIGURE = {
 
 ROW, COLUMN = 0.17, 0.58  # inches
 LIMIT = "no attack\nabove"
+SHADES = {"cmap": "Blues", "vmin": 0, "vmax": 1, "edgecolors": "white", "linewidth": 0.5}
+MIDDLE = {"ha": "center", "va": "center", "fontsize": 6.5}
 
 
 @styled
@@ -38,8 +40,6 @@ def draw(
         definition: of the attribute attacks' advantage, ``gap`` or ``released``.
         threshold: of membership attacks: ``best``, chosen on other records, or the attack's ``own``.
     """
-    from matplotlib.patches import Patch
-
     measured, proven = divided(metrics)
     frame = chosen(measured, settings)
     rows = drawn_numbers(
@@ -59,50 +59,30 @@ def draw(
         ax.set_title(heading, loc="left", pad=4)
     notes = ["Advantage: true less false positive rate; of attribute attacks the gap in accuracy, members less others."]
     notes += [*threshold_notes(rows), *proven_notes(proven, "Last column")]
-    handles = [
-        Patch(facecolor=_shades()(x), edgecolor=GRAY, linewidth=0.5, label=f"advantage {x:g}") for x in (0.0, 0.5, 1.0)
-    ]
-    return finish(figure, handles, [*notes, *accounting_notes(frame, settings)], settings.get("title")), rows
+    return finish(figure, [], [*notes, *accounting_notes(frame, settings)], settings.get("title")), rows
 
 
 def _panel(ax: "Axes", part: pd.DataFrame, attacks: list[str]) -> None:
-    shades = _shades()
-    labels: list[str] = []
-    for place, (series, cell) in enumerate(each_cell(part)):
-        labels.append(cell_label(series, cell.iloc[0]))
+    cells = [(cell_label(series, cell.iloc[0]), cell) for series, cell in each_cell(part)]
+    tiles = np.array([cell.set_index("attack")["measured"].reindex(attacks) for _, cell in cells])
+    ax.pcolormesh(tiles, **SHADES)
+    for line, (_, cell) in enumerate(cells):
         for row in cell.itertuples():
-            strength = min(max(row.measured, 0.0), 1.0)
-            column = attacks.index(row.attack)
-            ax.add_patch(_tile(column, place, shades(strength)))
-            weight = "bold" if row.low > 0 else "normal"
-            color = ALARM if row.crosses else "white" if strength > 0.6 else "black"
             text = f"{row.measured + 0.0:.2f}".replace("-0.00", "0.00").replace("-", "−")
-            ax.text(column, place, text, ha="center", va="center", fontsize=6.5, fontweight=weight, color=color)
-        ax.text(len(attacks), place, _limit(cell["advantage_proven"]), ha="center", va="center", fontsize=6.5)
-    ax.axvline(len(attacks) - 0.5, color=GRAY, linewidth=0.8)
-    ax.set(xlim=(-0.5, len(attacks) + 0.5), ylim=(len(labels) - 0.5, -0.5))
-    ax.set_yticks(range(len(labels)), labels, fontsize=7)
+            weight = "bold" if row.low > 0 else "normal"
+            color = ALARM if row.crosses else "white" if row.measured > 0.6 else INK
+            ax.text(attacks.index(row.attack) + 0.5, line + 0.5, text, **MIDDLE, fontweight=weight, color=color)
+        ax.text(len(attacks) + 0.5, line + 0.5, _limit(cell["advantage_proven"]), **MIDDLE)
+    ax.axvline(len(attacks), color=GRAY, linewidth=0.8)
+    ax.set(xlim=(0, len(attacks) + 1), ylim=(len(cells), 0))
     heads = [*(name(attack).replace(" ", "\n") for attack in attacks), LIMIT]
-    ax.set_xticks(range(len(heads)), heads, fontsize=7)
+    ax.set_xticks(np.arange(len(heads)) + 0.5, heads, fontsize=7)
+    ax.set_yticks(np.arange(len(cells)) + 0.5, [label for label, _ in cells], fontsize=7)
     ax.tick_params(length=0)
     ax.grid(False)
-    for spine in ax.spines.values():
-        spine.set_color(GRAY)
 
 
 def _limit(proven: pd.Series) -> str:
     """The proven advantage of a cell's rows, rounded up; a dash where there is none."""
     most = proven.min()
     return "–" if pd.isna(most) else f"{np.ceil(100 * most - 1e-9) / 100:.2f}"
-
-
-def _shades() -> Any:
-    from matplotlib import colormaps
-
-    return colormaps["Blues"]
-
-
-def _tile(column: int, place: int, color: Any) -> Any:
-    from matplotlib.patches import Rectangle
-
-    return Rectangle((column - 0.5, place - 0.5), 1, 1, facecolor=color, edgecolor="white", linewidth=0.5)

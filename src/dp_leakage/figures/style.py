@@ -326,7 +326,7 @@ def finish(
     extra = 0.0
     words = fill(title or "", int(width * 13))
     heading = {"title": words or None, "title_fontproperties": {"size": 10, "weight": "bold"}}
-    if handles:
+    if handles or words:
         across = _legend_columns([str(handle.get_label()) for handle in handles], width)
         look_ = {"ncols": across, "handlelength": 2.8, "columnspacing": 1.4}
         figure.legend(handles=handles, loc="outside upper center", **look_, **heading)
@@ -346,8 +346,8 @@ def footnotes(notes: Iterable[str], width: float) -> str:
 
 def _legend_columns(labels: Sequence[str], width: float) -> int:
     """As many columns as surely fit into the width: 0.55 inch for the sample and about 0.056 a letter."""
-    letters = max(map(len, labels))
-    return min(len(labels), max(1, int(width / (0.55 + 0.056 * letters))))
+    letters = max(map(len, labels), default=0)
+    return max(1, min(len(labels), int(width / (0.55 + 0.056 * letters))))
 
 
 def log_axis(
