@@ -9,7 +9,10 @@ import pytest
 import yaml
 from safetensors.numpy import load_file
 from sklearn.datasets import load_wine
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from dp_leakage.metrics.spent import parse_setting
 from dp_leakage.results import read_cell
@@ -70,7 +73,7 @@ def study(file: Path) -> dict:
                 },
             },
         },
-        "attacks": {"yeom": {"of_person": "max"}, "lira_online": {}},
+        "attacks": {"yeom": {"of_person": "learnt"}, "lira_online": {}},
         "figures": {
             "fig_pareto": {"kind": "pareto", "title": "All", "parts": ["training", "yeom", "lira_online"]},
             "table_persons": {"kind": "persons_table", "title": "People and records", "parts": ["lira_online"]},
@@ -132,10 +135,24 @@ def test_single_records_are_told_beside_their_persons_for_both_kinds_of_noise(ra
     areas = [roc_auc_score(run["member"], run["of_records"].astype(float)) for _, run in apart.groupby("repeat")]
     assert table.loc[("none", "record_auc"), "measured"] == pytest.approx(np.mean(areas))
     assert np.allclose(scores["score"], scores["of_records"].map(np.sum))
-    largest = pd.read_parquet(folder / "visits" / "softmax_regression" / "none" / "attack" / "yeom.parquet")
-    assert np.allclose(largest["score"], largest["of_records"].map(np.max))
     read = read_cell(folder / "visits" / "softmax_regression" / "none")
     assert len(read.scores["lira_online"]) == len(scores)
+
+
+def test_scores_of_persons_are_weighed_as_other_repeats_teach(ran):
+    folder, _ = ran
+    scores = pd.read_parquet(folder / "visits" / "softmax_regression" / "none" / "attack" / "yeom.parquet")
+    assert np.array_equal(scores["flagged"], scores["score"] > 0)
+    runs = [run for _, run in scores.groupby("repeat")]
+    told = [
+        np.array([[each.sum(), each.mean(), each.max(), np.log(len(each))] for each in run["of_records"]])
+        for run in runs
+    ]
+    for number, run in enumerate(runs):
+        others = [place for place in range(len(runs)) if place != number]
+        learnt = make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced", tol=1e-10, max_iter=1000))
+        learnt.fit(np.concatenate([told[k] for k in others]), np.concatenate([runs[k]["member"] for k in others]))
+        assert np.allclose(learnt.decision_function(told[number]), run["score"], atol=1e-5)
 
 
 def test_a_person_is_promised_less_by_noise_for_single_records(ran):

@@ -77,8 +77,8 @@ class Attack:
         aware: whether its reference models train under the cell's own defense, if the study has such models.
         adapts: what an attacker who knows a defense does about it, as the end of a sentence that begins with the
             attack; "" for other attacks.
-        of_person: how the scores of a person's records become one (`attacks.persons`): ``sum`` if a score is the
-            logarithm of a likelihood ratio.
+        of_person: how the scores of a person's records become one (`attacks.persons`) unless the study says: ``sum``
+            if a score is the logarithm of a likelihood ratio.
     """
 
     module: str
@@ -90,13 +90,14 @@ class Attack:
     roles: tuple[str, ...] = ()
     learns: bool = False
     aware: bool = True
-    of_person: Literal["sum", "mean", "max"] = "mean"
+    of_person: Literal["sum", "mean", "max", "learnt"] = "mean"
     adapts: str = ""
 
 
 WORD = "ATTACK"
 # A study's setting of every membership attack, if it knows whose each record is; `attacks.persons` says what they are.
-OF_PERSON, WAYS = "of_person", choice("sum", "mean", "max", "learnt")
+LEARNT = "learnt"
+OF_PERSON, WAYS = "of_person", choice("sum", "mean", "max", LEARNT)
 STRONGEST = "strongest"  # in place of an attack's name: the attack that finds the most
 QUERIES = whole(1, 18)  # kind of the setting ``queries``: how often the models are asked about each record
 ROLES = ("target_members", "target_nonmembers", "shadow_pool", "reference_pool")
@@ -107,7 +108,7 @@ KEYS: dict[str, Kind] = {
     "roles": listed(choice(*ROLES)),
     "learns": FLAG,
     "aware": FLAG,
-    "of_person": choice("sum", "mean", "max"),
+    OF_PERSON: WAYS,
     "adapts": TEXT,
     **dict.fromkeys(SHARED, ANY),
 }

@@ -1,6 +1,6 @@
 """From scores of records to scores of persons, where a coin decides about all records of a person together."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -8,7 +8,12 @@ import numpy as np
 from dp_leakage.attacks.signals import Signals, score_columns
 
 
-def person_columns(asked: Signals, said: Mapping[str, np.ndarray], how: str) -> dict[str, Any]:
+def person_columns(
+    asked: Signals,
+    said: Mapping[str, np.ndarray],
+    how: str,
+    weighed: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None,
+) -> dict[str, Any]:
     """The columns of a score file with a row per repeat and person, in place of one per repeat and record.
 
     Args:
@@ -16,15 +21,22 @@ def person_columns(asked: Signals, said: Mapping[str, np.ndarray], how: str) -> 
         said: ``score`` and ``flagged`` of a membership attack, (R, n).
         how: how a person's scores become one. ``sum`` suits logarithms of likelihood ratios: it is the ratio of all
             records together if they are independent. ``mean`` suits scores that also tell how hard a record is;
-            ``max`` is the record that gives most away; ``learnt`` weighs these and the number of records (`learnt`).
+            ``max`` is the record that gives most away; ``learnt`` weighs these and the number of records
+            (`person_odds`).
+        weighed: the persons' log odds (R, P) from the records' scores and whose they are, if ``how`` is ``learnt``.
 
     Returns:
-        As `score_columns`; ``record`` holds the person, and a person is flagged if at least half of the records are.
+        As `score_columns`; ``record`` holds the person, and a person is flagged if at least half of the records are,
+        or if learnt odds are above even.
         A further column, ``of_records``, keeps the scores of the person's single records, float64, in their order here.
     """
-    persons, own = _persons(asked)
-    score = learnt(said["score"], own, persons.trained_on) if how == "learnt" else combined(said["score"], own, how)
-    flagged = combined(said["flagged"].astype(np.float64), own, "mean") >= 0.5
+    persons, own = persons_of(asked)
+    if weighed is None:
+        score = combined(said["score"], own, how)
+        flagged = combined(said["flagged"].astype(np.float64), own, "mean") >= 0.5
+    else:
+        score = weighed(said["score"], own)
+        flagged = score > 0
     return score_columns(persons, {"score": score, "flagged": flagged}) | {"of_records": _apart(said["score"], own)}
 
 
@@ -37,7 +49,7 @@ def _apart(score: np.ndarray, own: np.ndarray) -> list[np.ndarray]:
 
 def person_signals(asked: Signals, margin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The sum of each person's values (R, n), float64 (R, P), and in which models each person is, bool (R, P)."""
-    persons, own = _persons(asked)
+    persons, own = persons_of(asked)
     return combined(margin, own, "sum"), persons.trained_on
 
 
@@ -49,34 +61,7 @@ def combined(values: np.ndarray, own: np.ndarray, how: str) -> np.ndarray:
     return np.asarray(whole / np.bincount(own) if how == "mean" else whole, dtype=np.float64)
 
 
-def learnt(values: np.ndarray, own: np.ndarray, member: np.ndarray) -> np.ndarray:
-    """One value per person, weighed as tells members from others in the other models: float64 (R, P).
-
-    A logistic regression on the persons' sum, mean and largest value and the logarithm of their number of records. For
-    each model it is fitted on all others, whose members the attacker knows in design ``coins``: nothing is learnt from
-    the model's own.
-
-    Args:
-        values: scores of the records, (R, n), R ≥ 2.
-        own: (n,) whose a record is.
-        member: bool (R, P), which models trained on whom.
-    """
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    counts = np.broadcast_to(np.log(np.bincount(own)), member.shape)
-    seen = np.stack([*(combined(values, own, how) for how in ("sum", "mean", "max")), counts], axis=2)
-    found = np.empty(member.shape)
-    for r, others in enumerate(~np.eye(len(member), dtype=bool)):
-        fitted = make_pipeline(StandardScaler(), LogisticRegression()).fit(
-            seen[others].reshape(-1, seen.shape[2]), member[others].ravel()
-        )
-        found[r] = fitted.decision_function(seen[r])
-    return found
-
-
-def _persons(asked: Signals) -> tuple[Signals, np.ndarray]:
+def persons_of(asked: Signals) -> tuple[Signals, np.ndarray]:
     """One record of each person, numbered by the person, and the place of each record's person among them."""
     assert asked.person is not None  # the caller asks only where persons are known
     found, first, own = np.unique(asked.person, return_index=True, return_inverse=True)

@@ -1,12 +1,14 @@
 """Runs one attack on the answers of one cell's target models and writes only scores. Needs no model and no GPU."""
 
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from dp_leakage.attacks import ATTACKS
+from dp_leakage.attacks import ATTACKS, LEARNT
 from dp_leakage.attacks.checks import check_said
 from dp_leakage.attacks.membership.references import leave_one_out
+from dp_leakage.attacks.person_odds import learnt_odds, odds
 from dp_leakage.attacks.persons import person_columns
 from dp_leakage.attacks.signals import score_columns
 from dp_leakage.common.user_code import FILES, guarded
@@ -35,13 +37,16 @@ def main(
     elif fitted:
         learnt = read_tensors(fitted, inputs["fitted"])[0]
     module, arguments = settings["module"], (target, learnt, settings["settings"], settings["seed"])
+    how, weighed = settings.get("of_person"), None
     with guarded(module):
         attack = import_module(module)
         said = leave_one_out(attack, *arguments) if settings["leave_one_out"] else attack.score(*arguments)
+        if how == LEARNT:
+            weighed = partial(odds, learnt_odds(attack, *arguments, settings["leave_one_out"]))
     if module in FILES:
         check_said(said, module, ATTACKS[settings["attack"]].family, target.asked.trained_on.shape)
-    asked, how = target.asked, settings.get("of_person")
-    columns = person_columns(asked, said._asdict(), how) if how else score_columns(asked, said._asdict())
+    asked = target.asked
+    columns = person_columns(asked, said._asdict(), how, weighed) if how else score_columns(asked, said._asdict())
     write_table(scores, columns, provenance(settings))
 
 

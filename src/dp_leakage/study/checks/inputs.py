@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from dp_leakage.attacks import ATTACKS
+from dp_leakage.attacks import ATTACKS, LEARNT, OF_PERSON
 from dp_leakage.common.config import Json, merged
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.names import check_name
@@ -133,6 +133,8 @@ def check_persons(study: Study) -> None:
                 membership,
                 f"{words} are membership attacks without shadow models and on answers alone; leave out attack {attack}",
             )
+            if entry is not None and study.way_of_person(attack) == LEARNT:
+                _check_learnt(study, name, attack)
         timed = any(figure["kind"] == TIMING for figure in study.spec["figures"].values())
         require(not timed, f"{words} are figures of another kind than {TIMING}, which times single records")
         method = (dataset.get("projection") or {}).get("method")
@@ -157,6 +159,15 @@ def check_persons(study: Study) -> None:
         require(cell.training["engine"] == "ensemble", words)
         complaint = f"{place}, and audits it; valid for an audit, whose canaries are persons, is defense person or none"
         require(not (single and cell.audits), complaint)
+
+
+def _check_learnt(study: Study, dataset: str, attack: str) -> None:
+    """The attacker has models of which it is known who was in and who was out."""
+    key, compares = f"key 'attacks.{attack}.{OF_PERSON}' is {LEARNT}", ATTACKS[attack].needs == "reference"
+    repeats = min(cell.training["repeats"] for cell in study.cells.values() if cell.dataset == dataset)
+    least = 3 if compares else 2
+    words = f"which takes other repeats than the target's; valid are {least} or more, got {repeats}"
+    require(repeats >= least, f"{key}, {words}")
 
 
 def check_models(spec: Json) -> None:

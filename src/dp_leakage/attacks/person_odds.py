@@ -1,0 +1,69 @@
+"""What the scores of a person's records say together, learnt on models of the attacker's own."""
+
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from dp_leakage.attacks.membership.references import leave_one_out
+from dp_leakage.attacks.persons import combined, persons_of
+from dp_leakage.attacks.signals import Signals
+from dp_leakage.common.errors import UserError
+
+
+def learnt_odds(
+    attack: ModuleType, target: Signals, learnt: Signals | None, settings: dict, seed: int, by_coins: bool
+) -> list[Any]:
+    """How the attacker of each target weighs a person's scores, in the order of the targets.
+
+    The attacker runs the attack on models of which the truth is known, each judged by the others as references, and
+    fits a logistic regression. With coins these models are the repeats but the target's, which has no part in it: its
+    answers are no reference, and its coins are not read.
+
+    Args:
+        attack: its module.
+        target: of R models.
+        learnt: of the reference models; None if the attack needs none.
+        settings, seed: of the attack.
+        by_coins: whether the references are repeats, as the attacker's models always are if an attack needs none.
+
+    Raises:
+        UserError: these models know no person who was in the training, or nobody who was not.
+    """
+    if learnt is not None and not by_coins:
+        return [_fitted(attack, learnt, True, settings, seed)] * target.size
+    group = target if learnt is None else learnt
+    numbers = np.arange(group.size)
+    return [_fitted(attack, group.models(numbers != r), learnt is not None, settings, seed) for r in range(target.size)]
+
+
+def _fitted(attack: ModuleType, own: Signals, compares: bool, settings: dict, seed: int) -> Any:
+    """A scikit-learn classifier of `features`, fitted on models of the attacker's own."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    said = leave_one_out(attack, own, own, settings, seed) if compares else attack.score(own, None, settings, seed)
+    persons, owner = persons_of(own.asked)
+    if len(np.unique(persons.trained_on)) < 2:
+        words = "models that trained on some of the people asked about and not on others; got none"
+        raise UserError(f"key 'of_person' is learnt; valid for that are reference {words}")
+    weights = LogisticRegression(class_weight="balanced", solver="newton-cholesky", tol=1e-8)
+    fitted = make_pipeline(StandardScaler(), weights)
+    return fitted.fit(np.concatenate(features(said.score, owner)), persons.trained_on.ravel())
+
+
+def odds(fitted: Sequence[Any], score: np.ndarray, owner: np.ndarray) -> np.ndarray:
+    """The logarithm of each person's odds to be a member, float64 (R, P), from the records' scores (R, n)."""
+    pairs = zip(fitted, features(score, owner), strict=True)
+    return np.stack([each.decision_function(values) for each, values in pairs])
+
+
+def features(score: np.ndarray, owner: np.ndarray) -> np.ndarray:
+    """Sum, mean and maximum of each person's scores, and the logarithm of their number, float64 (R, P, 4).
+
+    ``score`` is (R, n); ``owner``, int64 (n,) from 0 on, says whose each record is.
+    """
+    told = [combined(score, owner, how) for how in ("sum", "mean", "max")]
+    return np.stack([*told, np.broadcast_to(np.log(np.bincount(owner)), told[0].shape)], axis=-1)
