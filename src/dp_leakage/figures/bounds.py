@@ -75,16 +75,12 @@ def bound_lines(ax: "Axes", rows: pd.DataFrame, relations: set[str]) -> "list[An
 
 
 def bound_notes(rows: pd.DataFrame, relations: set[str]) -> list[str]:
-    """What each gray line is, and for which neighbours it holds."""
+    """What each gray line is, and for which neighbors it holds."""
     deltas = sorted(set(rows["delta"].dropna()))
     if not deltas:
         return []
-    notes = [
-        f"Solid gray: (e^ε − 1 + 2δ)/(e^ε + 1), δ = {deltas[-1]:g}: no attack can do better if ε is for replace-one "
-        "neighbours, as in this game (a member against a non-member)."
+    twice = "dash-dotted, the same at 2ε, (1 + e^ε)δ, for one of add/remove or zero-out neighbors; "
+    return [
+        f"Gray: the most that (ε, δ = {deltas[-1]:g}) allows. Solid, (e^ε − 1 + 2δ)/(e^ε + 1) for an ε of replace-one "
+        f"neighbors; {'' if relations <= {'replace_one'} else twice}dotted, the e^ε − 1 that jayaraman2019 draws."
     ]
-    if not relations <= {"replace_one"}:
-        notes.append(
-            "Dash-dotted gray: the same at 2ε, (1 + e^ε)δ, for an ε of add/remove or zero-out neighbours (named below)."
-        )
-    return [*notes, "Dotted gray: e^ε − 1, the looser bound that jayaraman2019 draws."]

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 FIGURE = {
     "caption": "The ε that each defense claims, the one that its training spent, and the one that an audit "
-    "proves at least. A measured bound right of the spent ε would be the proof of an error.",
+    "proves at least. A measured bound right of the spent ε would be the proof of an error. "
+    "No orange line: nothing was proved. No blue mark: not differentially private, or no valid accountant for "
+    "replace-one neighbors; red then means above what was spent for others, converted.",
 }
 
 CELL = ["dataset", "model", "defense"]
@@ -70,8 +72,6 @@ def draw(
     verdict = f"{wrong} above what was spent, in red: an error." if wrong else "None exceeds what was spent."
     notes = [
         f"Measured: lower bounds of audits; all in the study hold together with 95 % confidence. {verdict}",
-        "No orange line: nothing was proved. No blue mark: not differentially private, or no valid accountant for "
-        "replace-one neighbours; red then means above what was spent for others, converted.",
         *remarks(frame),
         *own_notes(settings),
     ]

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.figures.frames import is_private
+from dp_leakage.figures.style import name
 from dp_leakage.metrics.spent import parse_setting
 from dp_leakage.privacy.proven import between
 
@@ -64,18 +65,7 @@ def with_proven(rows: pd.DataFrame, proven: pd.DataFrame, fpr: float | None) -> 
     )
 
 
-def relation_words(proven: pd.DataFrame) -> str:
-    """For which neighbours the rows hold, in words; "" where there are none."""
-    words = {
-        "replace_one": "one record in place of another, as in this game of a member against a non-member",
-        "add_remove": "a record in or out by a coin, as in this game",
-        "zero_out": "a record in or out by a coin, as in this game",
-    }
-    return " or ".join(dict.fromkeys(words[relation] for relation in sorted(set(proven["neighbours"]))))
-
-
 def proven_notes(proven: pd.DataFrame, what: str) -> list[str]:
-    """The footnote on ``what`` (which lines) shows the limit; none where nothing is proven."""
-    if proven.empty:
-        return []
-    return [f"{what}: the most that any attack can reach, as the noise proves for {relation_words(proven)}."]
+    """The footnote on the neighbors for which ``what`` (which lines) is proven; none where nothing is."""
+    relations = sorted(set(proven["neighbours"]))
+    return [f"{what}: proven for {' or '.join(map(name, relations))} neighbors."] if relations else []

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE = {
-    "caption": "Every defense against every attack. The number is the attack's advantage, 0 for guessing and 1 "
-    "for certainty; bold where its 95 % interval lies above 0. In the last column is the most that any membership "
+    "caption": "Every defense against every attack. The number is the attack's advantage, the true less the "
+    "false positive rate: 0 for guessing and 1 for certainty; of attribute attacks it is the gap in accuracy, members "
+    "less others. It is bold where its 95 % interval lies above 0. In the last column is the most that any membership "
     "attack can reach, as the noise proves it. A number in red is above that: the proof of an error.",
     "proven": True,
     "settings": {"definition": "gap", "threshold": "best"},
@@ -57,9 +58,8 @@ def draw(
     for (ax,), (heading, part) in zip(axes, parts, strict=True):
         _panel(ax, part, attacks)
         ax.set_title(heading, loc="left", pad=4)
-    notes = ["Advantage: true less false positive rate; of attribute attacks the gap in accuracy, members less others."]
-    notes += [*threshold_notes(rows), *proven_notes(proven, "Last column")]
-    return finish(figure, [], [*notes, *accounting_notes(frame, settings)], settings.get("title")), rows
+    notes = [*threshold_notes(rows), *proven_notes(proven, "Last column"), *accounting_notes(frame, settings)]
+    return finish(figure, [], notes, settings.get("title")), rows
 
 
 def _panel(ax: "Axes", part: pd.DataFrame, attacks: list[str]) -> None:

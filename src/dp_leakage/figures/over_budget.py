@@ -239,7 +239,6 @@ def _over_proven(given: Given, found: pd.DataFrame) -> Over:
     private = is_private(rows)
     silent = int((private & (rows[risk] >= 1)).sum())
     notes = [
-        "Bands and bars: 95 % intervals.",
         *proven_notes(given.proven, "Across"),
         *([f"At 1, nothing is proven: {silent} of {int(private.sum())} cells."] if silent else []),
         *own_notes(given.settings),

@@ -21,7 +21,8 @@ FIGURE = {
     "caption": "Use against leakage, one point per defense and budget; the number beside a point is its spent ε. "
     "Best is bottom right: accurate and leaking nothing. Leakage is what the strongest attack on each model reaches. "
     "The gray line joins the points that no other beats in both as measured. A pale point is surely beaten: "
-    "another is both more accurate and less leaky, and their intervals are apart in both.",
+    "another is both more accurate and less leaky, and their 95 % intervals, the bars, are apart in both. Between the "
+    "others chance may decide.",
     "settings": {"attack": None},
     "kinds": {"attack": ["either", "null", "text"]},
 }
@@ -64,15 +65,10 @@ def draw(
             ax.set_ylabel(f"advantage that {whose} reaches\n→ more leakage")
     entries = [handle for handle in legend(rows) if handle.get_label() != "95 % interval"]
     entries.append(Line2D([], [], label="best trade-offs measured", **FRONT))
-    bars = (
-        "Bars: 95 % intervals. Pale: another point is surely both more accurate and less leaky, intervals apart in "
-        "both; between the others chance may decide."
-    )
     membership = sorted(set(reached(frame)["attack"]) - {STRONGEST})
     chosen_anew = f"Strongest of {', '.join(map(name, membership))}, in each cell anew, chosen on other records."
     alone = settings["attack"] is not None or len(membership) < 2
     notes = [
-        bars,
         meaning,
         *([] if alone else [chosen_anew]),
         *threshold_notes(rows),

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 FIGURE = {
     "caption": "How many members each attack names at each false positive rate, both on logarithmic axes: what "
     "counts is the left end, where an attacker accuses hardly anyone wrongly. On the gray diagonal are guesses. No "
-    "attack can be above the black line: the noise proves it. A red cross above it would be the proof of an error.",
+    "attack can be above the black line: the noise proves it. A red cross above it would be the proof of an error. "
+    "Curves are means over the runs, and intervals are over records and runs.",
     "needs": "scores",
     "proven": True,
     "settings": {"attack": None, "fpr": [0.01, 0.001]},
@@ -96,11 +97,8 @@ def draw(
     short = (
         [f"Too few records for {' and '.join(few)}: {n:,} non-members resolve {100 / n:.2g} % at best."] if few else []
     )
-    bars = (
-        f"Curves: mean of the runs. Bars, side by side: 95 % intervals at {100 * marked:g} %, over records and runs; "
-        "all are in the csv."
-    )
-    notes = [bars, *(short if few else []), *proven_notes(proven, "Black"), *own_notes(settings)]
+    bars = f"Bars, side by side: 95 % intervals at {100 * marked:g} %; all are in the csv."
+    notes = [bars, *short, *proven_notes(proven, "Black"), *own_notes(settings)]
     return finish(figure, legend, notes, settings.get("title")), rows
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FIGURE = {
     "caption": "Accuracy as the training goes on, on the records trained on (dashed) and on new ones (solid), "
-    "and the ε spent so far.",
+    "and the ε spent so far. Lines are means over the repeats, bands their 95 % intervals (Student's t).",
     "needs": "training",
     "settings": {"defense": None, "best": False},
     "kinds": {"defense": ["either", "null", "text", "texts"], "best": "flag"},
@@ -77,10 +77,7 @@ def draw(
     axes[0][0].set_ylabel("accuracy (fraction right)")
     if has_budget:
         axes[1][0].set_ylabel("ε spent so far")
-    notes = [
-        "Solid: new records; dashed: records trained on. Lines: means over the repeats; bands: their 95 % intervals "
-        "(Student's t)."
-    ]
+    notes = ["Solid: new records; dashed: records trained on."]
     if settings["best"]:
         found = ", ".join(f"{heading} {best_epoch(part)}" for heading, part in parts)
         notes.append(f"Ring: the epoch of the highest accuracy on new records: {found}.")
