@@ -9,7 +9,7 @@ import matplotlib as mpl
 import pandas as pd
 
 from dp_leakage.figures import draw
-from dp_leakage.figures.style import LOOKS, Series, encode, look, name, number, order
+from dp_leakage.figures.style import LOOKS, Series, canvas, encode, finish, look, name, number, order
 
 
 def test_importing_the_registry_loads_neither_matplotlib_nor_pandas() -> None:
@@ -95,3 +95,11 @@ def test_files_carry_no_date_and_no_version(quick: pd.DataFrame, tmp_path) -> No
         written = (tmp_path / f"figure.{form}").read_bytes()
         for word in (b"CreationDate", b"Software", b"<dc:date>", mpl.__version__.encode() + b","):
             assert word not in written
+
+
+def test_a_title_stands_above_a_figure_that_needs_no_legend() -> None:
+    figure, _ = canvas(1, 1)
+    finish(figure, [], title="All against all")
+    assert [legend.get_title().get_text() for legend in figure.legends] == ["All against all"]
+    plain, _ = canvas(1, 1)
+    assert not finish(plain, []).legends

@@ -4,7 +4,7 @@ A series keeps its color, marker and line style in every figure, so that it is f
 on a black-and-white print. Colors are of Okabe and Ito's palette, which color-blind readers tell apart.
 
 Lines are matplotlib's own. `seaborn.objects` walks through every combination of the color, marker, dashes and size that
-it is given: a figure of seven series in six panels took .2 s by hand, .9 s with three of them, and minutes with four.
+it is given: a figure of seven series in six panels took .2 s by hand, .9 s with three of them and 3.6 s with all four.
 """
 
 from collections.abc import Callable, Iterable, Sequence
