@@ -199,7 +199,6 @@ def test_the_page_says_that_it_counts_people(ran):
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
-        ({"design": None}, "says whose each record is; valid is design coins, by which"),
         ({"attacks": {"yeom_attribute": {}}}, "leave out attack yeom_attribute"),
         ({"attacks": {"label_noise": {}}}, "leave out attack label_noise"),
         ({"attacks": {"yeom": {"of_person": "most"}}}, "attacks.yeom.of_person"),
@@ -221,9 +220,6 @@ def test_what_does_not_go_with_persons_is_refused_before_anything_runs(another, 
             where[name] = one
             if one is None:
                 del where[name]
-    if "design" in changes:
-        dataset["roles"] = {"target_members": 80, "target_nonmembers": 50, "tuning": 40}
-        spec["attacks"] = {"yeom": {}}
     file = workflow.folder / "visits.yaml"
     file.write_text(yaml.safe_dump(spec, sort_keys=False))
     done = workflow.snakemake("visits", "--cores", "1", "--config", f"study_files=[{file}]", check=False)

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from dp_leakage.attacks import ATTACKS
+from dp_leakage.data.roles import POOL
 from dp_leakage.figures.members_exposed import tossed
 from dp_leakage.figures.notes import remarks
 from dp_leakage.figures.style import name
@@ -38,6 +39,7 @@ def told(context: ReportContext) -> list[Claim]:
         lambda answer: claims_elsewhere(answer, context.elsewhere, context.metrics),
         {data.name: data.persons for data in context.data if data.persons is not None},
         {str(dataset): _adaptive(rows) for dataset, rows in context.metrics.groupby("dataset")},
+        any(POOL in data.roles for data in context.data),
     )
 
 

@@ -26,6 +26,7 @@ def claims_of(
     elsewhere: Callable[[Answer], list[Claim]] | None = None,
     persons: Mapping[str, int] | None = None,
     adaptive: Mapping[str, Mapping[str, str]] | None = None,
+    by_coins: bool = True,
 ) -> list[Claim]:
     """Everything that the page's sentences say of the answers, in the order of the page.
 
@@ -34,12 +35,13 @@ def claims_of(
         outside: data set → what no ε of the study covers, each in words such as "the PCA, fitted on 800 records".
         aware: whether an attack learns from models under the defense that it attacks.
         elsewhere: what is not folded of an answer on models that were trained elsewhere; needed if there is one.
-        persons: data set → how many persons are in or out by coins, where it is known whose each record is.
+        persons: data set → how many persons training draws from, where it is known whose each record is.
         adaptive: data set → attack → what it does about the defense that it knows (`attacks.Attack.adapts`).
+        by_coins: whether coins put each person in or out of a training. Else all are in each.
     """
     told = all(answer.kind == "elsewhere" for answer in answers)
     found = [] if aware or told else [Claim("unaware", "unaware", "", UNAWARE, screen=1)]
-    found += [_of_persons(dataset, count) for dataset, count in (persons or {}).items()]
+    found += [_of_persons(dataset, count, by_coins) for dataset, count in (persons or {}).items()]
     for answer in answers:
         if answer.kind == "elsewhere":
             assert elsewhere is not None  # whoever makes such answers knows what to say
@@ -55,13 +57,15 @@ def claims_of(
     return found
 
 
-def _of_persons(dataset: str, count: int) -> Claim:
+def _of_persons(dataset: str, count: int, by_coins: bool) -> Claim:
     """What is protected, attacked and counted, where persons have several records."""
     tell = Telling({"dataset": dataset})
+    some = tell.count(count)
+    tossed, fixed = f"a coin puts each of {some} in or out of a training", f"the same {some} are in each training"
+    chosen = tossed if by_coins else fixed
     words = (
-        f"On {name(dataset)}, people are protected and attacked, each with all records: a coin puts each of "
-        f"{tell.count(count)} in or out of a training. Members, attacks' rates and ε "
-        "count people."
+        f"On {name(dataset)}, people are protected and attacked, each with all records: {chosen}. Members, attacks' "
+        "rates and ε count people."
     )
     return Claim(f"{dataset}.persons", "persons", "", words, screen=1, numbers=tuple(tell.numbers))
 

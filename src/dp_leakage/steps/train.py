@@ -50,7 +50,7 @@ def main(
     seeds = [derived_seed(settings["seed"], repeat) for repeat in range(settings["repeats"])]
     person = arrays.get("person")
     subsets = _subsets(arrays, settings["subset"], seeds, settings["seed"])
-    held = _held(settings["subset"], len(seeds), None if person is None else person[subsets[0].numpy()])
+    held = _held(settings["subset"], seeds, settings["seed"], None if person is None else person[subsets[0].numpy()])
     if settings["engine"] in ENGINES:
         rows = [own if held is None else own[held[k]] for k, own in enumerate(subsets)]
         found = _answers(settings, dataset_of(arrays), [own.numpy() for own in rows], seeds)
@@ -159,7 +159,7 @@ def _subsets(arrays: dict[str, Any], subset: Json, seeds: list[int], seed: int) 
     Each model draws them by its own seed; if ``dealt``, the pool in the order of its rows is dealt to all models.
     """
     pool = torch.cat([torch.from_numpy(arrays[role]) for role in subset["pool"]])
-    if subset["size"] == len(pool) or "person" in arrays:  # a study of persons trains no models on parts of a role
+    if subset["size"] == len(pool) or "person" in arrays:  # a part of the persons has as many records as chance gives
         return pool.expand(len(seeds), -1)
     if subset.get("dealt"):
         return pool.sort().values[torch.from_numpy(dealt(len(pool), subset["size"], len(seeds), seed))]
@@ -168,15 +168,22 @@ def _subsets(arrays: dict[str, Any], subset: Json, seeds: list[int], seed: int) 
     return torch.stack([pool[rows].sort().values for rows in drawn])
 
 
-def _held(subset: Json, repeats: int, person: np.ndarray | None) -> torch.Tensor | None:
-    """The coins of design ``coins``, bool (repeats, records); None if every model trains on all of its subset.
+def _held(subset: Json, seeds: list[int], seed: int, person: np.ndarray | None) -> torch.Tensor | None:
+    """Which records of its subset each model trains on, bool (K, records); None if on all.
 
-    ``person`` says whose each of the records is; a person's records share a coin.
+    By the coins of design ``coins``, or those of the persons that are ``dealt`` to it. ``person`` says whose each of
+    the records is: a person's records are held together.
     """
-    if "coins" not in subset:
+    own = None if person is None else numbers(person, np.arange(len(person)))
+    if "coins" in subset:
+        tossed = heads(subset["size"], len(seeds), subset["coins"])
+    elif own is not None and subset.get("dealt"):
+        count = int(own.max()) + 1
+        chosen = dealt(count, subset["size"], len(seeds), seed)
+        tossed = np.stack([np.isin(np.arange(count), some) for some in chosen])
+    else:
         return None
-    tossed = heads(subset["size"], repeats, subset["coins"])
-    return torch.from_numpy(tossed if person is None else tossed[:, numbers(person, np.arange(len(person)))])
+    return torch.from_numpy(tossed if own is None else tossed[:, own])
 
 
 def groups_of(

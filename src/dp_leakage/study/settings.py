@@ -148,6 +148,8 @@ class Settings(Paths):
         settings: Json = cell.training | own
         if cell.training["engine"] in GIVEN:
             settings["training"] = self.training_of(dataset, model, settings["engine"])
+        if self.by_person(dataset):  # batches are drawn from the whole pool, and keep the persons of one half
+            settings["training"] = settings["training"] | {"batch_size": 2 * settings["training"]["batch_size"]}
         settings |= {
             "role": role,
             "repeats": spec["count"],

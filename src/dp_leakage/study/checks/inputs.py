@@ -114,13 +114,12 @@ def check_datasets(study: Study) -> None:
 
 
 def check_persons(study: Study) -> None:
-    """What a study of persons can do: coins, membership, and no step that knows only records."""
+    """What a study of persons can do: membership, and no step that knows only records."""
     for name, dataset in study.spec["datasets"].items():
         if not study.by_person(name):
             continue
         key = f"key 'datasets.{name}.source.person'"
         words = f"{key} says whose each record is; valid"
-        require(study.design == COINS, f"{words} is design coins, by which whole persons are in or out")
         for other in ("stratified", "official_split", "augment"):
             complaint = f"{words} is no {other}, since a person's records stay together in one role"
             require(not dataset.get(other), complaint)
@@ -164,6 +163,11 @@ def check_persons(study: Study) -> None:
 def _check_learnt(study: Study, dataset: str, attack: str) -> None:
     """The attacker has models of which it is known who was in and who was out."""
     key, compares = f"key 'attacks.{attack}.{OF_PERSON}' is {LEARNT}", ATTACKS[attack].needs == "reference"
+    if study.design == SPLIT:
+        pool = set(study.auxiliary_spec(dataset, "reference").get("pool", []))
+        words = "valid in design split is an attack with reference models of target_members and target_nonmembers"
+        require(compares and not ATTACKS[attack].learns and pool >= {MEMBERS, OUTSIDERS}, f"{key}; {words}")
+        return
     repeats = min(cell.training["repeats"] for cell in study.cells.values() if cell.dataset == dataset)
     least = 3 if compares else 2
     words = f"which takes other repeats than the target's; valid are {least} or more, got {repeats}"

@@ -76,6 +76,10 @@ def _check_auxiliary(study: Study, role: str, dataset: str) -> None:
     records, size = sum(roles[part] for part in pool), auxiliary["size"]
     words = f"the {records} records of {' and '.join(pool)} in data set {dataset}"
     require(size <= records, f"key '{role}.size' is {size}; valid is at most {words}")
+    if study.by_person(dataset):
+        half = f"valid is half of the {records} persons of {' and '.join(pool)} in data set {dataset}"
+        require(2 * size == records, f"key '{role}.size' is {size}; {half}")
+        require("engine" not in auxiliary, f"key '{role}.engine' is set; valid for persons is the targets' own")
     attacks = {name: study.settings_of_attack(name) for name in study.attacks_on(dataset)}
     using = {name: settings for name, settings in attacks.items() if ATTACKS[name].needs == role}
     compared = TARGETS if role == "reference" else {"shadow_pool"}  # whose records some models must not have seen

@@ -1,0 +1,87 @@
+"""Reference models of a study of persons with fixed members: whole persons, and trained as the targets are."""
+
+import numpy as np
+import pytest
+from loading import load
+
+from dp_leakage.common.errors import UserError
+from dp_leakage.provenance.files import read_tensors
+from dp_leakage.steps import prepare, project, train
+
+POOL = ["target_members", "target_nonmembers"]
+PERSONS = {
+    "datasets": {
+        "digits": {
+            "source": {"source": "digits", "person": 120},
+            "roles": {"target_members": 40, "target_nonmembers": 40, "shadow_pool": None, "reference_pool": 30},
+            "stratified": None,
+            "projection": {"components": 5},
+        }
+    },
+    "models": {"mlp": None},
+    "repeats": 2,
+    "training": {"epochs": 2, "batch_size": 10, "evaluate_every": 2},
+    "defenses": [{"defense": "none"}, {"defense": "person", "accountant": "rdp", "epsilon": [5]}],
+    "shadow": None,
+    "reference": {"count": 6, "size": 40, "pool": POOL, "defense": "same"},
+    "attacks": {"shokri": None, "yeom_attribute": None},
+    "figures": dict.fromkeys(("fig_leakage_shokri", "fig_leakage_attribute", "fig_pareto")),
+}
+
+
+def persons(**changes):
+    return load(PERSONS | changes)["quickstart"]
+
+
+@pytest.mark.parametrize("defense", ["none", "person-rdp-eps=5"])
+def test_references_have_whole_persons_and_the_targets_rate_steps_and_noise(defense, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    study = persons()
+    data, prepared = study.data("digits"), study.prepared("digits")
+    prepare.main(study.prepare_settings("digits"), prepared, tmp_path)
+    project.main(study.project_settings("digits"), prepared, data)
+    arrays = np.load(data)
+    rows = np.concatenate([arrays[role] for role in POOL])
+    cell = study.cell("digits", "softmax_regression", defense)
+    made, trained = [], []
+    for settings in (
+        study.train_settings(cell),
+        study.auxiliary_settings("digits", "softmax_regression", "reference", defense),
+    ):
+        models = tmp_path / f"{settings['role']}.safetensors"
+        train.main(settings, data, models, tmp_path / "history.parquet", tmp_path / "timing.json", "cpu", 60.0)
+        tensors, stamp = read_tensors(models, None)
+        trained.append([own[own >= 0] for own in tensors["train_indices"]])
+        made.append(stamp)
+    target, reference = trained
+    for own in target:
+        assert set(own) == set(arrays["target_members"])
+    inside = [set(arrays["person"][own]) for own in reference]
+    for own, people in zip(reference, inside, strict=True):
+        assert len(people) == 40
+        assert set(own) == set(rows[np.isin(arrays["person"][rows], [*people])])
+    for person in np.unique(arrays["person"][rows]):  # halves, so each is in as many models as out
+        assert sum(person in people for people in inside) == 3
+    assert made[0].get("noise_multiplier") == made[1].get("noise_multiplier")
+    sizes = [(stamp["settings"]["training"]["batch_size"], stamp["n_train"]) for stamp in made]
+    assert sizes == [(10, 40), (20, 80)]
+
+
+@pytest.mark.parametrize(
+    ("reference", "complaint"),
+    [
+        ({"size": 39}, "'reference.size' is 39; valid is half of the 80 persons of target_members and target_nonmemb"),
+        ({"engine": "estimator", "architecture": {"name": "sklearn.svm:SVC"}}, "'reference.engine' is set"),
+    ],
+)
+def test_references_that_could_not_train_alike_are_refused(reference, complaint):
+    with pytest.raises(UserError, match=complaint):
+        persons(reference=PERSONS["reference"] | reference)
+
+
+@pytest.mark.parametrize("changes", [{"yeom": {"of_person": "learnt"}}, {"lira": {"of_person": "learnt"}}])
+def test_learnt_needs_references_that_know_the_people_asked_about(changes):
+    outsiders = PERSONS["reference"] | {"pool": ["reference_pool"], "size": 15}
+    attacks = PERSONS["attacks"] | {"lira_online": None} | changes
+    with pytest.raises(UserError, match="is learnt; valid in design split is an attack with reference"):
+        persons(attacks=attacks, reference=outsiders, figures=PERSONS["figures"] | {"fig_leakage_lira": None})
