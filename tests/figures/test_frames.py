@@ -181,5 +181,5 @@ def test_figures_take_an_epsilon_for_the_neighbours_that_the_noise_was_solved_fo
 
 def test_noise_on_the_sum_keeps_the_bound_for_its_neighbours_and_names_them():
     rows = claiming("vmf_rdp", block="sum").assign(delta=1e-5, metric="", setting="")
-    assert any("Dash-dotted" in note for note in bound_notes(rows, claimed_neighbours(rows)))
+    assert any("dash-dotted" in note for note in bound_notes(rows, claimed_neighbours(rows)))
     assert "of the summed gradient (add/remove neighbors)" in accounting_notes(rows, {})[0]
