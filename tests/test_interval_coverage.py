@@ -108,6 +108,15 @@ def persons_auc(rng, repeats, n) -> Drawn:
     return crossed(coins.auc(scores, member).of(owner), (0.0, 1.0)), area(GAIN_OF_PERSONS)
 
 
+def fixed_persons_auc(rng, repeats, n) -> Drawn:
+    """With the same members in each repeat."""
+    owner, inside = np.repeat(np.arange(n), rng.integers(1, 7, n)), np.arange(n) < n // 2
+    person = HALF * (rng.normal(size=n) + rng.normal(size=(repeats, n))) + 0.5 * inside
+    scores = HALF * (person[:, owner] + rng.normal(size=(repeats, len(owner))))
+    found = coins.auc(scores, np.broadcast_to(inside[owner], scores.shape))
+    return crossed(found.of(owner), (0.0, 1.0)), area(GAIN_OF_PERSONS)
+
+
 def persons_advantage(rng, repeats, n) -> Drawn:
     scores, member, owner = of_persons(rng, repeats, n, "all")
     found = coins.rate_difference(flags(scores), member).of(owner)
@@ -199,6 +208,7 @@ CASES: dict[str, tuple[Callable[..., Drawn], tuple[tuple[int, int], ...]]] = {
     "difference of two AUCs, same coins": (coins_difference, ((4, 200), (16, 200))),
     "difference of two AUCs, other records": (unpaired_difference, ((1, 200), (3, 200))),
     "AUC of single records of persons, coins": (persons_auc, ((4, 100), (16, 200))),
+    "AUC of single records of persons, fixed members": (fixed_persons_auc, ((1, 200), (3, 200), (16, 200))),
     "advantage of single records of persons, coins": (persons_advantage, ((4, 100), (16, 200))),
     "TPR at 5 % of single records of persons, coins": (persons_tpr, ((4, 100), (16, 200))),
     "AUC, fixed members; 2 of 200 leak": (partial(fixed_auc, leaks="few"), ((1, 200), (3, 200), (16, 200))),

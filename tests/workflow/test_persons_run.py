@@ -202,7 +202,10 @@ def test_the_page_says_that_it_counts_people(ran):
         ({"attacks": {"yeom_attribute": {}}}, "leave out attack yeom_attribute"),
         ({"attacks": {"label_noise": {}}}, "leave out attack label_noise"),
         ({"attacks": {"yeom": {"of_person": "most"}}}, "attacks.yeom.of_person"),
-        ({"source": {"person": None}}, "lacks the key 'person', which says whose each record is; defense person"),
+        (
+            {"attacks": {"yeom": {}}, "source": {"person": None}},
+            "lacks the key 'person', which says whose each record is; defense person",
+        ),
         ({"stratified": True}, "is no stratified"),
         ({"defenses": AUDITED}, "and audits it; valid for an audit"),
         ({"source": {"person": "nobody"}}, "nobody"),
