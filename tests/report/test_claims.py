@@ -143,3 +143,38 @@ def test_it_is_said_which_adaptive_attack_was_run_where_one_was(study: ReportCon
         "The adaptive attack posterior, masked takes the largest probability to be masked and reads how the others "
         "share the rest."
     )
+
+
+def added(study: ReportContext, found: list[tuple[str, float, float, float]]) -> pd.DataFrame:
+    """Rows of what attacks on attributes add, each (attack, value, low, high), of one cell."""
+    row = study.metrics[study.metrics["repeat"] == "all"].iloc[0]
+    rows = [
+        {**row, "metric": "attribute_added", "setting": f"attack={attack};of={of}", "value": v, "low": a, "high": b}
+        for attack, v, a, b in found
+        for of in ("members", "nonmembers")
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_what_the_model_adds_to_imputation_is_said_with_an_interval_for_all_that_was_looked_at(
+    study: ReportContext, claims: list[Claim]
+) -> None:
+    assert not [claim for claim in claims if claim.kind == "added"]
+    rows = added(study, [("csmia", 0.1, 0.06, 0.14), ("fredrikson", -0.2, -0.25, -0.15)])
+    (said,) = [c for c in told(replace(study, metrics=pd.concat([study.metrics, rows]))) if c.kind == "added"]
+    held = simultaneous(Estimate(0.1, 0.06, 0.14), 2, (-1.0, 1.0))
+    assert held.low < 0.06
+    shown = f"10.0 [{100 * held.low:.1f}, {100 * held.high:.1f}]"
+    assert said.words.startswith(
+        f"Attributes of members: the model adds {shown} points to the share of right guesses, beyond what the "
+        "attacker's own data give. That is CSMIA on "
+    )
+    assert said.words.endswith("the most of 2 pairs of attack and cell, whose intervals hold together.")
+    assert (said.numbers[0].low, said.numbers[0].high, said.numbers[0].among) == (*held[1:], 2)
+
+
+def test_a_model_that_adds_nothing_that_shows_is_said_to(study: ReportContext) -> None:
+    rows = added(study, [("csmia", 0.03, -0.01, 0.07)])
+    (said,) = [c for c in told(replace(study, metrics=pd.concat([study.metrics, rows]))) if c.kind == "added"]
+    assert "the model adds nothing that shows (3.0 [−1.0, 7.0] points)" in said.words
+    assert "pairs" not in said.words

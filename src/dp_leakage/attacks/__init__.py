@@ -13,7 +13,8 @@ Other attacks use the models themselves: ``score(target, data, fitted, settings,
 file or, in the families that make pictures, (frame, images: name → float32 array); ``fitted`` is None. The frame's
 columns:
 
-- ``attribute``: repeat, record, member, feature, truth, guess (bool), score: a row per model, record and feature;
+- ``attribute``: repeat, record, member, feature, truth, guess, score: a row per model, record and feature; truth and
+  guess are bool, or the numbers of values. An attack may add ``imputed``, the guess without the model;
 - ``model_inversion``: repeat, target (the class), restart, distance (Euclidean), ssim, confidence;
 - ``decoder_inversion``, ``gradient_reconstruction``: repeat, target (the picture), restart, and at least one of mse,
   mse_standardised, ssim, distance.
@@ -48,7 +49,7 @@ _REBUILT = {"repeat": "whole numbers", "target": "whole numbers", "restart": "wh
 COLUMNS: dict[str, dict[str, str]] = {
     "membership": {**_RECORD, "score": "numbers", "flagged": "truth values"},
     "attribute": {
-        **_RECORD, "feature": "whole numbers", "truth": "truth values", "guess": "truth values", "score": "numbers",
+        **_RECORD, "feature": "whole numbers", "truth": "values", "guess": "values", "score": "numbers",
     },
     "model_inversion": {**_REBUILT, "distance": "numbers", "ssim": "numbers", "confidence": "numbers"},
     "decoder_inversion": _REBUILT,

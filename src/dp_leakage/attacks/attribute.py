@@ -59,7 +59,7 @@ def score(
     for feature in drawn_features(columns, data.sensitive, settings["features"], seed):
         values = columns[:, feature]
         *tried, boundary = question(values, settings["candidates"])
-        low, high = (margins(target, _with(x, feature, value), y) for value in tried)
+        low, high = (margins(target, with_value(x, feature, value), y) for value in tried)
         truth = np.broadcast_to(values > boundary, low.shape)
         gap = losses(low) - losses(high)
         frames.append(
@@ -88,7 +88,7 @@ def drawn_features(columns: np.ndarray, sensitive: np.ndarray, number: int, seed
     varied = allowed[np.ptp(columns[:, allowed], axis=0) > 0]
     if number > len(varied):
         raise UserError(
-            f"attack yeom_attribute: key 'features' is {number}, but only {len(varied)} "
+            f"attribute inference: key 'features' is {number}, but only {len(varied)} "
             f"{'sensitive ' if len(sensitive) else ''}features have two values or more; valid is at most that"
         )
     return np.sort(np.random.default_rng(seed).permutation(varied)[:number])
@@ -107,7 +107,7 @@ def question(values: np.ndarray, rule: str) -> tuple[float, float, float]:
     return float(low), float(high), float(np.median(judged))
 
 
-def _with(x: np.ndarray, feature: int, value: float) -> np.ndarray:
+def with_value(x: np.ndarray, feature: int, value: float) -> np.ndarray:
     """x with one feature of every record set to a value."""
     changed = x.copy()
     changed.reshape(len(x), -1)[:, feature] = value

@@ -9,7 +9,7 @@ import pandas as pd
 from dp_leakage.attacks import COLUMNS, PICTURING
 from dp_leakage.common.errors import UserError
 
-KINDS = {"whole numbers": "iu", "truth values": "b", "numbers": "iuf"}
+KINDS = {"whole numbers": "iu", "values": "iub", "truth values": "b", "numbers": "iuf"}
 
 
 def checked_scores(scored: Any, attack: str, family: str, models: int) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:

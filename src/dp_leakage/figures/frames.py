@@ -35,6 +35,7 @@ WORDS = {
     "reached_tpr": "members that an attacker names\n(true positive rate)",
     "membership_advantage": "advantage of the attack's own decision\n(true − false positive rate)",
     "attribute_advantage": "attack advantage\n(difference of rates)",
+    "attribute_added": "right guesses of an attribute,\nless those without the model",
 }
 
 

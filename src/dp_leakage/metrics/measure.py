@@ -19,6 +19,7 @@ from dp_leakage.metrics.intervals import (
     Influences,
     crossed,
     difference,
+    influences_of_mean,
     mean_of_fractions,
     over_repeats,
     ratio,
@@ -120,6 +121,8 @@ def _over_coins(found: Influences, limits: tuple[float, float]) -> Estimate:
 ADVANTAGE = Measure(roc.rate_difference, coins.rate_difference, (-1.0, 1.0))
 REACHED = ADVANTAGE._replace(fixed=roc.reached_advantage)
 BALANCED = Measure(roc.balanced_accuracy, coins.balanced_accuracy, (0.0, 1.0))
+# Of values from -1 to 1.
+DIFFERENCE = Measure(lambda m, n: crossed(roc.gap(m, n), (-2.0, 2.0)), coins.rate_difference, (-2.0, 2.0))
 AUC = Measure(roc.auc, coins.auc, (0.0, 1.0))
 
 
@@ -248,26 +251,59 @@ def _of_nonmembers(found: Influences, member: np.ndarray) -> Influences:
 
 
 def measure_attribute(frame: pd.DataFrame, attack: str) -> list[dict]:
-    """Rows of one attribute inference attack on one cell: attribute_advantage in two definitions.
+    """Rows of one attribute inference attack on one cell.
 
     Args:
         frame: repeat, record, member, feature, truth, guess: one row per repeat, record and feature; truth
-            and guess are booleans.
+            and guess are booleans, or numbers of values. ``imputed``, if it is there, is the guess without the model.
         attack: its name, written into ``setting``.
 
     Returns:
-        ``definition=gap``: P(right | member) − P(right | non-member) (Yeom et al. 2018);
-        ``definition=released``: P(guess | truth) − P(guess | not truth), members and non-members together
-        (the code of jayaraman2019). Both are means over the features, which count as given, so the interval does not
-        include their spread.
+        attribute_advantage, of booleans in two definitions, else in the first. ``definition=gap``:
+        P(right | member) − P(right | non-member) (Yeom et al. 2018); ``definition=released``: P(guess | truth) −
+        P(guess | not truth), members and non-members together (the code of jayaraman2019). Both are means over the
+        features, which count as given, so the interval does not include their spread.
+
+        With ``imputed`` also attribute_accuracy, the share of right guesses, ``by=attack`` and ``by=imputation``; and
+        attribute_added, the first less the second. Both are ``of=members`` and ``of=nonmembers``, attribute_added also
+        of their ``difference``, which only what the model keeps of its records can make. Imputation counts as given.
     """
-    (truth, guess), member = by_repeat(frame, ["truth", "guess"], ["record", "feature"])
+    columns = [column for column in ("truth", "guess", "imputed") if column in frame]
+    found, member = by_repeat(frame, columns, ["record", "feature"])
     n_features = frame["feature"].nunique()
-    truth, guess = (a.reshape(len(a), -1, n_features).astype(bool) for a in (truth, guess))
+    truth, guess, *imputed = (a.reshape(len(a), -1, n_features) for a in found)
     right, member = (truth == guess).mean(axis=2), member.reshape(*member.shape[:-1], -1, n_features)[..., 0]
     gap, released = (_setting(attack=attack, definition=d) for d in ("gap", "released"))
     rows = _judged("attribute_advantage", gap, ADVANTAGE, right, member)
-    return rows + _each_and_all("attribute_advantage", released, attribute.value_advantage, truth, guess)
+    if truth.dtype == bool:
+        rows += _each_and_all("attribute_advantage", released, attribute.value_advantage, truth, guess)
+    for without in imputed:
+        rows += _beside_imputation(attack, right, (truth == without).mean(axis=2), member)
+    return rows
+
+
+def _beside_imputation(attack: str, right: np.ndarray, imputed: np.ndarray, member: np.ndarray) -> list[dict]:
+    """Rows from the shares of right guesses (R, n) with the model and without it."""
+    rows = []
+    for of in ("members", "nonmembers"):
+        for by, share in (("attack", right), ("imputation", imputed)):
+            setting = _setting(attack=attack, by=by, of=of)
+            rows += _judged("attribute_accuracy", setting, _mean_of(of, (0.0, 1.0)), share, member)
+        added = _mean_of(of, (-1.0, 1.0))
+        rows += _judged("attribute_added", _setting(attack=attack, of=of), added, right - imputed, member)
+    return rows + _judged(
+        "attribute_added", _setting(attack=attack, of="difference"), DIFFERENCE, right - imputed, member
+    )
+
+
+def _mean_of(of: str, limits: tuple[float, float]) -> Measure:
+    """The mean of the values of members, or of nonmembers, in a range."""
+    inside = of == "members"
+    return Measure(
+        lambda m, n: crossed(influences_of_mean(m if inside else n), limits),
+        lambda values, member: influences_of_mean(np.where(member == inside, values, np.nan)),
+        limits,
+    )
 
 
 def measure_training(

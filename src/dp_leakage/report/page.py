@@ -16,6 +16,7 @@ from dp_leakage.figures.style import name
 from dp_leakage.metrics.spent import parse_setting
 from dp_leakage.provenance.files import UNSEALED
 from dp_leakage.report import palette, tables
+from dp_leakage.report.added import added_claims
 from dp_leakage.report.answer import Answer, answers
 from dp_leakage.report.claims import Claim
 from dp_leakage.report.context import ReportContext, ReportFigure
@@ -32,7 +33,7 @@ SHOWN_AS_TABLE = "members_exposed"  # the page shows the same numbers as a table
 
 def told(context: ReportContext) -> list[Claim]:
     """What the page says of the study's question, in the order of the page; ``claims.json`` has the same."""
-    return claims_of(
+    found = claims_of(
         _answers(context),
         {data.name: data.outside for data in context.data},
         context.aware,
@@ -41,6 +42,7 @@ def told(context: ReportContext) -> list[Claim]:
         {str(dataset): _adaptive(rows) for dataset, rows in context.metrics.groupby("dataset")},
         any(POOL in data.roles for data in context.data),
     )
+    return found + added_claims(context.metrics)
 
 
 def _adaptive(metrics: pd.DataFrame) -> dict[str, str]:

@@ -1,0 +1,35 @@
+"""CSMIA (Mehnaz et al. 2022): the value with which the model predicts the true class most surely.
+
+If it predicts the true class with none, the guess is the value with which it is least sure of its mistake.
+"""
+
+import numpy as np
+import pandas as pd
+
+from dp_leakage.attacks.attributes.guessing import Asked, guessed
+from dp_leakage.data.dataset import Dataset
+from dp_leakage.models.ensemble import Models
+
+ATTACK = {
+    "family": "attribute",
+    "roles": ["reference_pool"],
+    "settings": {"features": 5, "categories": 10, "intervals": 5, "learner": "linear"},
+    "kinds": {
+        "features": "count",
+        "categories": "count",
+        "intervals": ["whole", "from", 2, "to", 100],
+        "learner": ["choice", "linear", "trees"],
+    },
+}
+
+
+def score(target: Models, data: Dataset, fitted: dict | None, settings: dict, seed: int) -> pd.DataFrame:
+    """As `guessing.guessed`. Predicted class and confidence are all that it reads."""
+
+    def judge(asked: Asked) -> np.ndarray:
+        answers = asked.answers(asked.record)
+        right = answers.argmax(axis=3) == data.y[asked.record]
+        sure = answers.max(axis=3)
+        return np.where(right, sure, -sure).swapaxes(1, 2)
+
+    return guessed(target, data, settings, seed, judge)

@@ -1,0 +1,45 @@
+"""Fredrikson et al. (2014): which value makes the prediction likeliest, weighed by its frequency.
+
+It knows how often the model takes each class for each other (the confusion matrix), and predicted classes alone.
+"""
+
+import numpy as np
+import pandas as pd
+
+from dp_leakage.attacks.attributes.guessing import Asked, guessed, probabilities
+from dp_leakage.data.dataset import Dataset
+from dp_leakage.models.ensemble import Models
+
+ATTACK = {
+    "family": "attribute",
+    "roles": ["reference_pool"],
+    "settings": {"features": 5, "categories": 10, "intervals": 5, "learner": "linear"},
+    "kinds": {
+        "features": "count",
+        "categories": "count",
+        "intervals": ["whole", "from", 2, "to", 100],
+        "learner": ["choice", "linear", "trees"],
+    },
+}
+
+
+def score(target: Models, data: Dataset, fitted: dict | None, settings: dict, seed: int) -> pd.DataFrame:
+    """As `guessing.guessed`. The confusion matrix is of the attacker's own records."""
+
+    def judge(asked: Asked) -> np.ndarray:
+        said = probabilities(target, data.x[asked.own], data.n_classes).argmax(axis=2)
+        predicted = asked.answers(asked.record).argmax(axis=3)
+        likely = [
+            confusion(data.y[asked.own], model, data.n_classes)[data.y[asked.record], tried]
+            for model, tried in zip(said, predicted, strict=True)
+        ]
+        return np.log(np.stack(likely).swapaxes(1, 2)) + np.log(asked.prior)
+
+    return guessed(target, data, settings, seed, judge)
+
+
+def confusion(y: np.ndarray, predicted: np.ndarray, n_classes: int) -> np.ndarray:
+    """P(predicted | class), float64 (C, C), a row for each true class, by the rule of succession."""
+    count = np.ones((n_classes, n_classes))
+    np.add.at(count, (y, predicted), 1)
+    return count / count.sum(axis=1, keepdims=True)

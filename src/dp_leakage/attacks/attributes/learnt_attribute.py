@@ -1,0 +1,46 @@
+"""Learnt: a classifier of the model's answers with every candidate value, beside all that is known of a record.
+
+It is fitted on the attacker's own records, as imputation is; the model's answers are the only difference.
+"""
+
+import numpy as np
+import pandas as pd
+
+from dp_leakage.attacks.attributes.guessing import Asked, guessed
+from dp_leakage.attacks.attributes.guessing import fitted as learnt
+from dp_leakage.data.dataset import Dataset
+from dp_leakage.models.ensemble import Models
+
+ATTACK = {
+    "family": "attribute",
+    "roles": ["reference_pool"],
+    "settings": {"features": 5, "categories": 10, "intervals": 5, "learner": "linear"},
+    "kinds": {
+        "features": "count",
+        "categories": "count",
+        "intervals": ["whole", "from", 2, "to", 100],
+        "learner": ["choice", "linear", "trees"],
+    },
+}
+
+LEAST = 1e-6  # probability that less counts as: its logarithm is what is learnt from
+
+
+def score(target: Models, data: Dataset, fitted: dict | None, settings: dict, seed: int) -> pd.DataFrame:
+    """As `guessing.guessed`, with a classifier for every model."""
+
+    def judge(asked: Asked) -> np.ndarray:
+        own, other = (_features(asked, rows) for rows in (asked.own, asked.record))
+        code, size = asked.code(asked.own), len(asked.tried)
+        return np.stack([learnt(asked.learner, a, code, size)(b) for a, b in zip(own, other, strict=True)])
+
+    return guessed(target, data, settings, seed, judge)
+
+
+def _features(asked: Asked, rows: np.ndarray) -> np.ndarray:
+    """(R, rows, features): what is known, and the logarithm of the true class's probability with each candidate."""
+    answers, y = asked.answers(rows), asked.data.y[rows]
+    own = np.take_along_axis(answers, np.broadcast_to(y, answers.shape[:3])[..., None], 3)[..., 0]
+    said = np.log(np.maximum(own, LEAST)).swapaxes(1, 2)
+    known = asked.known(rows)
+    return np.concatenate([np.broadcast_to(known, (len(said), *known.shape)), said], axis=2)

@@ -1,0 +1,57 @@
+"""What models add to what an attacker guesses of attributes anyway, in a sentence for each data set."""
+
+import numpy as np
+import pandas as pd
+
+from dp_leakage.figures.style import name
+from dp_leakage.metrics.intervals import Estimate
+from dp_leakage.metrics.runs import ALL
+from dp_leakage.metrics.simultaneous import simultaneous
+from dp_leakage.metrics.spent import parse_setting
+from dp_leakage.report.claims import Claim, Telling
+from dp_leakage.report.leak import CELL
+
+METRIC, LIMITS = "attribute_added", (-1.0, 1.0)
+
+
+def added_claims(metrics: pd.DataFrame) -> list[Claim]:
+    """Of each data set, the attack and cell where the model adds the most to guesses of its members' attributes.
+
+    Args:
+        metrics: rows as `dp_leakage.figures.frames` names them, of single repeats too.
+
+    The interval is so wide that those of all cells and attacks of the data set hold together.
+    """
+    rows = metrics[(metrics["metric"] == METRIC) & metrics["setting"].str.endswith("of=members")]
+    return [_claim(str(dataset), own) for dataset, own in rows.groupby("dataset")]
+
+
+def _claim(dataset: str, rows: pd.DataFrame) -> Claim:
+    key = [*CELL, "setting"]
+    together = rows[rows["repeat"] == ALL]
+    single = dict(iter(rows[rows["repeat"] != ALL].groupby(key)["value"]))
+    held = [
+        simultaneous(Estimate(*found), len(together), LIMITS, single.get(tuple(cell), np.array([])))
+        for found, cell in zip(together[["value", "low", "high"]].to_numpy(), together[key].to_numpy(), strict=True)
+    ]
+    place = max(range(len(held)), key=lambda at: (held[at].low > 0, held[at].value))
+    most, row = held[place], together.iloc[place]
+    tell = Telling({"dataset": dataset, "among": len(held)})
+    own = {"model": row["model"], "defense": row["defense"], "setting": row["setting"]}
+    points = tell(METRIC, most.value, _points(most), low=most.low, high=most.high, **own)
+    adds = f"the model adds {points} points" if most.low > 0 else f"the model adds nothing that shows ({points} points)"
+    attack = name(parse_setting(row["setting"])["attack"])
+    where = f"{attack} on {name(row['model'])}, defense {row['defense']}"
+    looked = f", the most of {tell.count(len(held))} pairs of attack and cell, whose intervals hold together"
+    words = (
+        f"Attributes of members: {adds} to the share of right guesses, beyond what the attacker's own data give. "
+        f"That is {where}{looked if len(held) > 1 else ''}."
+    )
+    cells = ((row["model"], row["defense"]),)
+    return Claim(f"{dataset}.added", "added", dataset, words, cells=cells, screen=2, numbers=tuple(tell.numbers))
+
+
+def _points(found: Estimate) -> str:
+    """Percentage points as ``3.2 [1.0, 5.4]``."""
+    value, low, high = (f"{round(100 * one, 1) + 0.0:.1f}".replace("-", "−") for one in found)
+    return f"{value} [{low}, {high}]"
