@@ -182,7 +182,7 @@ def attacks_for(given: Given) -> tuple[list[str], list[str]]:
             cannot.append(
                 "lira_online, rmia_online cannot be run: no reference model was trained on any of the records."
             )
-    cannot.append("yeom_attribute, inversion and reconstruction cannot be run: they take the model itself.")
+    cannot.append("attribute inference, inversion and reconstruction cannot be run: they take the model itself.")
     return attacks, cannot
 
 

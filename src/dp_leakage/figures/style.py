@@ -107,7 +107,7 @@ NAMES = {
     "yeom": "Yeom membership",
     "shokri": "Shokri membership",
     "yeom_attribute": "Yeom attribute",
-    "yeom_values": "Yeom attribute, all values",
+    "yeom_values": "Yeom, all values",
     "fredrikson": "Fredrikson",
     "csmia": "CSMIA",
     "learnt_attribute": "learnt attribute",
