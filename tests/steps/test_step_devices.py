@@ -52,8 +52,11 @@ def test_models_are_queried_in_full_precision(asked, monkeypatch):
     assert seen == [True]
 
 
-@pytest.mark.parametrize("error", [MemoryError(), torch.OutOfMemoryError("CUDA out of memory")])
-def test_a_device_without_memory_is_one_sentence(error, monkeypatch, caplog):
+@pytest.mark.parametrize(
+    ("error", "remedy"),
+    [(MemoryError(), r"mem_mb"), (torch.OutOfMemoryError("CUDA out of memory"), "--resources gpu=1")],
+)
+def test_too_little_memory_is_one_sentence(error, remedy, monkeypatch, caplog):
     def step(settings):
         raise error
 
@@ -61,6 +64,7 @@ def test_a_device_without_memory_is_one_sentence(error, monkeypatch, caplog):
     with pytest.raises(SystemExit):
         run(step)
     assert "not enough memory" in caplog.text
+    assert remedy in caplog.text
 
 
 def test_any_other_error_of_pytorch_is_not_taken_for_it(monkeypatch):

@@ -27,7 +27,7 @@ def trained(name, mechanism, device="cuda", models=3, **arguments):
 
 
 @pytest.mark.parametrize("mechanism", [None, *NOISY], ids=lambda m: m.sampler if m else "plain")
-@pytest.mark.parametrize("name", ["mlp", "lenet", "mixed"])
+@pytest.mark.parametrize("name", ["mlp", "lenet", "mixed", "residual", "table"])
 def test_graphs_give_the_bytes_of_single_kernels(name, mechanism, monkeypatch):
     replayed = trained(name, mechanism)
     monkeypatch.setenv(graphs.OFF, "1")
@@ -36,11 +36,21 @@ def test_graphs_give_the_bytes_of_single_kernels(name, mechanism, monkeypatch):
         assert torch.equal(value, replayed.parameters[key]), key
 
 
-@pytest.mark.parametrize("name", ["softmax_regression", "mlp", "lenet", "cnn", "mixed"])
+@pytest.mark.parametrize("name", ["softmax_regression", "mlp", "lenet", "cnn", "mixed", "residual", "table"])
 def test_as_on_the_cpu(name):
     mechanism = Mechanism(noise="none")
     for key, value in trained(name, mechanism, "cpu").parameters.items():
         torch.testing.assert_close(trained(name, mechanism).parameters[key], value, **TOLERANCE)
+
+
+@pytest.mark.parametrize("unit", ["example", "batch", "person"])
+@pytest.mark.parametrize("name", ["mlp", "residual", "table"])
+def test_one_seed_gives_the_same_bytes_twice(name, unit):
+    mechanism = Mechanism("shuffle", unit, noise_multiplier=0.5)
+    groups = {"groups": torch.arange(40)} if unit == "person" else {}
+    first, again = (trained(name, mechanism, **groups) for _ in range(2))
+    for key, value in first.parameters.items():
+        assert torch.equal(value, again.parameters[key]), key
 
 
 @pytest.mark.parametrize("name", ["mlp", "lenet"])

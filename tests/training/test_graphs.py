@@ -174,3 +174,14 @@ def test_a_watched_training_is_padded_where_canaries_leave_their_batches(monkeyp
         with FakeTensorMode(allow_non_fake_inputs=True):
             trainer.start(*arguments, device=NO_KERNELS, watch=own)
     assert raggeds == [False, False, False, True]
+
+
+def test_too_little_memory_for_a_graph_is_not_taken_for_a_capture_that_cannot_be(monkeypatch):
+    def no_memory(*_, **__):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    for name in ("graph_pool_handle", "Stream", "CUDAGraph"):
+        monkeypatch.setattr(torch.cuda, name, lambda: None)
+    monkeypatch.setattr(torch.cuda, "graph", no_memory)
+    with pytest.raises(torch.OutOfMemoryError):
+        graphs.cuda_capture([])(lambda: None)

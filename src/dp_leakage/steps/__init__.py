@@ -26,6 +26,9 @@ from dp_leakage.common.identity import identity, portable
 
 Json = dict[str, Any]
 log = logging.getLogger("dp_leakage")
+# What to do where memory does not suffice.
+ON_MACHINE = "give the job more (mem_mb) or run fewer at a time"
+ON_DEVICE = "let one job at a time use the GPU (--resources gpu=1), or set device: cpu in config.yaml"
 
 
 def run(
@@ -65,12 +68,10 @@ def run(
         log.error("error: %s", error)
         sys.exit(1)
     except (MemoryError, RuntimeError) as error:
-        if not isinstance(error, MemoryError) and type(error).__name__ != "OutOfMemoryError":  # PyTorch's, of a device
+        of_device = type(error).__name__ == "OutOfMemoryError"  # PyTorch's
+        if not isinstance(error, MemoryError) and not of_device:
             raise
-        log.error(
-            "error: not enough memory for %s; give the job more (mem_mb) or run fewer at a time",
-            step.__module__,
-        )
+        log.error("error: not enough memory for %s; %s", step.__module__, ON_DEVICE if of_device else ON_MACHINE)
         sys.exit(1)
 
 

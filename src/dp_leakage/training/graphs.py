@@ -110,6 +110,8 @@ def cuda_capture(generators: list[Generator]) -> Capture:
         try:
             with torch.cuda.graph(graph, pool=pool, stream=stream):
                 work()
+        except torch.OutOfMemoryError:
+            raise
         except RuntimeError as error:
             raise UserError(
                 f"no CUDA graph could be captured; {OFF}=1 in the environment trains without: {error}"

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dp_leakage.models.products import CPU_MULTIPLE
+from dp_leakage.models.products import CPU_MULTIPLE, add_rows
 from dp_leakage.privacy.clipping import bound_scales
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.privacy.mechanisms.base import Noise
@@ -127,7 +127,7 @@ class Watch:
         scale = 1 / program.divisor
         if mechanism is not None:
             scale = bound_scales(length, mechanism.clip_norm, mechanism.bound, program.divisor)
-        program.gradient.index_add_(1, at.to(drawn.device), drawn * (length * scale))
+        add_rows(program.gradient.mT, at.to(drawn.device), (drawn * (length * scale)).mT)
 
     def _observe(self, program: Program, batches: list[Batch], there: Tensor) -> None:
         """What the step's update reveals about each canary."""
