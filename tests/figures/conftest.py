@@ -28,6 +28,11 @@ def persons() -> pd.DataFrame:
 
 
 @pytest.fixture(scope="session")
+def guesses() -> pd.DataFrame:
+    return synthetic.guesses_frame()
+
+
+@pytest.fixture(scope="session")
 def audited() -> pd.DataFrame:
     return synthetic.audited_frame()
 

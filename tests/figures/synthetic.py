@@ -253,6 +253,23 @@ def persons_frame() -> pd.DataFrame:
     return pd.concat([frame, halved], ignore_index=True)
 
 
+def guesses_frame() -> pd.DataFrame:
+    """Like quickstart, with two attacks on attributes beside imputation."""
+    frame, rng = quick_frame(), np.random.default_rng(3)
+    cells = frame[frame["repeat"] == "all"].drop_duplicates(["dataset", "model", "defense"])
+    wanted = [
+        ("attribute_accuracy", f";by={by};of={of}")
+        for by, of in product(("attack", "imputation"), ("members", "nonmembers"))
+    ]
+    wanted += [("attribute_added", f";of={of}") for of in ("members", "nonmembers", "difference")]
+    rows = []
+    for attack, (metric, more) in product(("csmia", "learnt_attribute"), wanted):
+        value = rng.uniform(0.2, 0.4, len(cells))
+        numbers = {"value": value, "low": value - 0.1, "high": value + 0.1}
+        rows.append(cells.assign(metric=metric, setting=f"attack={attack}{more}", **numbers))
+    return pd.concat([frame, *rows], ignore_index=True)
+
+
 def audited_frame() -> pd.DataFrame:
     """Like quickstart, with a lower bound for every cell, far below its claim."""
     frame = quick_frame()

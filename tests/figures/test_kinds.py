@@ -73,6 +73,8 @@ CASES: dict[str, tuple[str, str, dict[str, Any], bool]] = {
     "roc": ("roc", "scores", {"title": "Few false positives"}, False),
     "risk in people": ("risk_table", "quick", {"title": "What an accusation is worth"}, False),
     "people and records": ("persons_table", "persons", {"attack": "yeom", "title": "People"}, False),
+    "guesses": ("guesses_table", "guesses", {"title": "Guesses"}, False),
+    "guesses of one attack": ("guesses_table", "guesses", {"attack": "csmia"}, False),
     "bounded roc": ("roc", "bounded", {}, False),
     "paired": ("paired_table", "scores", {"title": "On the same records", "fpr": 0.05}, False),
     "roc by coins": ("roc", "tossed", {"attack": "lira"}, False),
@@ -122,7 +124,7 @@ OF_OTHER_FRAMES = (
     "projection_noise",
     "timing_table", "decoded_layers", "decoded_table", "tradeoff", "decoded_pictures", "difference_table", "pictures",
     "mia_distance", "mia_budget", "mia_table", "mia_cells", "inverted", "subclasses", "vulnerability",
-    "persons_table",
+    "persons_table", "guesses_table",
 )  # fmt: skip
 
 
@@ -741,3 +743,15 @@ def test_people_and_records_stand_beside_each_other_in_a_table(persons: pd.DataF
     np.testing.assert_allclose(both.min() * 2, both.max())
     with pytest.raises(UserError, match="nothing measured for record_advantage"):
         draw("persons_table", persons[~persons["metric"].str.startswith("record_")], {"attack": "yeom"})
+
+
+def test_what_a_model_adds_stands_beside_imputation_in_a_table(guesses: pd.DataFrame) -> None:
+    figure, rows = draw("guesses_table", guesses, {"model": "mlp"})
+    assert len(rows) == 5 * 2 * rows["defense"].nunique()
+    words = [text.get_text() for text in figure.axes[0].texts]
+    assert {"attack", "imputation", "members", "others", "members less others"} <= set(words)
+    assert words.count("CSMIA") == rows["defense"].nunique()
+    _, one = draw("guesses_table", guesses, {"model": "mlp", "attack": "csmia"})
+    assert set(one["attack"]) == {"csmia"}
+    with pytest.raises(UserError, match="nothing measured for attribute_accuracy"):
+        draw("guesses_table", guesses, {"attack": "yeom"})
