@@ -19,7 +19,17 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.release import folder as folders
 from dp_leakage.release import statement
 from dp_leakage.release.__main__ import main
-from dp_leakage.release.folder import HASHES, MODEL, PRIVACY, WEIGHTS, WHOLE, verify, working_folder, write_release
+from dp_leakage.release.folder import (
+    HASHES,
+    MODEL,
+    PRIVACY,
+    SHEET,
+    WEIGHTS,
+    WHOLE,
+    verify,
+    working_folder,
+    write_release,
+)
 from dp_leakage.release.make import release
 from dp_leakage.release.statement import check_statement, recomputed
 from dp_leakage.training.released import Release
@@ -62,6 +72,18 @@ def test_the_curve_lies_under_the_gaussian_of_its_mu_and_above_guessing(made):
     for row in told["trade_off"]:
         assert row["fpr"] <= row["tpr_at_most"] <= gaussian(told["mu"]).tpr(row["fpr"]) + 1e-9
     assert 0 <= told["regret_of_mu"] < 0.1
+
+
+def test_the_sheet_says_how_often_a_record_can_be_reconstructed_and_dp_accounting_agrees(made):
+    from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
+
+    sheet, told = (made / SHEET).read_text(), json.loads((made / PRIVACY).read_text())["mechanism"]
+    found = re.search(r"with a chance of 1 % without the model does so with at most ([0-9.]+) % with it", sheet)
+    losses = from_gaussian_mechanism(told["noise_multiplier"], sampling_prob=told["sampling_probability"])
+    epsilons = np.linspace(0, 150, 3001)
+    deltas = losses.self_compose(told["steps"]).get_delta_for_epsilon(epsilons)
+    reached = np.min(np.exp(epsilons) * 0.01 + deltas)  # of the hockey-stick divergence at every ε
+    assert 0 <= float(found[1]) - 100 * min(reached, 1) < 0.3
 
 
 def test_weights_are_those_of_the_architecture(plan, made):

@@ -29,6 +29,8 @@ EXAMPLES = """examples:
   python -m dp_leakage.privacy sigma --advantage 0.1 --epochs 100 --batch-size 200 --dataset-size 10000
   python -m dp_leakage.privacy sigma --tpr 0.05 --fpr 0.001 --epochs 100 --batch-size 200 --dataset-size 10000
   python -m dp_leakage.privacy risk --noise-multiplier 1.1 --epochs 60 --batch-size 256 --dataset-size 60000
+  python -m dp_leakage.privacy risk --guess 0.01 --noise-multiplier 1.1 --epochs 60 --batch-size 256 \
+--dataset-size 60000
   python -m dp_leakage.privacy epsilon --noise-multiplier 1.1 --epochs 60 --batch-size 256 --dataset-size 60000
   python -m dp_leakage.privacy epsilon --kappa 0.1 --blocks 120x401,10x85 --epochs 1 --batch-size 64 \
 --dataset-size 4500
@@ -79,7 +81,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    header = (*HEADS.get(options.answer, ("accountant", options.answer)), "sampler", "neighbours", "statement")
+    heads = HEADS.get(options.answer, ("accountant", options.answer))
+    rebuilt = () if getattr(options, "guess", None) is None else (f"reconstruction from {options.guess:g}",)
+    header = (*heads, *rebuilt, "sampler", "neighbours", "statement")
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
     for row in (header, *rows):
         print("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
@@ -184,7 +188,8 @@ def _risk(
     rates = (f"{float(curve.tpr(fpr)):.4g}" for fpr in (0.01, 0.001))
     says = EXACT.get(curve.source, "bound")
     mus = (f"{value:.4g}" for value in (curve.mu, curve.mu_bound, curve.regret))
-    return (f"{symbol} = {noise:.6g}", f"{curve.advantage:.4g}", *rates, *mus, *place, says)
+    rebuilt = () if options.guess is None else (f"{curve.reconstruction(options.guess):.4g}",)
+    return (f"{symbol} = {noise:.6g}", f"{curve.advantage:.4g}", *rates, *mus, *rebuilt, *place, says)
 
 
 def _statement(name: str, noise: float, terms: dict[str, Any]) -> str:
@@ -238,6 +243,13 @@ def _parser() -> argparse.ArgumentParser:
         noise.add_argument("--noise-multiplier", type=number(*NOISES), help="Gaussian σ relative to the clipping norm")
         noise.add_argument("--kappa", type=number(*NOISES), help="concentration of directional noise; needs --blocks")
         command.set_defaults(answer=answer, epsilon=None)
+        if answer == "risk":
+            command.add_argument(
+                "--guess",
+                type=number(0, 1),
+                help="chance of reconstructing a record without the model, such as .01 for one of 100 candidates: adds "
+                "the largest chance with it, even for who knows all other records",
+            )
     select = commands.add_parser("select", parents=[training], help="what releasing the best of several runs spends")
     select.add_argument(
         "--noise-multiplier", type=number(*NOISES), required=True, help="Gaussian σ of each run, Poisson batches"

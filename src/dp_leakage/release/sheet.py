@@ -9,6 +9,7 @@ from dp_leakage.common.config import Json
 from dp_leakage.release.statement import WORDS
 
 NOT_DECLARED = "not declared"
+GUESS = 0.01  # chance of reconstructing a record without the model; one of `statement.RATES`
 LARGEST, LEAST = 8.5, 3.0  # sizes of the PDF's letters, in points
 A4 = 8.27, 11.69  # inches
 MARGIN = 0.6  # inches
@@ -141,6 +142,11 @@ def _proven(statement: Json) -> list[str]:
             f" All of it lies within Gaussian noise of μ = {_up(statement['mu'])}, with a regret of "
             f"{_up(statement['regret_of_mu'])}."
         )
+    rebuilt = next(row["tpr_at_most"] for row in statement["trade_off"] if row["fpr"] == GUESS)
+    said.append(
+        f"Who would reconstruct a record with a chance of {100 * GUESS:g} % without the model does so with at most "
+        f"{100 * _rounded_up(rebuilt):.1f} % with it, even knowing all other records."
+    )
     return said
 
 
@@ -198,4 +204,8 @@ def _accusation(statement: Json) -> list[str]:
 
 def _up(value: float) -> str:
     """Three digits behind the point, rounded up: a proven limit is never stated too small."""
-    return f"{-(-value * 1000 // 1) / 1000:.3f}"
+    return f"{_rounded_up(value):.3f}"
+
+
+def _rounded_up(value: float) -> float:
+    return float(-(-value * 1000 // 1) / 1000)

@@ -45,6 +45,20 @@ class TradeOff:
         """f(α): the least type II error at type I error α, as Dong, Roth & Su (2022) write it."""
         return 1.0 - self.tpr(alpha)
 
+    def reconstruction(self, guess: float) -> float:
+        """The largest chance, in [guess, 1], to reconstruct a record, even for an attacker who knows all others.
+
+        To guess without the model, and to be right with a chance of ``guess`` at most, is to attack a training without
+        the unit. So what the attacker reaches is a true positive rate where ``guess`` is the false one (Balle, Cherubin
+        & Hayes 2022; Hayes, Mahloujifar & Balle 2023, arXiv 2302.07225, Theorem 2). If ``guess`` varies with the unit,
+        its mean counts, since the curve is concave.
+
+        Args:
+            guess: in [0, 1], the chance of the best guess under what the attacker knows beforehand (κ). A guess is
+                right if it lies within a distance that the attacker names, so all kinds of reconstruction are meant.
+        """
+        return float(self.tpr(guess))
+
     @property
     def advantage(self) -> float:
         """The largest tpr − fpr: 1 − 2a with f(a) = a, since f is symmetric; a is approached from below."""
