@@ -248,7 +248,7 @@ def _parser() -> argparse.ArgumentParser:
                 "--guess",
                 type=number(0, 1),
                 help="chance of reconstructing a record without the model, such as .01 for one of 100 candidates: adds "
-                "the largest chance with it, even for who knows all other records",
+                "the largest chance with it, even for somebody who knows all other records",
             )
     select = commands.add_parser("select", parents=[training], help="what releasing the best of several runs spends")
     select.add_argument(

@@ -144,8 +144,8 @@ def _proven(statement: Json) -> list[str]:
         )
     rebuilt = next(row["tpr_at_most"] for row in statement["trade_off"] if row["fpr"] == GUESS)
     said.append(
-        f"Who would reconstruct a record with a chance of {100 * GUESS:g} % without the model does so with at most "
-        f"{100 * _rounded_up(rebuilt):.1f} % with it, even knowing all other records."
+        f"Someone who would reconstruct a record with a chance of {100 * GUESS:g} % without the model does so "
+        f"with at most {100 * _rounded_up(rebuilt):.1f} % with it, even if they know all other records."
     )
     return said
 
