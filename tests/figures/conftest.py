@@ -33,6 +33,11 @@ def guesses() -> pd.DataFrame:
 
 
 @pytest.fixture(scope="session")
+def groups() -> pd.DataFrame:
+    return synthetic.groups_frame()
+
+
+@pytest.fixture(scope="session")
 def audited() -> pd.DataFrame:
     return synthetic.audited_frame()
 

@@ -270,6 +270,22 @@ def guesses_frame() -> pd.DataFrame:
     return pd.concat([frame, *rows], ignore_index=True)
 
 
+def groups_frame() -> pd.DataFrame:
+    """Like quickstart, with two attacks measured in 15 classes, of which the last has nobody outside."""
+    frame, rng = quick_frame(), np.random.default_rng(4)
+    cells = frame[frame["repeat"] == "all"].drop_duplicates(["dataset", "model", "defense"])
+    rows = [cells.assign(metric="group_records", setting=f"by=class;group={g}", value=40.0 + g) for g in range(15)]
+    for attack, group, metric in product(("yeom", "lira"), range(15), ("advantage", "auc", "excess")):
+        if (group, metric) == (14, "excess"):
+            continue
+        value = rng.uniform(0.0, 0.4, len(cells))
+        numbers = {"value": value, "low": value - 0.1, "high": value + 0.1}
+        rows.append(
+            cells.assign(metric=f"group_{metric}", setting=f"attack={attack};by=class;group={group}", **numbers)
+        )
+    return pd.concat([frame, *rows], ignore_index=True)
+
+
 def audited_frame() -> pd.DataFrame:
     """Like quickstart, with a lower bound for every cell, far below its claim."""
     frame = quick_frame()

@@ -75,6 +75,8 @@ CASES: dict[str, tuple[str, str, dict[str, Any], bool]] = {
     "people and records": ("persons_table", "persons", {"attack": "yeom", "title": "People"}, False),
     "guesses": ("guesses_table", "guesses", {"title": "Guesses"}, False),
     "guesses of one attack": ("guesses_table", "guesses", {"attack": "csmia"}, False),
+    "groups": ("groups", "groups", {"title": "Who pays", "attack": "lira"}, False),
+    "few groups in a table": ("groups_table", "groups", {"title": "Who pays", "most": 3}, False),
     "bounded roc": ("roc", "bounded", {}, False),
     "paired": ("paired_table", "scores", {"title": "On the same records", "fpr": 0.05}, False),
     "roc by coins": ("roc", "tossed", {"attack": "lira"}, False),
@@ -124,7 +126,7 @@ OF_OTHER_FRAMES = (
     "projection_noise",
     "timing_table", "decoded_layers", "decoded_table", "tradeoff", "decoded_pictures", "difference_table", "pictures",
     "mia_distance", "mia_budget", "mia_table", "mia_cells", "inverted", "subclasses", "vulnerability",
-    "persons_table", "guesses_table",
+    "persons_table", "guesses_table", "groups", "groups_table",
 )  # fmt: skip
 
 
@@ -755,3 +757,26 @@ def test_what_a_model_adds_stands_beside_imputation_in_a_table(guesses: pd.DataF
     assert set(one["attack"]) == {"csmia"}
     with pytest.raises(UserError, match="nothing measured for attribute_accuracy"):
         draw("guesses_table", guesses, {"attack": "yeom"})
+
+
+def test_the_groups_with_the_largest_leakage_are_drawn(groups: pd.DataFrame) -> None:
+    figure, rows = draw("groups", groups, {"model": "mlp", "most": 4, "attack": "lira", "by": "class"})
+    every = groups[(groups["model"] == "mlp") & (groups["metric"] == "group_advantage")]
+    every = every[every["setting"].str.startswith("attack=lira")]
+    largest = every.groupby("setting")["value"].max().nlargest(4)
+    assert set(rows["setting"]) == set(largest.index)
+    assert set(rows["attack"]) == {"lira"}
+    labels = [text.get_text() for text in figure.axes[0].get_yticklabels()]
+    assert labels == [f"class {setting.split('group=')[1]}" for setting in largest.index]
+    with pytest.raises(UserError, match="nothing measured for group_advantage"):
+        draw("groups", groups, {"by": "duplicates"})
+
+
+def test_the_table_of_groups_has_what_is_known_of_each(groups: pd.DataFrame) -> None:
+    figure, rows = draw("groups_table", groups, {"model": "mlp", "most": 15, "attack": "yeom"})
+    words = [text.get_text() for text in figure.axes[0].texts]
+    cells = rows["defense"].nunique()
+    assert words.count("class 14") == words.count("54") == cells
+    assert set(rows["metric"]) == {"group_advantage", "group_excess", "group_auc"}
+    assert len(rows) == cells * (15 * 3 - 1)
+    assert words.count("–") >= cells  # of the excess that is not there

@@ -467,3 +467,26 @@ def test_times_without_their_settings_are_refused():
     with_kinds_of("lomurno2022")
     with pytest.raises(UserError, match="key 'timing' is missing; figure table shows how long training takes"):
         load({"figures": {"table": {"kind": "timing_table"}}})
+
+
+def test_groups_are_measured_from_all_membership_attacks_of_a_cell_and_drawn_where_a_figure_names_them():
+    study = load({"groups": ["class", "duplicates"]})["quickstart"]
+    cell = next(iter(study.cells.values()))
+    assert cell.parts[-2:] == ["strongest", "groups"]
+    told = study.measure_groups_settings(cell)
+    assert told["by"] == ["class", "duplicates"]
+    assert [attack for attack, _ in told["reads"]] == cell.membership
+    assert study.part_file(cell, "groups") in study.everything()
+    assert "groups" not in next(iter(load({})["quickstart"].cells.values())).parts
+
+
+def test_groups_that_cannot_be_compared_are_refused():
+    with pytest.raises(UserError, match="klass"):
+        load({"groups": ["klass"]})
+    with pytest.raises(UserError, match="key 'groups' has 'sensitive', but no data set has a source with that key"):
+        load({"groups": ["sensitive"]})
+    spec = load({})["quickstart"].spec
+    attacks = dict.fromkeys(name for name in spec["attacks"] if name != "yeom_attribute")
+    figures = dict.fromkeys(name for name in spec["figures"] if name != "fig_leakage_attribute")
+    with pytest.raises(UserError, match="key 'groups' compares what membership attacks find, and 'attacks' has none"):
+        load({"groups": ["class"], "attacks": attacks, "figures": figures})

@@ -295,6 +295,34 @@ rule measure_coins:
         " --training {input.training:q} --rows {output:q} 2> {log:q}"
 
 
+rule measure_groups:
+    """What the membership attacks on a cell find in each group of its records."""
+    input:
+        data=paths.DATA,
+        found=of_job(jobs.measured_inputs),
+    output:
+        paths.GROUPS,
+    log:
+        paths.log("measure_groups"),
+    benchmark:
+        paths.benchmark("measure_groups")
+    group:
+        "cell"
+    threads: 1
+    resources:
+        mem_mb=of_attempt(jobs.memory),
+        runtime=lambda wildcards, attempt: 5 * attempt,
+    params:
+        settings=settings_of(
+            lambda study, job: study.measure_groups_settings(jobs.cell_of(study, job))
+        ),
+    message:
+        "Measure what leaks by group in {wildcards.model}, {wildcards.dataset}, {wildcards.defense}"
+    shell:
+        "python -m dp_leakage.steps.measure_groups --settings {params.settings:q} --found {input.found:q}"
+        " --data {input.data:q} --rows {output:q} 2> {log:q}"
+
+
 rule measure:
     """All metrics of a cell with their intervals."""
     input:

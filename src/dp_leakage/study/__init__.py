@@ -5,13 +5,13 @@ Each layer uses only the layers before it in this list: `cells` (what is trained
 `settings` (of every step), `parts` (how a cell is measured), `plan` (metrics, figures, the report).
 """
 
-from dp_leakage.study.cells import AUDIT, COINS, SPLIT, TRAINING, TUNE, Cell
+from dp_leakage.study.cells import AUDIT, COINS, GROUPS, SPLIT, TRAINING, TUNE, Cell
 from dp_leakage.study.parts import CURVE, PROVEN
 from dp_leakage.study.paths import CLASS_SCORES, SIGNALS, TARGET
 from dp_leakage.study.plan import Study
 from dp_leakage.study.settings import READ_BY_ATTACKS, TIMING
 
 __all__ = [
-    "AUDIT", "CLASS_SCORES", "COINS", "CURVE", "PROVEN", "READ_BY_ATTACKS", "SIGNALS", "SPLIT", "TARGET", "TIMING",
-    "TRAINING", "TUNE", "Cell", "Study",
+    "AUDIT", "CLASS_SCORES", "COINS", "CURVE", "GROUPS", "PROVEN", "READ_BY_ATTACKS", "SIGNALS", "SPLIT", "TARGET",
+    "TIMING", "TRAINING", "TUNE", "Cell", "Study",
 ]  # fmt: skip

@@ -19,6 +19,7 @@ from dp_leakage.privacy.target import Target
 SPLIT, COINS = "split", "coins"  # the designs of a study; COINS is also the name of the part that guesses the coins
 TRAINING = "training"  # the part that needs no attack: accuracies and spent ε
 AUDIT = "audit"  # the part that trains models of its own
+GROUPS = "groups"  # the part that measures membership by groups of records; also the study's key
 MEMBERSHIP = "membership"  # the family of attacks that are also measured together
 TUNE = "tune"  # the study's key for learning rates to try
 # Defaults of an audit's design.
@@ -44,7 +45,7 @@ class Cell:
         columns: what figures select and draw by: mechanism, accountant, unit, block, epsilon, …
         training: settings of step ``train``, without code and inputs.
         parts: what is measured of it: ``training``, then the attacks, ``coins`` in that design, ``audit`` where it has
-            one, and ``strongest``, all membership attacks together.
+            one, ``strongest``, all membership attacks together, and ``groups`` where the study asks for them.
         audits: names of the designs of its audit.
         rates: learning rates to try, of which the best trains the cell; empty if its rate is given.
     """
@@ -232,6 +233,11 @@ class Cells:
         """The part ``audit``, if the study has one."""
         return [AUDIT] if self.spec.get("audit") else []
 
+    @property
+    def grouped(self) -> list[str]:
+        """The part ``groups``, if the study has groups of records."""
+        return [GROUPS] if self.spec.get(GROUPS) else []
+
     def _model_spec(self, dataset: str, model: str) -> Json:
         return merged(self.spec["models"][model], self.spec["datasets"][dataset].get("models", {}).get(model, {}))
 
@@ -329,9 +335,10 @@ class Cells:
     def _parts_of(self, entry: Json, own_attacks: list[str]) -> list[str]:
         """What is measured of the cells of a defense (`Cell.parts`)."""
         attacks = [attack for attack in entry.get("attacks", own_attacks) if attack in own_attacks]
-        together = [STRONGEST] if any(ATTACKS[attack].family == MEMBERSHIP for attack in attacks) else []
+        together = any(ATTACKS[attack].family == MEMBERSHIP for attack in attacks)
         audited = self.audited if self._audits_of(entry) else []
-        return [TRAINING, *attacks, *([COINS] if self.design == COINS else []), *audited, *together]
+        by_coins = [COINS] if self.design == COINS else []
+        return [TRAINING, *attacks, *by_coins, *audited, *([STRONGEST, *self.grouped] if together else [])]
 
     def _audits_of(self, entry: Json) -> tuple[str, ...]:
         """The audit's designs for the cells of a defense: those that it names, else all without a planted bug."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from dp_leakage.attacks import ATTACKS, Attack
+from dp_leakage.attacks import ATTACKS, STRONGEST, Attack
 from dp_leakage.common.config import Json
 from dp_leakage.common.shown import one_line
 from dp_leakage.data import files_of as files_of_source
@@ -151,7 +151,8 @@ def cell_parts(study: Study, job: Job) -> list[Path]:
 
 def measured_inputs(study: Study, job: Job) -> list[Path]:
     """What an attack found, or several membership attacks, in the order of the settings."""
-    return [path for path, _ in study.measure_attack_inputs(cell_of(study, job), job["part"]).values()]
+    part = job.get("part", STRONGEST)  # groups of records are measured from all membership attacks too
+    return [path for path, _ in study.measure_attack_inputs(cell_of(study, job), part).values()]
 
 
 def published_file(study: Study) -> list[Path]:

@@ -67,13 +67,18 @@ class Study(Settings):
         kind, given = self._figure_kind(figure), self._given(figure)
         if given.always:
             return list(given.always)
-        wanted = self.spec["figures"][figure].get("parts", [TRAINING, *self.spec["attacks"], *self.bounded])
+        wanted = self.spec["figures"][figure].get("parts", self.drawable)
         found = [name for name in wanted if name in cell.parts and given.takes(name)]
         if found and cell.columns["accountant"]:
             also = {TRAINING: kind.spent, PROVEN: kind.proven}
             found += [name for name, needed in also.items() if needed and name not in found]
         attacks = [name for name in cell.membership if name in found and kind.needs == METRICS]
         return [*found, together(cell, attacks)] if len(attacks) > 1 else found
+
+    @property
+    def drawable(self) -> list[str]:
+        """The parts that a figure may name; without ``parts`` it gets all of them."""
+        return [TRAINING, *self.spec["attacks"], *self.bounded, *self.grouped]
 
     def figure_settings(self, figure: str) -> Json:
         """Of step ``figure``."""

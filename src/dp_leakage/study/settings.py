@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 
-from dp_leakage.attacks import ATTACKS
+from dp_leakage.attacks import ATTACKS, STRONGEST
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import identity
@@ -20,7 +20,7 @@ from dp_leakage.engines import ENGINES, GIVEN, files_of
 from dp_leakage.engines.onnx_files import content_of_model
 from dp_leakage.privacy.accounting.rules import relation_of_game
 from dp_leakage.privacy.mechanisms import MECHANISM_FILES
-from dp_leakage.study.cells import AUDIT, COINS, SPLIT, TUNE, Cell, adds_noise, attacks_in
+from dp_leakage.study.cells import AUDIT, COINS, GROUPS, SPLIT, TUNE, Cell, adds_noise, attacks_in
 from dp_leakage.study.contents import known
 from dp_leakage.study.paths import CLASS_SCORES, SIGNALS, TARGET, Paths
 from dp_leakage.study.step_code import ACCOUNTING, noise_modules, own_files, step_code
@@ -283,6 +283,15 @@ class Settings(Paths):
         reads = [[name, made] for name, (_, made) in self.measure_attack_inputs(cell, part).items()]
         family = {"family": ATTACKS[part].family} if part in ATTACKS else {}
         return {"part": part, "reads": reads, "code": step_code("measure_attack")} | family
+
+    def measure_groups_settings(self, cell: Cell) -> Json:
+        """Of step ``measure_groups``."""
+        return {
+            "by": self.spec[GROUPS],
+            "reads": [[name, made] for name, (_, made) in self.measure_attack_inputs(cell, STRONGEST).items()],
+            "data": self.data_identity(cell.dataset),
+            "code": step_code("measure_groups"),
+        }
 
     def measure_coins_settings(self, cell: Cell) -> Json:
         """Of step ``measure_coins``."""

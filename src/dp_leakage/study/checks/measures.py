@@ -8,7 +8,7 @@ from dp_leakage.common.errors import nearest
 from dp_leakage.data.roles import MEMBERS, REFERENCE_POOL, population_role, trained_role
 from dp_leakage.figures import COMMON, FIGURES
 from dp_leakage.privacy.mechanism import PERSON
-from dp_leakage.study import COINS, TIMING, TRAINING, Cell, Study
+from dp_leakage.study import COINS, GROUPS, TIMING, Cell, Study
 from dp_leakage.study.checks.cells import components_of
 from dp_leakage.study.checks.complaints import check_kind, check_known, require
 from dp_leakage.study.jobs import AUXILIARY
@@ -94,6 +94,20 @@ def _check_auxiliary(study: Study, role: str, dataset: str) -> None:
                 f"key '{role}.pool' is {pool}, but attack {name} needs models trained with the target's records; "
             )
             require(set(pool) >= TARGETS, complaint + words)
+
+
+def check_groups(study: Study) -> None:
+    """Groups are of single records, and some attack finds members among them."""
+    if not study.grouped:
+        return
+    persons = [name for name in study.spec["datasets"] if study.by_person(name)]
+    words = f"compares single records, but data set {''.join(persons[:1])} protects persons; leave it out"
+    require(not persons, f"key 'groups' {words}")
+    membership = any(ATTACKS[attack].family == "membership" for attack in study.spec["attacks"])
+    require(membership, "key 'groups' compares what membership attacks find, and 'attacks' has none")
+    sensitive = any(study.source(name).get("sensitive") for name in study.spec["datasets"])
+    words = "has 'sensitive', but no data set has a source with that key; name columns there, or leave it out"
+    require("sensitive" not in study.spec[GROUPS] or sensitive, f"key 'groups' {words}")
 
 
 def check_audit(study: Study) -> None:
@@ -188,9 +202,9 @@ def check_figure(study: Study, name: str, cells: list[Cell]) -> None:
     check_known(figure["kind"], FIGURES, f"{key}.kind")
     if FIGURES[figure["kind"]].needs == TIMING:
         require("timing" in spec, f"key 'timing' is missing; figure {name} shows how long training takes")
-    parts = figure.get("parts", [TRAINING, *spec["attacks"], *study.bounded])
+    parts = figure.get("parts", study.drawable)
     for part in parts:
-        check_known(part, [TRAINING, *spec["attacks"], *study.bounded], f"{key}.parts")
+        check_known(part, study.drawable, f"{key}.parts")
     for column, values in figure.get("select", {}).items():
         check_known(column, cells[0].columns, f"{key}.select")
         for value in values:

@@ -1,0 +1,118 @@
+"""Leakage by group of records: who pays, and what a defense changes about that."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from dp_leakage.figures.frames import chosen, drawn_numbers, each_cell, metric_rows, panels
+from dp_leakage.figures.notes import own_notes
+from dp_leakage.figures.numbers import cell_label
+from dp_leakage.figures.style import GRAY, finish, name, panel_grid, styled, told_apart
+from dp_leakage.metrics.spent import parse_setting
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FIGURE = {
+    "caption": "Who pays. The advantage of one attack within each group of records, under each defense: 0 is guessing, "
+    "1 is certainty. The attacker has one threshold for everybody, chosen on other records. Bars are 95 % intervals of "
+    "each group by itself: among many groups some stand out by chance, for which the report's interval pays.",
+    "settings": {"attack": None, "by": None, "most": 12},
+    "kinds": {
+        "attack": ["either", "null", "text"],
+        "by": ["either", "null", "text"],
+        "most": ["whole", "from", 1],
+    },
+}
+
+COLOURS = ("#222222", "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#882255")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "d")
+
+
+@styled
+def draw(
+    metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
+) -> "tuple[Figure, pd.DataFrame]":
+    """One panel per (data set, model), a line for each group, a mark for each defense.
+
+    Settings:
+        attack: whose advantage; None: the first that was run.
+        by: what the groups differ in, such as ``class`` or ``column 3``; None: everything that was measured.
+        most: so many groups of a panel at most: those in which the attack finds most under any defense.
+
+    Raises:
+        UserError: nothing was measured by group, or not by this attack.
+    """
+    from matplotlib.lines import Line2D
+
+    rows = group_rows(chosen(metrics, settings), "group_advantage", settings)
+    defenses = list(dict.fromkeys(rows["defense"]))
+    styles = {
+        defense: {"color": how["color"], "marker": MARKERS[place % len(MARKERS)]}
+        for place, (defense, how) in enumerate(told_apart(defenses, COLOURS).items())
+    }
+    parts = panels(rows)
+    lines = max(part["called"].nunique() for _, part in parts)
+    figure, grid = panel_grid(parts, 2, (3.6, 0.7 + 0.22 * lines), sharey=False)
+    labels: dict[str, str] = {}
+    for ax, part in grid:
+        _panel(ax, part, styles)
+        labels |= {cell["defense"].iloc[0]: cell_label(series, cell.iloc[0]) for series, cell in each_cell(part)}
+    legend = [Line2D([], [], linestyle="", label=labels[one], **styles[one]) for one in defenses]
+    notes = [f"Attack: {name(rows['attack'].iloc[0])}.", *own_notes(settings)]
+    return finish(figure, legend, notes, settings.get("title")), rows.drop(columns="called")
+
+
+def group_rows(frame: pd.DataFrame, metric: str, settings: dict[str, Any]) -> pd.DataFrame:
+    """The rows of a metric of one attack, for the groups that are shown, as a figure's csv has them.
+
+    Columns ``attack``, ``by`` and ``group`` say whose they are, ``called`` what stands beside them.
+    """
+    asked = metric_rows(frame, metric, attack=settings["attack"], by=settings["by"])
+    said = [parse_setting(setting) for setting in asked["setting"]]
+    asked = asked.assign(**{key: [one[key] for one in said] for key in ("attack", "by", "group")})
+    asked = asked[asked["attack"] == asked["attack"].iloc[0]]
+    asked = asked.assign(called=[called(by, group) for by, group in zip(asked["by"], asked["group"], strict=True)])
+    shown = [_most(part, settings["most"]) for _, part in asked.groupby(["dataset", "model"], sort=False)]
+    return drawn_numbers(pd.concat(shown), None, extra=["attack", "by", "group", "called"])
+
+
+def called(by: str, group: str) -> str:
+    """A group in words: ``class 3``, ``column 7: highest quarter``, ``several times``."""
+    if by == "duplicates":
+        return f"occurs {group}"
+    return f"{by} {group}" if by == "class" else f"{by}: {group}"
+
+
+def _most(part: pd.DataFrame, most: int) -> pd.DataFrame:
+    """The rows of the groups with the largest values under any defense."""
+    largest = part.groupby("called", sort=False)["value"].max().sort_values(ascending=False, kind="stable")
+    return part[part["called"].isin(largest.index[:most])]
+
+
+def _panel(ax: "Axes", part: pd.DataFrame, styles: dict[str, dict[str, Any]]) -> None:
+    groups = order_of_groups(part)
+    cells = [(cell["defense"].iloc[0], cell.set_index("called")) for _, cell in each_cell(part)]
+    offsets = np.linspace(-0.3, 0.3, len(cells)) if len(cells) > 1 else [0.0]
+    for offset, (defense, cell) in zip(offsets, cells, strict=True):
+        there = [place for place, group in enumerate(groups) if group in cell.index]
+        own = cell.loc[[groups[place] for place in there]]
+        reach = [own["measured"] - own["low"], own["high"] - own["measured"]]
+        ax.errorbar(
+            own["measured"], np.array(there) + offset, xerr=reach, linestyle="", markersize=4, linewidth=0.9,
+            **styles[defense],
+        )  # fmt: skip
+    ax.axvline(0, color=GRAY, linewidth=0.8, zorder=0)
+    ax.set_yticks(range(len(groups)), groups)
+    ax.set_ylim(len(groups) - 0.5, -0.5)
+    ax.grid(visible=False, axis="y")
+    ax.set_xlabel("advantage within the group\n(true − false positive rate)")
+
+
+def order_of_groups(part: pd.DataFrame) -> Sequence[str]:
+    """The groups, by what they differ in, and of that the one with the largest value first."""
+    largest = part.groupby(["by", "called"], sort=False)["measured"].max().reset_index()
+    return list(largest.sort_values(["by", "measured"], ascending=[True, False], kind="stable")["called"])

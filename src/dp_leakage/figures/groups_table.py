@@ -1,0 +1,80 @@
+"""Leakage by group of records in numbers: within the group, and above that of all others."""
+
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from dp_leakage.figures.frames import chosen, metric_rows, panels
+from dp_leakage.figures.groups import called, group_rows, order_of_groups
+from dp_leakage.figures.notes import own_notes
+from dp_leakage.figures.numbers import beside_prints, rows_by_budget
+from dp_leakage.figures.style import name, styled
+from dp_leakage.figures.table import Table, draw_tables
+from dp_leakage.metrics.spent import parse_setting
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FIGURE = {
+    "caption": "What one attack finds in each group of records. The excess is the advantage within the group less that "
+    "among all records outside it: above 0, the group is easier to attack than the others. Intervals are 95 % for each "
+    "number by itself.",
+    "settings": {"attack": None, "by": None, "most": 12},
+    "kinds": {
+        "attack": ["either", "null", "text"],
+        "by": ["either", "null", "text"],
+        "most": ["whole", "from", 1],
+    },
+}
+
+# Metric → the head of its column.
+COLUMNS = {"group_advantage": "advantage", "group_excess": "excess over the others", "group_auc": "AUC"}
+
+
+@styled
+def draw(
+    metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
+) -> "tuple[Figure, pd.DataFrame]":
+    """One table per (data set, model), rows for each defense and budget and the groups under it.
+
+    Settings:
+        attack: whose numbers; None: the first that was run.
+        by: what the groups differ in, such as ``class`` or ``column 3``; None: everything that was measured.
+        most: so many groups of a table at most: those in which the attack finds most under any defense.
+
+    Raises:
+        UserError: nothing was measured by group, or not by this attack.
+    """
+    frame = chosen(metrics, settings)
+    first = group_rows(frame, "group_advantage", settings)
+    kept = set(zip(first["dataset"], first["model"], first["called"], strict=True))
+    everything = settings | {"attack": first["attack"].iloc[0], "most": len(frame)}
+    others = pd.concat(
+        [group_rows(frame, metric, everything) for metric in COLUMNS if (frame["metric"] == metric).any()]
+    )
+    keys = zip(others["dataset"], others["model"], others["called"], strict=True)
+    rows = others[[key in kept for key in keys]].reset_index(drop=True)
+    sizes = _sizes(frame)
+    tables = [_table(heading, part.assign(column=part["metric"]), sizes) for heading, part in panels(rows)]
+    notes = [f"Attack: {name(rows['attack'].iloc[0])}. 95 % intervals in brackets.", *own_notes(settings)]
+    return draw_tables(tables, notes, settings.get("title")), rows.drop(columns="called")
+
+
+def _sizes(frame: pd.DataFrame) -> dict[tuple[str, str], int]:
+    """(Data set, group in words) → how many records it has."""
+    rows = metric_rows(frame, "group_records")
+    said = [parse_setting(setting) for setting in rows["setting"]]
+    groups = [called(one["by"], one["group"]) for one in said]
+    return {(dataset, group): int(n) for dataset, group, n in zip(rows["dataset"], groups, rows["value"], strict=True)}
+
+
+def _table(heading: str, part: pd.DataFrame, sizes: dict[tuple[str, str], int]) -> Table:
+    heads, texts = beside_prints(part, COLUMNS)
+    order = order_of_groups(part[part["metric"] == "group_advantage"])
+
+    def lines(cell: pd.DataFrame) -> list[list[str]]:
+        own = dict(iter(cell.groupby("called", sort=False)))
+        dataset = str(cell["dataset"].iloc[0])
+        return [[group, f"{sizes[dataset, group]:,}", *texts(own[group])] for group in order if group in own]
+
+    return Table(heading, ["defense", "ε", "group", "records", *heads], rows_by_budget(part, lines), left=3)

@@ -1,0 +1,110 @@
+"""How much an attack finds in each group of records, and how much more than among all others.
+
+The attacker has one threshold for everybody, chosen on other records than it is judged on (`reached`), as one who does
+not care about groups has.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+import pandas as pd
+
+from dp_leakage.metrics import coins, roc
+from dp_leakage.metrics.intervals import Estimate, Influences, crossed
+from dp_leakage.metrics.measure import AUC, REACHED, Measure
+from dp_leakage.metrics.reached import named_by_best_threshold
+from dp_leakage.metrics.runs import ALL, by_repeat
+
+FEWEST = 10  # members, and others, that a group has in every repeat; smaller groups are left out
+LIMITS = (-2.0, 2.0)  # of a difference of advantages
+
+# Values (R, n) and members, (n,) if all repeats share them, else (R, n), to an estimate.
+Judge = Measure | Callable[[np.ndarray, np.ndarray], Estimate]
+
+
+def measure_groups(frames: Mapping[str, pd.DataFrame], groups: Mapping[str, Mapping[str, np.ndarray]]) -> list[dict]:
+    """Rows of the membership attacks on one cell, for every group of records with enough members and others.
+
+    Args:
+        frames: attack → scores as for `measure.measure_membership`, of the same models and records.
+        groups: what they differ in → name of a group → its records, int64.
+
+    Returns:
+        For each attack and group, of single repeats and of all: group_advantage, TPR − FPR within the group; and
+        group_excess, that less the advantage among all records outside the group, if those are enough. Of all repeats
+        also group_auc, within the group; and, without an attack, group_records, how many records the group has.
+    """
+    rows: list[dict] = []
+    for attack, frame in frames.items():
+        (score, record), member = by_repeat(frame, ["score", "record"], ["record"])
+        named = named_by_best_threshold(score, member).astype(np.float64)
+        for by, group, inside in _large_enough(groups, record[0], member):
+            where, own = f"by={by};group={group}", member[..., inside]
+            if attack == next(iter(frames)):
+                rows.append(_row("group_records", ALL, Estimate(float(inside.sum()), np.nan, np.nan), where))
+            where = f"attack={attack};{where}"
+            rows += _each_and_all("group_advantage", where, REACHED, named[:, inside], own)
+            rows.append(_row("group_auc", ALL, AUC(score[:, inside], own), where))
+            if _enough(member[..., ~inside]):
+                rows += _each_and_all("group_excess", where, _excess_of(inside), named, member)
+    return rows
+
+
+def _excess_of(inside: np.ndarray) -> Judge:
+    return lambda named, member: excess(named, member, inside)
+
+
+def excess(named: np.ndarray, member: np.ndarray, inside: np.ndarray) -> Estimate:
+    """The advantage within a group less that of all others, with a 95 % interval over records and repeats.
+
+    The two have no record in common, but all repeats.
+
+    Args:
+        named: float (R, n), whom an attacker names.
+        member: bool, (n,) if all repeats have the same members, else (R, n).
+        inside: bool (n,), the group.
+    """
+    own, rest = (_advantage(named[:, side], member[..., side]) for side in (inside, ~inside))
+    blocks = tuple(_side_by_side(a, b) for a, b in zip(own.blocks, rest.blocks, strict=True))
+    return crossed(Influences(own.value - rest.value, blocks), LIMITS)
+
+
+def _advantage(named: np.ndarray, member: np.ndarray) -> Influences:
+    if member.ndim == 1:
+        return roc.gap(named[:, member], named[:, ~member])
+    return coins.rate_difference(named, member)
+
+
+def _side_by_side(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The block of a − b, from the blocks (R, n) and (R, m) of two numbers measured on different records."""
+    every = a.shape[1] + b.shape[1]
+    return np.hstack([a * (every / a.shape[1]), -b * (every / b.shape[1])])
+
+
+def _large_enough(
+    groups: Mapping[str, Mapping[str, np.ndarray]], record: np.ndarray, member: np.ndarray
+) -> Iterator[tuple[str, str, np.ndarray]]:
+    """What each group differs in, its name, and which records, bool (n,), belong to it."""
+    for by, named in groups.items():
+        for name, rows in named.items():
+            inside = np.isin(record, rows)
+            if _enough(member[..., inside]):
+                yield by, name, inside
+
+
+def _enough(member: np.ndarray) -> bool:
+    """Whether every repeat has enough members and others among these records."""
+    members = np.atleast_2d(member).sum(axis=1)
+    return bool(min(members.min(), (member.shape[-1] - members).min()) >= FEWEST)
+
+
+def _each_and_all(metric: str, setting: str, judge: Judge, values: np.ndarray, member: np.ndarray) -> list[dict]:
+    """Rows of every single repeat, whose members are fixed, and of all together."""
+    members = np.broadcast_to(member, values.shape)
+    alone = [judge(values[r : r + 1], members[r]) for r in range(len(values))]
+    rows = [_row(metric, str(r), found, setting) for r, found in enumerate(alone)]
+    return [*rows, _row(metric, ALL, judge(values, member), setting)]
+
+
+def _row(metric: str, repeat: str, found: Estimate, setting: str) -> dict:
+    return {"metric": metric, "repeat": repeat, **found._asdict(), "setting": setting}

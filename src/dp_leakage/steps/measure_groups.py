@@ -1,0 +1,21 @@
+"""Turns what the membership attacks on a cell found into metrics of groups of its records."""
+
+from pathlib import Path
+
+from dp_leakage.data.groups import groups_of
+from dp_leakage.metrics.groups import measure_groups
+from dp_leakage.provenance.files import read_table
+from dp_leakage.steps import Json, provenance, run
+from dp_leakage.steps._data import read_dataset
+from dp_leakage.steps._rows import write_rows
+
+
+def main(settings: Json, found: list[Path], data: Path, rows: Path) -> None:
+    """Reads the scores of each attack, in the order of the settings, and the records."""
+    groups = groups_of(read_dataset(data, settings["data"]), settings["by"])
+    scores = {attack: read_table(path, made)[0] for path, (attack, made) in zip(found, settings["reads"], strict=True)}
+    write_rows(rows, measure_groups(scores, groups), provenance(settings))
+
+
+if __name__ == "__main__":
+    run(main, "data", "rows", lists=("found",))
