@@ -1,5 +1,7 @@
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
@@ -11,13 +13,16 @@ from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.projection import (
     SENSITIVITY,
     apply,
+    channel_moments,
     fit_pca,
     fit_private_pca,
+    fit_private_scaling,
     noisy_second_moment,
     project,
     scale,
     unit_rows,
 )
+from dp_leakage.study.cells import released_noise
 
 X = load_digits().data.astype(np.float32) / 16
 ALL = np.arange(len(X))
@@ -246,8 +251,12 @@ class TestProject:
             ({"method": "private_pca", "components": 3}, ["noise is missing"]),
             (
                 {"method": "private_pca", "components": 3, "noise": 1.0, "scale": "standard"},
-                ["scale", "without privacy", "scale: none"],
+                ["scale standard", "without privacy", "scale: none"],
             ),
+            ({"scale": "private", "noise": 1.0}, ["bounds is missing", "scale private"]),
+            ({"scale": "private", "noise": 1.0, "bounds": [1, 1]}, ["channels of images"]),
+            ({"features": "scattering"}, ["needs images"]),
+            ({"groups": 2}, ["groups is 2", "no channels"]),
             ({"fit_on": ["target_member"]}, ["fit_on", "did you mean 'target_members'"]),
         ],
     )
@@ -260,3 +269,39 @@ class TestProject:
     def test_pca_over_sensitive_columns_is_refused(self):
         with pytest.raises(UserError, match="sensitive columns"):
             project(dataset(sensitive=[3]), {"method": "pca", "components": 3}, 0)
+
+
+class TestPrivateScaling:
+    @given(st.integers(0, 2**32 - 1), st.sampled_from([1e-30, 1e-3, 1.0, 1e30, np.inf]))
+    def test_one_record_moves_the_sum_by_at_most_the_claim(self, seed, size):
+        rng = np.random.default_rng(seed)
+        bounds = rng.uniform(0.01, 10, 2)
+        with np.errstate(all="ignore"):
+            x = (rng.standard_normal((2, 5, 3, 3)) * size).astype(np.float64)
+            one, other = channel_moments(x, bounds)
+        assert np.linalg.norm(one) <= 1 + 1e-12  # one record more or less
+        assert np.linalg.norm(one - other) <= np.sqrt(2) + 1e-12  # one record exchanged
+
+    def test_without_clipping_and_noise_it_is_the_mean_and_deviation_of_each_channel(self):
+        x = np.random.default_rng(0).random((400, 3, 4, 4)).astype(np.float32)
+        shift, stretch = fit_private_scaling(x, np.arange(400), [100, 100], 1e-9, 0)
+        np.testing.assert_allclose(shift.ravel(), x.mean((0, 2, 3)), rtol=1e-6)
+        np.testing.assert_allclose(stretch.ravel() ** 2, x.var((0, 2, 3), dtype=np.float64) + 1e-5, rtol=1e-5)
+
+    def test_the_noise_has_the_claimed_deviation(self):
+        x = np.zeros((10, 4000, 1, 1), np.float32)
+        shift, _ = fit_private_scaling(x, np.arange(10), [2.0, 1.0], 3.0, 0)
+        # 4,000 means of N(0, (3·2·√2/10)²): their deviation lies within 5 % but once in 10^5.
+        assert shift.std() == pytest.approx(3 * 2 * np.sqrt(2) / 10, rel=0.05)
+
+    def test_a_channel_that_is_lost_in_the_noise_becomes_zero(self):
+        images = X.reshape(-1, 1, 8, 8)
+        made, notes = project(dataset(images), {"scale": "private", "bounds": [0.1, 1e3], "noise": 1e4}, 3)
+        assert np.isfinite(made.x).all()
+        assert "privately at noise multiplier 10000" in notes[0]
+
+    def test_its_cost_is_composed_into_epsilon_as_the_private_pcas_is(self):
+        settings = {"scale": "private", "bounds": [1, 1], "noise": 5.6, "fit_on": ["target_members"]}
+        assert released_noise(settings) == released_noise(settings | {"scale": "none", "method": "private_pca"}) == 5.6
+        assert released_noise(settings | {"fit_on": ["shadow_pool"]}) is None
+        assert released_noise(settings | {"scale": "standard"}) is None

@@ -39,6 +39,17 @@ def test_the_papers_networks_have_their_layers():
     assert [layer for layer in strided if isinstance(layer, Linear)] == [Linear(32 * 6 * 6, 32), Linear(32, 10)]
 
 
+def test_a_convnet_can_be_the_networks_of_tramer_and_boneh():
+    images = {"kernels": [8, 4], "strides": [2, 2], "paddings": [2, 0], "pools": [1, 1], "dense": [32]}
+    tanh = build("convnet", (1, 28, 28), 10, channels=[16, 32], activation="tanh", **images)
+    assert sum(prod(shape) for shape in parameter_shapes(tanh).values()) == 26_010  # their table 7
+    assert [layer for layer in tanh if isinstance(layer, Linear)] == [Linear(512, 32), Linear(32, 10)]
+    features = {"kernels": [3, 3], "strides": [2, 1], "pools": [0, 0], "dense": [32]}
+    scattered = build("convnet", (81, 7, 7), 10, channels=[16, 32], activation="tanh", **features)
+    assert Linear(32 * 4 * 4, 32) in scattered
+    assert Linear(64 * 4 * 4, 10) in build("convnet", (243, 8, 8), 10, channels=[64, 64], pools=[2, 0])
+
+
 def test_settings_reach_the_layers():
     layers = build("mlp", (8,), 3, hidden=[5], activation="sigmoid", dropout=0.2)
     assert layers == (Linear(8, 5), Sigmoid(), Dropout(0.2), Linear(5, 3))
@@ -91,6 +102,10 @@ def test_without_dropout_no_dropout_layer_remains(name):
         (("lenet", (50,), 3), {}, "needs images"),
         (("cnn", (1, 4, 4), 3), {}, "too small"),
         (("cnn_strided", (1, 8, 8), 3), {}, "at least 12×12"),
+        (("convnet", (1, 8, 8), 3), {"kernels": [3]}, "1 kernels for 2 convolutions"),
+        (("convnet", (1, 2, 2), 3), {}, "too small"),
+        (("convnet", (9,), 3), {}, "needs images"),
+        (("convnet", (1, 8, 8), 3), {"paddings": [-1, 0]}, "paddings"),
         (("resnet", (50,), 3), {}, "at least 8×8"),
         (("resnet", (3, 8, 8), 3), {"groups": 5}, "16 channels do not fall into 5 groups"),
         (("wide_resnet", (3, 8, 8), 3), {"depth": 17}, "6n \\+ 4"),

@@ -137,6 +137,7 @@ def test_dropout_scales_what_it_keeps_and_draws_from_each_models_own_stream():
         ("cnn_small", (1, 28, 28)),
         ("cnn_strided", (1, 28, 28)),
         ("cnn_strided", (3, 13, 15)),
+        ("convnet", (3, 12, 16)),
         ("resnet", (3, 32, 32)),
         ("wide_resnet", (3, 16, 16)),
     ],

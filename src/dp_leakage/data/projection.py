@@ -1,29 +1,24 @@
-"""Projection of features: scaling, PCA, differentially private PCA, unit rows.
+"""Projection of features: scattering, group normalization, scaling, PCA, differentially private PCA, unit rows.
 
-Everything that is fitted here on private records lies outside the privacy budget, as in the papers, except for the
-private PCA.
+What is computed from one record alone (scattering, group normalization, unit rows) costs no privacy. Everything that is
+fitted here on private records lies outside the privacy budget, as in the papers, except for the private PCA and the
+private scaling, whose costs are composed into ε.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.data.dataset import Dataset
+from dp_leakage.data.projection_settings import CHOICES, PRIVATE, SETTINGS, fitted_privately, missing_keys
+from dp_leakage.data.scattering import group_normalised, scattering
 
 CHUNK = 2048  # rows converted to float64 at a time
 MAX_SQUARE = 16_384  # the most features for which a square matrix is formed (2 GiB in float64)
 
-SETTINGS: dict[str, object] = {
-    "scale": "none",  # none | standard | range
-    "method": "none",  # none | pca | private_pca
-    "components": None,  # of pca and private_pca
-    "noise": None,  # of private_pca: noise multiplier
-    "whiten": False,  # divide each component by its standard deviation
-    "row_norm": False,  # divide each row by its ℓ2 norm
-    "fit_on": "all",  # all records that have a role, or a list of roles
-}
+LEAST_VARIANCE = 1e-5  # added to a channel's variance, as batch and group normalization do
 
 SENSITIVITY = {"add_remove": 1.0, "replace_one": np.sqrt(2.0)}
 """ℓ2 sensitivity of the upper triangle of Σ u uᵀ over records of ℓ2 norm at most 1, by neighbour relation.
@@ -47,7 +42,7 @@ class Projection(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """What `project` does to a record, as numbers: shift and stretch, then a projection, then the record's own norm.
+    """What `project` fits, as numbers: shift and stretch, then a projection, then the record's own norm.
 
     Attributes:
         shift, stretch: float64, the shape of a record: (x − shift)/stretch; None if nothing is scaled.
@@ -68,9 +63,10 @@ def project(dataset: Dataset, settings: dict, seed: int) -> tuple[Dataset, tuple
 
     Args:
         dataset: images are flattened where a step needs rows.
-        settings: applied in the order ``scale`` (standard: zero mean, unit variance; range: to [0, 1]), ``method``,
+        settings: applied in the order ``features`` (`scattering`), ``groups`` (`group_normalised`), ``scale``
+            (standard: zero mean, unit variance; range: to [0, 1]; private: `fit_private_scaling`), ``method``,
             ``row_norm``. All fits use the records of the roles ``fit_on``.
-        seed: of the private PCA's noise.
+        seed: of the noise of the private PCA or the private scaling.
 
     Returns:
         The new data set, and sentences for the report. With PCA it has no sensitive columns.
@@ -87,8 +83,15 @@ def fit_and_project(dataset: Dataset, settings: dict, seed: int) -> tuple[Datase
     known = Fitted(whiten=settings["whiten"], row_norm=settings["row_norm"])
     roles = dataset.roles if settings["fit_on"] == "all" else settings["fit_on"]
     rows = np.sort(np.concatenate([dataset.roles[role] for role in roles]))
-    x, notes = dataset.x, []
-    if settings["scale"] != "none":
+    x, notes = _of_each_record(dataset.x, settings)
+    if settings["scale"] == PRIVATE:
+        shift, stretch = fit_private_scaling(x, rows, settings["bounds"], settings["noise"], seed)
+        known, x = known._replace(shift=shift, stretch=stretch), scaled(x, shift, stretch)
+        notes.append(
+            f"Channels scaled privately at noise multiplier {settings['noise']:g}, fitted on {len(rows):,} records"
+            + (f"; {lost} are lost in the noise and set to 0." if (lost := int(np.isinf(stretch).sum())) else ".")
+        )
+    elif settings["scale"] != "none":
         left = int(binary(x, rows).sum()) if settings["scale"] == "standard" else 0
         shift, stretch = scaling(x, rows, settings["scale"])
         known, x = known._replace(shift=shift, stretch=stretch), scaled(x, shift, stretch)
@@ -137,6 +140,55 @@ def scale(x: np.ndarray, rows: np.ndarray, how: str) -> np.ndarray:
 def scaled(x: np.ndarray, shift: np.ndarray, stretch: np.ndarray) -> np.ndarray:
     """(x − shift)/stretch in float64, rounded to float32."""
     return _by_chunks(x, x.shape[1:], lambda part: (part - shift) / stretch)
+
+
+def fit_private_scaling(
+    x: np.ndarray, rows: np.ndarray, bounds: Sequence[float], noise: float, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of each channel, privately (Tramèr & Boneh 2021, §2.3, but with given bounds).
+
+    Formal guarantee: one Gaussian mechanism with noise multiplier ``noise`` under add/remove of a record, and
+    ``noise``/√2 under replacement, for any records (see `channel_moments`). The number of records counts as public.
+
+    Args:
+        x: (n, channels, …), features of at least 0, such as scattering's or pixels.
+        rows: int64, the records that are measured.
+        bounds: (for the means, for the mean squares) > 0; what they are must not depend on private records.
+        noise: noise multiplier > 0.
+        seed: of the noise.
+
+    Returns:
+        Shift and stretch, float64 (channels, 1, …) as many ones as a record has further dimensions. A channel whose
+        variance is lost in the noise has an infinite stretch, which sets it to zero.
+    """
+    total = sum(channel_moments(part, bounds).sum(axis=0) for part in _chunks(x, rows))
+    total = total + noise * np.random.default_rng(seed).standard_normal(total.shape)
+    mean, square = total * np.sqrt(2) * np.array(bounds, dtype=float)[:, None] / len(rows)
+    variance = square - mean**2
+    stretch = np.sqrt(np.where(variance > 0, variance + LEAST_VARIANCE, np.inf))
+    shape = (len(mean), *[1] * (x.ndim - 2))
+    return mean.reshape(shape), stretch.reshape(shape)
+
+
+def channel_moments(x: np.ndarray, bounds: Sequence[float]) -> np.ndarray:
+    """What each record adds to the sum that `fit_private_scaling` releases: at most length 1, no entry below 0.
+
+    So one record more or less moves the sum by at most 1, and exchanging one by at most √2, as in ``SENSITIVITY``: for
+    vectors of length up to 1 without negative entries, ‖u − v‖² = ‖u‖² + ‖v‖² − 2u·v ≤ 2.
+
+    Args:
+        x: float64 (n, channels, …).
+        bounds: as in `fit_private_scaling`.
+
+    Returns:
+        float64 (n, 2, channels): the channels' means (at least 0) and mean squares, each vector clipped to its bound
+        and divided by √2 times it.
+    """
+    flat = x.reshape(*x.shape[:2], -1)
+    moments = np.stack([np.maximum(flat.mean(axis=2), 0), (flat**2).mean(axis=2)], axis=1)
+    limits = np.array(bounds, dtype=float)[:, None]
+    lengths = np.linalg.norm(moments, axis=2, keepdims=True)
+    return np.nan_to_num(moments / np.maximum(lengths, limits) / np.sqrt(2), nan=0.0)
 
 
 def scaling(x: np.ndarray, rows: np.ndarray, how: str) -> tuple[np.ndarray, np.ndarray]:
@@ -258,23 +310,41 @@ def unit_rows(x: np.ndarray) -> tuple[np.ndarray, int]:
     return x / safe, int((norms == 0).sum())
 
 
+def _of_each_record(x: np.ndarray, settings: dict) -> tuple[np.ndarray, list[str]]:
+    """The features that are computed from each record alone, and sentences about them."""
+    notes = []
+    if settings["features"] == "scattering":
+        x = scattering(x)
+        notes.append(f"Scattering features of each image: {x.shape[1]} maps of {x.shape[2]} × {x.shape[3]}.")
+    if (groups := settings["groups"]) is not None:
+        if x.ndim < 3 or x.shape[1] % groups:
+            words = f"records have {x.shape[1]} channels" if x.ndim > 2 else "records have no channels"
+            raise UserError(f"projection: groups is {groups}, but {words}; valid is a divisor of their number")
+        x = group_normalised(x, groups, out=x if settings["features"] != "none" else None)
+        notes.append(f"The channels of each record normalised in {groups} groups.")
+    return x, notes
+
+
 def _checked(dataset: Dataset, settings: dict) -> dict:
     for key in settings:
         if key not in SETTINGS:
             raise UserError(f"projection: unknown key {key!r}; {nearest(key, SETTINGS)}")
     settings = SETTINGS | settings
-    for key, valid in (("scale", ("none", "standard", "range")), ("method", ("none", "pca", "private_pca"))):
+    for key, valid in CHOICES.items():
         if settings[key] not in valid:
             raise UserError(f"projection: {key} is {settings[key]!r}; {nearest(settings[key], valid)}")
     for role in [] if settings["fit_on"] == "all" else settings["fit_on"]:
         if role not in dataset.roles:
             raise UserError(f"projection: fit_on names {role!r}; {nearest(role, ['all', *dataset.roles])}")
-    needed = {"none": (), "pca": ("components",), "private_pca": ("components", "noise")}[settings["method"]]
-    for key in needed:
-        if settings[key] is None:
-            raise UserError(f"projection: {key} is missing; method {settings['method']} needs it")
-    if settings["method"] == "private_pca" and settings["scale"] != "none":
-        raise UserError("projection: scale is fitted without privacy, so method private_pca needs scale: none")
+    for chosen, key in missing_keys(settings):
+        raise UserError(f"projection: {key} is missing; {chosen} needs it")
+    if settings["scale"] == PRIVATE and dataset.x.ndim < 3:
+        raise UserError("projection: scale 'private' is of the channels of images; valid here: none, standard, range")
+    if settings["scale"] != "none" != settings["method"] and fitted_privately(settings):
+        raise UserError(
+            f"projection: scale {settings['scale']} and method {settings['method']} do not go together, since one of "
+            "them is fitted without privacy or both spend a budget; set scale: none or method: none"
+        )
     if settings["method"] != "none" and len(dataset.sensitive):
         raise UserError(
             f"projection: method {settings['method']} mixes the sensitive columns into others; set method: "

@@ -41,6 +41,7 @@ ACTIVATIONS: dict[str, type[Layer]] = {
 Activation = str | Mapping[str, Any]
 TEMPERED = tuple(field.name for field in fields(TemperedSigmoid))
 Levels = Sequence[int] | None
+Sides = list[int]  # of pixels, from 0 on
 _TEMPERED = Kind(
     lambda v: isinstance(v, Mapping) and set(v) <= set(TEMPERED) and all(map(number().holds, v.values())),
     f"the numbers {', '.join(TEMPERED)} of a tempered sigmoid",
@@ -56,6 +57,7 @@ KINDS = {
     int: WIDTH,
     Sequence[int]: WIDTHS,
     tuple[int, int]: listed(WIDTH, 2),
+    Sides: listed(whole(0, 100)),
     Levels: either(Kind(lambda v: v is None, "null"), WIDTHS),
 }
 
@@ -238,6 +240,39 @@ def cnn_strided(
     return _finish((*first, *second), shape, (dense,), n_classes, dropout, activation)
 
 
+def convnet(
+    shape: Shape,
+    n_classes: int,
+    dropout: float,
+    channels: Sequence[int] = (32, 64),
+    kernels: Sequence[int] = (3, 3),
+    strides: Sequence[int] = (1, 1),
+    paddings: Sides = [1, 1],  # noqa: B006 (never changed)
+    pools: Sides = [2, 2],  # noqa: B006
+    dense: Sides = [],  # noqa: B006
+    activation: Activation = "relu",
+) -> Layers:
+    """Convolutions, one for each of ``channels``, each followed by the activation and by a pooling of 2×2 pixels.
+
+    ``pools`` holds the stride of each pooling, 0 for none; ``dense`` the widths of the dense layers. So the networks of
+    Tramèr & Boneh (2021) can be written: for MNIST kernels 8 and 4, strides 2, paddings 2 and 0, pools 1, dense 32.
+    """
+    lists = {"kernels": kernels, "strides": strides, "paddings": paddings, "pools": pools}
+    for key, values in lists.items():
+        if len(values) != len(channels):
+            raise UserError(f"{len(values)} {key} for {len(channels)} convolutions; valid is one for each")
+    layers: Layers = ()
+    for width, kernel, stride, padding, pool in zip(channels, *lists.values(), strict=True):
+        before = output_shape(layers, shape)
+        if len(before) != 3:
+            raise UserError(f"a convolution needs images (channels, height, width), not records of shape {shape}")
+        layers += (Conv2d(before[0], width, kernel, stride, padding), Dropout(dropout), activation_layer(activation))
+        layers += (MaxPool2d(2, pool),) if pool else ()
+        if min(output_shape(layers, shape)) < 1:
+            raise UserError(f"images of shape {shape} are too small for the convolutions {list(channels)}")
+    return _finish(layers, shape, dense, n_classes, dropout, activation)
+
+
 def resnet(
     shape: Shape,
     n_classes: int,
@@ -323,6 +358,7 @@ ARCHITECTURES: dict[str, Callable[..., Layers]] = {
     "cnn": cnn,
     "cnn_small": cnn_small,
     "cnn_strided": cnn_strided,
+    "convnet": convnet,
     "resnet": resnet,
     "wide_resnet": wide_resnet,
 }

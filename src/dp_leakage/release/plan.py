@@ -14,6 +14,7 @@ from dp_leakage.common.identity import identity
 from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.projection import Fitted, fit_and_project
+from dp_leakage.data.projection_settings import fitted_privately
 from dp_leakage.data.raw import Raw
 from dp_leakage.data.roles import OUTSIDERS, TUNING, trained_role
 from dp_leakage.models.architectures import check_settings
@@ -221,9 +222,12 @@ def _records(
         raise UserError(
             f"datasets.{cell.dataset}.augment: a release cannot protect copies of one image; remove the key"
         )
-    if projection.get("method") == "private_pca":
-        words = "draws its noise from the study's seed, so it cannot be released; use pca or none"
-        raise UserError(f"datasets.{cell.dataset}.projection.method: private_pca {words}")
+    if fitted_privately(projection):
+        words = "draws its noise from the study's seed, so it cannot be released; remove `noise`"
+        raise UserError(f"datasets.{cell.dataset}.projection {words}")
+    for key in ("features", "groups"):
+        if projection.get(key, "none") != "none":
+            raise UserError(f"datasets.{cell.dataset}.projection.{key}: a release cannot compute it yet; remove it")
     raw, rows = records_of(study.prepare_settings(cell.dataset), data_dir)
     roles = wanted.get("roles", [trained_role(rows)])
     for role in roles:

@@ -12,6 +12,7 @@ from dp_leakage.common.identity import portable
 from dp_leakage.common.paths import use_copies
 from dp_leakage.data import files_of, load
 from dp_leakage.data.profile import is_harmless
+from dp_leakage.data.projection_settings import PRIVATE
 from dp_leakage.data.raw import Raw
 from dp_leakage.data.roles import ROLES, trained_role
 from dp_leakage.engines import GIVEN
@@ -164,7 +165,7 @@ def _preprocessing(spec: Json, name: str, arrays: dict[str, np.ndarray]) -> tupl
     if trained_role(arrays) not in fitted:
         return ()
     records = f"fitted on {sum(len(arrays[role]) for role in fitted):,} records"
-    scaled = ("the scaling of features",) if given.get("scale", "none") != "none" else ()
+    scaled = ("the scaling of features",) if given.get("scale", "none") not in ("none", PRIVATE) else ()
     pca = ("the PCA",) if given.get("method") == "pca" else ()
     whiten = ("the whitening",) if given.get("whiten") and given.get("method") == "private_pca" else ()
     return tuple(f"{what}, {records}" for what in (*scaled, *pca, *whiten))

@@ -11,6 +11,7 @@ from dp_leakage.common.config import Json, merged
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.identity import derived_seed
 from dp_leakage.data import resolve
+from dp_leakage.data.projection_settings import fitted_privately
 from dp_leakage.data.roles import POOL, trained_role
 from dp_leakage.engines import ENGINES, GIVEN
 from dp_leakage.privacy.defenses import CLAIMED, expanded
@@ -384,8 +385,10 @@ class Cells:
 
 
 def released_noise(projection: Json) -> float | None:
-    """Noise multiplier of a private PCA that was fitted on the members, and so spends their budget too; else None."""
-    if projection.get("method") != "private_pca":
+    """Noise multiplier of a private PCA or a private scaling that was fitted on the members, and so spends their budget
+    too; else None.
+    """
+    if not fitted_privately(projection):
         return None
     fit_on = projection.get("fit_on", "all")
     return float(projection["noise"]) if fit_on == "all" or {"target_members", POOL} & set(fit_on) else None

@@ -10,6 +10,7 @@ from dp_leakage.common.config import Json, merged
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.names import check_name
 from dp_leakage.common.paths import is_file, user_path
+from dp_leakage.data.projection_settings import fitted_privately, missing_keys
 from dp_leakage.data.roles import MEMBERS, OUTSIDERS, POOL, SHADOW_POOL
 from dp_leakage.engines import ENGINES
 from dp_leakage.engines import FILES as EXISTING
@@ -107,10 +108,8 @@ def check_datasets(study: Study) -> None:
         if projection.get("components", 1) > fitted:
             words = f"valid is up to the {fitted} records of its roles"
             raise UserError(f"key '{key}.projection.components' is {projection['components']}; {words}")
-        needed = {"pca": ("components",), "private_pca": ("components", "noise")}
-        for part in needed.get(str(projection.get("method")), ()):
-            complaint = f"key '{key}.projection' lacks the key '{part}'; method {projection.get('method')} needs it"
-            require(part in projection, complaint)
+        for chosen, part in missing_keys(projection):
+            raise UserError(f"key '{key}.projection' lacks the key '{part}'; {chosen} needs it")
 
 
 def check_persons(study: Study) -> None:
@@ -136,9 +135,9 @@ def check_persons(study: Study) -> None:
                 _check_learnt(study, name, attack)
         timed = any(figure["kind"] == TIMING for figure in study.spec["figures"].values())
         require(not timed, f"{words} are figures of another kind than {TIMING}, which times single records")
-        method = (dataset.get("projection") or {}).get("method")
         require(
-            method != "private_pca", f"{words} is another projection than private_pca, whose noise hides one record"
+            not fitted_privately(dataset.get("projection") or {}),
+            f"{words} is a projection without noise of its own, which hides one record",
         )
     for cell in study.cells.values():
         mechanism = cell.training["mechanism"] or {}

@@ -1,0 +1,43 @@
+"""What the key ``projection`` of a data set may say. Imports nothing heavy, so that planning can read it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+PRIVATE, PRIVATE_PCA = "private", "private_pca"  # of scale and of method: fitted with noise
+
+SETTINGS: dict[str, object] = {
+    "features": "none",  # none | scattering
+    "groups": None,  # of channels: each is normalised within each record
+    "scale": "none",  # none | standard | range | private
+    "bounds": None,  # of scale private: lengths to which a record's channel means, and mean squares, are clipped
+    "method": "none",  # none | pca | private_pca
+    "components": None,  # of pca and private_pca
+    "noise": None,  # of private_pca or scale private: noise multiplier
+    "whiten": False,  # divide each component by its standard deviation
+    "row_norm": False,  # divide each row by its ℓ2 norm
+    "fit_on": "all",  # all records that have a role, or a list of roles
+}
+CHOICES = {
+    "features": ("none", "scattering"),
+    "scale": ("none", "standard", "range", PRIVATE),
+    "method": ("none", "pca", PRIVATE_PCA),
+}
+NEEDED: dict[str, dict[str, tuple[str, ...]]] = {
+    "scale": {PRIVATE: ("bounds", "noise")},
+    "method": {"pca": ("components",), PRIVATE_PCA: ("components", "noise")},
+}
+
+
+def missing_keys(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """(choice, key) for each key that a choice in ``settings`` needs and that is not given."""
+    return [
+        (f"{key} {settings[key]}", name)
+        for key, needed in NEEDED.items()
+        for name in needed.get(settings.get(key, "none"), ())
+        if settings.get(name) is None
+    ]
+
+
+def fitted_privately(settings: Mapping[str, Any]) -> bool:
+    """Whether some of the projection is fitted with noise, whose cost is composed with the training's."""
+    return settings.get("method") == PRIVATE_PCA or settings.get("scale") == PRIVATE
