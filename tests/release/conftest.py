@@ -28,7 +28,7 @@ def own(tmp_path):
     (tmp_path / "workflow").symlink_to(REPO / "workflow")
     (tmp_path / "studies").mkdir()
 
-    def study(source, roles, model=None, **keys):
+    def study(source, roles, model=None, defense="gaussian", wanted=None, **keys):
         spec = {
             "study": "mine",
             "title": "Mine",
@@ -40,12 +40,12 @@ def own(tmp_path):
             "datasets": {"mine": {"source": source, "roles": roles, **keys}},
             "models": {"own": {"architecture": model or {"name": "mlp", "hidden": [8]}}},
             "training": {"optimizer": "adam", "learning_rate": 0.01, "epochs": 2, "batch_size": 10},
-            "defenses": [{"defense": "none"}, {"defense": "gaussian", "accountant": "rdp"}],
+            "defenses": [{"defense": "none"}, {"defense": defense, "accountant": "rdp"}],
             "attacks": {"yeom": {}},
             "figures": {},
             "scales": {"smoke": {"repeats": 4}},
         }
         (tmp_path / "studies" / "mine.yaml").write_text(yaml.safe_dump(spec, sort_keys=False))
-        return released_plan("mine", f"own/{DP}", {}, tmp_path)
+        return released_plan("mine", f"own/{defense}-rdp-eps=100", wanted or {}, tmp_path)
 
     return SimpleNamespace(folder=tmp_path, study=study)

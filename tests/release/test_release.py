@@ -195,6 +195,11 @@ def restated(folder, change):
         (lambda told: told["mechanism"].update(sampler="cyclic"), "key 'sampler' must be poisson or shuffle"),
         (lambda told: told.update(neighbors="zero_out"), "neighbors must be 'add_remove'"),
         (lambda told: told.update(format="other"), "no privacy statement"),
+        (
+            lambda told: told.update(unit="one house"),
+            "key 'unit' must be 'one record' or 'one person'; got 'one house'",
+        ),
+        (lambda told: told.update(unit="one person"), "key 'persons' must be a whole number"),
         (lambda told: told.pop("mechanism"), "must be a mapping"),
     ],
 )
@@ -255,7 +260,7 @@ def test_whatever_stands_in_a_statement_it_holds_or_is_refused_in_one_sentence(c
 
     monkeypatch.setattr(statement, "recomputed", once)
     told = json.loads((copy / PRIVACY).read_text())
-    read = ("mechanism", "selection", "epsilon", "epsilon_asked", "delta", "neighbors", "format")
+    read = ("mechanism", "selection", "epsilon", "epsilon_asked", "delta", "neighbors", "format", "unit")
     told["mechanism"] = {key: value for key, value in told["mechanism"].items() if key in statement.MECHANISM}
     ours = [path for path in leaves(told) if path and path[0] in read]
     for path in ours:
@@ -270,7 +275,7 @@ def test_whatever_stands_in_a_statement_it_holds_or_is_refused_in_one_sentence(c
             except UserError as error:
                 assert "\n" not in str(error)  # noqa: PT017
             else:
-                assert path[0] not in ("epsilon", "format", "neighbors") or changed == told, (path, value)
+                assert path[0] not in ("epsilon", "format", "neighbors", "unit") or changed == told, (path, value)
 
 
 def test_a_foreign_folder_a_file_and_a_link_are_refused(tmp_path, copy):

@@ -78,9 +78,9 @@ def test_a_twin_holds_the_canary_or_not_and_the_rest_is_the_same(small, tmp_path
     given = []
 
     class Seen(Release):
-        def __init__(self, layers, x, y, settings, mechanism, held):
+        def __init__(self, layers, x, y, settings, mechanism, held, person):
             given.append((x.numpy().copy(), held.numpy()))
-            super().__init__(layers, x, y, settings, mechanism, held)
+            super().__init__(layers, x, y, settings, mechanism, held, person)
 
     monkeypatch.setattr("dp_leakage.release.twin.Release", Seen)
     audit(small, tmp_path, 20)

@@ -12,7 +12,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training import released
 from dp_leakage.training.flat import size
-from dp_leakage.training.released import GridNoise, Release, batches, normals, uniforms
+from dp_leakage.training.released import GridNoise, Release, normals, positions, uniforms
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
 
@@ -68,23 +68,30 @@ def test_low_bits_tell_the_gradient_under_seeded_float_noise_and_tell_nothing_on
 
 
 def test_poisson_batches_hold_each_record_at_the_rate_and_shuffled_ones_each_once():
-    drawn = [batch for _ in range(200) for (batch,) in batches("poisson", 100, 8.0)]
+    drawn = [batch for _ in range(200) for batch in positions("poisson", 100, 8.0)]
     assert len(drawn) == 200 * ceil(100 / 8)
     counts = np.bincount(torch.cat(drawn).numpy(), minlength=100)
     deviation = sqrt(len(drawn) * 0.08 * 0.92)
     assert np.abs(counts - len(drawn) * 0.08).max() < 7 * deviation  # 100 normals: 3e-10
-    for (batch,) in batches("poisson", 20, 20.0):
+    for batch in positions("poisson", 20, 20.0):
         assert batch.tolist() == list(range(20))
-    shuffled = [batch for (batch,) in batches("shuffle", 100, 8.0)]
+    shuffled = positions("shuffle", 100, 8.0)
     assert [len(batch) for batch in shuffled] == [8] * 12 + [4]
     assert sorted(torch.cat(shuffled).tolist()) == list(range(100))
     assert torch.cat(shuffled).tolist() != list(range(100))
 
 
 def test_records_that_are_left_out_are_in_no_batch():
-    held = torch.arange(100) % 2 == 0
-    drawn = torch.cat([batch for (batch,) in batches("poisson", 100, 50.0, held)])
-    assert (drawn % 2 == 0).all()
+    x, y = data_of("mlp")
+    held = torch.arange(len(x)) % 2 == 0
+    for sampler, person in (("poisson", None), ("shuffle", None), ("poisson", torch.arange(len(x)) % 4)):
+        mechanism = Mechanism(sampler, "example" if person is None else "person", noise_multiplier=1.0)
+        size = 20 if person is None else 4
+        one = Release(layers_of("mlp"), x, y, TrainingSettings(batch_size=size), mechanism, held, person)
+        (batches,) = one._training.draw()
+        drawn = torch.cat([rows for batch in batches for rows in batch])
+        assert len(drawn)
+        assert (drawn % 2 == 0).all()
 
 
 @pytest.mark.parametrize("name", ["mlp", "lenet", "mixed", "residual"])
@@ -126,7 +133,7 @@ def test_the_state_of_a_release_holds_no_random_stream():
     [
         ({"noise": "none"}, "only under Gaussian noise"),
         ({"noise_multiplier": None}, "only under Gaussian noise"),
-        ({"unit": "class"}, "must bound each record"),
+        ({"unit": "class"}, "must bound each record, or each person"),
         ({"sampler": "balls_in_bins"}, "sampler of a release must be poisson or shuffle"),
     ],
 )

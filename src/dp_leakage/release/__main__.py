@@ -38,6 +38,7 @@ def _make(options: argparse.Namespace) -> None:
     from dp_leakage.release.make import release
     from dp_leakage.release.measured import measured_of
     from dp_leakage.release.plan import plan_of, study_named
+    from dp_leakage.release.sheet import records_in_words
     from dp_leakage.release.twin import CANARIES, audited, most_shown
     from dp_leakage.training.checkpoint import Checkpoint
 
@@ -53,7 +54,7 @@ def _make(options: argparse.Namespace) -> None:
         return
     check_new(folder)
     plan = plan_of(study, cell, Path(config.get("data_dir", "data")), wanted)
-    measured = measured_of(study, cell, len(plan.rows))
+    measured = measured_of(study, cell, plan.units)
     interval = float(config.get("checkpoint_seconds", 60))
     audit = {"models": options.models, "canary": options.canary}
     audit = wanted.get("audit", {}) | {key: value for key, value in audit.items() if value}
@@ -67,7 +68,7 @@ def _make(options: argparse.Namespace) -> None:
         measured["audits"] = [*measured.get("audits", []), twins]
     times = "once" if plan.selection is None else f"{plan.selection['mean']:g} times on average"
     print(
-        f"Trains {cell.model} {times} on {len(plan.rows):,} records at a noise multiplier of "
+        f"Trains {cell.model} {times} on {records_in_words(plan.told)} at a noise multiplier of "
         f"{plan.mechanism.sigma:.4g}.",
         flush=True,
     )

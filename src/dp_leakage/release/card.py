@@ -4,7 +4,8 @@ import json
 
 from dp_leakage.common.config import Json
 from dp_leakage.release.folder import MODEL, PRIVACY, SHEET, WEIGHTS
-from dp_leakage.release.statement import WORDS
+from dp_leakage.release.sheet import records_in_words
+from dp_leakage.release.statement import in_words
 
 
 def card(statement: Json) -> str:
@@ -14,8 +15,8 @@ def card(statement: Json) -> str:
     parts = [
         "# Model card",
         f"A classifier of {len(model['classes'])} classes, trained once on "
-        f"{statement['mechanism']['records']:,} records with differential privacy: "
-        f"ε = {spent['epsilon']:.4g} at δ = {spent['delta']:g}, for {WORDS[statement['neighbors']]}. "
+        f"{records_in_words(statement['mechanism'])} with differential privacy: "
+        f"ε = {spent['epsilon']:.4g} at δ = {spent['delta']:g}, for {in_words(statement)}. "
         f"{SHEET} says what that means, and {PRIVACY} has every number.",
         "## What goes in and what comes out",
         _input(model),

@@ -35,6 +35,7 @@ from dp_leakage.training.released import Release, normals
 from dp_leakage.training.settings import TrainingSettings
 
 ROWS = 1024  # records asked at once
+SHARES = 2.0**20  # parts of 1 to which a person's share of right answers is rounded
 Show = Callable[[int, int], None]
 
 
@@ -109,7 +110,7 @@ def chosen(plan: Plan, working: Path, interval: float, show: Show) -> Best:
 def trained(plan: Plan, settings: Json, checkpoint: Checkpoint, show: Show) -> Parameters | None:
     """The parameters of one training, from its checkpoint if there is one; None if it diverged."""
     training = TrainingSettings(**settings["training"])
-    one = Release(plan.layers(settings), *plan.records, training, plan.mechanism)
+    one = Release(plan.layers(settings), *plan.records, training, plan.mechanism, person=plan.owners)
     if (saved := checkpoint.load()) is not None:
         one.restore(saved[1]["epoch"], saved[0])
     while one.epoch < training.epochs:
@@ -122,13 +123,28 @@ def trained(plan: Plan, settings: Json, checkpoint: Checkpoint, show: Show) -> P
 
 
 def scored(plan: Plan, layers: Layers, parameters: Parameters) -> float:
-    """How good a training is, for the choice: right answers on the judged records; or, with noise, on its own."""
+    """How good a training is, for the choice: right answers on the judged records; or, with noise, on its own.
+
+    The noise is for an answer of one record, or the answers of one person, which count as one together.
+    """
     if plan.selection is None:
         return 0.0
     noise = plan.selection["score_noise"]
     rows = plan.judged if noise is None else plan.rows
-    right = float((answers(layers, parameters, plan.data.x[rows]) == plan.data.y[rows]).sum())
-    return right if noise is None else right + float(noise * normals(1)[0])
+    right = answers(layers, parameters, plan.data.x[rows]) == plan.data.y[rows]
+    if noise is None:
+        return float(right.sum())
+    own = right if plan.person is None else shares(right, plan.person)
+    return float(own.sum() + noise * normals(1)[0])
+
+
+def shares(right: np.ndarray, person: np.ndarray) -> np.ndarray:
+    """The share of each person's answers that are right, float64: a person changes their sum by at most 1.
+
+    Rounded to multiples of 2⁻²⁰, so that the sum is exact.
+    """
+    _, own, counts = np.unique(person, return_inverse=True, return_counts=True)
+    return np.rint(np.bincount(own, right) / counts * SHARES) / SHARES
 
 
 def contents(plan: Plan, settings: Json, parameters: Parameters, statement: Json) -> dict[str, bytes]:

@@ -23,7 +23,8 @@ def measured_of(study: Study, cell: Cell, coins: int) -> Json:
 
     Args:
         study, cell: what is released.
-        coins: records of each model whose membership a coin decided, for the most that an audit could have shown.
+        coins: records or persons whose membership in a model a coin decided, for the most that an audit could have
+            shown.
 
     Raises:
         UserError: the study's metrics are damaged, or of other settings.

@@ -20,7 +20,7 @@ from dp_leakage.data.roles import OUTSIDERS, TUNING, trained_role
 from dp_leakage.models.architectures import check_settings
 from dp_leakage.models.layers import Layers
 from dp_leakage.privacy.calibration import calibrated
-from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.privacy.mechanism import PERSON, Mechanism
 from dp_leakage.release.statement import enough_noise, mechanism_told
 from dp_leakage.steps._models import architecture_of, tuned_settings
 from dp_leakage.steps.prepare import records_of
@@ -49,6 +49,7 @@ class Plan:
         raw: the source's records, for the names of columns and classes; released is none of its rows.
         data: the records as features.
         rows: int64 (n,): the records that are trained on.
+        person: int64 (n,): whose each of them is; None if the release hides single records.
         judged: int64 (m,): those that accuracy is measured on; empty if all are trained on.
         fitted: how a raw row becomes features.
         mechanism: with its noise.
@@ -64,6 +65,7 @@ class Plan:
     raw: Raw
     data: Dataset
     rows: np.ndarray
+    person: np.ndarray | None
     judged: np.ndarray
     fitted: Fitted
     mechanism: Mechanism
@@ -85,6 +87,16 @@ class Plan:
     def records(self) -> tuple[torch.Tensor, torch.Tensor]:
         """x and y of the records that are trained on."""
         return torch.from_numpy(self.data.x[self.rows]), torch.from_numpy(self.data.y[self.rows])
+
+    @property
+    def owners(self) -> torch.Tensor | None:
+        """Whose each of them is, for a release that hides persons."""
+        return None if self.person is None else torch.from_numpy(self.person)
+
+    @property
+    def units(self) -> int:
+        """How many come or go one at a time between neighbors: the records, or the persons."""
+        return int(self.told["records" if self.person is None else "persons"])
 
 
 def study_named(name: str, scale: str | None = None) -> tuple[Study, Json]:
@@ -120,20 +132,23 @@ def plan_of(study: Study, cell: Cell, data_dir: Path, wanted: Json) -> Plan:
     settings = _settings(study, cell)
     roles, raw, data, fitted, outside = _records(study, cell, data_dir, wanted)
     rows = np.concatenate([data.roles[role] for role in roles])
+    person = data.owners(rows)
+    units = len(rows) if person is None else len(np.unique(person))
     judged = np.empty(0, np.int64) if OUTSIDERS in roles else data.roles[OUTSIDERS]
-    training = settings["training"] | {"batch_size": min(settings["training"]["batch_size"], len(rows))}
+    training = settings["training"] | {"batch_size": min(settings["training"]["batch_size"], units)}
     settings |= {"training": training}
     grid, selection = _selection(settings, wanted, len(judged))
     schedule = {key: training[key] for key in ("epochs", "batch_size")}
-    mechanism = check_released(calibrated(settings["mechanism"], dataset_size=len(rows), **schedule))
-    told = mechanism_told(mechanism, training["epochs"], training["batch_size"], len(rows))
+    mechanism = check_released(calibrated(settings["mechanism"], dataset_size=units, **schedule))
+    persons = None if person is None else units
+    told = mechanism_told(mechanism, training["epochs"], training["batch_size"], len(rows), persons)
     told = enough_noise(told, selection, cell.columns["epsilon"], cell.columns["delta"])
     mechanism = replace(mechanism, noise_multiplier=told["noise_multiplier"])
     outside += _looked_at(study, cell, data, len(judged), selection)
     declared = {"question": study.spec.get("question", ""), "sensitive_fields": _sensitive(raw)}
     declared |= {key: wanted[key] for key in DECLARED if key in wanted}
     return Plan(
-        study, cell, grid, selection, raw, data, rows, judged, fitted, mechanism, told, declared, tuple(outside)
+        study, cell, grid, selection, raw, data, rows, person, judged, fitted, mechanism, told, declared, tuple(outside)
     )
 
 
@@ -199,9 +214,9 @@ def _settings(study: Study, cell: Cell) -> Json:
         raise UserError(f"CELL {cell.key}: engine must be 'ensemble' for a release; got {cell.training['engine']!r}")
     if cell.training["mechanism"] is None:
         raise UserError(f"CELL {cell.key} has no privacy budget; name a cell of defense `gaussian`")
-    if study.by_person(cell.dataset):
-        words = "a release hides single records, and cannot hide persons yet"
-        raise UserError(f"CELL {cell.key}: its data set has the key 'person'; {words}, so name another study")
+    if study.by_person(cell.dataset) and cell.training["mechanism"]["unit"] != PERSON:
+        words = "its data set has the key 'person', so a release must hide persons; name a cell of defense `person`"
+        raise UserError(f"CELL {cell.key}: {words}")
     if cell.training["mechanism"]["noise"] != "gaussian":
         noise = cell.training["mechanism"]["noise"]
         raise UserError(f"CELL {cell.key}: a release must have Gaussian noise; got {noise!r}, so name another cell")
@@ -234,13 +249,14 @@ def _records(
         if role not in rows:
             raise UserError(f"release.roles: {role!r} is not a role of {cell.dataset}; {nearest(role, rows)}")
     seed = study.project_settings(cell.dataset)["seed"]
-    data, _, fitted = fit_and_project(Dataset(raw.x, raw.y, rows, raw.sensitive), projection, seed)
+    data, _, fitted = fit_and_project(Dataset(raw.x, raw.y, rows, raw.sensitive, raw.person), projection, seed)
     return roles, raw, data, fitted, tuple(_outside(raw, projection, rows, roles))
 
 
 def _outside(raw: Raw, projection: Json, rows: Mapping[str, np.ndarray], roles: Sequence[str]) -> list[str]:
     """What of the preparation looked at records without noise."""
-    said = ["The names of columns, categories and classes, and the number of records, are taken from the data."]
+    counted = "records" if raw.person is None else "records and people"
+    said = [f"The names of columns, categories and classes, and the number of {counted}, are taken from the data."]
     fit_on = projection.get("fit_on", "all")
     fits = projection.get("scale", "none") != "none" or projection.get("method", "none") != "none"
     if fits:

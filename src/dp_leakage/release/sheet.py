@@ -6,9 +6,10 @@ from io import BytesIO
 from typing import NamedTuple
 
 from dp_leakage.common.config import Json
-from dp_leakage.release.statement import WORDS
+from dp_leakage.release.statement import in_words
 
 NOT_DECLARED = "not declared"
+REBUILT = {"record": "record", "person": "person's records"}
 GUESS = 0.01  # chance of reconstructing a record without the model; one of `statement.RATES`
 LARGEST, LEAST = 8.5, 3.0  # sizes of the PDF's letters, in points
 A4 = 8.27, 11.69  # inches
@@ -54,7 +55,7 @@ def sections(statement: Json) -> list[Section]:
             "Whose data",
             [
                 f"Data subjects: {declared.get('data_subjects', NOT_DECLARED)}. Sensitive fields: {sensitive}.",
-                f"The model was trained on {statement['mechanism']['records']:,} records.",
+                f"The model was trained on {records_in_words(statement['mechanism'])}.",
             ],
         ),
         Section("Proven, of any attack", _proven(statement)),
@@ -62,7 +63,7 @@ def sections(statement: Json) -> list[Section]:
         Section("Measured, on the study's models", _measured(measured)),
         Section("Audits: lower bounds on ε", _audits(measured)),
         Section("What an accusation is worth", _accusation(statement)),
-        Section("Limits: what ε does not cover", [*statement["outside"], *LIMITS]),
+        Section("Limits: what ε does not cover", [*statement["outside"], LIMITS.format(unit=statement["unit"])]),
         Section(
             "Decision",
             [
@@ -75,9 +76,15 @@ def sections(statement: Json) -> list[Section]:
 
 
 LIMITS = (
-    "ε bounds what the model tells about one record. It does not bound what it tells about groups or about the "
-    "population, and it says nothing about other releases of the same records: their ε add up.",
+    "ε bounds what the model tells about {unit}. It does not bound what it tells about groups or about the "
+    "population, and it says nothing about other releases of the same records: their ε add up."
 )
+
+
+def records_in_words(told: Json) -> str:
+    """What a mechanism was trained on, such as 653 records of 178 people."""
+    of_people = f" of {told['persons']:,} people" if "persons" in told else ""
+    return f"{told['records']:,} records{of_people}"
 
 
 def page(told: list[Section]) -> str:
@@ -129,10 +136,10 @@ def _lines(told: list[Section], size: float) -> list[tuple[str, bool]]:
 
 def _proven(statement: Json) -> list[str]:
     spent = "; ".join(f"ε = {row['epsilon']:.4g} at δ = {row['delta']:g}" for row in statement["epsilon"])
-    told = statement["mechanism"]
+    told, unit = statement["mechanism"], statement["unit"].removeprefix("one ")
     said = [
-        f"{spent}, for {WORDS[statement['neighbors']]}; computed by dp-accounting.",
-        f"Mechanism: Gaussian noise of {told['noise_multiplier']:.4g} times the bound on a record's gradient, "
+        f"{spent}, for {in_words(statement)}; computed by dp-accounting.",
+        f"Mechanism: Gaussian noise of {told['noise_multiplier']:.4g} times the bound on a {unit}'s gradient, "
         f"{told['steps']:,} steps, batches by {told['sampler']} with a rate of {told['sampling_probability']:.4g}; "
         "batches and noise are random numbers of the operating system, which nobody can draw again.",
         f"No attack has an advantage (true less false positive rate) above {_up(statement['advantage_at_most'])}.",
@@ -144,8 +151,8 @@ def _proven(statement: Json) -> list[str]:
         )
     rebuilt = next(row["tpr_at_most"] for row in statement["trade_off"] if row["fpr"] == GUESS)
     said.append(
-        f"Someone who would reconstruct a record with a chance of {100 * GUESS:g} % without the model does so "
-        f"with at most {100 * _rounded_up(rebuilt):.1f} % with it, even if they know all other records."
+        f"Someone who would reconstruct a {REBUILT[unit]} with a chance of {100 * GUESS:g} % without the model does so "
+        f"with at most {100 * _rounded_up(rebuilt):.1f} % with it, even if they know all other {unit}s."
     )
     return said
 

@@ -45,31 +45,43 @@ MECHANISM = {
 }
 RUNS = ("geometric", "logarithmic")  # at least one training in each
 SELECTION = {"mean": number(least=1, most=1e6), "runs": choice(*RUNS), "score_noise": either(NOTHING, POSITIVE)}
+COUNTED = {"one record": "records", "one person": "persons"}  # what is drawn, bounded and hidden → its number
+WITH_ALL = {"one record": "", "one person": ", with all of their records"}
 ROW = {"delta": number(above=0, below=1), "epsilon": number(least=0, most=MOST)}
 MOST_ROWS = 100
 
 
-def mechanism_told(mechanism: Mechanism, epochs: int, batch_size: float, records: int) -> Json:
-    """The mechanism of a training as numbers."""
-    steps = ceil(records / batch_size)
-    return {
+def mechanism_told(
+    mechanism: Mechanism, epochs: int, batch_size: float, records: int, persons: int | None = None
+) -> Json:
+    """The mechanism of a training as numbers.
+
+    Args:
+        mechanism: with its noise.
+        epochs, batch_size: of the training, which counts units.
+        records: that it trains on.
+        persons: whose they are, if each person is a unit.
+    """
+    units = records if persons is None else persons
+    told = {
         "noise": mechanism.noise,
         "noise_multiplier": mechanism.sigma,
         "bound": mechanism.bound,
         "clip_norm": mechanism.clip_norm,
         "sampler": mechanism.sampler,
-        "sampling_probability": min(1.0, batch_size / records),
+        "sampling_probability": min(1.0, batch_size / units),
         "epochs": epochs,
-        "steps": epochs * steps,
+        "steps": epochs * ceil(units / batch_size),
         "records": records,
         "batch_size": batch_size,
     }
+    return told if persons is None else told | {"persons": persons, "contribution": dict(mechanism.settings)}
 
 
 def recomputed(statement: Mapping[str, Any], deltas: Sequence[float]) -> list[float]:
     """ε at each δ from the numbers of a statement, by dp-accounting alone: the smaller of its two accountants' bounds.
 
-    Poisson batches: every step is a sampled Gaussian. Shuffled ones: each epoch is one Gaussian, since each record
+    Poisson batches: every step is a sampled Gaussian. Shuffled ones: each epoch is one Gaussian, since each unit
     comes once in it. With a selection, an ε beyond use, or very many steps, the Rényi accountant alone has a bound.
     """
     from dp_accounting import NeighboringRelation
@@ -138,7 +150,8 @@ def curve_of(statement: Json, mechanism: Mechanism) -> TradeOff:
     """
     told = statement["mechanism"]
     if statement["selection"] is None:
-        training = Training(mechanism, 0.5, told["epochs"], told["batch_size"], told["records"])  # δ has no effect here
+        count = told[COUNTED[statement["unit"]]]
+        training = Training(mechanism, 0.5, told["epochs"], told["batch_size"], count)  # δ has no effect here
         curve = proven_curve(training, relation(told["sampler"]))
         assert curve is not None  # as `check_released` says
         return curve
@@ -169,7 +182,7 @@ def statement_of(
     """
     statement: Json = {
         "format": FORMAT,
-        "unit": "one record",
+        "unit": "one person" if "persons" in told else "one record",
         "neighbors": relation(told["sampler"]),
         "mechanism": told,
         "accountant": accountant,
@@ -206,12 +219,15 @@ def check_statement(statement: Any, where: str) -> list[str]:
     if not isinstance(statement, dict) or statement.get("format") != FORMAT:
         raise UserError(f"{where}: key 'format' must be {FORMAT!r}; this is no privacy statement of a release")
     told: Any = statement.get("mechanism")
-    rows, asked = statement.get("epsilon"), statement.get("epsilon_asked")
-    _check(told, MECHANISM, f"{where}: mechanism")
-    steps = ceil(told["records"] / told["batch_size"]) * told["epochs"]
-    rate = min(1.0, told["batch_size"] / told["records"])
+    rows, asked, unit = (statement.get(key) for key in ("epsilon", "epsilon_asked", "unit"))
+    if unit not in list(COUNTED):
+        raise UserError(f"{where}: key 'unit' must be {' or '.join(map(repr, COUNTED))}; got {unit!r}")
+    counted = COUNTED[unit]
+    _check(told, MECHANISM | {counted: COUNT}, f"{where}: mechanism")
+    steps = ceil(told[counted] / told["batch_size"]) * told["epochs"]
+    rate = min(1.0, told["batch_size"] / told[counted])
     if told["steps"] != steps or told["sampling_probability"] != rate:
-        words = f"must be {steps} and {rate:g}, which follow from records, batch_size and epochs"
+        words = f"must be {steps} and {rate:g}, which follow from {counted}, batch_size and epochs"
         raise UserError(f"{where}: mechanism: steps and sampling_probability {words}")
     if (chosen := statement.get("selection")) is not None:
         _check(chosen, SELECTION, f"{where}: selection")
@@ -233,11 +249,16 @@ def check_statement(statement: Any, where: str) -> list[str]:
             raise UserError(f"{where}: epsilon {words}")
         if asked is not None and row["delta"] == statement["delta"] and found > asked:
             raise UserError(f"{where}: epsilon is {found:.6g}, above the {asked:g} that was asked for")
-        said.append(f"ε = {found:.4g} at δ = {row['delta']:g}, for {WORDS[wanted]}")
+        said.append(f"ε = {found:.4g} at δ = {row['delta']:g}, for {in_words(statement)}")
     return said
 
 
-WORDS = {"add_remove": "one record added or removed", "zero_out": "one record's contribution set to zero"}
+def in_words(statement: Mapping[str, Any]) -> str:
+    """Between which data the statement's ε holds."""
+    unit = statement["unit"]
+    if statement["neighbors"] == "zero_out":
+        return f"{unit}'s contribution set to zero"
+    return f"{unit} added or removed{WITH_ALL[unit]}"
 
 
 def _check(value: object, kinds: Mapping[str, Kind], where: str) -> None:

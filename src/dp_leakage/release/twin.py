@@ -1,8 +1,8 @@
 """An audit of the released training by its twins: the same code on the same records, with a canary in or out.
 
-A twin differs from the release in one record, which gives way to a canary, and in being thrown away. A fair coin of the
-operating system decides whether the canary is in it. From how well the models' answers tell the coins follows a lower
-bound on ε, for the claim of exactly this mechanism (`dp_leakage.audits`).
+A twin differs from the release in one record, or one person with all records, who gives way to a canary; and in being
+thrown away. A fair coin of the operating system decides whether the canary is in it. From how well the models' answers
+tell the coins follows a lower bound on ε, for the claim of exactly this mechanism (`dp_leakage.audits`).
 """
 
 from collections.abc import Callable
@@ -80,15 +80,16 @@ def _score(plan: Plan, placed: Canaries, held: bool) -> float:
     settings = plan.grid[0]
     rows = np.concatenate([placed.fixed, placed.held])
     there = torch.ones(len(rows), dtype=torch.bool)
-    there[-1] = held
+    there[len(placed.fixed) :] = held
     x, y = torch.from_numpy(placed.x[rows]), torch.from_numpy(placed.y[rows])
+    person = None if placed.person is None else torch.from_numpy(placed.person[rows])
     layers, training = plan.layers(settings), TrainingSettings(**settings["training"])
-    one = Release(layers, x, y, training, plan.mechanism, there)
+    one = Release(layers, x, y, training, plan.mechanism, there, person)
 
     def margin() -> float:
         parameters = {name: tensor[None] for name, tensor in one.parameters().items()}
         model = Ensemble(layers, parameters, torch.arange(len(rows))[None])
-        return float(margins(model, placed.x[rows[-1:]], placed.y[rows[-1:]])[0, 0])
+        return float(margins(model, placed.x[placed.held], placed.y[placed.held]).mean())
 
     start = margin()
     while one.epoch < training.epochs:
@@ -102,7 +103,7 @@ def _claim(plan: Plan) -> Claim:
     made: dict[str, Any] = {
         "settings": plan.grid[0],
         "noise_multiplier": plan.mechanism.noise_multiplier,
-        "n_train": len(plan.rows),
+        "n_train": plan.units,
         "blocks": None,
     }
     return own_claim(made, _delta(plan), relation(plan.told["sampler"]))

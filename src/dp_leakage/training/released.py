@@ -12,13 +12,15 @@ floating-point noise that is added to floating-point gradients leaves low bits f
 
 Rounding moves neighboring sums apart by at most √P grid steps (P parameters). The grid is so fine, and the training in
 float64, that this and all rounding of the sums stay below `SLACK` of the clipping norm, by which the noise is larger.
+Gradients of a person's records may cancel, and then their sum rounds by more than its own length says. So each person's
+mean gradient is formed, bounded and rounded to the grid before it is added (see `formed`).
 """
 
 import math
 import os
 import secrets
-from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -26,13 +28,14 @@ from torch import Tensor
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.models.layers import Layers, Parameters
-from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.privacy.mechanism import PERSON, Mechanism
 from dp_leakage.privacy.mechanisms.base import Noise
+from dp_leakage.training.formed import check_size, fill_formed
 from dp_leakage.training.graphs import gradient_step
 from dp_leakage.training.requests import check_request
-from dp_leakage.training.samplers import Batch
+from dp_leakage.training.samplers import Batch, Roster, records_of
 from dp_leakage.training.settings import TrainingSettings
-from dp_leakage.training.trainer import EnsembleTraining, start
+from dp_leakage.training.trainer import EnsembleTraining, rosters, start
 
 DRAWS = 4  # normal draws behind one number of the noise
 SLACK = 2.0**-20  # by how much more noise is added, relative
@@ -80,33 +83,34 @@ class GridNoise(Noise):
         return {}
 
 
-def batches(sampler: str, count: int, batch_size: float, held: Tensor | None = None) -> list[Batch]:
-    """The batches of one epoch as positions below ``count``, drawn by the operating system; see `samplers`.
+def permutation(count: int) -> Tensor:
+    """The numbers below ``count`` in an order that the operating system draws, int64."""
+    order = np.argsort(np.frombuffer(os.urandom(16 * count), "u8,u8"), order=("f0", "f1"))
+    return torch.from_numpy(order.astype(np.int64))
+
+
+def positions(sampler: str, count: int, batch_size: float) -> list[Tensor]:
+    """The batches of one epoch as positions below ``count``, int64, drawn by the operating system; see `samplers`.
 
     Args:
         sampler: one of `SAMPLERS`.
-        count: n records.
+        count: n units.
         batch_size: of which ⌈n / batch_size⌉ make an epoch; the rate of Poisson batches is batch_size/n.
-        held: bool (n,): only these are left in the batches.
     """
-    steps = math.ceil(count / batch_size)
     if sampler == "shuffle":
-        order = np.argsort(np.frombuffer(os.urandom(16 * count), "u8,u8"), order=("f0", "f1"))
-        drawn = np.array_split(order, range(int(batch_size), count, int(batch_size)))
-    else:
-        rate = min(1.0, batch_size / count)
-        drawn = [np.flatnonzero(uniforms(count) <= rate) for _ in range(steps)]
-    rows = [torch.from_numpy(batch.astype(np.int64)) for batch in drawn]
-    return [[batch if held is None else batch[held[batch]]] for batch in rows]
+        return list(permutation(count).split(int(batch_size)))
+    rate = min(1.0, batch_size / count)
+    steps = math.ceil(count / batch_size)
+    return [torch.from_numpy(np.flatnonzero(uniforms(count) <= rate).astype(np.int64)) for _ in range(steps)]
 
 
 def check_released(mechanism: Mechanism | None) -> Mechanism:
     """The mechanism, if a training can be released under it. Raises UserError if not."""
     if mechanism is None or mechanism.noise != "gaussian" or not mechanism.noise_multiplier:
         raise UserError("a model can be released only under Gaussian noise; name a cell of defense `gaussian`")
-    if mechanism.unit != "example" or mechanism.bound not in ("clip", "normalise"):
+    if mechanism.unit not in ("example", PERSON) or mechanism.bound not in ("clip", "normalise"):
         words = f"got unit {mechanism.unit!r} and bound {mechanism.bound!r}"
-        raise UserError(f"a release must bound each record by `clip` or `normalise`; {words}")
+        raise UserError(f"a release must bound each record, or each person, by `clip` or `normalise`; {words}")
     if mechanism.sampler not in SAMPLERS:
         raise UserError(f"the sampler of a release must be {' or '.join(SAMPLERS)}; got {mechanism.sampler!r}")
     return mechanism
@@ -118,9 +122,10 @@ class Release:
     Args:
         layers: the architecture.
         x: float32 (n, …) records; y: int64 (n,) classes.
-        settings: how it trains.
+        settings: how it trains; its batches count units.
         mechanism: what protects each step; see `check_released`.
         held: bool (n,): the records that are left in the batches, for an audit; None: all.
+        person: int64 (n,): whose each record is, for the unit ``person``.
 
     Raises:
         UserError: an impossible request.
@@ -134,6 +139,7 @@ class Release:
         settings: TrainingSettings,
         mechanism: Mechanism,
         held: Tensor | None = None,
+        person: Tensor | None = None,
     ) -> None:
         check_released(mechanism)
         rows, x = torch.arange(len(x))[None], x.double()
@@ -141,7 +147,18 @@ class Release:
         check_request(layers, x, y, rows, seeds, settings, mechanism)
         self.settings = settings
         with torch.inference_mode():
-            self._training = _from_the_system(start(layers, x, y, rows, seeds, settings, mechanism), held)
+            training = start(layers, x, y, rows, seeds, settings, mechanism, person)
+            program = training.program
+            noise = GridNoise(mechanism, program.gradient, program.divisor, [], 0)
+            training.program = program = replace(program, noise=noise)
+            if mechanism.unit == PERSON:
+                assert person is not None  # or `start` would have complained
+                (persons,) = rosters(mechanism, rows, person, None if held is None else held[None])
+                check_size(program, noise.step, len(persons.sizes))
+                _draw_persons(training, mechanism, persons, noise.step)
+            else:
+                _draw_records(training, mechanism, held)
+            self._training = training
 
     @property
     def epoch(self) -> int:
@@ -172,14 +189,23 @@ class Release:
         self._training.epoch = epoch
 
 
-def _from_the_system(training: EnsembleTraining, held: Tensor | None) -> EnsembleTraining:
-    """The training with batches and noise from the operating system in place of seeded ones."""
-    program, mechanism = training.program, training.program.mechanism
-    assert mechanism is not None  # as `check_released` says
-    noise = GridNoise(mechanism, program.gradient, program.divisor, [], 0)
-    training.program = replace(program, noise=noise)
-    training.fill_gradient = gradient_step(training.program)
-    count, batch_size = len(program.x), program.divisor
-    draw: Callable[[], list[list[Batch]]] = lambda: [batches(mechanism.sampler, count, batch_size, held)]  # noqa: E731
-    training.draw = draw
-    return training
+def _draw_records(training: EnsembleTraining, mechanism: Mechanism, held: Tensor | None) -> None:
+    """Batches of records from the operating system in place of seeded ones."""
+    program = training.program
+
+    def draw() -> list[list[Batch]]:
+        drawn = positions(mechanism.sampler, len(program.x), program.divisor)
+        return [[[rows if held is None else rows[held[rows]]] for rows in drawn]]
+
+    training.fill_gradient, training.draw = gradient_step(program), draw
+
+
+def _draw_persons(training: EnsembleTraining, mechanism: Mechanism, persons: Roster, step: float) -> None:
+    """The same for persons, whose terms lie on the grid."""
+    program, largest = training.program, int(persons.sizes.max())
+
+    def draw() -> list[list[Batch]]:
+        drawn = positions(mechanism.sampler, len(persons.sizes), program.divisor)
+        return [records_of(persons, drawn, permutation)]
+
+    training.fill_gradient, training.draw = partial(fill_formed, program, step, largest), draw

@@ -10,7 +10,7 @@ whether a unit is in or out. For every sampler, the two trainings differ only by
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -173,21 +173,31 @@ def roster(rows: Tensor, groups: Tensor, held: Tensor | None, most: int | None) 
 def draw_persons(sampler: Sampler | str, drawn: Roster, batch_size: float, generator: Generator) -> list[Batch]:
     """`draw_epoch` for the unit ``person``: the drawn persons of each batch, each with the held records.
 
-    If only ``most`` of them may be in a batch, they are drawn anew for every batch. How far the generator advances does
-    not depend on ``held``.
+    How far the generator advances does not depend on ``held``.
     """
     positions = _drawn(sampler, len(drawn.sizes), batch_size, generator)
+    return records_of(drawn, positions, lambda count: torch.randperm(count, generator=generator))
+
+
+def records_of(drawn: Roster, positions: Sequence[Tensor], permuted: Callable[[int], Tensor]) -> list[Batch]:
+    """The held records of each batch's persons. If only ``most`` may be in a batch, they are drawn anew for each.
+
+    Args:
+        drawn: the persons.
+        positions: the persons in each batch, int64.
+        permuted: draws a random order of so many numbers, int64.
+    """
     if drawn.most is not None:
-        return [_taken(_shuffled(drawn, generator), chosen)[0] for chosen in positions]
+        return [_taken(_shuffled(drawn, permuted), chosen)[0] for chosen in positions]
     units, there = _taken(drawn, torch.cat(list(positions)))
     ends = torch.tensor([chosen.shape[0] for chosen in positions]).cumsum(0)
     ends = F.pad(there.cumsum(0), (1, 0))[ends].tolist()
     return [units[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
 
-def _shuffled(drawn: Roster, generator: Generator) -> Roster:
+def _shuffled(drawn: Roster, permuted: Callable[[int], Tensor]) -> Roster:
     """The same with everybody's rows in random order, of which only the first ``most`` held ones are left."""
-    mixed = torch.randperm(len(drawn.all_rows), generator=generator)
+    mixed = permuted(len(drawn.all_rows))
     order = mixed[drawn.everybody[mixed].argsort(stable=True)]
     return drawn._replace(rows=drawn.all_rows[order[drawn.held[order]]], sizes=drawn.sizes.clamp(max=drawn.most))
 

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import repeat
 
 import torch
 from torch import Generator, Tensor
@@ -24,7 +23,7 @@ from dp_leakage.training.loop import History, run
 from dp_leakage.training.noise import start_noise
 from dp_leakage.training.optimizers import Slots, slots, updater
 from dp_leakage.training.requests import check_request
-from dp_leakage.training.samplers import EVEN, HEADS, Batch, draw_epoch, draw_persons, roster
+from dp_leakage.training.samplers import EVEN, HEADS, Batch, Roster, draw_epoch, draw_persons, roster
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.streams import stream
 from dp_leakage.training.watch import Watch
@@ -211,24 +210,6 @@ def start(
     )
     if watch is not None:
         watch.begin(program, parameters)
-    sampler, unit = (mechanism.sampler, mechanism.unit) if mechanism else ("shuffle", "example")
-
-    most, kept = _contributions(mechanism, subsets, groups)
-    drawn_from = [(rows[own].cpu(), groups[rows[own]].cpu()) for rows, own in zip(subsets, kept, strict=True)]
-    coins = [None if held is None else held[model].cpu()[own] for model, own in enumerate(kept)]
-    batches = generators["batches"]
-    rosters = [
-        roster(rows, own, heads, most) for (rows, own), heads in zip(drawn_from, coins, strict=True) if unit == PERSON
-    ]
-
-    def draw() -> list[list[Batch]]:
-        if rosters:
-            return [draw_persons(sampler, *own) for own in zip(rosters, repeat(batch_size), batches, strict=False)]
-        return [
-            draw_epoch(sampler, unit, rows, batch_size, own, generator, heads)
-            for (rows, own), heads, generator in zip(drawn_from, coins, batches, strict=True)
-        ]
-
     return EnsembleTraining(
         program,
         gradient_step(program),
@@ -239,7 +220,7 @@ def start(
         settings.rate,
         flat.penalty(layers, settings.l2, settings.l2_on, parameters) if settings.l2 else None,
         generators,
-        draw,
+        _drawing(mechanism, subsets, groups, held, batch_size, generators["batches"]),
         watch,
     )
 
@@ -255,26 +236,51 @@ def _fill_start(
         view.copy_(initial[name])
 
 
-def _contributions(
-    mechanism: Mechanism | None, subsets: Tensor, groups: Tensor
-) -> tuple[int | None, list[Tensor | slice]]:
-    """The most records of a person in a batch, drawn anew each time; and the places of the records that may be drawn.
+def _drawing(
+    mechanism: Mechanism | None,
+    subsets: Tensor,
+    groups: Tensor,
+    held: Tensor | None,
+    batch_size: float,
+    generators: Sequence[Generator],
+) -> Callable[[], list[list[Batch]]]:
+    """Draws an epoch's batches of every model."""
+    sampler, unit = (mechanism.sampler, mechanism.unit) if mechanism else ("shuffle", "example")
+    if mechanism is not None and unit == PERSON:
+        persons = rosters(mechanism, subsets, groups, held)
+        return lambda: [
+            draw_persons(sampler, own, batch_size, generator)
+            for own, generator in zip(persons, generators, strict=True)
+        ]
+    drawn_from = [(rows.cpu(), groups[rows].cpu()) for rows in subsets]
+    coins = [None] * len(subsets) if held is None else held.cpu()
+    return lambda: [
+        draw_epoch(sampler, unit, rows, batch_size, own, generator, heads)
+        for (rows, own), heads, generator in zip(drawn_from, coins, generators, strict=True)
+    ]
+
+
+def rosters(mechanism: Mechanism, subsets: Tensor, groups: Tensor, held: Tensor | None) -> list[Roster]:
+    """The persons of each model; the arguments are those of `train`.
 
     If each person contributes only the ``first`` records of those in a subset, the others are never drawn.
     """
-    most = _most(mechanism)
-    if most is None or mechanism is None:
-        return None, [slice(None)] * len(subsets)
-    if mechanism.settings.get("chosen") != "first":
-        return most, [slice(None)] * len(subsets)
-    kept: list[Tensor | slice] = []
-    for rows in subsets:
-        own = groups[rows]
-        order = own.argsort(stable=True)
-        sizes = own[order].unique_consecutive(return_counts=True)[1]
-        place = torch.arange(len(rows)) - (sizes.cumsum(0) - sizes).repeat_interleave(sizes)
-        kept.append(order[place < most].sort().values)
-    return None, kept
+    most, first = _most(mechanism), mechanism.settings.get("chosen") == "first"
+    found = []
+    for model, of_model in enumerate(subsets):
+        rows, own = of_model.cpu(), groups[of_model].cpu()
+        kept = _first(own, most) if most is not None and first else torch.arange(len(rows))
+        heads = None if held is None else held[model].cpu()[kept]
+        found.append(roster(rows[kept], own[kept], heads, None if first else most))
+    return found
+
+
+def _first(groups: Tensor, most: int) -> Tensor:
+    """The places of the first ``most`` records of each person, int64, in increasing order."""
+    order = groups.argsort(stable=True)
+    sizes = groups[order].unique_consecutive(return_counts=True)[1]
+    place = torch.arange(len(groups)) - (sizes.cumsum(0) - sizes).repeat_interleave(sizes)
+    return order[place < most].sort().values
 
 
 def _most(mechanism: Mechanism | None) -> int | None:

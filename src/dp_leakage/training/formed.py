@@ -1,0 +1,130 @@
+"""The bounded sum of a step for persons whose model is given away: each person's term is formed before it is added.
+
+A study never forms a person's mean gradient: its length comes from inner products, and it enters the sum record by
+record. If the gradients of a person's records cancel, both round by more than the mean's own length says. Here the
+mean gradient of each person is one float64 vector of P numbers, which is bounded, divided, and rounded to the grid of
+the noise. Then removing a person moves the sum by at most C(1 + `released.SLACK`)/divisor, whatever the records are:
+
+1. A term is a grid vector of at most that length. The length of a formed vector is off by at most P·2⁻⁵³, relative
+   (Higham 2002, equation 3.5: γ_P for the squares, half of it for the root), which has nothing to do with how the
+   vector came about. Rounding to the grid adds at most √P/2 steps, a quarter of the slack.
+2. Terms are whole multiples of the step that stay below 2⁵³ steps in sum (`check_size`). So they are added exactly,
+   in any order, and the sums with and without a person differ by that person's term alone.
+3. A term depends on the model and on the person's own records, and on nobody else's. In a pass, a person takes the
+   place that a model has in an ensemble: a product of its own, in a part of memory of its own, padded to a length that
+   only the person's number of records decides. What lets a model's bytes depend on its company (`lanes.lane_size`)
+   makes persons pass one at a time.
+"""
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from dp_leakage.common.errors import UserError
+from dp_leakage.models.layers import activation_floats
+from dp_leakage.models.norms import LEAST_NORM
+from dp_leakage.models.products import CPU_MULTIPLE
+from dp_leakage.privacy.clipping import bound_scales
+from dp_leakage.training import flat
+from dp_leakage.training.backward import backpropagate
+from dp_leakage.training.folds import Fold, folded, persons_of
+from dp_leakage.training.gradients import Program
+from dp_leakage.training.lanes import pass_width
+from dp_leakage.training.samplers import Batch
+
+EXACT = 2.0**53  # whole numbers below are sums of float64 without rounding
+CACHE_BYTES = 1 << 24  # of the formed terms of a pass
+
+
+def check_size(program: Program, grid: float, persons: int) -> None:
+    """Refuses with a UserError so many persons that the sum of all their terms could round.
+
+    Args:
+        program: of the training.
+        grid: its step.
+        persons: the most in one batch.
+    """
+    mechanism = program.mechanism
+    assert mechanism is not None  # nothing else is released
+    longest = 2 * mechanism.clip_norm / program.divisor / grid
+    if persons * longest >= EXACT:
+        most = int(EXACT / longest) - 1
+        raise UserError(f"a release of a model of this size can have up to {most:,} persons; got {persons:,}")
+
+
+def fill_formed(program: Program, grid: float, largest: int, batches: list[Batch], step: int = 0) -> None:
+    """`gradients.fill_gradient` for one model in float64, and persons: the sum of their terms, on the grid.
+
+    Args:
+        program: what all steps share.
+        grid: its step, a power of two.
+        largest: the most records of a person.
+        batches: one, of the rows of each person.
+        step: its number, counted over the whole training.
+    """
+    program.noise.add(step)
+    for rows, weights in folded(persons_of(batches), _folds(program, largest), program.x.dtype):
+        means = _means(program, rows.view(weights.shape), weights)
+        program.gradient[0].add_(terms(program, grid, means).sum(0), alpha=grid)
+
+
+def terms(program: Program, grid: float, means: Tensor) -> Tensor:
+    """The bounded vectors as whole numbers of grid steps, float64 (G, P); ``means`` (G, P) is overwritten.
+
+    A vector whose length is no finite number counts as zero: an error would reveal the person.
+    """
+    mechanism = program.mechanism
+    assert mechanism is not None  # nothing else is released
+    norms = torch.linalg.vector_norm(means, dim=1)
+    kept = norms.isfinite()
+    if not bool(kept.all()):
+        means = means.where(kept[:, None], 0.0)
+    norms = norms.where(kept, 0.0).clamp_(min=LEAST_NORM)
+    scales = bound_scales(norms, mechanism.clip_norm, mechanism.bound, program.divisor)
+    return means.mul_(scales[:, None]).div_(grid).round_()
+
+
+def _means(program: Program, rows: Tensor, weights: Tensor) -> Tensor:
+    """The mean gradient of each person, (G, P), from the rows (G, n) of their records and their weights (G, n)."""
+    (lane,) = program.lanes
+    count = len(rows)
+    found = program.x.new_zeros(count, flat.size(program.layers))
+    into = flat.views(program.layers, found)
+    parameters = {name: view.expand(count, *view.shape[1:]) for name, view in lane.parameters.items()}
+    width = _width(program)
+    for own, shares in zip(rows.split(width, 1), weights.split(width, 1), strict=True):
+        records = program.x[own], program.y[own]
+        backpropagate(program.layers, parameters, *records, lane.dropout * count).add_weighted_sum(shares, into)
+    return found
+
+
+def _folds(program: Program, largest: int) -> tuple[Fold, ...]:
+    """Persons with up to 8, 16, 32, … records, each at as many persons as fit into a pass.
+
+    So the length to which a person's records are padded depends on their own number, and each person's part of memory
+    begins where kernels round alike.
+    """
+    return tuple(Fold(length, _at_once(program, length), False) for length in _lengths(largest))
+
+
+def _lengths(largest: int) -> Iterator[int]:
+    length = CPU_MULTIPLE
+    yield length
+    while length < largest:
+        length *= 2
+        yield length
+
+
+def _at_once(program: Program, length: int) -> int:
+    """How many persons of this length go through one pass; see 3 above."""
+    if any(layer.alone for layer in program.layers):
+        return 1
+    of_record = activation_floats(program.layers, program.x.shape[1:])
+    floats = flat.size(program.layers) + min(length, _width(program)) * of_record
+    return max(1, int(CACHE_BYTES / (floats * program.x.element_size())))
+
+
+def _width(program: Program) -> int:
+    """The most records of a person in one pass, a multiple of `CPU_MULTIPLE`; longer ones are added in parts."""
+    return max(1, pass_width(program.layers, program.x.shape[1:]) // CPU_MULTIPLE) * CPU_MULTIPLE
