@@ -27,7 +27,7 @@ STAGES = {
     "digits/mlp/shadow/models.safetensors": "digits/mlp/shadow/signals.npz",
     "digits/mlp/shadow/signals.npz": "digits/mlp/shadow/shokri.safetensors",
     "digits/mlp/shadow/shokri.safetensors": f"{CELL}/attack/shokri.parquet",
-    YEOM: f"{CELL}/measured/yeom.parquet",
+    YEOM: f"{CELL}/measured/strongest.parquet",  # its own job makes it anew
     f"{CELL}/measured/yeom.parquet": f"{CELL}/metrics.parquet",
     f"{CELL}/measured/training.parquet": f"{CELL}/metrics.parquet",
     f"{CELL}/metrics.parquet": "report.html",

@@ -114,10 +114,10 @@ class Run:
 
     def _attack(self, to, name, names, step=attack):
         cell = self.study.cell(*names)
-        settings, inputs = self.study.attack_settings(cell, name), self.study.attack_inputs(cell, name)
-        out = to / self.study.scores(*names, name)
-        step.main(settings, scores=out, **{option: path for option, (path, _) in inputs.items()})
-        return [out]
+        settings, inputs = self.study.attacked_settings(cell, name), self.study.attack_inputs(cell, name)
+        out, rows = to / self.study.scores(*names, name), to / self.study.rows(cell, name)
+        step.main(settings, scores=out, rows=rows, **{option: path for option, (path, _) in inputs.items()})
+        return [out, rows]
 
     def attack_yeom(self, to, names=CELL):
         return self._attack(to, "yeom", names)
@@ -303,6 +303,26 @@ def test_every_stage_is_among_those_that_are_damaged(tiny):
     made = {path.as_posix() for suffix in ("npz", "safetensors", "parquet") for path in Path(ROOT).rglob(f"*.{suffix}")}
     kinds = {Path(path).name for path in made}
     assert {Path(path).name for path in read} == kinds
+
+
+@pytest.mark.parametrize(
+    ("step", "module", "file"),
+    [("attack_yeom", attack, "yeom.parquet"), ("attack_attribute", attack_models, "yeom_attribute.parquet")],
+)
+def test_scores_that_are_current_are_kept_and_others_made_again(tiny, step, module, file, monkeypatch):
+    attacked = []
+    own = module.attack
+    monkeypatch.setattr(module, "attack", lambda *args, **kwargs: (attacked.append(step), own(*args, **kwargs)))
+    scores = Path("again") / TARGET / "attack" / file
+    tiny(step)
+    tiny(step)
+    assert attacked == [step]
+    for number, damage in enumerate(DAMAGES.values()):
+        damage(scores)
+        tiny(step)
+        assert len(attacked) == 2 + number
+        assert scores.read_bytes() == scores.relative_to("again").read_bytes()
+    shutil.rmtree("again")
 
 
 def test_a_step_run_again_makes_the_same_bytes(tiny):

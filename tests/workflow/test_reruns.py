@@ -19,8 +19,8 @@ FIGURES = {
 EVERY_FIGURE = Counter(FIGURES)
 END = Counter({"quickstart_report": 1, "quickstart": 1})
 ATTACKED = Counter({"query": 2 * CELLS + 2, "attack": 2 * CELLS, "attack_models": CELLS})
-# Yeom's and Shokri's attacks, these together, and the attribute attack.
-MEASURED = Counter({"measure_training": CELLS, "measure_attack": 4 * CELLS, "measure": CELLS})
+# Yeom's and Shokri's attacks together; each alone is measured in its own job.
+MEASURED = Counter({"measure_training": CELLS, "measure_together": CELLS, "measure": CELLS})
 TRAINED = Counter({"train_target": CELLS, "train_auxiliary": 1, "fit_attack": 1})
 
 
@@ -35,7 +35,7 @@ def test_a_fresh_copy_runs_every_job_once(unrun):
 
 def test_a_new_epsilon_runs_its_cells_and_the_figures(workflow):
     workflow.configure(epsilon=[1, 10, 100])
-    new = Counter(train_target=2, query=4, attack=4, attack_models=2, measure_training=2, measure_attack=8, measure=2)
+    new = Counter(train_target=2, query=4, attack=4, attack_models=2, measure_training=2, measure_together=2, measure=2)
     assert workflow.planned("quickstart") == new + EVERY_FIGURE + END
 
 
@@ -52,7 +52,6 @@ def test_a_figure_asks_for_what_it_draws_and_no_more(unrun):
         train_target=CELLS,
         query=CELLS,
         attack=CELLS,
-        measure_attack=CELLS,
         measure_training=CELLS - 1,  # what the private ones prove is drawn above
         quickstart_fig_leakage_yeom=1,
     )
@@ -79,9 +78,7 @@ def test_an_edit_to_an_attack_runs_that_attack(workflow):
     drawn = Counter(
         {"quickstart_fig_leakage_yeom": 1, "quickstart_fig_pareto": 1, "quickstart_table_members_exposed": 1}
     )
-    assert (
-        workflow.planned("quickstart") == Counter(attack=CELLS, measure_attack=2 * CELLS, measure=CELLS) + drawn + END
-    )
+    assert workflow.planned("quickstart") == Counter(attack=CELLS, measure_together=CELLS, measure=CELLS) + drawn + END
 
 
 def test_an_edit_to_the_accountants_retrains_nothing(workflow):
@@ -92,17 +89,21 @@ def test_an_edit_to_the_accountants_retrains_nothing(workflow):
 
 
 def test_an_edit_to_the_metrics_measures_and_draws_but_attacks_nothing(workflow):
+    cell = workflow.results / "digits" / "mlp" / "none"
+    scores, rows = (cell / folder / "yeom.parquet" for folder in ("attack", "measured"))
+    before = scores.stat().st_ino, rows.stat().st_ino
     workflow.append("src/dp_leakage/metrics/roc.py", "\n\nEDITED = True\n")
-    assert workflow.planned("quickstart") == MEASURED + EVERY_FIGURE + END
+    attacked = Counter(attack=2 * CELLS, attack_models=CELLS)
+    assert workflow.planned("quickstart") == attacked + MEASURED + EVERY_FIGURE + END
+    workflow.snakemake(str(rows.relative_to(workflow.folder)), "--cores", "1")
+    assert scores.stat().st_ino == before[0]  # whoever writes a file puts a new one in its place
+    assert rows.stat().st_ino != before[1]
 
 
 def test_a_setting_of_one_attack_runs_that_attack(workflow):
     workflow.configure(attacks={"yeom_attribute": {"features": 3}})
     drawn = Counter({"quickstart_fig_leakage_attribute": 1})
-    assert (
-        workflow.planned("quickstart")
-        == Counter(attack_models=CELLS, measure_attack=CELLS, measure=CELLS) + drawn + END
-    )
+    assert workflow.planned("quickstart") == Counter(attack_models=CELLS, measure=CELLS) + drawn + END
 
 
 def test_a_new_attack_asks_no_model_again(workflow):
@@ -110,8 +111,8 @@ def test_a_new_attack_asks_no_model_again(workflow):
     planned = workflow.planned("quickstart")
     assert planned["query"] == planned["train_target"] == planned["attack_models"] == 0
     assert planned["attack"] == CELLS
-    # Its own, the strongest of all, and the strongest of those that fig_pareto names, which was the same before.
-    assert planned["measure_attack"] == 3 * CELLS
+    # The strongest of all, and the strongest of those that fig_pareto names, which was the same before.
+    assert planned["measure_together"] == 2 * CELLS
 
 
 def test_comments_docstrings_and_layout_run_nothing(workflow):
@@ -138,5 +139,5 @@ def test_a_new_attack_and_a_new_kind_of_figure_run_nothing(workflow):
 def test_swapping_two_values_runs_what_they_reach(workflow):
     workflow.configure(shadow={"count": 3, "size": 200})
     assert workflow.planned("quickstart_fig_leakage_shokri") == Counter(
-        train_auxiliary=1, query=2, fit_attack=1, attack=CELLS, measure_attack=CELLS, quickstart_fig_leakage_shokri=1
+        train_auxiliary=1, query=2, fit_attack=1, attack=CELLS, quickstart_fig_leakage_shokri=1
     )

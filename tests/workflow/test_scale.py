@@ -81,7 +81,7 @@ def test_jayaraman2019_asks_for_the_jobs_that_its_file_describes(whole):
         query=2 * attacked + 2 * 4,
         attack=2 * attacked,
         attack_models=attacked,
-        measure_attack=4 * attacked,
+        measure_together=attacked,
         measure_training=cells,
         measure=cells,
     )
@@ -97,7 +97,6 @@ def test_a_figure_of_jayaraman2019_asks_for_its_own_cells(whole):
         train_target=45,
         query=45,
         attack=45,
-        measure_attack=45,
         measure_training=44,
         jayaraman2019_fig6b=1,
     )

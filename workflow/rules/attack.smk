@@ -77,12 +77,15 @@ use rule fit_attack as fit_attack_same with:
         ),
 
 
+# An attack is measured in its own job. A job runs again where either changed, and keeps scores (`update`) whose stamp
+# says that attack, settings and inputs are still these: a new measure attacks nothing.
 rule attack:
-    """One attack on what the target models of one cell say: scores, nothing else."""
+    """One attack on what the target models of one cell say: scores, and what they reach, with intervals."""
     input:
         unpack(of_job(jobs.attack_inputs)),
     output:
-        scores=paths.SCORES,
+        scores=update(paths.SCORES),
+        rows=paths.ATTACKED,
     log:
         paths.log("attack_{attack}"),
     benchmark:
@@ -97,7 +100,7 @@ rule attack:
         runtime=of_attempt(jobs.attack_time),
     params:
         settings=settings_of(
-            lambda study, job: study.attack_settings(
+            lambda study, job: study.attacked_settings(
                 jobs.cell_of(study, job), job["attack"]
             )
         ),
@@ -107,15 +110,16 @@ rule attack:
         "python -m dp_leakage.steps.attack --settings {params.settings:q} --signals {input.signals:q}"
         " --class_scores {input.class_scores:q} --reference_signals {input.reference_signals:q}"
         " --reference_class_scores {input.reference_class_scores:q} --fitted {input.fitted:q} --data {input.data:q}"
-        " --scores {output.scores:q} 2> {log:q}"
+        " --scores {output.scores:q} --rows {output.rows:q} 2> {log:q}"
 
 
 rule attack_models:
-    """One attack that takes the target models of one cell themselves."""
+    """One attack that takes the target models of one cell themselves, and what it reaches."""
     input:
         unpack(of_job(jobs.attack_inputs)),
     output:
-        scores=paths.SCORES,
+        scores=update(paths.SCORES),
+        rows=paths.ATTACKED,
     log:
         paths.log("attack_{attack}"),
     benchmark:
@@ -132,7 +136,7 @@ rule attack_models:
         runtime=of_attempt(jobs.attack_time),
     params:
         settings=settings_of(
-            lambda study, job: study.attack_settings(
+            lambda study, job: study.attacked_settings(
                 jobs.cell_of(study, job), job["attack"]
             )
         ),
@@ -141,13 +145,14 @@ rule attack_models:
         "Attack {wildcards.model} on {wildcards.dataset} under {wildcards.defense}: {wildcards.attack}"
     shell:
         "python -m dp_leakage.steps.attack_models --settings {params.settings:q} --data {input.data:q}"
-        " --target {input.target:q} --scores {output.scores:q} --images {params.images:q} 2> {log:q}"
+        " --target {input.target:q} --scores {output.scores:q} --images {params.images:q} --rows {output.rows:q} 2> {log:q}"
 
 
 use rule attack_models as reconstruct with:
     output:
-        scores=paths.SCORES,
-        images=paths.IMAGES,
+        scores=update(paths.SCORES),
+        images=update(paths.IMAGES),
+        rows=paths.ATTACKED,
     wildcard_constraints:
         attack=jobs.attacks_that(lambda entry: entry.family in PICTURING),
 
@@ -238,8 +243,8 @@ rule measure_training:
         " --baseline {input.baseline:q} --measured {output.measured:q} --curve {output.curve:q} --proven {output.proven:q} 2> {log:q}"
 
 
-rule measure_attack:
-    """What one attack on a cell reaches, or several membership attacks together, with intervals."""
+rule measure_together:
+    """What several membership attacks on a cell reach together, with intervals."""
     input:
         of_job(jobs.measured_inputs),
     output:
@@ -247,7 +252,7 @@ rule measure_attack:
     log:
         paths.log("measure_{part}"),
     benchmark:
-        paths.benchmark("measure_attack", "{dataset}.{model}.{defense}.{part}")
+        paths.benchmark("measure_together", "{dataset}.{model}.{defense}.{part}")
     group:
         "cell"
     threads: 1

@@ -23,7 +23,14 @@ from dp_leakage.study import CLASS_SCORES, SIGNALS, jobs, paths
 from dp_leakage.study.contents import VARIABLE as CONTENTS
 from dp_leakage.study.contents import tell
 from dp_leakage.study.file import QUOTING, load_studies, study_files, typed
-from dp_leakage.study.targets import DEFAULT, asked, asks_for, check_targets, needed
+from dp_leakage.study.targets import (
+    DEFAULT,
+    asked,
+    asks_for,
+    check_targets,
+    is_dry,
+    needed,
+)
 from dp_leakage.training.launcher import ENVIRONMENT, path_with
 from dp_leakage.common.user_code import FOLDERS
 from dp_leakage.study.verify import check_whole
@@ -158,8 +165,8 @@ wildcard_constraints:
     model="[a-z][a-z0-9_]*",
     defense="(?!(?:shadow|reference)/)[^/]+",
     attack="|".join(ATTACKS),
-    # What step measure_attack measures.
-    part="|".join((*ATTACKS, f"{STRONGEST}(=[a-z0-9_+]+)?")),
+    # Membership attacks that are measured together.
+    part=f"{STRONGEST}(=[a-z0-9_+]+)?",
     role="shadow|reference",
     # A group of models that are asked together: a cell's targets, or auxiliary models, shared or of one defense.
     group="[^/]+(/(shadow|reference))?",

@@ -11,7 +11,7 @@ VALID = f"up to {LONGEST} small letters, digits and _, a letter first"
 RULES = (
     "all", "prepare_dataset", "project_pca", "train_target", "train_auxiliary", "train_auxiliary_same", "time_training",
     "query", "fit_attack", "fit_attack_same", "attack", "attack_models", "reconstruct", "audit", "measure_training",
-    "measure", "measure_attack", "measure_coins", "measure_groups", "measure_audit", "tune",
+    "measure", "measure_together", "measure_coins", "measure_groups", "measure_audit", "tune",
 )  # fmt: skip
 # Words that YAML does not read as text, and the names of files, folders and parts of a cell.
 RESERVED = frozenset({

@@ -157,6 +157,15 @@ def read_table(path: Path, identity: str | None = None) -> tuple[Any, Json]:
     return table.to_pandas(ignore_metadata=True), provenance
 
 
+def is_current(path: Path, identity: str) -> bool:
+    """Whether a table, or arrays, lie whole at ``path`` and are of this identity, so that they need not be made."""
+    try:
+        (read_table if path.suffix == ".parquet" else read_arrays)(path, identity)
+    except UserError:
+        return False
+    return True
+
+
 def check_seal(path: Path) -> None:
     """Reads a file to its last byte.
 

@@ -1,4 +1,4 @@
-"""Runs one attack on the answers of one cell's target models and writes only scores. Needs no model and no GPU."""
+"""Runs one attack on the answers of one cell's target models, and measures it. Needs no model and no GPU."""
 
 from functools import partial
 from importlib import import_module
@@ -11,13 +11,27 @@ from dp_leakage.attacks.membership.references import leave_one_out
 from dp_leakage.attacks.person_odds import learnt_odds, odds
 from dp_leakage.attacks.persons import person_columns
 from dp_leakage.attacks.signals import score_columns
+from dp_leakage.common.identity import identity
 from dp_leakage.common.user_code import FILES, guarded
-from dp_leakage.provenance.files import read_tensors, write_table
-from dp_leakage.steps import Json, provenance, run
+from dp_leakage.provenance.files import is_current, read_tensors, write_table
+from dp_leakage.steps import Json, measure_attack, provenance, run
 from dp_leakage.steps._signals import read_signals
 
 
-def main(
+def main(settings: Json, *, scores: Path, rows: Path, **inputs: Any) -> None:
+    """Writes the attack's scores, unless they are there and current, and then what they reach.
+
+    Args:
+        settings: ``scores`` and ``rows``, the settings by which each of the two files is made.
+        scores, rows: the files.
+        inputs: as `attack` takes them.
+    """
+    if not is_current(scores, identity(settings["scores"])):
+        attack(settings["scores"], scores=scores, **inputs)
+    measure_attack.main(settings["rows"], [scores], rows)
+
+
+def attack(
     settings: Json,
     signals: Path,
     class_scores: Path | None = None,
@@ -52,4 +66,4 @@ def main(
 
 if __name__ == "__main__":
     others = ("class_scores?", "reference_signals?", "reference_class_scores?", "fitted?", "data?")
-    run(main, "signals", *others, "scores")
+    run(main, "signals", *others, "scores", "rows")

@@ -1,4 +1,4 @@
-"""Runs one attack on the target models of one cell themselves, and writes scores and any pictures."""
+"""Runs one attack on the target models of one cell themselves, for scores and any pictures, and measures it."""
 
 from pathlib import Path
 
@@ -6,14 +6,29 @@ import torch
 
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.attacks.checks import checked_scores
+from dp_leakage.common.identity import identity
 from dp_leakage.common.user_code import FILES, call
-from dp_leakage.provenance.files import write_arrays, write_table
-from dp_leakage.steps import Json, provenance, run
+from dp_leakage.provenance.files import is_current, write_arrays, write_table
+from dp_leakage.steps import Json, measure_attack, provenance, run
 from dp_leakage.steps._data import read_dataset
 from dp_leakage.steps._models import read_models
 
 
-def main(settings: Json, data: Path, target: Path, scores: Path, images: Path | None = None) -> None:
+def main(settings: Json, data: Path, target: Path, scores: Path, rows: Path, images: Path | None = None) -> None:
+    """Writes what the attack finds, unless it is there and current, and then what that reaches.
+
+    Args:
+        settings: ``scores`` and ``rows``, the settings by which these files are made; ``images`` are as ``scores``.
+        data, target: the records and the models.
+        scores, rows, images: the files.
+    """
+    made = identity(settings["scores"])
+    if not all(is_current(path, made) for path in (scores, images) if path):
+        attack(settings["scores"], data, target, scores, images)
+    measure_attack.main(settings["rows"], [scores], rows)
+
+
+def attack(settings: Json, data: Path, target: Path, scores: Path, images: Path | None = None) -> None:
     """Reads the target models, writes the attack's scores (and its pictures)."""
     dataset = read_dataset(data, settings["inputs"]["data"])
     ensemble = read_models(target, settings["inputs"]["target"], dataset)
@@ -29,4 +44,4 @@ def main(settings: Json, data: Path, target: Path, scores: Path, images: Path | 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    run(main, "data", "target", "scores", "images?")
+    run(main, "data", "target", "scores", "images?", "rows")

@@ -35,6 +35,7 @@ MEASURED, CURVE, PROVEN = (f"{CELL}/measured/{name}.parquet" for name in ("train
 COINS = CELL + "/measured/coins.parquet"  # what guesses of coins prove
 GROUPS = CELL + "/measured/groups.parquet"  # what leaks in each group of records
 ROWS = CELL + "/measured/{part}.parquet"  # metrics of one attack, or of several membership attacks together
+ATTACKED = ROWS.replace("{part}", "{attack}")
 METRICS = CELL + "/metrics.parquet"
 FIGURES = STUDY + "/figures"
 FIGURE = FIGURES + "/{figure}.{form}"

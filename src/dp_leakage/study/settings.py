@@ -23,7 +23,7 @@ from dp_leakage.privacy.mechanisms import MECHANISM_FILES
 from dp_leakage.study.cells import AUDIT, COINS, GROUPS, SPLIT, TUNE, Cell, adds_noise, attacks_in
 from dp_leakage.study.contents import known
 from dp_leakage.study.paths import CLASS_SCORES, SIGNALS, TARGET, Paths
-from dp_leakage.study.step_code import ACCOUNTING, noise_modules, own_files, step_code
+from dp_leakage.study.step_code import ACCOUNTING, MEASURING, noise_modules, own_files, step_code
 
 # Options of the attack steps.
 READ_BY_ATTACKS = (
@@ -123,12 +123,14 @@ class Settings(Paths):
         """Digest of one of the user's files, so that an edit reruns what was made from it. Raises UserError if it is
         missing.
         """
-        return self.remembered("content", file, lambda: known(file) or read(user_path(file)))
+        if file not in self.contents:
+            self.contents[file] = known(file) or read(user_path(file))
+        return self.contents[file]
 
-    @property
+    @cached_property
     def contents(self) -> dict[str, str]:
         """Digests of the user's files that settings were made from so far: name in the study → SHA-256."""
-        return {name: made for (what, name), made in self._identities.items() if what == "content"}
+        return {}
 
     def _subset(self, dataset: str, records: int) -> Json:
         """The records that target models train on. All cells of a data set share the same coins, so that cells compare
@@ -251,7 +253,7 @@ class Settings(Paths):
         return self.answers(*group, what), made
 
     def attack_settings(self, cell: Cell, attack: str) -> Json:
-        """Of step ``attack``, ``attack_models`` or ``reconstruct``."""
+        """Of what an attack finds in a cell: its scores, and its pictures if it makes any."""
         entry = ATTACKS[attack]
         return {
             "study": self.name,
@@ -266,8 +268,14 @@ class Settings(Paths):
             "inputs": _identities(self.attack_inputs(cell, attack)),
             "leave_one_out": self.by_coins(attack),
             **({"of_person": self.way_of_person(attack)} if self.by_person(cell.dataset) else {}),
-            "code": step_code("attack_models" if entry.reads == "models" else "attack", entry.module),
+            "code": step_code(
+                "attack_models" if entry.reads == "models" else "attack", entry.module, exclude=MEASURING
+            ),
         }
+
+    def attacked_settings(self, cell: Cell, attack: str) -> Json:
+        """Of step ``attack`` or ``attack_models``: of what an attack finds, and of what that reaches."""
+        return {"scores": self.attack_settings(cell, attack), "rows": self.measure_attack_settings(cell, attack)}
 
     def attacked(self, cell: Cell, attack: str) -> str:
         """Identity of what an attack finds in a cell: its scores, and its pictures if it makes any."""
@@ -279,7 +287,7 @@ class Settings(Paths):
         return {attack: (self.scores(*names, attack), self.attacked(cell, attack)) for attack in attacks_in(cell, part)}
 
     def measure_attack_settings(self, cell: Cell, part: str) -> Json:
-        """Of step ``measure_attack``, for one attack, or for several membership attacks together."""
+        """Of what one attack reaches, or several membership attacks together."""
         reads = [[name, made] for name, (_, made) in self.measure_attack_inputs(cell, part).items()]
         family = {"family": ATTACKS[part].family} if part in ATTACKS else {}
         return {"part": part, "reads": reads, "code": step_code("measure_attack")} | family
