@@ -132,6 +132,7 @@ def study_of(name: str, given: Given) -> tuple[Json, list[str]]:
         "defenses": [{"defense": "none"}],
         **({"shadow": {"size": shadowed // 2} | given.shadow} if given.shadow else {}),
         **({"reference": drawn | given.reference} if given.reference else {}),
+        "structure": True,
         "attacks": {attack: {} for attack in attacks},
         "figures": {
             "fig_roc": {"kind": "roc", "title": "Members identified at small false positive rates", "parts": attacks},

@@ -38,6 +38,11 @@ def groups() -> pd.DataFrame:
 
 
 @pytest.fixture(scope="session")
+def structure() -> pd.DataFrame:
+    return synthetic.structure_frame()
+
+
+@pytest.fixture(scope="session")
 def audited() -> pd.DataFrame:
     return synthetic.audited_frame()
 

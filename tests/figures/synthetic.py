@@ -286,6 +286,22 @@ def groups_frame() -> pd.DataFrame:
     return pd.concat([frame, *rows], ignore_index=True)
 
 
+def structure_frame() -> pd.DataFrame:
+    """Like quickstart, with what its undefended models give away; of softmax regression all, of the MLP answers."""
+    frame = quick_frame()
+    cells = frame[(frame["repeat"] == "all") & (frame["defense"] == "none")].drop_duplicates(["dataset", "model"])
+    linear = cells[cells["model"] == "softmax_regression"]
+    rows = [
+        cells.assign(metric="smallest_cell", value=1.0, setting="cells=answers"),
+        cells.assign(metric="in_small_cells", value=0.995, setting="below=10;cells=answers"),
+        cells.assign(metric="class_disclosed", value=1.0, setting="cells=answers"),
+        linear.assign(metric="smallest_cell", value=4.0, setting="cells=leaves"),
+        linear.assign(metric="in_small_cells", value=0.25, setting="below=10;cells=leaves"),
+        linear.assign(metric="residual_freedom", value=-1234.0, setting=""),
+    ]
+    return pd.concat([frame, *(part.assign(low=np.nan, high=np.nan) for part in rows)], ignore_index=True)
+
+
 def audited_frame() -> pd.DataFrame:
     """Like quickstart, with a lower bound for every cell, far below its claim."""
     frame = quick_frame()

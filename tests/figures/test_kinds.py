@@ -75,6 +75,7 @@ CASES: dict[str, tuple[str, str, dict[str, Any], bool]] = {
     "people and records": ("persons_table", "persons", {"attack": "yeom", "title": "People"}, False),
     "guesses": ("guesses_table", "guesses", {"title": "Guesses"}, False),
     "guesses of one attack": ("guesses_table", "guesses", {"attack": "csmia"}, False),
+    "structure": ("structure_table", "structure", {"title": "Without any attack"}, False),
     "groups": ("groups", "groups", {"title": "Who pays", "attack": "lira"}, False),
     "few groups in a table": ("groups_table", "groups", {"title": "Who pays", "most": 3}, False),
     "bounded roc": ("roc", "bounded", {}, False),
@@ -127,6 +128,7 @@ OF_OTHER_FRAMES = (
     "timing_table", "decoded_layers", "decoded_table", "tradeoff", "decoded_pictures", "difference_table", "pictures",
     "mia_distance", "mia_budget", "mia_table", "mia_cells", "inverted", "subclasses", "vulnerability",
     "persons_table", "guesses_table", "groups", "groups_table",
+    "structure_table",
 )  # fmt: skip
 
 
@@ -780,3 +782,13 @@ def test_the_table_of_groups_has_what_is_known_of_each(groups: pd.DataFrame) -> 
     assert set(rows["metric"]) == {"group_advantage", "group_excess", "group_auc"}
     assert len(rows) == cells * (15 * 3 - 1)
     assert words.count("–") >= cells  # of the excess that is not there
+
+
+def test_the_table_of_structure_says_what_was_counted_and_nothing_else(structure: pd.DataFrame) -> None:
+    figure, rows = draw("structure_table", structure, {})
+    words = [text.get_text() for text in figure.axes[0].texts]
+    assert {"−1,234", "99.5 %", "25.0 %", "softmax regression", "MLP"} <= set(words)
+    assert words.count("–") == 3  # leaves and parameters of the MLP
+    assert len(rows) == 9
+    with pytest.raises(UserError, match="nothing measured for smallest_cell"):
+        draw("structure_table", structure[~structure["metric"].isin(set(rows["metric"]))], {})

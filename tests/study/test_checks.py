@@ -480,6 +480,11 @@ def test_groups_are_measured_from_all_membership_attacks_of_a_cell_and_drawn_whe
     assert "groups" not in next(iter(load({})["quickstart"].cells.values())).parts
 
 
+def test_the_structure_of_models_is_checked_where_answers_are_kept():
+    with pytest.raises(UserError, match="key 'structure' is set; valid with models of engine outputs"):
+        load({"structure": True})
+
+
 def test_groups_that_cannot_be_compared_are_refused():
     with pytest.raises(UserError, match="klass"):
         load({"groups": ["klass"]})

@@ -300,6 +300,36 @@ rule measure_coins:
         " --training {input.training:q} --rows {output:q} 2> {log:q}"
 
 
+rule measure_structure:
+    """What the structure of a cell's models gives away without any attack."""
+    input:
+        models=paths.TRAINED,
+        data=paths.DATA,
+    output:
+        paths.STRUCTURE,
+    log:
+        paths.log("measure_structure"),
+    benchmark:
+        paths.benchmark("measure_structure")
+    group:
+        "cell"
+    threads: 1
+    resources:
+        mem_mb=of_attempt(jobs.memory),
+        runtime=lambda wildcards, attempt: 5 * attempt,
+    params:
+        settings=settings_of(
+            lambda study, job: study.measure_structure_settings(
+                jobs.cell_of(study, job)
+            )
+        ),
+    message:
+        "Check the structure of {wildcards.model} on {wildcards.dataset} under {wildcards.defense}"
+    shell:
+        "python -m dp_leakage.steps.measure_structure --settings {params.settings:q} --models {input.models:q}"
+        " --data {input.data:q} --rows {output:q} 2> {log:q}"
+
+
 rule measure_groups:
     """What the membership attacks on a cell find in each group of its records."""
     input:

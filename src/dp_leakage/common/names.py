@@ -11,13 +11,13 @@ VALID = f"up to {LONGEST} small letters, digits and _, a letter first"
 RULES = (
     "all", "prepare_dataset", "project_pca", "train_target", "train_auxiliary", "train_auxiliary_same", "time_training",
     "query", "fit_attack", "fit_attack_same", "attack", "attack_models", "reconstruct", "audit", "measure_training",
-    "measure", "measure_together", "measure_coins", "measure_groups", "measure_audit", "tune",
+    "measure", "measure_together", "measure_coins", "measure_groups", "measure_structure", "measure_audit", "tune",
 )  # fmt: skip
 # Words that YAML does not read as text, and the names of files, folders and parts of a cell.
 RESERVED = frozenset({
     *RULES, "true", "false", "null", "yes", "no", "on", "off", "y", "n", "none", "shadow", "reference", "figures",
     "benchmarks", "target", "models", "training", "curve", "proven", "coins", "strongest", "scores", "images", "timing",
-    "measured", "metrics", "report", "groups",
+    "measured", "metrics", "report", "groups", "structure",
 })  # fmt: skip
 
 

@@ -19,11 +19,16 @@ class Answers(NamedTuple):
         trained_on: bool (K, N), which model was trained on which record.
         log_probability: float64 (K, N, C), of all classes; None if they are not known.
         margin: float64 (Q, K, N), of the record's class; the first query is the record as it is.
+        parameters: int64 (K,), how many numbers each model took from its records; None if that was not asked.
+        leaves: float64 (K, 3), how anonymous its training records are in the leaves of its trees
+            (`structure.Anonymity`); None if it is not made of trees, or that was not asked.
     """
 
     trained_on: np.ndarray
     log_probability: np.ndarray | None
     margin: np.ndarray
+    parameters: np.ndarray | None = None
+    leaves: np.ndarray | None = None
 
     @classmethod
     def of(cls, trained_on: np.ndarray, log_probability: np.ndarray, y: np.ndarray) -> "Answers":
@@ -37,7 +42,8 @@ class Answers(NamedTuple):
     @classmethod
     def from_tensors(cls, tensors: dict[str, np.ndarray]) -> "Answers":
         """The inverse of `tensors`."""
-        return cls(tensors["trained_on"].astype(bool), tensors.get("log_probability"), tensors["margin"])
+        known = {name: tensors.get(name) for name in ("log_probability", "parameters", "leaves")}
+        return cls(tensors["trained_on"].astype(bool), margin=tensors["margin"], **known)
 
     def probabilities(self, record: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Probabilities of all classes: the records and float32 (K, n, C). UserError if only margins are known."""

@@ -23,6 +23,7 @@ from dp_leakage.report.context import ReportContext, ReportFigure
 from dp_leakage.report.elsewhere import claims_elsewhere
 from dp_leakage.report.explore import explored, marks_of
 from dp_leakage.report.groups import group_claims
+from dp_leakage.report.structure import structure_claims
 from dp_leakage.report.words import claims_of
 
 TEMPLATE, SCRIPT = (Path(__file__).with_name(file) for file in ("template.html", "page.js"))
@@ -43,7 +44,12 @@ def told(context: ReportContext) -> list[Claim]:
         {str(dataset): _adaptive(rows) for dataset, rows in context.metrics.groupby("dataset")},
         any(POOL in data.roles for data in context.data),
     )
-    return found + added_claims(context.metrics) + group_claims(context.metrics)
+    return [
+        *found,
+        *added_claims(context.metrics),
+        *group_claims(context.metrics),
+        *structure_claims(context.metrics),
+    ]
 
 
 def _adaptive(metrics: pd.DataFrame) -> dict[str, str]:

@@ -20,6 +20,7 @@ from dp_leakage.privacy.target import Target
 SPLIT, COINS = "split", "coins"  # the designs of a study; COINS is also the name of the part that guesses the coins
 TRAINING = "training"  # the part that needs no attack: accuracies and spent ε
 AUDIT = "audit"  # the part that trains models of its own
+STRUCTURE = "structure"  # the part that checks what models consist of; also the study's key
 GROUPS = "groups"  # the part that measures membership by groups of records; also the study's key
 MEMBERSHIP = "membership"  # the family of attacks that are also measured together
 TUNE = "tune"  # the study's key for learning rates to try
@@ -46,7 +47,8 @@ class Cell:
         columns: what figures select and draw by: mechanism, accountant, unit, block, epsilon, …
         training: settings of step ``train``, without code and inputs.
         parts: what is measured of it: ``training``, then the attacks, ``coins`` in that design, ``audit`` where it has
-            one, ``strongest``, all membership attacks together, and ``groups`` where the study asks for them.
+            one, ``structure`` and ``groups`` where
+            the study asks for them, and ``strongest``, all membership attacks together.
         audits: names of the designs of its audit.
         rates: learning rates to try, of which the best trains the cell; empty if its rate is given.
     """
@@ -235,6 +237,11 @@ class Cells:
         return [AUDIT] if self.spec.get("audit") else []
 
     @property
+    def structured(self) -> list[str]:
+        """The part ``structure``, if the study asks what models of trees and linear models consist of."""
+        return [STRUCTURE] if self.spec.get(STRUCTURE) else []
+
+    @property
     def grouped(self) -> list[str]:
         """The part ``groups``, if the study has groups of records."""
         return [GROUPS] if self.spec.get(GROUPS) else []
@@ -327,19 +334,21 @@ class Cells:
                         "mechanism": mechanism,
                         "repeats": entry.get("repeats", spec["repeats"]),
                         "seed": self.seed_of(dataset, model, name, "target"),
+                        **({STRUCTURE: True} if self.structured and engine == "estimator" else {}),
                     },
-                    self._parts_of(entry, own_attacks),
+                    self._parts_of(entry, own_attacks, engine),
                     self._audits_of(entry),
                     tuple(map(float, spec[TUNE]["learning_rate"])) if tuned else (),
                 )
 
-    def _parts_of(self, entry: Json, own_attacks: list[str]) -> list[str]:
+    def _parts_of(self, entry: Json, own_attacks: list[str], engine: str) -> list[str]:
         """What is measured of the cells of a defense (`Cell.parts`)."""
         attacks = [attack for attack in entry.get("attacks", own_attacks) if attack in own_attacks]
         together = any(ATTACKS[attack].family == MEMBERSHIP for attack in attacks)
         audited = self.audited if self._audits_of(entry) else []
         by_coins = [COINS] if self.design == COINS else []
-        return [TRAINING, *attacks, *by_coins, *audited, *([STRONGEST, *self.grouped] if together else [])]
+        checked = self.structured if engine in ENGINES else []
+        return [TRAINING, *attacks, *by_coins, *audited, *checked, *([STRONGEST, *self.grouped] if together else [])]
 
     def _audits_of(self, entry: Json) -> tuple[str, ...]:
         """The audit's designs for the cells of a defense: those that it names, else all without a planted bug."""

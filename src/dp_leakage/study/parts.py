@@ -11,7 +11,7 @@ from pathlib import Path
 from dp_leakage.attacks import ATTACKS, PICTURING, STRONGEST
 from dp_leakage.common.identity import identity
 from dp_leakage.study import paths
-from dp_leakage.study.cells import AUDIT, COINS, GROUPS, TRAINING, Cell
+from dp_leakage.study.cells import AUDIT, COINS, GROUPS, STRUCTURE, TRAINING, Cell
 from dp_leakage.study.paths import TARGET
 from dp_leakage.study.settings import TIMING, Settings
 
@@ -92,6 +92,10 @@ PARTS: dict[str, Part] = {
         lambda plan, cell: [plan.answers(cell.dataset, cell.model, TARGET, cell.defense)],
     ),
     STRONGEST: _attacked(STRONGEST, _nothing),
+    STRUCTURE: Part(
+        lambda plan, cell: plan.of_cell(paths.STRUCTURE, cell),
+        lambda plan, cell: identity(plan.measure_structure_settings(cell)),
+    ),
     GROUPS: Part(
         lambda plan, cell: plan.of_cell(paths.GROUPS, cell),
         lambda plan, cell: plan.remembered(GROUPS, cell.key, lambda: identity(plan.measure_groups_settings(cell))),

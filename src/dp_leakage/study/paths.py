@@ -33,6 +33,7 @@ BOUNDS = CELL + "/measured/audit.parquet"  # what they prove
 TIMED = MODEL + "/timed.parquet"
 MEASURED, CURVE, PROVEN = (f"{CELL}/measured/{name}.parquet" for name in ("training", "curve", "proven"))
 COINS = CELL + "/measured/coins.parquet"  # what guesses of coins prove
+STRUCTURE = CELL + "/measured/structure.parquet"  # what the structure of models gives away
 GROUPS = CELL + "/measured/groups.parquet"  # what leaks in each group of records
 ROWS = CELL + "/measured/{part}.parquet"  # metrics of one attack, or of several membership attacks together
 ATTACKED = ROWS.replace("{part}", "{attack}")

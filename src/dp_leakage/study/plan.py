@@ -78,7 +78,7 @@ class Study(Settings):
     @property
     def drawable(self) -> list[str]:
         """The parts that a figure may name; without ``parts`` it gets all of them."""
-        return [TRAINING, *self.spec["attacks"], *self.bounded, *self.grouped]
+        return [TRAINING, *self.spec["attacks"], *self.bounded, *self.structured, *self.grouped]
 
     def figure_settings(self, figure: str) -> Json:
         """Of step ``figure``."""

@@ -292,6 +292,14 @@ class Settings(Paths):
         family = {"family": ATTACKS[part].family} if part in ATTACKS else {}
         return {"part": part, "reads": reads, "code": step_code("measure_attack")} | family
 
+    def measure_structure_settings(self, cell: Cell) -> Json:
+        """Of step ``measure_structure``."""
+        return {
+            "models": self.remembered(TARGET, cell.key, lambda: identity(self.train_settings(cell))),
+            "data": self.data_identity(cell.dataset),
+            "code": step_code("measure_structure"),
+        }
+
     def measure_groups_settings(self, cell: Cell) -> Json:
         """Of step ``measure_groups``."""
         return {

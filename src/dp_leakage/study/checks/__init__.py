@@ -16,7 +16,14 @@ from dp_leakage.study.checks.inputs import (
     check_persons,
     check_published,
 )
-from dp_leakage.study.checks.measures import check_attacks, check_audit, check_figure, check_groups, check_reach
+from dp_leakage.study.checks.measures import (
+    check_attacks,
+    check_audit,
+    check_figure,
+    check_groups,
+    check_reach,
+    check_structure,
+)
 
 __all__ = ["check_reach", "check_study"]
 
@@ -40,6 +47,7 @@ def check_study(study: Study, whole: Iterable[Study] = ()) -> None:
     check_tuning(study)
     check_audit(study)
     check_groups(study)
+    check_structure(study)
     cells = [cell for one in (*whole, study) for cell in one.cells.values()]
     for name in study.spec["figures"]:
         check_figure(study, name, cells)

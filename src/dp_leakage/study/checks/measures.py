@@ -6,6 +6,7 @@ from dp_leakage.attacks import ATTACKS, OF_PERSON, STRONGEST, WAYS
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import nearest
 from dp_leakage.data.roles import MEMBERS, REFERENCE_POOL, population_role, trained_role
+from dp_leakage.engines import ENGINES
 from dp_leakage.figures import COMMON, FIGURES
 from dp_leakage.privacy.mechanism import PERSON
 from dp_leakage.study import COINS, GROUPS, TIMING, Cell, Study
@@ -94,6 +95,13 @@ def _check_auxiliary(study: Study, role: str, dataset: str) -> None:
                 f"key '{role}.pool' is {pool}, but attack {name} needs models trained with the target's records; "
             )
             require(set(pool) >= TARGETS, complaint + words)
+
+
+def check_structure(study: Study) -> None:
+    """Some model is one whose structure is checked."""
+    checked = any(cell.training["engine"] in ENGINES for cell in study.cells.values())
+    words = f"valid with models of engine {', '.join(ENGINES)}; no model of the study has one, leave it out"
+    require(not study.structured or checked, f"key 'structure' is set; {words}")
 
 
 def check_groups(study: Study) -> None:

@@ -1,0 +1,96 @@
+"""What the structure of a model gives away without any attack: small cells, certain classes, too many parameters.
+
+Statistical offices check tables and regressions in this way before they release them; the checks apply to models of
+tables as well (Smith, Preen, Albashir, Rahat et al. 2025, "Safe machine learning model release from trusted research
+environments: the SACRO-ML package", arXiv 2502.09396). They are exact: what they count is counted, not estimated.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+SMALL = 10  # training records below which a cell is small, as in the tables of statistical offices
+
+
+class Anonymity(NamedTuple):
+    """How well the records of a set of cells are hidden among each other.
+
+    Attributes:
+        smallest: records in the smallest cell (k of k-anonymity).
+        in_small: the share of the records that are in a cell of fewer than `SMALL`.
+        disclosed: the share of the records in whose cell all have one class, so that who knows that somebody was in
+            training and what the model answers knows that person's class.
+    """
+
+    smallest: float
+    in_small: float
+    disclosed: float
+
+
+def anonymity(cells: np.ndarray, y: np.ndarray) -> Anonymity:
+    """Of n ≥ 1 training records, their cells int64 (n,) and classes int64 (n,)."""
+    cell, size = np.unique(cells, return_inverse=True, return_counts=True)[1:]
+    cell = cell.reshape(-1)
+    classes = np.bincount(np.unique(np.stack([cell, y], axis=1), axis=0)[:, 0])
+    return Anonymity(float(size.min()), float((size[cell] < SMALL).mean()), float((classes[cell] == 1).mean()))
+
+
+def of_trees(leaves: np.ndarray, y: np.ndarray) -> Anonymity:
+    """Of the leaves of T trees that n training records fall into, (n, T).
+
+    The smallest leaf of all trees, and the shares of the records in the tree where these are largest.
+    """
+    each = np.array([anonymity(tree, y) for tree in leaves.T])
+    return Anonymity(float(each[:, 0].min()), float(each[:, 1].max()), float(each[:, 2].max()))
+
+
+def alike(log_probability: np.ndarray) -> np.ndarray:
+    """The cell of each of n records, int64 (n,), of which a model says the same, (n, C), to the last digit."""
+    return np.unique(log_probability, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
+def parameters_of(estimator: Any) -> int | None:
+    """How many numbers a trained model took from its records; None if it is neither made of trees nor linear.
+
+    A tree has two for each split, feature and threshold, and for each leaf its value: one class fewer than there are,
+    or one number where trees add up. A linear model has its coefficients and intercepts.
+    """
+    estimator = _last(estimator)
+    if hasattr(estimator, "booster_"):
+        nodes = estimator.booster_.trees_to_dataframe()
+        leaves = int(nodes["split_feature"].isna().sum())
+        return 2 * (len(nodes) - leaves) + leaves
+    if trees := _trees(estimator):
+        return sum(_of_tree(tree) for tree in trees)
+    if hasattr(estimator, "coef_"):
+        return int(np.size(estimator.coef_) + np.size(estimator.intercept_))
+    return None
+
+
+def leaves_of(estimator: Any, x: np.ndarray) -> np.ndarray | None:
+    """The leaf of each tree that each record, (n, d), falls into: int64 (n, T); None if it is not made of trees."""
+    for step in getattr(estimator, "steps", [])[:-1]:
+        x = step[1].transform(x)
+    estimator = _last(estimator)
+    if hasattr(estimator, "booster_"):
+        return np.asarray(estimator.predict(x, pred_leaf=True), np.int64).reshape(len(x), -1)
+    if not (trees := _trees(estimator)):
+        return None
+    return np.stack([np.asarray(tree.apply(x.astype(np.float32)), np.int64) for tree in trees], axis=1)
+
+
+def _last(estimator: Any) -> Any:
+    """The model at the end of a pipeline."""
+    return estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+
+
+def _trees(estimator: Any) -> list[Any]:
+    """The trees of scikit-learn that a model consists of."""
+    members = [estimator] if hasattr(estimator, "tree_") else np.ravel(getattr(estimator, "estimators_", [])).tolist()
+    return members if all(hasattr(one, "tree_") for one in members) else []
+
+
+def _of_tree(tree: Any) -> int:
+    leaves = int((tree.tree_.children_left == tree.tree_.children_right).sum())
+    values = tree.tree_.n_classes[0] - 1 if hasattr(tree, "classes_") else 1
+    return int(2 * (tree.tree_.node_count - leaves) + leaves * max(values, 1))

@@ -1,0 +1,78 @@
+"""What the structure of models gives away without any attack, in counts."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from dp_leakage.figures.frames import chosen, drawn_numbers, each_cell, metric_rows, panels
+from dp_leakage.figures.notes import own_notes
+from dp_leakage.figures.numbers import cell_label
+from dp_leakage.figures.style import name, styled
+from dp_leakage.figures.table import Table, blocks, draw_tables
+from dp_leakage.metrics.spent import parse_setting
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FIGURE = {
+    "caption": "What the structure of models gives away without any attack. A cell holds the training records that a "
+    "model answers alike, or that fall into one leaf of a tree: the smaller it is, the less its records are hidden "
+    "among each other; where all of a cell have one class, the model makes it certain. A model with more parameters "
+    "than training records (residual freedom below 0) can hold all of them. These are counts and have no intervals.",
+    "settings": {},
+    "kinds": {},
+}
+
+# Metric and cells → the head of the column.
+COLUMNS = {
+    ("smallest_cell", "answers"): "smallest",
+    ("in_small_cells", "answers"): "in small cells",
+    ("class_disclosed", "answers"): "class certain",
+    ("smallest_cell", "leaves"): "smallest",
+    ("in_small_cells", "leaves"): "in small cells",
+    ("residual_freedom", ""): "residual freedom",
+}
+GROUPS = [("", 2), ("records answered alike", 3), ("leaves", 2), ("", 1)]
+SHARES = ("in_small_cells", "class_disclosed")
+
+
+@styled
+def draw(
+    metrics: pd.DataFrame, settings: dict[str, Any], published: pd.DataFrame | None
+) -> "tuple[Figure, pd.DataFrame]":
+    """One table per data set, a row per model, defense and budget; of several repeats the worst one.
+
+    Raises:
+        UserError: no structure was checked.
+    """
+    frame = chosen(metrics, settings)
+    checked = frame[frame["metric"].isin([metric for metric, _ in COLUMNS])]
+    rows = drawn_numbers(checked if len(checked) else metric_rows(frame, "smallest_cell"), None)
+    rows = rows.assign(cells=[parse_setting(setting).get("cells", "") for setting in rows["setting"]])
+    tables = [_table(heading, part) for heading, part in panels(rows, by=["dataset"])]
+    notes = [
+        "In small cells: the share of the training records that share a cell with fewer than nine others. Class "
+        "certain: the share in cells of one class. Of several repeats the worst; of several trees the worst tree.",
+        *own_notes(settings),
+    ]
+    return draw_tables(tables, notes, settings.get("title")), rows
+
+
+def _table(heading: str, part: pd.DataFrame) -> Table:
+    models = [
+        (name(str(model)), [[cell_label(series, cell.iloc[0]), *_texts(cell)] for series, cell in each_cell(rows)])
+        for model, rows in part.groupby("model", sort=False)
+    ]
+    return Table(heading, ["model", "defense", *COLUMNS.values()], blocks(models), GROUPS, left=2)
+
+
+def _texts(cell: pd.DataFrame) -> list[str]:
+    found = {(row.metric, row.cells): float(row.measured) for row in cell.itertuples()}
+    return [_text(metric, found.get((metric, cells), np.nan)) for metric, cells in COLUMNS]
+
+
+def _text(metric: str, value: float) -> str:
+    if np.isnan(value):
+        return "–"
+    return f"{100 * value:.1f} %" if metric in SHARES else f"{value:,.0f}".replace("-", "−")

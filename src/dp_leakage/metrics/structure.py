@@ -1,0 +1,50 @@
+"""Rows of what the structure of models gives away (`engines.structure`): exact counts, without intervals."""
+
+import numpy as np
+
+from dp_leakage.engines.answers import Answers
+from dp_leakage.engines.structure import SMALL, Anonymity, alike, anonymity
+from dp_leakage.metrics.intervals import Estimate
+from dp_leakage.metrics.runs import ALL
+
+LEAST = ("smallest_cell", "residual_freedom")  # of several models the least counts, of shares the largest
+
+
+def measure_structure(said: Answers, y: np.ndarray) -> list[dict]:
+    """Rows of K models, each by itself, and of repeat ``all`` the worst of them.
+
+    Args:
+        said: what the models answer; those that are made of trees or linear also say what they consist of.
+        y: int64 (N,), the records' classes.
+
+    Returns:
+        ``cells=answers``, of the training records that a model answers alike, and ``cells=leaves``, of those in one
+        leaf of its trees: smallest_cell, in_small_cells (the share in cells of fewer than `SMALL`) and class_disclosed
+        (the share in cells of one class). residual_freedom: training records less parameters. What is not known of a
+        model has no row.
+    """
+    found: dict[tuple[str, str], list[float]] = {}
+    for k, rows in enumerate(said.trained_on):
+        if not rows.any():
+            continue
+        of: dict[str, Anonymity] = {}
+        if said.log_probability is not None:
+            of["answers"] = anonymity(alike(said.log_probability[k][rows]), y[rows])
+        if said.leaves is not None:
+            of["leaves"] = Anonymity(*said.leaves[k].tolist())
+        for cells, each in of.items():
+            found.setdefault(("smallest_cell", f"cells={cells}"), []).append(each.smallest)
+            found.setdefault(("in_small_cells", f"below={SMALL};cells={cells}"), []).append(each.in_small)
+            found.setdefault(("class_disclosed", f"cells={cells}"), []).append(each.disclosed)
+        if said.parameters is not None:
+            found.setdefault(("residual_freedom", ""), []).append(float(rows.sum() - said.parameters[k]))
+    return [row for (metric, setting), values in found.items() for row in _rows(metric, setting, values)]
+
+
+def _rows(metric: str, setting: str, values: list[float]) -> list[dict]:
+    worst = min(values) if metric in LEAST else max(values)
+    named = [*((str(r), value) for r, value in enumerate(values)), (ALL, worst)]
+    return [
+        {"metric": metric, "repeat": repeat, **Estimate(value, np.nan, np.nan)._asdict(), "setting": setting}
+        for repeat, value in named
+    ]
