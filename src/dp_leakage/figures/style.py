@@ -124,6 +124,7 @@ NAMES = {
     "posterior_label": "posterior, label only",
     "gap": "gap attack",
     "label_noise": "label only, noise",
+    "boundary": "label only, boundary",
     "attack_p": "attack P",
     "attack_r": "attack R",
     "inversion_original": "inversion, original",

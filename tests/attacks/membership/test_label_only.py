@@ -7,10 +7,12 @@ from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
 
 from dp_leakage.attacks import ATTACKS
-from dp_leakage.attacks.membership import gap, label_noise
+from dp_leakage.attacks.membership import boundary, gap, label_noise
 from dp_leakage.common.errors import UserError
 
 SETTINGS = ATTACKS["label_noise"].settings
+SEARCH = ATTACKS["boundary"].settings
+FEW = SEARCH | {"rounds": 2, "copies": 10}
 
 
 def test_the_gap_attack_is_accuracy_on_members_less_accuracy_on_others(trained, signals, as_targets):
@@ -81,3 +83,62 @@ def test_a_threshold_needs_records_that_no_attack_asks_about(line, known):
     roles = {name: rows for name, rows in line.roles.items() if name != "reference_pool"}
     with pytest.raises(UserError, match="role 'reference_pool' has no records"):
         label_noise.score(known(sign, 1), line._replace(roles=roles), None, SETTINGS, 0)
+
+
+@pytest.mark.parametrize("shape", [(6,), (1, 3, 2)])
+def test_the_distance_from_a_plane_is_nearly_that_of_the_perpendicular_and_never_less(numbered, known, shape):
+    """Two classes on the sides of a plane in six dimensions: |w·x + b| / ‖w‖ is the least that any search can find."""
+    rng = np.random.default_rng(3)
+    data = numbered(n_classes=2, target_members=60, target_nonmembers=60, reference_pool=200)
+    x = rng.normal(size=(len(data.x), 6)).astype(np.float32)
+    w, b = rng.normal(size=6), 0.3
+    side = x @ w + b
+    data = data._replace(x=x.reshape(len(x), *shape), y=(side > 0).astype(np.int64))
+
+    def plane(k, x):
+        z = x.reshape(len(x), -1) @ w + b
+        return np.stack([-z, z], axis=1)
+
+    rows, population = data.targets, data.roles["reference_pool"]
+    search = boundary.Search(8, 100, 14)
+    found = boundary.distances(known(plane, 1), data, rows, population, search, 0)[0]
+    exact = np.abs(side[rows]) / np.linalg.norm(w)
+    assert (found >= exact * (1 - 1e-4)).all()
+    assert np.median(found / exact) < 1.1
+    start = boundary.distances(known(plane, 1), data, rows, population, boundary.Search(0, 2, 14), 0)[0]
+    assert (found <= start * (1 + 1e-6)).all()
+    assert np.median(found / start) < 0.9
+
+
+def test_a_record_that_the_model_errs_about_has_no_distance(line, known):
+    wrong = known(lambda k, x: -sign(k, x), 1)
+    rows, population = line.targets, line.roles["reference_pool"]
+    assert (boundary.distances(wrong, line, rows, population, boundary.Search(1, 4, 4), 0) == 0).all()
+
+
+def test_where_all_of_the_population_have_the_records_class_the_distance_is_the_largest_that_was_found(line, known):
+    one = known(lambda k, x: np.tile([0.0, 1.0], (len(x), 1)), 1)
+    rows, population = line.targets, line.roles["reference_pool"]
+    found = boundary.distances(one, line, rows, population, boundary.Search(1, 4, 4), 0)
+    assert (found == 0).all()  # nothing was found at all
+
+
+def test_a_member_lies_further_from_the_boundary(trained):
+    frame = boundary.score(trained.target, trained.data, None, FEW, 0)
+    assert roc_auc_score(frame["member"], frame["score"]) > 0.6
+
+
+def test_models_that_never_saw_the_records_have_boundaries_that_tell_nothing(trained):
+    frame = boundary.score(trained.shadow, trained.data, None, FEW, 0)
+    assert abs(roc_auc_score(frame["member"], frame["score"]) - 0.5) < 0.06
+    assert abs(frame["flagged"].mean() - FEW["alpha"]) < 0.08
+
+
+def test_a_boundary_is_the_same_whatever_is_done_to_confidences(trained, known):
+    def hidden(k, x):
+        z = trained.target.logits(torch.from_numpy(x), [k])[0].numpy()
+        return z.argsort(axis=1).argsort(axis=1)
+
+    behind = known(hidden, 2, trained.target.train_indices.numpy())
+    frames = [boundary.score(models, trained.data, None, FEW, 0) for models in (trained.target, behind)]
+    assert frames[0].equals(frames[1])

@@ -4,6 +4,8 @@ Members lie further from the boundary of their class, and so keep their label un
 are read, so nothing that a defense does to confidences hides it.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 import pandas as pd
 
@@ -52,20 +54,32 @@ def score(target: Models, data: Dataset, fitted: None, settings: dict, seed: int
     Raises:
         UserError: there are no records that no model trained on and that no attack asks about.
     """
+    rng = np.random.default_rng(seed)
+    return frame_of(
+        "label_noise", target, data, lambda rows: kept(target, data, rows, settings, rng), settings["alpha"]
+    )
+
+
+def frame_of(
+    attack: str, target: Models, data: Dataset, measured: Callable[[np.ndarray], np.ndarray], alpha: float
+) -> pd.DataFrame:
+    """The columns of an attack that measures single records of R models: rows (n,) → float64 (R, n), high for members.
+
+    With coins, what is scored is how far that lies above the mean of the other repeats that did not train on the
+    record. The threshold is passed by a share ``alpha`` of the population. Raises UserError if that is empty.
+    """
     role, record = population_role(data.roles), data.targets
     if not len(data.roles.get(role, ())):
-        raise UserError(f"attack label_noise: role '{role}' has no records; valid is one or more")
-    others = data.roles[role]
-    rng = np.random.default_rng(seed)
-    shares, outside = (kept(target, data, rows, settings, rng) for rows in (record, others))
+        raise UserError(f"attack {attack}: role '{role}' has no records; valid is one or more")
+    found, outside = (measured(rows) for rows in (record, data.roles[role]))
     inside = trained_on(target, record)
     if POOL in data.roles and target.size > 1:
-        shares = shares - mean_where(shares, ~inside, left_out=True)
+        found = found - mean_where(found, ~inside, left_out=True)
         outside = outside - mean_where(outside, np.ones(outside.shape, bool), left_out=True)
     elif POOL not in data.roles:
         inside = np.tile(np.isin(record, data.trainable), (target.size, 1))
-    limit = np.quantile(outside, 1 - settings["alpha"], axis=1, keepdims=True)
-    return pd.DataFrame(columns_of(record, inside, shares, shares > limit))
+    limit = np.quantile(outside, 1 - alpha, axis=1, keepdims=True)
+    return pd.DataFrame(columns_of(record, inside, found, found > limit))
 
 
 def kept(models: Models, data: Dataset, rows: np.ndarray, settings: dict, rng: np.random.Generator) -> np.ndarray:
