@@ -42,7 +42,10 @@ ADDITIONS = {
 
         from dp_leakage.attacks.signals import Scores
 
-        ATTACK = {"family": "membership", "settings": {"level": 1.0}, "kinds": {"level": ["number", "above", 0]}}
+        ATTACK = {
+            "family": "membership",
+            "settings": {"level": {"type": "number", "exclusiveMinimum": 0, "default": 1.0, "description": "Margin."}},
+        }
 
 
         def score(target, learnt, settings, seed):
@@ -66,7 +69,7 @@ ADDITIONS = {
         from dp_leakage.figures.frames import chosen, drawn_numbers
         from dp_leakage.figures.style import canvas, finish, styled
 
-        FIGURE = {"caption": "Accuracies.", "settings": {"size": 3}, "kinds": {"size": "count"}}
+        FIGURE = {"caption": "Accuracies.", "settings": {"size": {"type": "integer", "minimum": 1, "default": 3}}}
 
 
         @styled
@@ -97,7 +100,7 @@ ADDITIONS = {
 
         from dp_leakage.data.raw import Raw
 
-        SOURCE = {"summary": "Coins.", "keys": {"count": "count"}, "required": ["count"]}
+        SOURCE = {"summary": "Coins.", "keys": {"count": {"type": "integer", "minimum": 1}}, "required": ["count"]}
 
 
         def load(spec, data_dir):
@@ -170,6 +173,24 @@ ADDITIONS = {
         assert [row["repeat"] for row in rows if row["metric"] == "flagged_share"] == ["0", "1", "all"]
         """,
         before='    rows += judged("membership_auc"',
+    ),
+    "a setting": Addition(
+        "attacks/membership/yeom.py",
+        """
+        "sharpness": {"type": "number", "exclusiveMinimum": 0, "default": 1.0, "description": "How sharp."},
+        """,
+        """
+        made = study(attacks={"yeom": {"sharpness": 2}})
+        settings = made.attack_settings(made.cell("digits", "mlp", "none"), "yeom")
+        assert settings["settings"] == {"probability_floor": 0.0, "sharpness": 2}
+        assert study().settings_of_attack("yeom")["sharpness"] == 1.0
+        refused(lambda: study(attacks={"yeom": {"sharpness": 0}}), "sharpness' is 0; valid is a number above 0")
+        refused(lambda: study(attacks={"yeom": {"sharpnes": 1}}), "'attacks.yeom.sharpnes'; did you mean 'sharpness'")
+        from dp_leakage.reference import reference
+        schemas = (read_yaml(Path(f"workflow/schemas/{name}.schema.yaml")) for name in ("config", "study"))
+        assert "| `sharpness` | a number above 0 | `yeom` | How sharp. |" in reference(*schemas)
+        """,
+        before='"probability_floor": {',
     ),
 }
 REFUSED = """

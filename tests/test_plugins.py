@@ -238,8 +238,10 @@ from dp_leakage.attacks.signals import Scores
 
 ATTACK = {
     "family": "membership",
-    "settings": {"level": 0.5, "of": "loss"},
-    "kinds": {"level": ["number", "above", 0, "below", 1], "of": ["choice", "loss", "margin"]},
+    "settings": {
+        "level": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1, "default": 0.5},
+        "of": {"enum": ["loss", "margin"], "default": "loss"},
+    },
     "variants": {"many_loose": {}, "many_strict": {"settings": {"level": 0.01}}},
 }
 
@@ -392,7 +394,7 @@ def test_a_study_names_an_own_layer_and_an_edit_to_it_retrains(tmp_path, monkeyp
     assert code("relu") == ours
     with pytest.raises(UserError, match="did you mean 'softplus'"):
         code("softplsu")
-    with pytest.raises(UserError, match="valid is one of"):
+    with pytest.raises(UserError, match=r"beta. is 0; valid is a number above 0"):
         code({"name": "softplus", "beta": 0})
 
 
@@ -484,11 +486,16 @@ LEARNS = "ATTACK = {'family': 'membership', %s}\n" + SCORE
             "ATTACK = {'family': 'attribute', 'reads': 'signals'}\n" + SCORE,
             "family attribute takes the models",
         ),
-        ("mine.py", "ATTACK = {'family': 'membership', 'needs': 'shadows'}\n" + SCORE, "valid is null, or shadow or r"),
         (
             "mine.py",
-            "ATTACK = {'family': 'membership', 'settings': {'a': 0}, 'kinds': {'a': 'count'}}\n" + SCORE,
-            "the default of 'a' is 0; valid is a whole number from 1 on",
+            "ATTACK = {'family': 'membership', 'needs': 'shadows'}\n" + SCORE,
+            "did you mean 'shadow'? Valid: null, r",
+        ),
+        (
+            "mine.py",
+            "ATTACK = {'family': 'membership', 'settings': {'a': {'type': 'integer', 'minimum': 1, 'default': 0}}}\n"
+            + SCORE,
+            "key 'settings.a.default' is 0; valid is a whole number from 1 on",
         ),
         (
             "mine.py",
@@ -501,7 +508,7 @@ LEARNS = "ATTACK = {'family': 'membership', %s}\n" + SCORE
             "'yeom' is already an attack",
         ),
         ("mine.py", "FIGURE = {}\ndef draw(a, b, c): ...\n", "lacks the key 'caption'"),
-        ("mine.py", "FIGURE = {'caption': 'x', 'needs': 'all'}\ndef draw(a, b, c): ...\n", "needs is 'all'"),
+        ("mine.py", "FIGURE = {'caption': 'x', 'needs': 'all'}\ndef draw(a, b, c): ...\n", "needs' is 'all'"),
         ("mine.py", "LAYER = {}\nclass Mine: ...\n", "lacks the key 'class'"),
         ("mine.py", "LAYER = {'class': 'Mine'}\nclass Other: ...\n", "defines no class 'Mine'"),
         ("relu.py", "LAYER = {'class': 'Mine'}\nclass Mine: ...\n", "'relu' is already a layer"),
@@ -510,7 +517,7 @@ LEARNS = "ATTACK = {'family': 'membership', %s}\n" + SCORE
         (
             "mine.py",
             "SOURCE = {'summary': 'Mine.', 'keys': {'path': 'txt'}}\ndef load(spec, data_dir): ...\n",
-            "keys, 'path': 'txt' is not a kind; did you mean 'text'",
+            "key 'keys.path' is 'txt'; valid is a JSON Schema",
         ),
         (
             "mine.py",
@@ -524,7 +531,8 @@ LEARNS = "ATTACK = {'family': 'membership', %s}\n" + SCORE
         ),
         (
             "mine.py",
-            "SOURCE = {'summary': 'x', 'keys': {'path': 'text'}, 'suffixes': ['.csv']}\ndef load(spec, place): ...\n",
+            "SOURCE = {'summary': 'x', 'keys': {'path': {'type': 'string'}}, 'suffixes': ['.csv']}\n"
+            "def load(spec, place): ...\n",
             "suffixes has '.csv', which is of the source csv already",
         ),
         ("npz.py", "SOURCE = {'summary': 'x'}\ndef load(spec, data_dir): ...\n", "'npz' is already a source of data"),

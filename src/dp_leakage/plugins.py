@@ -36,11 +36,11 @@ from pathlib import Path
 from typing import Any, get_args
 
 from dp_leakage.attacks import ATTACKS, attacks_of
-from dp_leakage.common.declarations import check_plain, settings_of
+from dp_leakage.common.declarations import SHARED, check_new, check_plain, schemas_of
 from dp_leakage.common.errors import UserError, nearest
-from dp_leakage.common.kinds import TEXT, Kind, choice
 from dp_leakage.common.names import check_name
 from dp_leakage.common.paths import is_dir
+from dp_leakage.common.schemas import ANY, TEXT, check, enum, table
 from dp_leakage.common.user_code import DEFINED, FILES, add_folder
 from dp_leakage.data import SOURCES, sources_of
 from dp_leakage.figures import FIGURES, figures_of
@@ -67,8 +67,10 @@ STEP = {
     "epsilon": ("noise_multiplier", "case"),
     "amount_for": ("epsilon", "case"),
 }
-# The keys of MECHANISM: about its accountant, and about itself.
-MECHANISM_KEYS = ("accountant", "relations", "claim", "settings", "kinds", "label", "guarantee")
+# MECHANISM: about its accountant, and about itself.
+MECHANISM = table(
+    {"accountant": ANY, "relations": ANY, "claim": enum(*get_args(Claim)), "label": TEXT, "guarantee": TEXT, **SHARED}
+)
 
 
 def load(folders: Iterable[str | Path]) -> None:
@@ -153,14 +155,13 @@ def _own_layer(path: Path, name: str, given: dict[str, Any], functions: Function
 def _mechanism(path: Path, name: str, given: dict[str, Any], functions: Functions) -> None:
     own_noise = bool(functions.keys() & {"noise", "Noise"})
     accounted = own_noise or bool(functions.keys() & {"sample", "groups", "epsilon"})
-    _require(path, "MECHANISM", given, MECHANISM_KEYS, ["relations", "claim"] if accounted else [])
+    check_new(f"plugin {path}", "MECHANISM", given)
+    check(given, {**MECHANISM, "required": ["relations", "claim"] if accounted else []}, f"plugin {path}")
     if not (own_noise or functions.keys() & {"bound", "sample", "groups"}):
         raise UserError(f"plugin {path}: a MECHANISM defines one or more of bound, noise or Noise, sample, groups")
     needed = ["epsilon"] if accounted else []
     _define(path, functions, {key: takes for key, takes in STEP.items() if key in functions or key in needed})
-    _check(path, given, "label", TEXT)
-    _check(path, given, "guarantee", TEXT)
-    settings, kinds = settings_of(f"plugin {path}", given)
+    schemas = schemas_of(f"plugin {path}", given)
     if "sample" in functions:
         SAMPLERS.append(name)
     if "groups" in functions:
@@ -168,7 +169,6 @@ def _mechanism(path: Path, name: str, given: dict[str, Any], functions: Function
     if accounted:
         accountant = given.get("accountant", name)
         check_name(accountant, f"plugin {path}: accountant")
-        _check(path, given, "claim", choice(*get_args(Claim)))
         _check_relations(path, given["relations"])
         relations = {sampler: tuple(neighbours) for sampler, neighbours in given["relations"].items()}
         rules = Accountant(name if own_noise else "gaussian", relations, given["claim"], module=name)
@@ -181,18 +181,12 @@ def _mechanism(path: Path, name: str, given: dict[str, Any], functions: Function
         module=name if own_noise else noise_module("gaussian"),
         noise=name if own_noise else "gaussian",
         keys=frozenset({"noise_multiplier"} | (set() if own_noise or "groups" in functions else {"unit"})),
-        settings=settings,
-        kinds=kinds,
+        schemas=schemas,
         refused=frozenset({"bound"} if "bound" in functions else ()) | ({"rdp_sigma"} if own_noise else set()),
         step={"unit": name} if "groups" in functions else {},
         bound=name if "bound" in functions else "clip",
     )
     _enter(path, MECHANISMS, name, declared, "a defense")
-
-
-def _check(path: Path, given: Mapping[str, Any], key: str, kind: Kind) -> None:
-    if key in given and not kind.holds(given[key]):
-        raise UserError(f"plugin {path}: {key} is {given[key]!r}; {kind.valid(given[key])}")
 
 
 def _check_relations(path: Path, relations: Any) -> None:
@@ -221,15 +215,6 @@ def _enter(path: Path, registry: dict[str, Any], name: str, entry: object, what:
     if name in registry or (registry is MECHANISMS and name in PLAIN):
         raise UserError(f"plugin {path}: '{name}' is already {what}; choose another name")
     registry[name] = entry
-
-
-def _require(path: Path, kind: str, given: Mapping[str, Any], valid: Iterable[str], needed: Iterable[str]) -> None:
-    for key in given:
-        if key not in valid:
-            raise UserError(f"plugin {path}: {kind} has the unknown key '{key}'; {nearest(key, valid)}")
-    for key in needed:
-        if key not in given:
-            raise UserError(f"plugin {path}: {kind} lacks the key '{key}'; it is required")
 
 
 def _define(path: Path, functions: Functions, wanted: Mapping[str, tuple[str, ...]]) -> None:

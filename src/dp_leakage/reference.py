@@ -11,8 +11,9 @@ import yaml
 
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.common.config import merged
+from dp_leakage.common.schemas import Schema, words
 from dp_leakage.data import SOURCES
-from dp_leakage.figures import COMMON, ENTERED, FIGURES
+from dp_leakage.figures import COMMON, ENTERED, FIGURES, FigureKind
 from dp_leakage.models.architectures import ARCHITECTURES
 from dp_leakage.privacy.mechanisms import ACCOUNTANTS, MECHANISMS
 
@@ -38,12 +39,17 @@ def reference(config: Json, study: Json) -> str:
             parts += [f"### {name}", schema.get("description", ""), table]
     parts += ["## Names", "### attacks"]
     parts += [_rows(("name", "finds out", "reads", "needs", "settings and their defaults"), _attacks())]
+    parts += ["### settings of attacks", _settings({name: entry.schemas for name, entry in ATTACKS.items()})]
     common = f"All have the settings {_words(COMMON)}. Kinds that one paper alone needs lie with its study."
+    kinds = {name: kind for name, kind in FIGURES.items() if name not in ENTERED}
     parts += ["### kinds of figures", common]
-    parts += [_rows(("kind", "draws from", "own settings and their defaults"), _figures())]
-    parts += ["### mechanisms", _rows(("defense", "label", "keys of its own", "guarantee"), _mechanisms())]
+    parts += [_rows(("kind", "draws from", "own settings and their defaults"), _figures(kinds))]
+    parts += ["### settings of figures", _settings({name: kind.schemas for name, kind in kinds.items()})]
+    parts += ["### mechanisms", _rows(("defense", "label", "guarantee"), _mechanisms())]
+    parts += ["### keys of mechanisms", _settings({name: own.schemas for name, own in MECHANISMS.items()})]
     parts += ["### accountants", _rows(("name", "noise", "samplers", "neighbours", "its number is"), _accountants())]
     parts += ["### sources of data", _rows(("name", "what it is", "keys"), _sources())]
+    parts += ["### keys of sources", _settings({name: source.keys for name, source in SOURCES.items()})]
     parts += ["### architectures", _rows(("name", "what it is"), _architectures())]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -127,16 +133,14 @@ def _attacks() -> Iterator[tuple[str, ...]]:
         yield f"`{name}`", entry.family, entry.reads, needs, _words(entry.settings)
 
 
-def _figures() -> Iterator[tuple[str, ...]]:
-    for name, kind in FIGURES.items():
-        if name not in ENTERED:  # with a study
-            yield f"`{name}`", kind.needs, _words(kind.settings)
+def _figures(kinds: Mapping[str, FigureKind]) -> Iterator[tuple[str, ...]]:
+    for name, kind in kinds.items():
+        yield f"`{name}`", kind.needs, _words(kind.settings)
 
 
 def _mechanisms() -> Iterator[tuple[str, ...]]:
     for name, declared in MECHANISMS.items():
-        own = "; ".join(f"`{key}`: {kind.words}" for key, kind in declared.kinds.items())
-        yield f"`{name}`", declared.label, own or "–", declared.guarantee
+        yield f"`{name}`", declared.label, declared.guarantee
 
 
 def _accountants() -> Iterator[tuple[str, ...]]:
@@ -147,13 +151,27 @@ def _accountants() -> Iterator[tuple[str, ...]]:
 
 def _sources() -> Iterator[tuple[str, ...]]:
     for name, source in SOURCES.items():
-        keys = "; ".join(f"`{key}`: {kind.words}" for key, kind in source.keys.items())
+        keys = ", ".join(f"`{key}`{' (required)' if key in source.required else ''}" for key in source.keys)
         yield f"`{name}`", source.summary, keys or "–"
 
 
 def _architectures() -> Iterator[tuple[str, ...]]:
     for name, builder in ARCHITECTURES.items():
         yield f"`{name}`", (builder.__doc__ or "").split("\n")[0]
+
+
+def _settings(declared: Mapping[str, Mapping[str, Schema]]) -> str:
+    """A row for every setting; one for all that have the same rule, whatever their defaults."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for name, schemas in declared.items():
+        for key, schema in schemas.items():
+            row = (f"`{key}`", words(schema), schema.get("description", ""))
+            found.setdefault(row, []).append(f"`{name}`")
+    rows = (
+        (key, valid, "all" if len(names) == len(declared) else ", ".join(names), description)
+        for (key, valid, description), names in found.items()
+    )
+    return _rows(("key", "value", "of", "what it is"), rows)
 
 
 def _words(settings: Mapping[str, Any]) -> str:

@@ -10,6 +10,7 @@ import pytest
 from dp_leakage import attacks, plugins
 from dp_leakage.attacks import ATTACKS, attacks_of
 from dp_leakage.common.errors import UserError
+from dp_leakage.common.schemas import holds
 
 FILES = [path for path in Path(attacks.__file__).parent.rglob("*.py") if "\nATTACK = " in path.read_text()]
 
@@ -38,24 +39,16 @@ def test_a_file_of_the_package_is_a_plugin_as_it_stands(path, tmp_path, monkeypa
     monkeypatch.setattr(plugins, "add_folder", monkeypatch.syspath_prepend)
     plugins.load([tmp_path])
     own = [attack for attack in ATTACKS.values() if attack.module.endswith(f".{path.stem}")]
-    assert [vars(attack) | {"module": "", "kinds": ""} for attack in plugins.ATTACKS.values()] == [
-        vars(attack) | {"module": "", "kinds": ""} for attack in own
+    assert [vars(attack) | {"module": ""} for attack in plugins.ATTACKS.values()] == [
+        vars(attack) | {"module": ""} for attack in own
     ]
 
 
-def test_every_setting_of_our_own_attacks_says_what_it_may_hold():
-    for path in FILES:
-        declared = importlib.import_module(
-            ".".join(("dp_leakage", "attacks", *path.relative_to(Path(attacks.__file__).parent).with_suffix("").parts))
-        ).ATTACK
-        assert declared.get("kinds", {}).keys() == declared.get("settings", {}).keys(), path.name
-
-
 def test_a_name_can_mean_one_thing_in_one_attack_and_another_in_the_next():
-    given = {"family": "membership", "settings": {"alpha": "low"}, "kinds": {"alpha": ["choice", "low", "high"]}}
+    given = {"family": "membership", "settings": {"alpha": {"enum": ["low", "high"], "default": "low"}}}
     ours = attacks_of("mine.py", "mine", given)["mine"]
-    assert ours.kinds["alpha"].holds("high")
-    assert not ATTACKS["lira"].kinds["alpha"].holds("high")
+    assert holds("high", ours.schemas["alpha"])
+    assert not holds("high", ATTACKS["lira"].schemas["alpha"])
 
 
 def test_what_the_workflow_reads_of_an_attack_means_one_thing():

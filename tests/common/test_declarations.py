@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import dp_leakage
-from dp_leakage.common import declarations, kinds
+from dp_leakage.common import declarations
 from dp_leakage.common.declarations import each_of, settings_of
 from dp_leakage.common.errors import UserError
 from dp_leakage.provenance.fingerprint import DECLARED, _code
@@ -34,10 +34,10 @@ def test_cutting_a_declaration_out_reads_what_parsing_the_file_reads():
 def test_another_declaration_is_no_other_code(tmp_path):
     text = (PACKAGE / "attacks" / "membership" / "yeom.py").read_text()
     (tmp_path / "a.py").write_text(text)
-    (tmp_path / "b.py").write_text(text.replace('"probability_floor": 0.0', '"probability_floor": 0.5'))
+    (tmp_path / "b.py").write_text(text.replace('"default": 0.0', '"default": 0.5'))
     (tmp_path / "c.py").write_text(text.replace("import numpy", "import numpy.linalg"))
     a, b, c = (_code(tmp_path / f"{name}.py") for name in "abc")
-    assert "probability_floor" in text
+    assert '"default": 0.0' in text
     assert (a == b, a == c) == (True, False)
 
 
@@ -75,100 +75,70 @@ def test_variants_that_are_none_are_refused(variants):
         each_of("x.py", "ATTACK", "x", {"variants": variants})
 
 
+ALPHA = {"type": "number", "exclusiveMinimum": 0, "default": 0.25, "description": "A level."}
+
+
+def test_a_plain_value_in_a_variant_is_another_default_of_the_same_setting():
+    given = {
+        "settings": {"alpha": ALPHA, "size": 3},
+        "variants": {"plain": {}, "strict": {"settings": {"alpha": 0.01, "size": {"type": "integer", "default": 4}}}},
+    }
+    found = {name: settings_of("x.py", own) for name, own in each_of("x.py", "ATTACK", "x", given).items()}
+    assert {name: settings for name, (settings, _) in found.items()} == {
+        "plain": {"alpha": 0.25, "size": 3},
+        "strict": {"alpha": 0.01, "size": 4},
+    }
+    assert found["strict"][1]["alpha"] == ALPHA | {"default": 0.01}
+    assert [schemas["size"]["type"] for _, schemas in found.values()] == ["number", "integer"]
+
+
+def test_a_reference_is_a_shared_definition_and_keys_beside_it_go_before_its_own():
+    own = {"settings": {"alpha": {"$ref": "#/$defs/alpha", "default": 0.5}}}
+    settings, schemas = settings_of("x.py", own, {"alpha": ALPHA})
+    assert (settings, schemas) == ({"alpha": 0.5}, {"alpha": ALPHA | {"default": 0.5}})
+
+
 def nested(depth):
-    return ["list", nested(depth - 1)] if depth else "text"
-
-
-@pytest.mark.parametrize("word", kinds.MADE)
-def test_the_example_of_every_kind_is_one(word):
-    assert kinds.EXAMPLES[word][0] == word
-    assert kinds.read(kinds.EXAMPLES[word]).words
+    return {"type": "array", "items": nested(depth - 1)} if depth else {"type": "string"}
 
 
 @pytest.mark.parametrize(
-    ("said", "holds", "not_holds"),
+    ("schema", "sentence"),
     [
-        ("count", [1, 7], [0, 1.0, True, None]),
-        ("number", [-1.5, 3], [True, "3", float("inf")]),
-        (["number", "above", 0, "below", 1], [0.5], [0, 1]),
-        (["number", "from", 0, "to", 1], [0, 1], [-0.1, 1.1]),
-        (["whole", "from", 1, "to", 18], [1, 18], [0, 19, 1.0]),
-        (["choice", "low", 3], ["low", 3], ["lo", 3.0]),
-        (["list", "count"], [[], [1, 2]], [[0], 1]),
-        (["list", "count", 2], [[1, 2]], [[1], [1, 2, 3]]),
-        (["some", "text"], [["a"]], [[], [""]]),
-        (["distinct", "text"], [["a", "b"], []], [["a", "a"], [1]]),
-        (["row", "text", "number"], [["l1", 0.5]], [["l1"], [0.5, "l1"], "l1"]),
-        (["mapping", {"label": "text"}], [{"label": "a"}], [{}, {"label": 1}, {"label": "a", "b": 1}]),
-        (["either", "null", ["list", "count"]], [None, [1]], [0]),
-        (["worded", "a list of folder names", "texts"], [["a"]], [[1]]),
+        ({"type": "integr"}, "key 'settings.a.type' is 'integr'; did you mean 'integer'"),
+        ({"minimun": 0}, "unknown key 'settings.a.minimun'; did you mean 'minimum'"),
+        ({"minimum": "a"}, "key 'settings.a.minimum' is 'a'; valid is a number"),
+        ({"minimum": 1e999}, "settings.a.minimum"),
+        ({"enum": []}, "key 'settings.a.enum' is empty"),
+        ({"items": {"typ": "text"}}, "unknown key 'settings.a.items.typ'; did you mean 'type'"),
+        ({"$ref": "#/$defs/alpa"}, "key 'settings.a.$ref' is '#/$defs/alpa'; did you mean '#/$defs/alpha'"),
+        ({"type": "number"}, "key 'settings.a' lacks the key 'default'; it is required"),
+        ({"type": "integer", "minimum": 1, "default": 0}, "'settings.a.default' is 0; valid is a whole number from 1"),
+        ({"minimum": 2, "maximum": 1, "type": "number", "default": 1.5}, "key 'settings.a.default' is 1.5"),
+        (nested(200) | {"default": []}, "levels"),
+        (object(), "settings.a"),
     ],
 )
-def test_a_kind_holds_what_it_says(said, holds, not_holds):
-    kind = kinds.read(said)
-    assert all(map(kind.holds, holds))
-    assert not any(map(kind.holds, not_holds))
-
-
-@pytest.mark.parametrize(
-    ("said", "sentence"),
-    [
-        ("coutn", "did you mean 'count'"),
-        (["numbr", "above", 0], "did you mean 'number'"),
-        (["number", "over", 0], "for example ['number', 'from', 0, 'below', 1]"),
-        (["number", "above"], "for example"),
-        (["whole", "above", 1], "for example"),
-        (["list"], "for example ['list', 'count']"),
-        (["list", "coutn"], "did you mean 'count'"),
-        ([], "is not a kind"),
-        (7, "is not a kind"),
-        (None, "is not a kind"),
-        (["mapping", ["label"]], "for example"),
-        (["count", 3], "is not a kind"),
-        (["number", "from", 2, "to", 1], "is not a kind"),
-        (["number", "above", 1, "to", 1], "is not a kind"),
-        (["number", "from", "a"], "is not a kind"),
-        (["number", "from", 1e999], "is not a kind"),
-        (["number", "from", 0, "from", 1], "is not a kind"),
-        (["whole", "from", 0.5], "is not a kind"),
-        (["whole", "from", 2**63], "is not a kind"),
-        (["choice"], "is not a kind"),
-        (["choice", {"a": 1}], "is not a kind"),
-        (["list", "count", 0], "is not a kind"),
-        (["list", "count", "a"], "is not a kind"),
-        (["row"], "is not a kind"),
-        (["mapping", {}], "is not a kind"),
-        (["mapping", {"": "text"}], "is not a kind"),
-        (["either"], "is not a kind"),
-        (["either", None], "None is not a kind"),
-        (["worded", 5, "text"], "is not a kind"),
-        (nested(30), "nested deeper than 10 levels"),
-    ],
-)
-def test_what_is_no_kind_is_refused_in_a_sentence(said, sentence):
+def test_a_schema_that_is_none_is_refused_in_a_sentence(schema, sentence):
     with pytest.raises(UserError) as error:
-        settings_of("x.py", {"settings": {"a": 1}, "kinds": {"a": said}})
-    assert sentence in str(error.value)
-    assert str(error.value).startswith("x.py: kinds, 'a': ")
-
-
-@pytest.mark.parametrize(
-    ("given", "sentence"),
-    [
-        ({"settings": {"a": 0}, "kinds": {"a": "count"}}, "the default of 'a' is 0; valid is a whole number from 1 on"),
-        ({"settings": {"alpha": 0.1}, "kinds": {"alhpa": "number"}}, "no setting; did you mean 'alpha'"),
-        ({"settings": [1]}, "settings is [1]"),
-        ({"settings": {"a": 1}, "kinds": ["count"]}, "kinds is ['count']; valid is a mapping"),
-    ],
-)
-def test_settings_that_do_not_fit_are_refused(given, sentence):
-    with pytest.raises(UserError) as error:
-        settings_of("x.py", given)
+        settings_of("x.py", {"settings": {"a": schema}}, {"alpha": ALPHA})
+    assert str(error.value).startswith("x.py: ")
     assert sentence in str(error.value)
 
 
-def test_of_a_setting_without_a_kind_the_default_says_what_it_may_hold():
-    _, found = settings_of("x.py", {"settings": {"threshold": 0.9, "names": [], "any": None}})
-    assert (found["threshold"].holds(1), found["threshold"].holds("1")) == (True, False)
-    assert (found["names"].holds(["a"]), found["names"].holds("a")) == (True, False)
-    assert found["any"].holds(object())
+def test_settings_are_a_mapping():
+    with pytest.raises(UserError, match=r"^x\.py: settings is \[1\]; valid is a mapping of names to JSON Schemas$"):
+        settings_of("x.py", {"settings": [1]})
+
+
+def test_a_declaration_in_the_old_words_is_told_how_it_is_written_now():
+    given = {"settings": {"a": 1}, "kinds": {"a": "count"}}
+    with pytest.raises(UserError, match="has the key 'kinds', which is no longer read; write JSON Schemas, as in"):
+        declarations.things_of("ATTACK", lambda *_: None, "x.py", "x", given)
+
+
+def test_of_a_setting_without_a_schema_the_default_says_what_it_may_hold():
+    _, found = settings_of("x.py", {"settings": {"threshold": 0.9, "names": [], "any": None, "on": True, "of": "a"}})
+    assert {name: schema.get("type") for name, schema in found.items()} == {
+        "threshold": "number", "names": "array", "any": None, "on": "boolean", "of": "string",
+    }  # fmt: skip

@@ -13,8 +13,8 @@ from sklearn.metrics import roc_auc_score
 from synthetic import bounded_frame
 
 from dp_leakage import figures
-from dp_leakage.common.declarations import each_of, name_of
 from dp_leakage.common.errors import UserError
+from dp_leakage.common.schemas import holds
 from dp_leakage.common.user_code import _imported
 from dp_leakage.figures import COMMON, FIGURES, draw, figures_of, resolve
 from dp_leakage.figures.frames import CELL, NUMBERS
@@ -149,21 +149,19 @@ def test_every_kind_is_drawn_here() -> None:
 @pytest.mark.parametrize("kind", FIGURES)
 def test_a_kind_declares_a_caption_and_settings_of_its_own_and_what_they_may_hold(kind: str) -> None:
     entry = FIGURES[kind]
-    module = _imported(entry.module)
-    assert callable(module.draw)
+    assert callable(_imported(entry.module).draw)
     assert entry.caption.endswith(".")
     assert not set(entry.settings) & set(COMMON)
-    declared = each_of(entry.module, "FIGURE", name_of(entry.module), module.FIGURE)[kind]
-    assert declared.get("kinds", {}).keys() == entry.settings.keys()
-    assert all(entry.kinds[setting].holds(default) for setting, default in (COMMON | dict(entry.settings)).items())
+    assert entry.schemas.keys() == entry.settings.keys() | COMMON.keys()
+    assert all(holds(default, entry.schemas[setting]) for setting, default in (COMMON | dict(entry.settings)).items())
 
 
 def test_a_kind_of_figure_says_what_its_own_settings_hold() -> None:
-    given = {"caption": "Shown.", "settings": {"fpr": "low"}, "kinds": {"fpr": ["choice", "low", "high"]}}
+    given = {"caption": "Shown.", "settings": {"fpr": {"enum": ["low", "high"], "default": "low"}}}
     ours = figures_of("mine.py", "mine", given)["mine"]
-    assert ours.kinds["fpr"].holds("high")
-    assert not FIGURES["roc"].kinds["fpr"].holds("high")
-    with pytest.raises(UserError, match=r"mine\.py: needs is 'scors'; did you mean 'scores'"):
+    assert holds("high", ours.schemas["fpr"])
+    assert not holds("high", FIGURES["roc"].schemas["fpr"])
+    with pytest.raises(UserError, match=r"mine\.py: key 'needs' is 'scors'; did you mean 'scores'"):
         figures_of("mine.py", "mine", given | {"needs": "scors"})
 
 
@@ -686,7 +684,7 @@ from beside import COLOUR
 
 from dp_leakage.figures.style import canvas, finish, styled
 
-FIGURE = {"caption": "Mine.", "settings": {"size": 3}, "kinds": {"size": "count"}}
+FIGURE = {"caption": "Mine.", "settings": {"size": {"type": "integer", "minimum": 1, "default": 3}}}
 
 
 @styled

@@ -213,9 +213,9 @@ def coins(folder: Path, changes: dict) -> str | None:
 
 
 def deep(depth: int) -> object:
-    said: object = "text"
+    said: object = {"type": "string"}
     for _ in range(depth):
-        said = ["list", said]
+        said = {"type": "array", "items": said}
     return said
 
 
@@ -239,10 +239,10 @@ def declared(word: str, literal: str, **more: object) -> str:
     return f"{word} = {{{inner}{own}}}\n{FUNCTIONS[word]}".replace("inf", "1e999").replace(": Ellipsis", ": ...")
 
 
-def declaring(folder: Path, word: str, kind: object) -> str | None:
-    """A plugin one of whose settings, or of whose source's keys, is of this kind."""
-    more = {} if word == "SOURCE" else {"settings": {"a": 1}, "kinds": {"a": kind}}
-    return given.plugin(folder, declared(word, repr({"a": kind}), **more))
+def declaring(folder: Path, word: str, schema: object) -> str | None:
+    """A plugin one of whose settings, or of whose source's keys, has this schema."""
+    more = {} if word == "SOURCE" else {"settings": {"a": schema}}
+    return given.plugin(folder, declared(word, repr({"a": schema}), **more))
 
 
 def training(text: str) -> Input:
@@ -342,13 +342,14 @@ MUST: dict[str, Input] = {
         {"precision": 1 - 1e-16, "prior": 0.999}, {"advantage": 0.1, "tpr": 0.2, "fpr": 0.1}, {"epsilon": 1}, {"advantage": 0.1, "fpr": 0.1})},
     # ------------------------------------------------------------------ declarations that nothing satisfies
     **{f"plugin/{word} {said!r}": (lambda word, said: lambda f: declaring(f, word, said))(word, said) for word in ("ATTACK", "FIGURE", "LAYER", "MECHANISM", "SOURCE") for said in (
-        ["number", "from", 2, "to", 1], ["choice"], ["choice", {"a": 1}], ["either"], ["either", None], ["row"], ["mapping", {}], ["list", "count", -1], ["whole", "from", 2**70], deep(12), deep(60), {"a": 1}, b"count", 1j, ...,
-        {1, 2}, ["worded", 5, "count"], ["number", "from", 1e999], [["count"]])},
+        {"enum": []}, {"enum": 5}, {"anyOf": []}, {"anyOf": [None]}, {"prefixItems": []}, {"properties": []}, {"properties": {"a": 1}}, {"minItems": -1}, {"minimum": "a"}, {"minimum": 1e999}, {"required": "a"}, {"items": []},
+        deep(60), {"a": 1}, {"default": b"a"}, {"default": 1j}, {"default": ...}, {"default": {1, 2}}, {"default": 2**70, "type": "integer"}, {"type": "count"}, {"type": []}, {"$ref": "#/$defs/nope"}, {"$ref": "nope"}, {"$ref": 5},
+        {"type": "number", "minimum": 2, "maximum": 1, "default": 1}, {"pattern": "(a+)+$"}, {"description": ""}, b"a", 1j, ..., {1, 2})},
     **{f"plugin/variants of {word}: {variants!r}": (lambda word, variants: lambda f: given.plugin(f, declared(word, "{}", variants=variants)))(word, variants)
        for word in ("ATTACK", "FIGURE", "LAYER", "SOURCE") for variants in (
         {"a": {"like": []}}, {"a": {"like": {}}}, {"a": {"like": 5}}, {5: {}}, {None: {}}, {"a\0": {}}, {"a": {5: 1}}, {"a": {"like": "a"}}, {"A b": {}}, {}, [], {"a": None})},
-    **{f"plugin/SOURCE with a key {key!r}": (lambda key: lambda f: given.plugin(f, declared("SOURCE", repr({key: "count"}))))(key) for key in ("source", "a\0b", "", 5, None, "a\ud800", ("a",))},
-    **{f"plugin/SOURCE, {key}={value!r}": (lambda key, value: lambda f: given.plugin(f, declared("SOURCE", "{'path': 'text'}", **{key: value})))(key, value) for key, value in [
+    **{f"plugin/SOURCE with a key {key!r}": (lambda key: lambda f: given.plugin(f, declared("SOURCE", repr({key: {"type": "integer"}}))))(key) for key in ("source", "a\0b", "", 5, None, "a\ud800", ("a",))},
+    **{f"plugin/SOURCE, {key}={value!r}": (lambda key, value: lambda f: given.plugin(f, declared("SOURCE", "{'path': {'type': 'string'}}", **{key: value})))(key, value) for key, value in [
         ("required", ["nope"]), ("required", [5]), ("required", "path"), ("suffixes", [".CSV"]), ("suffixes", [".csv"]), ("suffixes", ["csv"]), ("suffixes", [5]), ("summary", ""), ("summary", 5), ("surprise", 1), ("keys", [])]},
 }  # fmt: skip
 MAY: dict[str, Input] = {

@@ -108,24 +108,29 @@ def test_targets_of_any_value(tmp_path):
         judged(lambda f=folder, s=spec: given.study(f, given.yaml.safe_dump(s)), target)
 
 
-def kind(rng, depth=0):
-    """Something that may be a kind."""
-    word = rng.choice(
-        ["number", "whole", "choice", "list", "some", "distinct", "row", "mapping", "named", "either", "worded"]
-    )
-    if depth > 3 or rng.random() < 0.3:
-        return rng.choice(["count", "text", "anything", "null", *PLAIN])
-    inner = [kind(rng, depth + 1) for _ in range(rng.randrange(3))]
-    limits = [rng.choice(["from", "above", "to", "below"]), rng.choice([0, 1, 5, -1, *PLAIN])]
-    return [word, *rng.choice([inner, limits, limits * 2, [rng.choice(PLAIN)], [{"a": kind(rng, depth + 1)}]])]
+def schema(rng, depth=0):
+    """Something that may be a schema."""
+    if depth > 3 or rng.random() < 0.2:
+        return rng.choice([{}, {"type": "string"}, {"type": ["null", "integer"]}, *PLAIN])
+    inner = [schema(rng, depth + 1) for _ in range(rng.randrange(3))]
+    rules = {
+        "type": rng.choice(["number", "integer", "array", "object", "null", "boolean", *PLAIN]),
+        rng.choice(["minimum", "maximum", "exclusiveMinimum", "minItems", "maxItems"]): rng.choice([0, 1, -1, *PLAIN]),
+        rng.choice(["enum", "anyOf", "prefixItems", "required"]): inner,
+        rng.choice(["items", "additionalProperties", "const", "$ref"]): rng.choice([*inner, *PLAIN]),
+        "properties": {"a": schema(rng, depth + 1)},
+        "default": rng.choice(PLAIN),
+        "other": 1,
+    }
+    return {key: rules[key] for key in rng.sample(list(rules), rng.randint(0, 3))}
 
 
 def test_sources_that_declare_anything(tmp_path):
     rng = random.Random(16)
     for folder in folders(tmp_path, SOURCES):
-        keys = {rng.choice(["path", "a", "members", *PLAIN[-5:]]): kind(rng) for _ in range(rng.randint(1, 2))}
+        keys = {rng.choice(["path", "a", "members", *PLAIN[-5:]]): schema(rng) for _ in range(rng.randint(1, 2))}
         own = rng.choice(["required", "suffixes", "summary", "variants", "other"])
-        more = {own: rng.choice([kind(rng), ["path"], [".own"]])} if rng.random() < 0.5 else {}
+        more = {own: rng.choice([schema(rng), ["path"], [".own"]])} if rng.random() < 0.5 else {}
         text = foreign.declared("SOURCE", repr(keys), **more)
         judged(lambda f=folder, t=text: given.plugin(f, t), text)
 
@@ -135,7 +140,7 @@ def test_layers_that_declare_and_are_anything(tmp_path):
     bodies = ["class Own: ...\n", "class Own:\n    def __init__(self, a=1):\n        exit(0)\n", "def Own(a=1): return None\n", "Own = 5\n",
               "from dp_leakage.models.layers.base import Layer\nclass Own(Layer):\n    def __init__(self, a=1):\n        pass\n"]  # fmt: skip
     for folder in folders(tmp_path, LAYERS):
-        more = {"settings": {"a": rng.choice(PLAIN)}, "kinds": {"a": kind(rng)}} if rng.random() < 0.7 else {"settings": {"a": rng.choice(PLAIN)}}  # fmt: skip
+        more = {"settings": {"a": schema(rng) if rng.random() < 0.7 else rng.choice(PLAIN)}}
         text = foreign.declared("LAYER", "", **more).rpartition("class Own")[0] + rng.choice(bodies)
         judged(lambda f=folder, t=text: given.plugin(f, t, use=made), text)
 

@@ -110,7 +110,11 @@ def test_without_dropout_no_dropout_layer_remains(name):
         (("resnet", (3, 8, 8), 3), {"groups": 5}, "16 channels do not fall into 5 groups"),
         (("wide_resnet", (3, 8, 8), 3), {"depth": 17}, "6n \\+ 4"),
         (("mlp", (2,), 3), {"levels": [2, 2, 2]}, "3 levels for 2 columns"),
-        (("mlp", (8,), 3), {"activation": {"heat": 2}}, "scale, temperature, offset"),
+        (
+            ("mlp", (8,), 3),
+            {"activation": {"heat": 2}},
+            "unknown key 'activation.heat'; Valid: offset, scale, temperature",
+        ),
     ],
 )
 def test_what_cannot_be_built_is_refused_in_a_sentence(arguments, settings, message):

@@ -32,7 +32,6 @@ def test_a_declaration_names_known_samplers_and_a_module_with_its_noise(name):
     declared = MECHANISMS[name]
     assert declared.label
     assert declared.guarantee.endswith(".")
-    assert set(declared.kinds) == set(declared.settings)
     if declared.private:
         assert any(rules.noise == declared.noise for rules in ACCOUNTANTS.values())
         assert noise_module(declared.noise) == declared.module

@@ -68,8 +68,8 @@ BAD = {
     "unknown key": ({"epsilons": [1]}, r"unknown key 'epsilons'; did you mean 'epsilon'"),
     "unknown nested key": ({"training": {"epoch": 3}}, r"unknown key 'training.epoch'; did you mean 'epochs'"),
     "text for a number": ({"delta": "1e-5"}, r"key 'delta' is '1e-5'; .*write it like 1.0e-3"),
-    "wrong type": ({"repeats": "three"}, r"key 'repeats' is 'three'; valid is a value of type integer"),
-    "negative epsilon": ({"epsilon": [1, -2]}, r"key 'epsilon.1' is -2; valid is 1e-05 or more"),
+    "wrong type": ({"repeats": "three"}, r"key 'repeats' is 'three'; valid is a whole number"),
+    "negative epsilon": ({"epsilon": [1, -2]}, r"key 'epsilon.1' is -2; valid is a number of at least 1e-05"),
     "subclass without number": (
         {"defenses": [{"defense": "none"}, {"defense": "subclass", "accountant": "class_moments"}]},
         r"key 'defenses.1' lacks the key 'k_sub'",
@@ -173,8 +173,8 @@ BAD = {
         r"key 'attacks.yeom_attribute.features' is 500; valid is up to the 30 components of data set digits",
     ),
     "delta of a published record": ({"delta": 0.01}, r"key 'delta' is 0.01 \(of .*\); valid is below 1/\d+, the δ of"),
-    "delta out of range": ({"delta": 1.5}, r"key 'delta' is 1.5; valid is less than 1"),
-    "zero repeats": ({"repeats": 0}, r"key 'repeats' is 0; valid is 1 or more"),
+    "delta out of range": ({"delta": 1.5}, r"key 'delta' is 1.5; valid is a number above 0 and below 1"),
+    "zero repeats": ({"repeats": 0}, r"key 'repeats' is 0; valid is a whole number from 1"),
     "unknown optimizer": ({"training": {"optimizer": "adm"}}, r"'training.optimizer' is 'adm'; did you mean 'adam'"),
     "unknown source": (
         {"datasets": {"digits": {"source": "digit"}}},
@@ -192,10 +192,10 @@ BAD = {
         {"attacks": {"yeom": {"of_person": "max"}}},
         r"'attacks.yeom.of_person' is about persons with several records; no data set has .* leave it out",
     ),
-    "unknown attack": ({"attacks": {"yeoman": {}}}, r"'attacks.yeoman' is 'yeoman'; did you mean 'yeom'"),
+    "unknown attack": ({"attacks": {"yeoman": {}}}, r"unknown key 'attacks.yeoman'; did you mean 'yeom'"),
     "unknown attack setting": (
         {"attacks": {"shokri": {"epoch": 3}}},
-        r"'attacks.shokri.epoch' is 'epoch'; did you mean",
+        r"unknown key 'attacks.shokri.epoch'; did you mean",
     ),
     "attack setting of another type": (
         {"attacks": {"shokri": {"epochs": "x"}}},
@@ -263,7 +263,7 @@ BAD = {
     "unknown figure part": ({"figures": {"f": {"kind": "leakage", "parts": ["yoem"]}}}, r"'figures.f.parts' is 'yoem'"),
     "unknown figure setting": (
         {"figures": {"f": {"kind": "leakage", "settings": {"atack": "yeom"}}}},
-        r"'figures.f.settings' is 'atack'; did you mean 'attack'",
+        r"unknown key 'figures.f.settings.atack'; did you mean 'attack'",
     ),
     "figure of nothing": (
         {"figures": {"f": {"kind": "leakage", "select": {"epsilon": [1], "mechanism": ["none"]}}}},
@@ -310,14 +310,14 @@ BAD = {
         {"training": {"learning_rate": float("inf")}},
         r"'overrides.quickstart.training.learning_rate' is inf; valid is a finite",
     ),
-    "three point nought runs": ({"repeats": 3.0}, r"'repeats' is 3.0; valid is a value of type integer"),
+    "three point nought runs": ({"repeats": 3.0}, r"'repeats' is 3.0; valid is a whole number"),
     "unknown key of a model's training": (
         {"models": {"mlp": {"training": {"epoch": 3}}}},
         r"unknown key 'models.mlp.training.epoch'; did you mean 'epochs'",
     ),
     "text in a model's training": (
         {"models": {"mlp": {"training": {"epochs": "many"}}}},
-        r"'models.mlp.training.epochs' is 'many'; valid is a value of type integer",
+        r"'models.mlp.training.epochs' is 'many'; valid is a whole number",
     ),
     "momentum of Adam": (
         {"models": {"mlp": {"training": {"momentum": 0.5}}}},
@@ -345,7 +345,7 @@ BAD = {
     ),
     "widths that are names": (
         {"datasets": {"digits": {"models": {"mlp": {"architecture": {"hidden": ["a"]}}}}}},
-        r"'datasets.digits.models.mlp.architecture': .*'hidden' is \['a'\]; valid is a list",
+        r"'datasets.digits.models.mlp.architecture': .*'hidden.0' is 'a'; valid is a whole number",
     ),
     "unknown architecture setting": (
         {"models": {"mlp": {"architecture": {"hiden": [64]}}}},
@@ -357,7 +357,7 @@ BAD = {
     ),
     "widths of an attack": (
         {"attacks": {"shokri": {"hidden": ["a"]}}},
-        r"'attacks.shokri.hidden' is \['a'\]; valid is a list",
+        r"'attacks.shokri.hidden.0' is 'a'; valid is a whole number",
     ),
     "half a feature": (
         {"attacks": {"yeom_attribute": {"features": 2.5}}},

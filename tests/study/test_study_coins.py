@@ -95,7 +95,7 @@ def test_a_cells_bound_is_for_the_neighbours_that_its_coins_decide_between_and_c
         ({"design": "split"}, "lacks the role 'target_members'"),
         (roles(target_members=10), "has the role 'target_members'"),
         ({"design": "coin"}, "'design' is 'coin'"),
-        (roles(pool=10), "valid is 20 or more"),
+        (roles(pool=10), "valid is a whole number from 20"),
         ({"datasets": {"digits": {"augment": "after_split"}}}, "in and out at once"),
         ({"training": {"batch_size": 801}}, "at most the 800 records of the pool"),
         ({"delta": 0.002}, "valid is below 1/800"),

@@ -53,7 +53,7 @@ def test_an_attack_that_a_study_file_deletes_does_not_return_through_its_scale(t
     assert "shokri" not in load(config={"scale": "smoke"}, file=file)["quickstart-smoke"].spec["attacks"]
     spec["scales"]["smoke"]["attacks"] = {"shokry": {"epochs": 10}}  # yet a slip of the pen is told
     file.write_text(yaml.safe_dump(spec))
-    with pytest.raises(UserError, match=r"key 'attacks.shokry' is 'shokry'; did you mean 'shokri'"):
+    with pytest.raises(UserError, match=r"unknown key 'attacks.shokry'; did you mean 'shokri'"):
         load(config={"scale": "smoke"}, file=file)
 
 
@@ -84,7 +84,7 @@ BAD_CONFIG = {
         {"only_datasets": "digits"},
         r"'only_datasets' is 'digits'; .*--config 'only_datasets=\[digits\]'",
     ),
-    "checkpoint interval": ({"checkpoint_seconds": 0}, r"'checkpoint_seconds' is 0; valid is 1 or more"),
+    "checkpoint interval": ({"checkpoint_seconds": 0}, r"'checkpoint_seconds' is 0; valid is a number of at least 1"),
 }
 
 

@@ -54,7 +54,7 @@ def test_data_prepared_from_another_content_are_refused_where_snakemakes_records
             "overrides=quickstart",
             "error: config.yaml: key 'overrides' is 'quickstart'; on the command line write it in q",
         ),
-        ("overrides={quickstart: {repeats: x}}", "key 'repeats' is 'x'; valid is a value of type integer"),
+        ("overrides={quickstart: {repeats: x}}", "key 'repeats' is 'x'; valid is a whole number from 1 to 1000"),
         (
             "overrides={quickstart: {repeats:3}}",
             "key 'overrides.quickstart' has 'repeats:3'; write a space after the col",

@@ -9,7 +9,7 @@ from dp_leakage.data.raw import Raw, encode_labels
 
 SOURCE = {
     "summary": "your records as JSON lines",
-    "keys": {"path": "text", "label": "text"},
+    "keys": {"path": {"type": "string"}, "label": {"type": "string"}},
     "required": ["path", "label"],
     "suffixes": [".jsonl"],
 }

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from dp_leakage.models.layers import Layer
 
-LAYER = {"class": "Softplus", "settings": {"beta": 1.0}, "kinds": {"beta": ["number", "above", 0]}}
+LAYER = {"class": "Softplus", "settings": {"beta": {"type": "number", "exclusiveMinimum": 0, "default": 1.0}}}
 
 
 @dataclass(frozen=True)

@@ -31,10 +31,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from dp_leakage.common.declarations import SHARED, check_keys, declarations, settings_of, things_of
+from dp_leakage.common.declarations import SHARED, declarations, settings_of, things_of
 from dp_leakage.common.errors import UserError
-from dp_leakage.common.kinds import ANY, FLAG, NOTHING, TEXT, Kind, choice, either, listed, whole
 from dp_leakage.common.names import check_name
+from dp_leakage.common.schemas import FLAG, TEXT, Schema, check, enum, holds, table, words
 
 Family = Literal[
     "membership", "attribute", "model_inversion", "decoder_inversion", "gradient_reconstruction", "utility"
@@ -69,7 +69,7 @@ class Attack:
         family: what the attack finds out; ``utility`` is no attack and measures how well the model serves its users.
         needs: the auxiliary models that it compares with or learns from.
         settings: every setting that the attack knows, with its default.
-        kinds: what each of them may hold.
+        schemas: of each of them.
         roles: the data set's roles whose records it uses beside the target's.
         reads: what it reads of the models: their ``signals``, these with the ``probabilities`` of all classes, these
             with the records' ``features``, or the ``models`` themselves; if the file does not say, the family's
@@ -85,7 +85,7 @@ class Attack:
     module: str
     family: Family
     settings: Mapping[str, Any]
-    kinds: Mapping[str, Kind]
+    schemas: Mapping[str, Schema]
     reads: Reads
     needs: Literal["shadow", "reference"] | None = None
     roles: tuple[str, ...] = ()
@@ -98,29 +98,89 @@ class Attack:
 WORD = "ATTACK"
 # A study's setting of every membership attack, if it knows whose each record is; `attacks.persons` says what they are.
 LEARNT = "learnt"
-OF_PERSON, WAYS = "of_person", choice("sum", "mean", "max", LEARNT)
+OF_PERSON, WAYS = "of_person", enum("sum", "mean", "max", LEARNT)
 STRONGEST = "strongest"  # in place of an attack's name: the attack that finds the most
-QUERIES = whole(1, 18)  # kind of the setting ``queries``: how often the models are asked about each record
 ROLES = ("target_members", "target_nonmembers", "shadow_pool", "reference_pool")
-KEYS: dict[str, Kind] = {
-    "family": choice(*FAMILIES),
-    "needs": either(NOTHING, choice("shadow", "reference")),
-    "reads": choice(*READS),
-    "roles": listed(choice(*ROLES)),
-    "learns": FLAG,
-    "aware": FLAG,
-    OF_PERSON: WAYS,
-    "adapts": TEXT,
-    **dict.fromkeys(SHARED, ANY),
+SCHEMA = table(
+    {
+        "family": enum(*FAMILIES),
+        "needs": enum(None, "shadow", "reference"),
+        "reads": enum(*READS),
+        "roles": {"type": "array", "items": enum(*ROLES)},
+        "learns": FLAG,
+        "aware": FLAG,
+        OF_PERSON: WAYS,
+        "adapts": TEXT,
+        **SHARED,
+    },
+    required=["family"],
+)
+# Settings that several attacks have: ``{"$ref": "#/$defs/alpha"}`` in a declaration.
+DEFINITIONS: dict[str, Schema] = {
+    "alpha": {
+        "type": "number",
+        "exclusiveMinimum": 0,
+        "exclusiveMaximum": 1,
+        "default": 0.25,
+        "description": "The false positive rate that the attack's own test aims at when it flags records.",
+    },
+    "queries": {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 18,
+        "default": 1,
+        "description": "How often the models are asked about each record; beyond once, about mirrored and shifted "
+        "copies of an image.",
+    },
+    "online": {
+        "type": "boolean",
+        "default": False,
+        "description": "Whether the attack also uses reference models that trained on the record in question.",
+    },
+    "features": {
+        "type": "integer",
+        "minimum": 1,
+        "default": 5,
+        "description": "How many features to guess, drawn from the data set's `sensitive` ones, or from all if it "
+        "names none.",
+    },
+    "categories": {
+        "type": "integer",
+        "minimum": 1,
+        "default": 10,
+        "description": "Up to so many different values of a feature are all candidates.",
+    },
+    "intervals": {
+        "type": "integer",
+        "minimum": 2,
+        "maximum": 100,
+        "default": 5,
+        "description": "Of a feature with more values: how many intervals its quantiles make, one of which is guessed.",
+    },
+    "learner": {
+        "enum": ["linear", "trees"],
+        "default": "linear",
+        "description": "What imputation learns with: logistic regression, or gradient-boosted trees.",
+    },
+    "images": {"type": "integer", "minimum": 1, "default": 100, "description": "How many training images to rebuild."},
+    "weights": {
+        "type": "array",
+        "items": {"enum": ["initial", "trained"]},
+        "default": ["initial"],
+        "description": "The models whose gradients are seen, untrained or trained; each is measured separately.",
+    },
+    "rounds": {"type": "integer", "minimum": 1, "default": 100, "description": "Rounds of boosting."},
+    "leaves": {"type": "integer", "minimum": 2, "default": 31, "description": "Leaves of each tree."},
 }
 
 
 def _attack(where: str, module: str, given: dict[str, Any]) -> Attack:
-    check_keys(where, WORD, given, KEYS, ["family"])
-    settings, kinds = settings_of(where, given)
-    if not QUERIES.holds(settings.get("queries", 1)):
-        words = f"the setting queries is {settings['queries']!r}; it says how often models are asked about a record"
-        raise UserError(f"{where}: {words}, {QUERIES.words}")
+    check(given, SCHEMA, where)
+    settings, schemas = settings_of(where, given, DEFINITIONS)
+    queries = DEFINITIONS["queries"]
+    if not holds(settings.get("queries", 1), queries):
+        said = f"the setting queries is {settings['queries']!r}; it says how often models are asked about a record"
+        raise UserError(f"{where}: {said}, {words(queries)}")
     answered = given["family"] in ANSWERED
     reads = given.get("reads", "signals" if answered else "models")
     if reads == "models" and given.get("needs"):
@@ -131,7 +191,7 @@ def _attack(where: str, module: str, given: dict[str, Any]) -> Attack:
         raise UserError(f"{where}: it learns, but says not from what; valid is needs: shadow or reference")
     own = {key: given[key] for key in ("needs", "learns", "aware", "of_person", "adapts") if key in given}
     roles = tuple(given.get("roles", ()))
-    return Attack(module, given["family"], settings, kinds, reads, roles=roles, **own)
+    return Attack(module, given["family"], settings, schemas, reads, roles=roles, **own)
 
 
 def attacks_of(where: str, module: str, given: dict[str, Any]) -> dict[str, Attack]:

@@ -7,15 +7,22 @@ import pandas as pd
 
 from dp_leakage.attacks.queries import margins, trained_on
 from dp_leakage.attacks.signals import losses
-from dp_leakage.common.errors import UserError, nearest
+from dp_leakage.common.errors import UserError
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.roles import POOL
 from dp_leakage.models.ensemble import Ensemble
 
 ATTACK = {
     "family": "attribute",
-    "settings": {"features": 5, "candidates": "quartiles"},
-    "kinds": {"features": "count", "candidates": ["choice", "quartiles", "distinct_quartiles"]},
+    "settings": {
+        "features": {"$ref": "#/$defs/features"},
+        "candidates": {
+            "enum": ["quartiles", "distinct_quartiles"],
+            "default": "quartiles",
+            "description": "The two values that are tried: the quartiles of all values, or of the distinct values. "
+            "If most values are equal, the first are equal, and the attack learns nothing.",
+        },
+    },
     "variants": {"yeom_attribute": {}},
 }
 
@@ -48,7 +55,7 @@ def score(
             a right guess, and a higher score means more likely a member.
 
     Raises:
-        UserError: ``candidates`` is unknown, or too few features have two values.
+        UserError: too few features have two values.
     """
     record = data.targets
     by_coins = POOL in data.roles
@@ -99,8 +106,6 @@ def question(values: np.ndarray, rule: str) -> tuple[float, float, float]:
 
     See ``candidates`` in `score`.
     """
-    if rule not in CANDIDATES:
-        raise UserError(f"attack yeom_attribute: key 'candidates' is '{rule}'; {nearest(rule, CANDIDATES)}")
     judged = values if rule == "quartiles" else np.unique(values)
     method: Any = CANDIDATES[rule]
     low, high = np.quantile(judged, [0.25, 0.75], method=method)

@@ -5,32 +5,35 @@ this way, and so do plugins:
 
     ATTACK = {
         "family": "membership",
-        "settings": {"alpha": 0.25},
-        "kinds": {"alpha": ["number", "above", 0, "below", 1]},
+        "settings": {
+            "alpha": {"type": "number", "exclusiveMinimum": 0, "default": 0.25, "description": "What it is."},
+        },
         "variants": {"mine": {}, "mine_strict": {"settings": {"alpha": 0.01}}},
     }
 
-``settings`` are names with their defaults. ``kinds`` says what each setting may hold (`kinds.read`); a setting that it
-leaves out may hold values like its default. A file that declares several things names them in ``variants``. Each
-variant says what it changes, either in the file's own declaration or in that of an earlier variant that it is ``like``.
-A file without that key declares one thing, which has the file's name.
+``settings`` are names with their JSON Schemas (`schemas.SETTING`), each with a default. A plain value in place of a
+schema is the default alone: in a variant it replaces the default and leaves the rest; elsewhere the setting may hold
+values of the same type. ``{"$ref": "#/$defs/alpha"}`` is a schema that several files share, written beside the
+registry; keys beside the reference replace its own. A file that declares several things names them in ``variants``.
+Each variant says what it changes, either in the file's own declaration or in that of an earlier variant that it is
+``like``. A file without that key declares one thing, which has the file's name.
 """
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from dp_leakage.common.errors import UserError, nearest
-from dp_leakage.common.identity import canonical
-from dp_leakage.common.kinds import Kind, like, read
+from dp_leakage.common.schemas import ANY, NONE, REFERENCE, SETTING, Schema, check, like
 from dp_leakage.common.yaml_files import check_value
 
 Json = dict[str, Any]
 Thing = TypeVar("Thing")
-SETTINGS, KINDS, VARIANTS, LIKE = "settings", "kinds", "variants", "like"
-SHARED = (SETTINGS, KINDS)  # keys of every declaration of a thing that has settings
+SETTINGS, VARIANTS, LIKE, DEFAULT = "settings", "variants", "like", "default"
+SHARED: dict[str, Schema] = {SETTINGS: ANY}  # keys of every declaration of a thing that has settings
+OLD = "kinds"  # up to version 0.2, what settings may hold in words of our own
 
 
 def declarations(package: str, folder: Path, word: str) -> Iterator[tuple[str, Json]]:
@@ -90,7 +93,19 @@ def things_of(
     Raises:
         UserError: the declaration is not valid.
     """
-    return {name: made(where, module, own) for name, own in each_of(where, word, name_of(module), given).items()}
+    each = each_of(where, word, name_of(module), given)
+    for own in each.values():
+        check_new(where, word, own)
+    return {name: made(where, module, own) for name, own in each.items()}
+
+
+def check_new(where: str, word: str, given: Json) -> None:
+    """Refuses a declaration of version 0.2 or before, in a sentence that says how it is written now."""
+    if OLD in given:
+        now = 'settings: {"level": {"type": "number", "minimum": 0, "default": 0.5}}'
+        raise UserError(
+            f"{where}: {word} has the key '{OLD}', which is no longer read; write JSON Schemas, as in {now}"
+        )
 
 
 def each_of(where: str, word: str, name: str, given: Json) -> dict[str, Json]:
@@ -123,77 +138,66 @@ def each_of(where: str, word: str, name: str, given: Json) -> dict[str, Json]:
 
 def _changed(base: Json, own: Json) -> Json:
     """A declaration with another one over it, setting by setting."""
-    both = (key for key in own if key in base and _mappings(base[key], own[key]))
-    return base | own | {key: base[key] | own[key] for key in both}
+    changed = base | own
+    for key in own:
+        if key in base and _mappings(base[key], own[key]):
+            changed[key] = base[key] | {name: _over(base[key].get(name), value) for name, value in own[key].items()}
+    return changed
+
+
+def _over(base: object, own: object) -> object:
+    """A setting's schema with another default, or another schema."""
+    return {**base, DEFAULT: own} if isinstance(base, dict) and not isinstance(own, dict) else own
 
 
 def _mappings(*values: object) -> bool:
     return all(isinstance(value, dict) for value in values)
 
 
-def check_keys(
-    where: str, word: str, given: Mapping[str, Any], keys: Mapping[str, Kind], needed: Iterable[str]
-) -> None:
-    """Refuses keys that are unknown or missing, or whose values are of the wrong kind.
+def schemas_of(
+    where: str, given: Mapping[str, Any], definitions: Mapping[str, Schema] = NONE, key: str = SETTINGS
+) -> dict[str, Schema]:
+    """Name → schema, as a declaration writes them under a key; shared definitions stand in place of references.
 
-    Args:
-        where: file, for the complaint.
-        word: such as ``ATTACK``.
-        given: the declaration.
-        keys: what it may say, and what each may hold.
-        needed: what it must say.
+    Defaults are plain data, since they go through JSON into the names of results.
 
     Raises:
-        UserError: there is such a key.
+        UserError: it is no mapping of names to schemas, a definition does not exist, or a default is not valid.
     """
-    for key in given:
-        if key not in keys:
-            raise UserError(f"{where}: {word} has the unknown key '{key}'; {nearest(key, keys)}")
-    for key in needed:
-        if key not in given:
-            raise UserError(f"{where}: {word} lacks the key '{key}'; it is required")
-    for key, value in given.items():
-        if not keys[key].holds(value):
-            raise UserError(f"{where}: {key} is {value!r}; {keys[key].valid(value)}")
+    written = given.get(key, {})
+    if not isinstance(written, dict):
+        raise UserError(f"{where}: {key} is {written!r}; valid is a mapping of names to JSON Schemas")
+    return {name: _schema(where, f"{key}.{name}", schema, definitions) for name, schema in written.items()}
 
 
-def settings_of(where: str, given: Mapping[str, Any]) -> tuple[Json, dict[str, Kind]]:
-    """The settings that a declaration names, with their defaults, and what each may hold.
+def _schema(where: str, key: str, written: object, definitions: Mapping[str, Schema]) -> Schema:
+    if not isinstance(written, dict) and not key.startswith(SETTINGS):
+        valid = 'valid is a JSON Schema, such as {"type": "string"}'
+        raise UserError(f"{where}: key '{key}' is {written!r}; {valid}")
+    schema = written if isinstance(written, dict) else {DEFAULT: written}
+    check_value(schema, where, key)
+    check(schema, SETTING, where, key)
+    if "$ref" in schema:
+        known = {REFERENCE + name: shared for name, shared in definitions.items()}
+        if schema["$ref"] not in known:
+            raise UserError(f"{where}: key '{key}.$ref' is {schema['$ref']!r}; {nearest(schema['$ref'], known)}")
+        schema = {**known[schema["$ref"]], **{word: rule for word, rule in schema.items() if word != "$ref"}}
+    if DEFAULT in schema:
+        schema = {**(like(schema[DEFAULT]) if schema.keys() <= {DEFAULT, "description"} else {}), **schema}
+        check(schema[DEFAULT], schema, where, f"{key}.{DEFAULT}")
+    return schema
 
-    Settings are plain data, since they go through JSON into the names of results.
+
+def settings_of(
+    where: str, given: Mapping[str, Any], definitions: Mapping[str, Schema] = NONE
+) -> tuple[Json, dict[str, Schema]]:
+    """The settings that a declaration names, with their defaults, and the schema of each.
 
     Raises:
-        UserError: they are no plain data, a kind does not exist or belongs to no setting, or a default is not of its
-            kind.
+        UserError: as `schemas_of`, or a default is missing.
     """
-    settings, kinds = given.get(SETTINGS, {}), given.get(KINDS, {})
-    try:
-        if not isinstance(settings, dict):
-            raise TypeError(f"{type(settings).__name__} is no mapping")
-        check_value(settings, where, SETTINGS)
-        canonical(settings)
-    except (TypeError, ValueError, RecursionError) as error:
-        if isinstance(error, UserError):
-            raise
-        valid = f"valid are names with numbers, texts and lists ({error})"
-        raise UserError(f"{where}: {SETTINGS} is {settings!r}; {valid}") from None
-    found = {name: like(default) for name, default in settings.items()} | kinds_of(where, kinds)
-    for name, kind in found.items():
-        if name not in settings:
-            raise UserError(f"{where}: {KINDS} has '{name}', which is no setting; {nearest(name, settings)}")
-        if not kind.holds(settings[name]):
-            raise UserError(f"{where}: the default of '{name}' is {settings[name]!r}; {kind.valid(settings[name])}")
-    return settings, found
-
-
-def kinds_of(where: str, said: object, key: str = KINDS) -> dict[str, Kind]:
-    """Name → kind, read from the names and kinds under a key of a declaration. Raises UserError for an unknown kind."""
-    if not isinstance(said, dict):
-        raise UserError(f"{where}: {key} is {said!r}; valid is a mapping of names to kinds")
-    found = {}
-    for name, kind in said.items():
-        try:
-            found[name] = read(kind)
-        except (UserError, RecursionError) as error:
-            raise UserError(f"{where}: {key}, '{name}': {error}") from None
-    return found
+    schemas = schemas_of(where, given, definitions)
+    for name, schema in schemas.items():
+        if DEFAULT not in schema:
+            raise UserError(f"{where}: key '{SETTINGS}.{name}' lacks the key '{DEFAULT}'; it is required")
+    return {name: schema[DEFAULT] for name, schema in schemas.items()}, schemas

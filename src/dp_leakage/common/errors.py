@@ -34,6 +34,10 @@ def nearest(name: object, valid: Iterable[object]) -> str:
     "did you mean 'rdp'? Valid: pld, rdp"
     """
     names = sorted(str(v) for v in valid)
-    close = get_close_matches(str(name), names, n=1)
-    hint = f"did you mean '{close[0]}'? " if close else ""
-    return f"{hint}Valid: {', '.join(names) or 'none'}"
+    return f"{close(name, names)}Valid: {', '.join(names) or 'none'}"
+
+
+def close(name: object, valid: Iterable[str]) -> str:
+    """``did you mean …?`` if a valid name is close, else nothing."""
+    found = get_close_matches(str(name), list(valid), n=1)
+    return f"did you mean '{found[0]}'? " if found else ""

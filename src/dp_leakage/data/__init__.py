@@ -15,10 +15,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dp_leakage.common.declarations import check_keys, declarations, kinds_of, things_of
+from dp_leakage.common.declarations import declarations, schemas_of, things_of
 from dp_leakage.common.errors import UserError, nearest
-from dp_leakage.common.kinds import ANY, TEXT, TEXTS, Kind
 from dp_leakage.common.paths import user_path
+from dp_leakage.common.schemas import ANY, TEXT, TEXTS, Schema, check, holds, table, words
 from dp_leakage.common.user_code import FILES, call
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Source:
     Attributes:
         module: dotted name of the module that has ``load``.
         summary: what it is, in a few words.
-        keys: what a spec may say beside ``source``, and what each key may hold. A ``path`` is a file or folder of the
+        keys: what a spec may say beside ``source``, with each key's schema. A ``path`` is a file or folder of the
             user. Its content counts, so that an edit reruns what was made from it.
         required: the keys that must be there.
         suffixes: endings, such as ``.csv``, by which a ``path`` without a source gets this one.
@@ -44,18 +44,41 @@ class Source:
 
     module: str
     summary: str
-    keys: Mapping[str, Kind]
+    keys: Mapping[str, Schema]
     required: tuple[str, ...] = ()
     suffixes: tuple[str, ...] = ()
 
 
 WORD = "SOURCE"
-KEYS: dict[str, Kind] = {"summary": TEXT, "keys": ANY, "required": TEXTS, "suffixes": TEXTS}
+SCHEMA = table({"summary": TEXT, "keys": ANY, "required": TEXTS, "suffixes": TEXTS}, required=["summary"])
+# Keys that several sources have: ``{"$ref": "#/$defs/path"}`` in a declaration.
+DEFINITIONS: dict[str, Schema] = {
+    "path": {"type": "string", "minLength": 1, "description": "Your file or folder."},
+    "size": {
+        "type": "array",
+        "items": {"type": "integer", "minimum": 1, "maximum": 1024},
+        "minItems": 2,
+        "maxItems": 2,
+        "description": "[height, width] in pixels, to which all images are resized.",
+    },
+    "channels": {"type": "integer", "enum": [1, 3], "description": "1 (gray) or 3 (color)."},
+    "member": {
+        "type": "string",
+        "minLength": 1,
+        "description": "The column that says which records the model was trained on.",
+    },
+    "members": {
+        "type": "string",
+        "minLength": 1,
+        "description": "A file that lists the records that the model was trained on.",
+    },
+    "label": {"type": "string", "minLength": 1, "description": "The column with the class."},
+}
 
 
 def _source(where: str, module: str, given: dict[str, Any]) -> Source:
-    check_keys(where, WORD, given, KEYS, ["summary"])
-    keys = kinds_of(where, given.get("keys", {}), "keys")
+    check(given, SCHEMA, where)
+    keys = schemas_of(where, given, DEFINITIONS, "keys")
     for key in keys:
         if key in ("", "source"):
             raise UserError(f"{where}: keys has {key!r}; valid is a name other than 'source', which every data set has")
@@ -94,11 +117,11 @@ def resolve(spec: Mapping[str, Any]) -> dict[str, Any]:
             continue
         if key not in keys:
             raise UserError(f"{key}: unknown key for the source {source}; {nearest(key, keys)}")
-        if not keys[key].holds(value) or (key in FILED and not TEXT.holds(value)):
-            raise UserError(f"{key}: {value!r} is not valid for the source {source}; it must be {keys[key].words}")
+        if not holds(value, keys[key]) or (key in FILED and not holds(value, TEXT)):
+            raise UserError(f"{key}: {value!r} is not valid for the source {source}; it must be {words(keys[key])}")
     for key in SOURCES[source].required:
         if key not in spec:
-            raise UserError(f"{key}: missing; the source {source} needs {keys[key].words} there")
+            raise UserError(f"{key}: missing; the source {source} needs {words(keys[key])} there")
     return {**spec, "source": source}
 
 
@@ -139,7 +162,7 @@ def _checked(raw: "Raw", plugin: str) -> "Raw":
 
 
 def _own_source(path: Any) -> str:
-    if not TEXT.holds(path):
+    if not holds(path, TEXT):
         raise UserError(f"path: {path!r} is not valid; it must name a file or a folder")
     place = user_path(path)
     try:

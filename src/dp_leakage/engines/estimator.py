@@ -14,7 +14,7 @@ import numpy as np
 
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError, nearest
-from dp_leakage.common.kinds import number
+from dp_leakage.common.schemas import Schema, holds
 from dp_leakage.common.user_code import blamed, module_files
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.outputs import FLOOR, SUM, log_probabilities
@@ -23,6 +23,7 @@ from dp_leakage.engines.structure import leaves_of, of_trees, parameters_of
 from dp_leakage.privacy.defenses import CLAIMED
 
 SEEDS = 2**31 - 1  # the range of seeds that NumPy's and LightGBM's generators take
+BOUNDS: Schema = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
 
 
 def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: list[int]) -> Answers:
@@ -66,7 +67,7 @@ def _with_bounds(architecture: Json, features: int) -> Json:
     changed = dict(architecture)
     for key in ("privacy_bounds", "bounds"):
         if isinstance(bounds := architecture.get(key), list):
-            if len(bounds) != 2 or not all(number().holds(bound) for bound in bounds):
+            if not holds(bounds, BOUNDS):
                 raise UserError(f"key {key!r} is {bounds!r}; valid are two numbers, the bounds of every feature")
             # InterpretML wants a pair for each feature, diffprivlib a tuple.
             changed[key] = np.tile(np.array(bounds, np.float64), (features, 1)) if key != "bounds" else tuple(bounds)

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from dp_leakage.common.declarations import (
+    DEFAULT,
     SHARED,
-    check_keys,
     check_plain,
     declarations,
     declared,
@@ -29,7 +29,7 @@ from dp_leakage.common.declarations import (
     things_of,
 )
 from dp_leakage.common.errors import UserError, nearest
-from dp_leakage.common.kinds import ANY, FLAG, NOTHING, TEXT, TEXTS, Kind, choice, either
+from dp_leakage.common.schemas import FLAG, TEXT, Schema, check, enum, table
 from dp_leakage.common.user_code import call
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class FigureKind:
         module: import path of the module that has ``draw``.
         caption: what is shown and how to read it, for the report.
         settings: the kind's own settings with their defaults; ``COMMON`` settings come on top.
-        kinds: what each setting may hold, the common ones too.
+        schemas: of each setting, the common ones too.
         needs: what the first argument of ``draw`` holds: ``metrics`` (metrics.parquet of the cells), ``training``
             (training.parquet of the cells), ``scores`` (score files of the membership attacks, with a column
             ``attack``) or ``timing`` (how long epochs take), each with the cell's columns beside; or ``images``: a list
@@ -60,38 +60,76 @@ class FigureKind:
     module: str
     caption: str
     settings: Mapping[str, Any]
-    kinds: Mapping[str, Kind]
+    schemas: Mapping[str, Schema]
     needs: Needs = "metrics"
     proven: bool = False
     spent: bool = False
 
 
-# Every kind has these: which cells (None: all; a name or a list of names), a title, footnotes of the study's own.
-COMMON: Mapping[str, Any] = {"dataset": None, "model": None, "unit": None, "title": None, "notes": ()}
-_NAMES = either(NOTHING, TEXT, TEXTS)
-_COMMON = {
-    "dataset": _NAMES,
-    "model": _NAMES,
-    "unit": _NAMES,
-    "title": either(NOTHING, TEXT),
-    "notes": either(TEXT, TEXTS),
+_NAMES: Schema = {"type": ["null", "string", "array"], "minLength": 1, "items": TEXT, "default": None}
+# Settings that every kind has.
+SHARED_SCHEMAS: dict[str, Schema] = {
+    "dataset": {**_NAMES, "description": "Data sets that are drawn; null for all."},
+    "model": {**_NAMES, "description": "Models that are drawn; null for all."},
+    "unit": {**_NAMES, "description": "Units of privacy that are drawn; null for all."},
+    "title": {"type": ["null", "string"], "minLength": 1, "default": None, "description": "Stands above the figure."},
+    "notes": {
+        "type": ["string", "array"],
+        "minLength": 1,
+        "items": TEXT,
+        "default": (),
+        "description": "Footnotes of the study's own.",
+    },
+}
+COMMON: Mapping[str, Any] = {name: schema[DEFAULT] for name, schema in SHARED_SCHEMAS.items()}
+# Settings that several kinds have: ``{"$ref": "#/$defs/attack"}`` in a declaration.
+DEFINITIONS: dict[str, Schema] = {
+    "attack": {
+        "type": ["null", "string"],
+        "minLength": 1,
+        "default": None,
+        "description": "The attack that is shown; null for the strongest on each model.",
+    },
+    "neighbours": {
+        "enum": [None, "add_remove", "zero_out", "replace_one"],
+        "default": None,
+        "description": "The neighbors that a spent ε is about; null for those that all cells know.",
+    },
+    "definition": {
+        "enum": ["gap", "released"],
+        "default": "gap",
+        "description": "What an attribute attack's advantage is: the gap in accuracy between members and others, or "
+        "as in jayaraman2019's released code.",
+    },
+    "threshold": {
+        "enum": ["best", "own"],
+        "default": "best",
+        "description": "The threshold of a membership attack: the best, chosen on other records, or the attack's own.",
+    },
+    "measure": {
+        "enum": ["euclidean", "1-ssim"],
+        "default": "euclidean",
+        "description": "The distance between pictures.",
+    },
+    "across": {
+        "enum": [None, "claimed", "spent", "proven"],
+        "default": None,
+        "description": "What the horizontal axis shows: the claimed ε, the spent ε, or the proven limit on any "
+        "attack; null for the ε that all cells have.",
+    },
 }
 
 WORD = "FIGURE"
-KEYS: dict[str, Kind] = {
-    "caption": TEXT,
-    "needs": choice(*get_args(Needs)),
-    "proven": FLAG,
-    "spent": FLAG,
-    **dict.fromkeys(SHARED, ANY),
-}
+SCHEMA = table(
+    {"caption": TEXT, "needs": enum(*get_args(Needs)), "proven": FLAG, "spent": FLAG, **SHARED}, required=["caption"]
+)
 
 
 def _figure(where: str, module: str, given: dict[str, Any]) -> FigureKind:
-    check_keys(where, WORD, given, KEYS, ["caption"])
-    settings, kinds = settings_of(where, given)
+    check(given, SCHEMA, where)
+    settings, schemas = settings_of(where, given, DEFINITIONS)
     own = {key: given[key] for key in ("needs", "proven", "spent") if key in given}
-    return FigureKind(module, given["caption"], settings, _COMMON | kinds, **own)
+    return FigureKind(module, given["caption"], settings, SHARED_SCHEMAS | schemas, **own)
 
 
 figures_of = partial(things_of, WORD, _figure)  # the kinds of figures that a file declares, by name

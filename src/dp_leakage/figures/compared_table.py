@@ -18,8 +18,26 @@ if TYPE_CHECKING:
 FIGURE = {
     "caption": "Every defense and budget in numbers, each beside the paper's where it prints one. A tick says "
     "that the printed value lies inside our 95 % interval, a cross that it does not.",
-    "settings": {"metrics": ["test_accuracy"], "best_of": [], "compare": True},
-    "kinds": {"metrics": "texts", "best_of": "texts", "compare": "flag"},
+    "settings": {
+        "metrics": {
+            "type": "array",
+            "items": {"type": "string", "minLength": 1},
+            "default": ["test_accuracy"],
+            "description": "The columns, each `METRIC`, `METRIC/ATTACK` or `METRIC/ATTACK/key=value`.",
+        },
+        "best_of": {
+            "type": "array",
+            "items": {"type": "string", "minLength": 1},
+            "default": [],
+            "description": "Metrics of which a last column shows the best of all their attacks, which is biased "
+            "upward.",
+        },
+        "compare": {
+            "type": "boolean",
+            "default": True,
+            "description": "Whether published values stand beside the measured ones.",
+        },
+    },
 }
 
 HEADS = {

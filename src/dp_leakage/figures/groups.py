@@ -20,11 +20,24 @@ FIGURE = {
     "caption": "Who pays. The advantage of one attack within each group of records, under each defense: 0 is guessing, "
     "1 is certainty. The attacker has one threshold for everybody, chosen on other records. Bars are 95 % intervals of "
     "each group by itself: among many groups some stand out by chance, for which the report's interval pays.",
-    "settings": {"attack": None, "by": None, "most": 12},
-    "kinds": {
-        "attack": ["either", "null", "text"],
-        "by": ["either", "null", "text"],
-        "most": ["whole", "from", 1],
+    "settings": {
+        "attack": {
+            "$ref": "#/$defs/attack",
+            "description": "Whose advantage is shown; null for the first that was run.",
+        },
+        "by": {
+            "type": ["null", "string"],
+            "minLength": 1,
+            "default": None,
+            "description": "What the groups differ in, such as `class` or `column 3`; null for everything that was "
+            "measured.",
+        },
+        "most": {
+            "type": "integer",
+            "minimum": 1,
+            "default": 12,
+            "description": "So many groups at most: those in which the attack finds most under any defense.",
+        },
     },
 }
 

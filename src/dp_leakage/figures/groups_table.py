@@ -19,11 +19,24 @@ FIGURE = {
     "caption": "What one attack finds in each group of records. The excess is the advantage within the group less that "
     "among all records outside it: above 0, the group is easier to attack than the others. Intervals are 95 % for each "
     "number by itself.",
-    "settings": {"attack": None, "by": None, "most": 12},
-    "kinds": {
-        "attack": ["either", "null", "text"],
-        "by": ["either", "null", "text"],
-        "most": ["whole", "from", 1],
+    "settings": {
+        "attack": {
+            "$ref": "#/$defs/attack",
+            "description": "Whose advantage is shown; null for the first that was run.",
+        },
+        "by": {
+            "type": ["null", "string"],
+            "minLength": 1,
+            "default": None,
+            "description": "What the groups differ in, such as `class` or `column 3`; null for everything that was "
+            "measured.",
+        },
+        "most": {
+            "type": "integer",
+            "minimum": 1,
+            "default": 12,
+            "description": "So many groups at most: those in which the attack finds most under any defense.",
+        },
     },
 }
 

@@ -18,8 +18,7 @@ FIGURE = {
     "caption": "How often attacks guess attributes right, beside imputation: the same guess from the attacker's own "
     "data, without the model. What the model adds among members but not among others is what it remembers of them; "
     "an interval that holds 0 says that nothing shows.",
-    "settings": {"attack": None},
-    "kinds": {"attack": ["either", "null", "text"]},
+    "settings": {"attack": {"$ref": "#/$defs/attack"}},
 }
 
 # Head → the metric below it, and what is wanted of its setting.

@@ -18,8 +18,7 @@ FIGURE = {
     "caption": "Use against leakage of different kinds of models: open marks are undefended models, filled ones "
     "private models of the same kind, with the ε that they spent. Best is bottom right: accurate and "
     "leaking nothing. Leakage is what the strongest attack on each model reaches.",
-    "settings": {"attack": None},
-    "kinds": {"attack": ["either", "null", "text"]},
+    "settings": {"attack": {"$ref": "#/$defs/attack"}},
 }
 
 # Colors that the color-blind tell apart (Wong 2011, Tol 2021), with a mark each, as these run out first.

@@ -21,8 +21,7 @@ FIGURE = {
     "less others. It is bold where its 95 % interval lies above 0. In the last column is the most that any membership "
     "attack can reach, as the noise proves it. A number in red is above that: the proof of an error.",
     "proven": True,
-    "settings": {"definition": "gap", "threshold": "best"},
-    "kinds": {"definition": ["choice", "gap", "released"], "threshold": ["choice", "best", "own"]},
+    "settings": {"definition": {"$ref": "#/$defs/definition"}, "threshold": {"$ref": "#/$defs/threshold"}},
 }
 
 ROW, COLUMN = 0.17, 0.58  # inches

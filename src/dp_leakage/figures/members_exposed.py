@@ -17,8 +17,15 @@ FIGURE = {
     "caption": "How many members of the training data an attacker names who accepts 1, 2 or 5 false positives per "
     "100 non-members. An attacker who guesses names as many by chance as the last line says; only what lies above it "
     "is leakage.",
-    "settings": {"attack": "yeom", "fpr": [0.01, 0.02, 0.05]},
-    "kinds": {"attack": ["either", "null", "text"], "fpr": ["list", ["number", "above", 0, "below", 1]]},
+    "settings": {
+        "attack": {"$ref": "#/$defs/attack", "default": "yeom"},
+        "fpr": {
+            "type": "array",
+            "items": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+            "default": [0.01, 0.02, 0.05],
+            "description": "The false positive rates that an attacker accepts.",
+        },
+    },
 }
 
 COUNTINGS = {"mean": "mean over the runs", "all_runs": "flagged in every run"}

@@ -38,11 +38,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE = {
-    "settings": {"across": None, "neighbours": None, "y_max": None},
-    "kinds": {
-        "across": ["either", "null", ["choice", "claimed", "spent"]],
-        "neighbours": ["either", "null", ["choice", "add_remove", "zero_out", "replace_one"]],
-        "y_max": ["either", "null", ["number", "above", 0]],
+    "settings": {
+        "across": {"$ref": "#/$defs/across", "enum": [None, "claimed", "spent"]},
+        "neighbours": {"$ref": "#/$defs/neighbours"},
+        "y_max": {
+            "type": ["null", "number"],
+            "exclusiveMinimum": 0,
+            "default": None,
+            "description": "Where the vertical axis ends; null to fit the data.",
+        },
     },
     "variants": {
         "accuracy_loss": {
@@ -50,8 +54,13 @@ FIGURE = {
             "ε, weak protection; far right: trained without differential privacy. A loss of 0 is the accuracy of the "
             "undefended model, 1 is no use at all.",
             "spent": True,
-            "settings": {"normalised": True},
-            "kinds": {"normalised": "flag"},
+            "settings": {
+                "normalised": {
+                    "type": "boolean",
+                    "default": True,
+                    "description": "Loss relative to the undefended accuracy, instead of the accuracy itself.",
+                },
+            },
         },
         "leakage": {
             "caption": "What an attacker learns. The advantage is the share of true hits less the share of false "
@@ -59,14 +68,21 @@ FIGURE = {
             "noise of each training proves; a measured point is what this attack reached, not the most that any could.",
             "proven": True,
             "spent": True,
-            "settings": {"attack": None, "definition": "gap", "threshold": "best", "fpr": None, "point": False},
-            "kinds": {
-                "across": ["either", "null", ["choice", "claimed", "spent", "proven"]],
-                "attack": ["either", "null", "text"],
-                "definition": ["choice", "gap", "released"],
-                "threshold": ["choice", "best", "own"],
-                "fpr": ["either", "null", ["choice", 0.01, 0.001]],
-                "point": "flag",
+            "settings": {
+                "attack": {"$ref": "#/$defs/attack"},
+                "definition": {"$ref": "#/$defs/definition"},
+                "threshold": {"$ref": "#/$defs/threshold"},
+                "fpr": {
+                    "enum": [None, 0.01, 0.001],
+                    "default": None,
+                    "description": "Show true positive rates at this false positive rate; null shows advantages.",
+                },
+                "point": {
+                    "type": "boolean",
+                    "default": False,
+                    "description": "Whether to draw what the point (ε, δ) alone allows too, as papers do.",
+                },
+                "across": {"$ref": "#/$defs/across"},
             },
         },
         "accuracy_proven": {
@@ -75,11 +91,21 @@ FIGURE = {
             "left: accurate and surely safe.",
             "proven": True,
             "spent": True,
-            "settings": {"across": "proven", "metric": "test_accuracy", "fpr": None},
-            "kinds": {
-                "across": ["either", "null", ["choice", "claimed", "spent", "proven"]],
-                "metric": "text",
-                "fpr": ["either", "null", ["number", "above", 0, "below", 1]],
+            "settings": {
+                "across": {"$ref": "#/$defs/across", "default": "proven"},
+                "metric": {
+                    "type": "string",
+                    "minLength": 1,
+                    "default": "test_accuracy",
+                    "description": "The numbers on the vertical axis.",
+                },
+                "fpr": {
+                    "type": ["null", "number"],
+                    "exclusiveMinimum": 0,
+                    "exclusiveMaximum": 1,
+                    "default": None,
+                    "description": "Show true positive rates at this false positive rate; null shows advantages.",
+                },
             },
         },
         "spent_axis": {
@@ -89,18 +115,21 @@ FIGURE = {
             "spent": True,
             "settings": {
                 "across": "spent",
-                "metric": "accuracy_loss",
-                "attack": "yeom",
-                "definition": "gap",
-                "threshold": "best",
-                "point": True,
-            },
-            "kinds": {
-                "metric": ["either", "text", "texts"],
-                "attack": ["either", "null", "text"],
-                "definition": ["choice", "gap", "released"],
-                "threshold": ["choice", "best", "own"],
-                "point": "flag",
+                "metric": {
+                    "type": ["string", "array"],
+                    "minLength": 1,
+                    "items": {"type": "string", "minLength": 1},
+                    "default": "accuracy_loss",
+                    "description": "The numbers on the vertical axis.",
+                },
+                "attack": {"$ref": "#/$defs/attack", "default": "yeom"},
+                "definition": {"$ref": "#/$defs/definition"},
+                "threshold": {"$ref": "#/$defs/threshold"},
+                "point": {
+                    "type": "boolean",
+                    "default": True,
+                    "description": "Whether to draw what the point (ε, δ) alone allows too, as papers do.",
+                },
             },
         },
     },

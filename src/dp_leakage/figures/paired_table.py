@@ -25,11 +25,26 @@ FIGURE = {
     "caption": "What each defense takes from each attack, compared on the same records: an interval below 0 "
     "says that the defense helps against this attack, beyond the luck of records and trainings.",
     "needs": "scores",
-    "settings": {"attacks": [], "against": "none", "fpr": None},
-    "kinds": {
-        "attacks": "texts",
-        "against": "text",
-        "fpr": ["either", "null", ["number", "above", 0, "below", 1]],
+    "settings": {
+        "attacks": {
+            "type": "array",
+            "items": {"type": "string", "minLength": 1},
+            "default": [],
+            "description": "The attacks that are compared; none for all.",
+        },
+        "against": {
+            "type": "string",
+            "minLength": 1,
+            "default": "none",
+            "description": "The defense that the others are compared with.",
+        },
+        "fpr": {
+            "type": ["null", "number"],
+            "exclusiveMinimum": 0,
+            "exclusiveMaximum": 1,
+            "default": None,
+            "description": "Compare true positive rates at this false positive rate; null compares advantages.",
+        },
     },
 }
 

@@ -23,8 +23,7 @@ FIGURE = {
     "The gray line joins the points that no other beats in both as measured. A pale point is surely beaten: "
     "another is both more accurate and less leaky, and their 95 % intervals, the bars, are apart in both. Between the "
     "others chance may decide.",
-    "settings": {"attack": None},
-    "kinds": {"attack": ["either", "null", "text"]},
+    "settings": {"attack": {"$ref": "#/$defs/attack"}},
 }
 
 CELL = ["dataset", "model", "defense"]

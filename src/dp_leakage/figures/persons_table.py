@@ -17,8 +17,19 @@ FIGURE = {
     "caption": "What one attack finds out about a person, from the scores of all records of that person together, and "
     "about a single record. A record is in the training data if its person is. Rows are noise that hides a single "
     "record and noise that hides a whole person, over ε.",
-    "settings": {"attack": "lira_online", "fpr": 0.01},
-    "kinds": {"attack": "text", "fpr": ["choice", 0.01, 0.001]},
+    "settings": {
+        "attack": {
+            "type": "string",
+            "minLength": 1,
+            "default": "lira_online",
+            "description": "The attack that is shown.",
+        },
+        "fpr": {
+            "enum": [0.01, 0.001],
+            "default": 0.01,
+            "description": "The false positive rate at which true positive rates are shown.",
+        },
+    },
 }
 
 PERSON, RECORD = "a person", "a record"

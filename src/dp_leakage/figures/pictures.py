@@ -21,11 +21,16 @@ FIGURE = {
     "caption": "Images and what an attacker rebuilt of them. Where a row shows what the first row shows, the "
     "defense of that row has not hidden it.",
     "needs": "images",
-    "settings": {"attack": None, "count": 8, "width": 0.62},
-    "kinds": {
-        "attack": ["either", "null", "text", "texts"],
-        "count": "count",
-        "width": ["number", "above", 0],
+    "settings": {
+        "attack": {
+            "type": ["null", "string", "array"],
+            "minLength": 1,
+            "items": {"type": "string", "minLength": 1},
+            "default": None,
+            "description": "The attacks whose images are shown; null for all.",
+        },
+        "count": {"type": "integer", "minimum": 1, "default": 8, "description": "How many images stand in a row."},
+        "width": {"type": "number", "exclusiveMinimum": 0, "default": 0.62, "description": "Of an image, in inches."},
     },
 }
 

@@ -19,24 +19,27 @@ if TYPE_CHECKING:
 FIGURE = {
     "caption": "What each audit proves of the ε that is claimed: 1 is all of it, and more would prove an error. "
     "A tick is the most that the design could have shown with perfect scores.",
-    "settings": {"literature": [], "bugs": False},
-    "kinds": {
-        "literature": [
-            "worded",
-            "a list of published bounds, each with label, epsilon and bound",
-            [
-                "list",
-                [
-                    "mapping",
-                    {
-                        "label": "text",
-                        "epsilon": "number",
-                        "bound": "number",
-                    },
-                ],
-            ],
-        ],
-        "bugs": "flag",
+    "settings": {
+        "literature": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["label", "epsilon", "bound"],
+                "additionalProperties": False,
+                "properties": {
+                    "label": {"type": "string", "minLength": 1},
+                    "epsilon": {"type": "number"},
+                    "bound": {"type": "number"},
+                },
+            },
+            "default": [],
+            "description": "Published bounds to draw beside the study's own.",
+        },
+        "bugs": {
+            "type": "boolean",
+            "default": False,
+            "description": "Whether to show the designs that plant a bug, instead of the others.",
+        },
     },
 }
 

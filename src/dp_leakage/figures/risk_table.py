@@ -23,8 +23,13 @@ FIGURE = {
     "really in the training data; and no attack whatsoever can be right about more than the noise allows. The "
     "rarer members are among those asked about, the less an accusation says.",
     "proven": True,
-    "settings": {"fpr": 0.01},
-    "kinds": {"fpr": ["choice", 0.01, 0.001]},
+    "settings": {
+        "fpr": {
+            "enum": [0.01, 0.001],
+            "default": 0.01,
+            "description": "The false positive rate of the attacker who accuses.",
+        },
+    },
 }
 
 

@@ -22,10 +22,20 @@ FIGURE = {
     "Curves are means over the runs, and intervals are over records and runs.",
     "needs": "scores",
     "proven": True,
-    "settings": {"attack": None, "fpr": [0.01, 0.001]},
-    "kinds": {
-        "attack": ["either", "null", "text", "texts"],
-        "fpr": ["list", ["number", "above", 0, "below", 1]],
+    "settings": {
+        "attack": {
+            "type": ["null", "string", "array"],
+            "minLength": 1,
+            "items": {"type": "string", "minLength": 1},
+            "default": None,
+            "description": "The attacks that are drawn; null for all.",
+        },
+        "fpr": {
+            "type": "array",
+            "items": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+            "default": [0.01, 0.001],
+            "description": "False positive rates, the first of which with at least one non-member is marked.",
+        },
     },
 }
 

@@ -35,8 +35,7 @@ FIGURE = {
     "caption": "Claimed and spent. Each panel is one way of choosing the noise; across is the ε that it claims, "
     "upward the ε that each accountant finds for the very same training. On the gray line the claim is exact; "
     "below it the training was more private than claimed, above it less.",
-    "settings": {"neighbours": None},
-    "kinds": {"neighbours": ["either", "null", ["choice", "add_remove", "zero_out", "replace_one"]]},
+    "settings": {"neighbours": {"$ref": "#/$defs/neighbours"}},
 }
 
 HYPOTHETICAL_NOTE = (

@@ -20,8 +20,6 @@ FIGURE = {
     "model answers alike, or that fall into one leaf of a tree: the smaller it is, the less its records are hidden "
     "among each other; where all of a cell have one class, the model makes it certain. A model with more parameters "
     "than training records (residual freedom below 0) can hold all of them. These are counts and have no intervals.",
-    "settings": {},
-    "kinds": {},
 }
 
 # Metric and cells → the head of the column.

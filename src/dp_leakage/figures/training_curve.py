@@ -20,8 +20,17 @@ FIGURE = {
     "caption": "Accuracy as the training goes on, on the records trained on (dashed) and on new ones (solid), "
     "and the ε spent so far. Lines are means over the repeats, bands their 95 % intervals (Student's t).",
     "needs": "training",
-    "settings": {"defense": None, "best": False},
-    "kinds": {"defense": ["either", "null", "text", "texts"], "best": "flag"},
+    "settings": {
+        "defense": {
+            "type": ["null", "string", "array"],
+            "minLength": 1,
+            "items": {"type": "string", "minLength": 1},
+            "default": None,
+            "description": "Cells that are drawn, by the name of their defense; null for all, if they are few "
+            "enough to follow.",
+        },
+        "best": {"type": "boolean", "default": False, "description": "Whether each curve's best epoch is ringed."},
+    },
 }
 
 ACCURACIES = {"train_accuracy": (3, 2), "test_accuracy": ()}  # metric: dashes

@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from dp_leakage.common.errors import UserError, nearest
-from dp_leakage.common.kinds import ANY, Kind, choice, either, listed, number, whole
+from dp_leakage.common.schemas import ANY, Schema, check, enum, table
 from dp_leakage.models.layers import (
     Conv2d,
     Dropout,
@@ -42,23 +42,17 @@ Activation = str | Mapping[str, Any]
 TEMPERED = tuple(field.name for field in fields(TemperedSigmoid))
 Levels = Sequence[int] | None
 Sides = list[int]  # of pixels, from 0 on
-_TEMPERED = Kind(
-    lambda v: isinstance(v, Mapping) and set(v) <= set(TEMPERED) and all(map(number().holds, v.values())),
-    f"the numbers {', '.join(TEMPERED)} of a tempered sigmoid",
-)
 # What a setting of an architecture may hold, by its annotation in the builder.
-WIDTH = whole(1, 100_000)  # the widest layer; the weights between two of them fill 40 GB
+# The widest layer; the weights between two of them fill 40 GB.
+WIDTH: Schema = {"type": "integer", "minimum": 1, "maximum": 100_000}
 MOST_LAYERS = 200  # most layers of one kind, since each is planned for and trained in turn
-WIDTHS = Kind(
-    lambda v: listed(WIDTH).holds(v) and len(v) <= MOST_LAYERS,
-    f"a list of up to {MOST_LAYERS} items, each {WIDTH.words}",
-)
-KINDS = {
+WIDTHS: Schema = {"type": "array", "items": WIDTH, "maxItems": MOST_LAYERS}
+SCHEMAS: dict[Any, Schema] = {
     int: WIDTH,
     Sequence[int]: WIDTHS,
-    tuple[int, int]: listed(WIDTH, 2),
-    Sides: listed(whole(0, 100)),
-    Levels: either(Kind(lambda v: v is None, "null"), WIDTHS),
+    tuple[int, int]: {"type": "array", "items": WIDTH, "minItems": 2, "maxItems": 2},
+    Sides: {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 100}},
+    Levels: {**WIDTHS, "type": ["null", "array"]},
 }
 
 
@@ -95,9 +89,8 @@ def check_settings(name: str, settings: Mapping[str, object]) -> None:
         if key not in known:
             raise UserError(f"architecture {name!r} has no setting {key!r}; {nearest(key, known)}")
         annotation = known[key].annotation
-        kind = _activation_kind() if annotation == Activation else KINDS.get(annotation, ANY)
-        if not kind.holds(value):
-            raise UserError(f"architecture {name!r}: setting {key!r} is {value!r}; {kind.valid(value)}")
+        schema = _activation() if annotation == Activation else SCHEMAS.get(annotation, ANY)
+        check(value, schema, f"architecture {name!r}", key)
 
 
 def activation_layer(activation: Activation) -> Layer:
@@ -107,19 +100,11 @@ def activation_layer(activation: Activation) -> Layer:
     return own_layer(name, given) if name in OWN else ACTIVATIONS[name](**given)
 
 
-def _activation_kind() -> Kind:
-    """The kind of the setting ``activation``: one of ours or of the plugins'."""
-    names = (*ACTIVATIONS, *OWN)
-
-    def holds(value: object) -> bool:
-        if not isinstance(value, Mapping) or "name" not in value:
-            return choice(*names).holds(value) or _TEMPERED.holds(value)
-        own = OWN.get(str(value["name"]))
-        settings = {key: value[key] for key in value if key != "name"}
-        return own is not None and all(key in own.kinds and own.kinds[key].holds(settings[key]) for key in settings)
-
-    words = f"one of {', '.join(names)}, or {_TEMPERED.words}"
-    return Kind(holds, words + (", or a plugin's {name: …} with its settings" if OWN else ""), names)
+def _activation() -> Schema:
+    """The schema of the setting ``activation``: one of ours or of the plugins'."""
+    tempered = table({field: {"type": "number"} for field in TEMPERED})
+    own = [table({"name": {"const": name}, **layer.schemas}, required=["name"]) for name, layer in OWN.items()]
+    return {"anyOf": [enum(*ACTIVATIONS, *OWN), tempered, *own]}
 
 
 def softmax_regression(shape: Shape, n_classes: int, dropout: float) -> Layers:

@@ -13,7 +13,7 @@ import numpy as np
 
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError
-from dp_leakage.common.kinds import NOTHING, Kind, choice, either, number, whole
+from dp_leakage.common.schemas import Schema, check, enum
 from dp_leakage.privacy.accounting import tradeoff
 from dp_leakage.privacy.accounting.proven import Training, proven_curve
 from dp_leakage.privacy.accounting.rules import Neighbours
@@ -29,25 +29,32 @@ RATES = (1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7,
 AGREEMENT = 1e-6  # how far ε may lie from what is stated (relative)
 GRID = 1e-3  # of dp-accounting's loss distributions; it rounds up, by less than 1e-3 of ε where ε is about 1
 MOST = 1e300  # of any number: a longer one is no float
-POSITIVE = number(above=0, most=MOST)
-COUNT = whole(1, 10**8)
+POSITIVE: Schema = {"type": "number", "exclusiveMinimum": 0, "maximum": MOST}
+COUNT: Schema = {"type": "integer", "minimum": 1, "maximum": 10**8}
 WORTH = 1000.0  # ε at `AT` from which on, as from `LONGEST` steps on, the loss distribution is not worth its time
 AT, LONGEST = 1e-5, 10**6
-MECHANISM = {
-    "noise": choice("gaussian"),
-    "noise_multiplier": number(least=1e-3, most=1e9),
-    "sampler": choice("poisson", "shuffle"),
-    "sampling_probability": number(above=0, most=1),
+MECHANISM: dict[str, Schema] = {
+    "noise": enum("gaussian"),
+    "noise_multiplier": {"type": "number", "minimum": 1e-3, "maximum": 1e9},
+    "sampler": enum("poisson", "shuffle"),
+    "sampling_probability": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
     "steps": COUNT,
     "epochs": COUNT,
     "records": COUNT,
     "batch_size": POSITIVE,
 }
 RUNS = ("geometric", "logarithmic")  # at least one training in each
-SELECTION = {"mean": number(least=1, most=1e6), "runs": choice(*RUNS), "score_noise": either(NOTHING, POSITIVE)}
+SELECTION: dict[str, Schema] = {
+    "mean": {"type": "number", "minimum": 1, "maximum": 1e6},
+    "runs": enum(*RUNS),
+    "score_noise": {**POSITIVE, "type": ["null", "number"]},
+}
+ROW: dict[str, Schema] = {
+    "delta": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+    "epsilon": {"type": "number", "minimum": 0, "maximum": MOST},
+}
 COUNTED = {"one record": "records", "one person": "persons"}  # what is drawn, bounded and hidden → its number
 WITH_ALL = {"one record": "", "one person": ", with all of their records"}
-ROW = {"delta": number(above=0, below=1), "epsilon": number(least=0, most=MOST)}
 MOST_ROWS = 100
 
 
@@ -223,23 +230,22 @@ def check_statement(statement: Any, where: str) -> list[str]:
     if unit not in list(COUNTED):
         raise UserError(f"{where}: key 'unit' must be {' or '.join(map(repr, COUNTED))}; got {unit!r}")
     counted = COUNTED[unit]
-    _check(told, MECHANISM | {counted: COUNT}, f"{where}: mechanism")
+    check(told, _with(MECHANISM | {counted: COUNT}), where, "mechanism")
     steps = ceil(told[counted] / told["batch_size"]) * told["epochs"]
     rate = min(1.0, told["batch_size"] / told[counted])
     if told["steps"] != steps or told["sampling_probability"] != rate:
         words = f"must be {steps} and {rate:g}, which follow from {counted}, batch_size and epochs"
         raise UserError(f"{where}: mechanism: steps and sampling_probability {words}")
     if (chosen := statement.get("selection")) is not None:
-        _check(chosen, SELECTION, f"{where}: selection")
+        check(chosen, _with(SELECTION), where, "selection")
     wanted = relation(told["sampler"])
     if statement.get("neighbors") != wanted:
         raise UserError(f"{where}: neighbors must be {wanted!r} for this sampler; got {statement.get('neighbors')!r}")
     if not isinstance(rows, list) or not 0 < len(rows) <= MOST_ROWS:
         raise UserError(f"{where}: epsilon must be a list with a row for each delta, up to {MOST_ROWS}")
-    for row in rows:
-        _check(row, ROW, f"{where}: epsilon")
-    if asked is not None and not POSITIVE.holds(asked):
-        raise UserError(f"{where}: key 'epsilon_asked' must be null, or {POSITIVE.words}; got {asked!r}")
+    for place, row in enumerate(rows):
+        check(row, _with(ROW), where, f"epsilon.{place}")
+    check(asked, {**POSITIVE, "type": ["null", "number"]}, where, "epsilon_asked")
     if statement.get("delta") not in [row["delta"] for row in rows]:
         raise UserError(f"{where}: key 'delta' must be that of a row of epsilon; got {statement.get('delta')!r}")
     said = []
@@ -261,9 +267,6 @@ def in_words(statement: Mapping[str, Any]) -> str:
     return f"{unit} added or removed{WITH_ALL[unit]}"
 
 
-def _check(value: object, kinds: Mapping[str, Kind], where: str) -> None:
-    if not isinstance(value, dict):
-        raise UserError(f"{where} must be a mapping; got {type(value).__name__}")
-    for key, kind in kinds.items():
-        if key not in value or not kind.holds(value[key]):
-            raise UserError(f"{where}: key '{key}' must be {kind.words}; got {value.get(key)!r}")
+def _with(properties: dict[str, Schema]) -> Schema:
+    """A mapping with these keys, and others."""
+    return {"type": "object", "properties": properties, "required": list(properties)}

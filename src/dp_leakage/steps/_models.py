@@ -13,7 +13,7 @@ import torch
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import identity as identity_of
-from dp_leakage.common.kinds import NOTHING, TEXT, Kind, choice, either, number
+from dp_leakage.common.schemas import TEXT, Schema, check, enum
 from dp_leakage.common.user_code import FILES
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.engines import ENGINES
@@ -22,7 +22,7 @@ from dp_leakage.models.ensemble import NO_ROW, Ensemble, Models
 from dp_leakage.models.layers.own import check_own
 from dp_leakage.models.user_module import Factory, ModuleEnsemble, module_factory
 from dp_leakage.privacy.mechanism import Mechanism, check_step
-from dp_leakage.privacy.mechanisms import MECHANISM_FILES, noise_module
+from dp_leakage.privacy.mechanisms import MECHANISM_FILES
 from dp_leakage.provenance.contents import Expected, check_arrays
 from dp_leakage.provenance.files import read_table, read_tensors
 from dp_leakage.steps import Json
@@ -168,12 +168,9 @@ def settings_of(made: Json, path: Path) -> Json:
     """The settings of a training from the provenance of its file. Raises UserError if it is not what step ``train``
     writes.
     """
-    for place, kinds in ((made, {"settings": MAPPING}), (made.get("settings", {}), SETTINGS)):
-        for key, kind in kinds.items():
-            if key not in place or not kind.holds(place[key]):
-                words = f"{place[key]!r}" if key in place else "nothing"
-                raise UserError(f"{path}: key {key!r} of what made it must be {kind.words}; got {words}")
-    return made["settings"]
+    check(made, MADE, f"{path}, of what made it")
+    settings: Json = made["settings"]
+    return settings
 
 
 def mechanism_of(made: Json) -> Mechanism | None:
@@ -182,34 +179,34 @@ def mechanism_of(made: Json) -> Mechanism | None:
     if given is None:
         return None
     noise = {key: made.get(key) for key in AMOUNTS}
-    for key, value in {**given, **noise}.items():
-        if key in MECHANISM and not MECHANISM[key].holds(value):
-            raise UserError(f"key {key!r} of its mechanism must be {MECHANISM[key].words}; got {value!r}")
-    known = [field.name for field in fields(Mechanism) if field.name in MECHANISM]
+    schemas = _mechanism()
+    check({**given, **noise}, {"properties": schemas}, key="mechanism")
+    known = [field.name for field in fields(Mechanism) if field.name in schemas]
     mechanism = Mechanism(**{name: given[name] for name in known if name in given} | noise)
     check_step(mechanism)
     return mechanism
 
 
-def _is_declared(name: object) -> bool:
-    """Whether a bound or noise is one of ours or of a plugin that config.yaml names: their modules are imported."""
-    return isinstance(name, str) and (
-        name in ("none", "clip", "normalise", *FILES) or noise_module(name) in MECHANISM_FILES
-    )
+def _mechanism() -> dict[str, Schema]:
+    """Of a mechanism's fields. A bound and a noise are ours or of a plugin in use, since their modules are imported."""
+    declared = enum("none", "clip", "normalise", *FILES, *(name.rpartition(".")[2] for name in MECHANISM_FILES))
+    return {
+        **dict.fromkeys(("sampler", "unit", "block"), TEXT),
+        **dict.fromkeys(("bound", "noise"), declared),
+        "clip_norm": {"type": "number", "exclusiveMinimum": 0},
+        "settings": {"type": "object"},
+        **{key: {"type": ["null", "number"], "minimum": 0} for key in AMOUNTS},
+    }
 
 
-MAPPING = Kind(lambda value: isinstance(value, dict), "a mapping")
-SETTINGS = {  # what is read of a training's settings
-    "engine": choice("ensemble", "opacus", *ENGINES),
-    "architecture": Kind(lambda v: isinstance(v, dict) and isinstance(v.get("name"), str), "a mapping with a name"),
-    "dropout": number(least=0, below=1),
-    "mechanism": either(NOTHING, MAPPING),
-}
 AMOUNTS = ("noise_multiplier", "kappa")
-MECHANISM = {
-    **dict.fromkeys(("sampler", "unit", "block"), TEXT),
-    **dict.fromkeys(("bound", "noise"), Kind(_is_declared, "one of this package or of a plugin in use")),
-    "clip_norm": number(above=0),
-    "settings": MAPPING,
-    **dict.fromkeys(AMOUNTS, either(NOTHING, number(least=0))),
+SETTINGS: dict[str, Schema] = {  # what is read of a training's settings
+    "engine": enum("ensemble", "opacus", *ENGINES),
+    "architecture": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}},
+    "dropout": {"type": "number", "minimum": 0, "exclusiveMaximum": 1},
+    "mechanism": {"type": ["null", "object"]},
+}
+MADE: Schema = {
+    "required": ["settings"],
+    "properties": {"settings": {"type": "object", "required": list(SETTINGS), "properties": SETTINGS}},
 }

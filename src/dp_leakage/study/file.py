@@ -7,13 +7,15 @@ from typing import Any
 
 from dp_leakage import plugins
 from dp_leakage.attacks import ATTACKS
-from dp_leakage.common.config import Json, check, merged
+from dp_leakage.common.config import Json, merged
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.names import RULES
+from dp_leakage.common.schemas import check
 from dp_leakage.common.yaml_files import check_value, parse, read_yaml
 from dp_leakage.figures import enter
 from dp_leakage.study import Study
 from dp_leakage.study.checks import check_reach, check_study
+from dp_leakage.study.schema import composed
 
 STUDY_FILE = "study.yaml"  # the file of a study that has a folder
 QUOTING = {
@@ -63,13 +65,17 @@ def load_study(
         UserError: whatever is wrong with the file, in one sentence.
     """
     where = f"study file {path}"
-    check(raw, schema, where)
+
+    def allow(spec: Json, where: str) -> None:
+        check(spec, composed(schema, spec), where)
+
+    allow(raw, where)
     for name, changes in raw.get("scales", {}).items():
         if words := sorted({"study", "scales"} & changes.keys()):
             raise UserError(f"{where}: key 'scales.{name}.{words[0]}' cannot be changed there; leave it out")
         _check_changes(raw, changes, f"scales.{name}", where)
         if name != scale:  # its own check says more
-            check(merged(raw, changes), schema, f"{where} at scale '{name}'")
+            allow(merged(raw, changes), f"{where} at scale '{name}'")
     if scale != "paper" and scale not in raw.get("scales", {}):
         return None
     changes = overrides.get(raw["study"], {})
@@ -77,7 +83,7 @@ def load_study(
     changed = spec = merged(raw, changes)
     if scale != "paper":
         spec = merged(changed, _left_to_scale(_without_attacks(raw["scales"][scale], raw), changes))
-    check(spec, schema, f"{where} with overrides and scale '{scale}'")
+    allow(spec, f"{where} with overrides and scale '{scale}'")
     study = Study(raw["study"] if scale == "paper" else f"{raw['study']}-{scale}", spec, _from_here(path.parent))
     whole = [replace(study, name=raw["study"], spec=given) for given in (raw, *([changed] if changes else []))]
     try:

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from dp_leakage.attacks import ATTACKS
-from dp_leakage.attacks.inversion import model_inversion
 from dp_leakage.attacks.inversion.model_inversion import _Search, adam_step, invert, objective, score
 from dp_leakage.common.errors import UserError
+from dp_leakage.common.schemas import holds
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.models.architectures import build
 from dp_leakage.models.ensemble import Ensemble
@@ -54,8 +54,8 @@ def test_the_way_back_is_autograds(name):
     torch.testing.assert_close(pull_ours(delta.clone()), pull_theirs(delta.clone()))
 
 
-@pytest.mark.parametrize("loss", model_inversion.LOSSES)
-@pytest.mark.parametrize("box", model_inversion.BOXES)
+@pytest.mark.parametrize("loss", ATTACKS["inversion_l1"].schemas["loss"]["enum"])
+@pytest.mark.parametrize("box", ATTACKS["inversion_l1"].schemas["box"]["enum"])
 @pytest.mark.parametrize(
     "penalty", [(), (("l1_mean", 0.5),), (("l1", 0.05), ("btv", 0.02)), (("l2", 0.1), ("smoothness", 0.2))]
 )
@@ -255,6 +255,6 @@ def test_rows_of_numbers_are_refused():
 def test_the_penalties_that_a_study_may_name_are_those_that_there_are():
     from dp_leakage.attacks.inversion.regularisers import REGULARISERS
 
-    said = ATTACKS["inversion_l1"].kinds["penalties"]
-    assert all(said.holds([[[name, 0.5]]]) for name in REGULARISERS)
-    assert not said.holds([[["l3", 0.5]]])
+    said = ATTACKS["inversion_l1"].schemas["penalties"]
+    assert all(holds([[[name, 0.5]]], said) for name in REGULARISERS)
+    assert not holds([[["l3", 0.5]]], said)

@@ -20,8 +20,13 @@ if TYPE_CHECKING:
 FIGURE = {
     "caption": "What it costs to find the principal components privately: accuracy over the noise of the "
     "private PCA, beside a PCA without privacy and no PCA at all.",
-    "settings": {"metric": "test_accuracy"},
-    "kinds": {"metric": ["choice", "accuracy_loss", "test_accuracy", "train_accuracy", "leakage"]},
+    "settings": {
+        "metric": {
+            "enum": ["accuracy_loss", "test_accuracy", "train_accuracy", "leakage"],
+            "default": "test_accuracy",
+            "description": "The numbers on the vertical axis.",
+        },
+    },
 }
 
 FLAT = {"pca": ("plain PCA", (5, 2)), "none": ("no PCA", (1, 2))}  # method: words, dashes

@@ -18,8 +18,26 @@ if TYPE_CHECKING:
 
 FIGURE = {
     "caption": "What one mechanism has over another at the same nominal budget. Positive: the first has more of it.",
-    "settings": {"metrics": [], "of": "vmf", "against": "gaussian"},
-    "kinds": {"metrics": "texts", "of": "text", "against": "text"},
+    "settings": {
+        "metrics": {
+            "type": "array",
+            "items": {"type": "string", "minLength": 1},
+            "default": [],
+            "description": "The columns, each `METRIC`, `METRIC/ATTACK` or `METRIC/ATTACK/key=value`.",
+        },
+        "of": {
+            "type": "string",
+            "minLength": 1,
+            "default": "vmf",
+            "description": "The mechanism whose numbers are taken.",
+        },
+        "against": {
+            "type": "string",
+            "minLength": 1,
+            "default": "gaussian",
+            "description": "The mechanism whose numbers are subtracted.",
+        },
+    },
 }
 
 

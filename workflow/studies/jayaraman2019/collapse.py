@@ -20,11 +20,10 @@ FIGURE = {
     "caption": "The same measurements over the noise itself (σ, relative to the clipping norm). Where all "
     "series fall on one curve, the noise alone decides, and the name of the privacy definition only says how much "
     "of it was added.",
-    "settings": {"attack": "yeom", "definition": "gap", "threshold": "best"},
-    "kinds": {
-        "attack": ["either", "null", "text"],
-        "definition": ["choice", "gap", "released"],
-        "threshold": ["choice", "best", "own"],
+    "settings": {
+        "attack": {"$ref": "#/$defs/attack", "default": "yeom"},
+        "definition": {"$ref": "#/$defs/definition"},
+        "threshold": {"$ref": "#/$defs/threshold"},
     },
 }
 

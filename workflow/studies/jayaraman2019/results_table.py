@@ -18,18 +18,30 @@ FIGURE = {
     "caption": "Every mechanism and budget in numbers, beside the paper's where it prints them. A tick says "
     "that the printed value lies inside our 95 % interval, a cross that it does not.",
     "settings": {
-        "attacks": ["yeom", "shokri", "yeom_attribute"],
-        "exposed_by": "yeom",
-        "definition": "released",
-        "counting": "all_runs",
-        "fpr": [0.01, 0.02, 0.05],
-    },
-    "kinds": {
-        "attacks": "texts",
-        "exposed_by": ["either", "null", "text"],
-        "definition": ["choice", "gap", "released"],
-        "counting": ["choice", "mean", "all_runs"],
-        "fpr": ["list", ["number", "above", 0, "below", 1]],
+        "attacks": {
+            "type": "array",
+            "items": {"type": "string", "minLength": 1},
+            "default": ["yeom", "shokri", "yeom_attribute"],
+            "description": "The attacks that are shown.",
+        },
+        "exposed_by": {
+            "type": ["null", "string"],
+            "minLength": 1,
+            "default": "yeom",
+            "description": "The attack that counts exposed members; null for none.",
+        },
+        "definition": {"$ref": "#/$defs/definition", "default": "released"},
+        "counting": {
+            "enum": ["mean", "all_runs"],
+            "default": "all_runs",
+            "description": "Exposed members in the mean over runs, or in all runs.",
+        },
+        "fpr": {
+            "type": "array",
+            "items": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+            "default": [0.01, 0.02, 0.05],
+            "description": "The false positive rates that an attacker accepts.",
+        },
     },
 }
 

@@ -19,14 +19,18 @@ if TYPE_CHECKING:
 
 FIGURE = {
     "settings": {
-        "shows": "errors",
-        "attack": "decoder",
-        "layers": ["conv1", "maxpool1", "conv2", "maxpool2", "conv3", "maxpool3", "dense", "prediction"],
-    },
-    "kinds": {
-        "shows": ["choice", "errors", "changes"],
-        "attack": ["either", "null", "text"],
-        "layers": "texts",
+        "shows": {
+            "enum": ["errors", "changes"],
+            "default": "errors",
+            "description": "Errors of the undefended model, or their changes under each defense.",
+        },
+        "attack": {"$ref": "#/$defs/attack", "default": "decoder"},
+        "layers": {
+            "type": "array",
+            "items": {"type": "string", "minLength": 1},
+            "default": ["conv1", "maxpool1", "conv2", "maxpool2", "conv3", "maxpool3", "dense", "prediction"],
+            "description": "The layers that are shown.",
+        },
     },
     "variants": {
         "decoded_layers": {

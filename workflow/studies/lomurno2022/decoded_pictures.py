@@ -19,11 +19,15 @@ FIGURE = {
     "caption": "One image as a decoder rebuilds it from each layer of each model; further right less is left of it.",
     "needs": "images",
     "settings": {
-        "attack": "decoder",
-        "layers": ["conv1", "maxpool1", "conv2", "maxpool2", "conv3", "maxpool3", "dense", "prediction"],
-        "image": 0,
+        "attack": {"$ref": "#/$defs/attack", "default": "decoder"},
+        "layers": {
+            "type": "array",
+            "items": {"type": "string", "minLength": 1},
+            "default": ["conv1", "maxpool1", "conv2", "maxpool2", "conv3", "maxpool3", "dense", "prediction"],
+            "description": "The layers that are shown.",
+        },
+        "image": {"type": "integer", "minimum": 0, "default": 0, "description": "Which of the kept images, from 0."},
     },
-    "kinds": {"attack": ["either", "null", "text"], "layers": "texts", "image": ["whole", "from", 0]},
 }
 
 

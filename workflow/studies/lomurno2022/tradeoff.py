@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 FIGURE = {
     "caption": "What each defense costs in accuracy and what it changes for two attackers: one that rebuilds "
     "inputs from the prediction, one that tells members.",
-    "settings": {"attack": "decoder", "layer": "prediction"},
-    "kinds": {"attack": ["either", "null", "text"], "layer": "text"},
+    "settings": {
+        "attack": {"$ref": "#/$defs/attack", "default": "decoder"},
+        "layer": {"type": "string", "minLength": 1, "default": "prediction", "description": "The layer that it reads."},
+    },
 }
 
 CELL_KEYS = ["defense", "metric"]

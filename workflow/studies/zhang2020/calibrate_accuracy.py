@@ -20,8 +20,17 @@ if TYPE_CHECKING:
 
 FIGURE = {
     "caption": "How much noise each kind of privacy bears at the same accuracy: the σ to compare models at.",
-    "settings": {"wanted": {}},
-    "kinds": {"wanted": ["named", ["list", ["number", "above", 0, "below", 1]]]},
+    "settings": {
+        "wanted": {
+            "type": "object",
+            "additionalProperties": {
+                "type": "array",
+                "items": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+            },
+            "default": {},
+            "description": "Data set → accuracies at which the noise is read off.",
+        },
+    },
 }
 
 

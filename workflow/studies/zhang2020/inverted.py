@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from mia import ATTACKS, MEASURES, cell_words, measure_of, window_notes
+from mia import ATTACKS, MEASURES, cell_words, window_notes
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.figures.frames import own_row
@@ -20,13 +20,20 @@ FIGURE = {
     "nearest to the pictures below them. A picture that shows nothing may still be near to a thin digit: hold the "
     "numbers against those of a black image.",
     "needs": "images",
-    "settings": {"classes": 10, "attack": None, "measure": "euclidean", "width": 0.55, "stretch": False},
-    "kinds": {
-        "classes": ["either", "count", ["list", ["whole", "from", 0]]],
-        "attack": ["either", "null", "text"],
-        "measure": ["choice", "euclidean", "1-ssim"],
-        "width": ["number", "above", 0],
-        "stretch": "flag",
+    "settings": {
+        "classes": {
+            "anyOf": [{"type": "integer", "minimum": 1}, {"type": "array", "items": {"type": "integer", "minimum": 0}}],
+            "default": 10,
+            "description": "How many classes are shown.",
+        },
+        "attack": {"$ref": "#/$defs/attack"},
+        "measure": {"$ref": "#/$defs/measure"},
+        "width": {"type": "number", "exclusiveMinimum": 0, "default": 0.55, "description": "Of an image, in inches."},
+        "stretch": {
+            "type": "boolean",
+            "default": False,
+            "description": "Whether each picture is stretched from its own darkest to its own brightest pixel.",
+        },
     },
 }
 
@@ -42,7 +49,7 @@ def draw(shown: Shown, settings: dict[str, Any], published: pd.DataFrame | None)
         width: of a picture, in inches.
         stretch: show each picture from its own darkest to its own brightest pixel, so that faint ones can be seen.
     """
-    measure = measure_of(settings)
+    measure = settings["measure"]
     chosen = [entry for entry in shown if settings["attack"] in (None, entry[1]) and "reconstruction" in entry[2]]
     if not chosen:
         raise UserError("figure of kind 'inverted': there are no pictures; name an inversion attack in its parts")

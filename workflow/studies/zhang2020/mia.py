@@ -1,8 +1,7 @@
 """What the figures of model inversion share: which rows they draw, how cells are called, and zhang2020's prints."""
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 import pandas as pd
 
@@ -150,12 +149,3 @@ def one(frame: pd.DataFrame, kind: str) -> pd.Series:
     if len(pairs) != 1:
         raise UserError(f"figure of kind '{kind}': its cells are of several data sets or models; select one")
     return pairs.iloc[0]
-
-
-def measure_of(settings: Mapping[str, Any]) -> str:
-    """The setting ``measure``. Raises UserError where there is no such."""
-    if settings["measure"] not in MEASURES:
-        raise UserError(
-            f"figure setting 'measure': '{settings['measure']}' is none; {nearest(settings['measure'], MEASURES)}"
-        )
-    return settings["measure"]

@@ -12,7 +12,6 @@ from mia import (
     drawn,
     inversion_rows,
     k_sub_of,
-    measure_of,
     one,
     own_spent,
     printed_accuracies,
@@ -32,11 +31,14 @@ if TYPE_CHECKING:
 FIGURE = {
     "caption": "What accuracy, and how far from the training images the inverted ones stay. A measure of "
     "protection should rise as ε falls; grey lines are pictures that need no model.",
-    "settings": {"attack": "inversion_l1", "measure": "euclidean", "across": "epsilon_spent"},
-    "kinds": {
-        "attack": ["either", "null", "text"],
-        "measure": ["choice", "euclidean", "1-ssim"],
-        "across": ["choice", "epsilon_spent", "k_sub"],
+    "settings": {
+        "attack": {"$ref": "#/$defs/attack", "default": "inversion_l1"},
+        "measure": {"$ref": "#/$defs/measure"},
+        "across": {
+            "enum": ["epsilon_spent", "k_sub"],
+            "default": "epsilon_spent",
+            "description": "What the horizontal axis shows.",
+        },
     },
 }
 
@@ -61,7 +63,7 @@ def draw(
     Raises:
         UserError: several data sets or models, or no private cell.
     """
-    frame, measure, across = chosen(metrics, settings), measure_of(settings), settings["across"]
+    frame, measure, across = chosen(metrics, settings), settings["measure"], settings["across"]
     if across not in ACROSS:
         raise UserError(f"figure setting 'across': '{across}' is none; {nearest(across, ACROSS)}")
     cell = one(frame, "mia_budget")

@@ -13,7 +13,6 @@ from mia import (
     drawn,
     inversion_rows,
     k_sub_of,
-    measure_of,
     window_notes,
 )
 
@@ -30,8 +29,15 @@ if TYPE_CHECKING:
 FIGURE = {
     "caption": "Every defense in numbers: what it costs, what it proves, how far the attacks get, and whether "
     "they found at least something that the model takes for the class.",
-    "settings": {"attacks": ["inversion_l1"], "measure": "euclidean"},
-    "kinds": {"attacks": "texts", "measure": ["choice", "euclidean", "1-ssim"]},
+    "settings": {
+        "attacks": {
+            "type": "array",
+            "items": {"type": "string", "minLength": 1},
+            "default": ["inversion_l1"],
+            "description": "The attacks that are shown.",
+        },
+        "measure": {"$ref": "#/$defs/measure"},
+    },
 }
 
 
@@ -45,7 +51,7 @@ def draw(
         attacks: whose distances and confidences, in this order; those that a cell lacks stay empty.
         measure: ``euclidean`` or ``1-ssim``.
     """
-    frame, measure = chosen(metrics, settings), measure_of(settings)
+    frame, measure = chosen(metrics, settings), settings["measure"]
     tables, numbers = [], []
     for heading, part in panels(frame):
         parts = [metric_rows(part, "test_accuracy")]

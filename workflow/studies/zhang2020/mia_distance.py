@@ -12,7 +12,6 @@ from mia import (
     control_rows,
     drawn,
     inversion_rows,
-    measure_of,
     one,
     window_notes,
 )
@@ -29,8 +28,10 @@ FIGURE = {
     "caption": "How near inverted images come to the training images of each class, under defenses with the "
     "same accuracy. Higher is more robust, but only down to what pictures reach that show nothing: the grey lines "
     "are a black image.",
-    "settings": {"attack": "inversion_l1", "measure": "euclidean"},
-    "kinds": {"attack": ["either", "null", "text"], "measure": ["choice", "euclidean", "1-ssim"]},
+    "settings": {
+        "attack": {"$ref": "#/$defs/attack", "default": "inversion_l1"},
+        "measure": {"$ref": "#/$defs/measure"},
+    },
 }
 
 OFFSET = 0.16  # between the series of one class, in classes
@@ -51,7 +52,7 @@ def draw(
     Raises:
         UserError: several data sets or models, or no private cell.
     """
-    frame, measure = chosen(metrics, settings), measure_of(settings)
+    frame, measure = chosen(metrics, settings), settings["measure"]
     one(frame, "mia_distance")
     rows = inversion_rows(frame, settings["attack"], measure, by_class=True)
     accuracy = metric_rows(frame, "test_accuracy").set_index("defense")["value"]

@@ -12,7 +12,6 @@ from mia import (
     control_rows,
     drawn,
     inversion_rows,
-    measure_of,
     one,
     printed_distances,
     window_notes,
@@ -29,11 +28,19 @@ if TYPE_CHECKING:
 FIGURE = {
     "caption": "How near each attack on the undefended model comes to the training images of each class, beside "
     "pictures that need no model.",
-    "settings": {"attacks": ["inversion_original", "inversion_l1"], "measure": "euclidean", "classes": 10},
-    "kinds": {
-        "attacks": "texts",
-        "measure": ["choice", "euclidean", "1-ssim"],
-        "classes": ["either", "count", ["list", ["whole", "from", 0]]],
+    "settings": {
+        "attacks": {
+            "type": "array",
+            "items": {"type": "string", "minLength": 1},
+            "default": ["inversion_original", "inversion_l1"],
+            "description": "The attacks that are compared.",
+        },
+        "measure": {"$ref": "#/$defs/measure"},
+        "classes": {
+            "anyOf": [{"type": "integer", "minimum": 1}, {"type": "array", "items": {"type": "integer", "minimum": 0}}],
+            "default": 10,
+            "description": "How many classes are shown.",
+        },
     },
 }
 
@@ -49,7 +56,7 @@ def draw(
         measure: ``euclidean`` or ``1-ssim``.
         classes: how many columns, from the first class on; the mean is over all classes.
     """
-    frame, measure = chosen(metrics, settings), measure_of(settings)
+    frame, measure = chosen(metrics, settings), settings["measure"]
     frame = frame[frame["mechanism"] == "none"]
     cell = one(frame, "mia_table")
     controls = control_rows(frame, measure, by_class=True)

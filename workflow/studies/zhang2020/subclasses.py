@@ -17,8 +17,13 @@ FIGURE = {
     "caption": "What the subclasses are that subclass-level privacy protects as a whole: records of a class "
     "that look alike.",
     "needs": "images",
-    "settings": {"classes": [4, 9]},
-    "kinds": {"classes": ["either", "count", ["list", ["whole", "from", 0]]]},
+    "settings": {
+        "classes": {
+            "anyOf": [{"type": "integer", "minimum": 1}, {"type": "array", "items": {"type": "integer", "minimum": 0}}],
+            "default": [4, 9],
+            "description": "The classes that are shown.",
+        },
+    },
 }
 
 

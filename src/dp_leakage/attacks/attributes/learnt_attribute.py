@@ -14,12 +14,11 @@ from dp_leakage.models.ensemble import Models
 ATTACK = {
     "family": "attribute",
     "roles": ["reference_pool"],
-    "settings": {"features": 5, "categories": 10, "intervals": 5, "learner": "linear"},
-    "kinds": {
-        "features": "count",
-        "categories": "count",
-        "intervals": ["whole", "from", 2, "to", 100],
-        "learner": ["choice", "linear", "trees"],
+    "settings": {
+        "features": {"$ref": "#/$defs/features"},
+        "categories": {"$ref": "#/$defs/categories"},
+        "intervals": {"$ref": "#/$defs/intervals"},
+        "learner": {"$ref": "#/$defs/learner"},
     },
 }
 

@@ -17,8 +17,14 @@ from dp_leakage.models.input_gradients import logits_and_pull_back
 # Not an attack: the distances of pictures that one can make without a model.
 ATTACK = {
     "family": "model_inversion",
-    "settings": {"k_sub": 0},
-    "kinds": {"k_sub": ["whole", "from", 0]},
+    "settings": {
+        "k_sub": {
+            "type": "integer",
+            "minimum": 0,
+            "default": 0,
+            "description": "How many subclasses k-means finds in each class, for examples of them; 0 for none.",
+        },
+    },
     "variants": {"inversion_controls": {}},
 }
 

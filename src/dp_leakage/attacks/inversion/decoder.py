@@ -33,24 +33,45 @@ ATTACK = {
     "family": "decoder_inversion",
     "roles": ["shadow_pool"],
     "settings": {
-        "train_records": None,
-        "test_records": 1000,
-        "epochs": 20,
-        "batch_size": 100,
-        "learning_rate": 0.001,
-        "width": 32,
-        "spread": 1.0,
-        "shown": 8,
-    },
-    "kinds": {
-        "train_records": ["either", "null", "count"],
-        "test_records": "count",
-        "epochs": "count",
-        "batch_size": "count",
-        "learning_rate": ["number", "above", 0],
-        "width": "count",
-        "spread": ["number", "above", 0],
-        "shown": "count",
+        "train_records": {
+            "type": ["null", "integer"],
+            "minimum": 1,
+            "default": None,
+            "description": "How many of the first records of `shadow_pool` the decoders train on; null for all.",
+        },
+        "test_records": {
+            "type": "integer",
+            "minimum": 1,
+            "default": 1000,
+            "description": "How many of the first non-members are scored.",
+        },
+        "epochs": {"type": "integer", "minimum": 1, "default": 20, "description": "Epochs of each decoder's training."},
+        "batch_size": {
+            "type": "integer",
+            "minimum": 1,
+            "default": 100,
+            "description": "Records in a batch of that training.",
+        },
+        "learning_rate": {
+            "type": "number",
+            "exclusiveMinimum": 0,
+            "default": 0.001,
+            "description": "Of Adam, on the mean squared error.",
+        },
+        "width": {"type": "integer", "minimum": 1, "default": 32, "description": "Channels of the decoders."},
+        "spread": {
+            "type": "number",
+            "exclusiveMinimum": 0,
+            "default": 1.0,
+            "description": "The standard deviation to which the control `prediction_matched` scales the "
+            "log-probabilities.",
+        },
+        "shown": {
+            "type": "integer",
+            "minimum": 1,
+            "default": 8,
+            "description": "How many images are kept as pictures.",
+        },
     },
 }
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from dp_leakage.attacks.inversion.regularisers import REGULARISERS
 from dp_leakage.attacks.inversion.scores import Found, Frames, classes_of, judged
-from dp_leakage.common.errors import UserError, nearest
+from dp_leakage.common.errors import UserError
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.models.ensemble import Models
 from dp_leakage.models.input_gradients import logits_and_pull_back
@@ -23,46 +23,91 @@ from dp_leakage.models.input_gradients import logits_and_pull_back
 ATTACK = {
     "family": "model_inversion",
     "settings": {
-        "loss": "probability",
-        "box": "tanh",
-        "gradient": "image",
-        "penalties": [[["none", 0.0]]],
-        "optimizer": "adam",
-        "learning_rate": 0.1,
-        "steps": 5000,
-        "start": 0.0,
-        "start_deviation": 0.0,
-        "noise": 0.0,
-        "shift": 0,
-        "looks": 1,
-        "restarts": 1,
-        "told": "none",
-    },
-    "kinds": {
-        "loss": ["choice", "probability", "cross_entropy"],
-        "box": ["choice", "tanh", "none"],
-        "gradient": ["choice", "image", "variable"],
-        "penalties": [
-            "worded",
-            "a list of lists of [name, weight from 0 on], the name one of none, l1, l1_mean, l2, smoothness, btv",
-            [
-                "some",
-                [
-                    "list",
-                    ["row", ["choice", "none", "l1", "l1_mean", "l2", "smoothness", "btv"], ["number", "from", 0]],
-                ],
-            ],
-        ],
-        "optimizer": ["choice", "adam", "sgd"],
-        "learning_rate": ["number", "above", 0],
-        "steps": "count",
-        "start": "number",
-        "start_deviation": ["number", "from", 0],
-        "noise": ["number", "from", 0],
-        "shift": ["whole", "from", 0],
-        "looks": "count",
-        "restarts": "count",
-        "told": ["choice", "none", "euclidean", "ssim"],
+        "loss": {
+            "enum": ["probability", "cross_entropy"],
+            "default": "probability",
+            "description": "What is minimised: 1 − p_y (zhang2020, equation 1), or −ln p_y, whose gradient does not "
+            "vanish where p_y is 0.",
+        },
+        "box": {
+            "enum": ["tanh", "none"],
+            "default": "tanh",
+            "description": "How pixels stay in [0, 1]: x = (tanh w + 1)/2, or x = w, cut at the end.",
+        },
+        "gradient": {
+            "enum": ["image", "variable"],
+            "default": "image",
+            "description": "What w follows: the gradient for the image (as zhang2020 prints it), or for w itself, "
+            "which vanishes when a pixel is near 0 or 1.",
+        },
+        "penalties": {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "type": "array",
+                "items": {
+                    "type": "array",
+                    "minItems": 2,
+                    "maxItems": 2,
+                    "prefixItems": [
+                        {"enum": ["none", "l1", "l1_mean", "l2", "smoothness", "btv"]},
+                        {"type": "number", "minimum": 0},
+                    ],
+                },
+            },
+            "default": [[["none", 0.0]]],
+            "description": "Each is tried: a list of terms [name, weight], which are added.",
+        },
+        "optimizer": {
+            "enum": ["adam", "sgd"],
+            "default": "adam",
+            "description": "Adam as zhang2020 prints it, without bias correction, or plain gradient descent.",
+        },
+        "learning_rate": {"type": "number", "exclusiveMinimum": 0, "default": 0.1, "description": "Step size."},
+        "steps": {"type": "integer", "minimum": 1, "default": 5000, "description": "Number of steps."},
+        "start": {
+            "type": "number",
+            "default": 0.0,
+            "description": "The mean of the normal numbers that w starts from.",
+        },
+        "start_deviation": {
+            "type": "number",
+            "minimum": 0,
+            "default": 0.0,
+            "description": "The standard deviation of the normal numbers that w starts from.",
+        },
+        "noise": {
+            "type": "number",
+            "minimum": 0,
+            "default": 0.0,
+            "description": "Each step evaluates the image with Gaussian noise of this standard deviation.",
+        },
+        "shift": {
+            "type": "integer",
+            "minimum": 0,
+            "default": 0,
+            "description": "Each step evaluates the image shifted by up to so many pixels; the opposite edge moves in.",
+        },
+        "looks": {
+            "type": "integer",
+            "minimum": 1,
+            "default": 1,
+            "description": "Each step follows the mean gradient over so many evaluations, each with noise and shift "
+            "of its own.",
+        },
+        "restarts": {
+            "type": "integer",
+            "minimum": 1,
+            "default": 1,
+            "description": "Starts for each class and penalty; the one with the least loss counts.",
+        },
+        "told": {
+            "enum": ["none", "euclidean", "ssim"],
+            "default": "none",
+            "description": "Which of several penalties counts: the first, or for each model the one whose images "
+            "are closest to the training images. An attacker does not know these distances, so that is an upper "
+            "bound on what tuning can gain.",
+        },
     },
     "variants": {
         # As Fredrikson et al. (2015) have it.
@@ -101,11 +146,6 @@ ATTACK = {
     },
 }
 
-LOSSES = ("probability", "cross_entropy")
-BOXES = ("tanh", "none")
-GRADIENTS = ("image", "variable")
-OPTIMIZERS = ("adam", "sgd")
-TOLD = ("none", "euclidean", "ssim")
 BETA1, BETA2, TAU = 0.9, 0.999, 1e-8  # zhang2020, section III
 
 
@@ -119,35 +159,17 @@ def score(
         data: images or rows of numbers in [0, 1]. The attacker knows only their classes and shape; the rest serves to
             judge.
         fitted: unused, the attack learns nothing.
-        settings:
-            loss: ``probability`` 1 − p_y (zhang2020, equation 1), or ``cross_entropy`` −ln p_y, whose gradient does
-                not vanish where p_y is 0.
-            box: ``tanh``: x = (tanh w + 1)/2 (algorithm 1, line 4); ``none``: x = w, cut to [0, 1] at the end.
-            gradient: w follows the gradient for the ``image`` (algorithm 1, line 5, as printed) or for the ``variable``
-                w, which vanishes when a pixel is near 0 or 1.
-            penalties: each is tried: a list of terms [name in `REGULARISERS`, λ ≥ 0] that are added.
-            optimizer: ``adam`` as zhang2020 prints it, without bias correction; ``sgd`` plain descent.
-            learning_rate: η > 0.
-            steps: T ≥ 1.
-            start, start_deviation: w starts from normal numbers with this mean and deviation; in the paper it starts
-                from 0.
-            noise, shift: each step evaluates the image with Gaussian noise of this deviation, shifted by up to this
-                many pixels (the opposite edge moves in), the same for the whole batch; 0 switches them off.
-            looks: ≥ 1; each step follows the mean gradient over this many looks, each with its own noise. This favors
-                images that the model still recognises under noise, and suppresses single pixels that merely mislead it.
-            restarts: of each class and penalty, ≥ 1; the attacker keeps the one with the least loss.
-            told: which of several penalties counts. ``none`` takes the first. ``euclidean`` and ``ssim`` take, for each
-                model, the one whose images are closest on average over classes. Such an attacker is told these
-                averages, so the result is an upper bound on what tuning can gain.
+        settings: see `ATTACK`.
         seed: of the starts.
 
     Returns:
         The frame and the images as `scores.judged` gives them.
 
     Raises:
-        UserError: a setting is not valid, or the records are no images.
+        UserError: the records are no images.
     """
-    _check(settings, data)
+    if data.x.ndim != 4:
+        raise UserError("model inversion: the records are no images; valid is a data set without projection")
     classes = classes_of(target, data)
     found = [
         invert(target, classes, data.x.shape[1:], _Search.of(settings, penalty), seed)
@@ -299,32 +321,3 @@ def _told(measure: str, frames: Frames) -> list[int]:
 def _of_each_model(which: list[int], frames: Frames) -> pd.DataFrame:
     parts = [frames[number][frames[number]["repeat"] == repeat] for repeat, number in enumerate(which)]
     return pd.concat(parts, ignore_index=True)
-
-
-def _check(settings: dict, data: Dataset) -> None:
-    if data.x.ndim != 4:
-        raise UserError("model inversion: the records are no images; valid is a data set without projection")
-    for key, valid in (
-        ("loss", LOSSES),
-        ("box", BOXES),
-        ("gradient", GRADIENTS),
-        ("optimizer", OPTIMIZERS),
-        ("told", TOLD),
-    ):
-        if settings[key] not in valid:
-            raise UserError(f"model inversion: key '{key}' is {settings[key]!r}; {nearest(settings[key], valid)}")
-    if not settings["penalties"]:
-        raise UserError("model inversion: key 'penalties' is empty; valid is a list of lists of [name, weight]")
-    for penalty in settings["penalties"]:
-        for term in penalty:
-            if len(term) != 2 or term[0] not in REGULARISERS or not float(term[1]) >= 0:
-                raise UserError(
-                    f"model inversion: key 'penalties' holds {term!r}; valid is [name, weight] with a name of "
-                    f"{', '.join(REGULARISERS)} and a weight from 0 on"
-                )
-    if min(settings["steps"], settings["restarts"], settings["looks"]) < 1 or not settings["learning_rate"] > 0:
-        raise UserError(
-            "model inversion: 'steps', 'restarts' and 'looks' must be 1 or more and 'learning_rate' above 0"
-        )
-    if min(settings["noise"], settings["shift"], settings["start_deviation"]) < 0:
-        raise UserError("model inversion: 'noise', 'shift' and 'start_deviation' must be 0 or more")

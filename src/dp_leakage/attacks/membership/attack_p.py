@@ -9,8 +9,7 @@ from dp_leakage.attacks.signals import Scores, Signals, losses
 ATTACK = {
     "family": "membership",
     "roles": ["reference_pool"],
-    "settings": {"alpha": 0.25},
-    "kinds": {"alpha": ["number", "above", 0, "below", 1]},
+    "settings": {"alpha": {"$ref": "#/$defs/alpha"}},
 }
 
 LARGEST_LOSS = 1000.0  # the last value of the quantile function, which starts at 0, as in Privacy Meter's code

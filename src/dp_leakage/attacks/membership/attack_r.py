@@ -10,8 +10,7 @@ from dp_leakage.attacks.signals import Scores, Signals, losses
 ATTACK = {
     "family": "membership",
     "needs": "reference",
-    "settings": {"queries": 1, "alpha": 0.25},
-    "kinds": {"queries": ["whole", "from", 1, "to", 18], "alpha": ["number", "above", 0, "below", 1]},
+    "settings": {"queries": {"$ref": "#/$defs/queries"}, "alpha": {"$ref": "#/$defs/alpha"}},
 }
 
 

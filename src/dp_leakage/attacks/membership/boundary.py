@@ -23,12 +23,26 @@ ATTACK = {
     "family": "membership",
     "reads": "models",
     "roles": ["reference_pool"],
-    "settings": {"rounds": 4, "copies": 40, "halvings": 10, "alpha": 0.25},
-    "kinds": {
-        "rounds": ["whole", "from", 0],
-        "copies": ["whole", "from", 2],
-        "halvings": "count",
-        "alpha": ["number", "above", 0, "below", 1],
+    "settings": {
+        "rounds": {
+            "type": "integer",
+            "minimum": 0,
+            "default": 4,
+            "description": "Steps of the search along the boundary.",
+        },
+        "copies": {
+            "type": "integer",
+            "minimum": 2,
+            "default": 40,
+            "description": "Noisy copies by which each step finds its direction.",
+        },
+        "halvings": {
+            "type": "integer",
+            "minimum": 1,
+            "default": 10,
+            "description": "Halvings of a line on which the boundary is found.",
+        },
+        "alpha": {"$ref": "#/$defs/alpha"},
     },
     "adapts": "reads predicted classes alone, on a search for the nearest point of another class",
 }

@@ -4,7 +4,9 @@ import numpy as np
 
 from dp_leakage.attacks.signals import Scores, Signals
 
-ATTACK = {"family": "membership", "settings": {}, "kinds": {}}
+ATTACK = {
+    "family": "membership",
+}
 
 
 def score(target: Signals, learnt: None, settings: dict, seed: int) -> Scores:

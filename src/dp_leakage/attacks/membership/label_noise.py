@@ -21,11 +21,21 @@ ATTACK = {
     "family": "membership",
     "reads": "models",
     "roles": ["reference_pool"],
-    "settings": {"copies": 50, "noise": [0.1, 0.2, 0.4, 0.8], "alpha": 0.25},
-    "kinds": {
-        "copies": "count",
-        "noise": ["some", ["number", "above", 0]],
-        "alpha": ["number", "above", 0, "below", 1],
+    "settings": {
+        "copies": {
+            "type": "integer",
+            "minimum": 1,
+            "default": 50,
+            "description": "Noisy copies of each record at each level of noise.",
+        },
+        "noise": {
+            "type": "array",
+            "minItems": 1,
+            "items": {"type": "number", "exclusiveMinimum": 0},
+            "default": [0.1, 0.2, 0.4, 0.8],
+            "description": "Standard deviations of the noise, in those of a feature.",
+        },
+        "alpha": {"$ref": "#/$defs/alpha"},
     },
     "adapts": "reads predicted classes alone, of noisy copies of each record",
 }

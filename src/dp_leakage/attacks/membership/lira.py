@@ -7,19 +7,22 @@ from scipy.special import digamma, gammaln, ndtri, polygamma, stdtr
 
 from dp_leakage.attacks.membership.references import mean_where, require
 from dp_leakage.attacks.signals import Scores, Signals
-from dp_leakage.common.errors import UserError, nearest
 
 # ``alpha`` is the level of the attack's own test: near the best advantage for weak and strong leaks.
 ATTACK = {
     "family": "membership",
     "needs": "reference",
     "of_person": "sum",
-    "settings": {"online": False, "variance": "fixed", "queries": 1, "alpha": 0.25},
-    "kinds": {
-        "online": "flag",
-        "variance": ["choice", "fixed", "per_record", "shrunk"],
-        "queries": ["whole", "from", 1, "to", 18],
-        "alpha": ["number", "above", 0, "below", 1],
+    "settings": {
+        "online": {"$ref": "#/$defs/online"},
+        "variance": {
+            "enum": ["fixed", "per_record", "shrunk"],
+            "default": "fixed",
+            "description": "The variance of a record's margins: one for all records, each record's own, or its own "
+            "drawn to that of all.",
+        },
+        "queries": {"$ref": "#/$defs/queries"},
+        "alpha": {"$ref": "#/$defs/alpha"},
     },
     "variants": {
         "lira": {},
@@ -31,7 +34,6 @@ ATTACK = {
     },
 }
 
-VARIANCES = ("fixed", "per_record", "shrunk")
 LEAVES_OUT = True
 LEAST_DEVIATION = 1e-6  # deviation of equal margins, so that the score stays finite
 LEAST_SHARE = 1e-7  # of the pooled variance that a record's own counts as in the prior
@@ -68,11 +70,8 @@ def score(target: Signals, learnt: Signals, settings: dict, seed: int) -> Scores
         seed: unused, nothing is drawn.
 
     Raises:
-        UserError: an unknown ``variance``, or no reference model was trained without (online: with) any record.
+        UserError: no reference model was trained without (online: with) any record.
     """
-    if settings["variance"] not in VARIANCES:
-        name = settings["variance"]
-        raise UserError(f"attack lira: key 'variance' is '{name}'; {nearest(name, VARIANCES)}")
     asked = learnt.asked
     margin, others, inside = (
         target.asked.mean_margin(settings["queries"]),

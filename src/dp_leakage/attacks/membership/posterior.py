@@ -16,13 +16,41 @@ ATTACK = {
     "needs": "reference",
     "reads": "probabilities",
     "of_person": "sum",
-    "settings": {"classes": 2, "floor": 0.001, "hidden": "nothing", "shown": 0.9, "decimals": 2},
-    "kinds": {
-        "classes": "count",
-        "floor": ["number", "above", 0, "below", 0.1],
-        "hidden": ["choice", "nothing", "top", "scale", "digits", "all_but_label"],
-        "shown": ["number", "above", 0, "below", 1],
-        "decimals": ["whole", "from", 1, "to", 7],
+    "settings": {
+        "classes": {
+            "type": "integer",
+            "minimum": 1,
+            "default": 2,
+            "description": "Of how many other classes the shares are read, the likeliest first.",
+        },
+        "floor": {
+            "type": "number",
+            "exclusiveMinimum": 0,
+            "exclusiveMaximum": 0.1,
+            "default": 0.001,
+            "description": "What smaller probabilities count as, since the logarithms of tiny ones vary most and "
+            "tell least.",
+        },
+        "hidden": {
+            "enum": ["nothing", "top", "scale", "digits", "all_but_label"],
+            "default": "nothing",
+            "description": "What the attacker knows to be hidden of the outputs: nothing, the largest probability, "
+            "the scale of confidences, digits, or all but the predicted class.",
+        },
+        "shown": {
+            "type": "number",
+            "exclusiveMinimum": 0,
+            "exclusiveMaximum": 1,
+            "default": 0.9,
+            "description": "Of `hidden: top`: what the largest probability counts as.",
+        },
+        "decimals": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 7,
+            "default": 2,
+            "description": "Of `hidden: digits`: the decimals that probabilities are rounded to.",
+        },
     },
     "variants": {
         "posterior": {},

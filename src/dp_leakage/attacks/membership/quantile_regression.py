@@ -11,12 +11,11 @@ ATTACK = {
     "family": "membership",
     "reads": "features",
     "roles": ["reference_pool"],
-    "settings": {"rounds": 100, "leaves": 15, "learning_rate": 0.1, "alpha": 0.25},
-    "kinds": {
-        "rounds": "count",
-        "leaves": ["whole", "from", 2],
-        "learning_rate": ["number", "above", 0],
-        "alpha": ["number", "above", 0, "below", 1],
+    "settings": {
+        "rounds": {"$ref": "#/$defs/rounds"},
+        "leaves": {"$ref": "#/$defs/leaves", "default": 15},
+        "learning_rate": {"type": "number", "exclusiveMinimum": 0, "default": 0.1, "description": "Of boosting."},
+        "alpha": {"$ref": "#/$defs/alpha"},
     },
 }
 

@@ -20,20 +20,35 @@ ATTACK = {
     "learns": True,
     "roles": ["shadow_pool"],
     "settings": {
-        "per_class": True,
-        "hidden": [64, 64],
-        "initialisation": "torch",
-        "learning_rate": 0.01,
-        "epochs": 100,
-        "batch_size": 100,
-    },
-    "kinds": {
-        "per_class": "flag",
-        "hidden": ["list", "count"],
-        "initialisation": ["choice", "torch", "glorot"],
-        "learning_rate": ["number", "above", 0],
-        "epochs": "count",
-        "batch_size": "count",
+        "per_class": {
+            "type": "boolean",
+            "default": True,
+            "description": "One attack network for each class, or a single one that also gets the class.",
+        },
+        "hidden": {
+            "type": "array",
+            "items": {"type": "integer", "minimum": 1},
+            "default": [64, 64],
+            "description": "Widths of the attack networks' hidden layers.",
+        },
+        "initialisation": {
+            "enum": ["torch", "glorot"],
+            "default": "torch",
+            "description": "How the attack networks begin: as PyTorch's do, or as Keras' do.",
+        },
+        "learning_rate": {"type": "number", "exclusiveMinimum": 0, "default": 0.01, "description": "Of Adam."},
+        "epochs": {
+            "type": "integer",
+            "minimum": 1,
+            "default": 100,
+            "description": "Epochs of the attack networks' training.",
+        },
+        "batch_size": {
+            "type": "integer",
+            "minimum": 1,
+            "default": 100,
+            "description": "Records in a batch of that training.",
+        },
     },
 }
 

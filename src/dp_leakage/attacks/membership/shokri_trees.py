@@ -13,12 +13,15 @@ ATTACK = {
     "reads": "probabilities",
     "learns": True,
     "roles": ["shadow_pool"],
-    "settings": {"only_correct": True, "rounds": 100, "leaves": 31, "learning_rate": 0.1},
-    "kinds": {
-        "only_correct": "flag",
-        "rounds": "count",
-        "leaves": ["whole", "from", 2],
-        "learning_rate": ["number", "above", 0],
+    "settings": {
+        "only_correct": {
+            "type": "boolean",
+            "default": True,
+            "description": "Learn only from records that the shadow model classifies correctly (Irolla & Châtel 2019).",
+        },
+        "rounds": {"$ref": "#/$defs/rounds"},
+        "leaves": {"$ref": "#/$defs/leaves"},
+        "learning_rate": {"type": "number", "exclusiveMinimum": 0, "default": 0.1, "description": "Of boosting."},
     },
 }
 

@@ -6,8 +6,16 @@ from dp_leakage.attacks.signals import Scores, Signals, losses
 
 ATTACK = {
     "family": "membership",
-    "settings": {"probability_floor": 0.0},
-    "kinds": {"probability_floor": ["number", "from", 0, "below", 1]},
+    "settings": {
+        "probability_floor": {
+            "type": "number",
+            "minimum": 0,
+            "exclusiveMaximum": 1,
+            "default": 0.0,
+            "description": "A record's loss is −ln max(p_y, floor). The threshold, the mean training loss, has no "
+            "floor.",
+        },
+    },
 }
 
 

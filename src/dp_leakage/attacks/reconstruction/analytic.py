@@ -15,8 +15,7 @@ from dp_leakage.models.layers import Dropout, Flatten, Layers, Linear
 # ``weights``: the model whose gradient is seen, untrained or the trained target; each is measured separately.
 ATTACK = {
     "family": "gradient_reconstruction",
-    "settings": {"images": 100, "weights": ["initial"]},
-    "kinds": {"images": "count", "weights": ["list", ["choice", "initial", "trained"]]},
+    "settings": {"images": {"$ref": "#/$defs/images"}, "weights": {"$ref": "#/$defs/weights"}},
 }
 
 

@@ -15,12 +15,16 @@ from dp_leakage.models.ensemble import Ensemble
 # ``weights``: the model whose gradient is seen, untrained or the trained target; each is measured separately.
 ATTACK = {
     "family": "gradient_reconstruction",
-    "settings": {"images": 100, "weights": ["initial"], "steps": 1200, "memory": 20},
-    "kinds": {
-        "images": "count",
-        "weights": ["list", ["choice", "initial", "trained"]],
-        "steps": "count",
-        "memory": "count",
+    "settings": {
+        "images": {"$ref": "#/$defs/images"},
+        "weights": {"$ref": "#/$defs/weights"},
+        "steps": {"type": "integer", "minimum": 1, "default": 1200, "description": "Steps of L-BFGS."},
+        "memory": {
+            "type": "integer",
+            "minimum": 1,
+            "default": 20,
+            "description": "How many past steps L-BFGS remembers.",
+        },
     },
 }
 

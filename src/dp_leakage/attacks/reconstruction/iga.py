@@ -18,20 +18,27 @@ from dp_leakage.models.ensemble import Ensemble
 ATTACK = {
     "family": "gradient_reconstruction",
     "settings": {
-        "images": 100,
-        "weights": ["initial"],
-        "steps": 24_000,
-        "step_size": 0.1,
-        "total_variation": 0.2,
-        "precision": "float64",
-    },
-    "kinds": {
-        "images": "count",
-        "weights": ["list", ["choice", "initial", "trained"]],
-        "steps": "count",
-        "step_size": ["number", "above", 0],
-        "total_variation": ["number", "from", 0],
-        "precision": ["choice", "float64", "float32"],
+        "images": {"$ref": "#/$defs/images"},
+        "weights": {"$ref": "#/$defs/weights"},
+        "steps": {"type": "integer", "minimum": 1, "default": 24000, "description": "Steps of Adam."},
+        "step_size": {
+            "type": "number",
+            "exclusiveMinimum": 0,
+            "default": 0.1,
+            "description": "Of Adam, in pixels' units.",
+        },
+        "total_variation": {
+            "type": "number",
+            "minimum": 0,
+            "default": 0.2,
+            "description": "The weight of the image's total variation.",
+        },
+        "precision": {
+            "enum": ["float64", "float32"],
+            "default": "float64",
+            "description": "float32 takes half the time; float64 is for models whose gradients hardly depend on the "
+            "image.",
+        },
     },
 }
 

@@ -11,7 +11,7 @@ import torch
 from torch import Generator, Tensor
 
 from dp_leakage.attacks.reconstruction.matching import check_layers
-from dp_leakage.common.errors import UserError, nearest
+from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import derived_seed
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.models.ensemble import Ensemble
@@ -20,8 +20,6 @@ from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training import flat
 from dp_leakage.training.gradients import Lane, Program, fill_gradient
 from dp_leakage.training.noise import start_noise
-
-WEIGHTS = ("initial", "trained")
 
 
 class Released(NamedTuple):
@@ -71,14 +69,12 @@ def released(target: Ensemble, x: Tensor, y: Tensor, settings: dict, seed: int, 
         attack: its name, for complaints.
 
     Raises:
-        UserError: a key 'weights' that is not valid, or a user's own model.
+        UserError: a user's own model.
     """
     if not isinstance(target, Ensemble):
         raise UserError(f"attack {attack} knows the built-in architectures; valid is a model with 'engine: ensemble'")
     check_layers(target.layers, attack)
     for weights in settings["weights"]:
-        if weights not in WEIGHTS:
-            raise UserError(f"attack {attack}: key 'weights' holds {weights!r}; {nearest(weights, WEIGHTS)}")
         for repeat in range(target.size):
             own = derived_seed(seed, repeat)
             if weights == "initial":

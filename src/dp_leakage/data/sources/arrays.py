@@ -14,13 +14,18 @@ from dp_leakage.provenance.contents import declared_size
 
 SOURCE = {
     "keys": {
-        "path": "text",
-        "x": "text",
-        "y": "text",
-        "layout": ["choice", "nchw", "nhwc"],
-        "sensitive": ["worded", "a list of column numbers, from 0 on, each once", ["distinct", ["whole", "from", 0]]],
-        "member": "text",
-        "members": "text",
+        "path": {"$ref": "#/$defs/path"},
+        "x": {"type": "string", "minLength": 1, "description": "The name of the array of features."},
+        "y": {"type": "string", "minLength": 1, "description": "The name of the array of labels."},
+        "layout": {"enum": ["nchw", "nhwc"], "description": "The order of an image's axes."},
+        "sensitive": {
+            "type": "array",
+            "uniqueItems": True,
+            "items": {"type": "integer", "minimum": 0},
+            "description": "Numbers of columns, from 0, that attribute inference guesses.",
+        },
+        "member": {"$ref": "#/$defs/member"},
+        "members": {"$ref": "#/$defs/members"},
     },
     "required": ["path"],
     "variants": {"npz": {"summary": "your arrays x and y in an .npz file", "suffixes": [".npz"]}},

@@ -16,14 +16,21 @@ from dp_leakage.data.raw import Raw
 SOURCE = {
     "summary": "scikit-learn's handwritten digits, 8×8, bundled",
     "keys": {
-        "resize": [
-            "worded",
-            "[height, width] in pixels, up to 1024 each",
-            ["list", ["whole", "from", 1, "to", 1024], 2],
-        ],
-        "channels": ["worded", "1 (gray) or 3 (color)", ["choice", 1, 3]],
-        "binary": "flag",
-        "person": ["worded", "how many writers to make up, 2 to 600", ["whole", "from", 2, "to", 600]],
+        "resize": {
+            "type": "array",
+            "items": {"type": "integer", "minimum": 1, "maximum": 1024},
+            "minItems": 2,
+            "maxItems": 2,
+            "description": "[height, width] in pixels.",
+        },
+        "channels": {"$ref": "#/$defs/channels"},
+        "binary": {"type": "boolean", "description": "Whether records become rows of zeros and ones."},
+        "person": {
+            "type": "integer",
+            "minimum": 2,
+            "maximum": 600,
+            "description": "How many writers to make up, by clusters of similar style.",
+        },
     },
 }
 

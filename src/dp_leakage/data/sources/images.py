@@ -19,22 +19,37 @@ from dp_leakage.data.trees import Tree, open_tree, sha256_of, sha256_of_parts
 
 SOURCE = {
     "keys": {
-        "size": ["worded", "[height, width] in pixels, up to 1024 each", ["list", ["whole", "from", 1, "to", 1024], 2]],
-        "channels": ["worded", "1 (gray) or 3 (color)", ["choice", 1, 3]],
-        "min_per_class": "count",
-        "per_class": "count",
-        "seed": ["whole", "from", 0],
-        "leave_out": ["worded", "a list of folder names", "texts"],
-        "skip_damaged": "flag",
-        "members": "text",
-        "person": "text",
+        "size": {"$ref": "#/$defs/size"},
+        "channels": {"$ref": "#/$defs/channels"},
+        "min_per_class": {"type": "integer", "minimum": 1, "description": "Leave out classes with fewer images."},
+        "per_class": {
+            "type": "integer",
+            "minimum": 1,
+            "description": "Take so many images of each class, drawn by `seed`.",
+        },
+        "seed": {"type": "integer", "minimum": 0, "description": "Of the draw for `per_class`."},
+        "leave_out": {
+            "type": "array",
+            "items": {"type": "string", "minLength": 1},
+            "description": "Names of folders that are left out.",
+        },
+        "skip_damaged": {
+            "type": "boolean",
+            "description": "Leave out images that cannot be read, and count them, instead of refusing the data set.",
+        },
+        "members": {"$ref": "#/$defs/members"},
+        "person": {
+            "type": "string",
+            "minLength": 1,
+            "description": "A regular expression whose group names the person in an image's path.",
+        },
     },
     "variants": {
         "lfw": {"summary": "Labeled Faces in the Wild, one folder per person"},
         "faces94": {"summary": "Faces94, one folder per person"},
         "image_folder": {
             "summary": "your images, one folder per class, or a zip or tar of that",
-            "keys": {"path": "text"},
+            "keys": {"path": {"$ref": "#/$defs/path"}},
             "required": ["path"],
             "suffixes": [".zip", ".tar", ".tgz"],
         },

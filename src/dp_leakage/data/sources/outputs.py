@@ -12,7 +12,7 @@ from dp_leakage.data.trees import sha256_of
 
 SOURCE = {
     "summary": "what models said of records (docs/audit-model.md)",
-    "keys": {"path": "text"},
+    "keys": {"path": {"$ref": "#/$defs/path"}},
     "required": ["path"],
 }
 

@@ -16,7 +16,19 @@ SOURCE = {
         "purchase100": {"summary": "Purchase-100 as released by its authors (600 binary features)"},
         "purchase100_raw": {
             "summary": "Purchase-100 built from raw transactions as in jayaraman2019's code",
-            "keys": {"items": "count", "customers": "count", "classes": "count"},
+            "keys": {
+                "items": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "description": "How many of the most frequent products become features.",
+                },
+                "customers": {"type": "integer", "minimum": 1, "description": "How many customers are taken."},
+                "classes": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "description": "How many clusters of customers become classes.",
+                },
+            },
         },
     },
 }

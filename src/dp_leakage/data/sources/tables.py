@@ -23,16 +23,39 @@ if TYPE_CHECKING:
 
 SOURCE = {
     "keys": {
-        "path": "text",
-        "label": "text",
-        "sensitive": ["worded", "a list of column names, each once", ["distinct", "text"]],
-        "categorical": ["worded", "a list of column names, each once", ["distinct", "text"]],
-        "drop": ["worded", "a list of column names, each once", ["distinct", "text"]],
-        "missing": ["choice", "refuse", "impute"],
-        "member": "text",
-        "members": "text",
-        "key": "text",
-        "person": "text",
+        "path": {"$ref": "#/$defs/path"},
+        "label": {"$ref": "#/$defs/label"},
+        "sensitive": {
+            "type": "array",
+            "uniqueItems": True,
+            "items": {"type": "string", "minLength": 1},
+            "description": "Columns that attribute inference guesses.",
+        },
+        "categorical": {
+            "type": "array",
+            "uniqueItems": True,
+            "items": {"type": "string", "minLength": 1},
+            "description": "Columns of numbers that are categories.",
+        },
+        "drop": {
+            "type": "array",
+            "uniqueItems": True,
+            "items": {"type": "string", "minLength": 1},
+            "description": "Columns that are left out.",
+        },
+        "missing": {
+            "enum": ["refuse", "impute"],
+            "description": "What to do with missing values: refuse the table, or put in the median or the most "
+            "frequent value.",
+        },
+        "member": {"$ref": "#/$defs/member"},
+        "members": {"$ref": "#/$defs/members"},
+        "key": {
+            "type": "string",
+            "minLength": 1,
+            "description": "The column that names records in the report; it is no feature.",
+        },
+        "person": {"type": "string", "minLength": 1, "description": "The column that says whose each record is."},
     },
     "required": ["path", "label"],
     "variants": {

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dp_leakage.common.declarations import SHARED, check_keys, settings_of, things_of
+from dp_leakage.common.declarations import SHARED, settings_of, things_of
 from dp_leakage.common.errors import UserError
-from dp_leakage.common.kinds import ANY, TEXT, Kind
+from dp_leakage.common.schemas import TEXT, Schema, check, table
 from dp_leakage.common.user_code import FILES, function, guarded
 from dp_leakage.models.layers.base import Kept, Layer
 
@@ -29,24 +29,24 @@ class OwnLayer:
         module: the plugin.
         name: the name of its class.
         settings: the class's arguments, with their defaults.
-        kinds: what each of them may hold.
+        schemas: of each of them.
     """
 
     module: str
     name: str
     settings: Mapping[str, Any]
-    kinds: Mapping[str, Kind]
+    schemas: Mapping[str, Schema]
 
 
 OWN: dict[str, OwnLayer] = {}
 WORD = "LAYER"
-KEYS: dict[str, Kind] = {"class": TEXT, **dict.fromkeys(SHARED, ANY)}
+SCHEMA = table({"class": TEXT, **SHARED}, required=["class"])
 SHAPES = ((4,), (2, 3, 3))  # shapes of records on which a layer is tried
 NEAR = 1e-4  # relative tolerance in float32
 
 
 def _layer(where: str, module: str, given: dict[str, Any]) -> OwnLayer:
-    check_keys(where, WORD, given, KEYS, ["class"])
+    check(given, SCHEMA, where)
     return OwnLayer(module, given["class"], *settings_of(where, given))
 
 

@@ -17,7 +17,7 @@ import math
 from typing import TYPE_CHECKING
 
 from dp_leakage.common.errors import UserError
-from dp_leakage.common.kinds import COUNT
+from dp_leakage.common.schemas import COUNT
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.privacy.mechanisms import base
 from dp_leakage.privacy.mechanisms.base import Accountant, Declaration, Neighbours
@@ -36,8 +36,7 @@ MECHANISMS = {
         guarantee="Hides each record: zero_out and replace_one; its places in the fixed order of batches stay.",
         module=HERE,
         noise="banded",
-        settings={"bands": None},
-        kinds={"bands": COUNT},
+        schemas={"bands": {**COUNT, "description": "Over how many steps noise is correlated; 1 is independent noise."}},
     )
 }
 ACCOUNTANTS = {"banded_gdp": Accountant("banded", {"cyclic": ("zero_out", "replace_one")}, "exact", HERE)}

@@ -19,7 +19,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from dp_leakage.common.kinds import Kind
+from dp_leakage.common.declarations import DEFAULT
+from dp_leakage.common.schemas import Schema
 from dp_leakage.privacy.mechanism import Mechanism
 
 if TYPE_CHECKING:
@@ -79,9 +80,8 @@ class Declaration:
         module: dotted name of the module that defines its ``Noise``; "" if there is none.
         noise: the word for its noise in `Mechanism`.
         keys: keys that an entry may have besides `PRIVATE`; ``settings`` are always among them.
-        settings: the mechanism's own settings with their defaults, passed in `Mechanism.settings`; a default of None
-            means that an entry must give the setting.
-        kinds: what each of them may hold.
+        schemas: of the mechanism's own settings, which are passed in `Mechanism.settings`. A setting without a default
+            must be given.
         refused: keys of `PRIVATE` that do not apply to this mechanism.
         step: fields of `Mechanism` that are fixed, such as the unit.
         bound: what bounds a unit if the entry does not say.
@@ -95,14 +95,18 @@ class Declaration:
     module: str
     noise: str
     keys: frozenset[str] = frozenset({"noise_multiplier"})
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    kinds: Mapping[str, Kind] = field(default_factory=dict)
+    schemas: Mapping[str, Schema] = field(default_factory=dict)
     refused: frozenset[str] = frozenset()
     step: Mapping[str, str] = field(default_factory=dict)
     bound: str = "clip"
     spelled: tuple[str, ...] = ()
     amount: Literal["noise_multiplier", "kappa"] = "noise_multiplier"
     private: bool = True
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The mechanism's own settings with their defaults; None where there is none."""
+        return {name: schema.get(DEFAULT) for name, schema in self.schemas.items()}
 
     @property
     def all_keys(self) -> frozenset[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dp_leakage.common.kinds import COUNT, choice
+from dp_leakage.common.schemas import COUNT, enum
 from dp_leakage.privacy.mechanisms import gaussian
 from dp_leakage.privacy.mechanisms.base import Accountant, Declaration, Relations
 
@@ -27,8 +27,14 @@ MECHANISMS = {
         "k-means look at the records outside the budget.",
         module=gaussian.HERE,
         noise="gaussian",
-        settings={"k_sub": None, "partition": "kmeans"},
-        kinds={"k_sub": COUNT, "partition": choice("kmeans", "random")},
+        schemas={
+            "k_sub": {**COUNT, "description": "Subclasses of each class."},
+            "partition": {
+                **enum("kmeans", "random"),
+                "default": "kmeans",
+                "description": "How a class is divided: into clusters of similar records, or at random.",
+            },
+        },
         step={"unit": "subclass"},
     ),
 }

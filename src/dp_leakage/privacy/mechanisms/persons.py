@@ -7,7 +7,7 @@ with persons in place of records.
 
 from __future__ import annotations
 
-from dp_leakage.common.kinds import choice, either, whole
+from dp_leakage.common.schemas import COUNT, enum
 from dp_leakage.privacy.mechanisms import gaussian
 from dp_leakage.privacy.mechanisms.base import Accountant, Declaration
 
@@ -18,8 +18,18 @@ MECHANISMS = {
         "replace_one where each person comes once an epoch.",
         module=gaussian.HERE,
         noise="gaussian",
-        settings={"most": "all", "chosen": "each_step"},
-        kinds={"most": either(choice("all"), whole(1)), "chosen": choice("each_step", "first")},
+        schemas={
+            "most": {
+                "anyOf": [{"const": "all"}, COUNT],
+                "default": "all",
+                "description": "So many records of a person at most are in a batch.",
+            },
+            "chosen": {
+                **enum("each_step", "first"),
+                "default": "each_step",
+                "description": "Which these are: drawn anew for each batch, or the first in the file.",
+            },
+        },
         step={"unit": "person"},
     )
 }

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 
 from dp_leakage.common.errors import UserError, nearest
-from dp_leakage.common.kinds import Kind
 
 
 def require(holds: bool, complaint: str) -> None:
@@ -16,8 +15,3 @@ def check_known(value: object, valid: Iterable[object], key: str) -> None:
     """Raises UserError unless ``value`` is one of ``valid``."""
     names = list(valid)
     require(value in names, f"key '{key}' is {value!r}; {nearest(value, names)}")
-
-
-def check_kind(value: object, kind: Kind, key: str) -> None:
-    """Raises UserError unless ``value`` is of the kind that a setting takes."""
-    require(kind.holds(value), f"key '{key}' is {value!r}; {kind.valid(value)}")

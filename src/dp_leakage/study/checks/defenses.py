@@ -2,6 +2,7 @@
 
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError, nearest
+from dp_leakage.common.schemas import check
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, Neighbours, check_mechanism, check_noise
 from dp_leakage.privacy.defenses import (
     BUDGETS,
@@ -15,7 +16,7 @@ from dp_leakage.privacy.defenses import (
 )
 from dp_leakage.privacy.mechanism import Mechanism, check_step
 from dp_leakage.privacy.mechanisms import MECHANISMS
-from dp_leakage.study.checks.complaints import check_kind, check_known, require
+from dp_leakage.study.checks.complaints import check_known, require
 
 
 def check_defenses(spec: Json) -> None:
@@ -51,9 +52,9 @@ def _check_keys(entry: Json, key: str) -> None:
         others = [name for name in defenses() if given in keys_of(name)]
         valid = f"valid is {', '.join(others)}" if others else nearest(given, sorted(keys_of(kind)))
         require(given in keys_of(kind), f"key '{key}.{given}' does not apply to defense {kind}; {valid}")
-    for name, known in (MECHANISMS[kind].kinds if kind in MECHANISMS else {}).items():
+    for name, schema in (MECHANISMS[kind].schemas if kind in MECHANISMS else {}).items():
         if name in entry:
-            check_kind(entry[name], known, f"{key}.{name}")
+            check(entry[name], schema, key=f"{key}.{name}")
     for needed in needed_by(kind):
         hint = nearest("", ACCOUNTANTS) if needed == "accountant" else f"defense {kind} needs it"
         require(needed in entry, f"key '{key}' lacks the key '{needed}'; {hint}")

@@ -2,16 +2,16 @@
 
 from itertools import product
 
-from dp_leakage.attacks import ATTACKS, OF_PERSON, STRONGEST, WAYS
+from dp_leakage.attacks import ATTACKS, OF_PERSON, STRONGEST
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import nearest
 from dp_leakage.data.roles import MEMBERS, REFERENCE_POOL, population_role, trained_role
 from dp_leakage.engines import ENGINES
-from dp_leakage.figures import COMMON, FIGURES
+from dp_leakage.figures import FIGURES
 from dp_leakage.privacy.mechanism import PERSON
 from dp_leakage.study import COINS, GROUPS, TIMING, Cell, Study
 from dp_leakage.study.checks.cells import components_of
-from dp_leakage.study.checks.complaints import check_kind, check_known, require
+from dp_leakage.study.checks.complaints import check_known, require
 from dp_leakage.study.jobs import AUXILIARY
 
 TARGETS = {MEMBERS, "target_nonmembers"}
@@ -21,12 +21,7 @@ def check_attacks(study: Study) -> None:
     """Each attack is known, and has its settings, auxiliary models and records."""
     spec = study.spec
     for name, settings in spec["attacks"].items():
-        check_known(name, ATTACKS, f"attacks.{name}")
         entry = ATTACKS[name]
-        kinds = dict(entry.kinds) | ({OF_PERSON: WAYS} if entry.family == "membership" else {})
-        for key, value in settings.items():
-            check_known(key, kinds, f"attacks.{name}.{key}")
-            check_kind(value, kinds[key], f"attacks.{name}.{key}")
         of_persons = OF_PERSON not in settings or any(map(study.by_person, spec["datasets"]))
         words = f"key 'attacks.{name}.{OF_PERSON}' is about persons with several records"
         require(of_persons, f"{words}; no data set has a source with the key 'person', leave it out")
@@ -207,7 +202,6 @@ def check_figure(study: Study, name: str, cells: list[Cell]) -> None:
         cells: those whose values it may select.
     """
     spec, figure, key = study.spec, study.spec["figures"][name], f"figures.{name}"
-    check_known(figure["kind"], FIGURES, f"{key}.kind")
     if FIGURES[figure["kind"]].needs == TIMING:
         require("timing" in spec, f"key 'timing' is missing; figure {name} shows how long training takes")
     parts = figure.get("parts", study.drawable)
@@ -220,10 +214,7 @@ def check_figure(study: Study, name: str, cells: list[Cell]) -> None:
     drawn = study.figure_cells(name)
     complaint = f"key '{key}.parts' leaves nothing to draw: no cell of the figure has any of {', '.join(parts) or 'it'}"
     require(any(study.figure_parts(name, cell) for cell in drawn), complaint)
-    defaults = {**COMMON, **FIGURES[figure["kind"]].settings}
     for setting, value in figure.get("settings", {}).items():
-        check_known(setting, defaults, f"{key}.settings")
-        check_kind(value, FIGURES[figure["kind"]].kinds[setting], f"{key}.settings.{setting}")
         for word in [value] if isinstance(value, str) else value or [] if isinstance(value, list) else []:
             if setting in ("attack", "attacks", "exposed_by"):
                 attacked = [part for part in parts if part in spec["attacks"]]

@@ -1,0 +1,43 @@
+"""The schema of one study: that of all study files, with what the attacks and figures that it names declare."""
+
+from collections.abc import Mapping
+
+from dp_leakage.attacks import ATTACKS, OF_PERSON, WAYS, Attack
+from dp_leakage.common.config import Json
+from dp_leakage.common.schemas import Schema, enum, table
+from dp_leakage.figures import FIGURES
+
+
+def composed(schema: Json, spec: Json) -> Json:
+    """The schema of study files, with the settings of every attack and of the kinds of the study's own figures.
+
+    Args:
+        schema: as it lies in ``workflow/schemas``.
+        spec: the study file, not yet checked.
+    """
+    properties, kind = schema["properties"], {**schema["$defs"]["figure"]["properties"]["kind"], **enum(*FIGURES)}
+    figure = {**schema["$defs"]["figure"], "properties": schema["$defs"]["figure"]["properties"] | {"kind": kind}}
+    attacks = table({name: table(attack_settings(attack)) for name, attack in ATTACKS.items()})
+    figures = {"properties": {name: _figure(given) for name, given in _mapping(spec, "figures").items()}}
+    return {
+        **schema,
+        "$defs": schema["$defs"] | {"figure": figure},
+        "properties": properties
+        | {"attacks": {**properties["attacks"], **attacks}, "figures": {**properties["figures"], **figures}},
+    }
+
+
+def attack_settings(attack: Attack) -> dict[str, Schema]:
+    """What a study may set of an attack."""
+    return {**attack.schemas, **({OF_PERSON: WAYS} if attack.family == "membership" else {})}
+
+
+def _figure(given: object) -> Schema:
+    known = FIGURES.get(str(given.get("kind"))) if isinstance(given, Mapping) else None
+    own = {} if known is None else {"properties": {"settings": table(known.schemas)}}
+    return {"$ref": "#/$defs/figure", **own}
+
+
+def _mapping(spec: Json, key: str) -> Mapping[str, object]:
+    given = spec.get(key)
+    return given if isinstance(given, Mapping) else {}
