@@ -185,7 +185,7 @@ def test_the_best_score_wins_and_what_diverged_does_not():
         ({"choose": {"widths": [1]}}, r"release.choose: .*has no setting 'widths'"),
         ({"choose": {"learning_rate": [-1.0]}}, r"release.choose: .*learning_rate"),
         ({"choose": {"learning_rate": ["fast"]}}, r"release.choose"),
-        ({"choose": {"hidden": [["a"]]}}, r"release.choose: .*'hidden'"),
+        ({"choose": {"hidden": [["a"]]}}, r"release.choose: .*'hidden\.0' is 'a'"),
         ({"choose": {"hidden": [[4]]}, "roles": ["pool", "target_nonmembers"]}, r"release.score_noise is missing"),
         ({"roles": ["everybody"]}, r"release.roles: 'everybody' is not a role"),
         ({"choose": {"hidden": [[4]]}, "score_noise": 1e-3}, "noise"),

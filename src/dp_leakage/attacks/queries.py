@@ -41,8 +41,10 @@ def ask(models: Models, data: Dataset, queries: int = 1) -> Signals:
         queries: how many of `QUERIES`, 1 to 18.
 
     Raises:
-        UserError: more than one query of records that are not images.
+        UserError: more queries than exist, or more than one query of records that are not images.
     """
+    if not 1 <= queries <= len(QUERIES):
+        raise UserError(f"key 'queries' is {queries}; valid is 1 to {len(QUERIES)}")
     if queries > 1 and data.x.ndim != 4:
         raise UserError(f"key 'queries' is {queries}, but the records are no images; valid is 1")
     record, role = asked_records(data)

@@ -103,11 +103,6 @@ def test_online_needs_references_that_saw_target_records(trained, signals, frame
         frame_of(lira, trained.target, trained.data, signals(trained.reference, trained.data), ONLINE)
 
 
-def test_an_unknown_variance_is_refused(trained, frame_of):
-    with pytest.raises(UserError, match="did you mean 'per_record'"):
-        frame_of(lira, trained.target, trained.data, None, OFFLINE | {"variance": "per_records"})
-
-
 # ---------------------------------------------------------------------- shrunk variances
 def varied(rng, models, records, freedom, common):
     """Margins (models, records) whose variances are drawn from an inverse χ² with so many degrees around ``common``."""
@@ -178,7 +173,7 @@ def test_where_variances_differ_the_shrunk_ones_find_more_than_the_pooled_and_th
     given = rng.normal(size=(8, n)) * np.sqrt(variance) + 1.0 * (np.arange(8) < 4)[:, None]
     chosen = np.broadcast_to((np.arange(8) < 4)[:, None], given.shape)
     areas = {}
-    for name in lira.VARIANCES:
+    for name in ("fixed", "per_record", "shrunk"):
         within, out = (lira.margins(given, side, name) for side in (chosen, ~chosen))
         freedom = [np.inf if said.freedom is None else said.freedom for said in (within, out)]
         likely = [

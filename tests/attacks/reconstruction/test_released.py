@@ -67,12 +67,10 @@ def test_initial_weights_are_fresh_and_the_same_for_all_targets_and_cells(models
     assert not torch.equal(one[0].parameters["1.weight"], one[1].parameters["1.weight"])
 
 
-def test_records_that_are_no_images_and_wrong_settings_are_refused(models, pictures):
+def test_records_that_are_no_images_and_too_many_are_refused(pictures):
     with pytest.raises(UserError, match="key 'images' is 9; valid is 1 to the 6 members"):
         victims(pictures, 9, "iga")
     with pytest.raises(UserError, match="rebuilds images"):
         victims(pictures._replace(x=pictures.x - 0.5), 4, "iga")
     with pytest.raises(UserError, match="engine: ensemble"):
         seen(object(), pictures)
-    with pytest.raises(UserError, match="key 'weights' holds 'fresh'"):
-        seen(models("mlp"), pictures, {"weights": ["fresh"]})
