@@ -104,6 +104,13 @@ def test_a_complaint_names_the_whole_key_the_value_and_what_is_valid(value, sent
     assert str(error.value) == sentence
 
 
+def test_words_follow_references():
+    definitions = {"rate": RATE, "row": {"properties": {"rate": {"$ref": "#/$defs/rate"}}}}
+    assert words({"$ref": "#/$defs/row/properties/rate"}, definitions) == "a number above 0 and below 1"
+    with pytest.raises(UserError, match=r"^x: key 'settings\.a\.anyOf' is empty; valid is a list of one or more items"):
+        check({"anyOf": []}, SETTING, "x", "settings.a")
+
+
 def test_every_setting_of_the_package_is_described_by_a_schema():
     declared = {
         **{f"{name}.{key}": schema for name, entry in ATTACKS.items() for key, schema in entry.schemas.items()},

@@ -6,8 +6,9 @@ bits, 3.0 is not an integer, and a tuple is a list.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, reduce
 from math import inf
+from operator import getitem
 from typing import Any
 
 from dp_leakage.common.errors import UserError, close, nearest
@@ -68,7 +69,7 @@ def words(schema: Schema, definitions: Mapping[str, Schema] = NONE) -> str:
     'auto, or a list of items, each a whole number from 1 on'
     """
     if "$ref" in schema:
-        return words(definitions[schema["$ref"].rsplit("/", 1)[1]], definitions)
+        return words(_referred(schema["$ref"], definitions), definitions)
     if "const" in schema or "enum" in schema:
         return " or ".join(map(_plain, schema.get("enum", [schema.get("const")])))
     if "anyOf" in schema:
@@ -130,6 +131,11 @@ def _sentence(error: Any, where: str, top: str, definitions: Mapping[str, Schema
         case _:
             hint = close(given, _names(error.schema)) if isinstance(given, str) else ""
             return f"{place} is {given!r}; {hint + 'Valid:' if hint else 'valid is'} {words(error.schema, definitions)}"
+
+
+def _referred(reference: str, definitions: Mapping[str, Schema]) -> Schema:
+    """The part of a schema that a reference leads to: ``#/$defs/NAME``, or further into it; the whole is a mapping."""
+    return reduce(getitem, reference.split("/")[2:], definitions) if reference != "#" else {"type": "object"}
 
 
 def _types(rule: str | Sequence[str]) -> Sequence[str]:
