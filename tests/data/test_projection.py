@@ -294,8 +294,12 @@ class TestPrivateScaling:
         # 4,000 means of N(0, (3·2·√2/10)²): their deviation lies within 5 % but once in 10^5.
         assert shift.std() == pytest.approx(3 * 2 * np.sqrt(2) / 10, rel=0.05)
 
-    def test_a_channel_that_is_lost_in_the_noise_becomes_zero(self):
+    def test_a_variance_that_is_lost_in_the_noise_counts_as_zero(self):
         images = X.reshape(-1, 1, 8, 8)
+        _, stretch = fit_private_scaling(
+            images, ALL, [1e4, 0.1], 1e3, 3
+        )  # the noise on the mean's square is far larger
+        assert stretch.ravel() == pytest.approx([np.sqrt(1e-5)])
         made, notes = project(dataset(images), {"scale": "private", "bounds": [0.1, 1e3], "noise": 1e4}, 3)
         assert np.isfinite(made.x).all()
         assert "privately at noise multiplier 10000" in notes[0]

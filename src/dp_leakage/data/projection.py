@@ -88,8 +88,7 @@ def fit_and_project(dataset: Dataset, settings: dict, seed: int) -> tuple[Datase
         shift, stretch = fit_private_scaling(x, rows, settings["bounds"], settings["noise"], seed)
         known, x = known._replace(shift=shift, stretch=stretch), scaled(x, shift, stretch)
         notes.append(
-            f"Channels scaled privately at noise multiplier {settings['noise']:g}, fitted on {len(rows):,} records"
-            + (f"; {lost} are lost in the noise and set to 0." if (lost := int(np.isinf(stretch).sum())) else ".")
+            f"Channels scaled privately at noise multiplier {settings['noise']:g}, fitted on {len(rows):,} records."
         )
     elif settings["scale"] != "none":
         left = int(binary(x, rows).sum()) if settings["scale"] == "standard" else 0
@@ -158,14 +157,13 @@ def fit_private_scaling(
         seed: of the noise.
 
     Returns:
-        Shift and stretch, float64 (channels, 1, …) as many ones as a record has further dimensions. A channel whose
-        variance is lost in the noise has an infinite stretch, which sets it to zero.
+        Shift and stretch, float64 (channels, 1, …) as many ones as a record has further dimensions. A variance that is
+        lost in the noise counts as 0.
     """
     total = sum(channel_moments(part, bounds).sum(axis=0) for part in _chunks(x, rows))
     total = total + noise * np.random.default_rng(seed).standard_normal(total.shape)
     mean, square = total * np.sqrt(2) * np.array(bounds, dtype=float)[:, None] / len(rows)
-    variance = square - mean**2
-    stretch = np.sqrt(np.where(variance > 0, variance + LEAST_VARIANCE, np.inf))
+    stretch = np.sqrt(np.maximum(square - mean**2, 0) + LEAST_VARIANCE)
     shape = (len(mean), *[1] * (x.ndim - 2))
     return mean.reshape(shape), stretch.reshape(shape)
 
