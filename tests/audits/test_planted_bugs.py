@@ -1,5 +1,6 @@
 """Planted bugs of noise, clipping and sampling, each audited twenty times: all are found, correct trainings pass."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -12,7 +13,9 @@ from dp_leakage.data.canaries import place
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.models.architectures import build
 from dp_leakage.privacy.accounting.proven import Training, proven_curve
+from dp_leakage.privacy.clipping import bound_scales
 from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.privacy.mechanisms import adaptive
 from dp_leakage.training.planted import BUGS
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
@@ -75,6 +78,37 @@ def test_a_planted_bug_is_found_in_twenty_of_twenty(bug):
 @pytest.mark.slow
 def test_shuffled_batches_accounted_as_poisson_are_found_in_twenty_of_twenty():
     assert (sampled_bounds("batches_shuffled") > sampled_claim().epsilon(1.0)).all()
+
+
+OTHER_BOUNDS = {
+    "adaptive": {"bound": "adaptive", "settings": {"quantile": 0.5, "rate": 0.2, "share": 0.001}},
+    "automatic": {"bound": "automatic"},
+    "per_layer": {"bound": "per_layer"},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bound", OTHER_BOUNDS)
+def test_other_bounds_pass_and_a_bug_in_their_noise_is_found(bound):
+    claimed = replace(FULL, **OTHER_BOUNDS[bound])
+    assert (bounds(None, claimed) > CLAIMED).sum() <= 5
+    assert (bounds("noise_divided_twice", claimed) > CLAIMED).all()
+
+
+@pytest.mark.slow
+def test_a_norm_that_the_noise_follows_but_not_the_clipping_is_found(monkeypatch):
+    """The norm falls from step to step, as all gradients of records are shorter."""
+    falling = {"quantile": 0.01, "rate": 1.0, "share": 0.001}
+    claimed = replace(FULL, bound="adaptive", clip_norm=100.0, settings=falling)
+    assert (bounds(None, claimed, canary="gradient") > CLAIMED).sum() <= 5
+
+    def at_the_first(self, norms, models, weights=None):
+        counting(self, norms, models, weights)
+        return bound_scales(norms, self.mechanism.clip_norm, "clip", self.divisor)
+
+    counting = adaptive.Noise.scales
+    monkeypatch.setattr(adaptive.Noise, "scales", at_the_first)
+    assert (bounds(None, claimed, canary="gradient") > CLAIMED).all()
 
 
 @pytest.mark.slow

@@ -95,6 +95,7 @@ def check(layers, x, y, mechanism, sizes=HUGE):
 MAIN = {
     "clip": Mechanism("poisson", clip_norm=C, noise_multiplier=0.0),
     "normalise": Mechanism("poisson", bound="normalise", clip_norm=C, noise_multiplier=0.0),
+    "per_layer": Mechanism("poisson", bound="per_layer", clip_norm=C, noise_multiplier=0.0),
     "batch": Mechanism("poisson", unit="batch", clip_norm=C, noise_multiplier=0.0),
     "vmf": Mechanism("poisson", bound="normalise", clip_norm=C, noise="vmf", kappa=CONCENTRATED),
 }
@@ -118,7 +119,7 @@ def mechanisms():
         for sampler in sorted({sampler for samplers in known for sampler in samplers}):
             usual = UNITS if "unit" in declared.keys else ("example",)
             units = ("class",) if sampler == "class_poisson" else usual
-            if sampler == "class_poisson" and declared.step.get("unit") == PERSON:
+            if sampler == "class_poisson" and declared.step.get("unit") in (PERSON, "example"):
                 continue  # it draws whole classes
             for unit in [declared.step["unit"]] if "unit" in declared.step else units:
                 for block in ("whole", "layer", "row", "sum") if "block" in declared.keys else ("whole",):

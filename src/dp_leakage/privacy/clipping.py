@@ -2,7 +2,8 @@
 
 Formal guarantee. With ``scales`` from `bound_scales`, adding or removing one unit moves Σ scaleᵢ·gᵢ by at most
 ``clip_norm`` (add/remove neighbours), and replacing one by at most 2·``clip_norm``. The scales hold this in the
-floating point of ``norms``, whose rounding they allow for. A unit with gradient 0 contributes nothing.
+floating point of ``norms``, whose rounding they allow for. A unit with gradient 0 contributes nothing. With
+``per_layer`` each of L layers is clipped to ``layer_norm``, C/√L, so that the whole is at most C long.
 """
 
 import math
@@ -14,7 +15,7 @@ from torch import Tensor
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.user_code import FILES, blamed, function
 from dp_leakage.models.norms import LEAST_NORM, ROUNDING
-from dp_leakage.privacy.mechanism import Bound
+from dp_leakage.privacy.mechanism import PER_LAYER, Bound
 from dp_leakage.privacy.mechanisms import noise_module
 
 OPACUS_EPSILON = 1e-6  # Opacus divides by norm + this. So do we, so that both agree to the last digits
@@ -22,16 +23,22 @@ LEAST_LENGTH = 1e-12  # squares of much smaller numbers vanish in float32, so sh
 LENGTHS = 1000  # of gradients, on which a plugin's bound is tried before a training
 
 
-def bound_scales(norms: Tensor, clip_norm: float, bound: Bound | str, divisor: float = 1.0) -> Tensor:
+def layer_norm(clip_norm: float, layers: int) -> float:
+    """C/√L: how long the gradient of each of L layers may be under ``per_layer`` (McMahan et al. 2018, flat shares)."""
+    return clip_norm / math.sqrt(layers)
+
+
+def bound_scales(norms: Tensor, clip_norm: float | Tensor, bound: Bound | str, divisor: float = 1.0) -> Tensor:
     """The factor for each unit's gradient, given its ℓ2 norm.
 
-    ``clip``: min(1, C/‖g‖) (Abadi et al. 2016, algorithm 1). ``normalise``: C/‖g‖; below a norm of about 1e-12 the
+    ``clip``: min(1, C/‖g‖) (Abadi et al. 2016, algorithm 1); ``per_layer`` is the same for the gradient of one layer,
+    whose C is `layer_norm`. ``normalise``: C/‖g‖; below a norm of about 1e-12 the
     result is shorter than C. Any other bound is the function ``bound(norms, C)`` of a file in ``privacy.mechanisms``,
     or of a plugin.
 
     Args:
         norms: ≥ 0 and finite, any shape, float32 or float64.
-        clip_norm: C > 0.
+        clip_norm: C > 0; for ``clip`` also one for each of the norms, as a tensor that broadcasts with them.
         bound: ``clip``, ``normalise``, or the name of such a file.
         divisor: what the bounded sum is to be divided by, > 0.
 
@@ -42,7 +49,7 @@ def bound_scales(norms: Tensor, clip_norm: float, bound: Bound | str, divisor: f
     length = _length(clip_norm, norms)
     if bound == "normalise":
         return (norms + LEAST_LENGTH).reciprocal_().mul_(length / divisor)
-    if bound == "clip":
+    if bound in ("clip", PER_LAYER):
         return (norms + OPACUS_EPSILON).reciprocal_().mul_(length / divisor).clamp_(max=1 / divisor)
     scales = _own_scales(norms, length, bound)
     return scales.where(_within(scales, norms, clip_norm), 0.0) / divisor
@@ -61,16 +68,16 @@ def check_bound(bound: Bound | str, clip_norm: float) -> None:
         )
 
 
-def _length(clip_norm: float, norms: Tensor) -> float:
+def _length(clip_norm: float | Tensor, norms: Tensor) -> float | Tensor:
     """What computed norms may be bounded to, so that the true ones keep to ``clip_norm``."""
     return clip_norm * (1 - ROUNDING * torch.finfo(norms.dtype).eps)
 
 
-def _within(scales: Tensor, norms: Tensor, clip_norm: float) -> Tensor:
+def _within(scales: Tensor, norms: Tensor, clip_norm: float | Tensor) -> Tensor:
     return (scales * norms).abs() <= clip_norm  # NaN is not
 
 
-def _own_scales(norms: Tensor, length: float, plugin: str) -> Tensor:
+def _own_scales(norms: Tensor, length: float | Tensor, plugin: str) -> Tensor:
     """A file's own factor for each unit, computed from one unit at a time, so that none can depend on another's
     gradient.
 

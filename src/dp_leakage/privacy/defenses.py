@@ -87,7 +87,7 @@ def _budgeted(entry: Json, spec: Json, variant: list[str]) -> Iterator[tuple[str
             mechanism |= {"target": budget["target"] | {"neighbours": relation}, "rdp_sigma": None}
         variants = [mechanism[field] for field in declared.spelled]
         variants += [mechanism["unit"]] if mechanism["unit"] == "batch" else []
-        variants += ["normalise"] if mechanism["bound"] == "normalise" != declared.bound else []
+        variants += [mechanism["bound"]] if mechanism["bound"] != declared.bound else []
         variants += [
             f"{key}={_spelled(value)}"
             for key, value in mechanism["settings"].items()

@@ -7,9 +7,10 @@ from typing import Any, Literal, get_args
 from dp_leakage.common.errors import UserError, nearest
 
 Sampler = Literal["shuffle", "poisson", "wor", "cyclic", "balls_in_bins", "class_poisson"]
-Bound = Literal["clip", "normalise"]
+Bound = Literal["clip", "normalise", "per_layer"]
 Block = Literal["whole", "layer", "row", "sum"]
 PERSON = "person"
+PER_LAYER = "per_layer"
 SINGLE = ("example", PERSON, "batch")  # units that come or go whole; all others are groups, which change with a record
 # The triples (unit, bound, noise) that Opacus can carry out.
 OPACUS = (("example", "clip", "gaussian"), ("example", "clip", "none"))
@@ -30,7 +31,8 @@ class Mechanism:
             independently for each; ``class_poisson`` each (sub)class with rate q.
         unit: whose gradient is bounded: every example's, the mean gradient of each person's records, the whole batch's
             mean, or the mean gradient of each (sub)class in the batch. If it is ``person``, the sampler draws persons.
-        bound: ``clip`` to ``clip_norm``, or ``normalise`` to exactly that length; or a plugin's name.
+        bound: ``clip`` to ``clip_norm``, ``normalise`` to exactly that length, or clip ``per_layer``, each layer to an
+            equal share of that length; or the name of a file of `privacy.mechanisms` or of a plugin.
         clip_norm: C > 0, the bound's ℓ2 length.
         noise: ``none``, or the module of `privacy.mechanisms` or the plugin that defines it: ``gaussian`` with standard
             deviation ``noise_multiplier``·C on the sum, ``vmf`` around the unit's direction with concentration
@@ -88,6 +90,8 @@ def check_step(mechanism: Mechanism, engine: str = "ensemble") -> None:
         raise UserError(f"clip_norm is {mechanism.clip_norm} but must be above 0")
     if mechanism.noise == "vmf" and mechanism.bound != "normalise":
         raise UserError(f"bound {mechanism.bound!r} leaves no unit vectors for noise 'vmf'; valid: normalise")
+    if mechanism.bound == PER_LAYER and mechanism.unit != "example":
+        raise UserError(f"bound 'per_layer' is of examples, not of unit {mechanism.unit!r}; valid: clip, normalise")
     if engine == "opacus" and (mechanism.unit, mechanism.bound, mechanism.noise) not in OPACUS:
         raise UserError(
             f"engine 'opacus' cannot do unit {mechanism.unit!r}, bound {mechanism.bound!r} and noise "

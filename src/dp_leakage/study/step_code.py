@@ -17,7 +17,7 @@ REGISTRIES = (
     "dp_leakage.plugins",
     "dp_leakage.privacy.mechanisms",
 )
-BUILT_IN = ("none", "clip", "normalise")  # noise and bounds that are imported, not found by name
+BUILT_IN = ("none", "clip", "normalise", "per_layer")  # noise and bounds that are imported, not found by name
 LAUNCHING = (
     "dp_leakage.jobs",
     "dp_leakage.jobs.handover",

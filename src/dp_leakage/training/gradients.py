@@ -13,8 +13,8 @@ from torch import Generator, Tensor
 
 from dp_leakage.models.layers import Layers, Parameters
 from dp_leakage.models.norms import LEAST_NORM, norm
-from dp_leakage.privacy.clipping import bound_scales
-from dp_leakage.privacy.mechanism import PERSON, Mechanism, holds_groups
+from dp_leakage.privacy.clipping import bound_scales, layer_norm
+from dp_leakage.privacy.mechanism import PER_LAYER, PERSON, Mechanism, holds_groups
 from dp_leakage.privacy.mechanisms.base import Noise
 from dp_leakage.training.backward import BackwardPass, backpropagate
 from dp_leakage.training.folds import Fold, folded, persons_of
@@ -173,10 +173,24 @@ def _add_examples(program: Program, lane: Lane, examples: Examples) -> None:
         if program.noise.directs:  # a single model, so no padding
             program.noise.add_examples(passed, lane.gradient, lane.models.start)
             continue
-        scales = _bound(program, norms)
+        if program.mechanism.bound == PER_LAYER:
+            _add_by_layer(program, passed, weights, lane)
+            continue
+        scales = program.noise.scales(norms, lane.models, weights)
         if weights is not None:
             scales.mul_(weights)
         passed.add_weighted_sum(scales, lane.gradient)
+
+
+def _add_by_layer(program: Program, passed: BackwardPass, weights: Tensor | None, lane: Lane) -> None:
+    """Each layer's gradients, bounded by themselves."""
+    assert program.mechanism is not None  # without a mechanism nothing is bounded
+    share = layer_norm(program.mechanism.clip_norm, len(passed.parts))
+    for part in passed.parts:
+        scales = bound_scales(part.norms(), share, PER_LAYER, program.divisor)
+        if weights is not None:
+            scales.mul_(weights)
+        part.add_weighted_sum(scales, lane.gradient)
 
 
 def _side_by_side(program: Program, batches: list[Tensor]) -> Examples:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
 import torch
@@ -12,7 +13,7 @@ from torch import Generator, Tensor
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.user_code import DEFINED, FILES, blamed, function
 from dp_leakage.privacy.mechanism import Mechanism
-from dp_leakage.privacy.mechanisms import noise_module
+from dp_leakage.privacy.mechanisms import BOUNDS, noise_module
 from dp_leakage.privacy.mechanisms.base import Noise
 
 if TYPE_CHECKING:
@@ -131,6 +132,8 @@ def _kind(mechanism: Mechanism | None) -> type[Noise]:
         return FunctionNoise
     if mechanism.noise in FILES:
         return _own_class(mechanism.noise)
+    if mechanism.bound in BOUNDS and hasattr(module := import_module(noise_module(mechanism.bound)), "Noise"):
+        return module.Noise  # a bound that moves from step to step
     kind: type[Noise] = function(noise_module(mechanism.noise), "Noise")  # type: ignore[assignment]
     return kind
 

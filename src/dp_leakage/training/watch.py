@@ -15,11 +15,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dp_leakage.models.products import CPU_MULTIPLE, add_rows
-from dp_leakage.privacy.clipping import bound_scales
-from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.privacy.clipping import bound_scales, layer_norm
+from dp_leakage.privacy.mechanism import PER_LAYER, Mechanism
 from dp_leakage.privacy.mechanisms.base import Noise
 from dp_leakage.training import flat
-from dp_leakage.training.backward import backpropagate
+from dp_leakage.training.backward import BackwardPass, backpropagate
+from dp_leakage.training.blocks import block_dimensions
 from dp_leakage.training.gradients import Program, bounds_examples, fill_gradient
 from dp_leakage.training.lanes import lane_size, make_lanes
 from dp_leakage.training.samplers import Batch
@@ -123,15 +124,19 @@ class Watch:
                         unit = flat.views(program.layers, vector)
                         program.noise.add_unit(unit, lane.gradient, lane.models.start)
             return
-        length = drawn.new_tensor(1.0 if mechanism is None else LONG * mechanism.clip_norm)
-        scale = 1 / program.divisor
-        if mechanism is not None:
-            scale = bound_scales(length, mechanism.clip_norm, mechanism.bound, program.divisor)
-        add_rows(program.gradient.mT, at.to(drawn.device), (drawn * (length * scale)).mT)
+        if mechanism is None:
+            bounded = drawn / program.divisor
+        elif mechanism.bound == PER_LAYER:  # it lies in one layer
+            share = layer_norm(mechanism.clip_norm, len(block_dimensions(program.layers, "layer")))
+            bounded = drawn * share / program.divisor
+        else:
+            lengths = torch.full_like(drawn, LONG * mechanism.clip_norm)
+            bounded = drawn * lengths * program.noise.scales(lengths, range(len(drawn)), drawn.abs())
+        add_rows(program.gradient.mT, at.to(drawn.device), bounded.mT)
 
     def _observe(self, program: Program, batches: list[Batch], there: Tensor) -> None:
         """What the step's update reveals about each canary."""
-        clip = 1.0 if program.mechanism is None else program.mechanism.clip_norm
+        clip = 1.0 if program.mechanism is None else program.noise.clip_norm_of(range(len(self.scores)))
         seen = (program.gradient - self._known(program, batches)) * (program.divisor / clip)
         places = there.double() if self.rate == 1 else torch.ones((), dtype=torch.float64)
         if self.along is not None:
@@ -168,16 +173,20 @@ class Watch:
         own = rows[records]
         padded = F.pad(own, (0, -len(own) % CPU_MULTIPLE), value=int(own[0])).to(program.x.device)
         shared = program.x[padded], program.y[padded]
+        silent = program.noise.silent(seen)
+        silent.divisor = 1.0
         for lane in self.lanes:
             of_lane = slice(lane.models.start, lane.models.stop)
             x, y = (data.expand(len(lane.models), *data.shape) for data in shared)
             passed, norms = backpropagate(program.layers, lane.parameters, x, y).finite()
-            scales = torch.ones_like(norms)
-            if mechanism is not None:
-                scales = bound_scales(norms, mechanism.clip_norm, mechanism.bound) / mechanism.clip_norm
-            found = passed.directional_derivative(flat.views(program.layers, seen[of_lane])) * scales
-            along[of_lane, records] = found[:, : len(own)].double().cpu()
-            squares[of_lane, records] = (norms * scales)[:, : len(own)].double().square().cpu()
+            parts = [(passed, norms)]
+            if mechanism is not None and mechanism.bound == PER_LAYER:
+                parts = [(BackwardPass([part]), part.norms()) for part in passed.parts]
+            for part, lengths in parts:
+                scales = _scales(mechanism, silent, lengths, lane.models, len(parts))
+                found = part.directional_derivative(flat.views(program.layers, seen[of_lane])) * scales
+                along[of_lane, records] += found[:, : len(own)].double().cpu()
+                squares[of_lane, records] += (lengths * scales)[:, : len(own)].double().square().cpu()
         return along, squares
 
     def _projected_units(self, program: Program, seen: Tensor, units: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
@@ -210,6 +219,15 @@ class Watch:
         return _without_noise(program, [[rows for rows in batch if self.fixed[rows].all()] for batch in batches])
 
 
+def _scales(mechanism: Mechanism | None, silent: Noise, norms: Tensor, models: range, parts: int) -> Tensor:
+    """The factor that bounds each gradient, or each of its ``parts`` layers, in units of the clipping norm."""
+    if mechanism is None:
+        return torch.ones_like(norms)
+    if mechanism.bound == PER_LAYER:
+        return bound_scales(norms, layer_norm(1.0, parts) * mechanism.clip_norm, PER_LAYER, mechanism.clip_norm)
+    return silent.scales(norms, models) / silent.clip_norm_of(models)
+
+
 def _without_noise(program: Program, batches: list[Batch]) -> Tensor:
     """(K, P): the gradient of a step without its noise."""
     alone = torch.zeros_like(program.gradient)
@@ -218,7 +236,6 @@ def _without_noise(program: Program, batches: list[Batch]) -> Tensor:
         for lane in program.lanes
     ]
     assert program.mechanism is not None  # plain training has no noise
-    plain = replace(program.mechanism, noise="none")
-    noise = Noise(plain, alone, program.divisor, [], 1)
-    fill_gradient(replace(program, mechanism=plain, gradient=alone, noise=noise, lanes=lanes), batches)
+    noise = program.noise.silent(alone)
+    fill_gradient(replace(program, mechanism=noise.mechanism, gradient=alone, noise=noise, lanes=lanes), batches)
     return alone

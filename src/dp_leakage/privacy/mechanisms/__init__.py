@@ -1,7 +1,7 @@
 """The mechanisms: every file of this folder is one. `base` says what a file holds.
 
 >>> list(MECHANISMS)
-['normalise', 'gaussian', 'vmf', 'class', 'subclass', 'banded', 'person']
+['normalise', 'gaussian', 'vmf', 'class', 'subclass', 'adaptive', 'automatic', 'banded', 'person']
 """
 
 from dataclasses import replace
@@ -23,6 +23,7 @@ for _file in _FILES:
     _module = import_module(f"{__name__}.{_file}")
     MECHANISMS |= _module.MECHANISMS
     ACCOUNTANTS |= _module.ACCOUNTANTS
+BOUNDS = tuple(declared.bound for name, declared in MECHANISMS.items() if declared.bound == name in _FILES)
 
 
 def noise_module(noise: str) -> str:

@@ -6,7 +6,8 @@ A file of this folder declares one or more mechanisms in ``MECHANISMS``, the acc
     epsilon(amount, case) → the ε of a training with this amount of noise, under ``case.accountant``;
     amount_for(epsilon, case) → the amount of noise for a budget where there is a formula, else None; optional;
     bound(norms, clip_norm) → the factor of each unit's gradient, where a declaration's ``bound`` is the file's name; as
-        a plugin's (`plugins`), it keeps every gradient within clip_norm, and sees one unit at a time; optional;
+        a plugin's (`plugins`), it keeps every gradient within clip_norm, and sees one unit at a time; optional. A bound
+        that changes from step to step is a ``Noise`` in the same file, whose ``scales`` then count;
     proven(training, neighbours) → the `tradeoff.TradeOff` that a training proves; optional;
     Noise(mechanism, gradient, divisor, generators, steps), a subclass of the one below.
 
@@ -16,7 +17,7 @@ The workflow reads all of it while it plans, so PyTorch, SciPy and the accountan
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from dp_leakage.common.declarations import DEFAULT
@@ -159,6 +160,24 @@ class Noise:
 
         For noise that must see the whole sum.
         """
+
+    def scales(self, norms: Tensor, models: range, weights: Tensor | None = None) -> Tensor:
+        """The factor that bounds and divides each gradient of these models, whose lengths are ``norms`` (k, B).
+
+        ``weights`` (k, B) are 0 where there is no gradient; None if there are all. Called for every gradient of a step,
+        between `add` and `finish`.
+        """
+        from dp_leakage.privacy.clipping import bound_scales
+
+        return bound_scales(norms, self.mechanism.clip_norm, self.mechanism.bound, self.divisor)
+
+    def clip_norm_of(self, models: range) -> float | Tensor:
+        """C of this step: one for all, or (k, 1)."""
+        return self.mechanism.clip_norm
+
+    def silent(self, gradient: Tensor) -> Noise:
+        """The same bounds as now, without noise, for another buffer like `gradient`."""
+        return Noise(replace(self.mechanism, noise="none"), gradient, self.divisor, [], self.steps)
 
     def add_examples(self, passed: BackwardPass, total: Parameters, model: int) -> None:
         """If it ``directs``: adds a noisy vector for each example of one model to ``total``, name → (1, …)."""
