@@ -176,10 +176,17 @@ def _add_examples(program: Program, lane: Lane, examples: Examples) -> None:
         if program.mechanism.bound == PER_LAYER:
             _add_by_layer(program, passed, weights, lane)
             continue
-        scales = program.noise.scales(norms, lane.models, weights)
+        scales = example_scales(program.noise, norms, lane.models, weights)
         if weights is not None:
             scales.mul_(weights)
         passed.add_weighted_sum(scales, lane.gradient)
+
+
+def example_scales(noise: Noise, norms: Tensor, models: range, weights: Tensor | None = None) -> Tensor:
+    """The factor that bounds and divides each example's gradient, whose lengths are ``norms`` (k, B)."""
+    if noise.bounds:
+        return noise.scales(norms, models, weights)
+    return bound_scales(norms, noise.mechanism.clip_norm, noise.mechanism.bound, noise.divisor)
 
 
 def _add_by_layer(program: Program, passed: BackwardPass, weights: Tensor | None, lane: Lane) -> None:

@@ -21,7 +21,7 @@ from dp_leakage.privacy.mechanisms.base import Noise
 from dp_leakage.training import flat
 from dp_leakage.training.backward import BackwardPass, backpropagate
 from dp_leakage.training.blocks import block_dimensions
-from dp_leakage.training.gradients import Program, bounds_examples, fill_gradient
+from dp_leakage.training.gradients import Program, bounds_examples, example_scales, fill_gradient
 from dp_leakage.training.lanes import lane_size, make_lanes
 from dp_leakage.training.samplers import Batch
 
@@ -131,7 +131,7 @@ class Watch:
             bounded = drawn * share / program.divisor
         else:
             lengths = torch.full_like(drawn, LONG * mechanism.clip_norm)
-            bounded = drawn * lengths * program.noise.scales(lengths, range(len(drawn)), drawn.abs())
+            bounded = drawn * lengths * example_scales(program.noise, lengths, range(len(drawn)), drawn.abs())
         add_rows(program.gradient.mT, at.to(drawn.device), bounded.mT)
 
     def _observe(self, program: Program, batches: list[Batch], there: Tensor) -> None:
@@ -225,7 +225,7 @@ def _scales(mechanism: Mechanism | None, silent: Noise, norms: Tensor, models: r
         return torch.ones_like(norms)
     if mechanism.bound == PER_LAYER:
         return bound_scales(norms, layer_norm(1.0, parts) * mechanism.clip_norm, PER_LAYER, mechanism.clip_norm)
-    return silent.scales(norms, models) / silent.clip_norm_of(models)
+    return example_scales(silent, norms, models) / silent.clip_norm_of(models)
 
 
 def _without_noise(program: Program, batches: list[Batch]) -> Tensor:

@@ -54,6 +54,8 @@ def bound(norm: Tensor, clip_norm: float) -> Tensor:
 class Noise(gaussian.Noise):
     """Clips each model at a norm of its own, which it moves after every step."""
 
+    bounds = True
+
     def __init__(
         self, mechanism: Mechanism, gradient: Tensor, divisor: float, generators: list[Generator], steps: int
     ) -> None:

@@ -136,6 +136,9 @@ class Noise:
     # to the sum. Models are then processed one at a time.
     directs: ClassVar[bool] = False
 
+    # Whether its bound changes from step to step, and so is its own, by `scales`, instead of the mechanism's.
+    bounds: ClassVar[bool] = False
+
     # Coefficients c that make Σ_j c_j ζ_{t−j}, a sum over the noise ζ of this step and the last ones, independent from
     # step to step and Gaussian with `deviation`; empty if there are none. An audit that sees all steps weights them
     # with c.
@@ -162,14 +165,12 @@ class Noise:
         """
 
     def scales(self, norms: Tensor, models: range, weights: Tensor | None = None) -> Tensor:
-        """The factor that bounds and divides each gradient of these models, whose lengths are ``norms`` (k, B).
+        """If it ``bounds``: the factor that bounds and divides each gradient of these models, of lengths norms (k, B).
 
         ``weights`` (k, B) are 0 where there is no gradient; None if there are all. Called for every gradient of a step,
         between `add` and `finish`.
         """
-        from dp_leakage.privacy.clipping import bound_scales
-
-        return bound_scales(norms, self.mechanism.clip_norm, self.mechanism.bound, self.divisor)
+        raise NotImplementedError
 
     def clip_norm_of(self, models: range) -> float | Tensor:
         """C of this step: one for all, or (k, 1)."""
