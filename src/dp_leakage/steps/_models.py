@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
 from tempfile import gettempdir
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from dp_leakage.models.architectures import build
 from dp_leakage.models.ensemble import NO_ROW, Ensemble, Models
 from dp_leakage.models.layers.own import check_own
 from dp_leakage.models.user_module import Factory, ModuleEnsemble, module_factory
-from dp_leakage.privacy.mechanism import Mechanism, check_step
+from dp_leakage.privacy.mechanism import Bound, Mechanism, check_step
 from dp_leakage.privacy.mechanisms import MECHANISM_FILES
 from dp_leakage.provenance.contents import Expected, check_arrays
 from dp_leakage.provenance.files import read_table, read_tensors
@@ -189,7 +189,7 @@ def mechanism_of(made: Json) -> Mechanism | None:
 
 def _mechanism() -> dict[str, Schema]:
     """Of a mechanism's fields. A bound and a noise are ours or of a plugin in use, since their modules are imported."""
-    declared = enum("none", "clip", "normalise", *FILES, *(name.rpartition(".")[2] for name in MECHANISM_FILES))
+    declared = enum("none", *get_args(Bound), *FILES, *(name.rpartition(".")[2] for name in MECHANISM_FILES))
     return {
         **dict.fromkeys(("sampler", "unit", "block"), TEXT),
         **dict.fromkeys(("bound", "noise"), declared),

@@ -2,10 +2,12 @@
 
 from functools import cache
 from pathlib import Path
+from typing import get_args
 
 from dp_leakage.common.config import Json
 from dp_leakage.common.user_code import FILES, module_files
 from dp_leakage.models.layers.own import OWN
+from dp_leakage.privacy.mechanism import Bound
 from dp_leakage.privacy.mechanisms import noise_module
 from dp_leakage.provenance.fingerprint import ROOT, code_fingerprint
 
@@ -17,7 +19,7 @@ REGISTRIES = (
     "dp_leakage.plugins",
     "dp_leakage.privacy.mechanisms",
 )
-BUILT_IN = ("none", "clip", "normalise", "per_layer")  # noise and bounds that are imported, not found by name
+BUILT_IN = ("none", *get_args(Bound))  # noise and bounds that are imported, not found by name
 LAUNCHING = (
     "dp_leakage.jobs",
     "dp_leakage.jobs.handover",

@@ -50,6 +50,8 @@ def train_module(
         UserError: as `trainer.train`, and if this module or mechanism cannot be trained privately.
     """
     check_data(x, y, subsets, seeds, held)
+    if settings.averages:
+        raise UserError("engine 'opacus' keeps no averages; remove average_decay and average_epochs")
     if mechanism is not None:
         check_private(mechanism, settings, engine="opacus")
         check_module(factory, tuple(x.shape[1:]), math.ceil(min(settings.batch_size, subsets.shape[1])), x.dtype)

@@ -7,6 +7,7 @@ from typing import Literal
 from dp_leakage.common.errors import UserError, nearest
 
 OPTIMIZERS = ("adam", "sgd")
+SCHEDULES = ("linear", "cosine")
 INITIALISATIONS = ("torch", "glorot")
 
 
@@ -17,8 +18,11 @@ class TrainingSettings:
     Attributes:
         optimizer: ``adam`` (β 0.9, 0.999; ε 1e-8) or ``sgd``.
         learning_rate: > 0.
-        final_learning_rate: > 0. The rate changes linearly, epoch by epoch, from ``learning_rate`` in the first epoch
-            to this in the last; None keeps it constant. It depends on no data and costs no privacy.
+        final_learning_rate: > 0. The rate changes, epoch by epoch, from ``learning_rate`` in the first epoch to this in
+            the last; None keeps it constant. It depends on no data and costs no privacy.
+        schedule: how it changes: ``linear``, or ``cosine``, half a wave (Loshchilov & Hutter 2017).
+        warmup_epochs: ≥ 0, below ``epochs``. Before that schedule, the rate rises linearly: in the first of k such
+            epochs it is 1/(k + 1) of ``learning_rate``.
         momentum: of ``sgd``, in [0, 1); Adam must leave it at 0.
         l2: λ ≥ 0 of a penalty λ·Σw² (Keras' convention: its gradient is 2λw) on weights, not on biases. It does not
             depend on the data, so it is added after noising and costs no privacy.
@@ -27,6 +31,11 @@ class TrainingSettings:
         batch_size: records per step, ≥ 1; for ``poisson`` the expected number, so that the rate is batch_size/n; for
             ``class_poisson`` each (sub)class has that same rate, and batch_size may be a fraction.
         evaluate_every: epochs between rows of the history; the last epoch always has one.
+        average_decay: in (0, 1). The model that is evaluated and kept is an exponential moving average of the
+            parameters after each step, of which each step takes this share of the average before: less at first, at
+            step t at most (1 + t)/(10 + t) (De et al. 2022). It is computed from what is released anyway and costs no
+            privacy; None for the last parameters.
+        average_epochs: ≥ 1. The same with the plain mean over the steps of so many last epochs.
         initialisation: of the built-in layers: ``torch``, as in PyTorch, or ``glorot``, as in Keras (see
             `layers.initial_parameters`).
     """
@@ -41,10 +50,16 @@ class TrainingSettings:
     evaluate_every: int = 1
     initialisation: Literal["torch", "glorot"] = "torch"
     final_learning_rate: float | None = None
+    schedule: Literal["linear", "cosine"] = "linear"
+    warmup_epochs: int = 0
+    average_decay: float | None = None
+    average_epochs: int | None = None
 
     def __post_init__(self) -> None:
         if self.optimizer not in OPTIMIZERS:
             raise UserError(f"optimizer {self.optimizer!r} is unknown; {nearest(self.optimizer, OPTIMIZERS)}")
+        if self.schedule not in SCHEDULES:
+            raise UserError(f"schedule {self.schedule!r} is unknown; {nearest(self.schedule, SCHEDULES)}")
         if self.l2_on not in ("all", "last"):
             raise UserError(f"l2_on {self.l2_on!r} is unknown; {nearest(self.l2_on, ('all', 'last'))}")
         if self.initialisation not in INITIALISATIONS:
@@ -59,12 +74,22 @@ class TrainingSettings:
             "epochs": (self.epochs >= 1, "at least 1"),
             "batch_size": (self.batch_size > 0, "above 0"),
             "evaluate_every": (self.evaluate_every >= 1, "at least 1"),
+            "warmup_epochs": (0 <= self.warmup_epochs < max(self.epochs, 1), "0 or more and below epochs"),
+            "average_decay": (self.average_decay is None or 0 < self.average_decay < 1, "between 0 and 1"),
+            "average_epochs": (self.average_epochs is None or self.average_epochs >= 1, "at least 1"),
         }
         for key, (holds, rule) in valid.items():
             if not holds:
                 raise UserError(f"{key} is {getattr(self, key)} but must be {rule}")
         if self.momentum and self.optimizer != "sgd":
             raise UserError(f"momentum {self.momentum} is for optimizer 'sgd', not {self.optimizer!r}")
+        if self.average_decay is not None and self.average_epochs is not None:
+            raise UserError("average_decay and average_epochs are both set; set one of them")
+
+    @property
+    def averages(self) -> bool:
+        """Whether an average of the parameters is kept."""
+        return self.average_decay is not None or self.average_epochs is not None
 
     def rate(self, epoch: int) -> float:
         """The learning rate in an epoch, counted from 0.
@@ -72,9 +97,15 @@ class TrainingSettings:
         >>> [TrainingSettings(learning_rate=1.0, final_learning_rate=0.5, epochs=3).rate(epoch) for epoch in range(3)]
         [1.0, 0.75, 0.5]
         """
-        if self.final_learning_rate is None or self.epochs == 1:
+        if epoch < self.warmup_epochs:
+            return self.learning_rate * (epoch + 1) / (self.warmup_epochs + 1)
+        last = self.epochs - 1 - self.warmup_epochs
+        if self.final_learning_rate is None or last == 0:
             return self.learning_rate
-        return self.learning_rate + (self.final_learning_rate - self.learning_rate) * epoch / (self.epochs - 1)
+        after: float = epoch - self.warmup_epochs
+        if self.schedule == "cosine":
+            after = last * (1 - math.cos(math.pi * after / last)) / 2
+        return self.learning_rate + (self.final_learning_rate - self.learning_rate) * after / last
 
     def steps_per_epoch(self, n: int) -> int:
         """Steps in one pass over ``n`` records: ⌈n / batch_size⌉."""

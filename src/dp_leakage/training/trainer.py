@@ -14,6 +14,7 @@ from dp_leakage.models.ensemble import Ensemble, trained_rows
 from dp_leakage.models.layers import Layers, Parameters, initial_parameters
 from dp_leakage.privacy.mechanism import PERSON, Mechanism, holds_groups
 from dp_leakage.training import flat
+from dp_leakage.training.averages import AVERAGE, move_average, start_average
 from dp_leakage.training.backward import check_gradients, record_lengths
 from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.gradients import Program, bounds_examples
@@ -99,6 +100,7 @@ class EnsembleTraining:
     generators: dict[str, list[Generator]]
     draw: Callable[[], list[list[Batch]]]
     watch: Watch | None = None
+    move_average: Callable[[int, int], None] | None = None
     epoch: int = 0
     history: History = field(default_factory=list)
 
@@ -108,8 +110,9 @@ class EnsembleTraining:
             pass
 
     def models(self) -> Ensemble:
-        """The models as they are now, as views of the buffer."""
-        return Ensemble(self.program.layers, flat.views(self.program.layers, self.parameters), self.trained_on)
+        """The models as they are now, or their averages, as views of the buffer."""
+        kept = self.memory.get(AVERAGE, self.parameters)
+        return Ensemble(self.program.layers, flat.views(self.program.layers, kept), self.trained_on)
 
     def tensors(self) -> dict[str, Tensor]:
         """All state but ``epoch`` and ``history``."""
@@ -151,6 +154,8 @@ def steps(training: EnsembleTraining) -> Iterator[None]:
         if penalty is not None:
             program.gradient.addcmul_(training.parameters, penalty)
         training.update(rate)
+        if training.move_average is not None:
+            training.move_average(step, len(drawn))
         yield
 
 
@@ -174,7 +179,7 @@ def start(
     parameters = torch.zeros(len(seeds), flat.size(layers), dtype=x.dtype, device=device)
     _fill_start(layers, parameters, seeds, settings.initialisation, initial)
     gradient = torch.zeros_like(parameters)
-    memory = slots(settings, parameters)
+    memory = slots(settings, parameters) | start_average(settings, parameters)
     generators = {
         "batches": [stream(seed, "batches") for seed in seeds],
         "dropout": [stream(seed, "dropout", device) for seed in seeds],
@@ -222,6 +227,7 @@ def start(
         generators,
         _drawing(mechanism, subsets, groups, held, batch_size, generators["batches"]),
         watch,
+        move_average=partial(move_average, settings, memory[AVERAGE], parameters) if AVERAGE in memory else None,
     )
 
 

@@ -39,7 +39,10 @@ def same_steps(training: Json, records: int, members: int, available: int, *, by
     share = training["batch_size"] / records
     size: float = share * available if by_groups else max(1, round(share * members))
     epochs = max(1, round(steps / ceil(available / size)))
-    return training | {"batch_size": size, "epochs": epochs, "evaluate_every": epochs}
+    changed = training | {"batch_size": size, "epochs": epochs, "evaluate_every": epochs}
+    if "warmup_epochs" in training:
+        changed["warmup_epochs"] = min(training["warmup_epochs"], epochs - 1)
+    return changed
 
 
 def with_rate(training: Json, rate: float) -> Json:

@@ -14,7 +14,6 @@ from __future__ import annotations
 from math import sqrt
 from typing import TYPE_CHECKING
 
-from dp_leakage.common.kinds import number
 from dp_leakage.privacy.mechanisms import gaussian
 from dp_leakage.privacy.mechanisms.base import Accountant, Declaration
 
@@ -32,11 +31,28 @@ MECHANISMS = {
         "each record comes once an epoch.",
         module=gaussian.HERE,
         noise="gaussian",
-        settings={"quantile": 0.5, "rate": 0.2, "share": 0.001},
-        kinds={
-            "quantile": number(above=0, below=1),
-            "rate": number(above=0, most=10),
-            "share": number(above=0, most=0.5),
+        schemas={
+            "quantile": {
+                "type": "number",
+                "exclusiveMinimum": 0,
+                "exclusiveMaximum": 1,
+                "default": 0.5,
+                "description": "The share of gradients that the clipping norm is to leave as they are.",
+            },
+            "rate": {
+                "type": "number",
+                "exclusiveMinimum": 0,
+                "maximum": 10,
+                "default": 0.2,
+                "description": "How fast the norm moves: by up to this factor's power of e in a step.",
+            },
+            "share": {
+                "type": "number",
+                "exclusiveMinimum": 0,
+                "maximum": 0.5,
+                "default": 0.001,
+                "description": "Of each step's budget, what finding the norm may spend.",
+            },
         },
         step={"unit": "example"},
         bound="adaptive",
