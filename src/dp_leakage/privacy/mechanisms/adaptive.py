@@ -44,7 +44,7 @@ MECHANISMS = {
                 "exclusiveMinimum": 0,
                 "maximum": 10,
                 "default": 0.2,
-                "description": "How fast the norm moves: by up to this factor's power of e in a step.",
+                "description": "Step size of the norm's logarithm.",
             },
             "share": {
                 "type": "number",
