@@ -54,7 +54,7 @@ def main(name: str) -> None:
         inside[np.arange(count)[:, None], dealt(POOL, POOL // 2, count, 2)] = True
         learnt = asked(trained(name, data, inside, 200), data)
         for attack, entry in ATTACKS.items():
-            if entry.needs == "reference" and entry.aware:
+            if entry.needs == "reference" and entry.aware and (attack != "combined" or count >= 4):
                 line(attack, str(count), target, learnt, data)
     print(f"\n| defense | attack | {head}\n| --- | --- | ---: | ---: | ---: | ---: |")
     for defense, adaptive in HIDDEN.items():

@@ -78,6 +78,8 @@ class Attack:
         aware: whether its reference models train under the cell's own defense, if the study has such models.
         adapts: what an attacker who knows a defense does about it, as the end of a sentence that begins with the
             attack; "" for other attacks.
+        draws_as: attacks of a study with the same word here draw alike, such as the same features; "" for an attack
+            that draws for itself.
         of_person: how the scores of a person's records become one (`attacks.persons`) unless the study says: ``sum``
             if a score is the logarithm of a likelihood ratio.
     """
@@ -93,6 +95,7 @@ class Attack:
     aware: bool = True
     of_person: Literal["sum", "mean", "max", "learnt"] = "mean"
     adapts: str = ""
+    draws_as: str = ""
 
 
 WORD = "ATTACK"
@@ -111,6 +114,7 @@ SCHEMA = table(
         "aware": FLAG,
         OF_PERSON: WAYS,
         "adapts": TEXT,
+        "draws_as": TEXT,
         **SHARED,
     },
     required=["family"],
@@ -189,7 +193,7 @@ def _attack(where: str, module: str, given: dict[str, Any]) -> Attack:
         raise UserError(f"{where}: family {given['family']} takes the models; leave the key reads out")
     if given.get("learns") and not given.get("needs"):
         raise UserError(f"{where}: it learns, but says not from what; valid is needs: shadow or reference")
-    own = {key: given[key] for key in ("needs", "learns", "aware", "of_person", "adapts") if key in given}
+    own = {key: given[key] for key in ("needs", "learns", "aware", "of_person", "adapts", "draws_as") if key in given}
     roles = tuple(given.get("roles", ()))
     return Attack(module, given["family"], settings, schemas, reads, roles=roles, **own)
 

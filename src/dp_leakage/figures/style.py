@@ -125,6 +125,7 @@ NAMES = {
     "gap": "gap attack",
     "label_noise": "label only, noise",
     "boundary": "label only, boundary",
+    "combined": "learnt combination",
     "attack_p": "attack P",
     "attack_r": "attack R",
     "inversion_original": "inversion, original",

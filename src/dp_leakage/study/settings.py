@@ -264,7 +264,7 @@ class Settings(Paths):
             "module": entry.module,
             "settings": self.settings_of_attack(attack),
             # The seed is not the cell's: what an attack draws at random (features, say) is the same in all cells.
-            "seed": self.seed_of(cell.dataset, attack),
+            "seed": self.seed_of(cell.dataset, entry.draws_as or attack),
             "inputs": _identities(self.attack_inputs(cell, attack)),
             "leave_one_out": self.by_coins(attack),
             **({"of_person": self.way_of_person(attack)} if self.by_person(cell.dataset) else {}),

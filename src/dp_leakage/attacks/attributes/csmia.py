@@ -13,6 +13,7 @@ from dp_leakage.models.ensemble import Models
 ATTACK = {
     "family": "attribute",
     "roles": ["reference_pool"],
+    "draws_as": "attributes",
     "settings": {
         "features": {"$ref": "#/$defs/features"},
         "categories": {"$ref": "#/$defs/categories"},

@@ -25,10 +25,12 @@ class Question(NamedTuple):
     Attributes:
         tried: float (k,), ascending: what the models are asked with.
         edges: float (k - 1,): the bounds between them. A value on a bound belongs to the lower side.
+        intervals: whether candidates stand for intervals of a number, and are not all of its values.
     """
 
     tried: np.ndarray
     edges: np.ndarray
+    intervals: bool = False
 
     def code(self, values: np.ndarray) -> np.ndarray:
         """The place of each value's candidate, int64 (n,)."""
@@ -51,7 +53,7 @@ def question(own: np.ndarray, every: np.ndarray, categories: int, intervals: int
     edges = np.unique(np.quantile(own, np.arange(1, intervals) / intervals, method=method))
     edges = edges[edges < own.max()]  # nothing of the attacker's lies above a bound at the maximum
     code = np.searchsorted(edges, own, side="left")
-    return Question(np.array([np.median(own[code == place]) for place in range(len(edges) + 1)]), edges)
+    return Question(np.array([np.median(own[code == place]) for place in range(len(edges) + 1)]), edges, True)
 
 
 @dataclass(frozen=True)
@@ -157,7 +159,10 @@ def guessed(
     Returns:
         repeat, record, member, feature, as all attacks on attributes; truth, guess and imputed, int64: the candidate
         that is true, that the attack guesses, and that imputation guesses; score float32: by how much the attack
-        prefers the true candidate to the best other, above 0 for a right guess.
+        prefers the true candidate to the best other, above 0 for a right guess. Also confidence and imputed_confidence,
+        float32, by how much the guess is preferred to the next candidate; and of numbers that are guessed by intervals
+        (NaN of categories) value, guess_value and imputed_value, float32: the true number, and the medians of the
+        intervals that are guessed.
 
     Raises:
         UserError: too few features have two values.
@@ -171,18 +176,38 @@ def guessed(
         likely, truth = judge(asked), asked.code(record)
         own = np.take_along_axis(likely, np.broadcast_to(truth, likely.shape[:2])[..., None], 2)[..., 0]
         others = np.where(np.arange(likely.shape[2]) == truth[:, None], -np.inf, likely).max(axis=2)
+        guess, imputed = likely.argmax(axis=2), asked.imputed.argmax(axis=1)
         columns = {
             "repeat": np.arange(target.size)[:, None],
             "record": record.astype(np.int64),
             "member": member,
             "feature": np.int64(asked.feature),
             "truth": truth,
-            "guess": likely.argmax(axis=2),
-            "imputed": asked.imputed.argmax(axis=1),
+            "guess": guess,
+            "imputed": imputed,
             "score": (own - others).astype(np.float32),
+            "confidence": _lead(likely),
+            "imputed_confidence": _lead(asked.imputed),
+            **_numbers(asked, guess, imputed),
         }
         frames.append({name: np.broadcast_to(column, member.shape).ravel() for name, column in columns.items()})
     return pd.DataFrame({name: np.concatenate([frame[name] for frame in frames]) for name in frames[0]})
+
+
+def _lead(likely: np.ndarray) -> np.ndarray:
+    """By how much the likeliest of k candidates is ahead of the next: float32 (…), of (…, k); 0 of a single one."""
+    if likely.shape[-1] == 1:
+        return np.zeros(likely.shape[:-1], np.float32)
+    first, second = np.partition(likely, -2, axis=-1)[..., -1], np.partition(likely, -2, axis=-1)[..., -2]
+    return np.asarray(first - second, np.float32)
+
+
+def _numbers(asked: Asked, guess: np.ndarray, imputed: np.ndarray) -> dict[str, np.ndarray]:
+    """The true and the guessed numbers of a feature that is guessed by intervals; NaN of one with categories."""
+    true = asked.data.x[asked.record].reshape(len(asked.record), -1)[:, asked.feature]
+    known = 1.0 if asked.question.intervals else np.nan
+    found = {"value": true, "guess_value": asked.tried[guess], "imputed_value": asked.tried[imputed]}
+    return {name: np.asarray(known * of, np.float32) for name, of in found.items()}
 
 
 def _questions(target: Models, data: Dataset, settings: dict, seed: int) -> Iterator[Asked]:
