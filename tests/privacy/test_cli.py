@@ -53,7 +53,7 @@ def test_sigma_for_a_risk_lists_every_sampler_and_gives_the_risk_back(capsys):
     assert main(["sigma", "--advantage", "0.1", *TRAINING]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
     sigma = {line[4]: line[3] for line in lines}
-    assert set(sigma) == {"poisson", "shuffle", "wor", "class_poisson"}
+    assert set(sigma) == {"poisson", "shuffle", "wor", "balls_in_bins", "class_poisson"}
     assert float(sigma["shuffle"]) == pytest.approx(2 * 10 / (2 * norm.ppf(0.55)), rel=1e-4)
     assert float(sigma["poisson"]) < float(sigma["shuffle"])
     assert main(["risk", "--noise-multiplier", sigma["poisson"], "--sampler", "poisson", *TRAINING]) == 0

@@ -129,6 +129,22 @@ def test_under_poisson_sampling_scores_are_log_likelihood_ratios():
     assert scores[PRESENT].mean() > scores[~PRESENT].mean() + 0.2
 
 
+def test_a_canary_in_one_secret_step_of_each_epoch_is_looked_for_in_all_of_them():
+    """As above, and E[score] with the canary is the divergence of the mixture, not that of one known step."""
+    mechanism = Mechanism("balls_in_bins", noise_multiplier=1.0, clip_norm=0.01)
+    watch = gradient_canary(mechanism, rate=4 / (RECORDS + 1))
+    trained(PRESENT, mechanism, watch, **FOUR)
+    scores = watch.scores[:, 0].numpy()
+    for ratio in (np.exp(scores[~PRESENT]), np.exp(-scores[PRESENT])):
+        assert ratio.mean() == pytest.approx(1, abs=4 * ratio.std() / math.sqrt(len(ratio)))
+    z = np.random.default_rng(0).standard_normal((100_000, 2, 4))
+    z[:, :, 0] += 1
+    exact = np.log(np.exp(z - 0.5).mean(axis=2)).sum(axis=1)
+    own = scores[PRESENT]
+    assert own.mean() == pytest.approx(exact.mean(), abs=4 * own.std() / math.sqrt(len(own)))
+    assert own.std() == pytest.approx(exact.std(), rel=0.1)
+
+
 def test_a_canary_in_a_class_is_looked_for_in_its_class_as_a_whole():
     """As above; the score knows what the other classes add, and what the canary's own would be without it."""
     mechanism = Mechanism("class_poisson", unit="class", noise_multiplier=1.0, clip_norm=0.01)

@@ -18,7 +18,7 @@ from dp_leakage.privacy.accounting import ACCOUNTANTS, epsilon_spent, kappa_for,
 from dp_leakage.privacy.accounting.case import CONVERSIONS, Case
 from dp_leakage.privacy.accounting.proven import Training, noise_for, proven_curve, proves
 from dp_leakage.privacy.accounting.report import printed_validity
-from dp_leakage.privacy.accounting.rules import POISSON, Neighbours
+from dp_leakage.privacy.accounting.rules import Neighbours, relation_of_game
 from dp_leakage.privacy.accounting.selection import SHAPES, drawn_runs, selection_epsilon
 from dp_leakage.privacy.mechanism import Mechanism, Sampler
 from dp_leakage.privacy.mechanisms import with_amount
@@ -44,6 +44,7 @@ STEPS = {
         "poisson": Mechanism(),
         "shuffle": Mechanism(),
         "wor": Mechanism(),
+        "balls_in_bins": Mechanism(),
         "class_poisson": Mechanism(unit="class"),
     },
     "vmf": dict.fromkeys(("poisson", "shuffle", "wor"), Mechanism(bound="normalise", noise="vmf")),
@@ -161,7 +162,7 @@ def _risks(options: argparse.Namespace, target: Target | None) -> Iterator[tuple
         raise UserError("--kappa needs --blocks, the dimensions of a unit's vectors, such as 61706 or 120x401,10x85.")
     for sampler, step in STEPS["vmf" if directional else "gaussian"].items():
         mechanism = replace(step, sampler=sampler, block="sum" if directional and options.summed else step.block)
-        own: Neighbours = "add_remove" if sampler in POISSON else "zero_out"
+        own: Neighbours = relation_of_game("coins", sampler)
         relations: list[Neighbours] = (
             [options.neighbours] if options.neighbours else ["replace_one", *([] if target else [own])]
         )

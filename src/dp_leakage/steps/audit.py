@@ -15,7 +15,7 @@ from dp_leakage.data.canaries import Canaries, place
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.models.ensemble import Models
 from dp_leakage.models.layers import parameter_shapes
-from dp_leakage.privacy.accounting.case import ONCE_AN_EPOCH
+from dp_leakage.privacy.accounting.case import UNAMPLIFIED
 from dp_leakage.privacy.calibration import calibrated
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.provenance.files import write_table
@@ -145,7 +145,7 @@ def _watch(
     if groups is not None:
         company = [fixed[groups[fixed] == groups[held[of == place][0]]] for place in range(design["canaries"])]
         units = _with(company, held, of), _with(company, other, of)
-    hidden = claimed is not None and claimed.sampler not in ONCE_AN_EPOCH
+    hidden = claimed is not None and claimed.sampler not in UNAMPLIFIED
     return Watch(
         placed.first,
         held,

@@ -45,13 +45,17 @@ class Watch:
         claimed: the mechanism that the training claims. Its σ and its rate decide the weight of a step's evidence. None
             for sums without weights.
         rate: chance that a row is in a batch, in (0, 1), if the claim relies on the batches being secret; 1 if the
-            claim, and so the score, holds for an observer who knows every batch.
+            claim, and so the score, holds for an observer who knows every batch. By balls in bins a row is in one
+            secret step of each epoch.
         scored: whether an observer scores the canaries; if not, their rows are only removed.
         scores: float64 (K, m), filled by the training: for Gaussian noise the log-likelihood ratio of "held" against
             "other", step by step, given everything else; of a gradient canary also where the noise is correlated over
             steps (`mechanisms.base.Noise.independent`). For other noise the sum of the noisy updates along the
             difference of both gradients.
         past: (b − 1, 2, K, m), what the score of the next steps needs of the last ones, where noise is correlated.
+        epoch: (2, K, m), ln Σ of the likelihood ratios of this epoch's steps so far, of "held" and of "other", where a
+            canary is in one secret step of each epoch; and
+        taken: int64 (1,), how many steps those are.
     """
 
     first: int
@@ -66,6 +70,8 @@ class Watch:
     scored: bool = True
     scores: Tensor = field(default_factory=lambda: torch.empty(0))
     past: Tensor = field(default_factory=lambda: torch.empty(0))
+    epoch: Tensor = field(default_factory=lambda: torch.empty(0))
+    taken: Tensor = field(default_factory=lambda: torch.zeros(1, dtype=torch.int64))
 
     def begin(self, program: Program, parameters: Tensor) -> None:
         """Prepares for the first step of K models, whose parameters are in a flat buffer (K, P)."""
@@ -80,6 +86,9 @@ class Watch:
         if self.along is None and len(self.filter) > 1:
             self.filter = []  # a record's gradient changes from step to step
         self.past = torch.zeros(max(len(self.filter) - 1, 0), 2, *self.scores.shape, dtype=torch.float64)
+        secret = bool(self.filter) and self.rate < 1
+        self.allocated = secret and self.claimed is not None and self.claimed.sampler == "balls_in_bins"
+        self.epoch = torch.full((2, *self.scores.shape) if self.allocated else (0,), -math.inf, dtype=torch.float64)
         self.fixed = torch.ones(rows, dtype=torch.bool)
         self.fixed[self.held], self.fixed[self.other], self.fixed[self.first :] = False, False, False
         self.canary, self.sign = torch.zeros(rows, dtype=torch.int64), torch.zeros(rows)
@@ -88,7 +97,8 @@ class Watch:
 
     def tensors(self) -> dict[str, Tensor]:
         """What a checkpoint keeps."""
-        return {"canary_scores": self.scores, "canary_past": self.past}
+        allocated = {"canary_epoch": self.epoch, "canary_taken": self.taken} if self.allocated else {}
+        return {"canary_scores": self.scores, "canary_past": self.past, **allocated}
 
     def step(self, program: Program, fill: Callable[[list[Batch]], None], batches: list[Batch]) -> None:
         """Computes every model's gradient on one batch per model, including canaries, and adds to the scores."""
@@ -142,14 +152,26 @@ class Watch:
         if self.along is not None:
             along, places = self._filtered(seen[:, self.along.to(seen.device)].double().cpu(), places)
             held, other = (along, places), (-along, places * float(self.replaced))
-            self.scores += self._evidence(*held) - self._evidence(*other)
+            self._add(self._evidence(*held), self._evidence(*other), program.noise.steps)
             return
         if self.units is None:
             found = self._projected(program, seen, torch.cat([self.held, self.other]))
         else:
             found = self._projected_units(program, seen, [*self.units[0], *self.units[1]])
         held, other = zip(*(part.chunk(2, dim=1) for part in found), strict=True)
-        self.scores += places * (self._evidence(*held) - self._evidence(*other))
+        self._add(places * self._evidence(*held), places * self._evidence(*other), program.noise.steps)
+
+    def _add(self, held: Tensor, other: Tensor, steps: int) -> None:
+        """Adds a step's evidence for "held" and for "other"; of an epoch with one secret place when it is complete."""
+        if not self.allocated:
+            self.scores += held - other
+            return
+        torch.logaddexp(self.epoch, torch.stack([held, other]), out=self.epoch)
+        self.taken += 1
+        if int(self.taken) == steps:
+            self.scores += self.epoch[0] - self.epoch[1]
+            self.epoch.fill_(-math.inf)
+            self.taken.zero_()
 
     def _filtered(self, along: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
         """The update along a canary, filtered so that its noise is independent, times what the canary adds to it."""
@@ -206,7 +228,7 @@ class Watch:
             return along * there
         # N(g, σ²) with chance q, else N(0, σ²), against N(0, σ²): along ⟨update, g⟩, squares ‖g‖².
         exponent = (along - squares / 2) / self.claimed.sigma**2
-        if self.rate < 1:
+        if self.rate < 1 and not self.allocated:
             exponent = torch.logaddexp(exponent + math.log(self.rate), exponent.new_full((), math.log1p(-self.rate)))
         return exponent * there
 

@@ -7,6 +7,7 @@ from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.privacy.accounting.rules import accountant_named, check_sampler, claimed_neighbours
 
 ONCE_AN_EPOCH = ("shuffle", "cyclic", "balls_in_bins")  # samplers that use each unit once an epoch
+UNAMPLIFIED = ("shuffle", "cyclic")  # of these, those whose batches every proof takes as known
 CONVERSIONS = ("tight", "classic")
 COMPOSING = ("rdp", "pld")  # accountants that can add what a private projection spent before the training
 
@@ -67,9 +68,14 @@ class Case:
         return self.batch_size / self.dataset_size
 
     @property
+    def steps_per_epoch(self) -> int:
+        """Number of steps t in an epoch."""
+        return steps_per_epoch(self.batch_size, self.dataset_size)
+
+    @property
     def steps(self) -> int:
         """Number of steps T in the whole training."""
-        return self.epochs * steps_per_epoch(self.batch_size, self.dataset_size)
+        return self.epochs * self.steps_per_epoch
 
     @property
     def uses(self) -> int:

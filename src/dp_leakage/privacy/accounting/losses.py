@@ -9,8 +9,9 @@ Here the pair with the unit in the batch is symmetric: some map of the outputs s
 is minus the loss under P.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -95,7 +96,7 @@ class Losses:
 
     def delta(self, epsilon: np.ndarray) -> np.ndarray:
         """E_e^ε(P‖Q) at each ε ≥ 0, float64 (n,)."""
-        values, above, below = self._sums()
+        values, above, below = self._sums
         first = np.searchsorted(values, epsilon, side="right")
         return above[first] - np.exp(epsilon - np.append(values, np.inf)[first]) * below[first] + self.infinite
 
@@ -103,7 +104,7 @@ class Losses:
         """The least ε ≥ 0 with E_e^ε(P‖Q) ≤ δ; inf if there is none."""
         if self.infinite > delta:
             return np.inf
-        values, above, below = self._sums()
+        values, above, below = self._sums
         left = delta - self.infinite
         # Up to each loss, and from the one before it, δ falls linearly in e^ε.
         first = int(np.argmax(above[1:] - np.exp(-self.spacing) * below[1:] <= left)) if len(values) else 0
@@ -111,6 +112,7 @@ class Losses:
             return 0.0
         return max(float(values[first] + np.log((above[first] - left) / below[first])), 0.0)
 
+    @cached_property
     def _sums(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The losses l above 0, (n,), and of those from each one on P's mass and Q's mass times e^l, (n + 1,)."""
         from scipy.signal import lfilter
@@ -251,7 +253,8 @@ def profile(pair: Pair, rate: float, how: How, steps: int, beside: float = 0.0) 
         ε, float64 (n,), rising from 0, and δ, float64 (n,), at most 1; None if no grid fits.
     """
     start = np.zeros(1)
-    found = _settled(pair, rate, how, steps, beside, lambda total: max(float(one.delta(start)[0]) for one in total))
+    totals = _finer(pair, rate, how, steps, beside)
+    found = settled(totals, lambda total: max(float(one.delta(start)[0]) for one in total))
     if found is None:
         return None
     top = max(one.epsilon(VANISHED + one.infinite) for one in found)
@@ -270,7 +273,7 @@ def epsilon(pair: Pair, rate: float, how: How, steps: int, delta: float, beside:
     def answer(total: list[Losses]) -> float:
         return max(one.epsilon(left) for one in total)
 
-    found = _settled(pair, rate, how, steps, beside, answer) if left > 0 else None
+    found = settled(_finer(pair, rate, how, steps, beside), answer) if left > 0 else None
     return np.inf if found is None else answer(found)
 
 
@@ -279,23 +282,23 @@ def rounding(steps: int) -> float:
     return ROUNDING * max(1.0, steps / MANY)
 
 
-def _settled(
-    pair: Pair, rate: float, how: How, steps: int, beside: float, answer: Callable[[list[Losses]], float]
+def settled(
+    totals: Iterable[list[Losses]], answer: Callable[[list[Losses]], float], agreement: float = AGREEMENT
 ) -> list[Losses] | None:
-    """The loss of all steps together, on grids that become finer until the answer moves little; None if none fits."""
+    """The first of ever finer totals with which the answer moves little, or the last; None if there is none."""
     best, previous = None, np.inf
-    if steps > MOST_STEPS:
-        return None
-    for total in _finer(pair, rate, how, steps, beside):
+    for total in totals:
         best, now = total, answer(total)
-        if now == previous or abs(previous - now) <= AGREEMENT * now:
+        if now == previous or abs(previous - now) <= agreement * now:
             break
         previous = now
     return best
 
 
 def _finer(pair: Pair, rate: float, how: How, steps: int, beside: float) -> Iterator[list[Losses]]:
-    """All steps on ever finer grids, from where the variance of one step no longer moves."""
+    """The loss of all steps on ever finer grids, from where the variance of one step no longer moves."""
+    if steps > MOST_STEPS:
+        return
     reach = np.log1p(rate * np.expm1(min(pair.reach, 700.0))) if how != "shown" else pair.reach
     spacing, variance = min(reach, LARGEST) / FIRST, np.inf
     while spacing >= FINEST and min(reach, LARGEST) / spacing <= MOST_POINTS:

@@ -10,8 +10,8 @@ from scipy.special import ndtri
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.user_code import FILES
-from dp_leakage.privacy.accounting import library, losses, renyi, tradeoff, vmf
-from dp_leakage.privacy.accounting.case import ONCE_AN_EPOCH, Case, steps_per_epoch
+from dp_leakage.privacy.accounting import allocation, library, losses, renyi, tradeoff, vmf
+from dp_leakage.privacy.accounting.case import ONCE_AN_EPOCH, UNAMPLIFIED, Case, steps_per_epoch
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, POISSON, Neighbours
 from dp_leakage.privacy.accounting.spend import epsilon_spent, least_noise
 from dp_leakage.privacy.accounting.tradeoff import TradeOff
@@ -84,9 +84,10 @@ def proven_curve(training: Training, neighbours: Neighbours) -> TradeOff | None:
 def _of_one(training: Training, neighbours: Neighbours) -> TradeOff | None:
     """The largest true positive rate of any test between neighbouring trainings, at every false positive rate.
 
-    For Gaussian noise the curve is exact if every record is used once an epoch. Otherwise it comes from the privacy
-    loss distribution: `library.loss_profile` for Poisson batches, `losses.profile` for batches of a fixed size and for
-    directional noise, there lowered by the pure ε. Where a grid is impossible it comes from Rényi divergences. A
+    For Gaussian noise the curve is exact if every record is used once an epoch, in batches that everybody may know.
+    Otherwise it comes from the privacy loss distribution: `library.loss_profile` for Poisson batches,
+    `allocation.profile` for balls in bins, `losses.profile` for batches of a fixed size and for directional noise,
+    there lowered by the pure ε. Where a grid is impossible it comes from Rényi divergences. A
     (sub)class changes with one of its records, so two of them change if a record of one class replaces one of
     another.
 
@@ -116,9 +117,11 @@ def _gaussian(training: Training, neighbours: Neighbours) -> TradeOff | None:
         if batch and neighbours == "replace_one":  # without the record it may be equally far from both
             return _replaced(training, relative, beside)
         return _poisson(training, relative, neighbours == "replace_one", beside)
+    if mechanism.sampler == "balls_in_bins":
+        return _allocated(training, neighbours == "replace_one")
     if neighbours == "add_remove":  # this also changes the batches of others
         return None
-    if mechanism.sampler in ONCE_AN_EPOCH:
+    if mechanism.sampler in UNAMPLIFIED:
         return tradeoff.gaussian(sqrt(training.epochs / relative**2 + 2 * beside))
     return _replaced(training, mechanism.sigma / 2, beside)  # another record may be in its place
 
@@ -131,6 +134,19 @@ def _replaced(training: Training, relative: float, beside: float) -> TradeOff:
         return tradeoff.gaussian(sqrt(training.steps / relative**2 + 2 * beside))
     known = losses.profile(losses.gaussian(1 / relative), training.rate, "replaced", training.steps, beside)
     return tradeoff.profile(*known) if known else _divergences(training, relative, True, beside)
+
+
+def _allocated(training: Training, replaced: bool) -> TradeOff:
+    """Balls in bins: at most what somebody reaches who knows every batch. The projection is that of one record."""
+    sigma, beside = training.mechanism.sigma, training.projection_cost("add_remove")
+    if training.mechanism.unit == "batch":
+        sigma /= 2
+    known = [tradeoff.gaussian(allocation.unamplified(sigma, training.epochs, replaced, beside))]
+    if training.rate < 1:
+        steps = steps_per_epoch(training.batch_size, training.dataset_size)
+        found = allocation.profile(sigma, steps, training.epochs, replaced, beside)
+        known += [tradeoff.profile(*found)] if found else []
+    return known[0] if len(known) == 1 else tradeoff.lowest(known)
 
 
 def _group(training: Training, neighbours: Neighbours) -> TradeOff | None:

@@ -19,6 +19,9 @@ PER_STEP = "the budget of one step and one unit vector, not of the training"
 UNASSUMED = "the accountant assumes another sampler or unit"
 MANY_GROUPS = "delta is not below one over the number of (sub)classes"
 
+HALFWAY = ("poisson", "balls_in_bins")
+"""Samplers under which ``pld`` takes the batch without the record to be one clipping norm away from that with it."""
+
 
 class Spent(NamedTuple):
     """What one accountant says about a training.
@@ -122,8 +125,8 @@ def _gaussian(mechanism: Mechanism, run: dict[str, Any]) -> Iterator[Spent]:
             if batch:
                 valid, note = False, BATCH
         else:
-            if batch and (name, neighbours, mechanism.sampler) == ("pld", "replace_one", "poisson"):
-                continue  # it assumes that the batch without the record is only one clipping norm away
+            if batch and (name, neighbours) == ("pld", "replace_one") and mechanism.sampler in HALFWAY:
+                continue
             used = sigma if neighbours == "replace_one" else relative
             valid, note = True, BATCH_DOUBLED if batch else ""
         epsilon = epsilon_spent(name, noise_multiplier=used, **terms)

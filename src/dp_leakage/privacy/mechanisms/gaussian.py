@@ -14,8 +14,8 @@ HERE = __name__
 MECHANISMS = {
     "gaussian": Declaration(
         label="DP-SGD",
-        guarantee="Hides each record: add_remove and replace_one under Poisson batches, zero_out and replace_one where "
-        "each record comes once an epoch.",
+        guarantee="Hides each record: add_remove and replace_one under Poisson batches and balls in bins, zero_out and "
+        "replace_one where each record comes once an epoch.",
         module=HERE,
         noise="gaussian",
         keys=frozenset({"unit", "noise_multiplier"}),
@@ -35,7 +35,15 @@ ACCOUNTANTS = {
     "gdp": Accountant("gaussian", _EACH_EPOCH, "exact", HERE),
     "rdp": Accountant("gaussian", {"poisson": ("add_remove", "replace_one"), "wor": ("replace_one",)}, "bound", HERE),
     "pld": Accountant(
-        "gaussian", {"poisson": ("add_remove", "replace_one"), **_GROUPS, "wor": ("replace_one",)}, "bound", HERE
+        "gaussian",
+        {
+            "poisson": ("add_remove", "replace_one"),
+            **_GROUPS,
+            "wor": ("replace_one",),
+            "balls_in_bins": ("add_remove", "zero_out", "replace_one"),
+        },
+        "bound",
+        HERE,
     ),
 }
 
@@ -54,7 +62,7 @@ class Noise(base.Noise):
 
 def epsilon(sigma: float, case: Case) -> float:
     """ε of Gaussian noise; the functions called here state formula, validity, neighbours and source."""
-    from dp_leakage.privacy.accounting import library, printed, renyi
+    from dp_leakage.privacy.accounting import allocation, library, printed, renyi
 
     relative = sigma / case.apart
     match case.accountant:
@@ -68,6 +76,10 @@ def epsilon(sigma: float, case: Case) -> float:
             return library.gaussian_epsilon(relative, case.delta, case.epochs)
         case "pld" if case.sampler == "wor":
             return library.fixed_size_epsilon(case.rate, relative, case.delta, case.steps, case.beside)
+        case "pld" if case.sampler == "balls_in_bins":
+            replaced = case.neighbours == "replace_one"
+            beside = case.beside / 2 if replaced else case.beside  # for one record in or out
+            return allocation.epsilon(sigma, case.steps_per_epoch, case.epochs, case.delta, replaced, beside)
         case "pld":
             return library.pld_epsilon(case.rate, sigma, case.delta, case.steps, case.relation, case.beside)
     replaced = case.neighbours == "replace_one"

@@ -1,0 +1,270 @@
+"""Random allocation: each unit is in one step of an epoch, drawn uniformly (sampler ``balls_in_bins``).
+
+**The pair.** Without the unit, the t noisy sums of an epoch are Q = N(0, σ²I); with it, P = (1/t) Σ_i N(v_i, σ²I),
+where v_i lies along step i and is at most one clipping norm long. The likelihood ratio is a mean over steps, L = (1/t)
+Σ_i R_i. Under Q, the R_i of full length are independent and log-normal, ln R ~ N(−s²/2, s²) with s = 1/σ, so that E R =
+1. All divergences are expectations of convex functions of L under Q: δ(ε) is E (L − e^ε)⁺ if the unit is removed
+(P‖Q), and E (1 − e^ε L)⁺ if it is added (Q‖P).
+
+**Convex order.** X is below Y in this order if E φ(X) ≤ E φ(Y) for every convex φ. So whatever replaces L by something
+above it gives upper bounds in both directions. Three facts are used:
+
+1. To split a mass between two places and keep its mean moves up: that is Jensen's inequality.
+2. If X is below Y, then aX + bZ is below aY + bZ for an independent Z, since x ↦ E φ(ax + bZ) is convex.
+3. Steps that look at earlier ones, and gradients shorter than the clipping norm, stay below L. Given the steps before,
+   R_t is log-normal with some s' ≤ s, which is below that with s, so fact 2 replaces R_t by an independent one with s.
+   Then the same is done for R_{t−1}, and so on. (After its own step, a unit has an effect only through what was
+   released, so that L holds no further factors.)
+
+So R is put on a geometric grid by splits (1). Means of 1, 2, 4, … steps and of those that make up t are formed on such
+grids, again by splits (2). What comes out is a likelihood ratio on a grid whose logarithms have one spacing: two
+privacy loss distributions, which compose over epochs like those of any dominating pair (Zhu, Dong & Wang 2022). All
+terms are positive and nothing is transformed, so tails keep their digits. Feldman & Shenfeld (2026, arXiv 2602.17284)
+compute the same distributions in another way.
+
+**Neighbors.** Places of other units are drawn independently, so adding a unit and filling its place with nothing are
+the same pair. Replacing a unit is one removal and one addition: P(S) ≤ e^a Q(S) + δ_removed(a) and Q(S) ≤ e^(ε−a) P'(S)
++ δ_added(ε − a), for every a in [0, ε].
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from math import ceil, inf, log2, sqrt
+
+import numpy as np
+
+from dp_leakage.privacy.accounting import library, losses
+from dp_leakage.privacy.accounting.losses import FINEST, LARGEST, LINES, NOTHING, VANISHED, Losses, rounding
+
+FIRST = 8  # points of the first grid in one standard deviation of ln L; each next grid is twice as fine
+MOST_POINTS = 30_000  # of a grid: a mean takes time with their square
+SPLITS = 128  # values of a, see *Neighbors*
+BISECTIONS = 30
+AGREEMENT = 3e-3  # relative; the error falls to a quarter with each grid, so a third of it is left
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A likelihood ratio under Q on a geometric grid, of mean 1.
+
+    Attributes:
+        spacing: h of the logarithms.
+        lowest: the first place: i stands for the ratio e^{ih}.
+        masses: float64 (n,), Q's masses at the places from ``lowest`` on.
+        zero: Q's mass at ratio 0.
+        infinite: P's mass where Q has none.
+    """
+
+    spacing: float
+    lowest: int
+    masses: np.ndarray
+    zero: float
+    infinite: float
+
+    @property
+    def places(self) -> np.ndarray:
+        """The logarithms in units of the spacing, int64 (n,)."""
+        return self.lowest + np.arange(len(self.masses))
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the logarithm under Q."""
+        logs = self.places * self.spacing
+        mean = self.masses @ logs
+        return float(np.sqrt(self.masses @ (logs - mean) ** 2))
+
+    def refined(self, spacing: float) -> "Ratio":
+        """The same on a grid whose spacing is this one's over a power of two, or this one."""
+        times = round(self.spacing / spacing)
+        masses = np.zeros((len(self.masses) - 1) * times + 1)
+        masses[::times] = self.masses
+        return Ratio(spacing, self.lowest * times, masses, self.zero, self.infinite)
+
+    def trimmed(self) -> "Ratio":
+        """Without the places at both ends that together hold less than ``NOTHING``, split between 0, ∞ and the rest."""
+        ratios = np.exp(self.places * self.spacing)
+        of_p = self.masses * ratios
+        start = int(np.searchsorted(np.cumsum(self.masses), NOTHING))
+        stop = len(of_p) - int(np.searchsorted(np.cumsum(of_p[::-1]), NOTHING))
+        kept, first, last = self.masses[start:stop].copy(), ratios[start], ratios[stop - 1]
+        low, high = of_p[:start].sum() / first, self.masses[stop:].sum()
+        kept[0] += low
+        kept[-1] += high
+        return Ratio(
+            self.spacing,
+            self.lowest + start,
+            kept,
+            self.zero + max(float(self.masses[:start].sum() - low), 0.0),
+            self.infinite + max(float(of_p[stop:].sum() - high * last), 0.0),
+        )
+
+
+def one_step(apart: float, spacing: float) -> Ratio:
+    """The ratio of N(apart, 1) and N(0, 1) under the second, each cell's mass split between its two ends."""
+    pair = losses.gaussian(apart)
+    last = int(np.ceil(pair.reach / spacing))
+    places = np.arange(-last, last + 1)
+    p, q = pair.masses(np.concatenate([[-np.inf], places * spacing, [np.inf]]))
+    ends = np.exp(places * spacing)
+    upper = np.clip((p[1:-1] - ends[:-1] * q[1:-1]) / np.diff(ends), 0.0, q[1:-1])
+    masses = np.zeros(len(places))
+    masses[:-1] += q[1:-1] - upper
+    masses[1:] += upper
+    masses[0] += p[0] / ends[0]
+    masses[-1] += q[-1]
+    zero, infinite = max(q[0] - p[0] / ends[0], 0.0), max(p[-1] - ends[-1] * q[-1], 0.0)
+    return Ratio(spacing, -last, masses, float(zero), float(infinite)).trimmed()
+
+
+def mean(a: Ratio, b: Ratio, weight: float) -> Ratio:
+    """The distribution of weight·A + (1 − weight)·B for independent A and B, on the finer of their grids.
+
+    Two places that lie d apart make a value that lies a fixed number of spacings above the first: it is split between
+    the two places around it, and all pairs with this d are handled at once.
+    """
+    spacing = min(a.spacing, b.spacing)
+    a, b = a.refined(spacing), b.refined(spacing)
+    apart = np.arange(b.lowest - a.lowest - len(a.masses) + 1, b.lowest - a.lowest + len(b.masses))
+    above = np.logaddexp(np.log(weight), np.log1p(-weight) + apart * spacing) / spacing
+    whole = np.floor(above).astype(int)
+    upper = np.expm1((above - whole) * spacing) / np.expm1(spacing)
+    first = np.maximum(0, b.lowest - a.lowest - apart)  # of a's places that have a partner d apart
+    last = np.minimum(len(a.masses), b.lowest - a.lowest + len(b.masses) - apart)
+    base = int((first + whole).min())
+    found = np.zeros(int((last + whole).max()) + 1 - base)
+    for d, at, share, start, stop in zip(apart + a.lowest - b.lowest, whole - base, upper, first, last, strict=True):
+        both = a.masses[start:stop] * b.masses[start + d : stop + d]
+        high = share * both
+        found[start + at : stop + at] += both - high
+        found[start + at + 1 : stop + at + 1] += high
+    infinite = weight * a.infinite + (1 - weight) * b.infinite
+    total = _with_zeros(Ratio(spacing, a.lowest + base, found, a.zero * b.zero, infinite), a, b, weight)
+    # Rounding makes all masses a bit too small or too large, by a share that would double with each mean.
+    return replace(total, masses=total.masses * ((1 - total.zero) / total.masses.sum())).trimmed()
+
+
+def _with_zeros(total: Ratio, a: Ratio, b: Ratio, weight: float) -> Ratio:
+    """Adds to a mean the cases in which one of the two is 0: its mass there goes to places below, and to 0."""
+    found, zero = total.masses.copy(), total.zero
+    for one, other, part in ((a, b, weight), (b, a, 1 - weight)):
+        places = one.lowest - total.lowest + int(np.floor(np.log(part) / total.spacing)) + np.arange(len(one.masses))
+        inside = np.clip(places + 1, 0, len(found) - 1)
+        values = part * np.exp(one.places * total.spacing)
+        share = np.minimum(values / np.exp((total.lowest + inside) * total.spacing), 1.0)
+        np.add.at(found, inside, other.zero * one.masses * share)
+        zero += float(other.zero * one.masses @ (1 - share))
+    return Ratio(total.spacing, total.lowest, found, zero, total.infinite)
+
+
+def one_epoch(apart: float, steps: int, points: int) -> Ratio | None:
+    """L of t steps, on grids of at least so many ``points`` in a standard deviation of ln L; None if one is too large.
+
+    By binary powers: means of 1, 2, 4, … steps, and of those that make up t.
+    """
+    power, whole, done, size = one_step(apart, apart / points), None, 0, 1
+    while True:
+        if steps & size:
+            whole = power if whole is None else mean(whole, power, done / (done + size))
+            done += size
+        if done == steps:
+            return whole
+        finest = max(power.deviation / sqrt(2) / points, FINEST)  # a mean of two deviates by √2 less, or more
+        power = power.refined(power.spacing / 2 ** max(ceil(log2(power.spacing / finest)), 0))
+        if len(power.masses) > MOST_POINTS:
+            return None
+        power, size = mean(power, power, 0.5), 2 * size
+
+
+def totals(apart: float, steps: int, epochs: int, beside: float) -> Iterator[list[Losses]]:
+    """The losses of all epochs if the unit is removed, and if it is added, on ever finer grids."""
+    points = FIRST
+    while apart * (apart / 2 + 10) <= LARGEST and (epoch := one_epoch(apart, steps, points)):
+        of_p = epoch.masses * np.exp(epoch.places * epoch.spacing)
+        removed = Losses(epoch.spacing, epoch.lowest, of_p, epoch.infinite)
+        added = Losses(epoch.spacing, -int(epoch.places[-1]), epoch.masses[::-1], epoch.zero)
+        both = [one.repeated(epochs) for one in (removed, added)]
+        if beside:
+            (other,) = losses.one_step(losses.gaussian(sqrt(2 * beside)), 1.0, "shown", epoch.spacing)
+            both = [one and one.plus(other) for one in both]
+        found = [one for one in both if one]
+        if len(found) < 2:
+            return
+        yield found
+        points *= 2
+
+
+def epsilon(sigma: float, steps: int, epochs: int, delta: float, replaced: bool = False, beside: float = 0.0) -> float:
+    """ε of Gaussian noise with random allocation: never too small, and mostly tight to 1e-3 for a unit in or out.
+
+    At most the ε of an attacker who knows every batch, which is exact (`library.gaussian_epsilon`).
+
+    Args:
+        sigma: σ > 0 relative to the clipping norm.
+        steps: t, of an epoch.
+        epochs: k ≥ 1, for each of which steps are drawn anew.
+        delta: in (0, 1).
+        replaced: replace_one neighbors; else a unit is in or out.
+        beside: ρ = Δ²/2σ² ≥ 0 of a Gaussian mechanism without sampling, for one unit in or out, that is composed with
+            the training.
+    """
+    known = library.gaussian_epsilon(1 / unamplified(sigma, epochs, replaced, beside), delta, 1)
+    left = delta - rounding(epochs)
+    if steps == 1 or known == 0 or left <= 0:
+        return known
+
+    def answer(total: list[Losses]) -> float:
+        removed, added = total
+        if not replaced:
+            return max(removed.epsilon(left), added.epsilon(left))
+        return _least(lambda at: float(_replaced(removed, added, np.array([at]))[0]) <= left, known)
+
+    found = losses.settled(totals(1 / sigma, steps, epochs, beside), answer, AGREEMENT)
+    return known if found is None else min(known, answer(found))
+
+
+def profile(
+    sigma: float, steps: int, epochs: int, replaced: bool = False, beside: float = 0.0
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """δ(ε) ≥ 0 in both directions, never too small; arguments and grid as for ``epsilon``.
+
+    Returns:
+        ε, float64 (n,), rising from 0, and δ, float64 (n,), at most 1; None if no grid fits.
+    """
+    start = np.zeros(1)
+
+    def answer(total: list[Losses]) -> float:
+        return max(float(one.delta(start)[0]) for one in total)
+
+    found = losses.settled(totals(1 / sigma, steps, epochs, beside), answer, AGREEMENT)
+    if found is None:
+        return None
+    removed, added = found
+    top = max(one.epsilon(VANISHED + one.infinite) for one in found)
+    at = (2 if replaced else 1) * top * np.linspace(0.0, 1.0, LINES) ** 2  # closest where the curve bends
+    delta = _replaced(removed, added, at) if replaced else np.maximum(removed.delta(at), added.delta(at))
+    return at, np.clip(delta + rounding(epochs), 0.0, 1.0)
+
+
+def unamplified(sigma: float, epochs: int, replaced: bool, beside: float) -> float:
+    """μ of the training for an attacker who knows every batch; arguments as for ``epsilon``."""
+    return sqrt((4 if replaced else 1) * epochs / sigma**2 + (4 if replaced else 2) * beside)
+
+
+def _replaced(removed: Losses, added: Losses, epsilon: np.ndarray) -> np.ndarray:
+    """The least δ of a removal and an addition at each ε ≥ 0, over ``SPLITS`` ways to share ε between them."""
+    first = epsilon[:, None] * np.linspace(0.0, 1.0, SPLITS)
+    after = added.delta((epsilon[:, None] - first).ravel()).reshape(first.shape)
+    with np.errstate(over="ignore"):
+        both = removed.delta(first.ravel()).reshape(first.shape) + np.exp(first) * after
+    return both.min(axis=1)
+
+
+def _least(holds: Callable[[float], bool], high: float) -> float:
+    """The least number in [0, high] from which on something holds, by bisection, from above; inf if not at ``high``."""
+    if not holds(high):
+        return inf
+    low = 0.0
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
