@@ -92,8 +92,8 @@ def line(attack: str, second: str, target: Signals, learnt: Signals | Ensemble |
     seconds = (time.process_time() - started) / target.size
     rows = pd.DataFrame(measure_membership(frame, attack))
     rows, shown = rows[rows["repeat"] == "all"], []
-    for metric, fpr in (("membership_auc", ""), ("tpr_at_fpr", "0.01"), ("tpr_at_fpr", "0.001")):
-        found = rows[(rows["metric"] == metric) & rows["setting"].str.contains(f"fpr={fpr}(?:;|$)" if fpr else "")]
+    for metric, fpr in (("membership_auc", None), ("tpr_at_fpr", 0.01), ("tpr_at_fpr", 0.001)):
+        found = rows[(rows["metric"] == metric) & (fpr is None or rows["fpr"] == fpr)]
         value, low, high = found.iloc[0][["value", "low", "high"]]
         shown.append(f"{value:.3f} [{low:.3f}, {high:.3f}]".replace("0.", "."))
     first, then = (second, f"`{attack}`") if second in HIDDEN else (f"`{attack}`", second)

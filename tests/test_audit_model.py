@@ -253,7 +253,7 @@ def audited(folder, arguments):
 def aucs(results, name):
     metrics = pd.read_parquet(results / name / "audited" / "none" / "metrics.parquet")
     found = metrics[(metrics["metric"] == "membership_auc") & (metrics["repeat"] == "all")]
-    return dict(zip(found["setting"].str.removeprefix("attack="), found["value"], strict=True))
+    return dict(zip(found["attack"], found["value"], strict=True))
 
 
 def references(frame, trained_on):

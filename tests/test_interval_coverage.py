@@ -181,7 +181,7 @@ def inverted_class(rng, repeats, n) -> Drawn:
     distance = 3 + rng.normal(size=repeats)
     frame = pd.DataFrame({"repeat": range(repeats), "target": 0, "restart": 0, "distance": distance})
     rows = pd.DataFrame(measure_inversion(frame.assign(ssim=0.0, confidence=1.0), "inversion"))
-    (row,) = rows[(rows.repeat == "all") & rows.setting.str.contains("class=0;measure=eu")].itertuples()
+    (row,) = rows[(rows.repeat == "all") & (rows["class"] == 0) & (rows["measure"] == "euclidean")].itertuples()
     return Estimate(row.value, row.low, row.high), 3.0
 
 

@@ -192,6 +192,37 @@ ADDITIONS = {
         """,
         before='"probability_floor": {',
     ),
+    "a qualifier of metrics": Addition(
+        "metrics/rows.py",
+        """
+        "temperature": Qualifier("by how much outputs are softened", float),
+        """,
+        """
+        sys.path.append("tests/figures")
+        import synthetic
+        from dp_leakage.figures.frames import chosen, drawn_numbers, metric_rows
+        from dp_leakage.metrics.intervals import Estimate
+        from dp_leakage.metrics.rows import row
+        from dp_leakage.provenance.files import read_table
+        from dp_leakage.steps._metrics import joined
+        from dp_leakage.steps._rows import write_rows
+        given = [row("softened", "all", Estimate(0.1 * t, 0.0, 1.0), attack="yeom", temperature=t) for t in (4, 2, 1)]
+        write_rows(Path("rows.parquet"), given, {})
+        written = read_table(Path("rows.parquet"))[0]
+        assert written["temperature"].tolist() == [4, 2, 1]
+        metrics = synthetic.quick_frame()
+        cell = metrics.iloc[0][["study", "dataset", "model", "defense", "mechanism", "accountant", "unit", "block"]]
+        frame = chosen(joined([(dict(cell, epsilon=None, delta=None), written)]), {})
+        assert drawn_numbers(metric_rows(frame, "softened"), None)["temperature"].tolist() == [1, 2, 4]
+        assert metric_rows(frame, "softened", temperature=2)["value"].tolist() == [0.2]
+        refused(lambda: metric_rows(frame, "softened", temperature=3), "there is: softened attack=yeom, temperature=1")
+        import yaml
+        from dp_leakage.reference import reference
+        schemas = (Path(f"workflow/schemas/{name}.schema.yaml") for name in ("config", "study"))
+        assert "by how much outputs are softened" in reference(*(yaml.safe_load(file.read_text()) for file in schemas))
+        """,
+        before='    "of": Qualifier(',
+    ),
 }
 REFUSED = """
 import sys

@@ -32,7 +32,8 @@ METRICS = {
     "metric": ["membership_auc", "exposed"],
     "repeat": ["all", "all"],
     **{key: [0.5, 1.0] for key in ("value", "low", "high")},
-    "setting": ["attack=yeom", "attack=own;record=1003"],  # the second is a plugin's, about one record
+    "attack": ["yeom", "own"],
+    "record": [1002, 1003],  # no column of ours
 }
 
 
@@ -44,7 +45,7 @@ def results(tmp_path):
     write_tensors(cell / "target.safetensors", {"0.weight": np.ones((1, 3)), "train_indices": members}, MADE)
     write_table(
         cell / "metrics.parquet",
-        {"metric": ["membership_auc"], "repeat": ["all"], "value": [0.5], "low": [0.4], "high": [0.6], "setting": [""]},
+        {"metric": ["membership_auc"], "repeat": ["all"], "value": [0.5], "low": [0.4], "high": [0.6]},
         MADE,
     )
     write_table(cell / "attack" / "yeom.parquet", {"record": members[0], "score": members[0] / 7}, MADE)

@@ -14,7 +14,8 @@ import pandas as pd
 import yaml
 
 from dp_leakage.common.errors import UserError
-from dp_leakage.figures.published import KEYS, half_unit, key_of, map_published, read_published
+from dp_leakage.figures.published import half_unit, keys_of, map_published, printed_setting, read_published
+from dp_leakage.metrics.rows import check_tidy
 
 STUDIES = Path("workflow/studies")
 PAPERS = ("abadi2016", "directional2023", "jayaraman2019", "lomurno2022", "zhang2020")
@@ -41,7 +42,7 @@ Explained = Sequence[Mapping[str, Any]]
 
 
 def measured_at_scale(files: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """What was measured at a paper's scale: ``measured``, ``low``, ``high``, ``file``, indexed by the text of ``KEYS``.
+    """What was measured at a paper's scale: ``measured``, ``low``, ``high``, ``file``, indexed by `keys_of`.
 
     A figure says in its column ``inside`` whether the print lies in our interval, and leaves it empty if a run is
     smaller than the paper's. So the rows with a value there are those at the paper's scale.
@@ -54,8 +55,8 @@ def measured_at_scale(files: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """
     known: dict[tuple[str, ...], dict[str, Any]] = {}
     for name, frame in sorted(files.items()):
-        for row in frame[frame["inside"].notna()].to_dict("records"):
-            key = _key(row)
+        compared = frame[frame["inside"].notna()]
+        for key, row in zip(keys_of(compared), compared.to_dict("records"), strict=True):
             found = known.setdefault(key, {**{column: row[column] for column in FOUND[:3]}, "file": name})
             if abs(found["measured"] - row["measured"]) > 1e-9:
                 cell = f"{row['dataset']}/{row['model']}/{row['defense']}"
@@ -76,13 +77,14 @@ def outcomes(published: pd.DataFrame, at_scale: pd.DataFrame, explained: Explain
             ``papers.csv`` with a value or a list of values, and says ``why``. The first entry that fits a row counts.
     """
     mapped = map_published(published).drop_duplicates("row").set_index("row")
+    keys = dict(zip(mapped.index, keys_of(mapped), strict=True))
     rows = []
     for label, printed in published.iterrows():
         ours = mapped.loc[label]
         row = {**printed[PRINTED], "print": ours["published"], "outcome": NOT_RUN}
         if ours["reason"]:
             row |= {"outcome": ELSEWHERE, "why": ours["reason"]}
-        elif (key := _key(ours)) in at_scale.index:
+        elif (key := keys[label]) in at_scale.index:
             found, reach = at_scale.loc[[key]].iloc[0], half_unit(row["print"])
             inside = found["low"] <= row["print"] + reach and row["print"] - reach <= found["high"]
             row |= {**found, "outcome": INSIDE if inside else OUTSIDE}
@@ -104,11 +106,17 @@ def made(folder: Path, studies: Path = STUDIES) -> dict[str, str]:
     found = []
     for paper in PAPERS:
         files = [file for file in (folder / paper).glob("*.csv") if f"{paper}/{file.name}" not in said["controls"]]
-        compared = {file.name: frame for file in files if "inside" in (frame := pd.read_csv(file))}
+        compared = {file.name: frame for file in files if "inside" in (frame := _read(file))}
         printed = read_published(studies / paper / f"{paper}.csv")
         found.append(outcomes(printed, measured_at_scale(compared), said["known"]))
     rows = pd.concat(found, ignore_index=True)
     return {"papers.csv": rows.to_csv(index=False, float_format="%.6g", lineterminator="\n"), "papers.md": page(rows)}
+
+
+def _read(file: Path) -> pd.DataFrame:
+    frame = pd.read_csv(file)
+    check_tidy(frame, file)
+    return frame
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -118,11 +126,6 @@ def main(arguments: Sequence[str]) -> None:
     folder = parser.parse_args(arguments).folder
     for name, text in made(folder).items():
         (folder / name).write_text(text, encoding="utf-8")
-
-
-def _key(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """Prints and csv files are matched as text. An empty csv cell is an empty text, but a missing ε is nan."""
-    return key_of("" if key != "epsilon" and pd.isna(row[key]) else row[key] for key in KEYS)
 
 
 def _why(row: Mapping[str, Any], explained: Explained) -> str:
@@ -173,7 +176,7 @@ def _outside(rows: pd.DataFrame) -> str:
 
 def _cell(row: Mapping[str, Any]) -> tuple[str, ...]:
     defense = row["mechanism"] if str(row["epsilon"]) == "inf" else f"{row['mechanism']}, {row['epsilon']}"
-    settings = dict(part.split("=", 1) for part in row["setting"].split(";") if "=" in part)
+    settings = printed_setting(row)
     told = [settings[key] for key in ("attack", "fpr", "class", "layer") if key in settings]
     what = f"{row['metric']} ({', '.join(told)})" if told else row["metric"]
     numbers = f"{_number(row['measured'])} [{_number(row['low'])}, {_number(row['high'])}]"

@@ -14,6 +14,7 @@ from dp_leakage.common.config import merged
 from dp_leakage.common.schemas import Schema, words
 from dp_leakage.data import SOURCES
 from dp_leakage.figures import COMMON, ENTERED, FIGURES, FigureKind
+from dp_leakage.metrics.rows import QUALIFIERS
 from dp_leakage.models.architectures import ARCHITECTURES
 from dp_leakage.privacy.mechanisms import ACCOUNTANTS, MECHANISMS
 
@@ -22,6 +23,11 @@ HEAD = """\
 
 Every key of `config.yaml` and of a study file, and every name that they can hold. Made from the schemas and from what
 attacks, figures and so on declare, by `make reference`; do not edit it by hand.
+"""
+COLUMNS = """\
+A row of `metrics.parquet` is one number: `metric`, `repeat` (`"0"`, `"1"`, … or `"all"`), `value`, and `low` and
+`high`, its 95 % interval. What else it depends on stands in columns of their own, null where they do not apply. A file
+has those of them that one of its rows needs. The csv of a figure has them too, beside the columns of the cell.
 """
 CHANGES = "_changes"  # ending of definitions that have another one's keys, none of them required
 Json = dict[str, Any]
@@ -51,6 +57,7 @@ def reference(config: Json, study: Json) -> str:
     parts += ["### sources of data", _rows(("name", "what it is", "keys"), _sources())]
     parts += ["### keys of sources", _settings({name: source.keys for name, source in SOURCES.items()})]
     parts += ["### architectures", _rows(("name", "what it is"), _architectures())]
+    parts += ["## Columns of metrics", COLUMNS, _rows(("column", "holds", "what it says"), _qualifiers())]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -172,6 +179,12 @@ def _settings(declared: Mapping[str, Mapping[str, Schema]]) -> str:
         for (key, valid, description), names in found.items()
     )
     return _rows(("key", "value", "of", "what it is"), rows)
+
+
+def _qualifiers() -> Iterator[tuple[str, ...]]:
+    kinds = {str: "text", float: "number", bool: "true or false"}
+    for name, qualifier in QUALIFIERS.items():
+        yield f"`{name}`", kinds[qualifier.kind], qualifier.words
 
 
 def _words(settings: Mapping[str, Any]) -> str:

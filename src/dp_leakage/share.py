@@ -35,12 +35,11 @@ from dp_leakage.common.arguments import Parser
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.paths import is_dir, is_file
 from dp_leakage.figures.files import without_provenance
+from dp_leakage.metrics.rows import MEASURED, check_tidy, qualifiers
 from dp_leakage.provenance.files import read_table, read_tensors, replacing
 
-METRICS = ("metric", "repeat", "value", "low", "high", "setting")  # columns that go
 SETTINGS = ("mechanism", "dataset", "model", "defense", "architecture", "dropout", "training")  # of a model that go
 TEXT = re.compile(r"[\w.:=+-]{1,80}")  # a name or an import path: no other text among the settings goes
-OF_RECORDS = re.compile(r"(?:^|;)(?:record|member|target)=")  # in the setting of a number about a single record
 SECRET = re.compile(r"seed|random_state", re.IGNORECASE)  # names of settings that do not go
 
 
@@ -137,9 +136,10 @@ def _metrics(path: Path) -> bytes:
     import pyarrow.parquet as pq
 
     frame, _ = read_table(path)
-    if missing := [name for name in METRICS if name not in frame]:
-        raise UserError(f"{path} must have the columns {', '.join(METRICS)}; {missing[0]!r} is missing")
-    going = frame.loc[~frame["setting"].astype(str).str.contains(OF_RECORDS), list(METRICS)]
+    check_tidy(frame, path)
+    if missing := [name for name in MEASURED if name not in frame]:
+        raise UserError(f"{path} must have the columns {', '.join(MEASURED)}; {missing[0]!r} is missing")
+    going = frame[[*MEASURED, *qualifiers(frame)]]
     buffer = BytesIO()
     table = pa.Table.from_pandas(going, preserve_index=False)
     pq.write_table(table.replace_schema_metadata(None), buffer)

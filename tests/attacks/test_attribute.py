@@ -15,7 +15,7 @@ DISTINCT = {**SETTINGS, "candidates": "distinct_quartiles"}
 
 def overall(frame, definition):
     rows = measure_attribute(frame, "a")
-    return next(r for r in rows if r["repeat"] == "all" and r["setting"].endswith(definition))
+    return next(r for r in rows if r["repeat"] == "all" and r["definition"] == definition)
 
 
 def test_rows_equal_a_loop_over_records_models_and_candidates(overfitted):

@@ -15,6 +15,7 @@ from dp_leakage.attacks import ATTACKS
 from dp_leakage.attacks.attributes import guessing
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.metrics import measure_attribute
+from dp_leakage.metrics.rows import tidy
 
 NAMES = ["yeom_values", "fredrikson", "csmia", "learnt_attribute"]
 SETTINGS = {**ATTACKS["csmia"].settings, "features": 1}
@@ -118,8 +119,8 @@ def test_imputation_and_the_learnt_attack_are_logistic_regressions_of_what_each_
 
 
 def rows_of(frame, metric):
-    rows = pd.DataFrame(measure_attribute(frame, "a")).query("metric == @metric and repeat == 'all'")
-    return rows.set_index(rows["setting"].str.replace("attack=a;", ""))[["value", "low", "high"]]
+    rows = tidy(measure_attribute(frame, "a")).query("metric == @metric and repeat == 'all'")
+    return rows.set_index(["of", "by"] if metric == "attribute_accuracy" else "of")[["value", "low", "high"]]
 
 
 def test_what_a_model_remembers_is_added_to_members_and_to_nobody_else(known):
@@ -128,12 +129,12 @@ def test_what_a_model_remembers_is_added_to_members_and_to_nobody_else(known):
     added, accuracy = (rows_of(frame, metric) for metric in ("attribute_added", "attribute_accuracy"))
     right, imputed = (frame[column] == frame["truth"] for column in ("guess", "imputed"))
     inside = frame["member"]
-    assert added.loc["of=members", "value"] == pytest.approx(right[inside].mean() - imputed[inside].mean())
-    assert accuracy.loc["by=attack;of=members", "value"] == pytest.approx(right[inside].mean())
-    assert accuracy.loc["by=imputation;of=nonmembers", "value"] == pytest.approx(imputed[~inside].mean())
-    assert added.loc["of=members", "low"] > 0.2
-    assert added.loc["of=difference", "low"] > 0.2
-    assert added.loc["of=nonmembers", "high"] < 0  # imputation knows what this model hides
+    assert added.loc["members", "value"] == pytest.approx(right[inside].mean() - imputed[inside].mean())
+    assert accuracy.loc[("members", "attack"), "value"] == pytest.approx(right[inside].mean())
+    assert accuracy.loc[("nonmembers", "imputation"), "value"] == pytest.approx(imputed[~inside].mean())
+    assert added.loc["members", "low"] > 0.2
+    assert added.loc["difference", "low"] > 0.2
+    assert added.loc["nonmembers", "high"] < 0  # imputation knows what this model hides
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -144,7 +145,7 @@ def test_models_that_never_saw_the_records_add_no_more_to_members(name, known):
         data = planted(seed)
         noise = np.random.default_rng([seed, 1]).normal(size=(2, 4, 2))
         target = known(lambda k, x, noise=noise: x / [100, 1, 1, 1] @ noise[k], 2, np.tile(np.arange(SIZE), (2, 1)))
-        found = rows_of(attacked(name, target, data), "attribute_added").loc["of=difference"]
+        found = rows_of(attacked(name, target, data), "attribute_added").loc["difference"]
         missed += not found["low"] <= 0 <= found["high"]
     assert missed <= 11
 
@@ -158,9 +159,9 @@ def test_by_coins_the_differences_are_over_the_records_in_and_out_of_each_model(
     gain = (frame["guess"] == frame["truth"]).astype(int) - (frame["imputed"] == frame["truth"])
     found = rows_of(frame, "attribute_added")
     for of, inside in (("members", frame["member"]), ("nonmembers", ~frame["member"])):
-        assert found.loc[f"of={of}", "value"] == pytest.approx(gain[inside].mean())
-    assert found.loc["of=members", "low"] > 0.4
-    assert found.loc["of=nonmembers", "low"] < 0 < found.loc["of=nonmembers", "high"]
+        assert found.loc[of, "value"] == pytest.approx(gain[inside].mean())
+    assert found.loc["members", "low"] > 0.4
+    assert found.loc["nonmembers", "low"] < 0 < found.loc["nonmembers", "high"]
 
 
 def test_few_values_are_categories_and_many_are_intervals_of_equal_weight():

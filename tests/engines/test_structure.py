@@ -111,19 +111,19 @@ def test_rows_are_those_of_each_model_and_the_worst_of_all():
     said = estimator.answers(how, data, rows, [1, 2])
     assert Answers.from_tensors(said.tensors()).parameters is not None
     assert estimator.answers(how | {"structure": False}, data, rows, [1, 2]).leaves is None
-    found = {(r["metric"], r["setting"], r["repeat"]): r["value"] for r in measure_structure(said, data.y)}
+    found = {(r["metric"], r.get("cells", ""), r["repeat"]): r["value"] for r in measure_structure(said, data.y)}
     for k, own in enumerate(rows):
         tree = DecisionTreeClassifier(max_depth=3, random_state=1 + k).fit(X[own], Y[own])
         by_hand = brute(tree.apply(X[own]).tolist(), Y[own].tolist())
-        assert found["smallest_cell", "cells=leaves", str(k)] == by_hand.smallest
-        assert found["class_disclosed", "cells=leaves", str(k)] == pytest.approx(by_hand.disclosed)
+        assert found["smallest_cell", "leaves", str(k)] == by_hand.smallest
+        assert found["class_disclosed", "leaves", str(k)] == pytest.approx(by_hand.disclosed)
         answered = [tuple(row) for row in tree.predict_proba(X[own]).tolist()]
-        assert found["smallest_cell", "cells=answers", str(k)] == brute(answered, Y[own].tolist()).smallest
+        assert found["smallest_cell", "answers", str(k)] == brute(answered, Y[own].tolist()).smallest
         assert found["residual_freedom", "", str(k)] == len(own) - parameters_of(tree)
-    for metric, setting, worst in (
-        ("smallest_cell", "cells=leaves", min),
+    for metric, cells, worst in (
+        ("smallest_cell", "leaves", min),
         ("residual_freedom", "", min),
-        ("in_small_cells", "below=10;cells=answers", max),
+        ("in_small_cells", "answers", max),
     ):
-        both = [found[metric, setting, str(k)] for k in (0, 1)]
-        assert found[metric, setting, "all"] == worst(both)
+        both = [found[metric, cells, str(k)] for k in (0, 1)]
+        assert found[metric, cells, "all"] == worst(both)

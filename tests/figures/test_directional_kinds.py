@@ -12,8 +12,9 @@ from synthetic import directional_row as measured
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.figures import draw
-from dp_leakage.figures.frames import CELL, NUMBERS
+from dp_leakage.figures.frames import NUMBERS, OF_CELL
 from dp_leakage.figures.published import read_published
+from dp_leakage.metrics.rows import CELL, completed
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def test_a_table_beside_print_has_the_number_of_the_cell_with_as_many_records(di
 
 
 def test_learning_rates_get_rows_of_their_own_and_controls_no_print(directional, prints):
-    rates = [measured(cell("gaussian", 1, rate), 0.6) for rate in (0.003, 0.01)]
+    rates = [measured(cell("gaussian", 1, rate), 0.6, attack="attack_r") for rate in (0.003, 0.01)]
     both = pd.concat([directional, pd.DataFrame(rates)], ignore_index=True)
     asked = {"metrics": ["membership_auc/attack_r"], "compare": False}
     figure, rows = draw("compared_table", both, asked, prints)
@@ -61,25 +62,25 @@ def test_learning_rates_get_rows_of_their_own_and_controls_no_print(directional,
 
 def test_numbers_of_one_attack_are_chosen_by_their_setting():
     rows = [
-        measured(cell("none"), value, "ssim", f"attack=iga;statistic={statistic};weights=initial")
+        measured(cell("none"), value, "ssim", attack="iga", statistic=statistic, weights="initial")
         for statistic, value in (("mean", 0.3), ("median", 0.2))
     ]
-    figure, found = draw("compared_table", pd.DataFrame(rows), {"metrics": ["ssim/iga/statistic=median"]})
+    figure, found = draw("compared_table", completed(pd.DataFrame(rows)), {"metrics": ["ssim/iga/statistic=median"]})
     assert found["measured"].tolist() == [0.2]
     assert "median SSIM, IGA" in words(figure)
 
 
 def test_several_metrics_over_the_spent_budget_get_a_panel_each(directional):
-    spent = "accountant=rdp;neighbours=replace_one;valid=true"
+    spent = {"accounted_by": "rdp", "neighbors": "replace_one", "valid": True}
+    auc = ("membership_auc", {"attack": "attack_r"}, 0.5)
     keep = [
-        measured(cell(*key), value, metric, setting)
-        for key, (metric, setting, value) in product(
-            [("gaussian", 1), ("gaussian", 50)],
-            [("epsilon_spent", spent, 2.0), ("test_accuracy", "", 0.4), ("membership_auc", "attack=attack_r", 0.5)],
+        measured(cell(*key), value, metric, **said)
+        for key, (metric, said, value) in product(
+            [("gaussian", 1), ("gaussian", 50)], [("epsilon_spent", spent, 2.0), ("test_accuracy", {}, 0.4), auc]
         )
     ]
     settings = {"metric": ["test_accuracy", "membership_auc"], "attack": "attack_r", "neighbours": "replace_one"}
-    figure, rows = draw("spent_axis", pd.DataFrame(keep), settings)
+    figure, rows = draw("spent_axis", completed(pd.DataFrame(keep)), settings)
     assert set(rows["metric"]) == {"test_accuracy", "membership_auc"}
     assert len(figure.axes) == 2
 
@@ -101,8 +102,8 @@ def shown():
 
 def test_pictures_are_drawn_as_they_are_with_their_likeness_below(shown):
     figure, rows = draw("pictures", shown, {"count": 3, "title": "Rebuilt"})
-    assert {*CELL, *NUMBERS} <= set(rows.columns)
-    assert not rows.duplicated(["dataset", "model", "defense", "metric", "setting"]).any()
+    assert {*OF_CELL, *NUMBERS} <= set(rows.columns)
+    assert not rows.duplicated([*CELL, "metric", "picture", "image"]).any()
     assert len(rows) == 2 * 2 * 3
     drawn = [ax.images[0].get_array() for ax in figure.axes]
     assert len(drawn) == 2 * 3 * 3

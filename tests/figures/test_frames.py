@@ -9,19 +9,20 @@ from dp_leakage.figures.bounds import bound_notes
 from dp_leakage.figures.frames import attack_rows, chosen, drawn_numbers, metric_rows, panels
 from dp_leakage.figures.notes import accounting_notes, claimed_neighbours, claimed_relations, remarks
 from dp_leakage.figures.published import KEYS
+from dp_leakage.metrics.rows import completed
 from dp_leakage.metrics.spent import spent
 
 
 def test_what_an_accountant_adds_to_a_valid_epsilon_is_a_footnote():
     rows = pd.DataFrame(
         [
-            ("epsilon_spent", "class_moments", "accountant=class_moments;note=mind the groups;valid=true"),
-            ("epsilon_spent", "pld", "accountant=pld;note=mind the groups;valid=true"),
-            ("epsilon_spent", "naive", "accountant=naive;note=does not hold;valid=false"),
-            ("epsilon_spent", "rdp", "accountant=rdp;valid=true"),
-            ("accuracy_loss", "rdp", ""),
+            ("epsilon_spent", "class_moments", "mind the groups", True),
+            ("epsilon_spent", "pld", "mind the groups", True),
+            ("epsilon_spent", "naive", "does not hold", False),
+            ("epsilon_spent", "rdp", "", True),
+            ("accuracy_loss", "rdp", "", None),
         ],
-        columns=["metric", "accountant", "setting"],
+        columns=["metric", "accountant", "note", "valid"],
     )
     assert remarks(rows) == ["class moments, PLD: mind the groups."]
     assert remarks(rows.drop(columns="metric")) == []
@@ -66,7 +67,7 @@ def test_attribute_attacks_come_in_the_definition_asked_for(quick: pd.DataFrame)
     frame = chosen(quick, {})
     for definition in ("gap", "released"):
         rows = attack_rows(frame, "yeom_attribute", definition)
-        assert set(rows["setting"]) == {f"attack=yeom_attribute;definition={definition}"}
+        assert (set(rows["attack"]), set(rows["definition"])) == ({"yeom_attribute"}, {definition})
         assert not rows.duplicated(["model", "defense"]).any()
 
 
@@ -113,24 +114,26 @@ def test_rows_are_ordered_by_model_series_and_budget_whatever_their_order_was(qu
     assert mlp.loc[mlp["accountant"] == "rdp", "epsilon"].is_monotonic_increasing
 
 
-def spent_row(defense: str, value: float, setting: str) -> dict:
+def spent_row(defense: str, value: float, accounted_by: str, neighbors: str, **more: object) -> dict:
     cell = {"dataset": "d", "model": "m", "defense": defense, "metric": "epsilon_spent", "repeat": "all"}
-    return {**cell, "value": value, "low": value, "high": value, "setting": setting}
+    said = {"accounted_by": accounted_by, "neighbors": neighbors, "valid": True, **more}
+    return {**cell, "value": value, "low": value, "high": value, **said}
 
 
 def test_spent_is_the_smallest_that_a_valid_accountant_proves_for_what_was_done() -> None:
     rows = pd.DataFrame(
         [
-            spent_row("a", 9.0, "accountant=zcdp;neighbours=zero_out;sampling=as_trained;valid=true"),
-            spent_row("a", 7.0, "accountant=gdp;neighbours=zero_out;valid=true"),
-            spent_row("a", 3.0, "accountant=naive;neighbours=zero_out;valid=false"),
-            spent_row("a", 1.0, "accountant=rdp;neighbours=add_remove;sampling=hypothetical_poisson;valid=true"),
-            spent_row("a", 14.0, "accountant=gdp;neighbours=replace_one;valid=true"),
-            spent_row("b", np.inf, "accountant=rdp;neighbours=add_remove;valid=true"),
+            spent_row("a", 9.0, "zcdp", "zero_out"),
+            spent_row("a", 7.0, "gdp", "zero_out"),
+            spent_row("a", 3.0, "naive", "zero_out", valid=False),
+            spent_row("a", 1.0, "rdp", "add_remove", sampling="hypothetical_poisson"),
+            spent_row("a", 14.0, "gdp", "replace_one"),
+            spent_row("b", np.inf, "rdp", "add_remove"),
         ]
     )
-    game = spent_row("a", 0.3, "neighbours=zero_out;source=gaussian") | {"metric": "advantage_proven"}
-    found = spent(pd.concat([rows, pd.DataFrame([game])])).set_index("defense")
+    game = spent_row("a", 0.3, "", "zero_out", source="gaussian") | {"metric": "advantage_proven"}
+    rows = completed(rows)
+    found = spent(pd.concat([rows, completed(pd.DataFrame([game]))])).set_index("defense")
     assert found.loc["a", ["epsilon_spent", "spent_accountant"]].tolist() == [7.0, "gdp"]
     assert found.loc["b", "epsilon_spent"] == np.inf
     replaced = spent(rows, "replace_one").set_index("defense")
@@ -140,14 +143,14 @@ def test_spent_is_the_smallest_that_a_valid_accountant_proves_for_what_was_done(
 def test_spent_never_takes_the_smallest_over_different_neighbours() -> None:
     rows = pd.DataFrame(
         [
-            spent_row("poisson", 1.35, "accountant=pld;neighbours=add_remove;valid=true"),
-            spent_row("poisson", 2.75, "accountant=pld;neighbours=replace_one;valid=true"),
-            spent_row("wor", 2.04, "accountant=rdp;neighbours=replace_one;valid=true"),
+            spent_row("poisson", 1.35, "pld", "add_remove"),
+            spent_row("poisson", 2.75, "pld", "replace_one"),
+            spent_row("wor", 2.04, "rdp", "replace_one"),
         ]
     )
-    found = spent(rows).set_index("defense")
+    found = spent(completed(rows)).set_index("defense")
     assert found["epsilon_spent"].to_dict() == {"poisson": 2.75, "wor": 2.04}
-    assert set(found["spent_neighbours"]) == {"replace_one"}
+    assert set(found["spent_neighbors"]) == {"replace_one"}
 
 
 def test_panel_headings_leave_out_what_is_the_same_everywhere(quick: pd.DataFrame) -> None:
@@ -180,6 +183,6 @@ def test_figures_take_an_epsilon_for_the_neighbours_that_the_noise_was_solved_fo
 
 
 def test_noise_on_the_sum_keeps_the_bound_for_its_neighbours_and_names_them():
-    rows = claiming("vmf_rdp", block="sum").assign(delta=1e-5, metric="", setting="")
+    rows = claiming("vmf_rdp", block="sum").assign(delta=1e-5, metric="")
     assert any("dash-dotted" in note for note in bound_notes(rows, claimed_neighbours(rows)))
     assert "of the summed gradient (add/remove neighbors)" in accounting_notes(rows, {})[0]

@@ -17,11 +17,12 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.common.schemas import holds
 from dp_leakage.common.user_code import _imported
 from dp_leakage.figures import COMMON, FIGURES, draw, figures_of, resolve
-from dp_leakage.figures.frames import CELL, NUMBERS
+from dp_leakage.figures.frames import NUMBERS, OF_CELL
 from dp_leakage.figures.limits import ALARM
 from dp_leakage.figures.pareto import surely_beaten, undominated
 from dp_leakage.figures.style import encode, name, number
 from dp_leakage.metrics.roc import tpr_at_fpr
+from dp_leakage.metrics.rows import CELL, qualifiers
 from dp_leakage.metrics.spent import spent
 from dp_leakage.privacy.accounting.tradeoff import gaussian
 from dp_leakage.privacy.proven import FPR_OF_CURVE, between
@@ -173,25 +174,32 @@ def test_wrong_kinds_and_settings_are_refused_with_the_nearest() -> None:
     assert resolve("leakage", {"attack": "yeom"})["definition"] == "gap"
 
 
+# What the numbers of some kinds depend on beside the qualifiers of metrics.
+OF_FIGURES = ("mechanism", "epoch", "prior", "named", "engine", "accuracy", "subclass", "picture", "image")
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_the_table_has_the_agreed_columns_and_one_row_per_number(case: str, drawn: dict) -> None:
     _, rows = drawn[case]
-    assert {*CELL, *NUMBERS} <= set(rows.columns)
+    assert {*OF_CELL, *NUMBERS} <= set(rows.columns)
     if case != "calibrated accuracy":  # a σ that no cell reaches has no number
         assert rows["measured"].notna().all()
-    epoch = ["epoch"] if "epoch" in rows else []
-    key = ["dataset", "model", "defense", "metric", "setting", *epoch]
-    assert not rows.duplicated(key).any()
+    own = [column for column in OF_FIGURES if column in rows]
+    assert not rows.duplicated([*CELL, "metric", *qualifiers(rows), *own]).any()
     assert list(rows.index) == list(range(len(rows)))
+
+
+def _keyed(rows: pd.DataFrame, key: list[str]) -> pd.DataFrame:
+    return rows.assign(**{column: rows[column].astype(str) for column in key}).set_index(key)
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case not in DERIVED])
 def test_the_table_repeats_the_metrics_to_the_last_bit(case: str, drawn: dict, request: pytest.FixtureRequest) -> None:
     _, rows = drawn[case]
     metrics = request.getfixturevalue(CASES[case][1])
-    key = ["dataset", "model", "defense", "metric", "setting"]
-    given = metrics[metrics["repeat"] == "all"].set_index(key)[["value", "low", "high"]]
-    found = rows.set_index(key)[["measured", "low", "high"]]
+    key = [*CELL, "metric", *qualifiers(rows)]
+    given = _keyed(metrics[metrics["repeat"] == "all"], key)[["value", "low", "high"]]
+    found = _keyed(rows, key)[["measured", "low", "high"]]
     np.testing.assert_array_equal(found.to_numpy(), given.loc[found.index].to_numpy())
 
 
@@ -260,9 +268,9 @@ def test_spent_epsilon_draws_cells_that_spend_the_same_once_and_lists_all(drawn:
 
 def test_spent_epsilon_keeps_to_the_neighbours_of_the_claim_unless_asked(drawn: dict, quick: pd.DataFrame) -> None:
     _, rows = drawn["spent epsilon"]
-    assert set(rows.loc[~rows["hypothetical"], "neighbours"]) == {"zero_out", "add_remove"}
+    assert set(rows.loc[~rows["hypothetical"], "neighbors"]) == {"zero_out", "add_remove"}
     _, rows = draw("spent_epsilon", quick, {"neighbours": "replace_one"})
-    assert set(rows["neighbours"]) == {"replace_one"}
+    assert set(rows["neighbors"]) == {"replace_one"}
 
 
 @pytest.mark.parametrize("kind", ["spent_epsilon", "spent_axis", "collapse"])
@@ -295,7 +303,7 @@ def test_an_infinite_epsilon_gets_a_place_of_its_own(quick: pd.DataFrame) -> Non
 
 def test_any_series_can_stand_over_any_budget(quick: pd.DataFrame) -> None:
     """What is upward and what is across are chosen apart: the numbers upward stay those of the kind."""
-    upward = ["dataset", "model", "defense", "metric", "setting", "measured"]
+    upward = [*CELL, "metric", "attack", "measured"]
     for kind, own, others in (
         ("accuracy_loss", "claimed", ("spent", None)),
         ("leakage", "claimed", ("spent", "proven", None)),
@@ -361,8 +369,8 @@ def test_pareto_takes_the_strongest_attack_of_each_cell_and_marks_its_best_point
 def test_the_number_beside_a_point_is_the_spent_epsilon_of_one_relation(kind: str, quick: pd.DataFrame) -> None:
     figure, rows = draw(kind, quick, {})
     known = rows["epsilon_spent"].notna()
-    assert rows.loc[known, "spent_neighbours"].nunique() == 1
-    (relation,) = set(rows.loc[known, "spent_neighbours"])
+    assert rows.loc[known, "spent_neighbors"].nunique() == 1
+    (relation,) = set(rows.loc[known, "spent_neighbors"])
     truth = spent(quick[quick["repeat"] == "all"], relation).set_index(["dataset", "model", "defense"])["epsilon_spent"]
     for row in rows[known].itertuples():
         assert row.epsilon_spent == truth[row.dataset, row.model, row.defense]
@@ -420,7 +428,7 @@ def test_results_count_what_lies_inside_and_near(drawn: dict) -> None:
         f"within ±0.03 of print: {((loss['measured'] - loss['published']).abs() <= 0.03 + 1e-9).sum()} of 44" in notes
     )
     exposed = rows[rows["metric"] == "members_exposed"]
-    counting = exposed["setting"].str.extract("counting=([a-z_]+)")[0]
+    counting = exposed["counting"]
     assert set(counting[exposed["mechanism"] == "none"]) == {"mean"}  # one run is counted there
     assert set(counting[exposed["mechanism"] != "none"]) == {"all_runs"}
 
@@ -762,12 +770,12 @@ def test_what_a_model_adds_stands_beside_imputation_in_a_table(guesses: pd.DataF
 def test_the_groups_with_the_largest_leakage_are_drawn(groups: pd.DataFrame) -> None:
     figure, rows = draw("groups", groups, {"model": "mlp", "most": 4, "attack": "lira", "by": "class"})
     every = groups[(groups["model"] == "mlp") & (groups["metric"] == "group_advantage")]
-    every = every[every["setting"].str.startswith("attack=lira")]
-    largest = every.groupby("setting")["value"].max().nlargest(4)
-    assert set(rows["setting"]) == set(largest.index)
+    every = every[every["attack"] == "lira"]
+    largest = every.groupby("group")["value"].max().nlargest(4)
+    assert set(rows["group"]) == set(largest.index)
     assert set(rows["attack"]) == {"lira"}
     labels = [text.get_text() for text in figure.axes[0].get_yticklabels()]
-    assert labels == [f"class {setting.split('group=')[1]}" for setting in largest.index]
+    assert labels == [f"class {group}" for group in largest.index]
     with pytest.raises(UserError, match="nothing measured for group_advantage"):
         draw("groups", groups, {"by": "duplicates"})
 

@@ -31,7 +31,7 @@ def test_the_prints_of_the_tables_are_found(prints: pd.DataFrame) -> None:
 
 def test_prints_are_joined_to_runs_of_the_papers_size_only(inversions: pd.DataFrame, prints: pd.DataFrame) -> None:
     _, rows = draw("mia_table", inversions, {}, prints)
-    printed = rows[rows["setting"].str.startswith("attack=inversion_original;")].sort_values("class")["published"]
+    printed = rows[rows["attack"] == "inversion_original"].sort_values("class")["published"]
     assert printed.tolist() == TABLE_1
     _, reduced = draw("mia_table", inversions.assign(n_members=6000), {}, prints)
     assert reduced["published"].isna().all()
@@ -39,8 +39,7 @@ def test_prints_are_joined_to_runs_of_the_papers_size_only(inversions: pd.DataFr
 
 def test_a_table_counts_the_classes_in_which_an_attack_comes_nearer(inversions: pd.DataFrame) -> None:
     figure, rows = draw("mia_table", inversions, {}, None)
-    wide = rows.assign(attack=rows["setting"].str.extract("attack=([a-z0-9_]+)")[0])
-    wide = wide[wide["attack"] != "inversion_controls"].pivot_table(index="class", columns="attack", values="measured")
+    wide = rows[rows["attack"] != "inversion_controls"].pivot_table(index="class", columns="attack", values="measured")
     nearer = int((wide["inversion_l1"] < wide["inversion_original"]).sum())
     words = " ".join(text.get_text() for text in figure.axes[0].texts).replace("\n", " ")
     assert f"of 10 classes: enhanced (ℓ1) {nearer}." in words
@@ -87,10 +86,10 @@ def test_the_noise_is_unknown_beyond_the_points_and_an_outlier_is_levelled() -> 
 
 def test_calibration_returns_a_row_for_each_wanted_accuracy(inversions: pd.DataFrame) -> None:
     figure, rows = draw("calibrate_accuracy", inversions, {"wanted": {"mnist": [0.95, 0.5]}})
-    found = rows[rows["metric"] == "noise_multiplier"].set_index("setting")["measured"]
+    found = rows[rows["metric"] == "noise_multiplier"].set_index(["mechanism", "accuracy"])["measured"]
     # accuracy falls by 0.03 per σ from 0.98: 0.95 at σ = 1, a point of the grid
-    assert found["accuracy=0.95;mechanism=gaussian"] == pytest.approx(1.0)
-    assert np.isnan(found["accuracy=0.5;mechanism=gaussian"])
+    assert found["gaussian", 0.95] == pytest.approx(1.0)
+    assert np.isnan(found["gaussian", 0.5])
     assert "record-DP: σ = 1 for 95 %, σ = – for 50 %" in " ".join(figure.get_supxlabel().split())
 
 

@@ -39,13 +39,13 @@ def spent_by(noise: np.ndarray) -> np.ndarray:
 def test_budgets_of_one_relation_stand_on_the_axis_and_the_others_are_named(quick: pd.DataFrame) -> None:
     whole, rows = draw("leakage", quick, {})
     private = rows[rows["accountant"] != ""]
-    assert set(private["spent_neighbours"]) == {"replace_one"}
+    assert set(private["spent_neighbors"]) == {"replace_one"}
     assert "replace-one neighbors" in whole.axes[-1].get_xlabel()
     assert "Not drawn" not in whole.get_supxlabel()
-    other = quick["defense"].str.contains("-rdp-") & quick["setting"].str.contains("neighbours=replace_one")
+    other = quick["defense"].str.contains("-rdp-") & (quick["neighbors"] == "replace_one")
     figure, rows = draw("leakage", quick[~(other & (quick["metric"] == "epsilon_spent"))], {})
     assert "rdp" not in set(rows["accountant"])
-    assert set(rows.loc[rows["accountant"] != "", "spent_neighbours"]) == {"replace_one"}
+    assert set(rows.loc[rows["accountant"] != "", "spent_neighbors"]) == {"replace_one"}
     words = " ".join(figure.get_supxlabel().split())
     assert "Not drawn, as their ε spent is not known for these neighbors: cells of DP-SGD, RDP." in words
 

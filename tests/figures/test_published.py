@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from dp_leakage.figures.published import KEYS, comparable, map_published, read_published
+from dp_leakage.metrics.rows import QUALIFIERS
 
 TABLES = {
     "table5": ("cifar100", "softmax_regression"),
@@ -38,29 +39,29 @@ def test_every_row_of_tables_5_to_7_can_be_compared(table: str, mapped: pd.DataF
         of = private[private["accountant"] == accountant]
         assert sorted(of.loc[of["metric"] == "accuracy_loss", "epsilon"]) == GRID
         for counting in ("mean", "all_runs"):
-            for fpr in ("0.01", "0.02", "0.05"):
-                setting = f"attack=yeom;counting={counting};fpr={fpr}"
-                assert sorted(of.loc[of["setting"] == setting, "epsilon"]) == GRID
+            for fpr in (0.01, 0.02, 0.05):
+                exposed = of[(of["attack"] == "yeom") & (of["counting"] == counting) & (of["fpr"] == fpr)]
+                assert sorted(exposed["epsilon"]) == GRID
     baseline = rows[rows["mechanism"] == "none"]
-    assert set(baseline["setting"]) == {f"attack=yeom;counting=mean;fpr={fpr}" for fpr in ("0.01", "0.02", "0.05")}
+    assert set(zip(baseline["attack"], baseline["counting"], baseline["fpr"], strict=True)) == {
+        ("yeom", "mean", fpr) for fpr in (0.01, 0.02, 0.05)
+    }
     assert len(baseline) == 3
 
 
 def test_values_read_by_eye_in_the_paper_arrive_where_they_belong(printed: pd.DataFrame) -> None:
-    found = comparable(printed).set_index([*KEYS])["published"]
+    found = comparable(printed)
 
-    def value(dataset: str, model: str, mechanism: str, accountant: str, unit: str, *rest: object) -> float:
-        return found.loc[(dataset, model, mechanism, accountant, unit, "whole", *rest)]
+    def value(dataset: str, model: str, accountant: str, epsilon: float, metric: str, **said: object) -> float:
+        wanted = {"mechanism": "gaussian", "unit": "example", "block": "whole", "epsilon": epsilon, "metric": metric}
+        wanted |= {"dataset": dataset, "model": model, "accountant": accountant, **said}
+        return found.loc[(found[[*wanted]] == [*wanted.values()]).all(axis=1), "published"].item()
 
     lr = ("cifar100", "softmax_regression")
-    assert value(*lr, "gaussian", "naive", "example", 100.0, "accuracy_loss", "") == 0.48
-    assert (
-        value(*lr, "gaussian", "rdp", "example", 1000.0, "members_exposed", "attack=yeom;counting=mean;fpr=0.05") == 530
-    )
-    assert (
-        value("cifar100", "mlp", "gaussian", "rdp", "example", 1000.0, "membership_advantage", "attack=yeom") == 0.399
-    )
-    assert value("purchase100", "mlp", "gaussian", "advanced", "example", 1000.0, "accuracy_loss", "") == 0.702
+    assert value(*lr, "naive", 100.0, "accuracy_loss") == 0.48
+    assert value(*lr, "rdp", 1000.0, "members_exposed", attack="yeom", counting="mean", fpr=0.05) == 530
+    assert value("cifar100", "mlp", "rdp", 1000.0, "membership_advantage", attack="yeom") == 0.399
+    assert value("purchase100", "mlp", "advanced", 1000.0, "accuracy_loss") == 0.702
 
 
 def test_where_table_and_text_print_the_same_number_the_table_is_compared(printed: pd.DataFrame) -> None:
@@ -71,7 +72,7 @@ def test_where_table_and_text_print_the_same_number_the_table_is_compared(printe
     naive = loss[(loss["model"] == "softmax_regression") & (loss["accountant"] == "naive")]
     assert naive["artefact"].tolist() == ["table6"]
     assert naive["published"].tolist() == [0.12]
-    assert not found.duplicated(KEYS).any()
+    assert not found.duplicated([*KEYS, *QUALIFIERS]).any()
 
 
 def test_rows_of_other_papers_are_not_taken_for_ours(printed: pd.DataFrame) -> None:
@@ -90,23 +91,32 @@ def test_every_table_of_directional2023_can_be_compared_and_the_rest_says_why_no
     assert set(mapped["row"]) == set(directional.index)
     assert (mapped.loc[mapped["artefact"].str.startswith("table"), "reason"] == "").all()
     assert (mapped.loc[mapped["artefact"] == "text", "reason"] != "").all()
-    assert not comparable(directional).duplicated(KEYS).any()
+    assert not comparable(directional).duplicated([*KEYS, *QUALIFIERS]).any()
 
 
 def test_values_of_directional2023_read_by_eye_arrive_where_they_belong(directional: pd.DataFrame) -> None:
-    found = comparable(directional).set_index([*KEYS]).sort_index()["published"]
+    found = comparable(directional)
+    columns = ["dataset", "model", "mechanism", "accountant", "unit", "block"]
     vmf, gauss = ("vmf", "per_step", "example", "row"), ("gaussian", "rdp", "example", "whole")
     none = ("none", "", "", "")
-    auc, iga = "attack=attack_r", "attack=iga;statistic={};weights=initial"
-    assert found.loc[("cifar10_r", "mlp", *none)].loc[:, "membership_auc", auc].item() == 0.82
-    assert found.loc[("cifar10_r", "lenet", *vmf, 500.0, "membership_auc", auc)] == pytest.approx(0.571)
-    assert found.loc[("cifar10", "mlp", *gauss, 8.0, "test_accuracy", "")] == pytest.approx(0.369)
-    assert found.loc[("lfw", "lenet", *vmf, 5.0, "mse_standardised", iga.format("median"))] == 1.56
-    assert found.loc[("fashion_mnist", "lenet", *gauss, 200.0, "ssim", iga.format("mean"))] == 0.23
-    against = f"against=gaussian;{auc}"
-    assert found.loc[("cifar10_r", "mlp", *vmf, 50.0, "membership_auc_difference", against)] == pytest.approx(-0.02)
-    shokri = found.loc[("cifar10_shokri", "mlp", *none)].loc[:, "balanced_accuracy", "attack=shokri_trees"]
-    assert shokri.item() == pytest.approx(0.535)
+
+    def value(cell: tuple[str, ...], metric: str, **said: object) -> float:
+        wanted = {**dict(zip(columns, cell, strict=True)), "metric": metric, **said}
+        return found.loc[(found[[*wanted]] == [*wanted.values()]).all(axis=1), "published"].item()
+
+    assert value(("cifar10_r", "mlp", *none), "membership_auc", attack="attack_r") == 0.82
+    auc = value(("cifar10_r", "lenet", *vmf), "membership_auc", attack="attack_r", epsilon=500.0)
+    assert auc == pytest.approx(0.571)
+    assert value(("cifar10", "mlp", *gauss), "test_accuracy", epsilon=8.0) == pytest.approx(0.369)
+    iga = {"attack": "iga", "weights": "initial"}
+    mse = value(("lfw", "lenet", *vmf), "mse_standardised", epsilon=5.0, statistic="median", **iga)
+    assert mse == 1.56
+    ssim = value(("fashion_mnist", "lenet", *gauss), "ssim", epsilon=200.0, statistic="mean", **iga)
+    assert ssim == 0.23
+    more = {"attack": "attack_r", "against": "gaussian", "epsilon": 50.0}
+    assert value(("cifar10_r", "mlp", *vmf), "membership_auc_difference", **more) == pytest.approx(-0.02)
+    shokri = value(("cifar10_shokri", "mlp", *none), "balanced_accuracy", attack="shokri_trees")
+    assert shokri == pytest.approx(0.535)
 
 
 def test_prints_without_a_file_that_explains_their_names_are_not_compared(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import pytest
 from scipy import stats
 
 from dp_leakage.metrics import measure_inversion
+from dp_leakage.metrics.rows import NUMBERS
 
 RNG = np.random.default_rng(0)
 
@@ -17,15 +18,9 @@ def frame_of(repeats, classes=4, **own):
     return index.to_frame(index=False).assign(restart=0, **values, **own)
 
 
-def found(rows, metric, repeat="all", **setting):
-    fits = [
-        row
-        for row in rows
-        if row["metric"] == metric
-        and row["repeat"] == repeat
-        and dict(part.split("=") for part in row["setting"].split(";")) == {k: str(v) for k, v in setting.items()}
-    ]
-    (row,) = fits
+def found(rows, metric, repeat="all", **said):
+    wanted = {"metric": metric, "repeat": repeat, **said}
+    (row,) = [row for row in rows if {key: of for key, of in row.items() if key not in NUMBERS} == wanted]
     return row
 
 

@@ -13,8 +13,7 @@ from sklearn.metrics import roc_auc_score
 from dp_leakage.metrics import measure_attribute, measure_membership, measure_strongest, measure_training
 from dp_leakage.metrics.attribute import value_advantage
 from dp_leakage.metrics.intervals import difference, wilson
-
-COLUMNS = ["metric", "repeat", "value", "low", "high", "setting"]
+from dp_leakage.metrics.rows import MEASURED, NUMBERS, qualifiers, tidy, words_of
 
 
 def membership(repeats=3, n=400, shift=0.5, seed=0):
@@ -52,26 +51,28 @@ def attribute(repeats=3, n=300, features=4, skill=0.3, seed=0):
 
 
 def table(rows):
-    frame = pd.DataFrame(rows)
-    assert list(frame.columns) == COLUMNS
-    return frame.set_index(["metric", "setting", "repeat"])
+    """Values by metric, qualifiers in words, and repeat."""
+    frame = tidy(rows)
+    assert list(frame.columns) == [*MEASURED, *qualifiers(frame)]
+    said = [words_of(row) for row in frame.to_dict("records")]
+    return frame.assign(said=said).set_index(["metric", "said", "repeat"])[NUMBERS]
 
 
 def test_membership_rows_are_those_of_the_contract():
     rows = table(measure_membership(membership(), "yeom"))
     per_repeat = [
         ("reached_advantage", "attack=yeom"),
-        ("reached_tpr", "attack=yeom;fpr=0.01"),
-        ("reached_tpr", "attack=yeom;fpr=0.001"),
+        ("reached_tpr", "attack=yeom, fpr=0.01"),
+        ("reached_tpr", "attack=yeom, fpr=0.001"),
         ("membership_advantage", "attack=yeom"),
         ("balanced_accuracy", "attack=yeom"),
         ("membership_auc", "attack=yeom"),
-        ("tpr_at_fpr", "attack=yeom;fpr=0.01"),
-        ("tpr_at_fpr", "attack=yeom;fpr=0.001"),
-        *(("members_exposed", f"attack=yeom;counting=mean;fpr={f}") for f in (0.01, 0.02, 0.05)),
+        ("tpr_at_fpr", "attack=yeom, fpr=0.01"),
+        ("tpr_at_fpr", "attack=yeom, fpr=0.001"),
+        *(("members_exposed", f"attack=yeom, fpr={f}, counting=mean") for f in (0.01, 0.02, 0.05)),
     ]
     expected = {(*key, repeat) for key in per_repeat for repeat in ("0", "1", "2", "all")}
-    expected |= {("members_exposed", f"attack=yeom;counting=all_runs;fpr={f}", "all") for f in (0.01, 0.02, 0.05)}
+    expected |= {("members_exposed", f"attack=yeom, fpr={f}, counting=all_runs", "all") for f in (0.01, 0.02, 0.05)}
     assert set(rows.index) == expected
     assert rows["value"].isna().sum() == 8  # 0.1 % of some 200 non-members is not one record
     rows = rows.dropna()
@@ -128,7 +129,7 @@ def test_attribute_rows_agree_with_direct_counting():
         rates = run.groupby(["feature", "truth"])["guess"].mean().unstack()
         released.append((rates[True] - rates[False]).mean())
     for definition, values in (("gap", gaps), ("released", released)):
-        key = "attribute_advantage", f"attack=a;definition={definition}"
+        key = "attribute_advantage", f"attack=a, definition={definition}"
         assert rows.loc[(*key, "all"), "value"] == pytest.approx(np.mean(values))
         assert rows.loc[(*key, "1"), "value"] == pytest.approx(values[1])
 
@@ -231,7 +232,7 @@ def of_persons(leak: str, seed: int) -> pd.DataFrame:
 def test_single_records_of_persons_are_measured_beside_the_persons():
     frame = of_persons("all", 0).sample(frac=1, random_state=0)
     rows = pd.DataFrame(measure_membership(frame, "x"))
-    found = {row.metric: row for row in rows[rows["repeat"] == "all"].itertuples() if "fpr=0.001" not in row.setting}
+    found = {row.metric: row for row in rows[rows["repeat"] == "all"].itertuples() if row.fpr != 0.001}
     apart = frame.explode("of_records").assign(score=lambda rows: rows["of_records"].astype(float))
     areas = [roc_auc_score(run["member"], run["score"]) for _, run in apart.groupby("repeat")]
     assert found["record_auc"].value == pytest.approx(np.mean(areas), abs=1e-12)

@@ -9,6 +9,7 @@ from sklearn.metrics import roc_curve
 from dp_leakage.metrics import measure_membership, measure_strongest
 from dp_leakage.metrics.reached import FOLDS, named_by_best_threshold, named_by_strongest
 from dp_leakage.metrics.roc import rate_difference, reached_tpr
+from dp_leakage.metrics.rows import words_of
 from dp_leakage.metrics.strongest import largest_quantile
 
 
@@ -150,13 +151,13 @@ def test_the_strongest_of_several_attacks_has_rows_of_its_own():
     strong, member = drawn(rng, 100, 100, 2.0, 2)
     frames = {"yeom": frame_of(rng.normal(size=strong.shape), member), "lira": frame_of(strong, member)}
     rows = pd.DataFrame(measure_strongest(frames))
-    assert set(rows["setting"]) == {
-        "attack=strongest;of=lira",
-        "attack=strongest;fpr=0.01;of=lira",
-        "attack=strongest;fpr=0.001;of=yeom",  # too few non-members: nobody is named
+    assert {words_of(row) for row in rows.to_dict("records")} == {
+        "attack=strongest, of=lira",
+        "attack=strongest, of=lira, fpr=0.01",
+        "attack=strongest, of=yeom, fpr=0.001",  # too few non-members: nobody is named
     }
     assert list(rows["repeat"]) == ["0", "1", "all"] * 3
-    assert rows.loc[rows["setting"].str.contains("0.001"), "value"].isna().all()
+    assert rows.loc[rows["fpr"] == 0.001, "value"].isna().all()
     rows = rows[rows["metric"] == "reached_advantage"]
     alone = pd.DataFrame(measure_membership(frames["lira"], "lira"))
     alone = alone[alone["metric"] == "reached_advantage"]
@@ -210,9 +211,9 @@ def test_the_strongest_at_a_rate_is_chosen_for_that_rate():
     rows = pd.DataFrame(
         measure_strongest({"broad": frame_of(broad, member), "certain": frame_of(certain, member)}, False)
     )
-    assert rows["setting"].tolist()[:2] == ["attack=strongest;of=broad", "attack=strongest;fpr=0.01;of=certain"]
-    alone = pd.DataFrame(measure_membership(frame_of(certain, member), "certain", False)).set_index("setting")
-    tpr = alone.loc["attack=certain;fpr=0.01"].set_index("metric").loc["reached_tpr", "value"]
+    assert rows["of"].tolist()[:2] == ["broad", "certain"]
+    assert rows["fpr"][1] == 0.01
+    tpr = rate_at(measure_membership(frame_of(certain, member), "certain", False))
     assert rows["value"][1] == pytest.approx(tpr)
     assert tpr > 0.15
 
@@ -250,6 +251,6 @@ def test_the_rate_of_the_strongest_of_equal_attacks_is_not_inflated_by_the_choic
     assert np.mean(strongest) == pytest.approx(np.mean(alone), rel=0.12)
 
 
-def rate_at(rows, fpr="fpr=0.01"):
-    (value,) = [row["value"] for row in rows if row["metric"] == "reached_tpr" and fpr in row["setting"].split(";")]
+def rate_at(rows, fpr=0.01):
+    (value,) = [row["value"] for row in rows if row["metric"] == "reached_tpr" and row["fpr"] == fpr]
     return value

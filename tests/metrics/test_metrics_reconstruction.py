@@ -16,13 +16,9 @@ def _frame(values: np.ndarray, **own: object) -> pd.DataFrame:
     return frame.assign(mse=np.repeat(values.ravel(), 2) + np.where(frame["restart"] == 0, -0.1, 0.1), **own)
 
 
-def _row(rows: list[dict], repeat: str, statistic: str, **setting: str) -> dict:
-    wanted = {"statistic": statistic, **setting}
-    (found,) = [
-        r
-        for r in rows
-        if r["repeat"] == repeat and wanted.items() <= dict(p.split("=") for p in r["setting"].split(";")).items()
-    ]
+def _row(rows: list[dict], repeat: str, statistic: str, **said: str) -> dict:
+    wanted = {"repeat": repeat, "statistic": statistic, **said}
+    (found,) = [row for row in rows if wanted.items() <= row.items()]
     return found
 
 

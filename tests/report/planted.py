@@ -17,6 +17,8 @@ from dp_leakage.audits import gaussian_dp
 from dp_leakage.audits.claims import gaussian_epsilon
 from dp_leakage.metrics import measure_membership, measure_strongest, measure_training
 from dp_leakage.metrics.coin_audit import measure_coins
+from dp_leakage.metrics.intervals import Estimate
+from dp_leakage.metrics.rows import completed, row, tidy
 from dp_leakage.privacy.accounting.rules import relation_of_game
 from dp_leakage.privacy.accounting.tradeoff import TradeOff, gaussian
 from dp_leakage.report import Acceptable
@@ -202,9 +204,7 @@ def _metrics(
     rows += measure_strongest(scores)
     if world.tuned:
         rows.append(_given("learning_rate", max(RATES)))
-        rows += [
-            _given("tuning_accuracy", right, learning_rate=rate, records=TUNED_ON) for rate, right in RATES.items()
-        ]
+        rows += [_given("tuning_accuracy", right, tried=rate, records=TUNED_ON) for rate, right in RATES.items()]
     if cell.mu is not None:
         rows += _proven(world, cell)
         if world.by_coins:
@@ -222,26 +222,25 @@ def _metrics(
     columns |= {"mechanism": "gaussian" if private else cell.defense, "accountant": "rdp" if private else ""}
     columns |= {"unit": "example" if private else "", "block": "", "epsilon": claimed}
     columns |= {"delta": DELTA if private else np.nan, "noise_multiplier": 1.0 if private else np.nan}
-    return pd.DataFrame(rows).assign(**columns)
+    return completed(tidy(rows)).assign(**columns)
 
 
-def _given(metric: str, value: float, **setting: object) -> dict:
-    words = ";".join(f"{key}={said}" for key, said in setting.items())
-    return {"metric": metric, "repeat": "all", "value": value, "low": value, "high": value, "setting": words}
+def _given(metric: str, value: float, **said: object) -> dict:
+    return row(metric, "all", Estimate(value, value, value), **said)
 
 
 def _proven(world: World, cell: Cell) -> list[dict]:
     rows = [
-        _given("epsilon_spent", epsilon, accountant="rdp", neighbours=relation, valid="true")
+        _given("epsilon_spent", epsilon, accounted_by="rdp", neighbors=relation, valid=True)
         for relation, epsilon in spent_of(world, cell).items()
     ]
     if not cell.proves:
         return rows
     curve, bound, regret = curve_of(cell.mu)
-    said = {"neighbours": world.game(cell), "source": "profile" if cell.sampler == "poisson" else "gaussian"}
+    said = {"neighbors": world.game(cell), "source": "profile" if cell.sampler == "poisson" else "gaussian"}
     numbers = {"advantage_proven": curve.advantage, "mu": cell.mu, "mu_bound": bound, "mu_regret": regret}
     rows += [_given(metric, value, **said) for metric, value in numbers.items()]
-    return rows + [_given("tpr_proven", float(curve.tpr(fpr)), fpr=f"{fpr:g}", **said) for fpr in (0.001, 0.01)]
+    return rows + [_given("tpr_proven", float(curve.tpr(fpr)), fpr=fpr, **said) for fpr in (0.001, 0.01)]
 
 
 def _audit(world: World, cell: Cell, frame: pd.DataFrame) -> list[dict]:

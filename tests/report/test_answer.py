@@ -8,11 +8,14 @@ import pytest
 from scipy.stats import norm
 
 from dp_leakage.metrics.intervals import Estimate
+from dp_leakage.metrics.rows import NUMBERS, QUALIFIERS
 from dp_leakage.report import Acceptable, Answer, Setting, answers, claims_of, most_exposed, singled_out, tables
 from dp_leakage.report.claims import Telling
 from dp_leakage.report.leak import Leak
 from dp_leakage.report.proven import Proven, proven_words, risk_words
 from dp_leakage.report.words import UNAWARE
+
+STRONGEST_IS_YEOM = {"attack": "strongest", "of": "yeom"}
 
 
 def cell(
@@ -27,31 +30,26 @@ def cell(
     else:
         columns |= {"mechanism": "none", "defense": "none", "unit": "", "block": "", "epsilon": np.nan, "delta": np.nan}
     numbers = [
-        ("accuracy_loss", "", loss),
-        ("test_accuracy", "", tuple(0.8 * (1 - x) for x in (loss[0], loss[2], loss[1]))),
+        ("accuracy_loss", {}, loss),
+        ("test_accuracy", {}, tuple(0.8 * (1 - x) for x in (loss[0], loss[2], loss[1]))),
     ]
     numbers += [
-        ("reached_advantage", "attack=yeom", leak),
-        ("reached_advantage", "attack=lira", tuple(x / 2 for x in leak)),
-        ("reached_advantage", "attack=strongest;of=yeom", leak),
+        ("reached_advantage", {"attack": "yeom"}, leak),
+        ("reached_advantage", {"attack": "lira"}, tuple(x / 2 for x in leak)),
+        ("reached_advantage", STRONGEST_IS_YEOM, leak),
         # The attack's own decision, at a threshold of its own, is not what leaks.
-        ("membership_advantage", "attack=yeom", (0.99, 0.98, 1.0)),
-        *(("membership_auc", f"attack={attack}", (0.6, 0.5, 0.7)) for attack in ("yeom", "lira")),
+        ("membership_advantage", {"attack": "yeom"}, (0.99, 0.98, 1.0)),
+        *(("membership_auc", {"attack": attack}, (0.6, 0.5, 0.7)) for attack in ("yeom", "lira")),
         *(
-            ("reached_tpr", f"attack={attack};fpr=0.01", (0.02, 0.01, 0.03))
-            for attack in ("yeom", "lira", "strongest;of=yeom")
-        ),
-        *(
-            ("reached_tpr", f"attack={attack};fpr=0.001", (np.nan, 0, 1))
-            for attack in ("yeom", "lira", "strongest;of=yeom")
+            ("reached_tpr", said | {"fpr": fpr}, found)
+            for said in ({"attack": "yeom"}, {"attack": "lira"}, STRONGEST_IS_YEOM)
+            for fpr, found in ((0.01, (0.02, 0.01, 0.03)), (0.001, (np.nan, 0, 1)))
         ),
     ]
     if spent is not None:
-        numbers.append(("epsilon_spent", "accountant=gdp;neighbours=zero_out;valid=true", (spent,) * 3))
-    return [
-        columns | dict(zip(("metric", "setting", "value", "low", "high"), (m, s, *v), strict=True))
-        for m, s, v in numbers
-    ]
+        numbers.append(("epsilon_spent", {"accounted_by": "gdp", "neighbors": "zero_out", "valid": True}, (spent,) * 3))
+    columns |= {name: qualifier.empty for name, qualifier in QUALIFIERS.items()}
+    return [columns | said | dict(zip(("metric", *NUMBERS), (m, *v), strict=True)) for m, said, v in numbers]
 
 
 @pytest.fixture
@@ -130,10 +128,10 @@ def test_epsilon_ranks_nothing_where_less_is_proven_for_other_neighbours() -> No
     alike = (0.02, 0.0, 0.04), (0.05, 0.03, 0.07)
     poisson, wor = cell("a", "rdp", 1, *alike, 1.35), cell("a", "zcdp", 2, *alike, 2.04)
     for rows, relation, limit in ((poisson, "add_remove", 0.261), (wor, "replace_one", 0.233)):
-        rows[-1]["setting"] = f"accountant=rdp;neighbours={relation};valid=true"
-        said = f"neighbours={relation};source=divergence"
-        proved = [("advantage_proven", said, limit), ("mu", said, 0.6), ("tpr_proven", f"fpr=0.01;{said}", 0.1)]
-        rows += [rows[0] | {"metric": m, "setting": s, "value": v, "low": v, "high": v} for m, s, v in proved]
+        rows[-1] |= {"accounted_by": "rdp", "neighbors": relation}
+        said = {"neighbors": relation, "source": "divergence"}
+        proved = [("advantage_proven", said, limit), ("mu", said, 0.6), ("tpr_proven", said | {"fpr": 0.01}, 0.1)]
+        rows += [rows[0] | {"metric": m, "value": v, "low": v, "high": v} | said for m, said, v in proved]
     answer, _ = decided(pd.DataFrame([*cell("a", "", 0, *BEST), *poisson, *wor]))
     assert answer.told[0].defense == "gaussian-zcdp-eps=2"
 
@@ -174,9 +172,9 @@ def test_little_measured_by_attacks_that_do_not_know_the_defense_is_no_protectio
 
 
 def test_the_attack_is_the_strongest_of_the_cell_not_of_the_undefended_model(frame: pd.DataFrame) -> None:
-    private = (frame["defense"] == "gaussian-zcdp-eps=1000") & frame["setting"].eq("attack=strongest;of=yeom")
+    private = (frame["defense"] == "gaussian-zcdp-eps=1000") & frame["of"].eq("yeom") & frame["fpr"].isna()
     frame.loc[private, ["value", "low", "high"]] = (0.3, 0.2, 0.4)
-    frame.loc[private, "setting"] = "attack=strongest;of=lira"
+    frame.loc[private, "of"] = "lira"
     one, undefended = of(frame, "gaussian-zcdp-eps=1000"), of(frame, "none")
     assert (one.leak.attack, tuple(one.leak.advantage)) == ("lira", (0.3, 0.2, 0.4))
     assert (undefended.leak.attack, tuple(undefended.leak.advantage)) == ("yeom", (0.4, 0.35, 0.45))
@@ -359,8 +357,8 @@ def test_members_that_are_equally_exposed_are_counted_and_listed_by_their_number
 def test_the_exposed_are_told_of_the_undefended_and_the_answers_models_by_the_strongest_attack(
     frame: pd.DataFrame,
 ) -> None:
-    private = (frame["defense"] == "gaussian-zcdp-eps=1000") & frame["setting"].eq("attack=strongest;of=yeom")
-    frame.loc[private, "setting"] = "attack=strongest;of=lira"
+    private = (frame["defense"] == "gaussian-zcdp-eps=1000") & frame["of"].eq("yeom") & frame["fpr"].isna()
+    frame.loc[private, "of"] = "lira"
     assert singled_out(answers(frame, Acceptable(advantage=0.2))) == {
         ("d", "a", "none", "yeom"),
         ("d", "a", "gaussian-zcdp-eps=1000", "lira"),

@@ -68,8 +68,8 @@ def test_claims_equal_the_metrics_and_say_how_their_intervals_pay_for_the_choice
         rows = study.metrics[study.metrics["metric"] == number.estimates]
         cell = [number.dataset, number.model, number.defense]
         rows = rows[(rows[["dataset", "model", "defense"]] == cell).all(axis=1)]
-        said = set(filter(None, number.setting.split(";")))
-        rows = rows[[said <= set(setting.split(";")) for setting in rows["setting"]]]
+        said = number.qualifiers
+        rows = rows[(rows[[*said]] == [*said.values()]).all(axis=1)]
         (row,) = rows[rows["repeat"] == "all"].to_dict("records")
         assert number.value == row["value"]
         if number.low is not None:
@@ -136,8 +136,7 @@ def test_the_held_interval_is_the_one_for_so_many_comparisons(study: ReportConte
 
 def test_it_is_said_which_adaptive_attack_was_run_where_one_was(study: ReportContext, claims: list[Claim]) -> None:
     assert not [claim for claim in claims if claim.kind == "adaptive"]
-    run = study.metrics[study.metrics["setting"].str.contains("attack=")].head(1)
-    run = run.assign(setting=run["setting"].str.replace("attack=[a-z_]+", "attack=posterior_masked", regex=True))
+    run = study.metrics[study.metrics["attack"] != ""].head(1).assign(attack="posterior_masked")
     (said,) = [c for c in told(replace(study, metrics=pd.concat([study.metrics, run]))) if c.kind == "adaptive"]
     assert said.words == (
         "The adaptive attack posterior, masked takes the largest probability to be masked and reads how the others "
@@ -149,7 +148,7 @@ def added(study: ReportContext, found: list[tuple[str, float, float, float]]) ->
     """Rows of what attacks on attributes add, each (attack, value, low, high), of one cell."""
     row = study.metrics[study.metrics["repeat"] == "all"].iloc[0]
     rows = [
-        {**row, "metric": "attribute_added", "setting": f"attack={attack};of={of}", "value": v, "low": a, "high": b}
+        {**row, "metric": "attribute_added", "attack": attack, "of": of, "value": v, "low": a, "high": b}
         for attack, v, a, b in found
         for of in ("members", "nonmembers")
     ]

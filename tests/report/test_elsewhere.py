@@ -37,7 +37,7 @@ def answer(study):
 def test_the_deciding_sentence_is_the_measured_leakage(plain):
     found = answer(plain)
     rows = plain.metrics[(plain.metrics["metric"] == "reached_advantage") & (plain.metrics["repeat"] == "all")]
-    (row,) = rows[rows["setting"].str.startswith(f"attack={STRONGEST}")].itertuples()
+    (row,) = rows[rows["attack"] == STRONGEST].itertuples()
     (told_as,) = [number for number in found.numbers if number.estimates == "reached_advantage"]
     assert (told_as.value, told_as.low, told_as.high) == (row.value, row.low, row.high)
     assert found.verdict == "elsewhere"
@@ -113,7 +113,7 @@ def test_the_strongest_attack_without_references_is_told_beside(context, plain):
     (claim,) = [claim for claim in claims if claim.kind == "without_references"]
     (number,) = [one for one in claim.numbers if one.estimates == "reached_advantage"]
     frame = plain.metrics[(plain.metrics["metric"] == "reached_advantage") & (plain.metrics["repeat"] == "all")]
-    free = frame[frame["setting"].isin([f"attack={attack}" for attack in ("yeom", "shokri")])]
+    free = frame[frame["attack"].isin(["yeom", "shokri"])]
     assert number.value == free["value"].max()
     assert number.among == len(free)
     assert not [claim for claim in told(plain) if claim.kind == "without_references"]

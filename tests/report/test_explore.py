@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from dp_leakage.metrics.spent import parse_setting
 from dp_leakage.privacy.proven import precision
 from dp_leakage.report import ReportContext, answers, render
 from dp_leakage.report.explore import Explored, explored, marks_of
@@ -22,15 +21,14 @@ def found(context: ReportContext) -> Explored:
 
 
 def test_every_cell_is_a_point_with_the_metrics_own_numbers(context: ReportContext, found: Explored) -> None:
-    rows = context.metrics[context.metrics["repeat"] == "all"].fillna({"setting": ""})
+    rows = context.metrics[context.metrics["repeat"] == "all"]
     told = [claim.cells[0] for tiles in found.tiles for claim in tiles[:1]]
     accuracy = rows[rows["metric"] == "test_accuracy"].set_index(["model", "defense"])
     assert len(found.points) == len(accuracy) == len(set(told))
     for point, cell in zip(found.points, told, strict=True):
         assert point["x"] == pytest.approx(accuracy.loc[cell, ["value", "low", "high"]].tolist(), abs=1e-6)
         own = rows[(rows["model"] == cell[0]) & (rows["defense"] == cell[1])]
-        said = [parse_setting(setting) for setting in own["setting"]]
-        strongest = own[[one.get("attack") == "strongest" for one in said]]
+        strongest = own[own["attack"] == "strongest"]
         advantage = strongest[strongest["metric"] == "reached_advantage"].iloc[0]
         assert point["up"]["advantage"] == pytest.approx(advantage[["value", "low", "high"]].tolist(), abs=1e-6)
         proven = own[own["metric"] == "advantage_proven"]
@@ -38,8 +36,7 @@ def test_every_cell_is_a_point_with_the_metrics_own_numbers(context: ReportConte
         if len(proven):
             assert point["up"]["proven"] == pytest.approx([proven["value"].iloc[0]], abs=1e-6)
         for row in strongest[strongest["metric"] == "reached_tpr"].itertuples():
-            rate = float(parse_setting(row.setting)["fpr"])
-            assert point["up"][f"tpr{rate:g}"] == pytest.approx([row.value, row.low, row.high], abs=1e-6)
+            assert point["up"][f"tpr{row.fpr:g}"] == pytest.approx([row.value, row.low, row.high], abs=1e-6)
         assert set(point["up"]) == set(point["says"]) <= set(found.measures)
 
 
@@ -59,8 +56,8 @@ def test_every_number_on_the_tiles_is_among_their_numbers(found: Explored) -> No
 def test_the_marks_are_the_best_undefended_models(context: ReportContext) -> None:
     rows = context.metrics[(context.metrics["repeat"] == "all") & (context.metrics["defense"] == "none")]
     best = rows[rows["metric"] == "test_accuracy"].sort_values("value").iloc[-1]
-    own = rows[(rows["model"] == best["model"]) & (rows["metric"] == "reached_advantage")].fillna({"setting": ""})
-    (leak,) = own[own["setting"].str.startswith("attack=strongest;")]["value"]
+    own = rows[(rows["model"] == best["model"]) & (rows["metric"] == "reached_advantage")]
+    (leak,) = own[own["attack"] == "strongest"]["value"]
     (answer,) = answers(context.metrics)
     assert marks_of(answer) == {"accuracy": best["value"], "measured": leak}
     drawn = set(re.findall(r'<b style="left: ([\d.]+)%">', render(context)))

@@ -20,6 +20,7 @@ from dp_leakage.attacks.signals import Signals, score_columns
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.figures import draw
 from dp_leakage.metrics import measure_membership, measure_strongest
+from dp_leakage.metrics.rows import completed
 from dp_leakage.models.architectures import build
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.report import answers, claims_of
@@ -87,7 +88,7 @@ def rows_of(defense: str, undefended: Signals, aware: bool) -> list[dict]:
     rows += measure_strongest(frames)
     error = 1.96 * np.sqrt(accuracy * (1 - accuracy) / MEMBERS)
     ends = {"value": accuracy, "low": accuracy - error, "high": accuracy + error}
-    rows.append({"metric": "test_accuracy", "repeat": "all", "setting": "", **ends})
+    rows.append({"metric": "test_accuracy", "repeat": "all", **ends})
     return rows
 
 
@@ -109,8 +110,8 @@ def study(aware: bool) -> pd.DataFrame:
     loss = accuracy.assign(metric="accuracy_loss", value=1 - accuracy["value"] / base)
     loss = loss.assign(low=1 - accuracy["high"] / base, high=1 - accuracy["low"] / base)
     private = loss[loss["accountant"] != ""]
-    spent = private.assign(metric="epsilon_spent", setting="accountant=rdp;neighbours=add_remove;valid=true", value=8.0)
-    return pd.concat([frame, loss, spent], ignore_index=True)
+    spent = private.assign(metric="epsilon_spent", accounted_by="rdp", neighbors="add_remove", valid=True, value=8.0)
+    return completed(pd.concat([frame, loss, spent], ignore_index=True))
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +128,7 @@ def reached(
     frame: pd.DataFrame, defense: str, attack: str = "strongest", metric: str = "reached_advantage"
 ) -> pd.Series:
     rows = frame[(frame["defense"] == defense) & (frame["metric"] == metric) & (frame["repeat"] == "all")]
-    return rows[rows["setting"].str.startswith(f"attack={attack}")].iloc[0]
+    return rows[rows["attack"] == attack].iloc[0]
 
 
 def test_an_l2_penalty_is_shown_to_leak_with_an_interval_and_is_not_recommended(aware: pd.DataFrame) -> None:

@@ -222,17 +222,16 @@ def test_a_reduced_run_says_that_it_is_one(context: ReportContext, page: Page) -
 def test_a_lower_bound_above_the_spent_epsilon_is_shown_in_red(context: ReportContext, html: str) -> None:
     row = context.metrics[(context.metrics["metric"] == "accuracy_loss") & (context.metrics["repeat"] == "all")]
     row = row[(row["defense"] == "gaussian-rdp-eps=1") & (row["model"] == "mlp")]
-    low, high = (row.assign(metric="epsilon_lower_bound", setting="attack=audit", value=value) for value in (1.5, 1.9))
+    low, high = (row.assign(metric="epsilon_lower_bound", value=value) for value in (1.5, 1.9))
     assert broken_claims(pd.concat([context.metrics, low])) == []
     broken = pd.concat([context.metrics, high])
     assert broken_claims(broken) == [
         "digits · MLP · gaussian-rdp-eps=1: an attack proves ε ≥ 1.9, the accounting allows 1.6."
     ]
-    assert broken_claims(broken.replace("attack=audit", "attack=audit;neighbours=presence")) == []  # 1.6 is known
+    assert broken_claims(pd.concat([context.metrics, high.assign(neighbors="presence")])) == []  # 1.6 is known
     # An attack that replaces a record is judged by the ε for that, here 1.6.
-    within = pd.concat([context.metrics, low])
-    assert broken_claims(within.replace("attack=audit", "attack=audit;neighbours=replace_one")) == []
-    assert broken_claims(broken.replace("attack=audit", "attack=audit;neighbours=zero_out")) == []  # not known
+    assert broken_claims(pd.concat([context.metrics, low.assign(neighbors="replace_one")])) == []
+    assert broken_claims(pd.concat([context.metrics, high.assign(neighbors="zero_out")])) == []  # not known
     assert 'class="alarm"' in render(replace(context, metrics=broken))
     assert 'class="alarm"' not in html
 
@@ -241,7 +240,8 @@ def test_the_alarm_is_raised_where_epsilon_is_known_for_a_presence_alone(context
     """Spent 1 for zero-out neighbours and nothing else known; canaries that change places prove 2.92 of an exchange."""
     spent = context.metrics["metric"] == "epsilon_spent"
     naive = context.metrics["defense"] == "gaussian-naive-eps=1"
-    zero_out = context.metrics["setting"] == "accountant=gdp;neighbours=zero_out;valid=true"
+    by_gdp = context.metrics["accounted_by"] == "gdp"
+    zero_out = by_gdp & (context.metrics["neighbors"] == "zero_out")
     frame = context.metrics[~spent | ~naive | zero_out].copy()
     frame.loc[spent & naive & zero_out, "value"] = 1.0
     cell = frame[(frame["defense"] == "gaussian-naive-eps=1") & (frame["metric"] == "accuracy_loss")]
@@ -249,12 +249,12 @@ def test_the_alarm_is_raised_where_epsilon_is_known_for_a_presence_alone(context
 
     def proved(exchanged: float, present: float) -> pd.DataFrame:
         both = (("replace_one", exchanged), ("presence", present))
-        rows = [cell.assign(metric="epsilon_lower_bound", setting=f"neighbours={n};", value=v) for n, v in both]
+        rows = [cell.assign(metric="epsilon_lower_bound", neighbors=n, value=v) for n, v in both]
         return pd.concat([frame, *rows])
 
     assert broken_claims(proved(1.9, 0.94)) == []
     assert broken_claims(proved(2.92, 1.45)) == [
-        "digits · MLP · gaussian-naive-eps=1: an attack proves ε ≥ 1.45 for zero-out neighbours, the accounting allows "
+        "digits · MLP · gaussian-naive-eps=1: an attack proves ε ≥ 1.45 for zero-out neighbors, the accounting allows "
         "1."
     ]
     figure, rows = draw("claimed_measured", proved(2.92, 1.45), {})
@@ -272,14 +272,14 @@ def test_a_claim_of_another_library_that_an_attack_contradicts_is_shown_in_red(c
     one = cell[(cell["metric"] == "accuracy_loss") & (cell["repeat"] == "all")]
 
     def proved(**bounds: float) -> pd.DataFrame:
-        said = {n: one.assign(metric="epsilon_lower_bound", setting=f"neighbours={n};") for n in bounds}
+        said = {n: one.assign(metric="epsilon_lower_bound", neighbors=n) for n in bounds}
         rows = [said[n].assign(value=value) for n, value in bounds.items()]
         return pd.concat([frame[~of], cell, *rows])
 
     assert broken_claims(proved(presence=0.9, replace_one=1.9)) == []
     alarm = "digits · MLP · gaussian-rdp-eps=1: an attack proves ε ≥ 1.2, more than the 1 that InterpretML claims."
     assert broken_claims(proved(presence=1.2)) == broken_claims(proved(add_remove=1.2)) == [alarm]
-    exchanged = alarm.replace("1.2,", "2.4 for replace-one neighbours,").replace("the 1", "the 2")
+    exchanged = alarm.replace("1.2,", "2.4 for replace-one neighbors,").replace("the 1", "the 2")
     assert broken_claims(proved(presence=1.2, replace_one=2.4)) == [exchanged, alarm]
     assert 'class="alarm"' in render(replace(context, metrics=proved(presence=1.2)))
 

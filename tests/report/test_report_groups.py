@@ -12,18 +12,18 @@ CELL = {"dataset": "digits", "model": "mlp", "defense": "none", "accountant": ""
 PRIVATE = CELL | {"defense": "gaussian-rdp-eps=1", "accountant": "rdp"}
 
 
-def rows(found: dict[str, tuple[float, float, float]], cell: dict[str, str] = CELL) -> pd.DataFrame:
+def rows(found: dict[tuple[str, str], tuple[float, float, float]], cell: dict[str, str] = CELL) -> pd.DataFrame:
     return pd.DataFrame(
         [
-            {**cell, "metric": "group_excess", "repeat": "all", "setting": f"attack=yeom;{group}"}
+            {**cell, "metric": "group_excess", "repeat": "all", "attack": "yeom", "by": by, "group": group}
             | dict(zip(("value", "low", "high"), numbers, strict=True))
-            for group, numbers in found.items()
+            for (by, group), numbers in found.items()
         ]
     )
 
 
 def test_the_group_that_stands_out_is_named_with_an_interval_for_all_that_were_looked_at():
-    frame = rows({"by=class;group=3": (0.3, 0.2, 0.4), "by=column 7;group=highest quarter": (-0.1, -0.2, 0.0)})
+    frame = rows({("class", "3"): (0.3, 0.2, 0.4), ("column 7", "highest quarter"): (-0.1, -0.2, 0.0)})
     (claim,) = group_claims(frame)
     held = simultaneous(Estimate(0.3, 0.2, 0.4), 2, (-2.0, 2.0))
     assert claim.words == (
@@ -38,8 +38,8 @@ def test_the_group_that_stands_out_is_named_with_an_interval_for_all_that_were_l
 def test_where_no_group_stands_out_beyond_chance_that_is_said_of_private_models_by_themselves():
     frame = pd.concat(
         [
-            rows({"by=class;group=3": (0.3, 0.2, 0.4), "by=class;group=4": (0.0, -0.1, 0.1)}),
-            rows({"by=duplicates;group=once": (0.1, 0.01, 0.19), "by=class;group=4": (0.0, -0.1, 0.1)}, PRIVATE),
+            rows({("class", "3"): (0.3, 0.2, 0.4), ("class", "4"): (0.0, -0.1, 0.1)}),
+            rows({("duplicates", "once"): (0.1, 0.01, 0.19), ("class", "4"): (0.0, -0.1, 0.1)}, PRIVATE),
         ]
     )
     undefended, private = group_claims(frame)

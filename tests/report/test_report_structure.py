@@ -5,16 +5,16 @@ import pandas as pd
 from dp_leakage.report.structure import structure_claims
 
 
-def row(model: str, metric: str, setting: str, value: float) -> dict:
+def row(model: str, metric: str, cells: str, value: float) -> dict:
     cell = {"dataset": "tumors", "model": model, "defense": "none", "repeat": "all"}
-    return {**cell, "metric": metric, "setting": setting, "value": value, "low": float("nan"), "high": float("nan")}
+    return {**cell, "metric": metric, "cells": cells, "value": value, "low": float("nan"), "high": float("nan")}
 
 
 def checked(model: str, smallest: float, certain: float, freedom: float | None) -> list[dict]:
     rows = [
-        row(model, "smallest_cell", "cells=answers", smallest),
-        row(model, "smallest_cell", "cells=leaves", 1),
-        row(model, "class_disclosed", "cells=answers", certain),
+        row(model, "smallest_cell", "answers", smallest),
+        row(model, "smallest_cell", "leaves", 1),
+        row(model, "class_disclosed", "answers", certain),
     ]
     return rows if freedom is None else [*rows, row(model, "residual_freedom", "", freedom)]
 

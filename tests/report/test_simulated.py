@@ -14,6 +14,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,7 +25,6 @@ from scipy.special import ndtr
 from scipy.stats import binom
 
 from dp_leakage.figures.style import name as words_of
-from dp_leakage.metrics.spent import parse_setting
 from dp_leakage.privacy.accounting.tradeoff import gaussian
 from dp_leakage.privacy.proven import precision
 from dp_leakage.report import Acceptable, Answer, Claim, Number, answers, claims_of, most_exposed, singled_out
@@ -45,23 +45,24 @@ def cell_of(study: Study, number: Number) -> Cell:
 
 
 # ---------------------------------------------------------------------- metric rows
-def reached(study: Study, cell: Cell, setting: dict[str, str], metric: str) -> float:
-    key = f"tpr {setting['fpr']}" if "fpr" in setting else metric
-    if setting["attack"] == "strongest":
+def reached(study: Study, cell: Cell, said: Mapping[str, Any], metric: str) -> float:
+    fpr = said.get("fpr", np.nan)
+    key = metric if np.isnan(fpr) else f"tpr {fpr:g}"
+    if said["attack"] == "strongest":
         return of_strongest(study.world, cell, key)
-    return truth(study.world, cell, int(setting["attack"].removeprefix("attack_")))[key]
+    return truth(study.world, cell, int(said["attack"].removeprefix("attack_")))[key]
 
 
 def a_rate(study: Study, cell: Cell, row: pd.Series) -> bool:
-    return within(row, reached(study, cell, parse_setting(row["setting"]), row["metric"]), COST[row["metric"]])
+    return within(row, reached(study, cell, row, row["metric"]), COST[row["metric"]])
 
 
 def a_count(study: Study, cell: Cell, row: pd.Series) -> bool:
     """Members exposed on average; in every run: never more than on average."""
-    members, setting = study.member.mean(axis=1).mean() * study.world.n, parse_setting(row["setting"])
-    if setting["counting"] == "all_runs":
+    members = study.member.mean(axis=1).mean() * study.world.n
+    if row["counting"] == "all_runs":
         return row["value"] <= members
-    return within(row, members * reached(study, cell, setting, ""), COST["members_exposed"])
+    return within(row, members * reached(study, cell, row, ""), COST["members_exposed"])
 
 
 def an_accuracy(study: Study, cell: Cell, row: pd.Series) -> bool:
@@ -74,7 +75,7 @@ def a_loss(study: Study, cell: Cell, row: pd.Series) -> bool:
 
 def a_bound(study: Study, cell: Cell, row: pd.Series) -> bool:
     """A lower bound on ε from the study's own coins."""
-    return row["value"] <= spent_of(study.world, cell)[parse_setting(row["setting"])["neighbours"]]
+    return row["value"] <= spent_of(study.world, cell)[row["neighbors"]]
 
 
 def planted_row(study: Study, cell: Cell, row: pd.Series) -> bool:
@@ -96,7 +97,7 @@ ROWS: dict[str, Callable[[Study, Cell, pd.Series], bool]] = {
 
 # ---------------------------------------------------------------------- numbers of sentences
 def a_reached(study: Study, number: Number) -> bool:
-    true = reached(study, cell_of(study, number), parse_setting(number.setting), number.estimates)
+    true = reached(study, cell_of(study, number), number.qualifiers, number.estimates)
     return within(number, true, COST[number.estimates])
 
 
@@ -115,19 +116,18 @@ def a_twin_loss(study: Study, number: Number) -> bool:
 
 def accused(study: Study, number: Number) -> bool:
     """Of ten accused: at the strongest attack's true rate, and a little more if a threshold was hard to choose."""
-    setting = parse_setting(number.setting)
-    fpr, prior = float(setting["fpr"]), float(setting["prior"])
-    tpr = of_strongest(study.world, cell_of(study, number), f"tpr {setting['fpr']}")
+    fpr, prior = number.qualifiers["fpr"], number.qualifiers["prior"]
+    tpr = of_strongest(study.world, cell_of(study, number), f"tpr {fpr:g}")
     least = precision(prior, max(tpr - COST["reached_tpr"], 0.0), fpr)
     return number.low - 1e-9 <= 10 * precision(prior, tpr, fpr) and 10 * least <= number.high + 1e-9
 
 
 def limit_of(number: Number, cell: Cell) -> float:
     """What is proven of a cell, from its noise."""
-    curve, setting = gaussian(cell.mu), parse_setting(number.setting)
-    tpr = float(curve.tpr(float(setting["fpr"]))) if "fpr" in setting else np.nan
+    curve, said = gaussian(cell.mu), number.qualifiers
+    tpr = float(curve.tpr(said["fpr"])) if "fpr" in said else np.nan
     if number.estimates == "members_of_ten_accused_proven":
-        return 10 * precision(float(setting["prior"]), tpr, float(setting["fpr"]))
+        return 10 * precision(said["prior"], tpr, said["fpr"])
     own = {"advantage_proven": curve.advantage, "tpr_proven": tpr, "mu": cell.mu}
     own |= {"mu_bound": curve.mu_bound, "mu_regret": curve.regret}
     return float(own[number.estimates])
@@ -135,21 +135,21 @@ def limit_of(number: Number, cell: Cell) -> float:
 
 def a_limit(study: Study, number: Number) -> bool:
     """As the noise says, for the neighbors of the game, shown no smaller than it is, and above what attacks reach."""
-    cell, setting = cell_of(study, number), parse_setting(number.setting)
+    cell, said = cell_of(study, number), number.qualifiers
     true = limit_of(number, cell)
     unit = 0.01 if number.estimates == "tpr_proven" else 1.0
     shown = number.estimates == "mu" or float(number.shown) * unit >= true - 1e-9
-    game = setting.get("neighbours", study.world.game(cell)) == study.world.game(cell)
-    key = {"advantage_proven": "reached_advantage", "tpr_proven": f"tpr {setting.get('fpr')}"}.get(number.estimates)
+    game = said.get("neighbors", study.world.game(cell)) == study.world.game(cell)
+    key = {"advantage_proven": "reached_advantage", "tpr_proven": f"tpr {said.get('fpr', 0):g}"}.get(number.estimates)
     above = key is None or of_strongest(study.world, cell, key) <= true + 1e-3
     return shown and game and above and number.value == pytest.approx(true, abs=1e-6)
 
 
 def an_epsilon(study: Study, number: Number) -> bool:
     """Spent for the neighbors of the study's game: those that all that is measured and proven is about."""
-    cell, setting = cell_of(study, number), parse_setting(number.setting)
-    of_game = setting["neighbours"] == study.world.game(cell) or not cell.proves
-    return of_game and number.value == spent_of(study.world, cell)[setting["neighbours"]]
+    cell, relation = cell_of(study, number), number.qualifiers["neighbors"]
+    of_game = relation == study.world.game(cell) or not cell.proves
+    return of_game and number.value == spent_of(study.world, cell)[relation]
 
 
 def claimed(study: Study, number: Number) -> bool:
@@ -181,7 +181,7 @@ FACTS: dict[str, Callable[[Study, Number], bool]] = {
     "limit_accuracy_loss": equals(lambda study: study.world.acceptable.accuracy_loss),
     "limit_advantage": equals(lambda study: study.world.acceptable.advantage),
     "confidence": equals(lambda study: 0.95),
-    "members_of_ten_accused_at_random": lambda study, one: one.value == 10 * float(parse_setting(one.setting)["prior"]),
+    "members_of_ten_accused_at_random": lambda study, one: one.value == 10 * one.qualifiers["prior"],
     **dict.fromkeys(("fpr", "prior", "count"), always),
     "learning_rate_tried": lambda study, number: number.value in RATES,
 }
@@ -380,7 +380,7 @@ def judged(study: Study) -> Iterator[tuple[str, bool]]:
     world = study.world
     single = study.metrics[(study.metrics["repeat"] == "all") & study.metrics["value"].notna()]
     for _, row in single.iterrows():
-        strong = " of the strongest" if "attack=strongest" in row["setting"] else ""
+        strong = " of the strongest" if row["attack"] == "strongest" else ""
         cell = world.cell(row["model"], row["defense"])
         yield f"row {row['metric']}{strong}", ROWS[row["metric"]](study, cell, row)
     (answer,) = answers(study.metrics, world.acceptable, {"d": world.guessing}, world.aware)

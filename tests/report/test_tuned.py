@@ -5,6 +5,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
+from dp_leakage.metrics.rows import CELL, MEASURED, QUALIFIERS, completed
 from dp_leakage.report import Acceptable, ReportContext, answers, claims_of, render
 from dp_leakage.report.claims import Telling
 from dp_leakage.report.tables import learning_rates
@@ -16,13 +17,10 @@ RIGHT = {0.001: 0.31, 0.01: 0.62, 0.1: 0.4}
 @pytest.fixture
 def tuned(metrics: pd.DataFrame) -> pd.DataFrame:
     """The synthetic study, every cell with rates that were tried."""
-    numbers = ["metric", "repeat", "value", "low", "high", "setting"]
-    cells = metrics.drop(columns=numbers).drop_duplicates(["dataset", "model", "defense"])
-    found = [
-        ("learning_rate", "", 0.01),
-        *(("tuning_accuracy", f"learning_rate={r:g};records=250", v) for r, v in RIGHT.items()),
-    ]
-    rows = [cells.assign(metric=m, repeat="all", setting=s, value=v, low=v, high=v) for m, s, v in found]
+    cells = metrics.drop(columns=[*MEASURED, *QUALIFIERS]).drop_duplicates(CELL)
+    found: list[tuple[str, dict, float]] = [("learning_rate", {}, 0.01)]
+    found += [("tuning_accuracy", {"tried": rate, "records": 250.0}, right) for rate, right in RIGHT.items()]
+    rows = [completed(cells.assign(metric=m, repeat="all", value=v, low=v, high=v, **said)) for m, said, v in found]
     return pd.concat([metrics, *rows], ignore_index=True)
 
 

@@ -9,7 +9,7 @@ import yaml
 from dp_leakage.common.config import merged
 from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.figures.notes import remarks
-from dp_leakage.metrics.spent import parse_setting
+from dp_leakage.metrics.rows import completed
 from dp_leakage.steps import measure_training, prepare, project, train
 from dp_leakage.study.file import load_studies
 
@@ -66,8 +66,8 @@ def measured(tmp_path, monkeypatch):
 def test_a_delta_that_is_no_protection_for_classes_is_said_with_the_numbers(measured):
     entry = {"defense": "class", "accountant": "class_moments", "epsilon": [10], "delta": 0.2}  # of ten classes
     rows, _ = measured(entry)
-    spent = rows[rows["metric"] == "epsilon_spent"].assign(accountant="class_moments")
-    assert all("delta" in parse_setting(setting)["note"] for setting in spent["setting"])
+    spent = completed(rows[rows["metric"] == "epsilon_spent"]).assign(accountant="class_moments")
+    assert spent["note"].str.contains("delta").all()
     assert [note.split(":")[1] for note in remarks(spent)] == [
         " delta is not below one over the number of (sub)classes."
     ]
@@ -78,17 +78,15 @@ def test_a_delta_that_is_no_protection_for_classes_is_said_with_the_numbers(meas
     [
         ({"defense": "gaussian", "accountant": "rdp", "sampler": "shuffle"}, "hypothetical_poisson", {"gdp", "zcdp"}),
         ({"defense": "gaussian", "accountant": "naive", "sampler": "poisson"}, "hypothetical_shuffle", {"rdp", "pld"}),
-        ({"defense": "class", "accountant": "rdp", "sampler": "poisson"}, None, set()),
+        ({"defense": "class", "accountant": "rdp", "sampler": "poisson"}, "", set()),
     ],
 )
 def test_a_cell_whose_batches_its_accountant_does_not_assume_runs_and_says_so(measured, entry, sampling, proved_by):
     rows, curve = measured(entry | {"epsilon": [10], "accounting_note": "the batches of the authors' code"})
-    spent = rows[rows["metric"] == "epsilon_spent"]
-    said = [parse_setting(setting) for setting in spent["setting"]]
-    nominal = [
-        (s, value) for s, value in zip(said, spent["value"], strict=True) if s["accountant"] == entry["accountant"]
-    ]
-    assert nominal[0][1] == pytest.approx(10, rel=1e-3)
-    assert all(s["valid"] == "false" and s.get("sampling") == sampling for s, _ in nominal)
-    assert {s["accountant"] for s in said if s["valid"] == "true"} == proved_by
+    spent = completed(rows[rows["metric"] == "epsilon_spent"])
+    nominal = spent[spent["accounted_by"] == entry["accountant"]]
+    assert nominal["value"].iloc[0] == pytest.approx(10, rel=1e-3)
+    assert not nominal["valid"].any()
+    assert set(nominal["sampling"]) == {sampling}
+    assert set(spent.loc[spent["valid"], "accounted_by"]) == proved_by
     assert curve["epsilon_spent"].iloc[-1] == pytest.approx(10, rel=1e-3)

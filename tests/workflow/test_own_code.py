@@ -59,7 +59,7 @@ def test_a_folder_of_plugins_is_one_line_of_config_and_runs_to_the_report(whole)
     }
     spent = pd.read_parquet(results / "digits" / "soft" / "gamma_noise-pure-eps=10" / "metrics.parquet")
     spent = spent[spent["metric"] == "epsilon_spent"]
-    assert spent["setting"].tolist() == ["accountant=pure;neighbours=zero_out;valid=true"]
+    assert spent[["accounted_by", "neighbors", "valid"]].to_numpy().tolist() == [["pure", "zero_out", True]]
     assert spent["value"].item() == pytest.approx(10, rel=1e-5)
     page = (results / "report.html").read_text()
     assert "Accuracy on new records; the line on each bar" in page

@@ -14,7 +14,6 @@ from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dp_leakage.metrics.spent import parse_setting
 from dp_leakage.results import read_cell
 
 CELLS = ("none", "gaussian-rdp-eps=5", "person-rdp-eps=5", "person-most=2-chosen=first-rdp-eps=5")
@@ -161,10 +160,9 @@ def test_a_person_is_promised_less_by_noise_for_single_records(ran):
     for cell in CELLS[1:]:
         rows = pd.read_parquet(folder / "visits" / "softmax_regression" / cell / "metrics.parquet")
         rows = rows[rows["repeat"] == "all"]
-        said = [
-            (parse_setting(s), v) for s, v in rows[rows["metric"] == "epsilon_spent"][["setting", "value"]].to_numpy()
-        ]
-        valid = {s["accountant"]: v for s, v in said if s["valid"] == "true" and s["neighbours"] == "add_remove"}
+        spent = rows[(rows["metric"] == "epsilon_spent") & (rows["neighbors"] == "add_remove")]
+        spent = spent[spent["valid"].astype(bool)]
+        valid = dict(zip(spent["accounted_by"], spent["value"], strict=True))
         (proven,) = rows[rows["metric"] == "advantage_proven"]["value"]
         found[cell] = min(valid.values()), proven, set(valid)
     assert found[CELLS[2]] == found[CELLS[3]]

@@ -8,6 +8,8 @@ import pandas as pd
 import pytest
 from safetensors.numpy import load_file
 
+from dp_leakage.metrics.rows import MEASURED, told
+
 
 def test_the_files_are_those_of_the_contract(finished):
     cell = finished.results / "digits" / "mlp" / "gaussian-rdp-eps=1"
@@ -24,7 +26,8 @@ def test_the_files_are_those_of_the_contract(finished):
     assert {"repeat", "record", "member", "score", "flagged"} <= set(scores.columns)
     assert set(scores["record"]) == set(data["target_members"]) | set(data["target_nonmembers"])
     metrics = pd.read_parquet(cell / "metrics.parquet")
-    assert list(metrics.columns) == ["metric", "repeat", "value", "low", "high", "setting"]
+    assert list(metrics.columns) == [*MEASURED, *told(metrics)]
+    assert {"attack", "fpr", "counting", "neighbors", "accounted_by", "valid"} <= set(metrics.columns)
     assert {"test_accuracy", "accuracy_loss", "membership_advantage", "members_exposed", "epsilon_spent"} <= set(
         metrics["metric"]
     )

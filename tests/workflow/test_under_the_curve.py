@@ -20,8 +20,7 @@ def measured_and_proven(results: Path) -> pd.DataFrame:
     for file in sorted(results.glob("*/*/*/measured/proven.parquet")):
         limit = read_table(file)[0]
         limit = limit[limit["metric"] == "tpr_proven"]
-        rates = limit["setting"].str.extract(r"fpr=([^;]+)")[0].astype(float)
-        order = np.argsort(rates.to_numpy())
+        limit = limit.sort_values("fpr") if len(limit) else limit
         for path in sorted(file.parents[1].glob("attack/*.parquet")) if len(limit) else ():
             frame = read_table(path)[0]
             if "score" not in frame or "feature" in frame:
@@ -30,7 +29,7 @@ def measured_and_proven(results: Path) -> pd.DataFrame:
             outside = int((~member).sum())
             for count in np.unique(np.round(np.geomspace(FEWEST, outside - 1, POINTS)).astype(int)):
                 fpr = (count + 1e-9) / outside
-                proven = np.interp(fpr, rates.to_numpy()[order], limit["value"].to_numpy()[order])
+                proven = np.interp(fpr, limit["fpr"].to_numpy(), limit["value"].to_numpy())
                 found = at_fpr(fpr)(score, member)
                 rows.append((str(file.parents[1].relative_to(results)), path.stem, fpr, *found, float(proven)))
     return pd.DataFrame(rows, columns=["cell", "attack", "fpr", "tpr", "low", "high", "proven"])

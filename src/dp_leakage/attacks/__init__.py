@@ -19,8 +19,8 @@ columns:
 - ``decoder_inversion``, ``gradient_reconstruction``: repeat, target (the picture), restart, and at least one of mse,
   mse_standardised, ssim, distance.
 
-Families with pictures may have further columns (which layer, which penalty). Each of their values is measured
-separately.
+Families with pictures may have further columns, of those that metrics have (`metrics.rows.QUALIFIERS`: ``layer``,
+``variant``, …). Each of their values is measured separately.
 
 ``settings`` are the attack's defaults, overridden by the study's values. ``seed`` is the same in all cells, and so is
 everything that an attack draws at random.

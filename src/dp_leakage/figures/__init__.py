@@ -8,7 +8,7 @@ where any study can use it, with a study where only that draws it (`enter`), or 
 
 and does nothing with files. ``metrics`` holds one row per number of every cell that the figure covers (`frames`
 names the columns), ``published`` the paper's printed results as `published.read_published` reads them. The DataFrame
-that comes back holds exactly the numbers drawn, with the columns ``metric``, ``setting``, ``measured``, ``low``,
+that comes back holds exactly the numbers drawn, with the columns ``metric``, ``measured``, ``low``,
 ``high``, ``published`` and ``inside`` (does the print lie in our interval) beside those that the axes and series come
 from.
 """

@@ -10,7 +10,8 @@ from dp_leakage.figures.frames import chosen, drawn_numbers, each_cell, panels
 from dp_leakage.figures.notes import own_notes, remarks
 from dp_leakage.figures.numbers import cell_label
 from dp_leakage.figures.style import GRAY, INK, canvas, finish, log_axis, styled
-from dp_leakage.metrics.spent import contradicted, parse_setting, spent
+from dp_leakage.metrics.rows import CELL
+from dp_leakage.metrics.spent import contradicted, spent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,7 +24,6 @@ FIGURE = {
     "replace-one neighbors; red then means above what was spent for others, converted.",
 }
 
-CELL = ["dataset", "model", "defense"]
 ALARM = "#b00020"
 MEASURED = "#d55e00"
 CLAIMED = {"marker": "o", "markersize": 5, "markerfacecolor": "none", "markeredgecolor": INK, "linestyle": "none"}
@@ -42,11 +42,10 @@ def draw(
     bounds = frame[frame["metric"] == "epsilon_lower_bound"]
     if bounds.empty:
         raise UserError("figure of kind 'claimed_measured': no cell was audited; valid is a study with key 'audit'")
-    relations = [parse_setting(setting).get("neighbours", "") for setting in bounds["setting"]]
-    bounds = bounds[[relation != "presence" for relation in relations]]  # the same guesses, said of other neighbours
+    bounds = bounds[bounds["neighbors"] != "presence"]  # the same guesses, said of other neighbors
     best = bounds.sort_values("value", kind="stable").drop_duplicates(CELL, keep="last")
-    relations = [parse_setting(setting).get("neighbours", "") for setting in best["setting"]]
-    if len(set(relations)) > 1:
+    relations = best["neighbors"].unique()
+    if len(relations) > 1:
         raise UserError("figure of kind 'claimed_measured': bounds of different neighbours in one figure")
     tight = spent(frame, relations[0])
     broken = contradicted(frame)

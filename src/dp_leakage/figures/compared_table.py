@@ -10,7 +10,7 @@ from dp_leakage.figures.notes import accounting_notes
 from dp_leakage.figures.numbers import beside_prints, rows_by_budget
 from dp_leakage.figures.style import name, number, styled
 from dp_leakage.figures.table import Table, draw_tables
-from dp_leakage.metrics.spent import parse_setting
+from dp_leakage.metrics.rows import CELL
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -60,7 +60,7 @@ def draw(
 
     Settings:
         metrics: what the columns are, each ``METRIC``, ``METRIC/ATTACK`` or, where an attack has several numbers of a
-            kind, ``METRIC/ATTACK/key=value;…`` with what is wanted of their setting.
+            kind, ``METRIC/ATTACK/key=value;…`` with the qualifiers that are wanted.
         compare: whether prints stand beside; controls that share a name with a printed cell have none.
         best_of: metrics of which the last column has the best of all their attacks, which is biased upward.
     """
@@ -79,14 +79,9 @@ def draw(
 
 
 def best(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Of each cell's rows of ``metric`` the one with the largest value, with ``attack=best_of_two`` as its setting."""
+    """Of each cell's rows of ``metric`` the one with the largest value; its attack is called ``best_of_two``."""
     found = rows[rows["metric"] == metric].sort_values("value", ascending=False, kind="stable")
-    found = found.drop_duplicates(["dataset", "model", "defense"])
-    return found.assign(setting=[_renamed(setting) for setting in found["setting"]])
-
-
-def _renamed(setting: str) -> str:
-    return ";".join(f"{key}={value}" for key, value in {**parse_setting(setting), "attack": "best_of_two"}.items())
+    return found.drop_duplicates(CELL).assign(attack="best_of_two")
 
 
 def column_rows(frame: pd.DataFrame, asked: str) -> pd.DataFrame:
@@ -104,7 +99,7 @@ def column_head(asked: str) -> str:
 
 def _asked(text: str) -> tuple[str, str | None, dict[str, str]]:
     metric, attack, conditions = [*text.split("/", 2), "", ""][:3]
-    return metric, attack or None, parse_setting(conditions)
+    return metric, attack or None, dict(part.split("=", 1) for part in conditions.split(";") if part)
 
 
 def _own(frame: pd.DataFrame) -> list[str]:

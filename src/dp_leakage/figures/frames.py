@@ -1,9 +1,10 @@
 """From all cells' metrics to the rows of one figure: choosing, joining with the prints, ordering. Pure.
 
-Columns of a metrics frame: ``metric``, ``repeat`` ("0", "1", … or "all"), ``value``, ``low``, ``high``, ``setting``
-(``key=value;…``), and of the cell: ``study``, ``dataset``, ``model``, ``defense``, ``mechanism``, ``accountant``,
-``unit``, ``block`` ("" if none), ``epsilon`` (nominal), ``delta``, ``noise_multiplier`` (NaN if none), ``epochs``,
-``n_members``, ``n_nonmembers``, ``accounting_note`` (what the study says of this ε; optional).
+Columns of a metrics frame: ``metric``, ``repeat`` ("0", "1", … or "all"), ``value``, ``low``, ``high``, the qualifiers
+of `metrics.rows` (``attack``, ``fpr``, …; "" or NaN where they do not apply), and of the cell: ``study``, ``dataset``,
+``model``, ``defense``, ``mechanism``, ``accountant``, ``unit``, ``block`` ("" if none), ``epsilon`` (nominal),
+``delta``, ``noise_multiplier`` (NaN if none), ``epochs``, ``n_members``, ``n_nonmembers``, ``accounting_note`` (what
+the study says of this ε; optional).
 Figures draw the rows of repeat "all".
 """
 
@@ -17,13 +18,12 @@ from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.figures.published import with_published
 from dp_leakage.figures.style import Series, name, order
 from dp_leakage.metrics.measure import STRONGEST
+from dp_leakage.metrics.rows import CELL, QUALIFIERS, fitting, qualifiers, told, words_of
 from dp_leakage.metrics.runs import ALL
-from dp_leakage.metrics.spent import parse_setting
 
-NAMES = ["dataset", "model", "defense", "mechanism", "accountant", "unit", "block"]
-CELL = [*NAMES, "epsilon", "delta", "noise_multiplier"]
-NUMBERS = ["metric", "setting", "measured", "low", "high", "published", "inside"]
-COLUMNS = [*CELL, *NUMBERS]
+NAMES = [*CELL, "mechanism", "accountant", "unit", "block"]
+OF_CELL = [*NAMES, "epsilon", "delta", "noise_multiplier"]
+NUMBERS = ["metric", "measured", "low", "high", "published", "inside"]
 ADVANTAGES = {"best": "reached_advantage", "own": "membership_advantage"}  # by where the threshold comes from
 WORDS = {
     "accuracy_loss": "accuracy loss (fraction of\nthe non-private accuracy)",
@@ -49,7 +49,7 @@ def chosen(metrics: pd.DataFrame, settings: Mapping[str, Any]) -> pd.DataFrame:
         UserError: a name that no cell has.
     """
     frame = metrics[metrics["repeat"] == ALL] if "metric" in metrics else metrics
-    frame = frame.assign(**{column: frame[column].fillna("") for column in [*NAMES, "setting"] if column in frame})
+    frame = frame.assign(**{column: frame[column].fillna("") for column in NAMES if column in frame})
     private = is_private(frame)
     frame = frame.assign(**{column: frame[column].where(private, "") for column in ("unit", "block")})
     for key in ("dataset", "model", "unit"):
@@ -80,27 +80,24 @@ def require_scores(frame: pd.DataFrame, key: str, column: str, names: Iterable[s
 
 
 def metric_rows(frame: pd.DataFrame, metric: str, **conditions: Any) -> pd.DataFrame:
-    """The rows of one metric whose setting has the given values; None, or a key that a row does not have, fits any.
+    """The rows of one metric with the given qualifiers; None, or one that does not apply to a row, fits any.
 
     Raises:
         UserError: there is none, with what there is.
     """
     of_metric = frame[frame["metric"] == metric]
-    wanted = {key: str(value) for key, value in conditions.items() if value is not None}
-    fits = [
-        all(setting.get(key, value) == value for key, value in wanted.items())
-        for setting in map(parse_setting, of_metric["setting"])
-    ]
-    found = of_metric[np.array(fits, dtype=bool)]
+    wanted = {key: value for key, value in conditions.items() if value is not None}
+    found = of_metric[fitting(of_metric, **wanted)]
     if found.empty:
         asked = f"{metric} ({', '.join(f'{k}={v}' for k, v in wanted.items())})" if wanted else metric
-        there = sorted({f"{m} {s}".strip() for m, s in zip(frame["metric"], frame["setting"], strict=True)})
+        cases = frame[["metric", *qualifiers(frame)]].drop_duplicates().to_dict("records")
+        there = sorted({f"{case['metric']} {words_of(case)}".strip() for case in cases})
         raise UserError(f"figure: nothing measured for {asked}; there is: {', '.join(there[:12]) or 'nothing'}")
     return found
 
 
 def attack_rows(frame: pd.DataFrame, attack: str | None, definition: str, threshold: str = "own") -> pd.DataFrame:
-    """The advantage rows of one attack, with a column ``attack``; None: of every attack by itself.
+    """The advantage rows of one attack; None: of every attack by itself.
 
     Args:
         frame: rows over all repeats.
@@ -112,9 +109,7 @@ def attack_rows(frame: pd.DataFrame, attack: str | None, definition: str, thresh
         UserError: no such attack was measured.
     """
     rows = frame[frame["metric"].isin([ADVANTAGES[threshold], "attribute_advantage"])]
-    settings = [parse_setting(setting) for setting in rows["setting"]]
-    rows = rows.assign(attack=[setting.get("attack", "") for setting in settings])
-    rows = rows[[setting.get("definition", definition) == definition for setting in settings]]
+    rows = rows[fitting(rows, definition=definition)]
     if attack == STRONGEST and rows["attack"].nunique() == 1:
         return rows
     if attack is None:
@@ -126,23 +121,20 @@ def attack_rows(frame: pd.DataFrame, attack: str | None, definition: str, thresh
 
 
 def rate_rows(frame: pd.DataFrame, attack: str | None, fpr: float) -> pd.DataFrame:
-    """The TPR of a membership attack at a false positive rate, with a column ``attack``.
+    """The TPR of a membership attack at a false positive rate.
 
     Args:
         frame: rows over all repeats.
         attack: its name; ``strongest``: of each cell the one that finds most at that rate; None: each by itself.
         fpr: the rate.
     """
-    rows = metric_rows(frame, "reached_tpr", attack=attack, fpr=f"{fpr:g}")
-    rows = rows.assign(attack=[parse_setting(setting)["attack"] for setting in rows["setting"]])
+    rows = metric_rows(frame, "reached_tpr", attack=attack, fpr=fpr)
     return rows[rows["attack"] != STRONGEST] if attack is None else rows
 
 
 def reached(frame: pd.DataFrame) -> pd.DataFrame:
-    """What membership attacks reach, with a column ``attack`` and, of the strongest, which it is, in ``of``."""
+    """What membership attacks reach; of the strongest, ``of`` says which it is."""
     rows = metric_rows(frame, "reached_advantage")
-    said = [parse_setting(setting) for setting in rows["setting"]]
-    rows = rows.assign(**{key: [setting.get(key, "") for setting in said] for key in ("attack", "of")})
     if rows["attack"].nunique() > 1:
         return rows
     return pd.concat([rows, rows.assign(of=rows["attack"], attack=STRONGEST)])  # the only attack is the strongest
@@ -156,26 +148,31 @@ def drawn_numbers(
     Args:
         rows: metrics rows.
         published: the paper's rows as printed, or None.
-        extra: further columns to keep, put after the cell's.
+        extra: further columns to keep, put after the cell's; qualifiers that say something are kept in any case.
         any_size: as for `with_published`.
     """
     frame = with_published(rows.rename(columns={"value": "measured"}), published, any_size)
-    frame = frame[[*CELL, *(column for column in extra if column not in COLUMNS), *NUMBERS]]
-    return in_order(frame)
+    return in_order(frame[csv_columns(frame, extra)])
 
 
-def own_row(cell: Mapping[str, Any], metric: str, setting: str, found: Sequence[float], **extra: Any) -> dict[str, Any]:
+def csv_columns(frame: pd.DataFrame, extra: Iterable[str] = ()) -> list[str]:
+    """The columns of a figure's csv: the cell's, ``extra`` ones, the qualifiers that say something, the numbers."""
+    between = [column for column in dict.fromkeys([*extra, *told(frame)]) if column not in [*OF_CELL, *NUMBERS]]
+    return [*OF_CELL, *between, *NUMBERS]
+
+
+def own_row(cell: Mapping[str, Any], metric: str, found: Sequence[float], **extra: Any) -> dict[str, Any]:
     """A row of a csv for what a figure measures itself, which nobody prints.
 
     Args:
         cell: the columns of the cell, or a row that has them.
-        metric, setting: what is measured.
+        metric: what is measured.
         found: value, low and high; of a value without an interval itself alone.
-        extra: further columns, put after the cell's.
+        extra: what it depends on, and further columns, put after the cell's.
     """
-    columns = {column: cell.get(column, np.nan) for column in CELL}
+    columns = {column: cell.get(column, np.nan) for column in OF_CELL}
     value, low, high = found if len(found) == 3 else (*found, np.nan, np.nan)
-    numbers = dict(zip(NUMBERS, (metric, setting, value, low, high, np.nan, pd.NA), strict=True))
+    numbers = dict(zip(NUMBERS, (metric, value, low, high, np.nan, pd.NA), strict=True))
     return {**columns, **extra, **numbers}
 
 
@@ -193,7 +190,7 @@ def in_order(frame: pd.DataFrame) -> pd.DataFrame:
     ranks = [order(series) for series in series_of(frame)]
     places = {rank: place for place, rank in enumerate(sorted(set(ranks)))}
     keyed = frame.assign(_series=[places[rank] for rank in ranks])
-    by = ["dataset", "model", "_series", "epsilon", "noise_multiplier", "metric", "setting", "epoch"]
+    by = ["dataset", "model", "_series", "epsilon", "noise_multiplier", "metric", *QUALIFIERS, "epoch"]
     present = [column for column in by if column in keyed]
     return keyed.sort_values(present, kind="stable").drop(columns="_series").reset_index(drop=True)
 

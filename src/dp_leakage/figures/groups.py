@@ -10,7 +10,6 @@ from dp_leakage.figures.frames import chosen, drawn_numbers, each_cell, metric_r
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.numbers import cell_label
 from dp_leakage.figures.style import GRAY, finish, name, panel_grid, styled, told_apart
-from dp_leakage.metrics.spent import parse_setting
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -85,8 +84,6 @@ def group_rows(frame: pd.DataFrame, metric: str, settings: dict[str, Any]) -> pd
     Columns ``attack``, ``by`` and ``group`` say whose they are, ``called`` what stands beside them.
     """
     asked = metric_rows(frame, metric, attack=settings["attack"], by=settings["by"])
-    said = [parse_setting(setting) for setting in asked["setting"]]
-    asked = asked.assign(**{key: [one[key] for one in said] for key in ("attack", "by", "group")})
     asked = asked[asked["attack"] == asked["attack"].iloc[0]]
     asked = asked.assign(called=[called(by, group) for by, group in zip(asked["by"], asked["group"], strict=True)])
     shown = [_most(part, settings["most"]) for _, part in asked.groupby(["dataset", "model"], sort=False)]

@@ -10,7 +10,6 @@ from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.numbers import beside_prints, rows_by_budget
 from dp_leakage.figures.style import name, styled
 from dp_leakage.figures.table import Table, draw_tables
-from dp_leakage.metrics.spent import parse_setting
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -76,8 +75,7 @@ def draw(
 def _sizes(frame: pd.DataFrame) -> dict[tuple[str, str], int]:
     """(Data set, group in words) → how many records it has."""
     rows = metric_rows(frame, "group_records")
-    said = [parse_setting(setting) for setting in rows["setting"]]
-    groups = [called(one["by"], one["group"]) for one in said]
+    groups = map(called, rows["by"], rows["group"])
     return {(dataset, group): int(n) for dataset, group, n in zip(rows["dataset"], groups, rows["value"], strict=True)}
 
 

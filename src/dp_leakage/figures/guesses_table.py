@@ -9,7 +9,6 @@ from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.numbers import beside_prints, rows_by_budget
 from dp_leakage.figures.style import name, styled
 from dp_leakage.figures.table import Table, draw_tables
-from dp_leakage.metrics.spent import parse_setting
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,7 +20,7 @@ FIGURE = {
     "settings": {"attack": {"$ref": "#/$defs/attack"}},
 }
 
-# Head → the metric below it, and what is wanted of its setting.
+# Head → the metric below it, and its qualifiers.
 COLUMNS = {
     "attack": ("attribute_accuracy", {"by": "attack", "of": "members"}),
     "imputation": ("attribute_accuracy", {"by": "imputation", "of": "members"}),
@@ -47,7 +46,6 @@ def draw(
     frame, attack = chosen(metrics, settings), settings["attack"]
     shown = {head: metric_rows(frame, metric, attack=attack, **wanted) for head, (metric, wanted) in COLUMNS.items()}
     found = pd.concat([part.assign(column=head) for head, part in shown.items()])
-    found = found.assign(attack=[parse_setting(setting)["attack"] for setting in found["setting"]])
     rows = drawn_numbers(found, None, extra=["column", "attack"])
     tables = [_table(heading, part) for heading, part in panels(rows)]
     notes = [

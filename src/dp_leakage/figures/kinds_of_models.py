@@ -6,9 +6,10 @@ import pandas as pd
 
 from dp_leakage.figures.frames import chosen, drawn_numbers
 from dp_leakage.figures.notes import remarks, spent_notes, threshold_notes
-from dp_leakage.figures.pareto import CELL, SPENT, bars_both_ways, label_budgets, points, spent_budgets
+from dp_leakage.figures.pareto import SPENT, bars_both_ways, label_budgets, points, spent_budgets
 from dp_leakage.figures.style import GRAY, finish, name, panel_grid, styled
 from dp_leakage.metrics.measure import STRONGEST
+from dp_leakage.metrics.rows import CELL
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,32 +5,27 @@ import pandas as pd
 
 from dp_leakage.figures.frames import is_private
 from dp_leakage.figures.style import name
-from dp_leakage.metrics.spent import parse_setting
+from dp_leakage.metrics.rows import CELL, NUMBERS, qualifiers
 from dp_leakage.privacy.proven import between
 
 PROVEN = ("advantage_proven", "tpr_proven", "mu", "mu_bound", "mu_regret")
-KEY = ["dataset", "model", "defense"]
 ALARM = "#e00000"  # of what no figure should ever show: more measured than is possible
 
 
 def divided(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """A figure's frame in two: what was measured (or scores), and what is proven, with columns fpr and neighbours."""
+    """A figure's frame in two: what was measured (or scores), and what is proven."""
     if "metric" not in frame:
-        return frame, frame.iloc[:0].assign(metric="", value=np.nan, fpr=np.nan, neighbours="")
+        return frame, frame.iloc[:0].assign(metric="", value=np.nan, fpr=np.nan, neighbors="")
     limit = frame["metric"].isin(PROVEN)
-    said = [parse_setting(setting) for setting in frame.loc[limit, "setting"]]
-    proven = frame[limit].assign(
-        fpr=[float(s.get("fpr", "nan")) for s in said], neighbours=[s["neighbours"] for s in said]
-    )
-    measured = frame[~limit]
-    if measured["metric"].isna().all():  # scores
-        measured = measured.drop(columns=["metric", "value", "low", "high", "setting"])
-    return measured, proven.drop_duplicates([*KEY, "metric", "setting"])
+    measured, proven = frame[~limit], frame[limit]
+    if measured["metric"].isna().all():  # scores, whose ``attack`` is their own
+        measured = measured.drop(columns=["metric", *NUMBERS, *(set(qualifiers(frame)) - {"attack"})])
+    return measured, proven.drop_duplicates([*CELL, "metric", *qualifiers(frame)])
 
 
 def proven_tpr(proven: pd.DataFrame, cell: tuple[str, ...], fpr: np.ndarray) -> np.ndarray:
     """The largest TPR that any attack on a cell can have at rates (n,) in [0, 1], (n,); 1 where nothing is proven."""
-    rows = proven[(proven["metric"] == "tpr_proven") & (proven[KEY] == list(cell)).all(axis=1)].sort_values("fpr")
+    rows = proven[(proven["metric"] == "tpr_proven") & (proven[CELL] == list(cell)).all(axis=1)].sort_values("fpr")
     if rows.empty:
         return np.ones(len(fpr))
     return between(np.asarray(fpr, dtype=float), rows["fpr"].to_numpy(), rows["value"].to_numpy())
@@ -48,8 +43,8 @@ def with_proven(rows: pd.DataFrame, proven: pd.DataFrame, fpr: float | None) -> 
         1 where a private cell proves nothing for these neighbours (of μ: infinite), NaN where a cell is not private.
     """
     rate = 1e-3 if fpr is None else fpr
-    of = {metric: proven[proven["metric"] == metric].set_index(KEY)["value"] for metric in ("advantage_proven", "mu")}
-    keys = pd.MultiIndex.from_frame(rows[KEY]) if len(rows) else []
+    of = {metric: proven[proven["metric"] == metric].set_index(CELL)["value"] for metric in ("advantage_proven", "mu")}
+    keys = pd.MultiIndex.from_frame(rows[CELL]) if len(rows) else []
     private = is_private(rows).to_numpy()
 
     def column(metric: str, nothing: float) -> np.ndarray:
@@ -67,5 +62,5 @@ def with_proven(rows: pd.DataFrame, proven: pd.DataFrame, fpr: float | None) -> 
 
 def proven_notes(proven: pd.DataFrame, what: str) -> list[str]:
     """The footnote on the neighbors for which ``what`` (which lines) is proven; none where nothing is."""
-    relations = sorted(set(proven["neighbours"]))
+    relations = sorted(set(proven["neighbors"]))
     return [f"{what}: proven for {' or '.join(map(name, relations))} neighbors."] if relations else []

@@ -44,7 +44,7 @@ def draw(
     """
     frame = chosen(metrics, settings)
     counted = [
-        metric_rows(frame, "members_exposed", attack=settings["attack"], counting=counting, fpr=f"{rate:g}").assign(
+        metric_rows(frame, "members_exposed", attack=settings["attack"], counting=counting, fpr=rate).assign(
             column=f"{counting} {rate:g}"
         )
         for counting in COUNTINGS

@@ -8,7 +8,6 @@ import pandas as pd
 
 from dp_leakage.figures.frames import listed
 from dp_leakage.figures.style import name
-from dp_leakage.metrics.spent import parse_setting
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, own_sampler
 from dp_leakage.privacy.accounting.rules import claimed_neighbours as relation_claimed
 
@@ -70,10 +69,12 @@ def threshold_notes(rows: pd.DataFrame) -> list[str]:
 def remarks(frame: pd.DataFrame) -> list[str]:
     """What one should know of an ε that holds, as its accountant says it; the same of several series in one note."""
     groups: dict[str, dict[str, None]] = {}
-    rows = frame[frame["metric"] == "epsilon_spent"] if "metric" in frame else frame[:0]
-    for accountant, setting in zip(rows["accountant"], map(parse_setting, rows["setting"]), strict=True):
-        if setting.get("valid") == "true" and "note" in setting:
-            groups.setdefault(setting["note"], {})[_short(accountant)] = None
+    if not {"metric", "note"} <= {*frame}:
+        return []
+    rows = frame[(frame["metric"] == "epsilon_spent") & (frame["note"] != "")]
+    rows = rows[rows["valid"].fillna(False).astype(bool)]
+    for accountant, note in zip(rows["accountant"], rows["note"], strict=True):
+        groups.setdefault(note, {})[_short(accountant)] = None
     return [f"{', '.join(names)}: {note}." for note, names in groups.items()]
 
 
@@ -112,7 +113,7 @@ def spent_notes(rows: pd.DataFrame, settings: Mapping[str, Any]) -> list[str]:
         means = sorted(
             {
                 f"{name(a)} ({name(n)} neighbors)"
-                for a, n in zip(part["spent_accountant"], part["spent_neighbours"], strict=True)
+                for a, n in zip(part["spent_accountant"], part["spent_neighbors"], strict=True)
             }
         )
         groups.setdefault(" or ".join(means), []).append(_short(str(accountant)))

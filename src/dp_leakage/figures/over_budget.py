@@ -221,7 +221,7 @@ def _plain(given: Given, upward: list[str]) -> pd.DataFrame:
 
 
 def _leakage(given: Given) -> pd.DataFrame:
-    """What attacks reach, with a column ``attack``."""
+    """What attacks reach."""
     attack, fpr = given.settings["attack"], given.settings.get("fpr")
     if fpr is not None:
         return rate_rows(given.frame, attack, fpr)
@@ -230,7 +230,7 @@ def _leakage(given: Given) -> pd.DataFrame:
 
 # ---------------------------------------------------------------------- across
 def _over_claimed(given: Given, found: pd.DataFrame) -> Over:
-    rows = drawn_numbers(claims_epsilon(found), given.published, _attack_of(found))
+    rows = drawn_numbers(claims_epsilon(found), given.published)
     return Over(rows, "epsilon", CLAIMED_LABEL, EPSILON_RANGE, accounting_notes(given.frame, given.settings))
 
 
@@ -251,8 +251,7 @@ def _over_spent(given: Given, found: pd.DataFrame) -> Over:
     absent = joined["epsilon_spent"].isna() & is_private(joined)
     others = ", ".join(look(series).label for series, _ in each_series(joined[absent]))
     joined = joined[~absent]
-    joined = joined if "attack" in joined else joined.assign(attack="")
-    rows = drawn_numbers(joined, given.published, ["attack", "epsilon_spent", "spent_accountant", "spent_neighbours"])
+    rows = drawn_numbers(joined, given.published, ["epsilon_spent", "spent_accountant", "spent_neighbors"])
     label = "ε really spent  (→ weaker protection)" + (f"\n{name(relation)} neighbors" if relation else "")
     silent = [f"Not drawn, as their ε spent is not known for these neighbors: cells of {others}."] if others else []
     notes = [*silent, *remarks(given.frame), *spent_notes(rows, given.settings)]
@@ -261,7 +260,7 @@ def _over_spent(given: Given, found: pd.DataFrame) -> Over:
 
 def _over_proven(given: Given, found: pd.DataFrame) -> Over:
     fpr = given.settings["fpr"]
-    rows = with_proven(drawn_numbers(found, given.published, _attack_of(found)), given.proven, fpr)
+    rows = with_proven(drawn_numbers(found, given.published), given.proven, fpr)
     risk, words = "advantage_proven", "advantage of any attack\nat most"
     if fpr is not None:
         risk, words = "tpr_proven", f"at most so many members named\nat {100 * fpr:g} % false positives"
@@ -273,10 +272,6 @@ def _over_proven(given: Given, found: pd.DataFrame) -> Over:
         *own_notes(given.settings),
     ]
     return Over(rows, risk, f"proven: {words} (→ weaker)", None, notes)
-
-
-def _attack_of(found: pd.DataFrame) -> list[str]:
-    return ["attack"] if "attack" in found else []
 
 
 OVER = {None: _over_known, "claimed": _over_claimed, "spent": _over_spent, "proven": _over_proven}
@@ -295,7 +290,7 @@ def _with_limits(given: Given, over: Over) -> tuple[pd.DataFrame, Callable[..., 
     by_point, limit = given.settings["point"], "advantage_proven" if fpr is None else "tpr_proven"
     rows = with_proven(over.rows, given.proven, fpr or NAMED_FPR)
     rows = bound_columns(rows, over.x) if by_point else rows
-    spent = set(rows["spent_neighbours"].dropna()) if over.x == "epsilon_spent" else None
+    spent = set(rows["spent_neighbors"].dropna()) if over.x == "epsilon_spent" else None
 
     def relations(part: pd.DataFrame) -> set[str]:
         return claimed_neighbours(part) if spent is None else spent

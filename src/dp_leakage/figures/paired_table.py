@@ -83,13 +83,13 @@ def draw(
         "records, the same for both, and over the models of each.",
         *own_notes(settings),
     ]
-    return draw_tables(tables, notes, settings.get("title")), rows.drop(columns="attack")
+    return draw_tables(tables, notes, settings.get("title")), rows
 
 
 def _differences(cells: pd.DataFrame, against: str, fpr: float | None) -> list[dict[str, Any]]:
     """A row of the csv for every attack on every other defense of one (data set, model)."""
     what = "membership_auc" if fpr is None else "tpr_at_fpr"
-    rate = "" if fpr is None else f";fpr={fpr:g}"
+    rate = {} if fpr is None else {"fpr": fpr}
     rows = []
     for attack, scored in cells.groupby("attack", sort=False):
         base = scored[scored["defense"] == against]
@@ -97,8 +97,7 @@ def _differences(cells: pd.DataFrame, against: str, fpr: float | None) -> list[d
             continue
         for _, own in scored[scored["defense"] != against].groupby("defense", sort=False):
             found = _paired(own, base, fpr)
-            setting = f"against={against};attack={attack}{rate}"
-            rows.append(own_row(own.iloc[0], f"{what}_difference", setting, found, attack=attack))
+            rows.append(own_row(own.iloc[0], f"{what}_difference", found, attack=attack, against=against, **rate))
     return rows
 
 

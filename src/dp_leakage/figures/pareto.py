@@ -11,6 +11,7 @@ from dp_leakage.figures.frames import chosen, drawn_numbers, each_series, is_pri
 from dp_leakage.figures.notes import remarks, spent_notes, threshold_notes
 from dp_leakage.figures.style import GRAY, finish, look, name, number, panel_grid, styled
 from dp_leakage.metrics.measure import STRONGEST
+from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.spent import spent_alike
 
 if TYPE_CHECKING:
@@ -26,8 +27,7 @@ FIGURE = {
     "settings": {"attack": {"$ref": "#/$defs/attack"}},
 }
 
-CELL = ["dataset", "model", "defense"]
-SPENT = ["epsilon_spent", "spent_accountant", "spent_neighbours"]
+SPENT = ["epsilon_spent", "spent_accountant", "spent_neighbors"]
 PALE = 0.3  # opacity of points that are surely beaten
 FRONT = {"color": GRAY, "alpha": 0.35, "linewidth": 5, "solid_capstyle": "round"}
 

@@ -58,7 +58,7 @@ def draw(
     frame, shown = chosen(metrics, settings), []
     for pair in PAIRS:
         for metric in pair[:2]:
-            fpr = f"{settings['fpr']:g}" if "tpr" in metric else None
+            fpr = settings["fpr"] if "tpr" in metric else None
             shown.append(metric_rows(frame, metric, attack=settings["attack"], fpr=fpr).assign(column=metric))
     rows = drawn_numbers(pd.concat(shown), None, extra=["column"])
     rows = rows.assign(hides=[HIDDEN.get(unit, "") for unit in rows["unit"]])

@@ -204,8 +204,7 @@ def _cell_words(cell: dict[str, Any]) -> str:
 def _numbers(rows: Iterable[Row]) -> pd.DataFrame:
     found = []
     for row in rows:
-        array = row.array.replace("=", ":").replace(";", ",")
-        for target, value in enumerate(row.likeness):
-            setting = f"attack={row.attack};picture={array};target={target}"
-            found.append(own_row(row.cell, "ssim", setting, [float(value)], attack=row.attack))
+        for image, value in enumerate(row.likeness):
+            own = {"attack": row.attack, "picture": row.array, "image": image}
+            found.append(own_row(row.cell, "ssim", [float(value)], **own))
     return pd.DataFrame(found)

@@ -10,7 +10,8 @@ from dp_leakage.figures.frames import chosen, drawn_numbers
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.numbers import number
 from dp_leakage.figures.style import GRAY, INK, canvas, finish, name, styled
-from dp_leakage.metrics.spent import parse_setting
+from dp_leakage.metrics.intervals import CONFIDENCE
+from dp_leakage.metrics.rows import CELL
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,13 +50,13 @@ FACTS = [
     "design",
     "claim",
     "canary",
-    "score",
+    "seen",
     "start",
     "models",
     "coins",
     "alone",
     "reach",
-    "neighbours",
+    "neighbors",
     "bug",
 ]
 PUBLISHED = {"marker": "D", "markersize": 4.5, "color": GRAY, "markerfacecolor": "none", "linestyle": "none"}
@@ -80,22 +81,18 @@ def draw(
 
     frame = chosen(metrics, settings)
     bounds = frame[frame["metric"] == "epsilon_lower_bound"]
-    facts = pd.DataFrame([parse_setting(setting) for setting in bounds["setting"]], index=bounds.index)
-    if bounds.empty or "audit" not in facts or bounds["epsilon"].isna().all():
+    bounds = bounds[bounds["audit"] != ""] if len(bounds) else bounds
+    if bounds.empty or bounds["epsilon"].isna().all():
         raise UserError(
             "figure of kind 'proved': no audit of a cell with a claimed ε; valid is a study with key 'audit'"
         )
-    own_game = facts.get("neighbours") != "presence"  # the others restate the same audit for other neighbours
-    bounds, facts = bounds[own_game], facts[own_game]
-    planted = bounds.assign(bug=facts["bug"]).groupby(["dataset", "model", "defense"])["bug"]
-    among = planted.transform(lambda bugs: bool((bugs != "none").any()))
+    bounds = bounds[bounds["neighbors"] != "presence"]  # the others restate the same audit for other neighbors
+    among = bounds.groupby(CELL)["bug"].transform(lambda bugs: bool((bugs != "none").any()))
     kept = (among == settings["bugs"]) & bounds["epsilon"].notna()
     if not kept.any():
         raise UserError(f"figure of kind 'proved': setting 'bugs' is {settings['bugs']}, and there are no such audits")
-    rows = drawn_numbers(bounds[kept].assign(**facts[FACTS][kept]), published, extra=FACTS)
-    alone = pd.to_numeric(rows["alone"])
-    alone = alone.mask(np.isclose(alone, rows["measured"], rtol=1e-5), rows["measured"])  # settings are rounded
-    rows = rows.assign(share=rows["measured"] / rows["epsilon"], reach=pd.to_numeric(rows["reach"]), alone=alone)
+    rows = drawn_numbers(bounds[kept], published, extra=FACTS)
+    rows = rows.assign(share=rows["measured"] / rows["epsilon"])
     order = rows["audit"].map({audit: place for place, audit in enumerate(dict.fromkeys(rows["audit"]))})
     rows = rows.assign(order=order).sort_values(["order", "epsilon"], kind="stable").drop(columns="order")
     rows = rows.reset_index(drop=True)
@@ -134,8 +131,9 @@ def draw(
         handles.append(Line2D([], [], label="the most that the design could show", **REACH))
     if literature:
         handles.append(Line2D([], [], label="published by others", **PUBLISHED))
-    confidences = {parse_setting(setting).get("confidence") for setting in bounds["setting"][kept]}
-    together = "each bound for itself" if confidences == {"0.95"} else "all bounds of the study together"
+    together = (
+        "each bound for itself" if np.allclose(rows["confidence"], CONFIDENCE) else "all bounds of the study together"
+    )
     notes = [
         f"With 95 % confidence, {together}. Bars end at {FARTHEST:g} times the claim.",
         "“own curve”: the bound tests this mechanism with less noise; “(ε, δ)”: any mechanism.",
@@ -175,7 +173,7 @@ def _heading(row: Any) -> str:
     coins = f", {int(row.coins):,} coins" if row.coins != row.models else ""
     start = ", worst-case start" if row.start == "trained" else ""
     bug = "" if row.bug == "none" else f"BUG {row.bug.replace('_', ' ')}: "
-    words = f"{bug}{SEEN[row.score]}, {row.canary} canary{start}, {DESIGN[row.design]}, {claim} ({models}{coins})"
+    words = f"{bug}{SEEN[row.seen]}, {row.canary} canary{start}, {DESIGN[row.design]}, {claim} ({models}{coins})"
     return words[0].upper() + words[1:]
 
 

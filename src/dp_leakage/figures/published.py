@@ -3,13 +3,14 @@
 A paper's numbers lie with its study, in ``NAME/NAME.csv``, and keep the paper's own names. ``NAME/NAME.py`` beside it
 says what these are here, by one function:
 
-    placed(row, printed) -> list of what the row is here: ``PLACE``, a mapping for each reading of it
+    placed(row, printed) -> list of what the row is here, a mapping for each reading of it
 
-where ``row`` is a row of the file and ``printed`` its setting, key → value. `by_names` does so for a paper whose names
+with ``PLACE`` and those of `metrics.rows.QUALIFIERS` that apply, where ``row`` is a row of the file and ``printed`` its
+setting, key → value. `by_names` does so for a paper whose names
 need no more than a dictionary. A print that has no counterpart here says why not, in ``reason``.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
@@ -20,6 +21,7 @@ import pandas as pd
 
 from dp_leakage.common.user_code import call
 from dp_leakage.figures import words_of
+from dp_leakage.metrics.rows import QUALIFIERS, completed, told
 
 DATASETS = {
     "CIFAR-10": "cifar10",
@@ -30,8 +32,8 @@ DATASETS = {
     "Purchase-100": "purchase100",
 }
 FRACTIONS = ("train_accuracy", "test_accuracy")  # which we give as fractions, whatever the unit of the print
-KEPT = ("attack", "fpr", "layer")  # the keys of a printed setting that are part of ours
-KEYS = ["dataset", "model", "mechanism", "accountant", "unit", "block", "epsilon", "metric", "setting"]
+KEPT = ("attack", "fpr", "layer")  # the keys of a printed setting that are qualifiers here
+KEYS = ["dataset", "model", "mechanism", "accountant", "unit", "block", "epsilon", "metric"]
 PLACE = [*KEYS, "n_members", "published", "reason"]
 EXPLAINED_BY = "explained_by"  # column: the file that says what the names of a row are here, "" for none
 
@@ -46,8 +48,8 @@ class Names:
         n_members: of its experiments, on all data sets or each.
         datasets: beside ``DATASETS``.
         metrics, attacks: those that have another name here.
-        readings: metric → a key of our settings and its values, of which the paper leaves open which one it means: the
-            print stands beside each, that of the authors' code first.
+        readings: metric → a qualifier and its values, of which the paper leaves open which one it means: the print
+            stands beside each, that of the authors' code first.
         derived: metric → why it is not compared.
     """
 
@@ -66,6 +68,11 @@ def read_published(prints: Path) -> pd.DataFrame:
     return pd.read_csv(prints).assign(**{EXPLAINED_BY: str(words_of(prints) or "")})
 
 
+def printed_setting(row: Mapping[str, Any]) -> dict[str, str]:
+    """The column ``setting`` of a printed row, ``key=value;…`` in the paper's own names, as a mapping."""
+    return dict(part.split("=", 1) for part in str(row["setting"]).split(";") if "=" in part)
+
+
 def map_published(published: pd.DataFrame) -> pd.DataFrame:
     """Every printed row in our words, in the order given; a print with two readings gives two rows.
 
@@ -74,29 +81,36 @@ def map_published(published: pd.DataFrame) -> pd.DataFrame:
             metric, value, stderr, note, explained_by; numbers may be text.
 
     Returns:
-        ``KEYS`` (epsilon NaN where there is none), ``n_members`` of the paper's experiments, ``published``, ``stderr``,
-        ``artefact``, ``row`` (label of the printed row) and ``reason``: why it cannot be compared, "" if it can.
+        ``KEYS`` (epsilon NaN where there is none), all qualifiers, ``n_members`` of the paper's experiments,
+        ``published``, ``stderr``, ``artefact``, ``row`` (label of the printed row) and ``reason``: why it cannot be
+        compared, "" if it can.
     """
     rows = [
         {**place, "stderr": float(row["stderr"]), "artefact": row["artefact"], "row": label}
         for label, row in published.iterrows()
         for place in _places(row)
     ]
-    columns = [*KEYS, "n_members", "published", "stderr", "artefact", "row", "reason"]
-    return pd.DataFrame(rows, columns=columns)
+    columns = [*KEYS, *QUALIFIERS, "n_members", "published", "stderr", "artefact", "row", "reason"]
+    return completed(pd.DataFrame(rows).reindex(columns=columns))
 
 
 def comparable(published: pd.DataFrame) -> pd.DataFrame:
-    """The printed rows that have a counterpart here, one for each of ``KEYS``.
+    """The printed rows that have a counterpart here, one for each of ``KEYS`` with their qualifiers.
 
     Of several, a table's print stands before the text's, and an exact one before an approximate one.
     """
     mapped = map_published(published)
     mapped = mapped[mapped["reason"] == ""]
     in_text = mapped["artefact"] == "text"
-    approximate = published["setting"].astype(str).loc[mapped["row"]].str.contains("qualifier=").to_numpy(dtype=bool)
+    given = published.loc[mapped["row"]].to_dict("records")
+    approximate = np.array(["qualifier" in printed_setting(row) for row in given], dtype=bool)
     ranked = mapped.assign(rank=2 * approximate + in_text.to_numpy()).sort_values("rank", kind="stable")
-    return ranked.drop_duplicates(KEYS).drop(columns=["rank", "reason"]).sort_index().reset_index(drop=True)
+    return (
+        ranked.drop_duplicates([*KEYS, *QUALIFIERS])
+        .drop(columns=["rank", "reason"])
+        .sort_index()
+        .reset_index(drop=True)
+    )
 
 
 def with_published(frame: pd.DataFrame, published: pd.DataFrame | None, any_size: bool = False) -> pd.DataFrame:
@@ -106,16 +120,14 @@ def with_published(frame: pd.DataFrame, published: pd.DataFrame | None, any_size
     with as many members as the paper's: a reduced run is not compared. With ``any_size`` it is joined to cells of any
     size, and ``inside`` stays empty where the sizes differ.
     """
-    prints: dict[tuple[str, ...], tuple[float, str]] = {}
+    printed = pd.Series(np.nan, index=frame.index)
+    same_size = pd.Series(False, index=frame.index)
     if published is not None and len(published):
         found = comparable(published)
-        values = zip(found["published"], map(key_of, _rows(found[["n_members"]])), strict=True)
-        prints = dict(zip(map(key_of, _rows(found[KEYS])), values, strict=True))
-    nothing: tuple[float, Any] = (np.nan, None)
-    joined = [prints.get(key_of(key), nothing) for key in _rows(frame[KEYS])]
-    sizes = zip(joined, _rows(frame[["n_members"]]), strict=True)
-    same_size = pd.Series([size == key_of(own) for (_, size), own in sizes], index=frame.index, dtype=bool)
-    printed = pd.Series([value for value, _ in joined], index=frame.index, dtype="float64")
+        prints = dict(zip(keys_of(found), zip(found["published"], found["n_members"], strict=True), strict=True))
+        joined = [prints.get(key, (np.nan, np.nan)) for key in keys_of(frame)]
+        printed = pd.Series([value for value, _ in joined], index=frame.index, dtype="float64")
+        same_size = frame["n_members"] == pd.Series([size for _, size in joined], index=frame.index, dtype="float64")
     printed = printed if any_size else printed.where(same_size)
     reach = printed.map(half_unit)
     inside = ((frame["low"] <= printed + reach) & (printed - reach <= frame["high"])).astype("boolean")
@@ -134,20 +146,28 @@ def half_unit(printed: float) -> float:
     return 0.5 * 10 ** -max(digits, 2 if abs(printed) < 1 else 0)
 
 
-def _rows(frame: pd.DataFrame) -> Iterator[tuple[Any, ...]]:
-    return frame.itertuples(index=False, name=None)
+def keys_of(frame: pd.DataFrame) -> list[tuple[str, ...]]:
+    """What prints and cells meet on, of each row: the text of ``KEYS`` and of the qualifiers that apply to it.
+
+    So 0.1 is 0.1, and no budget is as empty as no qualifier.
+    """
+    columns = [*KEYS, *told(frame)]
+    rows = frame[columns].itertuples(index=False, name=None)
+    return [
+        tuple(f"{key}={_text(part)}" for key, part in zip(columns, row, strict=True) if _text(part)) for row in rows
+    ]
 
 
-def key_of(parts: Iterable[Any]) -> tuple[str, ...]:
-    """Prints and cells meet on text, so that 0.1 is 0.1 and no budget is "nan"."""
-    return tuple(f"{part:g}" if isinstance(part, float | int) else str(part) for part in parts)
+def _text(part: Any) -> str:
+    if pd.isna(part):
+        return ""
+    return f"{part:g}" if isinstance(part, float | int) else str(part)
 
 
 def _places(row: pd.Series) -> list[dict[str, Any]]:
     if not row[EXPLAINED_BY]:
         return [{"reason": f"no file beside the prints of {row['paper']} says what their names are here"}]
-    printed = dict(part.split("=", 1) for part in str(row["setting"]).split(";") if "=" in part)
-    return call(row[EXPLAINED_BY], "placed", row, printed)
+    return call(row[EXPLAINED_BY], "placed", row, printed_setting(row))
 
 
 def by_names(row: Mapping[str, Any], printed: Mapping[str, str], names: Names) -> list[dict[str, Any]]:
@@ -178,7 +198,7 @@ def by_names(row: Mapping[str, Any], printed: Mapping[str, str], names: Names) -
     }
     ours = {key: names.attacks.get(printed[key], printed[key]) for key in KEPT if key in printed}
     key, readings = names.readings.get(row["metric"], ("", ("",)))
-    return [{**place, "setting": spelt({**ours, key: reading})} for reading in readings]
+    return [place | ours | ({key: reading} if key else {}) for reading in readings]
 
 
 def budget_of(row: Mapping[str, Any]) -> float:
@@ -187,11 +207,6 @@ def budget_of(row: Mapping[str, Any]) -> float:
         return float(row["epsilon"])
     except ValueError:
         return np.nan
-
-
-def spelt(setting: Mapping[str, str]) -> str:
-    """A setting as metrics have it, without what has no key or no value."""
-    return ";".join(f"{key}={setting[key]}" for key in sorted(setting) if key and setting[key])
 
 
 def quoted(printed: Mapping[str, str]) -> str:

@@ -12,7 +12,6 @@ from dp_leakage.figures.numbers import rows_by_budget
 from dp_leakage.figures.style import styled
 from dp_leakage.figures.table import Table, draw_tables
 from dp_leakage.metrics.measure import STRONGEST
-from dp_leakage.metrics.spent import parse_setting
 from dp_leakage.privacy.proven import PRIORS, precision
 
 if TYPE_CHECKING:
@@ -45,13 +44,13 @@ def draw(
     measured, proven = divided(metrics)
     frame, fpr = chosen(measured, settings), settings["fpr"]
     rates = rate_rows(frame, STRONGEST, fpr)
-    rates = rates.assign(attack=[parse_setting(setting)["of"] for setting in rates["setting"]])
+    rates = rates.assign(attack=rates["of"], of="")
     rows = drawn_numbers(pd.concat([_precisions(rates, prior, fpr) for prior in PRIORS]), None, ["attack", "prior"])
     limits = [
         precision(row.prior, float(proven_tpr(proven, (row.dataset, row.model, row.defense), np.array([fpr]))[0]), fpr)
         for row in rows.itertuples()
     ]
-    rows = rows.assign(fpr=fpr, precision_proven=np.where(rows["accountant"] != "", limits, np.nan))
+    rows = rows.assign(precision_proven=np.where(rows["accountant"] != "", limits, np.nan))
     heads = ["defense", "ε"]
     groups = [("", 2), *((f"{100 * prior:g} % were in training; at random {10 * prior:g}", 2) for prior in PRIORS)]
     tables = [
@@ -70,8 +69,7 @@ def draw(
 def _precisions(rates: pd.DataFrame, prior: float, fpr: float) -> pd.DataFrame:
     """True positive rates turned into the share of members among the accused, which rises with them."""
     turned = {end: [precision(prior, tpr, fpr) for tpr in rates[end]] for end in ("value", "low", "high")}
-    setting = [f"{words};prior={prior:g}" for words in rates["setting"]]
-    return rates.assign(**turned, metric="precision", setting=setting, prior=prior)
+    return rates.assign(**turned, metric="precision", prior=prior)
 
 
 def _lines(cell: pd.DataFrame) -> list[list[str]]:

@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.figures.frames import chosen, listed, own_row, panels, require_scores
-from dp_leakage.figures.limits import ALARM, KEY, divided, proven_notes, proven_tpr
+from dp_leakage.figures.limits import ALARM, divided, proven_notes, proven_tpr
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.style import GRAY, INK, finish, log_axis, name, panel_grid, styled, told_apart
 from dp_leakage.metrics.measure import at_fpr
+from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.runs import by_repeat
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def draw(
         for which in ("x", "y"):
             log_axis(ax, which, [least, 1.0], span=None)
         ax.plot([least, 1], [least, 1], color=GRAY, linewidth=0.8)
-        limit = proven_tpr(proven, tuple(part.iloc[0][KEY]), fine)
+        limit = proven_tpr(proven, tuple(part.iloc[0][CELL]), fine)
         if limit.min() < 1:
             # In steps to the next rate: the limit rises, and a chord of a concave curve would lie below it.
             ax.plot(fine, limit, color=INK, linewidth=1.6, zorder=4, drawstyle="steps-pre")
@@ -122,10 +123,7 @@ def _curve(scores: pd.DataFrame, attack: str, proven: pd.DataFrame) -> pd.DataFr
     passing = np.unique(np.round(np.geomspace(1, n - 1, POINTS)).astype(int))
     rates = [(count + 1e-9) / n for count in passing]
     found = {fpr: at_fpr(fpr)(score, member) for fpr in rates}
-    settings = {fpr: f"attack={attack};fpr={fpr:g}" for fpr in rates}
     cell = scores.iloc[0]
-    curve = pd.DataFrame(
-        [own_row(cell, "tpr_at_fpr", settings[fpr], found[fpr], attack=attack, fpr=fpr) for fpr in rates]
-    )
-    limit = proven_tpr(proven, tuple(curve.iloc[0][KEY]), curve["fpr"].to_numpy())
+    curve = pd.DataFrame([own_row(cell, "tpr_at_fpr", found[fpr], attack=attack, fpr=fpr) for fpr in rates])
+    limit = proven_tpr(proven, tuple(curve.iloc[0][CELL]), curve["fpr"].to_numpy())
     return curve.assign(tpr_proven=limit, crosses=curve["low"] > limit)

@@ -24,7 +24,7 @@ from dp_leakage.figures.style import (
     sample,
     styled,
 )
-from dp_leakage.metrics.spent import is_hypothetical, parse_setting
+from dp_leakage.metrics.spent import is_hypothetical
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -38,6 +38,7 @@ FIGURE = {
     "settings": {"neighbours": {"$ref": "#/$defs/neighbours"}},
 }
 
+PLACE = ["epsilon", "accounted_by", "neighbors", "valid", "sampling"]  # what tells the points of a panel apart
 HYPOTHETICAL_NOTE = (
     "Hollow, dashed: the ε that the same noise would give had the batches been drawn as the accountant assumes. They "
     "were not: this is not what was spent."
@@ -56,29 +57,26 @@ def draw(
         neighbours: only ε for this neighbouring relation; None: the relation for which the ε is claimed.
     """
     frame = claims_epsilon(chosen(metrics, settings))
-    measured = metric_rows(frame[is_private(frame)], "epsilon_spent", neighbours=settings["neighbours"])
-    said = [parse_setting(setting) for setting in measured["setting"]]
+    measured = metric_rows(frame[is_private(frame)], "epsilon_spent", neighbors=settings["neighbours"])
     measured = measured.assign(
-        judge=[s.get("accountant", "") for s in said],
-        neighbours=[s.get("neighbours", "") for s in said],
-        valid=[s.get("valid", "true") == "true" for s in said],
-        hypothetical=[is_hypothetical(s) for s in said],
-        batches=[s["sampling"].removeprefix("hypothetical_") if is_hypothetical(s) else "" for s in said],
+        valid=measured["valid"].fillna(True).astype(bool),
+        hypothetical=is_hypothetical(measured),
+        batches=measured["sampling"].str.removeprefix("hypothetical_"),
     )
     if settings["neighbours"] is None:
         claimed = claimed_relations(measured)
-        measured = measured[measured["hypothetical"] | (claimed == "") | (measured["neighbours"] == claimed)]
+        measured = measured[measured["hypothetical"] | (claimed == "") | (measured["neighbors"] == claimed)]
     if measured["value"].isna().all():
         raise UserError("figure of kind 'spent_epsilon': no accountant found an ε for these cells")
     found = measured[measured["value"].notna()]
-    rows = drawn_numbers(found, published, extra=["judge", "neighbours", "valid", "hypothetical", "batches"])
+    rows = drawn_numbers(found, published, extra=[*PLACE[1:], "hypothetical", "batches"])
     rows = rows.assign(claimed_by=[look(series).label for series in series_of(rows)])
     return _draw(rows, settings), rows.drop(columns=["claimed_by", "batches"])
 
 
 def _draw(rows: pd.DataFrame, settings: dict[str, Any]) -> "Figure":
     # Cells of other data and models with the same noise, rate and steps spend the same: drawn once.
-    place = ["claimed_by", "epsilon", "setting"]
+    place = ["claimed_by", *PLACE]
     same = rows.groupby(place)["measured"].nunique().max() == 1
     shown = rows.drop_duplicates(place) if same else rows
     claims = list(
@@ -94,7 +92,7 @@ def _draw(rows: pd.DataFrame, settings: dict[str, Any]) -> "Figure":
         log_axis(ax, "x", shown["epsilon"])
         beyond, _ = log_axis(ax, "y", shown["measured"], infinite=infinite)
         ax.axline((EPSILON_RANGE[0],) * 2, (EPSILON_RANGE[1],) * 2, color=GRAY, linewidth=0.9, zorder=1)
-        for key, line in part.groupby(["judge", "neighbours", "batches"]):
+        for key, line in part.groupby(["accounted_by", "neighbors", "batches"]):
             _line(ax, line.sort_values("epsilon"), _look(*key), beyond, hypothetical=bool(key[2]))
     label_edges([ax for ax, _ in grid], across, "claimed ε", ["ε found by the accountant"] * len(grid))
     reasons = {HYPOTHETICAL_NOTE: shown["hypothetical"], INVALID_NOTE: ~shown["valid"] & ~shown["hypothetical"]}
@@ -123,7 +121,7 @@ def _look(judge: str, neighbours: str, batches: str) -> Look:
 def _legend(rows: pd.DataFrame) -> "list[Artist]":
     from matplotlib.lines import Line2D
 
-    keys = {tuple(key) for key in rows[["judge", "neighbours", "batches"]].itertuples(index=False)}
+    keys = {tuple(key) for key in rows[["accounted_by", "neighbors", "batches"]].itertuples(index=False)}
     entries = [
         sample(_look(*key), **({"markerfacecolor": "white"} if key[2] else {}))
         for key in sorted(keys, key=lambda key: (key[2], order(Series("gaussian", key[0])), key))

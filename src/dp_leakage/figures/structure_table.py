@@ -10,7 +10,6 @@ from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.numbers import cell_label
 from dp_leakage.figures.style import name, styled
 from dp_leakage.figures.table import Table, blocks, draw_tables
-from dp_leakage.metrics.spent import parse_setting
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,8 +45,7 @@ def draw(
     """
     frame = chosen(metrics, settings)
     checked = frame[frame["metric"].isin([metric for metric, _ in COLUMNS])]
-    rows = drawn_numbers(checked if len(checked) else metric_rows(frame, "smallest_cell"), None)
-    rows = rows.assign(cells=[parse_setting(setting).get("cells", "") for setting in rows["setting"]])
+    rows = drawn_numbers(checked if len(checked) else metric_rows(frame, "smallest_cell"), None, ["cells"])
     tables = [_table(heading, part) for heading, part in panels(rows, by=["dataset"])]
     notes = [
         "In small cells: the share of the training records that share a cell with fewer than nine others. Class "

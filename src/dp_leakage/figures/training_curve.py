@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.common.errors import UserError, nearest
-from dp_leakage.figures.frames import CELL, NUMBERS, chosen, each_series, in_order, listed, panels, unprinted
+from dp_leakage.figures.frames import NUMBERS, OF_CELL, chosen, each_series, in_order, listed, panels, unprinted
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.numbers import budget
 from dp_leakage.figures.style import INK, canvas, finish, log_axis, look, styled
@@ -97,12 +97,12 @@ def draw(
 def _curves(history: pd.DataFrame) -> pd.DataFrame:
     """Mean and 95 % interval over the repeats for every cell, epoch and metric."""
     numbers = [metric for metric in (*ACCURACIES, "epsilon_spent") if metric in history]
-    long = history.melt([*CELL, "repeat", "epoch"], numbers, "metric", "value").dropna(subset="value")
-    groups = long.groupby([*CELL, "epoch", "metric"], dropna=False, sort=False)["value"]
+    long = history.melt([*OF_CELL, "repeat", "epoch"], numbers, "metric", "value").dropna(subset="value")
+    groups = long.groupby([*OF_CELL, "epoch", "metric"], dropna=False, sort=False)["value"]
     found = groups.agg(measured="mean", spread="std", repeats="size").reset_index()
     reach = _student(found["repeats"]) * found["spread"] / np.sqrt(found["repeats"])
-    rows = found.assign(setting="", low=found["measured"] - reach, high=found["measured"] + reach)
-    return in_order(unprinted(rows))[[*CELL, "epoch", *NUMBERS]]
+    rows = found.assign(low=found["measured"] - reach, high=found["measured"] + reach)
+    return in_order(unprinted(rows))[[*OF_CELL, "epoch", *NUMBERS]]
 
 
 def _student(repeats: pd.Series) -> np.ndarray:

@@ -8,6 +8,8 @@ import pandas as pd
 
 from dp_leakage.audits import CONFIDENCE, Claim, approximate_dp, corrected, presence_bound
 from dp_leakage.audits.designs import bound, reach
+from dp_leakage.metrics.intervals import Estimate
+from dp_leakage.metrics.rows import row
 from dp_leakage.metrics.runs import ALL
 
 
@@ -20,7 +22,7 @@ def measure_audit(
 ) -> list[dict]:
     """Rows ``epsilon_lower_bound`` of one cell: one for each design, for the neighbours of its game.
 
-    If records are exchanged (replace_one), there is a second row, ``neighbours=presence``: what the same guesses say
+    If records are exchanged (replace_one), there is a second row, ``neighbors=presence``: what the same guesses say
     about an ε that is known only for add/remove or zero-out neighbours. It replaces the first in such a comparison and
     does not count as another bound.
 
@@ -35,7 +37,7 @@ def measure_audit(
         seed: splits the models of ``trials``.
 
     Returns:
-        The rows. Their settings say what was done, what the bound would be alone (``alone``), and the most that the
+        The rows. Their qualifiers say what was done, what the bound would be alone (``alone``), and the most that the
         design could have shown (``reach``).
     """
     confidence = corrected(CONFIDENCE, comparisons)
@@ -50,20 +52,20 @@ def measure_audit(
             bound(design["design"], score, held, claim, level, share, seed) for level in (confidence, CONFIDENCE)
         )
         facts = {
-            "alone": f"{alone.epsilon:.6g}",
+            "alone": alone.epsilon,
             "audit": name,
             "bug": design["bug"] or "none",
             "canary": design["canary"],
             "claim": design["claim"],
-            "confidence": f"{confidence:.6g}",
+            "confidence": confidence,
             "design": design["design"],
             "guesses": found.guesses,
             "models": design["models"],
-            "neighbours": design["neighbours"],
+            "neighbors": design["neighbours"],
             "coins": len(part),
-            "reach": f"{reach(design['design'], len(part), claim, confidence, share):.6g}",
+            "reach": reach(design["design"], len(part), claim, confidence, share),
             "right": found.right,
-            "score": design["score"],
+            "seen": design["score"],
             "start": design["start"],
         }
         rows.append(_row(found.epsilon, facts))
@@ -74,16 +76,9 @@ def measure_audit(
             ) -> float:
                 return bound(design["design"], score, held, approximate_dp(delta), confidence, share, seed).epsilon
 
-            rows.append(_row(presence_bound(at, claim.delta), facts | {"neighbours": "presence"}))
+            rows.append(_row(presence_bound(at, claim.delta), facts | {"neighbors": "presence"}))
     return rows
 
 
 def _row(value: float, facts: Mapping[str, Any]) -> dict:
-    return {
-        "metric": "epsilon_lower_bound",
-        "repeat": ALL,
-        "value": value,
-        "low": value,
-        "high": np.inf,
-        "setting": ";".join(f"{key}={facts[key]}" for key in sorted(facts)),
-    }
+    return row("epsilon_lower_bound", ALL, Estimate(value, value, np.inf), **facts)

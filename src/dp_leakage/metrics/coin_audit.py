@@ -8,11 +8,15 @@ depend on no coin at all, 11 % of such audits raised a false alarm where 5 % may
 margin lies above its mean over all repeats, whether or not they trained on it.
 """
 
+from typing import Any
+
 import numpy as np
 
 from dp_leakage.attacks.persons import person_signals
 from dp_leakage.attacks.signals import Signals
 from dp_leakage.audits import CONFIDENCE, Audit, Claim, approximate_dp, corrected, one_run_bound
+from dp_leakage.metrics.intervals import Estimate
+from dp_leakage.metrics.rows import row
 from dp_leakage.metrics.runs import ALL
 
 SHARE = 0.25  # share of the coins that are guessed, the surest ones
@@ -40,27 +44,19 @@ def measure_coins(
     scores = margin - margin.mean(axis=0) if len(margin) > 1 else margin
     claim = approximate_dp(delta)
     together = corrected(CONFIDENCE, comparisons)
-    words = f"design=one_run;neighbours={neighbours}"
+    game: dict[str, Any] = {"design": "one_run", "neighbors": neighbours}
+    both = game | {"confidence": together, "runs": len(held), "stated": "together"}
     found = one_run_bound(scores.ravel(), held.ravel(), claim, together, SHARE)
-    rows = [_row(ALL, found, f"confidence={together:.6g};{words};runs={len(held)};stated=together")]
+    rows = [_row(ALL, found, **both)]
     if own is not None:
         found = one_run_bound(scores.ravel(), held.ravel(), own, together, SHARE)
-        rows.append(_row(ALL, found, f"claim=own;confidence={together:.6g};{words};runs={len(held)};stated=together"))
+        rows.append(_row(ALL, found, **both, claim="own"))
     for repeat, (score, coins) in enumerate(zip(scores, held, strict=True)):
         found = one_run_bound(score, coins, claim, CONFIDENCE, SHARE)
-        rows.append(_row(str(repeat), found, f"confidence={CONFIDENCE:g};{words};runs=1;stated=alone"))
+        rows.append(_row(str(repeat), found, confidence=CONFIDENCE, runs=1, stated="alone", **game))
     return rows
 
 
-def _row(repeat: str, found: Audit, setting: str) -> dict:
-    setting = f"{setting};guesses={found.guesses};right={found.right}"
-    ordered = ";".join(sorted(setting.split(";")))
-    value = found.epsilon
-    return {
-        "metric": "epsilon_lower_bound",
-        "repeat": repeat,
-        "value": value,
-        "low": value,
-        "high": np.inf,
-        "setting": ordered,
-    }
+def _row(repeat: str, found: Audit, **said: Any) -> dict:
+    bound = Estimate(found.epsilon, found.epsilon, np.inf)
+    return row("epsilon_lower_bound", repeat, bound, **said, guesses=found.guesses, right=found.right)

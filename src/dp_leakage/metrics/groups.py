@@ -13,6 +13,7 @@ from dp_leakage.metrics import coins, roc
 from dp_leakage.metrics.intervals import Estimate, Influences, crossed
 from dp_leakage.metrics.measure import AUC, REACHED, Measure
 from dp_leakage.metrics.reached import named_by_best_threshold
+from dp_leakage.metrics.rows import row
 from dp_leakage.metrics.runs import ALL, by_repeat
 
 FEWEST = 10  # members, and others, that a group has in every repeat; smaller groups are left out
@@ -39,12 +40,12 @@ def measure_groups(frames: Mapping[str, pd.DataFrame], groups: Mapping[str, Mapp
         (score, record), member = by_repeat(frame, ["score", "record"], ["record"])
         named = named_by_best_threshold(score, member).astype(np.float64)
         for by, group, inside in _large_enough(groups, record[0], member):
-            where, own = f"by={by};group={group}", member[..., inside]
+            where, own = {"by": by, "group": group}, member[..., inside]
             if attack == next(iter(frames)):
-                rows.append(_row("group_records", ALL, Estimate(float(inside.sum()), np.nan, np.nan), where))
-            where = f"attack={attack};{where}"
+                rows.append(row("group_records", ALL, Estimate(float(inside.sum()), np.nan, np.nan), **where))
+            where = {"attack": attack} | where
             rows += _each_and_all("group_advantage", where, REACHED, named[:, inside], own)
-            rows.append(_row("group_auc", ALL, AUC(score[:, inside], own), where))
+            rows.append(row("group_auc", ALL, AUC(score[:, inside], own), **where))
             if _enough(member[..., ~inside]):
                 rows += _each_and_all("group_excess", where, _excess_of(inside), named, member)
     return rows
@@ -98,13 +99,11 @@ def _enough(member: np.ndarray) -> bool:
     return bool(min(members.min(), (member.shape[-1] - members).min()) >= FEWEST)
 
 
-def _each_and_all(metric: str, setting: str, judge: Judge, values: np.ndarray, member: np.ndarray) -> list[dict]:
+def _each_and_all(
+    metric: str, where: Mapping[str, str], judge: Judge, values: np.ndarray, member: np.ndarray
+) -> list[dict]:
     """Rows of every single repeat, whose members are fixed, and of all together."""
     members = np.broadcast_to(member, values.shape)
     alone = [judge(values[r : r + 1], members[r]) for r in range(len(values))]
-    rows = [_row(metric, str(r), found, setting) for r, found in enumerate(alone)]
-    return [*rows, _row(metric, ALL, judge(values, member), setting)]
-
-
-def _row(metric: str, repeat: str, found: Estimate, setting: str) -> dict:
-    return {"metric": metric, "repeat": repeat, **found._asdict(), "setting": setting}
+    rows = [row(metric, str(r), found, **where) for r, found in enumerate(alone)]
+    return [*rows, row(metric, ALL, judge(values, member), **where)]

@@ -7,6 +7,7 @@ import pandas as pd
 
 from dp_leakage.metrics.intervals import Estimate, over_repeats
 from dp_leakage.metrics.reconstruction import measure_reconstruction
+from dp_leakage.metrics.rows import row
 from dp_leakage.metrics.runs import ALL
 
 KEYS = ("repeat", "target", "restart", "distance", "ssim", "confidence")
@@ -18,7 +19,7 @@ def measure_inversion(frame: pd.DataFrame, attack: str) -> list[dict]:
     Args:
         frame: repeat, target (the class), restart, distance (Euclidean), ssim, confidence, and the attack's own
             columns. Each of their values is measured separately.
-        attack: its name, written into ``setting``.
+        attack: its name.
 
     Returns:
         mia_distance with measure=euclidean and with measure=1-ssim (zhang2020's two, SSIM with the Gaussian window of
@@ -33,8 +34,8 @@ def measure_inversion(frame: pd.DataFrame, attack: str) -> list[dict]:
     confident = index.assign(distance=frame["confidence"])
     rows = measure_reconstruction(long, attack)
     rows += [
-        row | {"metric": "attack_confidence", "high": min(row["high"], 1.0)}
-        for row in measure_reconstruction(confident, attack)
+        one | {"metric": "attack_confidence", "high": min(one["high"], 1.0)}
+        for one in measure_reconstruction(confident, attack)
     ]
     return rows + list(_by_class(long, attack, [*own, "measure"]))
 
@@ -42,15 +43,10 @@ def measure_inversion(frame: pd.DataFrame, attack: str) -> list[dict]:
 def _by_class(long: pd.DataFrame, attack: str, own: list[str]) -> Iterator[dict]:
     for key, part in long.groupby([*own, "target"], sort=True):
         *mine, label = key
-        setting = {"attack": attack, "class": label, **dict(zip(own, mine, strict=True))}
+        said = {"attack": attack, "class": label, **dict(zip(own, mine, strict=True))}
         values = part.groupby("repeat")["distance"].mean()
         for repeat, value in values.items():
-            yield _row(str(repeat), Estimate(float(value), np.nan, np.nan), setting)
+            yield row("mia_distance", str(repeat), Estimate(float(value), np.nan, np.nan), **said)
         mean = float(values.mean())
         spread = over_repeats(Estimate(mean, mean, mean), values.to_numpy(), (0.0, np.inf))
-        yield _row(ALL, spread if len(values) > 1 else Estimate(mean, np.nan, np.nan), setting)
-
-
-def _row(repeat: str, estimate: Estimate, setting: dict) -> dict:
-    words = ";".join(f"{key}={value}" for key, value in sorted(setting.items()))
-    return {"metric": "mia_distance", "repeat": repeat, **estimate._asdict(), "setting": words}
+        yield row("mia_distance", ALL, spread if len(values) > 1 else Estimate(mean, np.nan, np.nan), **said)

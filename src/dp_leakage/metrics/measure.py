@@ -1,13 +1,12 @@
 """From score files to metric rows: one row per repeat, and one for all of them together.
 
-A row is a dict metric, repeat (``"0"``, ``"1"``, … or ``"all"``), value, low, high, setting
-(``key=value;…``). Intervals are 95 %. Those of ``all`` cover the sampling of records and the spread between repeats.
-Those of one repeat cover the sampling of records for that trained model.
+`metrics.rows` says what a row is. Intervals are 95 %. Those of ``all`` cover the sampling of records and the spread
+between repeats. Those of one repeat cover the sampling of records for that trained model.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -26,6 +25,7 @@ from dp_leakage.metrics.intervals import (
     wilson,
 )
 from dp_leakage.metrics.reached import named_by_best_threshold, named_by_strongest, named_by_strongest_at
+from dp_leakage.metrics.rows import row
 from dp_leakage.metrics.runs import ALL, by_repeat
 from dp_leakage.metrics.strongest import covariance, luck, of_strongest
 
@@ -40,7 +40,7 @@ def measure_membership(frame: pd.DataFrame, attack: str, repeats: bool = True) -
     Args:
         frame: repeat, record, member, score, flagged: one row per repeat and record, in any order, the same
             records in every repeat.
-        attack: its name, written into ``setting``.
+        attack: its name.
         repeats: whether rows of every single repeat are wanted too.
 
     Returns:
@@ -55,20 +55,21 @@ def measure_membership(frame: pd.DataFrame, attack: str, repeats: bool = True) -
         ValueError: a score is NaN, records differ between repeats, or members or non-members are missing.
     """
     (score, flagged), member = by_repeat(frame, ["score", "flagged"], ["record"])
-    own, flags = _setting(attack=attack), flagged.astype(np.float64)
+    own, flags = {"attack": attack}, flagged.astype(np.float64)
     judged = partial(_judged, member=member, repeats=repeats)
     rows = judged("reached_advantage", own, REACHED, named_by_best_threshold(score, member))
     rows += judged("membership_advantage", own, ADVANTAGE, flags)
     rows += judged("balanced_accuracy", own, BALANCED, flags)
     rows += judged("membership_auc", own, AUC, score)
     for fpr in FPR_OF_TPR:
-        setting = _setting(attack=attack, fpr=fpr)
-        rows += judged("reached_tpr", setting, at_fpr(fpr, roc.reached_tpr, coins.reached_tpr), score)
-        rows += judged("tpr_at_fpr", setting, at_fpr(fpr), score)
+        at_rate = own | {"fpr": fpr}
+        rows += judged("reached_tpr", at_rate, at_fpr(fpr, roc.reached_tpr, coins.reached_tpr), score)
+        rows += judged("tpr_at_fpr", at_rate, at_fpr(fpr), score)
     for fpr in FPR_OF_EXPOSED:
-        mean, always = (_setting(attack=attack, counting=counting, fpr=fpr) for counting in ("mean", "all_runs"))
-        rows += judged("members_exposed", mean, _exposed(fpr, member), score)
-        rows.append(_row("members_exposed", ALL, _always_exposed(score, member, fpr), always))
+        counted = own | {"fpr": fpr}
+        rows += judged("members_exposed", counted | {"counting": "mean"}, _exposed(fpr, member), score)
+        always = _always_exposed(score, member, fpr)
+        rows.append(row("members_exposed", ALL, always, **counted, counting="all_runs"))
     return rows + (_of_single_records(frame, attack) if "of_records" in frame else [])
 
 
@@ -80,16 +81,16 @@ def _of_single_records(frame: pd.DataFrame, attack: str) -> list[dict]:
     owner = np.unique(person[0], return_inverse=True)[1].reshape(-1)
     member = np.broadcast_to(member, score.shape)
     named = named_by_best_threshold(score, member, owner).astype(np.float64)
-    found = [
-        ("record_advantage", coins.rate_difference(named, member), (-1.0, 1.0), _setting(attack=attack)),
-        ("record_auc", coins.auc(score, member), (0.0, 1.0), _setting(attack=attack)),
+    found: list[tuple[str, Influences, tuple[float, float], float | None]] = [
+        ("record_advantage", coins.rate_difference(named, member), (-1.0, 1.0), None),
+        ("record_auc", coins.auc(score, member), (0.0, 1.0), None),
     ]
     for fpr in FPR_OF_TPR:
         reached = coins.reached_tpr(score, member, fpr, owner)
-        found.append(("record_tpr", reached, (0.0, 1.0), _setting(attack=attack, fpr=fpr)))
+        found.append(("record_tpr", reached, (0.0, 1.0), fpr))
     return [
-        _row(metric, ALL, _over_coins(influences.of(owner), limits), setting)
-        for metric, influences, limits, setting in found
+        row(metric, ALL, _over_coins(influences.of(owner), limits), attack=attack, fpr=fpr)
+        for metric, influences, limits, fpr in found
     ]
 
 
@@ -136,13 +137,13 @@ def at_fpr(
 
 
 def _judged(
-    metric: str, setting: str, measure: Measure, values: np.ndarray, member: np.ndarray, repeats: bool = True
+    metric: str, own: Mapping[str, Any], measure: Measure, values: np.ndarray, member: np.ndarray, repeats: bool = True
 ) -> list[dict]:
     """Rows for every single repeat, if they are wanted, and for all together."""
     members = np.broadcast_to(member, values.shape)
     alone = [measure(values[r : r + 1], members[r]) for r in range(len(values) if repeats else 0)]
-    rows = [_row(metric, str(r), found, setting) for r, found in enumerate(alone)]
-    return [*rows, _row(metric, ALL, measure(values, member), setting)]
+    rows = [row(metric, str(r), found, **own) for r, found in enumerate(alone)]
+    return [*rows, row(metric, ALL, measure(values, member), **own)]
 
 
 def _exposed(fpr: float, member: np.ndarray) -> Measure:
@@ -185,16 +186,15 @@ def measure_strongest(frames: Mapping[str, pd.DataFrame], repeats: bool = True) 
     if any(not np.array_equal(other, member) for _, other in read.values()):
         raise ValueError("The score files of a cell must hold the same records, as the same members.")
     best = named_by_strongest(scores, member)
-    setting = _setting(attack=STRONGEST, of=best.attack)
     rows = []
     for repeat, here in _runs(len(best.named), repeats):
         inside = _of_runs(member, here)
         value = REACHED(best.named[here].astype(np.float64), inside).value
         alone = [named[here].astype(np.float64) for named in best.alone.values()]
         found = _largest(value, alone, inside, REACHED, roc.gap)
-        rows.append(_row("reached_advantage", repeat, found, setting))
+        rows.append(row("reached_advantage", repeat, found, attack=STRONGEST, of=best.attack))
     for fpr in FPR_OF_TPR:
-        setting = _setting(attack=STRONGEST, fpr=fpr, of=named_by_strongest_at(scores, member, fpr).attack)
+        at_rate = {"attack": STRONGEST, "of": named_by_strongest_at(scores, member, fpr).attack, "fpr": fpr}
         measure, moved = at_fpr(fpr, roc.reached_tpr, coins.reached_tpr), partial(roc.share_above, fpr=fpr)
         for repeat, here in _runs(len(best.named), repeats):
             inside = _of_runs(member, here)
@@ -202,7 +202,7 @@ def measure_strongest(frames: Mapping[str, pd.DataFrame], repeats: bool = True) 
             named = named_by_strongest_at(run, inside, fpr).named
             value = float(named[np.broadcast_to(inside, named.shape)].mean())
             found = _largest(value, list(run.values()), inside, measure, moved, shared=True)
-            rows.append(_row("reached_tpr", repeat, found, setting))
+            rows.append(row("reached_tpr", repeat, found, **at_rate))
     return rows
 
 
@@ -256,7 +256,7 @@ def measure_attribute(frame: pd.DataFrame, attack: str) -> list[dict]:
     Args:
         frame: repeat, record, member, feature, truth, guess: one row per repeat, record and feature; truth
             and guess are booleans, or numbers of values. ``imputed``, if it is there, is the guess without the model.
-        attack: its name, written into ``setting``.
+        attack: its name.
 
     Returns:
         attribute_advantage, of booleans in two definitions, else in the first. ``definition=gap``:
@@ -273,7 +273,7 @@ def measure_attribute(frame: pd.DataFrame, attack: str) -> list[dict]:
     n_features = frame["feature"].nunique()
     truth, guess, *imputed = (a.reshape(len(a), -1, n_features) for a in found)
     right, member = (truth == guess).mean(axis=2), member.reshape(*member.shape[:-1], -1, n_features)[..., 0]
-    gap, released = (_setting(attack=attack, definition=d) for d in ("gap", "released"))
+    gap, released = ({"attack": attack, "definition": definition} for definition in ("gap", "released"))
     rows = _judged("attribute_advantage", gap, ADVANTAGE, right, member)
     if truth.dtype == bool:
         rows += _each_and_all("attribute_advantage", released, attribute.value_advantage, truth, guess)
@@ -287,13 +287,12 @@ def _beside_imputation(attack: str, right: np.ndarray, imputed: np.ndarray, memb
     rows = []
     for of in ("members", "nonmembers"):
         for by, share in (("attack", right), ("imputation", imputed)):
-            setting = _setting(attack=attack, by=by, of=of)
-            rows += _judged("attribute_accuracy", setting, _mean_of(of, (0.0, 1.0)), share, member)
+            own = {"attack": attack, "of": of, "by": by}
+            rows += _judged("attribute_accuracy", own, _mean_of(of, (0.0, 1.0)), share, member)
         added = _mean_of(of, (-1.0, 1.0))
-        rows += _judged("attribute_added", _setting(attack=attack, of=of), added, right - imputed, member)
-    return rows + _judged(
-        "attribute_added", _setting(attack=attack, of="difference"), DIFFERENCE, right - imputed, member
-    )
+        rows += _judged("attribute_added", {"attack": attack, "of": of}, added, right - imputed, member)
+    own = {"attack": attack, "of": "difference"}
+    return rows + _judged("attribute_added", own, DIFFERENCE, right - imputed, member)
 
 
 def _mean_of(of: str, limits: tuple[float, float]) -> Measure:
@@ -325,11 +324,11 @@ def measure_training(
     rows = []
     for metric, n in (("train_accuracy", n_train), ("test_accuracy", n_test)):
         accuracies = _final(history, metric)[:, None]
-        rows += _each_and_all(metric, "", lambda a, n=n: _accuracy(a[:, 0], n), accuracies)
+        rows += _each_and_all(metric, {}, lambda a, n=n: _accuracy(a[:, 0], n), accuracies)
     both = [_final(history, metric)[:, None] for metric in ("train_accuracy", "test_accuracy")]
     rows += _each_and_all(
         "train_test_gap",
-        "",
+        {},
         lambda train, test: difference(_accuracy(train[:, 0], n_train), _accuracy(test[:, 0], n_test)),
         *both,
     )
@@ -337,7 +336,7 @@ def measure_training(
         reference = _accuracy(_final(baseline, "test_accuracy"), n_test)
         accuracies = _final(history, "test_accuracy")[:, None]
         rows += _each_and_all(
-            "accuracy_loss", "", lambda a: _relative_loss(_accuracy(a[:, 0], n_test), reference), accuracies
+            "accuracy_loss", {}, lambda a: _relative_loss(_accuracy(a[:, 0], n_test), reference), accuracies
         )
     return rows
 
@@ -351,7 +350,7 @@ def measure_ranks(frame: pd.DataFrame, attack: str) -> list[dict]:
     """
     (rank,), member = by_repeat(frame, ["rank"], ["record"])
     within = (rank[:, ~member] <= TOP).mean(axis=1)[:, None]
-    return _each_and_all("top10_accuracy", "", lambda a: _accuracy(a[:, 0], int((~member).sum())), within)
+    return _each_and_all("top10_accuracy", {}, lambda a: _accuracy(a[:, 0], int((~member).sum())), within)
 
 
 def _accuracy(values: np.ndarray, n: int) -> Estimate:
@@ -368,22 +367,14 @@ def _final(history: pd.DataFrame, column: str) -> np.ndarray:
     return history.sort_values(["repeat", "epoch"]).groupby("repeat")[column].last().to_numpy(dtype=np.float64)
 
 
-def _each_and_all(metric: str, setting: str, estimate: Callable[..., Estimate], *arrays: np.ndarray) -> list[dict]:
+def _each_and_all(
+    metric: str, own: Mapping[str, Any], estimate: Callable[..., Estimate], *arrays: np.ndarray
+) -> list[dict]:
     """Rows for every single repeat and for all together. Repeats are the first axis of the arrays."""
-    return [_row(metric, name, estimate(*part), setting) for name, part in _parts(arrays)]
+    return [row(metric, name, estimate(*part), **own) for name, part in _parts(arrays)]
 
 
 def _parts(arrays: tuple[np.ndarray, ...]) -> Iterator[tuple[str, list[np.ndarray]]]:
     for r in range(len(arrays[0])):
         yield str(r), [a[r : r + 1] for a in arrays]
     yield ALL, list(arrays)
-
-
-def _row(metric: str, repeat: str, estimate: Estimate, setting: str) -> dict:
-    return {"metric": metric, "repeat": repeat, **estimate._asdict(), "setting": setting}
-
-
-def _setting(**values: object) -> str:
-    return ";".join(
-        f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}" for key, value in sorted(values.items())
-    )

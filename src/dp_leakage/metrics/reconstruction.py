@@ -9,6 +9,7 @@ import pandas as pd
 from scipy.special import bdtrik
 
 from dp_leakage.metrics.intervals import CONFIDENCE, Estimate, crossed, influences_of_mean, over_repeats
+from dp_leakage.metrics.rows import row
 from dp_leakage.metrics.runs import ALL
 
 # column → metric, and its range
@@ -27,13 +28,17 @@ def measure_reconstruction(frame: pd.DataFrame, attack: str) -> list[dict]:
 
     Args:
         frame: repeat, target, restart, some of ``mse``, ``mse_standardised``, ``ssim`` and ``distance``, and the
-            attack's own columns (which layer, which variant). Each of their values is measured separately.
-        attack: its name, written into ``setting``.
+            attack's own columns, which are of `rows.QUALIFIERS` (``layer``, ``variant``). Each of their values is
+            measured separately.
+        attack: its name.
 
     Returns:
         ``statistic=mean`` and ``statistic=median`` over targets, after averaging a target's restarts, with a 95 %
         interval over targets and, for all together, also over repeats (`intervals.crossed`). The interval is NaN if
         there is only one number, and for a median of fewer than six targets.
+
+    Raises:
+        UserError: one of the attack's own columns is no qualifier.
     """
     own = [column for column in frame.columns if column not in (*WHICH, *MEASURED)]
     groups = frame.groupby(own, sort=True) if own else [((), frame)]
@@ -47,13 +52,8 @@ def _rows(part: pd.DataFrame, attack: str, own: dict) -> Iterator[dict]:
         values = part.pivot_table(index="repeat", columns="target", values=column, aggfunc="mean").to_numpy()
         for name, block in [*((str(r), values[r : r + 1]) for r in range(len(values))), (ALL, values)]:
             for statistic, of in STATISTICS.items():
-                setting = {"attack": attack, "statistic": statistic, **own}
-                yield {
-                    "metric": metric,
-                    "repeat": name,
-                    **_within(of(block), block, limits)._asdict(),
-                    "setting": ";".join(f"{k}={v}" for k, v in sorted(setting.items())),
-                }
+                found = _within(of(block), block, limits)
+                yield row(metric, name, found, attack=attack, statistic=statistic, **own)
 
 
 def _within(estimate: Estimate, values: np.ndarray, limits: tuple[float, float]) -> Estimate:

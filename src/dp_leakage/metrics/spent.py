@@ -1,34 +1,28 @@
 """The privacy that trainings spent, from metric rows, and the audits' bounds that contradict it."""
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
 
+from dp_leakage.metrics.rows import CELL
 from dp_leakage.privacy.defenses import CLAIMED
 
-CELL = ["dataset", "model", "defense"]
 # The relations of spent ε that an audit's bound is compared with, by the bound's own neighbours.
 COMPARED = {"replace_one": ("replace_one",), "presence": ("add_remove", "zero_out")}
+POISSON = "hypothetical_poisson"  # sampling of an ε that would be, had the batches been Poisson samples
 OF_A_CLAIM = dict.fromkeys(("presence", "add_remove", "zero_out"), ("",))  # the same where another library claims ε
 
 
-def parse_setting(setting: str) -> dict[str, str]:
-    """``attack=yeom;fpr=0.01`` → {"attack": "yeom", "fpr": "0.01"}."""
-    return dict(part.split("=", 1) for part in setting.split(";") if part)
-
-
-def is_hypothetical(setting: Mapping[str, str]) -> bool:
-    """Whether an ε is for other batches than those of the training."""
-    return setting.get("sampling", "").startswith("hypothetical")
+def is_hypothetical(rows: pd.DataFrame) -> "pd.Series[bool]":
+    """Which ε are for other batches than those of the training."""
+    return rows["sampling"].str.startswith("hypothetical").astype(bool)
 
 
 def spent(frame: pd.DataFrame, neighbours: str | None = None) -> pd.DataFrame:
     """The ε that each private cell really spent: the smallest that a valid accountant proves for its training.
 
-    Rows marked ``valid=false`` (printed formulas outside their conditions) or ``sampling=hypothetical_…`` (what it
-    would be with other batches) do not count. The ε of different neighbours mean different things, so the smallest is
-    taken over accountants, never over neighbours.
+    Rows that are not ``valid`` (printed formulas outside their conditions), or whose ``sampling`` is hypothetical (what
+    it would be with other batches), do not count. The ε of different neighbors mean different things, so the smallest
+    is taken over accountants, never over neighbors.
 
     Args:
         frame: rows over all repeats.
@@ -37,20 +31,20 @@ def spent(frame: pd.DataFrame, neighbours: str | None = None) -> pd.DataFrame:
             have.
 
     Returns:
-        A row a cell: dataset, model, defense, epsilon_spent, spent_accountant, spent_neighbours.
+        A row a cell: dataset, model, defense, epsilon_spent, spent_accountant, spent_neighbors.
     """
     rows = known(frame)
     if neighbours is None:
         games = relations_of_games(frame)
         most = {relation: place for place, relation in enumerate(relations(rows))}
         keys = zip(*(rows[column] for column in CELL), strict=True)
-        own = [games.get(key) == relation for key, relation in zip(keys, rows["spent_neighbours"], strict=True)]
-        rank = [-1 if game else most[relation] for game, relation in zip(own, rows["spent_neighbours"], strict=True)]
+        own = [games.get(key) == relation for key, relation in zip(keys, rows["spent_neighbors"], strict=True)]
+        rank = [-1 if game else most[relation] for game, relation in zip(own, rows["spent_neighbors"], strict=True)]
         rows = rows.assign(rank=rank)
     else:
-        rows = rows[rows["spent_neighbours"] == neighbours].assign(rank=0)
+        rows = rows[rows["spent_neighbors"] == neighbours].assign(rank=0)
     best = rows.sort_values([*CELL, "rank", "epsilon_spent", "spent_accountant"], kind="stable").drop_duplicates(CELL)
-    return best[[*CELL, "epsilon_spent", "spent_accountant", "spent_neighbours"]].reset_index(drop=True)
+    return best[[*CELL, "epsilon_spent", "spent_accountant", "spent_neighbors"]].reset_index(drop=True)
 
 
 def spent_alike(frame: pd.DataFrame, neighbours: str | None = None) -> tuple[pd.DataFrame, str]:
@@ -68,20 +62,17 @@ def spent_alike(frame: pd.DataFrame, neighbours: str | None = None) -> tuple[pd.
 
 
 def known(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows of spent ε that count, with ``epsilon_spent``, ``spent_accountant`` and ``spent_neighbours``."""
+    """The rows of spent ε that count, with ``epsilon_spent``, ``spent_accountant`` and ``spent_neighbors``."""
     rows = frame[frame["metric"] == "epsilon_spent"]
-    settings = [parse_setting(setting) for setting in rows["setting"]]
-    rows = rows.assign(
-        spent_accountant=[s.get("accountant", "") for s in settings],
-        spent_neighbours=[s.get("neighbours", "") for s in settings],
-        counts=[s.get("valid", "true") == "true" and not is_hypothetical(s) for s in settings],
-    ).rename(columns={"value": "epsilon_spent"})
-    return rows[rows["counts"] & rows["epsilon_spent"].notna()]
+    rows = rows[rows["valid"].fillna(True).astype(bool) & ~is_hypothetical(rows) & rows["value"].notna()]
+    return rows.rename(
+        columns={"value": "epsilon_spent", "accounted_by": "spent_accountant", "neighbors": "spent_neighbors"}
+    )
 
 
 def relations(rows: pd.DataFrame) -> list[str]:
     """The neighbouring relations of rows of `known`, that which most cells have first."""
-    cells = rows.drop_duplicates([*CELL, "spent_neighbours"])["spent_neighbours"].value_counts()
+    cells = rows.drop_duplicates([*CELL, "spent_neighbors"])["spent_neighbors"].value_counts()
     return sorted(cells.index, key=lambda relation: (-cells[relation], relation != "replace_one", relation))
 
 
@@ -89,13 +80,13 @@ def relations_of_games(frame: pd.DataFrame) -> dict[tuple[str, str, str], str]:
     """(data set, model, defense) → the neighbours between which the study's attacks choose, as its limits say."""
     rows = frame[frame["metric"] == "advantage_proven"]
     keys = zip(*(rows[column] for column in CELL), strict=True)
-    return {key: parse_setting(setting)["neighbours"] for key, setting in zip(keys, rows["setting"], strict=True)}
+    return dict(zip(keys, rows["neighbors"], strict=True))
 
 
 def contradicted(frame: pd.DataFrame) -> pd.DataFrame:
     """The lower bounds that exceed the spent ε, so that something there is wrong.
 
-    A bound that says for which ``neighbours`` it holds is compared with the ε spent for those; where none is known for
+    A bound that says for which ``neighbors`` it holds is compared with the ε spent for those; where none is known for
     replace_one, its twin for a ``presence`` is, with that for add/remove and for zero-out ones. Any other bound is
     compared with the ε spent for the study's own attacks, else with the claim. What another library claims does not say
     for which neighbours: a ``presence`` is compared with the claim, replace_one with twice that, which it allows in any
@@ -110,21 +101,21 @@ def contradicted(frame: pd.DataFrame) -> pd.DataFrame:
     bounds = frame[frame["metric"] == "epsilon_lower_bound"]
     if bounds.empty:
         return bounds.assign(relation="", allowed=np.nan)
-    said = [parse_setting(setting).get("neighbours", "") for setting in bounds["setting"]]
+    said = bounds["neighbors"].tolist()
     theirs = (bounds["accountant"] == CLAIMED).tolist()
     pairs = [
-        (i, neighbours)
+        (i, relation)
         for i, (said_, claim) in enumerate(zip(said, theirs, strict=True))
-        for neighbours in (OF_A_CLAIM if claim else COMPARED).get(said_, (said_,))
+        for relation in (OF_A_CLAIM if claim else COMPARED).get(said_, (said_,))
     ]
     rows = bounds.iloc[[i for i, _ in pairs]]
-    rows = rows.assign(relation=[neighbours for _, neighbours in pairs], neighbours=[said[i] for i, _ in pairs])
+    rows = rows.assign(relation=[relation for _, relation in pairs])
     known = pd.concat(
         [spent(frame, relation or None).assign(relation=relation) for relation in sorted(set(rows["relation"]))]
     )
     rows = rows.merge(known[[*CELL, "relation", "epsilon_spent"]], how="left", on=[*CELL, "relation"])
     exchanged = spent(frame, "replace_one")[CELL].assign(exchanged=True)
-    converted = rows["relation"].isin(COMPARED["presence"]) & (rows["neighbours"] == "presence")
+    converted = rows["relation"].isin(COMPARED["presence"]) & (rows["neighbors"] == "presence")
     rows = rows[~converted | rows[CELL].merge(exchanged, how="left", on=CELL)["exchanged"].isna()]
     allowed = rows["epsilon_spent"].where(rows["epsilon_spent"].notna() | (rows["relation"] != ""), rows["epsilon"])
     exchange = (rows["accountant"] == CLAIMED) & (rows["relation"] == "replace_one")

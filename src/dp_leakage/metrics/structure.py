@@ -5,6 +5,7 @@ import numpy as np
 from dp_leakage.engines.answers import Answers
 from dp_leakage.engines.structure import SMALL, Anonymity, alike, anonymity
 from dp_leakage.metrics.intervals import Estimate
+from dp_leakage.metrics.rows import row
 from dp_leakage.metrics.runs import ALL
 
 LEAST = ("smallest_cell", "residual_freedom")  # of several models the least counts, of shares the largest
@@ -23,7 +24,7 @@ def measure_structure(said: Answers, y: np.ndarray) -> list[dict]:
         (the share in cells of one class). residual_freedom: training records less parameters. What is not known of a
         model has no row.
     """
-    found: dict[tuple[str, str], list[float]] = {}
+    found: dict[tuple[str, str], list[float]] = {}  # metric, cells → of each model
     for k, rows in enumerate(said.trained_on):
         if not rows.any():
             continue
@@ -33,18 +34,16 @@ def measure_structure(said: Answers, y: np.ndarray) -> list[dict]:
         if said.leaves is not None:
             of["leaves"] = Anonymity(*said.leaves[k].tolist())
         for cells, each in of.items():
-            found.setdefault(("smallest_cell", f"cells={cells}"), []).append(each.smallest)
-            found.setdefault(("in_small_cells", f"below={SMALL};cells={cells}"), []).append(each.in_small)
-            found.setdefault(("class_disclosed", f"cells={cells}"), []).append(each.disclosed)
+            found.setdefault(("smallest_cell", cells), []).append(each.smallest)
+            found.setdefault(("in_small_cells", cells), []).append(each.in_small)
+            found.setdefault(("class_disclosed", cells), []).append(each.disclosed)
         if said.parameters is not None:
             found.setdefault(("residual_freedom", ""), []).append(float(rows.sum() - said.parameters[k]))
-    return [row for (metric, setting), values in found.items() for row in _rows(metric, setting, values)]
+    return [one for (metric, cells), values in found.items() for one in _rows(metric, cells, values)]
 
 
-def _rows(metric: str, setting: str, values: list[float]) -> list[dict]:
+def _rows(metric: str, cells: str, values: list[float]) -> list[dict]:
     worst = min(values) if metric in LEAST else max(values)
     named = [*((str(r), value) for r, value in enumerate(values)), (ALL, worst)]
-    return [
-        {"metric": metric, "repeat": repeat, **Estimate(value, np.nan, np.nan)._asdict(), "setting": setting}
-        for repeat, value in named
-    ]
+    below = SMALL if metric == "in_small_cells" else None
+    return [row(metric, repeat, Estimate(value, np.nan, np.nan), cells=cells, below=below) for repeat, value in named]

@@ -2,16 +2,16 @@
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from dp_leakage.attacks import ATTACKS
-from dp_leakage.audits import CONFIDENCE, approximate_dp
+from dp_leakage.audits import approximate_dp
 from dp_leakage.audits.designs import reach
 from dp_leakage.common.config import Json
 from dp_leakage.common.identity import identity
 from dp_leakage.metrics.coin_audit import SHARE
 from dp_leakage.metrics.runs import ALL
-from dp_leakage.metrics.spent import parse_setting
 from dp_leakage.report.leak import leaks
 from dp_leakage.steps._metrics import read_metrics
 from dp_leakage.study import Study
@@ -51,16 +51,11 @@ def measured_of(study: Study, cell: Cell, coins: int) -> Json:
 def _audits(frame: pd.DataFrame, delta: float, coins: int) -> list[Json]:
     """Each lower bound on ε, with the most that the audit could have shown."""
     found = []
-    for row in frame[frame["metric"] == "epsilon_lower_bound"].itertuples():
-        said = parse_setting(row.setting)
-        if said.get("claim") == "own":  # the same coins as the row without it
-            continue
-        confidence = float(said.get("confidence", CONFIDENCE))
-        most = (
-            float(said["reach"])
-            if "reach" in said
-            else reach("one_run", int(said["runs"]) * coins, approximate_dp(delta), confidence, SHARE)
-        )
-        audit = {"epsilon_at_least": float(row.value), "could_have_shown": most, "delta": delta}
-        found.append(audit | {"confidence": confidence, "neighbors": said["neighbours"]})
+    bounds = frame[frame["metric"] == "epsilon_lower_bound"]
+    for row in bounds[bounds["claim"] != "own"].itertuples():  # those are by the same coins as the rows without it
+        most = row.reach
+        if np.isnan(most):
+            most = reach("one_run", int(row.runs) * coins, approximate_dp(delta), row.confidence, SHARE)
+        audit = {"epsilon_at_least": float(row.value), "could_have_shown": float(most), "delta": delta}
+        found.append(audit | {"confidence": float(row.confidence), "neighbors": row.neighbors})
     return found

@@ -5,11 +5,10 @@ import pandas as pd
 
 from dp_leakage.figures.style import name
 from dp_leakage.metrics.intervals import Estimate
+from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.runs import ALL
 from dp_leakage.metrics.simultaneous import simultaneous
-from dp_leakage.metrics.spent import parse_setting
 from dp_leakage.report.claims import Claim, Telling
-from dp_leakage.report.leak import CELL
 
 METRIC, LIMITS = "attribute_added", (-1.0, 1.0)
 
@@ -22,12 +21,12 @@ def added_claims(metrics: pd.DataFrame) -> list[Claim]:
 
     The interval is so wide that those of all cells and attacks of the data set hold together.
     """
-    rows = metrics[(metrics["metric"] == METRIC) & metrics["setting"].str.endswith("of=members")]
+    rows = metrics[(metrics["metric"] == METRIC) & (metrics["of"] == "members")]
     return [_claim(str(dataset), own) for dataset, own in rows.groupby("dataset")]
 
 
 def _claim(dataset: str, rows: pd.DataFrame) -> Claim:
-    key = [*CELL, "setting"]
+    key = [*CELL, "attack"]
     together = rows[rows["repeat"] == ALL]
     single = dict(iter(rows[rows["repeat"] != ALL].groupby(key)["value"]))
     held = [
@@ -37,10 +36,10 @@ def _claim(dataset: str, rows: pd.DataFrame) -> Claim:
     place = max(range(len(held)), key=lambda at: (held[at].low > 0, held[at].value))
     most, row = held[place], together.iloc[place]
     tell = Telling({"dataset": dataset, "among": len(held)})
-    own = {"model": row["model"], "defense": row["defense"], "setting": row["setting"]}
+    own = {column: row[column] for column in ("model", "defense", "attack", "of")}
     points = tell(METRIC, most.value, _points(most), low=most.low, high=most.high, **own)
     adds = f"the model adds {points} points" if most.low > 0 else f"the model adds nothing that shows ({points} points)"
-    attack = name(parse_setting(row["setting"])["attack"])
+    attack = name(row["attack"])
     where = f"{attack} on {name(row['model'])}, defense {row['defense']}"
     looked = f", the most of {tell.count(len(held))} pairs of attack and cell, whose intervals hold together"
     words = (

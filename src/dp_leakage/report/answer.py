@@ -20,6 +20,7 @@ from dp_leakage.figures.frames import chosen, in_order, is_private
 from dp_leakage.figures.style import Series
 from dp_leakage.metrics import STRONGEST
 from dp_leakage.metrics.intervals import Estimate, ratio
+from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.runs import ALL
 from dp_leakage.metrics.simultaneous import simultaneous
 from dp_leakage.metrics.spent import spent
@@ -27,7 +28,6 @@ from dp_leakage.report.leak import Leak, leaks
 from dp_leakage.report.proven import SAYS_LITTLE, Proven, proven_of
 from dp_leakage.report.tuned import Tuned, tuned_of
 
-CELL = ["dataset", "model", "defense"]
 Key = tuple[str, str, str]  # data set, model, defense
 Kind = Literal["both", "open", "neither", "guessing", "untried", "elsewhere"]
 Is = Literal["yes", "no", "open"]
@@ -197,7 +197,7 @@ def _answer(frame: pd.DataFrame, whole: pd.DataFrame, acceptable: Acceptable, gu
     tried = int(accuracy["private"].sum())
     comparisons = max(tried, 1) * max(len(undefended), 1)
     single = whole[(whole["repeat"] != ALL) & whole["metric"].isin(["test_accuracy", "reached_advantage"])]
-    cells, repeats = (dict(iter(rows.groupby(CELL))) for rows in (frame, single.fillna({"setting": ""})))
+    cells, repeats = (dict(iter(rows.groupby(CELL))) for rows in (frame, single))
     judge = _Judge(cells, repeats, leaks(frame), undefended, accounted, comparisons, acceptable, guessing, aware)
     settings = _with_front([judge.setting(row) for _, row in accuracy.iterrows()])
     best = max((one for one in settings if one.defense == "none"), key=lambda one: one.accuracy.value, default=None)
@@ -226,11 +226,11 @@ class _Judge:
         key = (row["dataset"], row["model"], row["defense"])
         own, found = self.cells[key], self.leaks.get(key)
         proven = proven_of(own, key[2])
-        accuracy, held = _of(row), self._held(key, "test_accuracy", "", _of(row), (0.0, 1.0))
+        accuracy, held = _of(row), self._held(key, "test_accuracy", _of(row), (0.0, 1.0))
         loss, loss_held = self._loss(accuracy, together=False), self._loss(held, together=True)
         leak_held = None
         if found is not None:
-            leak_held = self._held(key, "reached_advantage", f"attack={STRONGEST};", found.advantage, (-1.0, 1.0))
+            leak_held = self._held(key, "reached_advantage", found.advantage, (-1.0, 1.0), STRONGEST)
         by_proof = proven is not None and proven.advantage <= self.acceptable.advantage
         told = self.accounted.loc[key] if row["private"] else None
         twin = own[own["metric"] == "accuracy_loss"]
@@ -239,7 +239,7 @@ class _Judge:
             row=row,
             private=bool(row["private"]),
             spent=np.nan if told is None else float(told["epsilon_spent"]),
-            neighbours="" if told is None else str(told["spent_neighbours"]),
+            neighbours="" if told is None else str(told["spent_neighbors"]),
             accountant="" if told is None else str(told["spent_accountant"]),
             accuracy=accuracy,
             loss=loss,
@@ -255,11 +255,13 @@ class _Judge:
             by_proof=by_proof,
         )
 
-    def _held(self, key: Key, metric: str, begins: str, estimate: Estimate, limits: tuple[float, float]) -> Estimate:
+    def _held(
+        self, key: Key, metric: str, estimate: Estimate, limits: tuple[float, float], attack: str = ""
+    ) -> Estimate:
         rows = self.repeats.get(key)
         if rows is None:
             return simultaneous(estimate, self.comparisons, limits)
-        rows = rows[(rows["metric"] == metric) & rows["setting"].str.startswith(begins)]
+        rows = rows[(rows["metric"] == metric) & (rows["attack"] == attack)]
         return simultaneous(estimate, self.comparisons, limits, rows["value"].to_numpy())
 
     def _loss(self, accuracy: Estimate, together: bool) -> Estimate:

@@ -4,7 +4,7 @@ The page, ``claims.json`` beside it and the last lines of a run are all made fro
 sentence only through `Telling`, so each one on the page is in the list.
 """
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from dp_leakage.figures.numbers import fraction
 from dp_leakage.figures.style import number
 from dp_leakage.metrics.intervals import CONFIDENCE, Estimate
 
-FORMAT = 1  # of claims.json
+FORMAT = 2  # of claims.json
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,8 @@ class Number:
         low, high: its interval; None if it has none.
         shown: as it stands in the sentence.
         dataset, model, defense: the cell that it belongs to; "" if to none.
-        setting: its conditions, as in ``metrics.parquet``.
+        qualifiers: what it depends on, named as in ``metrics.parquet`` (``prior``: the share of members among those
+            asked about).
         among: for how many numbers at once intervals like this one hold with the stated confidence: 1 for itself alone.
         confidence: of the interval.
     """
@@ -40,7 +41,7 @@ class Number:
     dataset: str = ""
     model: str = ""
     defense: str = ""
-    setting: str = ""
+    qualifiers: dict[str, Any] = field(default_factory=dict)
     among: int = 1
     confidence: float = CONFIDENCE
 
@@ -48,6 +49,9 @@ class Number:
     def correction(self) -> str:
         """How the interval pays for a choice."""
         return "bonferroni" if self.among > 1 else "none"
+
+
+FIELDS = {one.name for one in fields(Number)}
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,7 @@ class Telling:
     """Writes numbers into a sentence, and keeps them.
 
     Attributes:
-        where: the cell that numbers belong to, and whatever else they share: fields of `Number`.
+        where: the cell that numbers belong to, and whatever else they share: fields of `Number`, or qualifiers.
         numbers: those written so far.
     """
 
@@ -93,8 +97,9 @@ class Telling:
 
     def __call__(self, estimates: str, value: float, shown: str, **more: Any) -> str:
         """A number, shown as it says."""
-        ends = {"low": None, "high": None}
-        self.numbers.append(Number(estimates, float(value), shown=shown, **{**ends, **self.where, **more}))
+        given = {"low": None, "high": None, **self.where, **more}
+        own = {key: given.pop(key) for key in FIELDS & given.keys()}
+        self.numbers.append(Number(estimates, float(value), shown=shown, **own, qualifiers=given))
         return shown
 
     def percent(self, estimates: str, estimate: Estimate, **more: Any) -> str:

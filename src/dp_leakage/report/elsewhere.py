@@ -11,7 +11,6 @@ from dp_leakage.figures.style import name
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.resemblance import Resemblance
 from dp_leakage.metrics.simultaneous import simultaneous
-from dp_leakage.metrics.spent import parse_setting
 from dp_leakage.report.answer import Answer, Setting
 from dp_leakage.report.claims import Claim, Telling
 from dp_leakage.report.leak import Leak
@@ -85,13 +84,12 @@ def _measured(one: Setting, elsewhere: Elsewhere, tell: Telling) -> str:
         if told_from_none(leak)
         else "no attack tried tells this model's members from non-members."
     )
-    setting = f"attack=strongest;of={leak.attack}"
-    advantage = tell.fraction("reached_advantage", leak.advantage, setting=setting, **where)
+    advantage = tell.fraction("reached_advantage", leak.advantage, attack=STRONGEST, of=leak.attack, **where)
     judged = "the interval excludes guessing" if leak.advantage.low > 0 else "chance alone could explain that"
     whose = f"The strongest of {tell.count(leak.tried)} attacks" if leak.tried > 1 else "The attack"
     words = f"{verdict} {whose} ({name(leak.attack)}) has an advantage of {advantage} over guessing; {judged}."
     for fpr, tpr in leak.tprs.items():
-        share = tell.percent("reached_tpr", tpr, setting=f"attack=strongest;fpr={fpr:g}", **where)
+        share = tell.percent("reached_tpr", tpr, attack=STRONGEST, fpr=fpr, **where)
         rate = tell("fpr", fpr, f"{100 * fpr:g}")
         words += f" At {rate} % false positives, the attack that is strongest there identifies {share} of the members."
     members, others = (int(one.row[key]) for key in ("n_members", "n_nonmembers"))
@@ -147,19 +145,17 @@ def _without_references(one: Setting, place: int, metrics: pd.DataFrame) -> list
     """
     frame = chosen(metrics, {})
     frame = frame[(frame["dataset"] == one.dataset) & (frame["model"] == one.model) & frame["value"].notna()]
-    said = [parse_setting(setting) for setting in frame["setting"]]
-    frame = frame.assign(attack=[s.get("attack", "") for s in said], fpr=[float(s.get("fpr", "nan")) for s in said])
     frame = frame[~frame["attack"].isin([STRONGEST, *_COMPARING])]
     advantages = frame[frame["metric"] == "reached_advantage"]
     if advantages.empty:
         return []
     tell = Telling(_where(one))
     attack, found = _largest(advantages, (-1.0, 1.0))
-    shown = tell.fraction("reached_advantage", found, among=len(advantages), setting=f"attack={attack}")
+    shown = tell.fraction("reached_advantage", found, among=len(advantages), attack=attack)
     words = f"Without reference models, the strongest attack ({name(attack)}) has an advantage of {shown}."
     for fpr, rates in frame[frame["metric"] == "reached_tpr"].groupby("fpr", sort=False):
         attack, found = _largest(rates, (0.0, 1.0))
-        shown = tell.percent("reached_tpr", found, among=len(rates), setting=f"attack={attack};fpr={fpr:g}")
+        shown = tell.percent("reached_tpr", found, among=len(rates), attack=attack, fpr=float(fpr))
         words += (
             f" At {tell('fpr', float(fpr), f'{100 * fpr:g}')} % false positives, {name(attack)} identifies {shown}."
         )
@@ -192,13 +188,14 @@ def _tiles(one: Setting, place: int) -> list[Claim]:
         found.append(replace(told, numbers=tuple(tell.numbers)))
 
     if one.leak is not None:
-        tell, setting = Telling(_where(one)), f"attack=strongest;of={one.leak.attack}"
-        shown = tell.fraction("reached_advantage", one.leak.advantage, setting=setting)
+        tell = Telling(_where(one))
+        shown = tell.fraction("reached_advantage", one.leak.advantage, attack=STRONGEST, of=one.leak.attack)
         words = f" advantage over guessing; {name(one.leak.attack)}"
         add("measured", "The strongest attack tried", shown, words, tell)
         for fpr, tpr in one.leak.tprs.items():
-            tell, setting = Telling(_where(one)), f"attack=strongest;fpr={fpr:g}"
-            shown, rate = tell.percent("reached_tpr", tpr, setting=setting), tell("fpr", fpr, f"{100 * fpr:g}")
+            tell = Telling(_where(one))
+            shown = tell.percent("reached_tpr", tpr, attack=STRONGEST, fpr=fpr)
+            rate = tell("fpr", fpr, f"{100 * fpr:g}")
             add(f"tpr_{fpr:g}", "Members identified", shown, f" at {rate} % false positives", tell)
     tell = Telling(_where(one))
     add("accuracy", "Accuracy on non-members", tell.percent("test_accuracy", one.accuracy), "", tell)

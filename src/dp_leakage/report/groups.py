@@ -6,11 +6,10 @@ import pandas as pd
 from dp_leakage.figures.groups import called
 from dp_leakage.figures.style import name
 from dp_leakage.metrics.intervals import Estimate
+from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.runs import ALL
 from dp_leakage.metrics.simultaneous import simultaneous
-from dp_leakage.metrics.spent import parse_setting
 from dp_leakage.report.claims import Claim, Telling
-from dp_leakage.report.leak import CELL
 
 METRIC, LIMITS = "group_excess", (-2.0, 2.0)
 
@@ -35,7 +34,7 @@ def group_claims(metrics: pd.DataFrame) -> list[Claim]:
 
 
 def _claim(dataset: str, kind: str, rows: pd.DataFrame) -> Claim:
-    key = [*CELL, "setting"]
+    key = [*CELL, "attack", "by", "group"]
     together = rows[rows["repeat"] == ALL]
     single = dict(iter(rows[rows["repeat"] != ALL].groupby(key)["value"]))
     held = [
@@ -45,17 +44,16 @@ def _claim(dataset: str, kind: str, rows: pd.DataFrame) -> Claim:
     place = max(range(len(held)), key=lambda at: (held[at].low > 0, held[at].value))
     most, row = held[place], together.iloc[place]
     tell = Telling({"dataset": dataset, "among": len(held)})
-    own = {"model": row["model"], "defense": row["defense"], "setting": row["setting"]}
+    own = {column: row[column] for column in ("model", "defense", "attack", "by", "group")}
     shown = tell.fraction(METRIC, most, **own)
-    said = parse_setting(row["setting"])
-    group = called(said["by"], said["group"])
+    group = called(row["by"], row["group"])
     found = (
         f"the attack finds more among records of {group} than among all others: the advantage is larger by {shown}"
         if most.low > 0
         else f"no group stands out beyond chance; nearest comes {group}, whose advantage is larger by {shown}"
     )
     words = (
-        f"By group, {kind} models: {found}. That is {name(said['attack'])} on {name(row['model'])}, defense "
+        f"By group, {kind} models: {found}. That is {name(row['attack'])} on {name(row['model'])}, defense "
         f"{row['defense']}, the most of {tell.count(len(held))} combinations of group, attack and model, whose "
         "intervals hold together."
     )

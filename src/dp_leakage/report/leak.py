@@ -8,9 +8,7 @@ import pandas as pd
 from dp_leakage.figures.frames import reached
 from dp_leakage.metrics import STRONGEST
 from dp_leakage.metrics.intervals import Estimate
-from dp_leakage.metrics.spent import parse_setting
-
-CELL = ["dataset", "model", "defense"]
+from dp_leakage.metrics.rows import CELL
 
 
 @dataclass(frozen=True)
@@ -41,8 +39,6 @@ def leaks(frame: pd.DataFrame) -> dict[tuple[str, str, str], Leak]:
     strongest, single = rows[rows["attack"] == STRONGEST], rows[rows["attack"] != STRONGEST]
     tried = single.groupby(CELL).size()
     beside = frame[frame["metric"].isin(["reached_tpr", "membership_auc"])]
-    said = [parse_setting(setting) for setting in beside["setting"]]
-    beside = beside.assign(attack=[s["attack"] for s in said], fpr=[float(s.get("fpr", "nan")) for s in said])
     parts = dict(iter(beside.groupby([*CELL, "attack"])))
     keys = [(row.dataset, row.model, row.defense) for row in strongest.itertuples()]
     return {

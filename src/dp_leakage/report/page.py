@@ -13,7 +13,7 @@ from dp_leakage.data.roles import POOL
 from dp_leakage.figures.members_exposed import tossed
 from dp_leakage.figures.notes import remarks
 from dp_leakage.figures.style import name
-from dp_leakage.metrics.spent import parse_setting
+from dp_leakage.metrics.spent import POISSON
 from dp_leakage.provenance.files import UNSEALED
 from dp_leakage.report import palette, tables
 from dp_leakage.report.added import added_claims
@@ -54,7 +54,7 @@ def told(context: ReportContext) -> list[Claim]:
 
 def _adaptive(metrics: pd.DataFrame) -> dict[str, str]:
     """The attacks among these rows that know what a defense does, and what they do about it."""
-    run = {parse_setting(setting).get("attack") for setting in metrics["setting"].unique()}
+    run = set(metrics["attack"])
     return {attack: entry.adapts for attack, entry in ATTACKS.items() if entry.adapts and attack in run}
 
 
@@ -102,9 +102,9 @@ def render(context: ReportContext) -> str:
         nobody_exposed=context.exposed is not None and context.exposed.empty,
         by_coins=context.exposed is not None and "named_in" in context.exposed,
         spent=tables.claimed_and_spent(context.metrics),
-        remarks=remarks(context.metrics.fillna({"accountant": "", "setting": ""})),
+        remarks=remarks(context.metrics.fillna({"accountant": ""})),
         audited=(context.metrics["metric"] == "epsilon_lower_bound").any(),
-        any_hypothetical=context.metrics["setting"].str.contains("hypothetical_poisson").any(),
+        any_hypothetical=(context.metrics["sampling"] == POISSON).any(),
         exposed=[] if elsewhere else tables.members_exposed(context.metrics),
         rates=tables.learning_rates(context.metrics),
         tossed=tossed(context.metrics),

@@ -8,7 +8,6 @@ import pandas as pd
 
 from dp_leakage.figures.numbers import fraction
 from dp_leakage.metrics.intervals import Estimate
-from dp_leakage.metrics.spent import parse_setting
 from dp_leakage.privacy.proven import PRIORS, precision
 from dp_leakage.report.claims import Telling
 from dp_leakage.report.leak import Leak
@@ -46,11 +45,11 @@ def proven_of(here: pd.DataFrame, defense: str) -> Proven | None:
     rows = here[(here["defense"] == defense) & here["metric"].isin(["advantage_proven", "tpr_proven", *BY_GAUSSIAN])]
     if rows.empty:
         return None
-    said = [parse_setting(setting) for setting in rows["setting"]]
     values = dict(zip(rows["metric"], rows["value"], strict=True))
-    tprs = {float(s["fpr"]): float(v) for s, v in zip(said, rows["value"], strict=True) if "fpr" in s}
+    rates = rows[rows["metric"] == "tpr_proven"]
+    tprs = dict(zip(map(float, rates["fpr"]), map(float, rates["value"]), strict=True))
     bounded = (float(values.get(name, nan)) for name in BY_GAUSSIAN[1:])
-    exact, neighbours = said[0]["source"] == "gaussian", said[0]["neighbours"]
+    exact, neighbours = rows["source"].iloc[0] == "gaussian", str(rows["neighbors"].iloc[0])
     return Proven(float(values["advantage_proven"]), tprs, float(values["mu"]), exact, neighbours, *bounded)
 
 
@@ -58,31 +57,29 @@ def proven_words(proven: Proven | None, tell: Telling) -> str:
     """The sentence on what is proven about a cell."""
     if proven is None:
         return "Nothing is proven of attacks that were not tried."
-    said = f"neighbours={proven.neighbours}"
-    limit = tell("advantage_proven", proven.advantage, rounded_up(proven.advantage), setting=said)
+    said = {"neighbors": proven.neighbours}
+    limit = tell("advantage_proven", proven.advantage, rounded_up(proven.advantage), **said)
     words = f"No attack can have an advantage above {limit} (proven)"
     if proven.advantage >= SAYS_LITTLE:
         return f"{words}, which rules out next to nothing."
     rates = [
-        f"{tell('tpr_proven', tpr, rounded_up(100 * tpr, 1), setting=f'fpr={fpr:g};{said}')} % of the members at "
+        f"{tell('tpr_proven', tpr, rounded_up(100 * tpr, 1), fpr=fpr, **said)} % of the members at "
         f"{_rate(fpr, tell)} false positives"
         for fpr, tpr in proven.tprs.items()
     ]
     named = f" or identify more than {' or '.join(rates)}" if rates else ""
     strength = (
-        f" (μ = {tell('mu', proven.mu, f'{proven.mu:.2f}', setting=said)})"
-        if proven.exact
-        else _bounded(proven, tell, said)
+        f" (μ = {tell('mu', proven.mu, f'{proven.mu:.2f}', **said)})" if proven.exact else _bounded(proven, tell, said)
     )
     return f"{words}{named}{strength}."
 
 
-def _bounded(proven: Proven, tell: Telling, said: str) -> str:
+def _bounded(proven: Proven, tell: Telling, said: dict[str, str]) -> str:
     """The one number that bounds the whole curve, and what it gives away; "" if there is none."""
     if not isfinite(proven.mu_bound):
         return ""
-    mu = tell("mu_bound", proven.mu_bound, rounded_up(proven.mu_bound), setting=said)
-    regret = tell("mu_regret", proven.regret, rounded_up(proven.regret), setting=said)
+    mu = tell("mu_bound", proven.mu_bound, rounded_up(proven.mu_bound), **said)
+    regret = tell("mu_regret", proven.regret, rounded_up(proven.regret), **said)
     return f" (at every rate within Gaussian noise of μ = {mu}, with a regret of {regret})"
 
 
@@ -95,16 +92,16 @@ def risk_words(leak: Leak | None, proven: Proven | None, tell: Telling) -> str:
     people = tell("fpr", fpr, f"one in {round(1 / fpr)}")
     lines = []
     for prior in PRIORS:
-        setting = f"fpr={fpr:g};prior={prior:g}"
+        given = {"fpr": fpr, "prior": prior}
         found = Estimate(*(10 * precision(prior, max(tpr, 0.0), fpr) for tpr in measured))
         shown = f"{found.value:.1f} [{found.low:.1f}, {found.high:.1f}]"
-        were = tell("members_of_ten_accused", found.value, shown, low=found.low, high=found.high, setting=setting)
+        were = tell("members_of_ten_accused", found.value, shown, low=found.low, high=found.high, **given)
         limit = ""
         if most is not None:
             at_most = 10 * precision(prior, most, fpr)
             shown = rounded_up(at_most, 1)
-            limit = f"; no attack exceeds {tell('members_of_ten_accused_proven', at_most, shown, setting=setting)}"
-        guess = tell("members_of_ten_accused_at_random", 10 * prior, f"{10 * prior:g}", setting=setting)
+            limit = f"; no attack exceeds {tell('members_of_ten_accused_proven', at_most, shown, **given)}"
+        guess = tell("members_of_ten_accused_at_random", 10 * prior, f"{10 * prior:g}", **given)
         share = tell("prior", prior, SHARES[prior])
         verb = "was" if prior < 0.5 else "were"
         lines.append(

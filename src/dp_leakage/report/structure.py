@@ -4,10 +4,9 @@ import pandas as pd
 
 from dp_leakage.engines.structure import SMALL
 from dp_leakage.figures.style import name
+from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.runs import ALL
-from dp_leakage.metrics.spent import parse_setting
 from dp_leakage.report.claims import Claim, Telling
-from dp_leakage.report.leak import CELL
 
 CHECKED = ("smallest_cell", "class_disclosed", "residual_freedom")
 
@@ -21,7 +20,6 @@ def structure_claims(metrics: pd.DataFrame) -> list[Claim]:
     All of it is counted, so nothing has an interval. A cell's worst repeat counts.
     """
     rows = metrics[metrics["metric"].isin(CHECKED) & (metrics["repeat"] == ALL)]
-    rows = rows.assign(cells=[parse_setting(setting).get("cells", "") for setting in rows["setting"]])
     rows = rows[rows["cells"] != "leaves"]
     return [_claim(str(dataset), own) for dataset, own in rows.groupby("dataset", sort=False)]
 

@@ -15,7 +15,8 @@ from dp_leakage.figures.numbers import budget, cell_budget, count, fraction, int
 from dp_leakage.figures.style import look, name, number
 from dp_leakage.metrics import STRONGEST
 from dp_leakage.metrics.measure import FPR_OF_TPR
-from dp_leakage.metrics.spent import contradicted, parse_setting, spent
+from dp_leakage.metrics.rows import CELL
+from dp_leakage.metrics.spent import POISSON, contradicted, spent
 from dp_leakage.privacy.defenses import CLAIMED
 from dp_leakage.report.answer import Answer, Setting
 from dp_leakage.report.leak import leaks
@@ -23,7 +24,6 @@ from dp_leakage.report.proven import rounded_up
 from dp_leakage.report.tuned import tuned_of
 from dp_leakage.report.words import reach_words
 
-CELL = ["dataset", "model", "defense"]
 RANKED = ("non-members that look more like members", "named by the attack")
 COUNTED = ("named where it was in training", "named where it was not")
 PICTURE = "data:image/png;base64,"
@@ -92,8 +92,6 @@ def attacks(metrics: pd.DataFrame) -> list[HtmlTable]:
     """For each data set and model: what every membership attack reaches."""
     frame = chosen(metrics, {})
     frame = frame[frame["metric"].isin(["reached_advantage", "reached_tpr", "membership_auc"]) & frame["value"].notna()]
-    said = [parse_setting(setting) for setting in frame["setting"]]
-    frame = frame.assign(attack=[s["attack"] for s in said], fpr=[float(s.get("fpr", "nan")) for s in said])
     rates = [rate for rate in FPR_OF_TPR if (frame["fpr"] == rate).any()]
     heads = ["attack", "advantage", *(f"TPR at {100 * rate:g} % FPR" for rate in rates), "AUC"]
     columns = [("reached_advantage", 0.0), *(("reached_tpr", rate) for rate in rates), ("membership_auc", 0.0)]
@@ -132,7 +130,7 @@ def claimed_and_spent(metrics: pd.DataFrame) -> list[HtmlTable]:
         "noise σ",
         "spent ε",
         "by accountant",
-        "neighbours",
+        "neighbors",
         *shown,
     ]
     return [HtmlTable(heading, heads, rows) for heading, rows in tables]
@@ -140,7 +138,7 @@ def claimed_and_spent(metrics: pd.DataFrame) -> list[HtmlTable]:
 
 def _hypothetical(private: pd.DataFrame) -> pd.DataFrame:
     """The smallest ε of each cell if its batches had been Poisson samples."""
-    would_be = private[np.array(["hypothetical_poisson" in setting for setting in private["setting"]], dtype=bool)]
+    would_be = private[private["sampling"] == POISSON]
     least = would_be.groupby(CELL)["value"].min()
     return least.rename("if_poisson").reset_index()
 
@@ -148,8 +146,7 @@ def _hypothetical(private: pd.DataFrame) -> pd.DataFrame:
 def _proved(frame: pd.DataFrame) -> pd.DataFrame:
     """The largest lower bound that an audit found for each cell."""
     bounds = frame[frame["metric"] == "epsilon_lower_bound"]
-    exchanged = [parse_setting(setting).get("neighbours", "replace_one") != "presence" for setting in bounds["setting"]]
-    bounds = bounds[np.array(exchanged, dtype=bool)]
+    bounds = bounds[bounds["neighbors"] != "presence"]
     return bounds.groupby(CELL)["value"].max().rename("proved").reset_index()
 
 
@@ -161,7 +158,7 @@ def _spent_rows(part: pd.DataFrame, more: list[str]) -> list[list[str]]:
             number(row.noise_multiplier),
             number(row.epsilon_spent),
             _accounted(row),
-            name(row.spent_neighbours) if isinstance(row.spent_neighbours, str) else "–",
+            name(row.spent_neighbors) if isinstance(row.spent_neighbors, str) else "–",
             *(number(value) if np.isfinite(value) else "" for value in (getattr(row, column) for column in more)),
         ]
         for series, rows in each_series(part)
@@ -201,8 +198,7 @@ def members_exposed(metrics: pd.DataFrame) -> list[HtmlTable]:
     rows = frame[frame["metric"] == "members_exposed"]
     if rows.empty:
         return []
-    said = [parse_setting(setting) for setting in rows["setting"]]
-    rows = in_order(rows.assign(**{key: [s.get(key, "") for s in said] for key in ("attack", "counting", "fpr")}))
+    rows = in_order(rows)
     return [
         _exposed_table(f"{heading} · {name(str(attack))}", by_attack)
         for heading, part in panels(rows)
@@ -211,7 +207,7 @@ def members_exposed(metrics: pd.DataFrame) -> list[HtmlTable]:
 
 
 def _exposed_table(heading: str, part: pd.DataFrame) -> HtmlTable:
-    rates = sorted(set(part["fpr"]), key=float)
+    rates = sorted(set(part["fpr"]))
     columns = list(product(COUNTINGS, rates))
     lines = []
     for series, rows in each_series(part):
@@ -225,9 +221,9 @@ def _exposed_table(heading: str, part: pd.DataFrame) -> HtmlTable:
             )
     members = int(part["n_members"].iloc[0])
     lines.append(
-        ["a guesser", "", *(count(members * float(rate)) if counting == "mean" else "" for counting, rate in columns)]
+        ["a guesser", "", *(count(members * rate) if counting == "mean" else "" for counting, rate in columns)]
     )
-    heads = ["defense", "ε", *(f"{100 * float(rate):g} %, {COUNTINGS[counting]}" for counting, rate in columns)]
+    heads = ["defense", "ε", *(f"{100 * rate:g} %, {COUNTINGS[counting]}" for counting, rate in columns)]
     return HtmlTable(f"{heading}: {of_whom(part)}", heads, lines)
 
 
@@ -353,7 +349,7 @@ def broken_claims(metrics: pd.DataFrame) -> list[str]:
     found = contradicted(chosen(metrics, {})).sort_values("value", ascending=False, kind="stable")
     told = []
     for row in found.drop_duplicates([*CELL, "relation"]).itertuples():
-        counted = f" for {name(row.relation)} neighbours" if row.relation else ""
+        counted = f" for {name(row.relation)} neighbors" if row.relation else ""
         allowed = f"the accounting allows {number(row.allowed)}"
         if row.accountant == CLAIMED:
             by = row.accounting_note.removeprefix("ε as claimed by ")

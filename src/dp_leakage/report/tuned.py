@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from dp_leakage.metrics.spent import parse_setting
 from dp_leakage.report.claims import Telling
 
 UNTUNED = (
@@ -33,9 +32,8 @@ def tuned_of(cell: pd.DataFrame) -> Tuned | None:
     if chosen.empty:
         return None
     tried = cell[cell["metric"] == "tuning_accuracy"]
-    said = [parse_setting(setting) for setting in tried["setting"]]
-    right = {float(s["learning_rate"]): float(v) for s, v in zip(said, tried["value"], strict=True)}
-    return Tuned(float(chosen["value"].iloc[0]), right, int(said[0]["records"]))
+    right = dict(zip(map(float, tried["tried"]), map(float, tried["value"]), strict=True))
+    return Tuned(float(chosen["value"].iloc[0]), right, int(tried["records"].iloc[0]))
 
 
 def more_tuning(tuned: Tuned | None) -> str:

@@ -6,6 +6,7 @@ import numpy as np
 
 from dp_leakage.figures.numbers import fraction, interval
 from dp_leakage.figures.style import look, name, number
+from dp_leakage.metrics import STRONGEST
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.report.answer import Answer, Setting
 from dp_leakage.report.claims import Claim, Telling
@@ -195,7 +196,7 @@ def _risk(one: Setting, tell: Telling) -> str:
         shown,
         low=one.leak.advantage.low,
         high=one.leak.advantage.high,
-        setting=f"attack=strongest;of={one.leak.attack}",
+        **_strongest(one.leak),
         **_where(one),
     )
     chance = ", which chance alone could explain" if one.leak.advantage.low <= 0 else ""
@@ -232,6 +233,11 @@ def _where(one: Setting) -> dict[str, str]:
     return {"dataset": one.dataset, "model": one.model, "defense": one.defense}
 
 
+def _strongest(leak: Leak) -> dict[str, str]:
+    """The qualifiers of what the strongest attack reaches."""
+    return {"attack": STRONGEST, "of": leak.attack}
+
+
 def _accuracy(one: Setting, estimate: Estimate, tell: Telling, among: int) -> str:
     return tell.percent("test_accuracy", estimate, among=among, **_where(one))
 
@@ -248,9 +254,7 @@ def _beside(answer: Answer) -> list[Claim]:
         f"{_accuracy(best, best.accuracy, tell, 1)} of new records."
     )
     if best.leak is not None:
-        reached = tell.fraction(
-            "reached_advantage", best.leak.advantage, setting=f"attack=strongest;of={best.leak.attack}"
-        )
+        reached = tell.fraction("reached_advantage", best.leak.advantage, **_strongest(best.leak))
         words += f" On it the strongest attack has an advantage of {reached}."
     return [
         Claim(
@@ -277,8 +281,7 @@ def tiles_of(answer: Answer, one: Setting, place: int = 0) -> list[Claim]:
     found = [_tile(answer, one, place, "accuracy", "Accuracy on new records", figure, words, tell)]
     if one.leak is not None and one.advantage_held is not None:
         tell = Telling(_where(one))
-        setting = f"attack=strongest;of={one.leak.attack}"
-        reached = tell.fraction("reached_advantage", one.advantage_held, among=among, setting=setting)
+        reached = tell.fraction("reached_advantage", one.advantage_held, among=among, **_strongest(one.leak))
         figure, _, ends = reached.partition(" [")
         words = f"[{ends} advantage over guessing; {name(one.leak.attack)}{_of_tried(one.leak, tell)}"
         found.append(_tile(answer, one, place, "measured", "The strongest attack tried", figure, words, tell))
@@ -286,15 +289,15 @@ def tiles_of(answer: Answer, one: Setting, place: int = 0) -> list[Claim]:
     if one.proven is None:
         figure, words = "–", "nothing is proven of attacks that were not tried"
     else:
-        said = f"neighbours={one.proven.neighbours}"
-        figure = tell("advantage_proven", one.proven.advantage, rounded_up(one.proven.advantage), setting=said)
+        limit = one.proven.advantage
+        figure = tell("advantage_proven", limit, rounded_up(limit), neighbors=one.proven.neighbours)
         little = "; that rules out next to nothing" if one.proven.advantage >= SAYS_LITTLE else ""
         words = f"advantage, proven for any attack{little}"
     found.append(_tile(answer, one, place, "proven", "No attack can exceed", figure, words, tell))
     if one.private:
         tell = Telling(_where(one))
-        said = f"accountant={one.accountant};neighbours={one.neighbours}"
-        figure = tell("epsilon_spent", one.spent, number(one.spent), setting=said)
+        said = {"accounted_by": one.accountant, "neighbors": one.neighbours}
+        figure = tell("epsilon_spent", one.spent, number(one.spent), **said)
         whose = f"{name(one.neighbours)} neighbors" if one.neighbours else "neighbors not known"
         delta = one.row["delta"]
         words = f"{whose}, δ = {tell('delta', delta, f'{delta:g}')}"
@@ -362,10 +365,9 @@ def _rates_of(one: Setting, tell: Telling) -> str:
     if one.leak is None:
         return f"{cell} no membership attack was run on it."
     judged = "the interval excludes 0" if one.leak.advantage.low > 0 else "chance alone could explain that"
-    setting = f"attack=strongest;of={one.leak.attack}"
-    reached = tell.fraction("reached_advantage", one.leak.advantage, setting=setting)
+    reached = tell.fraction("reached_advantage", one.leak.advantage, **_strongest(one.leak))
     identified = _identified(one.leak, tell)
-    auc = tell.fraction("membership_auc", one.leak.auc, setting=f"attack={one.leak.attack}")
+    auc = tell.fraction("membership_auc", one.leak.auc, attack=one.leak.attack)
     whose = f"{name(one.leak.attack)}{_of_tried(one.leak, tell)}"
     return (
         f"{cell} the strongest attack ({whose}) has an advantage of {reached}; {judged}.{identified} Its AUC is {auc}."
@@ -375,7 +377,7 @@ def _rates_of(one: Setting, tell: Telling) -> str:
 def _identified(leak: Leak, tell: Telling) -> str:
     shares = []
     for fpr, tpr in leak.tprs.items():
-        share = tell.percent("reached_tpr", tpr, setting=f"attack=strongest;fpr={fpr:g}")
+        share = tell.percent("reached_tpr", tpr, attack=STRONGEST, fpr=fpr)
         shares.append(f"{share} of the members at {tell('fpr', fpr, f'{100 * fpr:g}')} % false positives")
     return f" It identifies {' and '.join(shares)}." if shares else ""
 
@@ -387,8 +389,7 @@ def _twin(one: Setting, twin: Setting | None, tell: Telling) -> str:
     lost = tell.percent("accuracy_loss", one.twin_loss)
     words = f"Against the undefended {name(one.model)} itself it loses {lost}"
     if twin.leak is not None:
-        setting = f"attack=strongest;of={twin.leak.attack}"
-        reached = tell.fraction("reached_advantage", twin.leak.advantage, setting=setting, **_where(twin))
+        reached = tell.fraction("reached_advantage", twin.leak.advantage, **_strongest(twin.leak), **_where(twin))
         words += f", where the strongest attack has an advantage of {reached}"
     return f"{words}."
 
@@ -415,7 +416,7 @@ def _unproven(answer: Answer) -> list[Claim]:
     told = []
     for one in others:
         assert one.leak is not None  # only such were kept
-        where = _where(one) | {"setting": f"attack=strongest;of={one.leak.attack}"}
+        where = _where(one) | _strongest(one.leak)
         told.append(
             f"{look(one.series).label} ({name(one.model)}) "
             f"{tell.fraction('reached_advantage', one.leak.advantage, **where)} at an accuracy of "

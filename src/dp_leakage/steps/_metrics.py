@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dp_leakage.metrics.rows import completed
 from dp_leakage.provenance.files import read_table
 from dp_leakage.steps import Json
 
@@ -39,6 +40,7 @@ def joined(cells: list[tuple[Json, pd.DataFrame]]) -> pd.DataFrame:
     }
     told = [{**columns, **{name: noise.get((_key(columns), name), np.nan) for name in NOISE}} for columns, _ in cells]
     rows = pd.concat([frame for _, frame in cells], ignore_index=True)
+    rows = completed(rows) if "metric" in rows else rows
     cell = np.repeat(np.arange(len(cells)), [len(frame) for _, frame in cells])
     added = {
         name: _column([one.get(name) for one in told]).take(cell).reset_index(drop=True)

@@ -4,16 +4,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import pandas as pd
 
+from dp_leakage.metrics.rows import MEASURED, is_empty, qualifiers, tidy
 from dp_leakage.provenance.files import write_table
 from dp_leakage.steps import Json
 
-NUMBERS = ("value", "low", "high")
-COLUMNS = ("metric", "repeat", *NUMBERS, "setting")
 
-
-def write_rows(path: Path, rows: Sequence[Mapping[str, Any]], made: Json) -> None:
-    """Writes rows with `COLUMNS`. A table without rows has columns of numbers too, so joining it changes no type."""
-    columns = {name: [row[name] for row in rows] for name in COLUMNS}
-    write_table(path, {key: np.array(of, dtype=float) if key in NUMBERS else of for key, of in columns.items()}, made)
+def write_rows(path: Path, rows: Sequence[Mapping[str, Any]] | pd.DataFrame, made: Json) -> None:
+    """Writes rows in tidy columns (`metrics.rows`); a qualifier that does not apply is null, an unknown number NaN."""
+    frame = tidy(rows)
+    own = {name: frame[name].mask(is_empty(frame[name]), None) for name in qualifiers(frame)}
+    write_table(path, {name: frame[name].to_numpy() for name in MEASURED} | own, made)

@@ -9,7 +9,7 @@ from dp_leakage.steps._rows import write_rows
 
 def main(settings: Json, parts: list[Path], metrics: Path) -> None:
     """Reads the rows of every part, in the order of the settings, writes ``metrics.parquet``."""
-    write_rows(metrics, read_rows(parts, settings["parts"]).to_dict("records"), provenance(settings))
+    write_rows(metrics, read_rows(parts, settings["parts"]), provenance(settings))
 
 
 if __name__ == "__main__":

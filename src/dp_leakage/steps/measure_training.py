@@ -3,15 +3,16 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.metrics import measure_training
-from dp_leakage.metrics.intervals import wilson
+from dp_leakage.metrics.intervals import Estimate, wilson
 from dp_leakage.metrics.measure import FPR_OF_TPR
+from dp_leakage.metrics.rows import row
 from dp_leakage.metrics.runs import ALL
 from dp_leakage.privacy.accounting.rules import Neighbours, relation_of_game
 from dp_leakage.privacy.mechanism import Mechanism
@@ -54,11 +55,8 @@ def _tuned(made: Json) -> list[Json]:
     """Rows learning_rate for the chosen rate and tuning_accuracy for each tried one; no rows without tuning."""
     if "tried" not in made:
         return []
-    tried = [(f"{rate:g}", wilson(right, made["tuned_on"])) for rate, right in made["tried"]]
-    rows = [
-        _row("tuning_accuracy", found.value, learning_rate=rate, records=made["tuned_on"]) | found._asdict()
-        for rate, found in tried
-    ]
+    tried = [(rate, wilson(right, made["tuned_on"])) for rate, right in made["tried"]]
+    rows = [row("tuning_accuracy", ALL, found, tried=rate, records=made["tuned_on"]) for rate, found in tried]
     return [_row("learning_rate", made["learning_rate"]), *rows]
 
 
@@ -103,14 +101,12 @@ def _spent(mechanism: Mechanism, made: Json, neighbours: Neighbours, ceiling: "T
         **_schedule(made),
     ):
         valid, note = spent.valid and most == 1, spent.note if most == 1 else f"one record of a person's {most} at most"
-        setting = {"accountant": spent.accountant, "neighbours": spent.neighbours, "valid": str(valid).lower()}
+        said: Json = {"accounted_by": spent.accountant, "neighbors": spent.neighbours, "valid": valid, "note": note}
         if spent.sampling != "as_trained":
-            setting["sampling"] = spent.sampling
-        if note:
-            setting["note"] = note
-        rows.append(_row("epsilon_spent", spent.epsilon, **setting))
+            said["sampling"] = spent.sampling
+        rows.append(_row("epsilon_spent", spent.epsilon, **said))
     if most > 1 and ceiling is not None:
-        said = {"accountant": GROUP, "neighbours": neighbours, "valid": "true"}
+        said = {"accounted_by": GROUP, "neighbors": neighbours, "valid": True}
         rows.append(_row("epsilon_spent", ceiling.epsilon(nominal["delta"]), **said))
     return rows
 
@@ -119,13 +115,13 @@ def _limit(neighbours: Neighbours, ceiling: "TradeOff | None", rates: Iterable[f
     """Rows of what the training proves for these neighbours, at these FPRs."""
     if ceiling is None:
         return []
-    said = {"neighbours": neighbours, "source": ceiling.source}
+    said = {"neighbors": neighbours, "source": ceiling.source}
     return [
         _row("advantage_proven", ceiling.advantage, **said),
         _row("mu", ceiling.mu, **said),
         _row("mu_bound", ceiling.mu_bound, **said),
         _row("mu_regret", ceiling.regret, **said),
-        *(_row("tpr_proven", float(ceiling.tpr(fpr)), fpr=f"{fpr:g}", **said) for fpr in rates),
+        *(_row("tpr_proven", float(ceiling.tpr(fpr)), fpr=fpr, **said) for fpr in rates),
     ]
 
 
@@ -164,9 +160,8 @@ def _schedule(made: Json) -> dict[str, int]:
     return {"epochs": training["epochs"], "batch_size": training["batch_size"], "dataset_size": made["n_train"]}
 
 
-def _row(metric: str, value: float, **setting: str) -> Json:
-    words = ";".join(f"{key}={value}" for key, value in sorted(setting.items()))
-    return {"metric": metric, "repeat": ALL, "value": value, "low": value, "high": value, "setting": words}
+def _row(metric: str, value: float, **qualifiers: Any) -> Json:
+    return row(metric, ALL, Estimate(value, value, value), **qualifiers)
 
 
 if __name__ == "__main__":

@@ -133,8 +133,8 @@ def test_the_same_seed_gives_the_same_numbers_whatever_was_drawn_before(target: 
 
 def test_metrics_are_apart_for_each_layer(scored):
     rows = measure_reconstruction(scored[0][scored[0]["layer"].isin(["conv1", "dense"])], "decoder")
-    assert {row["setting"] for row in rows} == {
-        f"attack=decoder;layer={layer};statistic={s}" for layer in ("conv1", "dense") for s in ("mean", "median")
+    assert {(row["attack"], row["layer"], row["statistic"]) for row in rows} == {
+        ("decoder", layer, statistic) for layer in ("conv1", "dense") for statistic in ("mean", "median")
     }
 
 

@@ -56,7 +56,7 @@ def draw(
     for ax, part in grid:
         log_axis(ax, "y", rows["measured"], span=None)
         for accountant, style in COUNTED.items():
-            line = part[part["setting"] == _setting(accountant)]
+            line = part[part["accounted_by"] == accountant]
             ax.plot(line["epoch"], line["measured"], markevery=3, **style.line)
         ticks: Any = ax.xaxis.get_major_locator()
         ticks.set_params(integer=True)
@@ -70,17 +70,13 @@ def draw(
     return finish(figure, legend, [*notes, *own_notes(settings)], settings.get("title")), rows
 
 
-def _setting(accountant: str) -> str:
-    return f"accountant={accountant};neighbours=add_remove"
-
-
 def _curves(cell: pd.Series) -> pd.DataFrame:
     """Rows of all accountants for one cell."""
     epochs = np.unique(np.geomspace(1, cell["epochs"], POINTS).round().astype(int))
     curves = {accountant: _counter(accountant, cell) for accountant in COUNTED}
     return pd.DataFrame(
         [
-            own_row(cell, "epsilon_spent", _setting(name), [of(epoch)], epoch=int(epoch))
+            own_row(cell, "epsilon_spent", [of(epoch)], accounted_by=name, neighbors="add_remove", epoch=int(epoch))
             for name, of in curves.items()
             for epoch in epochs
         ]

@@ -82,7 +82,7 @@ def _less(rows: pd.DataFrame, of: str, against: str) -> pd.DataFrame:
         low=[estimate.low for estimate in found],
         high=[estimate.high for estimate in found],
         metric=own["metric"] + "_difference",
-        setting=own["setting"].map(lambda setting: ";".join(sorted([f"against={against}", *setting.split(";")]))),
+        against=against,
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from dp_leakage.figures.published import budget_of, quoted, spelt
+from dp_leakage.figures.published import budget_of, quoted
 
 MODELS = {"LeNet": "lenet", "MLP": "mlp"}
 SERIES = {"none": ("none", "", ""), "gaussian": ("gaussian", "rdp", "whole"), "vmf": ("vmf", "per_step", "row")}
@@ -47,12 +47,12 @@ def placed(row: Mapping[str, Any], printed: Mapping[str, str]) -> list[dict[str,
     mechanism, accountant, block = SERIES.get(row["mechanism"], ("", "", ""))
     metric = METRICS.get(row["metric"], "")
     model = MODELS.get(row["model"], "")
-    setting = {} if row["metric"] in OF_NO_ATTACK else {"attack": attack}
+    own = {} if row["metric"] in OF_NO_ATTACK else {"attack": attack}
     if attack == "iga":
         statistic = printed.get("aggregate", "mean" if row["metric"] == "ssim" else "median")
-        setting |= {"statistic": statistic, "weights": "initial"}
+        own |= {"statistic": statistic, "weights": "initial"}
     if metric.endswith("_difference"):
-        setting["against"] = "gaussian"
+        own["against"] = "gaussian"
     place = {
         "dataset": dataset,
         "model": model,
@@ -64,10 +64,9 @@ def placed(row: Mapping[str, Any], printed: Mapping[str, str]) -> list[dict[str,
         "metric": metric,
         "published": float(row["value"]) / (100 if printed.get("unit", "").startswith("percent") else 1),
         "n_members": n_members,
-        "setting": spelt(setting),
         "reason": _reason(row, printed, {"dataset": dataset, "model": model, "metric": metric}),
     }
-    return [place]
+    return [place | own]
 
 
 def _reason(row: Mapping[str, Any], printed: Mapping[str, str], ours: Mapping[str, str]) -> str:

@@ -31,4 +31,4 @@ def placed(row: Mapping[str, Any], printed: Mapping[str, str]) -> list[dict[str,
     """What a printed row is called here (`figures.published`)."""
     found = by_names(row, printed, NAMES)
     one_run = (row["metric"], row["mechanism"]) == ("members_exposed", "none")  # is what the authors' code counts
-    return [place for place in found if not (one_run and "counting=all_runs" in place["setting"])]
+    return [place for place in found if not (one_run and place.get("counting") == "all_runs")]

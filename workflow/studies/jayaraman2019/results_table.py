@@ -67,8 +67,8 @@ def draw(
     for attack in settings["attacks"]:
         numbers[name(attack)] = attack_rows(frame, attack, settings["definition"])
     for rate in settings["fpr"] if settings["exposed_by"] else []:
-        setting = {"attack": settings["exposed_by"], "counting": settings["counting"], "fpr": f"{rate:g}"}
-        numbers[f"at {100 * rate:g} %"] = _exposed(frame, setting)
+        asked = {"attack": settings["exposed_by"], "counting": settings["counting"], "fpr": rate}
+        numbers[f"at {100 * rate:g} %"] = _exposed(frame, asked)
     shown = pd.concat([part.assign(column=column) for column, part in numbers.items()])
     rows = drawn_numbers(shown, published, extra=["column", "n_members"])
     tables = [_table(heading, part, list(numbers), settings) for heading, part in panels(rows)]
@@ -76,13 +76,13 @@ def draw(
     return draw_tables(tables, notes, settings.get("title")), rows.drop(columns="column")
 
 
-def _exposed(frame: pd.DataFrame, setting: dict[str, str]) -> pd.DataFrame:
+def _exposed(frame: pd.DataFrame, asked: dict[str, Any]) -> pd.DataFrame:
     """Members exposed, counted as asked for; of the undefended model the mean, since the paper counts one run there."""
     undefended = frame["mechanism"] == "none"
     return pd.concat(
         [
-            metric_rows(frame[undefended], "members_exposed", **setting | {"counting": "mean"}),
-            metric_rows(frame[~undefended], "members_exposed", **setting),
+            metric_rows(frame[undefended], "members_exposed", **asked | {"counting": "mean"}),
+            metric_rows(frame[~undefended], "members_exposed", **asked),
         ]
     )
 

@@ -8,20 +8,18 @@ import pandas as pd
 from dp_leakage.common.errors import UserError
 from dp_leakage.figures.frames import metric_rows
 from dp_leakage.metrics.intervals import Estimate, ratio
-from dp_leakage.metrics.spent import parse_setting
 
 MEAN = "mean"  # the data set that means over data sets are filed under
 MEASURED = ["value", "low", "high"]
 
 
 def layer_rows(frame: pd.DataFrame, attack: str, layers: Sequence[str]) -> pd.DataFrame:
-    """Mean reconstruction errors (mse) of an attack, with a column ``layer``, of the layers in their order.
+    """Mean reconstruction errors (mse) of an attack on the layers.
 
     Raises:
         UserError: nothing was measured for a layer.
     """
     rows = metric_rows(frame, "mse", attack=attack, statistic="mean")
-    rows = rows.assign(layer=[parse_setting(setting).get("layer", "") for setting in rows["setting"]])
     for layer in layers:
         if layer not in set(rows["layer"]):
             raise UserError(f"figure setting 'layers': nothing was measured for the layer '{layer}'")

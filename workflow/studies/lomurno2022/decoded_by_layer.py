@@ -74,7 +74,7 @@ def _errors(
 
     layers = [*settings["layers"], NOTHING]
     each = layer_rows(frame[frame["mechanism"] == "none"], settings["attack"], layers)
-    together = mean_over_datasets(each, ["layer", "setting"])
+    together = mean_over_datasets(each, ["layer"])
     rows = drawn_numbers(pd.concat([each, together], ignore_index=True), published, extra=["layer"])
     figure, axes = canvas(1, 1, panel=(5.6, 2.6))
     ax = axes[0][0]
@@ -117,8 +117,7 @@ def _changes(
 ) -> "tuple[Figure, pd.DataFrame]":
     each = layer_rows(frame, settings["attack"], settings["layers"])
     changes = change_percent(each, ["dataset", "model", "layer"])
-    settings_ = [f"attack={settings['attack']};layer={layer}" for layer in changes["layer"]]
-    changes = changes.assign(metric=METRIC, setting=settings_)
+    changes = changes.assign(metric=METRIC, statistic="")
     together = mean_over_datasets(changes, ["defense", "layer"])
     rows = drawn_numbers(pd.concat([together, changes], ignore_index=True), published, ["layer"], any_size=True)
     shown = rows[rows["dataset"] == MEAN]

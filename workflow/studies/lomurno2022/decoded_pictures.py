@@ -85,6 +85,6 @@ def _errors(cells: list[tuple[dict[str, Any], list[np.ndarray]]], settings: dict
     for cell, (truth, *rebuilt) in cells:
         for layer, image in zip(settings["layers"], rebuilt, strict=True):
             error = float(((image - truth.astype(float)) ** 2).mean())
-            setting = f"attack={settings['attack']};layer={layer};target={settings['image']}"
-            rows.append(own_row(cell, "mse", setting, [error]))
+            own = {"attack": settings["attack"], "layer": layer, "image": settings["image"]}
+            rows.append(own_row(cell, "mse", [error], **own))
     return pd.DataFrame(rows)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from dp_leakage.figures.frames import CELL, NUMBERS, chosen, in_order, panels, unprinted
+from dp_leakage.figures.frames import OF_CELL, chosen, csv_columns, in_order, panels, unprinted
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.numbers import rows_by_budget
 from dp_leakage.figures.published import with_published
@@ -55,19 +55,21 @@ def draw(
     ]
     if rows["published"].notna().any():
         notes.append("Print: the paper's time for a whole training over its time without a defense, on its hardware.")
-    return draw_tables(tables, [*notes, *own_notes(settings)], settings.get("title")), rows[[*CELL, *NUMBERS]]
+    return draw_tables(tables, [*notes, *own_notes(settings)], settings.get("title")), rows[
+        csv_columns(rows, ["engine"])
+    ]
 
 
 def _summary(own: pd.DataFrame, metric: str) -> pd.DataFrame:
     """Median, least and most over the rounds."""
-    groups = own.groupby([*CELL, "n_members", "engine"], dropna=False, sort=False)[metric]
+    groups = own.groupby([*OF_CELL, "n_members", "engine"], dropna=False, sort=False)[metric]
     found = groups.agg(measured="median", low="min", high="max").reset_index()
-    return found.assign(metric=metric, setting="engine=" + found["engine"])
+    return found.assign(metric=metric)
 
 
 def _with_print(rows: pd.DataFrame, published: pd.DataFrame | None) -> pd.DataFrame:
     """Adds the printed slowdown, to our engine's rows; other machines' times are not compared with ours."""
-    seconds = with_published(rows.assign(metric="training_seconds", setting=""), published, any_size=True)["published"]
+    seconds = with_published(rows.assign(metric="training_seconds"), published, any_size=True)["published"]
     plain = seconds[rows["mechanism"] == "none"].groupby(rows["dataset"]).first()
     ratio = seconds / rows["dataset"].map(plain)
     shown = (rows["metric"] == "slowdown") & (rows["engine"] == "ours")

@@ -8,10 +8,9 @@ from mia import UNITS, drawn
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.figures.curves import draw_series
-from dp_leakage.figures.frames import CELL, NUMBERS, chosen, each_series, is_private, metric_rows, own_row
+from dp_leakage.figures.frames import NUMBERS, OF_CELL, chosen, each_series, is_private, metric_rows, own_row
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.style import GRAY, name, number, styled
-from dp_leakage.metrics.spent import parse_setting
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -72,7 +71,7 @@ def draw(
         notes=["Dashed: the accuracies wanted. " + " ".join(_words(found)), *own_notes(settings)],
         title=settings.get("title"),
     )
-    return figure, pd.concat([rows, found[[*CELL, *NUMBERS]]], ignore_index=True)
+    return figure, pd.concat([rows, found], ignore_index=True)
 
 
 def sigma_at(wanted: float, sigma: np.ndarray, accuracy: np.ndarray) -> float:
@@ -108,17 +107,13 @@ def _found(rows: pd.DataFrame, wanted: dict[str, list[float]]) -> pd.DataFrame:
             for accuracy in wanted.get(str(dataset), []):
                 value, low, high = (sigma_at(accuracy, grid, line[c].to_numpy()) for c in ("measured", "low", "high"))
                 cell = {"dataset": dataset, "model": model, **series._asdict()}
-                setting = f"accuracy={accuracy:g};mechanism={series.mechanism}"
-                lines.append(own_row(cell, "noise_multiplier", setting, (value, low, high)))
-    return pd.DataFrame(lines, columns=[*CELL, *NUMBERS])
+                lines.append(own_row(cell, "noise_multiplier", (value, low, high), accuracy=accuracy))
+    return pd.DataFrame(lines, columns=[*OF_CELL, "accuracy", *NUMBERS])
 
 
 def _words(found: pd.DataFrame) -> list[str]:
     words = []
     for (dataset, mechanism), part in found.groupby(["dataset", "mechanism"], sort=False):
-        pairs = [
-            f"σ = {number(row.measured)} for {100 * float(parse_setting(row.setting)['accuracy']):g} %"
-            for row in part.itertuples()
-        ]
+        pairs = [f"σ = {number(row.measured)} for {100 * row.accuracy:g} %" for row in part.itertuples()]
         words.append(f"{name(str(dataset))}, {UNITS.get(str(mechanism), mechanism)}: {', '.join(pairs)}.")
     return words

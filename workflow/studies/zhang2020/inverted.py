@@ -99,8 +99,8 @@ def _numbers(chosen: Shown, across: int, measure: str) -> pd.DataFrame:
     rows = []
     for columns, attack, made in chosen:
         for column in range(across):
-            setting = f"attack={attack};class={made['target'][0, column]:g};measure={measure}"
+            own = {"attack": attack, "class": float(made["target"][0, column]), "measure": measure}
             distance = float(_distance(made, measure)[column])
-            row = own_row(columns, "mia_distance", setting, [distance], attack=attack)
+            row = own_row(columns, "mia_distance", [distance], **own)
             rows.append({**row, "confidence": float(made["confidence"][0, column])})
     return pd.DataFrame(rows)

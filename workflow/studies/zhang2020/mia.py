@@ -6,10 +6,10 @@ from collections.abc import Iterable
 import pandas as pd
 
 from dp_leakage.common.errors import UserError, nearest
-from dp_leakage.figures.frames import CELL, NUMBERS, in_order, unprinted
+from dp_leakage.figures.frames import csv_columns, in_order, unprinted
 from dp_leakage.figures.notes import claimed_relations
+from dp_leakage.figures.published import printed_setting
 from dp_leakage.figures.style import number
-from dp_leakage.metrics.spent import parse_setting
 
 MEASURES = {"euclidean": "Euclidean", "1-ssim": "1 − SSIM"}
 CONTROLS = {
@@ -57,25 +57,20 @@ def k_sub_of(defense: str) -> float:
 
 
 def inversion_rows(
-    frame: pd.DataFrame, attack: str, measure: str, variant: str | None = None, *, by_class: bool = False
+    frame: pd.DataFrame, attack: str, measure: str, variant: str = "", *, by_class: bool = False
 ) -> pd.DataFrame:
-    """Rows mia_distance of an attack by one measure: the mean over classes, or one for each class (column ``class``).
+    """Rows mia_distance of an attack by one measure: the mean over classes, or one for each ``class``.
 
     Raises:
         UserError: there is none, with the attacks that there are.
     """
     of_metric = frame[frame["metric"] == "mia_distance"]
-    settings = [parse_setting(setting) for setting in of_metric["setting"]]
-    wanted = {"attack": attack, "measure": measure, "statistic": None if by_class else "mean", "variant": variant}
-    fits = [
-        all(setting.get(key) == value for key, value in wanted.items()) and ("class" in setting) == by_class
-        for setting in settings
-    ]
-    if not any(fits):
-        there = {setting["attack"] for setting in settings}
+    wanted = {"attack": attack, "measure": measure, "statistic": "" if by_class else "mean", "variant": variant}
+    fits = (of_metric[[*wanted]] == [*wanted.values()]).all(axis=1) & (of_metric["class"].notna() == by_class)
+    if not fits.any():
+        there = set(of_metric["attack"])
         raise UserError(f"figure setting 'attack': no distances of '{attack}' by '{measure}'; {nearest(attack, there)}")
-    rows = of_metric[fits]
-    return rows.assign(**{"class": [int(parse_setting(s).get("class", -1)) for s in rows["setting"]]})
+    return of_metric[fits]
 
 
 def control_rows(frame: pd.DataFrame, measure: str, *, by_class: bool = False) -> dict[str, pd.DataFrame]:
@@ -92,11 +87,7 @@ def control_rows(frame: pd.DataFrame, measure: str, *, by_class: bool = False) -
 def own_spent(frame: pd.DataFrame) -> pd.DataFrame:
     """The ε of each private cell's own accountant for the neighbours that it speaks of: dataset, model, defense, ε."""
     rows = frame[frame["metric"] == "epsilon_spent"]
-    settings = [parse_setting(setting) for setting in rows["setting"]]
-    own = [
-        setting["accountant"] == accountant and setting["neighbours"] == claimed
-        for setting, accountant, claimed in zip(settings, rows["accountant"], claimed_relations(rows), strict=True)
-    ]
+    own = (rows["accounted_by"] == rows["accountant"]) & (rows["neighbors"] == claimed_relations(rows))
     return rows[own].rename(columns={"value": "epsilon_spent"})[["dataset", "model", "defense", "epsilon_spent"]]
 
 
@@ -105,11 +96,10 @@ def printed_distances(published: pd.DataFrame | None, dataset: str, attack: str)
     if published is None or attack not in PRINTED_ATTACKS:
         return {}
     table = published[
-        (published["metric"] == "mia_distance")
-        & (published["dataset"] == PRINTED_DATASETS.get(dataset))
-        & published["setting"].str.contains(f"attack={PRINTED_ATTACKS[attack]};", regex=False)
-    ]
-    return dict(enumerate(table["value"].astype(float)))
+        (published["metric"] == "mia_distance") & (published["dataset"] == PRINTED_DATASETS.get(dataset))
+    ].to_dict("records")
+    of_attack = [row for row in table if printed_setting(row).get("attack") == PRINTED_ATTACKS[attack]]
+    return {place: float(row["value"]) for place, row in enumerate(of_attack)}
 
 
 def printed_accuracies(published: pd.DataFrame | None, dataset: str, mechanism: str) -> pd.DataFrame:
@@ -122,7 +112,7 @@ def printed_accuracies(published: pd.DataFrame | None, dataset: str, mechanism: 
         & (published["dataset"] == PRINTED_DATASETS.get(dataset))
         & (published["mechanism"] == PRINTED_MECHANISMS.get(mechanism))
     ]
-    sigma = rows["setting"].str.extract(r"sigma=([0-9.]+)")[0].astype(float)
+    sigma = [float(printed_setting(row).get("sigma", "nan")) for row in rows.to_dict("records")]
     epsilon = pd.to_numeric(rows["epsilon"])
     return pd.DataFrame(
         dict(zip(columns, (sigma, epsilon, rows["value"].astype(float) / 100), strict=True)), columns=columns
@@ -131,7 +121,7 @@ def printed_accuracies(published: pd.DataFrame | None, dataset: str, mechanism: 
 
 def drawn(rows: pd.DataFrame, extra: Iterable[str] = ()) -> pd.DataFrame:
     """Metric rows as a figure's csv has them, without prints."""
-    return in_order(unprinted(rows.rename(columns={"value": "measured"}))[[*CELL, *extra, *NUMBERS]])
+    return in_order(unprinted(rows.rename(columns={"value": "measured"}))[csv_columns(rows, extra)])
 
 
 def window_notes(measure: str) -> list[str]:

@@ -67,9 +67,7 @@ def draw(
     if across not in ACROSS:
         raise UserError(f"figure setting 'across': '{across}' is none; {nearest(across, ACROSS)}")
     cell = one(frame, "mia_budget")
-    rows = pd.concat(
-        [metric_rows(frame, "test_accuracy"), inversion_rows(frame, settings["attack"], measure).drop(columns="class")]
-    )
+    rows = pd.concat([metric_rows(frame, "test_accuracy"), inversion_rows(frame, settings["attack"], measure)])
     if not is_private(rows).any():
         raise UserError("figure of kind 'mia_budget': none of its cells is private; select some")
     spent = own_spent(frame).set_index("defense")["epsilon_spent"]

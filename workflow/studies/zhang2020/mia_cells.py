@@ -21,7 +21,7 @@ from dp_leakage.figures.notes import accounting_notes
 from dp_leakage.figures.numbers import fraction, interval
 from dp_leakage.figures.style import number, styled
 from dp_leakage.figures.table import Table, draw_tables
-from dp_leakage.metrics.spent import parse_setting
+from dp_leakage.metrics.rows import CELL, qualifiers
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,7 +55,7 @@ def draw(
     tables, numbers = [], []
     for heading, part in panels(frame):
         parts = [metric_rows(part, "test_accuracy")]
-        attacks = [a for a in settings["attacks"] if f"attack={a};" in " ".join(part["setting"])]
+        attacks = [attack for attack in settings["attacks"] if attack in set(part["attack"])]
         for attack in attacks:
             parts += [inversion_rows(part, attack, measure), metric_rows(part, "attack_confidence", **_mean(attack))]
         private = part[(part["metric"] == "epsilon_spent")]
@@ -79,7 +79,7 @@ def draw(
             blank = [""] * (len(heads) - 4)
             lines.append([CONTROLS[variant], "", *blank, *text] if attacks else [CONTROLS[variant], "", *blank])
         tables.append(Table(heading, heads, lines))
-        numbers.append(pd.concat(parts).drop(columns="class", errors="ignore"))
+        numbers.append(pd.concat(parts))
     notes = [
         f"Distance: {MEASURES[measure]}, to the class's nearest training image, mean over classes [95 % interval]. "
         "Confidence: the probability that the model gives the pictures for their classes; near 1 the attack found what "
@@ -88,7 +88,8 @@ def draw(
         *window_notes(measure),
         *accounting_notes(frame, settings),
     ]
-    found = drawn(pd.concat(numbers)).drop_duplicates(["dataset", "model", "defense", "metric", "setting"])
+    found = drawn(pd.concat(numbers))
+    found = found.drop_duplicates([*CELL, "metric", *qualifiers(found)])
     return draw_tables(tables, notes, settings.get("title")), found.reset_index(drop=True)
 
 
@@ -97,11 +98,10 @@ def _mean(attack: str) -> dict[str, str]:
 
 
 def _accountants(private: pd.DataFrame) -> dict[tuple[str, str], str]:
-    """(accountant, neighbours) → head of its column."""
+    """(accountant, neighbors) → head of its column."""
     words = {"add_remove": "+/−", "replace_one": "replace", "zero_out": "zero-out"}
     keys = {}
-    for setting in map(parse_setting, private["setting"]):
-        key = setting["accountant"], setting["neighbours"]
+    for key in zip(private["accounted_by"], private["neighbors"], strict=True):
         keys[key] = f"ε {'Theorem 1' if key[0] == 'theorem1' else key[0].replace('_', ' ')}, {words[key[1]]}"
     return dict(sorted(keys.items(), key=lambda item: (item[0][0] == "theorem1", item[0])))
 
@@ -115,12 +115,10 @@ def _line(cell: pd.DataFrame, columns: dict[tuple[str, str], str], attacks: list
     line = [words, interval(accuracy["value"], accuracy["low"], accuracy["high"])]
     spent = {}
     for row in cell[cell["metric"] == "epsilon_spent"].itertuples():
-        setting = parse_setting(row.setting)
-        valid = "" if setting.get("valid", "true") == "true" else " ✗"
-        spent[setting["accountant"], setting["neighbours"]] = number(row.value) + valid
+        spent[row.accounted_by, row.neighbors] = number(row.value) + ("" if pd.isna(row.valid) or row.valid else " ✗")
     line += [spent.get(key, "") for key in columns]
     for attack in attacks:
-        if f"attack={attack};" not in " ".join(cell["setting"]):
+        if attack not in set(cell["attack"]):
             line += ["", ""]
             continue
         row = inversion_rows(cell, attack, measure).iloc[0]

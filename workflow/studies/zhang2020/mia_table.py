@@ -76,8 +76,8 @@ def draw(
     for variant, rows in controls.items():
         mean = control_rows(frame, measure)[variant]["value"].iloc[0]
         lines.append([CONTROLS[variant], *_values(rows, shown, digits), f"{mean:.{digits}f}"])
-        numbers.append(drawn(rows, ["class"]))
-    table = Table(f"{MEASURES[measure]} MIA distance", ["class", *map(str, shown), "mean"], lines)
+        numbers.append(drawn(rows, ["class", "variant"]))
+    table = Table(f"{MEASURES[measure]} MIA distance", ["class", *(f"{label:g}" for label in shown), "mean"], lines)
     notes = [
         _better(found),
         *window_notes(measure),
@@ -89,14 +89,14 @@ def draw(
     )
 
 
-def _values(rows: pd.DataFrame, shown: list[int], digits: int) -> list[str]:
+def _values(rows: pd.DataFrame, shown: list[float], digits: int) -> list[str]:
     by_class = rows.set_index("class")["value"]
     return [f"{by_class[c]:.{digits}f}" for c in shown]
 
 
 def _printed(rows: pd.DataFrame, prints: dict[int, float], dataset: str, measure: str) -> pd.DataFrame:
     """Rows with the print of the same digit; the six people of table II have no names, so nothing is joined there."""
-    numbers = drawn(rows, ["class"])
+    numbers = drawn(rows, ["class", "variant"])
     comparable = measure == "euclidean" and (rows["n_members"] == PRINTED_MEMBERS.get(dataset)).all()
     if not prints or not comparable:
         return numbers

@@ -64,7 +64,7 @@ def draw(
         axes[place].set_title(f"class {label}, subclass {'AB'[subclass]}", fontsize=8)
         filled = block[block.any((1, 2, 3))]
         spread = np.sqrt(((filled - filled.mean(0)) ** 2).sum((1, 2, 3))).mean()
-        setting = f"class={label};subclass={'AB'[subclass]}"
-        rows.append(own_row(columns, "distance_from_mean", setting, [float(spread)]))
+        own = {"class": label, "subclass": "AB"[subclass]}
+        rows.append(own_row(columns, "distance_from_mean", [float(spread)], **own))
     note = "Up to nine images of each; the largest subclasses of the class. k-means looks at the records themselves."
     return finish(figure, [], [note, *own_notes(settings)], settings.get("title")), pd.DataFrame(rows)

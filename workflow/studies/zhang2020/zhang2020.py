@@ -13,11 +13,9 @@ NAMES = Names(models={}, series={"none": ("none", "")}, n_members={"mnist": 60_0
 def placed(row: Mapping[str, Any], printed: Mapping[str, str]) -> list[dict[str, Any]]:
     """What a printed row is called here (`figures.published`)."""
     attack = ATTACKS.get(printed.get("attack", ""), "")
-    own = {
-        "model": MODELS[row["dataset"]],
-        "setting": f"attack={attack};class={printed['class']};measure={printed['distance']}" if attack else "",
-        "reason": _reason(row, attack),
-    }
+    own: dict[str, Any] = {"model": MODELS[row["dataset"]], "attack": attack, "reason": _reason(row, attack)}
+    if attack:
+        own |= {"class": float(printed["class"]), "measure": printed["distance"]}
     return [place | own for place in by_names(row, printed, NAMES)]
 
 
