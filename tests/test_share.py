@@ -138,7 +138,7 @@ def test_of_the_settings_go_neither_seeds_nor_paths(results, tmp_path):
         "name": "my_nets:Net", "hidden": [3, 4], "random_state": 7, "nested": {"model_seed": 8, "width": 5},
         "weights": "/home/ann/w.pt", "words": "written by ann", "relative": "ann/w.pt", "list": [1, "~/x"],
     }  # fmt: skip
-    settings = {"engine": "opacus", "mechanism": {"noise": "gaussian"}, "architecture": architecture}
+    settings = {"engine": "ensemble", "mechanism": {"noise": "gaussian"}, "architecture": architecture}
     path = target(results, {"w": np.ones((1, 3))}, {"settings": settings, "parameters": ["w", "train_indices"]})
     share(results, tmp_path / "shared")
     with safe_open(tmp_path / "shared" / path.relative_to(results), framework="numpy") as file:

@@ -43,7 +43,7 @@ KINDS: dict = {
     "datasets": {"own": {"source": {}, "roles": {"target_members": 250, "target_nonmembers": 250}}},
     "models": {
         "built": {"architecture": {"name": "mlp", "hidden": [N]}},  # as wide as there are records
-        "module": {"engine": "opacus", "architecture": {"name": "annnets:Net"}},
+        "module": {"architecture": {"name": "annnets:Net"}},
         "tree": {"engine": "estimator", "architecture": {"name": "sklearn.tree:DecisionTreeClassifier"}},
     },
     "training": {"optimizer": "adam", "learning_rate": 0.01, "epochs": 2, "batch_size": 50},

@@ -38,7 +38,6 @@ LEAST_SHADOWED = 50  # least number of records of which shadow models draw half
 POPULATION = 0.25  # share of the non-members that the attacker knows as such, and that attacks compare with
 SHADOWED = 0.25  # share of the non-members that shadow models draw from, if there are any
 REFERENCES, SHADOWS = 16, 8  # trained here, if the user names an architecture for them
-TRAINED = {"ensemble", "opacus"}  # engines that train by the study's settings
 TRAINING: Json = {"optimizer": "adam", "learning_rate": 0.01, "epochs": 30}
 TARGETS = ["target_members", "target_nonmembers"]
 QUESTION = "How much do the outputs of this model tell about the records that it was trained on?"
@@ -117,7 +116,7 @@ def study_of(name: str, given: Given) -> tuple[Json, list[str]]:
     roles |= {"shadow_pool": shadowed} if given.shadow else {}
     attacks, cannot = attacks_for(given)
     # Of the model under attack's own training nothing is known: these are for models that are trained here.
-    trained = {spec["engine"] for spec in (given.reference, given.shadow) if spec} & TRAINED
+    trained = any(spec["engine"] == "ensemble" for spec in (given.reference, given.shadow) if spec)
     training = {**TRAINING, "batch_size": max(1, min(64, members // 4))} if trained else {}
     drawn = {"pool": TARGETS, "size": (members + asked) // 2}
     spec: Json = {
@@ -339,7 +338,7 @@ def _engine_of(path: str, raw: Raw) -> str:
         made({"name": path}, SEED)
         return "estimator"
     module_factory(path, raw.x.shape[1:], len(raw.class_names))
-    return "opacus"
+    return "ensemble"
 
 
 def _check_labels(found: Outputs, others: Outputs, path: Path, file: Path) -> None:

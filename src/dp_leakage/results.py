@@ -39,7 +39,7 @@ class Cell:
 
     Attributes:
         folder: where the files lie.
-        factory: makes a module of engine ``opacus``, with parameters of any value; None for other engines.
+        factory: makes a module of your own class, with parameters of any value; None for built-in architectures.
     """
 
     folder: Path
@@ -142,7 +142,7 @@ def read_cell(folder: str | Path, factory: "Callable[[], nn.Module] | None" = No
 
     Args:
         folder: such as ``results/quickstart/digits/mlp/none``.
-        factory: for models of your own class (engine ``opacus``) a function without arguments that makes one, such as
+        factory: for models of your own class a function without arguments that makes one, such as
             ``lambda: Net(hidden=32)``. Results never name code that is run.
 
     Raises:

@@ -124,7 +124,7 @@ def data(folder: Path, path: str, *arguments: str) -> str | None:
 def module(folder: Path, text: str) -> str | None:
     """A study whose model is the class ``Net`` of a file of this text, planned, and the module made and tried."""
     (folder / "brk.py").write_text(text)
-    net = {"mlp": {"engine": "opacus", "architecture": {"name": "brk:Net", "hidden": None}}}
+    net = {"mlp": {"architecture": {"name": "brk:Net", "hidden": None}}}
     spec = merged(TINY, {"models": net, "attacks": {"shokri": None}, "shadow": None})
     spec = {key: value for key, value in spec.items() if value is not None}
     before, path = os.getcwd(), list(sys.path)

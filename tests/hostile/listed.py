@@ -204,7 +204,7 @@ MUST = {
     "study/model=hid1e18": lambda f: given.study(f, {"models": {"mlp": {"architecture": {"hidden": [10**18]}}}}),
     "study/shadow=count1e9": lambda f: given.study(f, {"shadow": {"count": 10**9}}),
     "study/seed=400digits": lambda f: given.study(f, TEXT.replace("seed: 1\n", f"seed: {'9' * 400}\n")),
-    **{f"study/model=opacus_{kind}": (lambda text: lambda f: given.module(f, text))(text) for kind, text in {
+    **{f"study/model=module_{kind}": (lambda text: lambda f: given.module(f, text))(text) for kind, text in {
         "import_raises": "1/0\n",
         "notmodule": "def Net():\n    return 5\n",
         "raises": NET + "        raise KeyError('boom')\n",

@@ -174,7 +174,7 @@ def pwn(folder: Path) -> str | None:
         f"open({str(folder / 'ran')!r}, 'w')\nimport torch\nclass Net(torch.nn.Linear):\n"
         "    def __init__(self):\n        super().__init__(4, 3)\n"
     )
-    settings = MADE["settings"] | {"engine": "opacus", "architecture": {"name": "pwn:Net"}}
+    settings = MADE["settings"] | {"architecture": {"name": "pwn:Net"}}
     place, before = cell(folder, MADE | {"settings": settings}), os.getcwd()
     os.chdir(folder)
     sys.path.insert(0, str(folder))  # as `python` has it that is started there

@@ -39,12 +39,11 @@ def test_a_module_is_made_by_the_function_that_is_given_and_by_no_other(tmp_path
     class Net(torch.nn.Linear):
         pass
 
-    settings = made.MADE["settings"] | {"engine": "opacus", "architecture": {"name": "pwn:Net"}}
-    weights = {"weight": made.WEIGHTS["0.weight"], "bias": made.WEIGHTS["0.bias"], "0.weight": None, "0.bias": None}
-    place = made.cell(tmp_path, made.MADE | {"settings": settings}, models=weights)
+    settings = made.MADE["settings"] | {"architecture": {"name": "pwn:Net"}}
+    place = made.cell(tmp_path, made.MADE | {"settings": settings})
     assert "factory=" in made.said(place)
     models = made.read_cell(place, lambda: Net(4, 3)).models
-    torch.testing.assert_close(models.module(1).weight.data, torch.from_numpy(weights["weight"][1]))
+    torch.testing.assert_close(models.module(1)[0].weight.data, torch.from_numpy(made.WEIGHTS["0.weight"][1]))
     assert "must have the shape" in made.said(place, lambda: Net(4, 5))
 
 

@@ -37,6 +37,13 @@ def test_a_note_lets_a_study_do_what_its_accountant_does_not_assume(entry):
     assert len(load({"defenses": [{"defense": "none"}, noted]})["quickstart"].cells) == 2 * (1 + 6)
 
 
+def test_an_old_word_for_a_users_module_is_read():
+    model = {"engine": "opacus", "architecture": {"name": "nets:Net", "hidden": None}}
+    (study,) = load({"models": {"mlp": model}, "defenses": [{"defense": "none"}]}).values()
+    trained = {(cell.training["engine"], cell.training["architecture"]["name"]) for cell in study.cells.values()}
+    assert trained == {("ensemble", "nets:Net"), ("ensemble", "softmax_regression")}
+
+
 def test_a_note_does_not_let_a_study_do_what_no_trainer_can():
     entry = {"defense": "vmf", "accountant": "vmf_rdp", "sampler": "class_poisson", "accounting_note": "a try"}
     with pytest.raises(UserError, match=r"'defenses\.1': sampler 'class_poisson' draws whole"):
@@ -147,19 +154,12 @@ BAD = {
         gaussian(accountant="class_moments"),
         r"'defenses.1': sampler 'class_poisson' draws whole \(sub\)classes",
     ),
-    "whole batches with Opacus": (
-        {
-            "models": {"mlp": {"engine": "opacus", "architecture": {"name": "nets:Net"}}},
-            **gaussian(accountant="naive", unit="batch"),
-        },
-        r"'defenses.1': engine 'opacus' cannot do unit 'batch'",
-    ),
     "dropout in a module of the user's": (
         {
             "models": {"mlp": {"engine": "opacus", "architecture": {"name": "nets:Net", "hidden": None}}},
             **_entry("dropout", dropout=0.5),
         },
-        r"'defenses.1.dropout' does not apply to model mlp: engine opacus",
+        r"'defenses.1.dropout' does not apply to model mlp, which is taken as it is",
     ),
     "unknown canary": (_audited(canary="natura"), r"key .audit.designs.a.canary. is .natura.; did you mean .natural."),
     "no epsilon": ({"epsilon": []}, r"key 'epsilon' is empty"),
@@ -352,8 +352,8 @@ BAD = {
         r"'models.mlp.architecture': .*no setting 'hiden'; did you mean 'hidden'",
     ),
     "module that is no path": (
-        {"models": {"mlp": {"engine": "opacus", "architecture": {"name": "Net", "hidden": None}}}},
-        r"'models.mlp.architecture.name' is 'Net'; valid is a path such as 'my_models:Net'",
+        {"models": {"mlp": {"engine": "opacus", "architecture": {"name": "nets:", "hidden": None}}}},
+        r"'models.mlp.architecture.name' is 'nets:'; valid is a path such as 'my_models:Net'",
     ),
     "widths of an attack": (
         {"attacks": {"shokri": {"hidden": ["a"]}}},

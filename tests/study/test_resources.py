@@ -6,15 +6,16 @@ from dp_leakage.study import resources
 from dp_leakage.study.resources import attack_minutes, memory_mb, training_minutes
 
 
-def _settings(epochs=100, size=10_000, repeats=5, engine="ensemble"):
-    return {"training": {"epochs": epochs}, "subset": {"size": size}, "repeats": repeats, "engine": engine}
+def _settings(epochs=100, size=10_000, repeats=5, name="mlp"):
+    own = {"engine": "ensemble", "architecture": {"name": name}}
+    return {"training": {"epochs": epochs}, "subset": {"size": size}, "repeats": repeats} | own
 
 
 def test_training_time_grows_with_epochs_records_and_models():
     assert training_minutes(_settings()) == 5 + 17  # 5 million records at 0.2 ms: 16.7 minutes
     assert training_minutes(_settings(epochs=200)) == 5 + 34
     assert training_minutes(_settings(repeats=1)) == 5 + 4
-    assert training_minutes(_settings(engine="opacus")) > 20 * training_minutes(_settings()) - 100
+    assert training_minutes(_settings(name="nets:Net")) > 20 * training_minutes(_settings()) - 100
 
 
 def test_a_second_attempt_asks_for_twice_as_much():

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from dp_leakage.models.architectures import build
 from dp_leakage.models.layers import (
@@ -23,6 +23,7 @@ from dp_leakage.models.layers import (
     TemperedSigmoid,
     WeightStandardizedConv2d,
 )
+from dp_leakage.models.user_module import module_layers
 from dp_leakage.training import trainer
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import EnsembleTraining
@@ -37,12 +38,41 @@ SHAPES = {
     "mixed": (2, 11, 13),
     "residual": (2, 8, 9),
     "table": (6,),
+    "module": (12,),
 }
 SETTINGS = TrainingSettings("sgd", 0.1, epochs=1, batch_size=8)
 
 
+class Stretch(nn.Module):
+    """A layer for which Opacus has no rule."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.weight, self.bias = (nn.Parameter(torch.linspace(0.5, 1.5, width)) for _ in range(2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.weight.exp() + self.bias
+
+
+class Net(nn.Module):
+    """A user's own module."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.enter, self.stretch, self.leave = nn.Linear(12, 7), Stretch(7), nn.Linear(7, CLASSES)
+        self.norm = nn.GroupNorm(1, 7)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.stretch(torch.tanh(self.enter(x)))
+        return self.leave(h + self.norm(h))
+
+
 def layers_of(name: str, **settings: object) -> Layers:
-    """An architecture of the registry; or ``mixed``, ``residual`` and ``table``, which have all other layers."""
+    """An architecture of the registry; or ``mixed``, ``residual`` and ``table``, which have all other layers; or
+    ``module``, a user's own.
+    """
+    if name == "module":
+        return module_layers(Net, SHAPES[name], CLASSES)
     if name == "residual":
         inner = Residual((GroupNorm(2, 4), Tanh(), Conv2d(4, 4, 3, padding=1)))
         block = Residual((WeightStandardizedConv2d(4, 4, 3, 2, 1), inner, GroupNorm(2, 4)), (Conv2d(4, 4, 1, 2),))

@@ -10,7 +10,6 @@ from small import data_of, layers_of, subsets_of
 from dp_leakage.common.errors import UserError
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training.checkpoint import Checkpoint
-from dp_leakage.training.opacus_engine import train_module
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import start, steps, train
 
@@ -136,9 +135,3 @@ def test_without_the_new_keys_the_rates_are_as_before():
 def test_impossible_settings_are_refused(given, words):
     with pytest.raises(UserError, match=words):
         TrainingSettings(**given)
-
-
-def test_the_opacus_engine_refuses_averages():
-    x, y = data_of("mlp")
-    with pytest.raises(UserError, match="keeps no averages"):
-        train_module(torch.nn.Identity, x, y, subsets_of(40, 1), [1], TrainingSettings(average_epochs=1))

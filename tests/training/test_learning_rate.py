@@ -1,4 +1,4 @@
-"""A falling learning rate, in both engines, against PyTorch's own schedule."""
+"""A falling learning rate against PyTorch's own schedule."""
 
 import pytest
 import torch
@@ -7,7 +7,7 @@ from small import data_of, layers_of, subsets_of
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.models.layers import initial_parameters, module
-from dp_leakage.training.opacus_engine import train_module
+from dp_leakage.models.user_module import module_layers
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.streams import stream
 from dp_leakage.training.trainer import train
@@ -51,9 +51,11 @@ def test_a_users_modules_rate_falls_too():
         made.load_state_dict(start)
         return made
 
-    models, _ = train_module(factory, x, y, subsets_of(40, 1), [3], TrainingSettings(optimizer="sgd", **FALLING))
+    models, _ = train(
+        module_layers(factory, (12,), 5), x, y, subsets_of(40, 1), [3], TrainingSettings(optimizer="sgd", **FALLING)
+    )
     for name, value in oracle("sgd", 0.0).items():
-        torch.testing.assert_close(models.parameters[name][0], value, rtol=1e-6, atol=1e-8)
+        torch.testing.assert_close(models.parameters[f"0.{name}"][0], value, rtol=1e-6, atol=1e-8)
 
 
 def test_a_rate_that_is_not_positive_is_refused():

@@ -18,7 +18,7 @@ OWN = {
         "mlp": None,
         "softmax_regression": None,
         "soft": {"architecture": {"name": "mlp", "hidden": [8], "activation": {"name": "softplus", "beta": 2}}},
-        "small_net": {"engine": "opacus", "architecture": {"name": "small_net:SmallNet", "width": 16}},
+        "small_net": {"architecture": {"name": "small_net:SmallNet", "width": 16}},
     },
     "attacks": {"lira_online": None, "rmia_online": None, "confidence": {"threshold": 0.8}},
     "defenses": [

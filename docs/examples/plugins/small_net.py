@@ -1,4 +1,4 @@
-"""Model: any torch.nn.Module whose layers Opacus knows; for `engine: opacus`, named small_net:SmallNet."""
+"""Model: any torch.nn.Module, named small_net:SmallNet."""
 
 import torch
 

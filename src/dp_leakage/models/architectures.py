@@ -56,6 +56,11 @@ SCHEMAS: dict[Any, Schema] = {
 }
 
 
+def is_import_path(name: str) -> bool:
+    """Whether an architecture's name is where Python finds a user's class, such as ``my_models:Net``."""
+    return ":" in name
+
+
 def build(name: str, input_shape: Shape, n_classes: int, *, dropout: float = 0.0, **settings: object) -> Layers:
     """The layers of architecture ``name`` for records of ``input_shape`` and ``n_classes`` logits.
 

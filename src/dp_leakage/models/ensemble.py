@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from dp_leakage.common.errors import UserError
-from dp_leakage.models.layers import Layers, activation_floats, forward, parameter_shapes
+from dp_leakage.models.layers import Layers, activation_floats, fixed, forward, parameter_shapes
 from dp_leakage.models.layers import module as module_of
 
 if TYPE_CHECKING:
@@ -93,7 +93,8 @@ class Ensemble:
 
     Attributes:
         layers: the architecture.
-        parameters: name → (K, …); the names are the exported `nn.Sequential`'s (``0.weight``).
+        parameters: name → (K, …); the names are the exported `nn.Sequential`'s (``0.weight``). A user's own module also
+            has here what does not train: buffers, and parameters without a gradient.
         train_indices: int64 (K, n): the rows of the data set that each model was trained on; `NO_ROW` replaces a record
             that a coin kept out, see `rows_of`.
         mechanism: what protected each of their steps; None for plain training.
@@ -135,9 +136,11 @@ class Ensemble:
 
     def module(self, model: int) -> nn.Sequential:
         """Model number ``model`` as a plain PyTorch module in evaluation mode, its parameters copied."""
-        some = next(iter(self.parameters.values()))
+        some = next(own for own in self.parameters.values() if own.is_floating_point())
         module = module_of(self.layers).to(some)
-        module.load_state_dict({name: self.parameters[name][model] for name in parameter_shapes(self.layers)})
+        with torch.no_grad():
+            for name, into in (*module.named_parameters(), *module.named_buffers()):
+                into.copy_(self.parameters[name][model])
         return module.eval()
 
     def tensors(self) -> dict[str, Tensor]:
@@ -149,5 +152,5 @@ class Ensemble:
         """The inverse of `tensors`. Raises UserError if they are not K times the layers' parameters."""
         parameters = {name: tensor for name, tensor in tensors.items() if name != "train_indices"}
         one = {name: torch.empty(shape, device="meta") for name, shape in parameter_shapes(layers).items()}
-        check_parameters(parameters, one, len(tensors["train_indices"]))
+        check_parameters(parameters, one | fixed(layers), len(tensors["train_indices"]))
         return cls(layers, parameters, tensors["train_indices"])

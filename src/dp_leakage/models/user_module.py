@@ -1,10 +1,9 @@
-"""Models that a user brings: any `torch.nn.Module`, named by its import path."""
+"""Models that a user brings: any `torch.nn.Module`, named by its import path, as an architecture of a single layer."""
 
 import importlib
 import inspect
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
 from pathlib import Path
 from typing import get_type_hints
 
@@ -13,9 +12,25 @@ from torch import Tensor, nn
 
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.user_code import blamed, module_files
-from dp_leakage.models.ensemble import LOGITS_BYTES, check_parameters
+from dp_leakage.models.layers import Layers
+from dp_leakage.models.layers.torch_module import Factory, TorchModule
 
-Factory = Callable[[], nn.Module]
+
+def module_layers(factory: Factory, input_shape: tuple[int, ...], n_classes: int) -> Layers:
+    """The user's module as an architecture.
+
+    Args:
+        factory: makes the module, see `module_factory`.
+        input_shape: of one record.
+        n_classes: number of logits.
+
+    Raises:
+        UserError: the module has nothing to train.
+    """
+    layer = TorchModule(factory, tuple(input_shape), n_classes)
+    if not layer.parameter_shapes():
+        raise UserError(f"{layer.title} has no parameters that ask for a gradient, so nothing of it can be trained")
+    return (layer,)
 
 
 def module_factory(path: str, input_shape: tuple[int, ...], n_classes: int, **settings: object) -> Factory:
@@ -98,60 +113,3 @@ def _check_outputs(
     if not isinstance(out, Tensor) or out.shape != (2, n_classes) or not out.is_floating_point():
         shown = f"{tuple(out.shape)} {out.dtype}" if isinstance(out, Tensor) else type(out).__name__
         raise UserError(f"{where} gives {shown} for 2 records of shape {tuple(input_shape)}; valid is (2, {n_classes})")
-
-
-@dataclass(frozen=True)
-class ModuleEnsemble:
-    """K trained modules of one factory; like `Ensemble`, except for the layers.
-
-    Attributes:
-        factory: makes a module; its parameters are then replaced.
-        parameters: name in the module's ``state_dict`` → (K, …), buffers included.
-        train_indices: int64 (K, n), as `Ensemble.train_indices`.
-    """
-
-    factory: Factory
-    parameters: dict[str, Tensor]
-    train_indices: Tensor
-
-    @property
-    def size(self) -> int:
-        """K."""
-        return len(self.train_indices)
-
-    @property
-    def device(self) -> torch.device:
-        """As `Ensemble.device`."""
-        return next(iter(self.parameters.values())).device
-
-    def to(self, device: str) -> "ModuleEnsemble":
-        """As `Ensemble.to`."""
-        return replace(self, parameters={name: value.to(device) for name, value in self.parameters.items()})
-
-    @torch.no_grad()
-    def logits(self, x: Tensor, models: Sequence[int] | None = None) -> Tensor:
-        """As `Ensemble.logits`."""
-        chosen = range(self.size) if models is None else models
-        rows = max(1, LOGITS_BYTES // (64 * x[0].numel()))
-        return torch.stack([torch.cat([self.module(int(m))(part) for part in x.split(rows)]) for m in chosen])
-
-    def module(self, model: int) -> nn.Module:
-        """Model number ``model`` in evaluation mode, its parameters copied."""
-        with torch.random.fork_rng(devices=[]):  # the random initial parameters are replaced
-            module = self.factory()
-        some = next(values for values in self.parameters.values() if values.is_floating_point())
-        module.to(some).load_state_dict({name: values[model] for name, values in self.parameters.items()})
-        return module.eval()
-
-    def tensors(self) -> dict[str, Tensor]:
-        """As `Ensemble.tensors`."""
-        return {**self.parameters, "train_indices": self.train_indices}
-
-    @classmethod
-    def from_tensors(cls, factory: Factory, tensors: dict[str, Tensor]) -> "ModuleEnsemble":
-        """The inverse of `tensors`. Raises UserError if they are not K times what a module's ``state_dict`` holds."""
-        parameters = {name: tensor for name, tensor in tensors.items() if name != "train_indices"}
-        with torch.random.fork_rng(devices=[]):
-            one = factory().state_dict()
-        check_parameters(parameters, one, len(tensors["train_indices"]))
-        return cls(factory, parameters, tensors["train_indices"])

@@ -12,8 +12,6 @@ Block = Literal["whole", "layer", "row", "sum"]
 PERSON = "person"
 PER_LAYER = "per_layer"
 SINGLE = ("example", PERSON, "batch")  # units that come or go whole; all others are groups, which change with a record
-# The triples (unit, bound, noise) that Opacus can carry out.
-OPACUS = (("example", "clip", "gaussian"), ("example", "clip", "none"))
 
 
 UNITS = [*SINGLE, "class", "subclass"]  # plugins add theirs
@@ -69,8 +67,8 @@ def holds_groups(unit: str) -> bool:
     return unit not in SINGLE
 
 
-def check_step(mechanism: Mechanism, engine: str = "ensemble") -> None:
-    """Refuses a step that the engine cannot carry out with any amount of noise.
+def check_step(mechanism: Mechanism) -> None:
+    """Refuses a step that cannot be carried out with any amount of noise.
 
     It computes nothing and imports little, so that the workflow can ask while it builds the DAG.
 
@@ -92,8 +90,3 @@ def check_step(mechanism: Mechanism, engine: str = "ensemble") -> None:
         raise UserError(f"bound {mechanism.bound!r} leaves no unit vectors for noise 'vmf'; valid: normalise")
     if mechanism.bound == PER_LAYER and mechanism.unit != "example":
         raise UserError(f"bound 'per_layer' is of examples, not of unit {mechanism.unit!r}; valid: clip, normalise")
-    if engine == "opacus" and (mechanism.unit, mechanism.bound, mechanism.noise) not in OPACUS:
-        raise UserError(
-            f"engine 'opacus' cannot do unit {mechanism.unit!r}, bound {mechanism.bound!r} and noise "
-            f"{mechanism.noise!r}; valid: unit example, bound clip, noise gaussian or none"
-        )

@@ -17,7 +17,7 @@ from dp_leakage.data.projection import Fitted, fit_and_project
 from dp_leakage.data.projection_settings import fitted_privately
 from dp_leakage.data.raw import Raw
 from dp_leakage.data.roles import OUTSIDERS, TUNING, trained_role
-from dp_leakage.models.architectures import check_settings
+from dp_leakage.models.architectures import check_settings, is_import_path
 from dp_leakage.models.layers import Layers
 from dp_leakage.privacy.calibration import calibrated
 from dp_leakage.privacy.mechanism import PERSON, Mechanism
@@ -212,6 +212,8 @@ def _sensitive(raw: Raw) -> list[str]:
 def _settings(study: Study, cell: Cell) -> Json:
     if cell.training["engine"] != "ensemble":
         raise UserError(f"CELL {cell.key}: engine must be 'ensemble' for a release; got {cell.training['engine']!r}")
+    if is_import_path(cell.training["architecture"]["name"]):
+        raise UserError(f"CELL {cell.key}: a release knows the built-in architectures; name a cell of one of these")
     if cell.training["mechanism"] is None:
         raise UserError(f"CELL {cell.key} has no privacy budget; name a cell of defense `gaussian`")
     if study.by_person(cell.dataset) and cell.training["mechanism"]["unit"] != PERSON:

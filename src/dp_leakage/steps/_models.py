@@ -1,4 +1,4 @@
-"""One interface to both engines: built-in architectures as ensembles, and a user's own modules with Opacus."""
+"""What a training step makes of its settings, and how models are read back from files."""
 
 import fcntl
 import os
@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
 from tempfile import gettempdir
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 import torch
@@ -17,37 +17,30 @@ from dp_leakage.common.schemas import TEXT, Schema, check, enum
 from dp_leakage.common.user_code import FILES
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.engines import ENGINES
-from dp_leakage.models.architectures import build
-from dp_leakage.models.ensemble import NO_ROW, Ensemble, Models
+from dp_leakage.models.architectures import build, is_import_path
+from dp_leakage.models.ensemble import NO_ROW, Ensemble
+from dp_leakage.models.layers import Layers
 from dp_leakage.models.layers.own import check_own
-from dp_leakage.models.user_module import Factory, ModuleEnsemble, module_factory
+from dp_leakage.models.layers.torch_module import Factory
+from dp_leakage.models.user_module import module_factory, module_layers
 from dp_leakage.privacy.mechanism import Bound, Mechanism, check_step
 from dp_leakage.privacy.mechanisms import MECHANISM_FILES
 from dp_leakage.provenance.contents import Expected, check_arrays
 from dp_leakage.provenance.files import read_table, read_tensors
 from dp_leakage.steps import Json
-from dp_leakage.training.trainer import train
 from dp_leakage.training.tuning import with_rate
 
 
-def architecture_of(settings: Json, input_shape: tuple[int, ...], n_classes: int) -> Any:
-    """What a cell trains: layers for engine ``ensemble``, a factory of modules for ``opacus``. Raises UserError."""
+def architecture_of(settings: Json, input_shape: tuple[int, ...], n_classes: int) -> Layers:
+    """What a cell trains: a built-in architecture, or a module of the user's. Raises UserError."""
     named = settings["architecture"]
-    if settings["engine"] == "opacus":
+    if is_import_path(named["name"]):
         arguments = {key: value for key, value in named.items() if key != "name"}
-        return module_factory(named["name"], input_shape, n_classes, **arguments)
+        factory = module_factory(named["name"], input_shape, n_classes, **arguments)
+        return module_layers(factory, input_shape, n_classes)
     layers = build(n_classes=n_classes, input_shape=input_shape, dropout=settings["dropout"], **named)
     check_own(layers)
     return layers
-
-
-def train_models(settings: Json, architecture: Any, *arguments: Any, **options: Any) -> tuple[Models, list[Json]]:
-    """Trains with the cell's engine; the arguments are those of ``training.trainer.train``."""
-    if settings["engine"] == "opacus":
-        from dp_leakage.training.opacus_engine import train_module
-
-        return train_module(architecture, *arguments, **options)
-    return train(architecture, *arguments, **options)
 
 
 def tuned_settings(settings: Json, tuned: Path | None) -> tuple[Json, Json]:
@@ -105,7 +98,7 @@ def free_device(count: int, folder: Path) -> int:
     return os.getpid() % count
 
 
-def read_models(path: Path, identity: str | None, data: Dataset, factory: Factory | None = None) -> Models:
+def read_models(path: Path, identity: str | None, data: Dataset, factory: Factory | None = None) -> Ensemble:
     """A ``.safetensors`` file of step ``train``.
 
     Args:
@@ -127,7 +120,7 @@ def models_of(
     path: Path,
     identity: str | None,
     factory: Factory | None = None,
-) -> Models:
+) -> Ensemble:
     """The models from a file's tensors and provenance.
 
     A file never names code that is imported. A module of the user's is imported by its path only if the study names the
@@ -138,7 +131,7 @@ def models_of(
         data: what the models were trained on.
         path: of the file, for complaints.
         identity: of the study's settings; None if there is no study.
-        factory: makes a module of engine ``opacus``, whose parameters are then replaced; None takes the study's.
+        factory: makes the user's module, whose parameters are then replaced; None takes the study's.
 
     Raises:
         UserError: the file holds only answers, names code itself, or is not what a training can have written.
@@ -152,14 +145,14 @@ def models_of(
     check_arrays(indices, {"train_indices": Expected("int64", "Kn", NO_ROW, len(data.y) - 1)}, str(path))
     found = {name: torch.from_numpy(array) for name, array in tensors.items()}
     try:
-        if settings["engine"] != "opacus":
-            layers = architecture_of(settings, data.x.shape[1:], data.n_classes)
-            return replace(Ensemble.from_tensors(layers, found), mechanism=mechanism_of(made))
-        if factory is None and identity_of(settings) != identity:
-            name = settings["architecture"]["name"]
+        name = settings["architecture"]["name"]
+        if is_import_path(name) and factory is None and identity_of(settings) != identity:
             raise UserError(f"its models are of your class {name!r}, which must be given: read_cell(…, factory={name})")
-        factory = factory or architecture_of(settings, data.x.shape[1:], data.n_classes)
-        return ModuleEnsemble.from_tensors(factory, found)
+        if is_import_path(name) and factory is not None:
+            layers = module_layers(factory, data.x.shape[1:], data.n_classes)
+        else:
+            layers = architecture_of(settings, data.x.shape[1:], data.n_classes)
+        return replace(Ensemble.from_tensors(layers, found), mechanism=mechanism_of(made))
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
 
@@ -201,7 +194,7 @@ def _mechanism() -> dict[str, Schema]:
 
 AMOUNTS = ("noise_multiplier", "kappa")
 SETTINGS: dict[str, Schema] = {  # what is read of a training's settings
-    "engine": enum("ensemble", "opacus", *ENGINES),
+    "engine": enum("ensemble", *ENGINES),
     "architecture": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}},
     "dropout": {"type": "number", "minimum": 0, "exclusiveMaximum": 1},
     "mechanism": {"type": ["null", "object"]},

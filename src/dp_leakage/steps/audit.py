@@ -14,18 +14,19 @@ from dp_leakage.common.identity import derived_seed, identity
 from dp_leakage.data.canaries import Canaries, place
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.models.ensemble import Models
-from dp_leakage.models.layers import parameter_shapes
+from dp_leakage.models.layers import Layers, parameter_shapes
 from dp_leakage.privacy.accounting.case import UNAMPLIFIED
 from dp_leakage.privacy.calibration import calibrated
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.provenance.files import write_table
 from dp_leakage.steps import Json, log, provenance, run
 from dp_leakage.steps._data import read_dataset
-from dp_leakage.steps._models import architecture_of, device_of, train_models, tuned_settings
+from dp_leakage.steps._models import architecture_of, device_of, tuned_settings
 from dp_leakage.steps.train import blocks_of, groups_of, in_records, units_of
 from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.planted import BUGS
 from dp_leakage.training.settings import TrainingSettings
+from dp_leakage.training.trainer import train
 from dp_leakage.training.watch import Watch
 
 # Settings of the training that makes a worst-case start.
@@ -92,8 +93,7 @@ def _scored(
     watch = _watch(design, placed, architecture, claimed, rate, replaced, groups, seed)
     if watch is not None:
         options["watch"] = watch
-    ensemble, _ = train_models(
-        settings,
+    ensemble, _ = train(
         architecture,
         x,
         y,
@@ -124,7 +124,7 @@ def _scored(
 def _watch(
     design: Json,
     placed: Canaries,
-    architecture: Any,
+    architecture: Layers,
     claimed: Mechanism | None,
     rate: float,
     replaced: bool,
@@ -166,7 +166,7 @@ def _with(company: list[torch.Tensor], rows: torch.Tensor, of: torch.Tensor) -> 
 
 
 def _start(
-    settings: Json, architecture: Any, dataset: Dataset, shape: torch.Size, epochs: int, seed: int, device: str
+    settings: Json, architecture: Layers, dataset: Dataset, shape: torch.Size, epochs: int, seed: int, device: str
 ) -> dict[str, torch.Tensor]:
     """Parameters trained without privacy on the non-members. Their gradients become small, so a canary stands out."""
     rows = torch.from_numpy(dataset.roles["target_nonmembers"])
@@ -174,9 +174,7 @@ def _start(
     x = x if x.shape[1:] == shape else torch.nn.functional.pad(x, (0, shape[0] - x.shape[1]))
     plain = TrainingSettings(**START, epochs=epochs, evaluate_every=epochs)
     seeds = [derived_seed(seed, "start")]
-    models, _ = train_models(
-        settings, architecture, x, torch.from_numpy(dataset.y), rows[None], seeds, plain, None, device=device
-    )
+    models, _ = train(architecture, x, torch.from_numpy(dataset.y), rows[None], seeds, plain, None, device=device)
     return {name: value[0] for name, value in models.parameters.items()}
 
 

@@ -6,23 +6,25 @@ time, so the promise of the same bytes from the same settings does not hold for 
 
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import torch
-from torch import nn
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 from dp_leakage.common.identity import derived_seed
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.models.layers import Layers
 from dp_leakage.models.layers import module as module_of
 from dp_leakage.privacy.calibration import calibrated
+from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.provenance.files import write_table
 from dp_leakage.steps import Json, log, provenance, run
 from dp_leakage.steps._data import read_dataset
 from dp_leakage.steps._models import architecture_of
-from dp_leakage.training.opacus_engine import start_module
+from dp_leakage.training.samplers import draw_epoch
 from dp_leakage.training.settings import TrainingSettings
+from dp_leakage.training.streams import stream
 from dp_leakage.training.trainer import start
 
 OURS, OPACUS, PYTORCH = "ours", "opacus", "pytorch"
@@ -64,9 +66,44 @@ def _epochs(settings: Json, dataset: Dataset) -> "list[tuple[tuple[str, str], Ep
         rival = PYTORCH if cell["defense"] == "none" else OPACUS if mechanism is not None else None
         if rival in rivals:
             rivals.remove(rival)
-            worker = start_module(partial(_module, layers), x, y, rows, seed, training, mechanism)
-            found.append(((cell["defense"], rival), worker.run_epoch))
+            found.append(((cell["defense"], rival), _rival(_module(layers), x, y, rows, seed, training, mechanism)))
     return found
+
+
+def _rival(
+    module: nn.Module,
+    x: Tensor,
+    y: Tensor,
+    rows: Tensor,
+    seed: int,
+    training: TrainingSettings,
+    mechanism: Mechanism | None,
+) -> Epoch:
+    """An epoch of plain PyTorch, or of Opacus' documented loop, on our batches."""
+    from opacus import GradSampleModule
+    from opacus.optimizers import DPOptimizer
+
+    batch_size, draws = min(training.batch_size, len(rows)), stream(seed, "batches")
+    rate = training.learning_rate
+    optimizer: torch.optim.Optimizer = torch.optim.SGD(module.parameters(), lr=rate, momentum=training.momentum)
+    if training.optimizer == "adam":
+        optimizer = torch.optim.Adam(module.parameters(), lr=rate)
+    sampler = "shuffle"
+    if mechanism is not None:
+        sampler, module = mechanism.sampler, GradSampleModule(module)
+        how = {"noise_multiplier": mechanism.noise_multiplier, "max_grad_norm": mechanism.clip_norm}
+        generator = stream(seed, "noise")
+        optimizer = DPOptimizer(optimizer, **how, expected_batch_size=batch_size, generator=generator)
+
+    def run_epoch() -> None:
+        for (own,) in draw_epoch(sampler, "example", rows, batch_size, rows, draws):
+            if not len(own):
+                continue  # which Opacus' hooks cannot take
+            optimizer.zero_grad()
+            F.cross_entropy(module(x[own]), y[own]).backward()
+            optimizer.step()
+
+    return run_epoch
 
 
 def _module(layers: Layers) -> nn.Sequential:
@@ -75,7 +112,7 @@ def _module(layers: Layers) -> nn.Sequential:
     for layer in module.modules():
         if hasattr(layer, "reset_parameters"):
             layer.reset_parameters()
-    return module
+    return module.train()
 
 
 if __name__ == "__main__":

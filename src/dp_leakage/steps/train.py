@@ -25,10 +25,11 @@ from dp_leakage.privacy.mechanism import PERSON, Mechanism, holds_groups
 from dp_leakage.provenance.files import read_arrays, write_json, write_table, write_tensors
 from dp_leakage.steps import Json, log, provenance, run
 from dp_leakage.steps._data import dataset_of
-from dp_leakage.steps._models import architecture_of, device_of, train_models, tuned_settings
+from dp_leakage.steps._models import architecture_of, device_of, tuned_settings
 from dp_leakage.training.blocks import block_dimensions
 from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.settings import TrainingSettings
+from dp_leakage.training.trainer import train
 
 
 def main(
@@ -68,8 +69,7 @@ def main(
     groups = groups_of(settings["mechanism"], x, y, subsets, settings["seed"], person)
     resume = Checkpoint(models.with_name(f".{models.stem}.checkpoint"), identity(settings), checkpoint_seconds)
     try:
-        ensemble, epochs = train_models(
-            settings,
+        ensemble, epochs = train(
             architecture,
             x,
             y,

@@ -11,10 +11,11 @@ from dp_leakage.privacy.calibration import calibrated
 from dp_leakage.privacy.mechanism import holds_groups
 from dp_leakage.provenance.files import read_arrays, write_table
 from dp_leakage.steps import Json, log, provenance, run
-from dp_leakage.steps._models import architecture_of, device_of, train_models
+from dp_leakage.steps._models import architecture_of, device_of
 from dp_leakage.steps.train import blocks_of, groups_of, in_records, units_of
 from dp_leakage.training.loop import Diverged
 from dp_leakage.training.settings import TrainingSettings
+from dp_leakage.training.trainer import train
 from dp_leakage.training.tuning import FOLDS, folds, same_steps, with_rate
 
 
@@ -42,7 +43,7 @@ def main(settings: Json, data: Path, tuned: Path, device: str) -> None:
         groups = groups_of(given, x, y, subsets, settings["seed"], person)
         others = {"evaluate_on": judged, "groups": groups, "device": device_of(device), "held": held}
         try:
-            _, history = train_models(settings, architecture, x, y, subsets, seeds, tried, mechanism, **others)
+            _, history = train(architecture, x, y, subsets, seeds, tried, mechanism, **others)
             accuracies = {row["model"]: row["test_accuracy"] for row in history}
         except Diverged as error:
             log.info("%s", error)

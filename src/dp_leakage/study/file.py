@@ -70,6 +70,7 @@ def load_study(
         check(spec, composed(schema, spec), where)
 
     allow(raw, where)
+    raw = _renamed(raw)
     for name, changes in raw.get("scales", {}).items():
         if words := sorted({"study", "scales"} & changes.keys()):
             raise UserError(f"{where}: key 'scales.{name}.{words[0]}' cannot be changed there; leave it out")
@@ -78,7 +79,7 @@ def load_study(
             allow(merged(raw, changes), f"{where} at scale '{name}'")
     if scale != "paper" and scale not in raw.get("scales", {}):
         return None
-    changes = overrides.get(raw["study"], {})
+    changes = _renamed(overrides.get(raw["study"], {}))
     _check_changes(raw, changes, f"overrides.{raw['study']}")
     changed = spec = merged(raw, changes)
     if scale != "paper":
@@ -95,6 +96,14 @@ def load_study(
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
     return study
+
+
+def _renamed(given: Any) -> Any:
+    """What a study file says, with ``engine: ensemble`` for the old word ``opacus``."""
+    if not isinstance(given, Mapping):
+        return given
+    old = ("engine", "opacus")
+    return {key: "ensemble" if (key, value) == old else _renamed(value) for key, value in given.items()}
 
 
 def _from_here(folder: Path) -> Path:

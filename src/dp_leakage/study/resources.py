@@ -10,12 +10,15 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
+from dp_leakage.models.architectures import is_import_path
+
 Json = dict[str, Any]
 
 DEVICES = ("/dev/nvidiactl", "/dev/dxg")  # of NVIDIA's driver, on Linux and under Windows
 START = 5  # minutes, the least of any job: processes, imports and reading over a network
 # Seconds per record, epoch and model on one core. Measured: 2e-5 for a 256-256 MLP with per-example clipping.
-SECONDS = {"ensemble": 2e-4, "opacus": 5e-3, "estimator": 1e-3}
+SECONDS = {"ensemble": 2e-4, "estimator": 1e-3}
+FOREIGN = 25  # how many times as long a module of the user's takes
 BASE_MB = 2000  # Python, PyTorch and what they allocate before any data
 MB_PER_RECORD = 0.04  # three copies of 3,072 float32 features
 MB_PER_MODEL = 20  # parameters, gradient and two Adam slots of 1.2 million weights
@@ -24,7 +27,9 @@ MB_PER_MODEL = 20  # parameters, gradient and two Adam slots of 1.2 million weig
 def training_minutes(settings: Json, attempt: int = 1) -> int:
     """Minutes that step ``train`` may take; ``settings`` are the step's own."""
     passes = settings["training"].get("epochs", 1) * settings["subset"]["size"] * settings["repeats"]
-    return attempt * (START + ceil(passes * SECONDS.get(settings["engine"], 0.0) / 60))
+    foreign = settings["engine"] == "ensemble" and is_import_path(settings["architecture"]["name"])
+    seconds = SECONDS.get(settings["engine"], 0.0) * (FOREIGN if foreign else 1)
+    return attempt * (START + ceil(passes * seconds / 60))
 
 
 def attack_minutes(records: int, models: int, attempt: int = 1, settings: Json | None = None) -> int:

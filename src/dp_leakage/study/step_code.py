@@ -6,6 +6,7 @@ from typing import get_args
 
 from dp_leakage.common.config import Json
 from dp_leakage.common.user_code import FILES, module_files
+from dp_leakage.models.architectures import is_import_path
 from dp_leakage.models.layers.own import OWN
 from dp_leakage.privacy.mechanism import Bound
 from dp_leakage.privacy.mechanisms import noise_module
@@ -68,6 +69,7 @@ def own_files(training: Json) -> tuple[Path, ...]:
     activation = activation.get("name") if isinstance(activation, dict) else activation
     names |= {OWN[activation].module: None} if isinstance(activation, str) and activation in OWN else {}
     files = [FILES[name] for name in names if name in FILES]
-    if training["engine"] in ("opacus", "module", "estimator"):
-        files += module_files(training["architecture"]["name"].partition(":")[0])
+    name = training["architecture"]["name"]
+    if training["engine"] in ("ensemble", "module", "estimator") and is_import_path(name):
+        files += module_files(name.partition(":")[0])
     return tuple(files)

@@ -2,6 +2,7 @@
 
 from math import prod
 
+from dp_leakage.common.errors import UserError
 from dp_leakage.models.layers import Layers, parameter_shapes
 from dp_leakage.privacy.mechanism import Block
 
@@ -15,6 +16,10 @@ def block_dimensions(layers: Layers, block: Block) -> list[int]:
     for name, shape in parameter_shapes(layers).items():
         by_name.setdefault(name.rpartition(".")[0], []).append(shape)
     if block == "row":
+        for name, shapes in by_name.items():
+            if len({shape[:1] for shape in shapes}) != 1 or sum(prod(shape[1:]) for shape in shapes) < 2:
+                words = "does not have a row of two numbers or more for each of its neurons; valid is layer or whole"
+                raise UserError(f"block 'row': layer {name!r} {words}")
         return [sum(prod(shape[1:]) for shape in shapes) for shapes in by_name.values() for _ in range(shapes[0][0])]
     by_layer = [sum(map(prod, shapes)) for shapes in by_name.values()]
     return by_layer if block == "layer" else [sum(by_layer)]

@@ -34,7 +34,7 @@ def penalty(layers: Layers, l2: float, l2_on: str, flat: Tensor) -> Tensor:
     """(1, P) like ``flat`` (K, P): 2λ at the penalised weights, else 0. Times the parameters: its gradient."""
     factors = torch.zeros_like(flat[:1])
     # Only matrices and kernels: a normalisation's scale need not be small.
-    weights = [view for name, view in views(layers, factors).items() if name.endswith("weight") and view.ndim > 2]
+    weights = [view for view in views(layers, factors).values() if view.ndim > 2]
     for view in weights if l2_on == "all" else weights[-1:]:
         view.fill_(2 * l2)
     return factors

@@ -5,7 +5,7 @@ saves passes over the buffer: the noise, already divided, is drawn into it, and 
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
@@ -55,6 +55,7 @@ class Program:
         multiple: batches are padded to a multiple of this many records.
         lengths: (n,), see `backward.record_lengths`.
         folds: how persons share passes; none for other units.
+        fixed: what the models have beside their parameters, name → (K, …).
     """
 
     layers: Layers
@@ -69,6 +70,7 @@ class Program:
     multiple: int = 1
     lengths: Tensor | None = None
     folds: tuple[Fold, ...] = ()
+    fixed: Parameters = field(default_factory=dict)
 
 
 class Examples(NamedTuple):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Generator, Tensor
 
-from dp_leakage.models.layers import Layers, activation_floats
+from dp_leakage.models.layers import Layers, Parameters, activation_floats
 from dp_leakage.models.products import CPU_MULTIPLE, takes_one_at_a_time
 from dp_leakage.privacy.mechanism import PERSON, Mechanism
 from dp_leakage.training import flat
@@ -22,21 +22,28 @@ from dp_leakage.training.noise import directs
 
 CACHE_BYTES = 1 << 22  # bytes for the activations of a lane (measured: softmax regression gains up to ten models)
 PASS_BYTES = 1 << 28  # bytes of main memory for the activations of one pass
+UNCUT = 1 << 62  # records, more than any batch has
 RAGGED_SPREAD = 3.0  # standard deviations of a Poisson batch's length that its first pass leaves room for
 RAGGED_MULTIPLE = 32  # on a GPU, so that batches of different lengths have few shapes and a training needs few graphs
 SHARE_OF_GPU = 0.1  # share of its memory, so that four trainings fit with their graphs, which also hold activations
 
 
-def make_lanes(layers: Layers, parameters: Tensor, gradient: Tensor, dropout: list[Generator], size: int) -> list[Lane]:
-    """The models of the flat buffers ``parameters`` and ``gradient`` (K, P), in lanes of ``size`` models."""
+def make_lanes(
+    layers: Layers, parameters: Tensor, gradient: Tensor, dropout: list[Generator], size: int, fixed: Parameters
+) -> list[Lane]:
+    """The models of the flat buffers ``parameters`` and ``gradient`` (K, P), in lanes of ``size`` models.
+
+    ``fixed`` is what they have beside their parameters, name → (K, …).
+    """
+    parts = [slice(start, min(start + size, len(parameters))) for start in range(0, len(parameters), size)]
     return [
         Lane(
-            range(start, min(start + size, len(parameters))),
-            flat.views(layers, parameters[start : start + size]),
-            flat.views(layers, gradient[start : start + size]),
-            dropout[start : start + size],
+            range(own.start, own.stop),
+            flat.views(layers, parameters[own]) | {name: tensor[own] for name, tensor in fixed.items()},
+            flat.views(layers, gradient[own]),
+            dropout[own],
         )
-        for start in range(0, len(parameters), size)
+        for own in parts
     ]
 
 
@@ -52,6 +59,8 @@ def lane_size(
     On a CPU it does not depend on K, so a model's bytes do not either.
     """
     if not (bounds_examples(mechanism) or (mechanism is not None and mechanism.unit == PERSON)) or directs(mechanism):
+        return 1
+    if any(layer.foreign for layer in layers):
         return 1
     bytes_per_model = batch_size * activation_floats(layers, shape) * parameters.element_size()
     if parameters.device.type != "cpu":
@@ -95,6 +104,8 @@ def cut(
     to it. Nearly every batch fits into one.
     """
     most = pass_width(layers, shape)
+    if mechanism is None and any(layer.foreign for layer in layers):
+        return Passes(1, UNCUT, 1)  # it may mix the records of a batch
     if parameters.device.type != "cpu":
         multiple = RAGGED_MULTIPLE if ragged and capturable(mechanism) else 1
         return Passes(lane_size(layers, parameters, mechanism, expected, shape), most, multiple)
@@ -131,4 +142,5 @@ def cut_persons(
 
 def pass_width(layers: Layers, shape: tuple[int, ...]) -> int:
     """The most records that memory allows in one pass."""
-    return max(1, int(PASS_BYTES / (4 * activation_floats(layers, shape))))
+    floats = activation_floats(layers, shape) + sum(layer.formed_floats for layer in layers)
+    return max(1, int(PASS_BYTES / (4 * floats)))

@@ -50,9 +50,9 @@ def check_data(x: Tensor, y: Tensor, subsets: Tensor, seeds: Sequence[int], held
         raise UserError("the features hold NaN or infinite values; training needs finite ones")
 
 
-def check_private(mechanism: Mechanism, settings: TrainingSettings, engine: str = "ensemble") -> None:
-    """Refuses with a UserError a mechanism that the engine cannot carry out with these settings."""
-    check_step(mechanism, engine)
+def check_private(mechanism: Mechanism, settings: TrainingSettings) -> None:
+    """Refuses with a UserError a mechanism that cannot be carried out with these settings."""
+    check_step(mechanism)
     if mechanism.sampler in ("shuffle", "wor", "cyclic") and settings.batch_size != int(settings.batch_size):
         raise UserError(f"batch_size {settings.batch_size} must be whole for sampler {mechanism.sampler!r}")
     if mechanism.noise != "none":

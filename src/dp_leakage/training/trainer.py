@@ -11,7 +11,7 @@ from torch import Generator, Tensor
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.kernels import exact
 from dp_leakage.models.ensemble import Ensemble, trained_rows
-from dp_leakage.models.layers import Layers, Parameters, initial_parameters
+from dp_leakage.models.layers import Layers, Parameters, fixed, initial_parameters
 from dp_leakage.privacy.mechanism import PERSON, Mechanism, holds_groups
 from dp_leakage.training import flat
 from dp_leakage.training.averages import AVERAGE, move_average, start_average
@@ -21,6 +21,7 @@ from dp_leakage.training.gradients import Program, bounds_examples
 from dp_leakage.training.graphs import gradient_step
 from dp_leakage.training.lanes import cut, cut_persons, make_lanes
 from dp_leakage.training.loop import History, run
+from dp_leakage.training.module_probe import check_foreign
 from dp_leakage.training.noise import start_noise
 from dp_leakage.training.optimizers import Slots, slots, updater
 from dp_leakage.training.requests import check_request
@@ -105,14 +106,23 @@ class EnsembleTraining:
     history: History = field(default_factory=list)
 
     def run_epoch(self) -> None:
-        """Every step of one epoch, of all models."""
+        """Every step of one epoch, of all models.
+
+        Raises:
+            UserError: a private training changed what is released besides the trained parameters.
+        """
+        program = self.program
+        before = {} if program.mechanism is None else {name: own.clone() for name, own in program.fixed.items()}
         for _ in steps(self):
             pass
+        for name, own in before.items():
+            if not torch.allclose(own, program.fixed[name], rtol=0, atol=0, equal_nan=True):
+                raise UserError(f"training changed '{name}', which no noise protects; remove what writes it")
 
     def models(self) -> Ensemble:
         """The models as they are now, or their averages, as views of the buffer."""
-        kept = self.memory.get(AVERAGE, self.parameters)
-        return Ensemble(self.program.layers, flat.views(self.program.layers, kept), self.trained_on)
+        kept = flat.views(self.program.layers, self.memory.get(AVERAGE, self.parameters))
+        return Ensemble(self.program.layers, kept | self.program.fixed, self.trained_on)
 
     def tensors(self) -> dict[str, Tensor]:
         """All state but ``epoch`` and ``history``."""
@@ -126,7 +136,8 @@ class EnsembleTraining:
     def _moved(self) -> dict[str, Tensor]:
         """All tensors that a step changes in place."""
         watched = {} if self.watch is None else self.watch.tensors()
-        return {"parameters": self.parameters, **self.memory, **watched}
+        fixed = {f"fixed.{name}": own for name, own in self.program.fixed.items()}
+        return {"parameters": self.parameters, **fixed, **self.memory, **watched}
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """The inverse of `tensors`."""
@@ -176,8 +187,10 @@ def start(
     """A training at epoch 0; the arguments are those of `train`."""
     check_gradients(layers, x)
     records = _units(mechanism, subsets, groups)
+    if mechanism is not None:
+        check_foreign(layers, math.ceil(min(settings.batch_size, records)), x.dtype)
     parameters = torch.zeros(len(seeds), flat.size(layers), dtype=x.dtype, device=device)
-    _fill_start(layers, parameters, seeds, settings.initialisation, initial)
+    rest = _fill_start(layers, parameters, seeds, settings.initialisation, initial)
     gradient = torch.zeros_like(parameters)
     memory = slots(settings, parameters) | start_average(settings, parameters)
     generators = {
@@ -207,11 +220,12 @@ def start(
         divisor,
         gradient,
         noise,
-        make_lanes(layers, parameters, gradient, generators["dropout"], passes.models),
+        make_lanes(layers, parameters, gradient, generators["dropout"], passes.models, rest),
         passes.width,
         passes.multiple,
         record_lengths(layers, on_device),
         passes.folds,
+        rest,
     )
     if watch is not None:
         watch.begin(program, parameters)
@@ -233,13 +247,20 @@ def start(
 
 def _fill_start(
     layers: Layers, parameters: Tensor, seeds: Sequence[int], scheme: str, initial: Parameters | None
-) -> None:
+) -> Parameters:
+    """Fills the flat buffer (K, P); returns what the models have beside their parameters, name → (K, …)."""
     views = flat.views(layers, parameters)
     if initial is None:
         starts = [initial_parameters(layers, stream(seed, "init"), scheme) for seed in seeds]
-        initial = {name: torch.stack([start[name] for start in starts]) for name in views}
+        initial = {name: torch.stack([start[name] for start in starts]) for name in starts[0]}
     for name, view in views.items():
         view.copy_(initial[name])
+    rest = {}
+    for name, one in fixed(layers).items():
+        dtype = parameters.dtype if one.is_floating_point() else one.dtype
+        empty = torch.empty(len(parameters), *one.shape, dtype=dtype, device=parameters.device)
+        rest[name] = empty.copy_(initial[name])
+    return rest
 
 
 def _drawing(

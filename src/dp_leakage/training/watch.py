@@ -82,7 +82,7 @@ class Watch:
         self.filter = list(program.noise.independent) if known else []
         passed = 2 * len(self.held) + CPU_MULTIPLE
         size = lane_size(program.layers, parameters, program.mechanism, passed, program.x.shape[1:])
-        self.lanes = make_lanes(program.layers, parameters, program.gradient, [], size)
+        self.lanes = make_lanes(program.layers, parameters, program.gradient, [], size, program.fixed)
         if self.along is None and len(self.filter) > 1:
             self.filter = []  # a record's gradient changes from step to step
         self.past = torch.zeros(max(len(self.filter) - 1, 0), 2, *self.scores.shape, dtype=torch.float64)

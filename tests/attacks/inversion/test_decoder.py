@@ -13,7 +13,7 @@ from dp_leakage.data.dataset import Dataset
 from dp_leakage.metrics import measure_reconstruction
 from dp_leakage.models.architectures import build
 from dp_leakage.models.ensemble import Ensemble
-from dp_leakage.models.user_module import ModuleEnsemble
+from dp_leakage.models.user_module import module_layers
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
 
@@ -149,7 +149,8 @@ def test_of_a_users_own_module_the_prediction_is_rebuilt(target: Ensemble, digit
     """Its layers are not known here; what a black box shows is, and the same picture is made of it."""
     network = target.module(0)
     parameters = {name: value[None].clone() for name, value in network.state_dict().items()}
-    own = ModuleEnsemble(lambda: target.module(0), parameters, target.train_indices[:1])
+    layers = module_layers(lambda: target.module(0), digits.x.shape[1:], digits.n_classes)
+    own = Ensemble(layers, {f"0.{name}": value for name, value in parameters.items()}, target.train_indices[:1])
     settings = SETTINGS | {"train_records": 60, "epochs": 1}
     frame, pictures = score(own, digits, None, settings, 5)
     assert set(frame["layer"]) == {PREDICTION, MATCHED, SCORES, NOTHING}

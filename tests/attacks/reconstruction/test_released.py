@@ -7,6 +7,8 @@ import torch.nn.functional as F
 
 from dp_leakage.attacks.reconstruction.released import released, victims
 from dp_leakage.common.errors import UserError
+from dp_leakage.models.ensemble import Ensemble
+from dp_leakage.models.user_module import module_layers
 from dp_leakage.privacy.mechanism import Mechanism
 
 SETTINGS = {"weights": ["trained"]}
@@ -67,10 +69,12 @@ def test_initial_weights_are_fresh_and_the_same_for_all_targets_and_cells(models
     assert not torch.equal(one[0].parameters["1.weight"], one[1].parameters["1.weight"])
 
 
-def test_records_that_are_no_images_and_too_many_are_refused(pictures):
+def test_records_that_are_no_images_or_too_many_and_unknown_models_are_refused(models, pictures):
     with pytest.raises(UserError, match="key 'images' is 9; valid is 1 to the 6 members"):
         victims(pictures, 9, "iga")
     with pytest.raises(UserError, match="rebuilds images"):
         victims(pictures._replace(x=pictures.x - 0.5), 4, "iga")
-    with pytest.raises(UserError, match="engine: ensemble"):
-        seen(object(), pictures)
+    module = models("mlp").module(0)
+    own = Ensemble(module_layers(lambda: module, pictures.x.shape[1:], pictures.n_classes), {}, torch.zeros(1, 1))
+    with pytest.raises(UserError, match="cannot be run on a model with a module of your own"):
+        seen(own, pictures)

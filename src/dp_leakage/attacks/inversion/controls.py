@@ -11,7 +11,7 @@ import torch
 from dp_leakage.attacks.inversion.scores import Found, classes_of, judged
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.subclasses import by_kmeans
-from dp_leakage.models.ensemble import Models
+from dp_leakage.models.ensemble import Ensemble
 from dp_leakage.models.input_gradients import logits_and_pull_back
 
 # Not an attack: the distances of pictures that one can make without a model.
@@ -33,7 +33,7 @@ SHOWN = 2  # subclasses shown of each class
 
 
 def score(
-    target: Models, data: Dataset, fitted: dict[str, np.ndarray] | None, settings: dict, seed: int
+    target: Ensemble, data: Dataset, fitted: dict[str, np.ndarray] | None, settings: dict, seed: int
 ) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
     """The black, the grey and the mean image, and for comparison the mean of each class, which no attacker has.
 
@@ -69,7 +69,7 @@ def score(
     return pd.concat(named, ignore_index=True), pictures
 
 
-def _shown_to(target: Models, classes: np.ndarray, images: np.ndarray) -> Found:
+def _shown_to(target: Ensemble, classes: np.ndarray, images: np.ndarray) -> Found:
     """The images (K, C, …) with the probability that the models give them for their classes."""
     logits, _ = logits_and_pull_back(target, torch.from_numpy(images.copy()))
     index = torch.from_numpy(classes).expand(target.size, -1)[..., None]

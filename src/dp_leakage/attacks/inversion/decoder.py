@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import derived_seed
 from dp_leakage.data.dataset import Dataset
-from dp_leakage.models.ensemble import Ensemble, Models
+from dp_leakage.models.ensemble import Ensemble
 from dp_leakage.models.layers import (
     AvgPool2d,
     Conv2d,
@@ -104,7 +104,7 @@ class Cut(NamedTuple):
 
 
 def score(
-    target: Models, data: Dataset, fitted: dict[str, np.ndarray] | None, settings: dict, seed: int
+    target: Ensemble, data: Dataset, fitted: dict[str, np.ndarray] | None, settings: dict, seed: int
 ) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
     """Trains a decoder for each layer of each target model on auxiliary images and scores it on unseen ones.
 
@@ -226,11 +226,11 @@ def _images(data: Dataset, settings: dict) -> tuple[Tensor, Tensor]:
 
 
 def _views(
-    target: Models, model: int, known: Tensor, unknown: Tensor, spread: float
+    target: Ensemble, model: int, known: Tensor, unknown: Tensor, spread: float
 ) -> Iterator[tuple[str, Tensor, Tensor]]:
     """(layer, activations of the known images, activations of the unknown ones), float32 (n, …)."""
     module = target.module(model)
-    known_layers = cuts(target.layers) if isinstance(target, Ensemble) else [Cut(PREDICTION, None, None)]
+    known_layers = cuts(target.layers) or [Cut(PREDICTION, None, None)]
     for name, stop, activation in known_layers:
         part = module if stop is None else nn.Sequential(*module[:stop], *filter(None, [activation]))
         seen = [_outputs(part, x) for x in (known, unknown)]

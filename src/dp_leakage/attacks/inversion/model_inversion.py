@@ -16,7 +16,7 @@ from dp_leakage.attacks.inversion.regularisers import REGULARISERS
 from dp_leakage.attacks.inversion.scores import Found, Frames, classes_of, judged
 from dp_leakage.common.errors import UserError
 from dp_leakage.data.dataset import Dataset
-from dp_leakage.models.ensemble import Models
+from dp_leakage.models.ensemble import Ensemble
 from dp_leakage.models.input_gradients import logits_and_pull_back
 
 # What is minimised over an image, and how.
@@ -150,7 +150,7 @@ BETA1, BETA2, TAU = 0.9, 0.999, 1e-8  # zhang2020, section III
 
 
 def score(
-    target: Models, data: Dataset, fitted: dict[str, np.ndarray] | None, settings: dict, seed: int
+    target: Ensemble, data: Dataset, fitted: dict[str, np.ndarray] | None, settings: dict, seed: int
 ) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
     """Inverts every class of every model.
 
@@ -208,7 +208,7 @@ class _Search:
         return cls(penalty=tuple((kind, float(weight)) for kind, weight in penalty), **own)
 
 
-def invert(models: Models, classes: np.ndarray, shape: tuple[int, ...], search: _Search, seed: int) -> Found:
+def invert(models: Ensemble, classes: np.ndarray, shape: tuple[int, ...], search: _Search, seed: int) -> Found:
     """The best of all restarts, for each model and class.
 
     Args:
@@ -242,7 +242,7 @@ def invert(models: Models, classes: np.ndarray, shape: tuple[int, ...], search: 
 
 
 def objective(
-    models: Models, w: Tensor, labels: Tensor, search: _Search, generator: torch.Generator | None = None
+    models: Ensemble, w: Tensor, labels: Tensor, search: _Search, generator: torch.Generator | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The minimised loss (K, B), the probability p_y (K, B), and the gradient that w follows (K, B, …).
 

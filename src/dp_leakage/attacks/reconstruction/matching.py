@@ -64,7 +64,7 @@ def check_layers(layers: Layers, attack: str) -> None:
         if layer.has_parameters and type(layer) not in KNOWN:
             raise UserError(
                 f"attack {attack} compares gradients of linear layers and plain convolutions; it cannot be run on a "
-                f"model with {type(layer).__name__}"
+                f"model with {'a module of your own' if layer.foreign else type(layer).__name__}"
             )
 
 

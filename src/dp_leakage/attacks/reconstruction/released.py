@@ -71,8 +71,6 @@ def released(target: Ensemble, x: Tensor, y: Tensor, settings: dict, seed: int, 
     Raises:
         UserError: a user's own model.
     """
-    if not isinstance(target, Ensemble):
-        raise UserError(f"attack {attack} knows the built-in architectures; valid is a model with 'engine: ensemble'")
     check_layers(target.layers, attack)
     for weights in settings["weights"]:
         for repeat in range(target.size):

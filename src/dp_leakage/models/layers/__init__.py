@@ -19,6 +19,7 @@ from dp_leakage.models.layers.residual import Residual
 from dp_leakage.models.layers.sequence import (
     Layers,
     activation_floats,
+    fixed,
     forward,
     gradients,
     initial_parameters,
@@ -58,6 +59,7 @@ __all__ = [
     "TemperedSigmoid",
     "WeightStandardizedConv2d",
     "activation_floats",
+    "fixed",
     "forward",
     "gradients",
     "initial_parameters",

@@ -79,6 +79,8 @@ class Layer:
     """
 
     has_parameters: ClassVar[bool] = False
+    # Whether it is a model of the user's, of which nothing is known: one model at a time on every device, no graphs.
+    foreign: ClassVar[bool] = False
     # Whether the next layer may overwrite its output: it is a new tensor that its own backward pass does not read.
     output_is_spare: ClassVar[bool] = False
 
@@ -100,8 +102,14 @@ class Layer:
         """The layer's own name → shape of each parameter of one model, in the order of the state of `module`."""
         return {}
 
+    def fixed(self) -> Parameters:
+        """What a model has beside its parameters, own name → tensor on the meta device: what no gradient changes."""
+        return {}
+
     def initial(self, generator: Generator, scheme: str) -> Parameters:
-        """Initial parameters of one model, own name → float32; see `sequence.initial_parameters`."""
+        """Initial parameters of one model, own name → float32, and what is `fixed`; see
+        `sequence.initial_parameters`.
+        """
         return {}
 
     def output_shape(self, shape: Shape) -> Shape:
@@ -111,6 +119,11 @@ class Layer:
     def activation_floats(self, shape: Shape) -> int:
         """Roughly how many floats a forward and backward pass of one record of ``shape`` holds."""
         return 3 * math.prod(self.output_shape(shape))
+
+    @property
+    def formed_floats(self) -> int:
+        """How many floats the formed gradients of one record take, where `activation_floats` leaves them out."""
+        return 0
 
     def forward(
         self, name: str, parameters: Parameters, x: Tensor, dropout: list[Generator] | None

@@ -28,6 +28,11 @@ def parameter_shapes(layers: Layers, prefix: str = "") -> dict[str, Shape]:
     }
 
 
+def fixed(layers: Layers) -> Parameters:
+    """What a model has beside its parameters, name → tensor on the meta device."""
+    return {f"{index}.{name}": tensor for index, layer in enumerate(layers) for name, tensor in layer.fixed().items()}
+
+
 def initial_parameters(layers: Layers, generator: Generator, scheme: str = "torch", prefix: str = "") -> Parameters:
     """Initial parameters of one model, name → float32.
 

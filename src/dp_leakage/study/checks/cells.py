@@ -7,7 +7,7 @@ from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError
 from dp_leakage.data.roles import POOL, TUNING
 from dp_leakage.engines import ENGINES, GIVEN
-from dp_leakage.models.architectures import build
+from dp_leakage.models.architectures import build, is_import_path
 from dp_leakage.privacy.accounting.case import check_projection
 from dp_leakage.privacy.accounting.printed import authors_sigma
 from dp_leakage.privacy.defenses import (
@@ -35,7 +35,7 @@ def check_cells(study: Study) -> None:
 def _check_architecture(spec: Json, cell: Cell) -> None:
     """Refuses a model that cannot take the projected features of its data set."""
     architecture, components = dict(cell.training["architecture"]), components_of(spec, cell.dataset)
-    if components is None or cell.training["engine"] != "ensemble":
+    if components is None or cell.training["engine"] != "ensemble" or is_import_path(architecture["name"]):
         return
     try:
         build(architecture.pop("name"), (components,), 2, **architecture)

@@ -3,6 +3,7 @@
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.schemas import check
+from dp_leakage.models.architectures import is_import_path
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, Neighbours, check_mechanism, check_noise
 from dp_leakage.privacy.defenses import (
     BUDGETS,
@@ -34,15 +35,14 @@ def check_defenses(spec: Json) -> None:
         _check_keys(entry, key)
         if "accountant" in keys_of(entry["defense"]):
             _check_budgets(entry, spec, key)
-        engines = {name: spec["models"][name].get("engine", "ensemble") for name in entry.get("models", spec["models"])}
-        for name, engine in engines.items():
-            complaint = (
-                f"key '{key}.dropout' does not apply to model {name}: engine {engine} trains your module as it is"
-            )
-            require(engine == "ensemble" or "dropout" not in entry, complaint)
+        for name in entry.get("models", spec["models"]):
+            model = spec["models"][name]
+            own = is_import_path(model["architecture"]["name"]) or model.get("engine", "ensemble") != "ensemble"
+            complaint = f"key '{key}.dropout' does not apply to model {name}, which is taken as it is"
+            require(not own or "dropout" not in entry, complaint)
         for _, mechanism, _ in expanded(entry, spec):
             if mechanism is not None:
-                _check_mechanism(entry, mechanism, set(engines.values()), key)
+                _check_mechanism(entry, mechanism, key)
 
 
 def _check_keys(entry: Json, key: str) -> None:
@@ -88,15 +88,14 @@ def _check_budgets(entry: Json, spec: Json, key: str) -> None:
         raise UserError(f"key '{key}' has the budget {words} more than once; valid is each budget once")
 
 
-def _check_mechanism(entry: Json, mechanism: Json, engines: set[str], key: str) -> None:
+def _check_mechanism(entry: Json, mechanism: Json, key: str) -> None:
     """Refuses a mechanism that the accountant does not cover or the trainer cannot carry out.
 
     With ``accounting_note`` a study declares that it uses a sampler or unit that its accountant does not assume.
     """
     step = Mechanism(**{field: mechanism[field] for field in Mechanism.__dataclass_fields__})
     try:
-        for engine in sorted(engines):
-            check_step(step, engine)
+        check_step(step)
         if step.noise != "none":
             check_noise(mechanism["accountant"], step)
     except UserError as error:

@@ -14,7 +14,7 @@ from dp_leakage.data.projection_settings import fitted_privately, missing_keys
 from dp_leakage.data.roles import MEMBERS, OUTSIDERS, POOL, SHADOW_POOL
 from dp_leakage.engines import ENGINES
 from dp_leakage.engines import FILES as EXISTING
-from dp_leakage.models.architectures import ARCHITECTURES, check_settings
+from dp_leakage.models.architectures import ARCHITECTURES, check_settings, is_import_path
 from dp_leakage.privacy.mechanism import PERSON
 from dp_leakage.study import COINS, SPLIT, TIMING, Study
 from dp_leakage.study.checks.complaints import check_known, require
@@ -186,13 +186,13 @@ def check_models(spec: Json) -> None:
 
 def _check_named(engine: str, architecture: Json, key: str) -> None:
     """The engine knows the architecture."""
-    if engine == "opacus":
+    if engine in ENGINES:
+        _check_engine(engine, architecture, key)
+        return
+    if is_import_path(architecture["name"]):
         module, _, what = str(architecture["name"]).partition(":")
         complaint = f"key '{key}.name' is {architecture['name']!r}; valid is a path such as 'my_models:Net'"
         require(bool(module and what), complaint)
-        return
-    if engine in ENGINES:
-        _check_engine(engine, architecture, key)
         return
     check_known(architecture["name"], ARCHITECTURES, f"{key}.name")
     try:

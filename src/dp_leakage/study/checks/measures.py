@@ -145,7 +145,6 @@ def _check_audit_design(study: Study, cell: Cell, name: str) -> None:
     require(coins >= 4, f"key '{key}' has {coins} coins; valid is 4 or more, of all models and canaries together")
     vmf, presence, own = mechanism.get("noise") == "vmf", design["relation"] == "presence", design["claim"] == "own"
     groups, feature = mechanism.get("unit", "example") not in ("example", PERSON), design["canary"] == "feature"
-    special = watched or presence or design["start"] == "trained"
     refused = {
         "canary' is gradient, which only a score of white_box sees": gradient and not watched,
         f"canary' is gradient, which needs one example as the unit, {where}": gradient and groups,
@@ -153,7 +152,6 @@ def _check_audit_design(study: Study, cell: Cell, name: str) -> None:
         f"relation' is presence, which noise around single directions does not protect, {where}": vmf
         and presence
         and mechanism["block"] != "sum",
-        "score', presence or a trained start needs engine ensemble": cell.training["engine"] != "ensemble" and special,
         f"bug' plants a mistake in Gaussian noise on examples, {where} there is none": bool(design["bug"])
         and (mechanism.get("noise") != "gaussian" or groups),
         f"bug' is batch_clipped, which draws single records, {where} the unit is a person": mechanism.get("unit")

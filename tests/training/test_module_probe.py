@@ -1,4 +1,4 @@
-"""What engine ``opacus`` refuses before and after a training, and what its step does with huge records."""
+"""What is refused of a user's module before and after a private training, and what a step does with huge records."""
 
 import numpy as np
 import pytest
@@ -8,12 +8,11 @@ from opacus.layers import DPLSTM
 from torch import nn
 
 from dp_leakage.common.errors import UserError
+from dp_leakage.models.user_module import module_layers
 from dp_leakage.privacy.mechanism import Mechanism
-from dp_leakage.training.opacus_engine import start_module, train_module
-from dp_leakage.training.opacus_probe import check_module
+from dp_leakage.training.module_probe import check_module
 from dp_leakage.training.settings import TrainingSettings
-
-pytestmark = pytest.mark.filterwarnings("ignore:Full backward hook is firing")
+from dp_leakage.training.trainer import start, train
 
 INPUTS, CLASSES, WIDTH, BATCH = 8, 5, 6, 8
 C = 0.5
@@ -89,6 +88,10 @@ class Overflowing(Net):
 
     def between(self, h, x):
         return h * x[:, :WIDTH].square()
+
+
+def layers_of(module):
+    return module_layers(module, (INPUTS,), CLASSES)
 
 
 HARMLESS = [
@@ -226,7 +229,7 @@ def test_a_module_whose_records_stay_apart_passes(module):
     torch.manual_seed(0)
     expected = torch.rand(3)
     torch.manual_seed(0)
-    check_module(module, (INPUTS,), BATCH)
+    check_module(*layers_of(module), BATCH)
     assert torch.equal(torch.rand(3), expected)
 
 
@@ -256,8 +259,8 @@ def test_a_module_that_noise_cannot_protect_is_refused_before_anything_is_traine
     private = Mechanism("poisson", clip_norm=C, noise_multiplier=100.0)
     epochs = []
     with pytest.raises(UserError, match=message) as caught:
-        train_module(module, x, y, torch.arange(20)[None], [1], how, private, on_epoch=epochs.append)
-    assert str(caught.value).startswith(f"engine 'opacus' cannot train {module.__name__} privately: ")
+        train(layers_of(module), x, y, torch.arange(20)[None], [1], how, private, on_epoch=epochs.append)
+    assert str(caught.value).startswith(f"{module.__name__} cannot be trained privately: ")
     assert not epochs
 
 
@@ -277,22 +280,21 @@ def test_a_buffer_that_the_training_changed_all_the_same_is_not_released():
     x, y = torch.rand(20, INPUTS), torch.arange(20) % CLASSES
     how = TrainingSettings("sgd", 0.1, epochs=1, batch_size=BATCH)
     arguments = (y, torch.arange(20)[None], [1], how, Mechanism(clip_norm=C, noise_multiplier=1.0))
-    train_module(SeesOneRecord, x, *arguments)
+    train(layers_of(SeesOneRecord), x, *arguments)
     x[4, 0] = 0.123
-    with pytest.raises(UserError, match="training changed 'found', which no noise protects"):
-        train_module(SeesOneRecord, x, *arguments)
+    with pytest.raises(UserError, match=r"training changed '0\.found', which no noise protects"):
+        train(layers_of(SeesOneRecord), x, *arguments)
 
 
 def bounded_sum(module, x, y, rows):
     """The sum of bounded gradients that noise is to hide, float64; equal dropout masks at each call."""
     how = TrainingSettings("sgd", 0.1, epochs=1, batch_size=BATCH)
     mechanism = Mechanism("poisson", clip_norm=C, noise="none")
-    worker = start_module(module, x, y, torch.arange(len(x)), 3, how, mechanism)
-    with torch.random.fork_rng():
-        worker._set_global_stream()
-        worker._step(rows)
-    assert all(bool(own.isfinite().all()) for own in worker.module.parameters())
-    return torch.cat([own.grad.flatten().double() for own in worker.optimizer.params]) * BATCH
+    with torch.inference_mode():
+        training = start(module, x, y, torch.arange(len(x))[None], [3], how, mechanism)
+        training.fill_gradient([[rows]])
+    assert bool(training.parameters.isfinite().all())
+    return training.program.gradient[0].double() * BATCH
 
 
 @pytest.mark.parametrize("size", [0.0, 1e-42, 1e4, 1e16, 1e19, 1e20, 1e30, 3e38])
@@ -304,25 +306,26 @@ def test_no_record_moves_the_sum_by_more_than_the_bound(module, size):
         pytest.skip("its categories are 0 and 1")
     y = torch.arange(12) % CLASSES
     batch, row, limit = torch.arange(3, 9), 8, C * (1 + 1e-4)
-    before = bounded_sum(module, x, y, batch)
+    layers = layers_of(module)
+    before = bounded_sum(layers, x, y, batch)
     changed, labels = x.clone(), y.clone()
     changed[row], labels[row] = size * torch.where(torch.arange(INPUTS) % 3 == 0, -1.0, 1.0), 0
     if module is OfCategories:
         changed[row] = size
-    after = bounded_sum(module, changed, labels, batch)
+    after = bounded_sum(layers, changed, labels, batch)
     assert (after - before).norm() <= 2 * limit
-    assert bounded_sum(module, changed, labels, torch.tensor([row])).norm() <= limit
+    assert bounded_sum(layers, changed, labels, torch.tensor([row])).norm() <= limit
     if module in (Net, Overflowing, Convolutional, Recurrent, SometimesUnused, OfCategories):  # without dropout
-        assert (after - bounded_sum(module, changed, labels, batch[:-1])).norm() <= limit
-    assert not bounded_sum(module, changed, labels, torch.arange(0)).any()
+        assert (after - bounded_sum(layers, changed, labels, batch[:-1])).norm() <= limit
+    assert not bounded_sum(layers, changed, labels, torch.arange(0)).any()
 
 
 def test_a_huge_record_does_not_stop_a_private_training():
     x, y = torch.rand(20, INPUTS), torch.arange(20) % CLASSES
     x[4] = 3e38
     how = TrainingSettings("sgd", 0.1, epochs=2, batch_size=BATCH)
-    models, history = train_module(
-        Overflowing, x, y, torch.arange(20)[None], [1], how, Mechanism(clip_norm=C, noise_multiplier=1.0)
+    models, history = train(
+        layers_of(Overflowing), x, y, torch.arange(20)[None], [1], how, Mechanism(clip_norm=C, noise_multiplier=1.0)
     )
     assert all(bool(value.isfinite().all()) for value in models.parameters.values())
     assert len(history) == 2
@@ -337,4 +340,4 @@ class TakesNothing(Net):
 
 def test_a_module_that_cannot_be_tried_is_refused():
     with pytest.raises(UserError, match="fails on random records of shape \\(8,\\)"):
-        check_module(TakesNothing, (INPUTS,), BATCH)
+        check_module(*layers_of(TakesNothing), BATCH)

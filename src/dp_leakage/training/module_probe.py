@@ -1,0 +1,175 @@
+"""What noise relies on, tried on a user's module before a private training.
+
+A record may move only its own per-example gradient. So in train mode, with equal random streams, a change of record j
+must leave all other records' outputs and gradients as they are, bit by bit. Nothing but the optimizer may write a
+parameter or a buffer, since no noise protects what a forward pass writes. The records tried are random, never the data,
+so that the answer reveals nothing. A module that behaves badly only on inputs of a kind not tried here passes.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import product
+
+import torch
+from torch import Generator, Tensor, nn
+
+from dp_leakage.common.errors import UserError
+from dp_leakage.models.layers import Layers, Parameters, forward
+from dp_leakage.models.layers.torch_module import TorchModule, tensors_of
+
+SMALL = (1, 2, 3)  # batch sizes, besides the training's
+NEAR = 1e-3  # relative rounding between batches of different lengths
+# Records of these kinds. A module that takes categories as numbers fails on the first, one for pixels may on others.
+KINDS: tuple[Callable[[tuple[int, ...]], Tensor], ...] = (torch.randn, lambda shape: torch.randint(2, shape))
+# What record j is exchanged for. A mixing that is too weak to see shows with huge numbers, and 0·∞ is NaN.
+OTHERS: tuple[Callable[[Tensor], Tensor], ...] = (
+    lambda record: 1 - record,
+    lambda record: 1e4 * (1 + record),
+    lambda record: torch.full_like(record, 3e38),
+)
+
+
+def check_foreign(layers: Layers, batch_size: int, dtype: torch.dtype) -> None:
+    """`check_module` for each module of the user's among the layers."""
+    for layer in layers:
+        if isinstance(layer, TorchModule):
+            check_module(layer, batch_size, dtype)
+
+
+def check_module(layer: TorchModule, batch_size: int, dtype: torch.dtype = torch.float32) -> None:
+    """Refuses a module whose records do not stay apart, or whose forward pass writes what is released.
+
+    Args:
+        layer: the module.
+        batch_size: of the training, ≥ 1.
+        dtype: of the training.
+
+    Raises:
+        UserError: as above, or Opacus cannot form its per-example gradients.
+    """
+    where = f"{layer.title} cannot be trained privately"
+    try:
+        layer.hooks.enable_hooks()
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
+    with torch.random.fork_rng(devices=[]), torch.inference_mode(False):
+        torch.manual_seed(0)
+        start = layer.initial(Generator().manual_seed(0), "torch")
+        model = {f"0.{name}": own[None].to(dtype if own.is_floating_point() else None) for name, own in start.items()}
+        drawing = [draw for kind in KINDS if _takes(layer, model, draw := _drawing(kind, layer.inputs, dtype))]
+        if not drawing:
+            raise UserError(
+                f"{where}: it fails on random records of shape {layer.inputs}, so that it cannot be checked"
+            )
+        # As it begins, and moved: a factor that begins at zero hides what it multiplies.
+        for moved in (0.0, 0.1):
+            for name in layer.parameter_shapes():
+                model[f"0.{name}"] += moved * torch.randn_like(model[f"0.{name}"])
+            for draw, count in product(drawing, SMALL):
+                _check_batch(layer, model, draw(count), OTHERS, where)
+                if count > 1:
+                    _check_removal(layer, model, draw(count), where)
+        _check_batch(layer, model, drawing[0](batch_size), OTHERS[1:2], where)  # briefly, as this is most of the time
+
+
+def _drawing(
+    kind: Callable[[tuple[int, ...]], Tensor], shape: tuple[int, ...], dtype: torch.dtype
+) -> Callable[[int], Tensor]:
+    return lambda count: kind((count, *shape)).to(dtype)
+
+
+def _takes(layer: TorchModule, model: Parameters, draw: Callable[[int], Tensor]) -> bool:
+    """Whether the module can do anything with records of this kind."""
+    try:
+        _passed(layer, model, draw(2))
+    except UserError:  # it can, but is to be refused
+        return True
+    except Exception:  # anything, as it is the user's code
+        return False
+    return True
+
+
+def _check_batch(
+    layer: TorchModule, model: Parameters, x: Tensor, exchanged: Sequence[Callable[[Tensor], Tensor]], where: str
+) -> None:
+    """The first and the last record, exchanged for others, leave everything else as it is."""
+    count = len(x)
+    before = {name: value.clone() for name, value in model.items()}
+    try:
+        first = _passed(layer, model, x)
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
+    except Exception as error:
+        raise UserError(f"{where}: it fails on a batch of {count}, as may be drawn: {error}") from error
+    names = ["its output", *(f"the gradient of parameter '{name}'" for name in layer.parameter_shapes())]
+    if not all(map(_same, first, _passed(layer, model, x))):
+        raise UserError(
+            f"{where}: a second pass of the same batch gives other numbers; it must keep nothing of earlier "
+            "batches, and draw random numbers from PyTorch's stream only"
+        )
+    for row in sorted({0, count - 1}):
+        for other in exchanged:
+            changed = x.clone()
+            changed[row] = other(x[row])
+            try:
+                again = _passed(layer, model, changed)
+            except Exception:  # it takes no such record
+                continue
+            others = torch.arange(count) != row
+            for name, old, new in zip(names, first, again, strict=True):
+                if not _same(old[others], new[others]):
+                    raise UserError(
+                        f"{where}: {name} for one record depends on the other records of its batch; normalize "
+                        "each record by itself, as nn.GroupNorm and nn.LayerNorm do"
+                    )
+    parameters = dict(layer.workplace.named_parameters())
+    for name, value in tensors_of(layer.workplace):
+        if not _same(before[f"0.{name}"][0], value.detach()):
+            what = "parameter" if name in parameters else "buffer"
+            raise UserError(
+                f"{where}: its forward pass changes the {what} '{name}', which no noise protects; remove that, for "
+                "example by track_running_stats=False"
+            )
+
+
+def _check_removal(layer: TorchModule, model: Parameters, x: Tensor, where: str) -> None:
+    """Without the first record, the others' gradients are the same up to rounding. Skipped if the module draws."""
+    with _without_dropout(layer.workplace):
+        whole, drawn_anew = _passed(layer, model, x), _passed(layer, model, x, seed=1)
+        others = torch.arange(len(x)) > 0
+        part = _passed(layer, model, x[others], torch.arange(len(x))[others])
+    if not all(map(_same, whole, drawn_anew)):
+        return  # fewer records shift the masks, so that nothing could be compared
+    largest = max(float(own.nan_to_num().abs().max()) for own in part if own.numel())
+    for old, new in zip(whole, part, strict=True):
+        if not torch.allclose(old[others], new, rtol=NEAR, atol=NEAR * largest, equal_nan=True):
+            raise UserError(
+                f"{where}: the gradient of one record depends on how many others are in its batch; nothing but the "
+                "record itself may enter"
+            )
+
+
+@contextmanager
+def _without_dropout(module: nn.Module) -> Iterator[None]:
+    """Sets the rate of every dropout layer to 0."""
+    rates = {own: own.p for own in module.modules() if isinstance(own, nn.modules.dropout._DropoutNd)}
+    for own in rates:
+        own.p = 0.0
+    yield
+    for own, rate in rates.items():
+        own.p = rate
+
+
+def _passed(
+    layer: TorchModule, model: Parameters, x: Tensor, places: Tensor | None = None, seed: int = 0
+) -> list[Tensor]:
+    """The outputs and the per-example gradients of one step, whose classes are those of the records' places."""
+    y = (torch.arange(len(x)) if places is None else places) % layer.outputs
+    logits, kept = forward((layer,), model, x[None], [Generator().manual_seed(seed)])
+    delta = logits.softmax(2) - torch.nn.functional.one_hot(y[None], layer.outputs)
+    parts = layer.gradients("0", model, kept[0], delta)
+    return [logits[0], *(own[0] for part in parts for own in part.formed.formed)]
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    return one.shape == other.shape and bool(((one == other) | (one.isnan() & other.isnan())).all())
