@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
+from dp_leakage.attacks import ATTACKS
 from dp_leakage.attacks.membership import lira, yeom
 from dp_leakage.attacks.membership.references import leave_one_out
 from dp_leakage.attacks.person_odds import features, learnt_odds, odds
@@ -15,8 +16,8 @@ from dp_leakage.attacks.signals import Signals
 from dp_leakage.common.errors import UserError
 
 R, P = 12, 400
-ONLINE = lira.ATTACK["settings"] | {"online": True}
-SETTINGS = {lira: ONLINE, yeom: yeom.ATTACK["settings"]}
+ONLINE = ATTACKS["lira_online"].settings
+SETTINGS = {lira: ONLINE, yeom: ATTACKS["yeom"].settings}
 
 
 def repeats(leak: float, seed: int, role: str = "pool", each: float = 0.0) -> Signals:
