@@ -128,7 +128,7 @@ def test_data_that_will_not_do_are_refused_in_a_sentence_and_nothing_is_written(
 @pytest.mark.parametrize(
     ("name", "data", "sentence"),
     [
-        ("My Study", "wine.csv", "is no name; valid are"),
+        ("My Study", "wine.csv", "is not a valid name; valid are"),
         ("taken", "wine.csv", "is there already"),
         ("attack", "wine.csv", "has a meaning of its own here"),
         ("mine", "nowhere.csv", "does not exist"),

@@ -478,7 +478,7 @@ LEARNS = "ATTACK = {'family': 'membership', %s}\n" + SCORE
         ("mine.py", "ATTACK = {'famly': 'membership'}\n" + SCORE, "did you mean 'family'"),
         ("mine.py", "ATTACK = {'family': 'membership'}\n", "defines no function 'score'"),
         ("mine.py", LEARNS % "'needs': 'shadow', 'learns': True", "no function 'fit'"),
-        ("mine.py", LEARNS % "'learns': True", "it learns, but says not from what"),
+        ("mine.py", LEARNS % "'learns': True", "`learns` is set but `needs` is not"),
         ("mine.py", LEARNS % "'reads': 'signal'", "did you mean 'signals'"),
         ("mine.py", LEARNS % "'reads': 'models', 'needs': 'shadow'", "it reads models, so it needs none"),
         (
@@ -500,7 +500,7 @@ LEARNS = "ATTACK = {'family': 'membership', %s}\n" + SCORE
         (
             "mine.py",
             "ATTACK = {'family': 'membership', 'variants': {'My own': {}}}\n" + SCORE,
-            "'My own' is no name",
+            "'My own' is not a valid name",
         ),
         (
             "mine.py",
@@ -546,7 +546,7 @@ LEARNS = "ATTACK = {'family': 'membership', %s}\n" + SCORE
         ("yeom.py", "ATTACK = {'family': 'membership'}\n" + SCORE, "'yeom' is already an attack"),
         ("vmf.py", "MECHANISM = {}\ndef bound(norms, clip_norm): ...\n", "'vmf' is already a defense"),
         ("random.py", "ATTACK = {'family': 'membership'}\n" + SCORE, "another Python module is called 'random'"),
-        ("My Attack.py", "ATTACK = {'family': 'membership'}\n" + SCORE, "is no name; valid are"),
+        ("My Attack.py", "ATTACK = {'family': 'membership'}\n" + SCORE, "is not a valid name; valid are"),
     ],
 )
 def test_a_mistaken_plugin_gets_one_sentence_with_its_file(tmp_path, file, text, sentence):
@@ -569,7 +569,7 @@ def test_a_torch_module_beside_the_plugins_is_found_and_its_edits_count(examples
 def test_a_missing_folder_is_refused_and_a_file_without_a_declaration_is_left_alone(tmp_path):
     (tmp_path / "notes_of_mine.py").write_text("raise RuntimeError\n")
     plugins.load([tmp_path])
-    with pytest.raises(UserError, match="is no folder"):
+    with pytest.raises(UserError, match="is not a folder"):
         plugins.load([tmp_path / "nowhere"])
 
 

@@ -295,7 +295,7 @@ def _resolved(source: Json, members: str) -> Json:
     except UserError as error:
         if str(error).startswith("member:"):
             raise UserError(
-                f"members: {members} is no file that lists them, and images have no column; valid is such a file "
+                f"members: {members} is not a file that lists them, and images have no column; valid is such a file "
                 "(.txt, .csv, .npy) with the images' names as they lie in the folder"
             ) from None
         raise

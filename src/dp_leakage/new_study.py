@@ -46,7 +46,7 @@ MOST_FEATURES = 5  # columns that attribute inference guesses
 
 QUESTION = (
     "Which ε keeps a model of these data useful, what does an attacker still learn about the training records there, "
-    "and which ε was really spent?"
+    "and which ε does the accounting prove?"
 )
 COMMENTS = {
     "design": (
@@ -270,7 +270,7 @@ def _figures(*, attribute: bool, network: str, person: bool) -> Json:
         "fig_leakage_rmia": _attacked("leakage", "Membership, against others (RMIA)", {"attack": "rmia_online"}),
         "fig_vulnerability": exposed | {"select": {"model": [network], "defense": spread}},
         **({"fig_leakage_attribute": _attacked("leakage", "Attribute inference (Yeom)", guessed)} if attribute else {}),
-        "fig_spent_epsilon": _figure("spent_epsilon", "The ε that was really spent", ["training"]),
+        "fig_spent_epsilon": _figure("spent_epsilon", "The accounted ε", ["training"]),
         "table_members_exposed": _attacked("members_exposed", "Members exposed by the likelihood ratio", lira),
         **({"table_persons": _attacked("persons_table", "People and their records", lira)} if person else {}),
     }

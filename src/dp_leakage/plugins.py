@@ -82,7 +82,7 @@ def load(folders: Iterable[str | Path]) -> None:
     """
     for folder in map(Path, folders):
         if not is_dir(folder):
-            raise UserError(f"plugins: {folder} is no folder; valid are folders with your own Python files")
+            raise UserError(f"plugins: {folder} is not a folder; valid are folders with your own Python files")
         add_folder(folder.resolve())
         for path in sorted(filter(Path.is_file, folder.glob("*.py"))):
             if FILES.get(path.stem) != path.resolve():

@@ -58,10 +58,10 @@ def share(results: Path, shared: Path, undefended: bool = False) -> list[Path]:
     if not is_file(results / "report.html"):
         raise UserError(f"{results} holds no finished study (report.html is missing); run `snakemake STUDY` first")
     if "\0" in str(shared) or (os.path.lexists(shared) and not is_dir(shared)):
-        raise UserError(f"{str(shared)!r} is no folder; name one that does not exist")
+        raise UserError(f"{str(shared)!r} is not a folder; name one that does not exist")
     above = next(folder for folder in Path(os.path.abspath(shared)).parents if os.path.lexists(folder))
     if not is_dir(above):
-        raise UserError(f"{shared} cannot be made, since {above} is no folder; name a folder elsewhere")
+        raise UserError(f"{shared} cannot be made, since {above} is not a folder; name a folder elsewhere")
     if is_dir(shared) and any(shared.iterdir()):
         raise UserError(f"{shared} is not empty; name a folder that does not exist")
     if Path(os.path.realpath(shared)).is_relative_to(os.path.realpath(results)):

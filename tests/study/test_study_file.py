@@ -128,7 +128,7 @@ def test_on_fewer_data_sets_a_study_keeps_their_cells_and_the_figures_that_draw_
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("study: a\nstudy: b\n", "key 'study' stands twice"),
+        ("study: a\nstudy: b\n", "key 'study' is a duplicate"),
         ("study: [a\n", "is not valid YAML"),
         ("- a\n- b\n", "holds list, not keys and values"),
         ("", "holds NoneType"),

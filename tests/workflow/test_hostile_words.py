@@ -123,7 +123,7 @@ def test_options_of_make_are_the_words_that_were_typed(tmp_path, case):
     assert f"data: {word}.csv does not exist" in done.stderr
     one_sentence(done.stderr)
     done = make(tmp_path, NAME=word)
-    assert f"{word!r} is no name" in done.stderr
+    assert f"{word!r} is not a valid name" in done.stderr
     assert not list(tmp_path.iterdir())
 
 

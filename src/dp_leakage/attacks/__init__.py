@@ -192,7 +192,7 @@ def _attack(where: str, module: str, given: dict[str, Any]) -> Attack:
     if reads != "models" and not answered:
         raise UserError(f"{where}: family {given['family']} takes the models; leave the key reads out")
     if given.get("learns") and not given.get("needs"):
-        raise UserError(f"{where}: it learns, but says not from what; valid is needs: shadow or reference")
+        raise UserError(f"{where}: `learns` is set but `needs` is not; valid is needs: shadow or reference")
     own = {key: given[key] for key in ("needs", "learns", "aware", "of_person", "adapts", "draws_as") if key in given}
     roles = tuple(given.get("roles", ()))
     return Attack(module, given["family"], settings, schemas, reads, roles=roles, **own)

@@ -32,6 +32,6 @@ def check_name(name: object, what: str) -> None:
         UserError: it does not match ``NAME`` to the last character, is too long, or reserved.
     """
     if not isinstance(name, str) or not NAME.fullmatch(name) or len(name) > LONGEST:
-        raise UserError(f"{what}: {name!r} is no name; valid are {VALID}")
+        raise UserError(f"{what}: {name!r} is not a valid name; valid are {VALID}")
     if name in RESERVED:
         raise UserError(f"{what}: '{name}' has a meaning of its own here; choose another name")

@@ -56,7 +56,7 @@ def read_yaml(path: Path) -> Json:
     if not is_there(path):
         raise UserError(f"{path} does not exist; valid is the path of a YAML file")
     if not is_file(path):
-        raise UserError(f"{path} is no file; valid is the path of a YAML file")
+        raise UserError(f"{path} is not a file; valid is the path of a YAML file")
     try:
         with path.open("rb") as file:
             content = file.read(MAX_TEXT + 1)
@@ -124,7 +124,7 @@ def check_value(value: Any, where: str, key: str = "", depth: int = 0) -> None:
     if isinstance(value, Mapping):
         for name, child in value.items():
             if not isinstance(name, str):
-                raise UserError(f"{where}: key '{key}' has the key {name!r}, which is no text; {NO_TEXT}")
+                raise UserError(f"{where}: key '{key}' has the key {name!r}, which is not text; {NO_TEXT}")
             _check_scalar(name, f"{where}: a key of '{key}' is")
             check_value(child, where, f"{key}.{name}" if key else name, depth + 1)
     elif isinstance(value, list | tuple):
@@ -223,7 +223,7 @@ class _Nodes:
         if node.tag in _NUMBER:
             text = node.value
             if not _NUMBER[node.tag].fullmatch(text):
-                raise UserError(f"{where}: {text!r} is no number")
+                raise UserError(f"{where}: {text!r} is not a number")
             _check_scalar(_number(text), f"{where} has")
         else:
             _check_scalar(node.value, f"{where} has")
@@ -236,10 +236,10 @@ class _Nodes:
                 continue
             if key.tag != STRING:
                 shown = key.value if isinstance(key, yaml.ScalarNode) else "a collection"
-                raise UserError(f"{self.where}, line {line}: key {shown!r} is no text; {NO_TEXT}")
+                raise UserError(f"{self.where}, line {line}: key {shown!r} is not text; {NO_TEXT}")
             if key.value in seen:
                 raise UserError(
-                    f"{self.where}: key '{key.value}' stands twice (line {node.start_mark.line + 1} on); keep one"
+                    f"{self.where}: key '{key.value}' is a duplicate (line {node.start_mark.line + 1} on); keep one"
                 )
             seen.add(key.value)
 

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE = {
-    "caption": "The ε that each defense claims, the one that its training spent, and the one that an audit "
-    "proves at least. A measured bound right of the spent ε would be the proof of an error. "
-    "No orange line: nothing was proved. No blue mark: not differentially private, or no valid accountant for "
-    "replace-one neighbors; red then means above what was spent for others, converted.",
+    "caption": "The ε that each defense claims, the accounted ε of its training, and the lower bound that an audit "
+    "proves. A measured bound to the right of the accounted ε would prove an error. No orange line: nothing was "
+    "proven. No blue mark: not differentially private, or no valid accountant for replace-one neighbors; red then "
+    "marks bounds above the ε accounted for other neighbors, converted.",
 }
 
 ALARM = "#b00020"

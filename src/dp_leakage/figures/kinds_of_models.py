@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE = {
-    "caption": "Use against leakage of different kinds of models: open marks are undefended models, filled ones "
-    "private models of the same kind, with the ε that they spent. Best is bottom right: accurate and "
-    "leaking nothing. Leakage is what the strongest attack on each model reaches.",
+    "caption": "Accuracy against leakage for different kinds of models. Open marks are undefended models, filled "
+    "marks are private models of the same kind with their accounted ε. Bottom right is best: accurate, and nothing "
+    "leaks. Leakage is the advantage of the strongest attack on each model.",
     "settings": {"attack": {"$ref": "#/$defs/attack"}},
 }
 

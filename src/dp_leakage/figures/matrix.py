@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE = {
-    "caption": "Every defense against every attack. The number is the attack's advantage, the true less the "
-    "false positive rate: 0 for guessing and 1 for certainty; of attribute attacks it is the gap in accuracy, members "
-    "less others. It is bold where its 95 % interval lies above 0. In the last column is the most that any membership "
-    "attack can reach, as the noise proves it. A number in red is above that: the proof of an error.",
+    "caption": "Every defense against every attack. The number is the attack's advantage, the true positive rate "
+    "minus the false positive rate: 0 is guessing, 1 is certainty. For attribute attacks it is the accuracy on "
+    "members minus that on non-members. Bold: its 95 % interval lies above 0. Last column: the maximum that any "
+    "membership attack can reach, proven from the noise. A red number exceeds it, which would prove an error.",
     "proven": True,
     "settings": {"definition": {"$ref": "#/$defs/definition"}, "threshold": {"$ref": "#/$defs/threshold"}},
 }

@@ -14,9 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE = {
-    "caption": "How many members of the training data an attacker names who accepts 1, 2 or 5 false positives per "
-    "100 non-members. An attacker who guesses names as many by chance as the last line says; only what lies above it "
-    "is leakage.",
+    "caption": "How many members an attacker identifies who wrongly accuses 1, 2 or 5 of 100 non-members. Guessing "
+    "identifies as many as the last line shows; only what exceeds it is leakage.",
     "settings": {
         "attack": {"$ref": "#/$defs/attack", "default": "yeom"},
         "fpr": {

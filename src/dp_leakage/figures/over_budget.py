@@ -50,9 +50,9 @@ FIGURE = {
     },
     "variants": {
         "accuracy_loss": {
-            "caption": "What the privacy budget costs in accuracy. Left: a small ε, strong protection; right: a large "
-            "ε, weak protection; far right: trained without differential privacy. A loss of 0 is the accuracy of the "
-            "undefended model, 1 is no use at all.",
+            "caption": "What the privacy budget costs in accuracy. Left: small ε, strong protection. Right: large ε, "
+            "weak protection. Far right: trained without differential privacy. A loss of 0 is the accuracy of the "
+            "undefended model; 1 is no use at all.",
             "spent": True,
             "settings": {
                 "normalised": {
@@ -63,9 +63,9 @@ FIGURE = {
             },
         },
         "leakage": {
-            "caption": "What an attacker learns. The advantage is the share of true hits less the share of false "
-            "alarms: 0 is guessing, 1 is certainty. The dashed lines are the most that any attack can reach, as the "
-            "noise of each training proves; a measured point is what this attack reached, not the most that any could.",
+            "caption": "What an attacker learns. The advantage is the true positive rate minus the false positive "
+            "rate: 0 is guessing, 1 is certainty. Dashed lines are the maximum that any attack can reach, proven from "
+            "the noise of each training. A measured point shows this attack alone; others may reach more.",
             "proven": True,
             "spent": True,
             "settings": {
@@ -86,9 +86,9 @@ FIGURE = {
             },
         },
         "accuracy_proven": {
-            "caption": "What each degree of proven protection costs in accuracy. Across is the most that any attack "
-            "can reach, whatever the mechanism: an ε means something else for each of them, this does not. Best is top "
-            "left: accurate and surely safe.",
+            "caption": "What each degree of proven protection costs in accuracy. The horizontal axis is the proven "
+            "upper bound on any attack. Unlike ε, it can be compared between mechanisms. Top left is best: accurate, "
+            "and proven to be safe.",
             "proven": True,
             "spent": True,
             "settings": {
@@ -109,9 +109,9 @@ FIGURE = {
             },
         },
         "spent_axis": {
-            "caption": "The same measurements over the ε that was really spent: the smallest that a valid accountant "
-            "proves for the training as it was done. Series that lie apart over the claimed ε and together here "
-            "differed in book-keeping only.",
+            "caption": "The same measurements over the accounted ε: the smallest that a valid accountant proves for "
+            "the training as it was run. Series that are apart over the claimed ε and together here differ only in "
+            "their accounting.",
             "spent": True,
             "settings": {
                 "across": "spent",
@@ -252,7 +252,7 @@ def _over_spent(given: Given, found: pd.DataFrame) -> Over:
     others = ", ".join(look(series).label for series, _ in each_series(joined[absent]))
     joined = joined[~absent]
     rows = drawn_numbers(joined, given.published, ["epsilon_spent", "spent_accountant", "spent_neighbors"])
-    label = "ε really spent  (→ weaker protection)" + (f"\n{name(relation)} neighbors" if relation else "")
+    label = "accounted ε  (→ weaker protection)" + (f"\n{name(relation)} neighbors" if relation else "")
     silent = [f"Not drawn, as their ε spent is not known for these neighbors: cells of {others}."] if others else []
     notes = [*silent, *remarks(given.frame), *spent_notes(rows, given.settings)]
     return Over(rows, "epsilon_spent", label, EPSILON_RANGE, notes)
@@ -263,7 +263,7 @@ def _over_proven(given: Given, found: pd.DataFrame) -> Over:
     rows = with_proven(drawn_numbers(found, given.published), given.proven, fpr)
     risk, words = "advantage_proven", "advantage of any attack\nat most"
     if fpr is not None:
-        risk, words = "tpr_proven", f"at most so many members named\nat {100 * fpr:g} % false positives"
+        risk, words = "tpr_proven", f"maximum TPR of any attack\nat {100 * fpr:g} % false positives"
     private = is_private(rows)
     silent = int((private & (rows[risk] >= 1)).sum())
     notes = [

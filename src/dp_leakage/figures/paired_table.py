@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE = {
-    "caption": "What each defense takes from each attack, compared on the same records: an interval below 0 "
-    "says that the defense helps against this attack, beyond the luck of records and trainings.",
+    "caption": "How much each defense reduces each attack, compared on the same records. An interval below 0 says "
+    "that the defense helps against this attack, beyond the chance of records and trainings.",
     "needs": "scores",
     "settings": {
         "attacks": {

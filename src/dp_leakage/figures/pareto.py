@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE = {
-    "caption": "Use against leakage, one point per defense and budget; the number beside a point is its spent ε. "
-    "Best is bottom right: accurate and leaking nothing. Leakage is what the strongest attack on each model reaches. "
-    "The gray line joins the points that no other beats in both as measured. A pale point is surely beaten: "
-    "another is both more accurate and less leaky, and their 95 % intervals, the bars, are apart in both. Between the "
-    "others chance may decide.",
+    "caption": "Accuracy against leakage, one point per defense and budget; the number beside a point is its "
+    "accounted ε. Bottom right is best: accurate, and nothing leaks. Leakage is the advantage of the strongest attack "
+    "on each model. The gray line is the Pareto front of the measured values. Pale points are dominated: another "
+    "point is better in both, with separate 95 % intervals (the bars). Differences between the other points may be "
+    "chance.",
     "settings": {"attack": {"$ref": "#/$defs/attack"}},
 }
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE = {
-    "caption": "What each audit proves of the ε that is claimed: 1 is all of it, and more would prove an error. "
-    "A tick is the most that the design could have shown with perfect scores.",
+    "caption": "What each audit proves of the claimed ε: 1 is all of it, and more would prove an error. A tick is the "
+    "maximum that the design could have shown with perfect scores.",
     "settings": {
         "literature": {
             "type": "array",

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE = {
-    "caption": "What an accusation is worth. Of ten people whom the best measured attack accuses, so many were "
-    "really in the training data; and no attack whatsoever can be right about more than the noise allows. The "
-    "rarer members are among those asked about, the less an accusation says.",
+    "caption": "What an accusation is worth. The best measured attack accuses ten people: so many of them were in the "
+    "training data. Beside it: how many at most, for any attack, as the noise proves. The rarer members are among the "
+    "people tested, the less an accusation says.",
     "proven": True,
     "settings": {
         "fpr": {

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE = {
-    "caption": "How many members each attack names at each false positive rate, both on logarithmic axes: what "
-    "counts is the left end, where an attacker accuses hardly anyone wrongly. On the gray diagonal are guesses. No "
-    "attack can be above the black line: the noise proves it. A red cross above it would be the proof of an error. "
-    "Curves are means over the runs, and intervals are over records and runs.",
+    "caption": "The share of members identified (TPR) at each false positive rate, both on logarithmic axes. The left "
+    "end matters most: there an attacker wrongly accuses hardly anyone. Guessing lies on the gray diagonal. No attack "
+    "can exceed the black line (proven from the noise). A red cross above it would prove an error. Curves are means "
+    "over repeats; intervals are over records and repeats.",
     "needs": "scores",
     "proven": True,
     "settings": {

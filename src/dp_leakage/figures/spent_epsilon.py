@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE = {
-    "caption": "Claimed and spent. Each panel is one way of choosing the noise; across is the ε that it claims, "
-    "upward the ε that each accountant finds for the very same training. On the gray line the claim is exact; "
-    "below it the training was more private than claimed, above it less.",
+    "caption": "Claimed and accounted ε. Each panel is one way of choosing the noise. The horizontal axis is the ε "
+    "that it claims, the vertical axis the ε that each accountant finds for the same training. On the gray line the "
+    "claim is exact; below it the training was more private than claimed, above it less.",
     "settings": {"neighbours": {"$ref": "#/$defs/neighbours"}},
 }
 

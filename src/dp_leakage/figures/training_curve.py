@@ -65,7 +65,7 @@ def draw(
     history = history[history["defense"].isin(wanted)] if wanted else history
     many = history.groupby(["dataset", "model"])["defense"].nunique().max()
     if many > MOST:
-        raise UserError(f"figure setting 'defense': {many} in one panel cannot be told apart; name up to {MOST}")
+        raise UserError(f"figure setting 'defense': {many} in one panel cannot be distinguished; name up to {MOST}")
     rows = _curves(history)
     styles = _styles(rows)
     parts = panels(rows)

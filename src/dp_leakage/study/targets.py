@@ -110,7 +110,9 @@ def _check_file(target: str, rules: Iterable[Any], known: list[str], studies: Ma
         parts = Path(target).parts
         if len(parts) > 1 and parts[0] == paths.ROOT:
             _study_of(target, parts[1], studies)
-            raise UserError(f"target {target!r} is no file that the workflow makes; `snakemake -n STUDY` lists those")
+            raise UserError(
+                f"target {target!r} is not a file that the workflow makes; `snakemake -n STUDY` lists those"
+            )
         raise UserError(f"target {target!r} does not exist; {_near(target, known)}")
     wildcards = dict(producer.get_wildcards(target))
     if "study" in wildcards:
