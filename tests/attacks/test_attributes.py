@@ -207,3 +207,38 @@ def test_trained_models_are_asked_alike(overfitted):
         frame = attacked(name, target, data)
         assert len(frame) == 2 * len(data.targets)
         assert set(frame["truth"]) == set(range(5))
+
+
+def test_the_surest_guesses_and_guesses_of_numbers_are_measured_beside_imputation(known):
+    """What the model remembers makes members' guesses surer and nearer: the same rows as a count by hand."""
+    data = planted()
+    frame = attacked("csmia", remembering(data, known), data)
+    inside = frame[frame["member"]]
+    shares = []
+    for _, run in inside.groupby("repeat"):
+        least = np.sort(run["confidence"])[-round(0.1 * len(run))]
+        surest = run[run["confidence"] >= least]
+        shares.append((surest["guess"] == surest["truth"]).mean())
+    rows = tidy(measure_attribute(frame, "a"))
+    ppv = rows[rows["metric"] == "attribute_ppv"].set_index("by")
+    assert ppv.loc["attack", "value"] == pytest.approx(np.mean(shares))
+    assert set(ppv["top"]) == {0.1}
+    (added,) = rows.loc[rows["metric"] == "attribute_ppv_added", "value"]
+    assert added == pytest.approx(np.subtract(*ppv["value"]))
+    assert frame["value"].isna().all()  # categories have no numbers
+    assert "attribute_r2" not in set(rows["metric"])
+    few = attacked("csmia", remembering(data, known), data, SETTINGS | {"categories": 2, "intervals": 3})
+    assert not few["value"].isna().any()
+    members = few[few["member"] & (few["repeat"] == 0)]
+    expected = (
+        1
+        - ((members["value"] - members["guess_value"]) ** 2).sum()
+        / ((members["value"] - members["value"].mean()) ** 2).sum()
+    )
+    rows = tidy(measure_attribute(few[few["repeat"] == 0], "a")).set_index(["metric", "by"])["value"]
+    assert rows["attribute_r2", "attack"] == pytest.approx(expected, rel=1e-4)
+
+
+def test_attacks_of_a_study_ask_the_same_features():
+    assert {ATTACKS[name].draws_as for name in NAMES} == {"attributes"}
+    assert ATTACKS["yeom_attribute"].draws_as == ""

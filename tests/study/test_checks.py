@@ -486,6 +486,8 @@ def test_the_structure_of_models_is_checked_where_answers_are_kept():
 
 
 def test_groups_that_cannot_be_compared_are_refused():
+    with pytest.raises(UserError, match=r"key 'groups' has 'records', which compares models .*; valid in design coins"):
+        load({"groups": ["records"]})
     with pytest.raises(UserError, match="klass"):
         load({"groups": ["klass"]})
     with pytest.raises(UserError, match="key 'groups' has 'sensitive', but no data set has a source with that key"):

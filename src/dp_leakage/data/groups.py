@@ -13,6 +13,7 @@ from dp_leakage.data.dataset import Dataset
 
 By = Literal["class", "sensitive", "duplicates"]
 WAYS: tuple[str, ...] = get_args(By)
+RECORDS = "records"  # in the same list of a study: each record by itself, which `metrics.calibration` measures
 Groups = dict[str, dict[str, np.ndarray]]  # what they differ in → name → rows, int64
 
 DISTINCT = 10  # up to so many different values, each is a group; more make quarters

@@ -13,6 +13,7 @@ import pandas as pd
 
 from dp_leakage.attacks import STRONGEST
 from dp_leakage.metrics import attribute, coins, roc
+from dp_leakage.metrics.guesses import measure_guesses
 from dp_leakage.metrics.intervals import (
     Estimate,
     Influences,
@@ -267,6 +268,7 @@ def measure_attribute(frame: pd.DataFrame, attack: str) -> list[dict]:
         With ``imputed`` also attribute_accuracy, the share of right guesses, ``by=attack`` and ``by=imputation``; and
         attribute_added, the first less the second. Both are ``of=members`` and ``of=nonmembers``, attribute_added also
         of their ``difference``, which only what the model keeps of its records can make. Imputation counts as given.
+        With ``confidence`` the rows of `guesses.measure_guesses` too.
     """
     columns = [column for column in ("truth", "guess", "imputed") if column in frame]
     found, member = by_repeat(frame, columns, ["record", "feature"])
@@ -279,7 +281,7 @@ def measure_attribute(frame: pd.DataFrame, attack: str) -> list[dict]:
         rows += _each_and_all("attribute_advantage", released, attribute.value_advantage, truth, guess)
     for without in imputed:
         rows += _beside_imputation(attack, right, (truth == without).mean(axis=2), member)
-    return rows
+    return rows + (measure_guesses(frame, attack) if "confidence" in frame else [])
 
 
 def _beside_imputation(attack: str, right: np.ndarray, imputed: np.ndarray, member: np.ndarray) -> list[dict]:

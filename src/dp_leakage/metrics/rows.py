@@ -49,6 +49,7 @@ QUALIFIERS = {
         "of guessed attributes: `attack`, or `imputation` without the model; of groups: what they differ in"
     ),
     "group": Qualifier("the group of records"),
+    "top": Qualifier("of guessed attributes: only this share of the guesses, the surest", float),
     "cells": Qualifier("of a model's structure: records in one cell share their `answers`, or their `leaves`"),
     "below": Qualifier("of a model's structure: cells of fewer records are small", float),
     "measure": Qualifier("of distances between images: `euclidean` or `1-ssim`"),

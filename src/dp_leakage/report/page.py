@@ -18,6 +18,7 @@ from dp_leakage.provenance.files import UNSEALED
 from dp_leakage.report import palette, tables
 from dp_leakage.report.added import added_claims
 from dp_leakage.report.answer import Answer, answers
+from dp_leakage.report.calibration import calibration_claims
 from dp_leakage.report.claims import Claim
 from dp_leakage.report.context import ReportContext, ReportFigure
 from dp_leakage.report.elsewhere import claims_elsewhere
@@ -49,6 +50,7 @@ def told(context: ReportContext) -> list[Claim]:
         *added_claims(context.metrics),
         *group_claims(context.metrics),
         *structure_claims(context.metrics),
+        *calibration_claims(context.metrics),
     ]
 
 

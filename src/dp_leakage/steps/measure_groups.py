@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from dp_leakage.data.groups import groups_of
+from dp_leakage.data.groups import RECORDS, groups_of
+from dp_leakage.metrics.calibration import measure_calibration
 from dp_leakage.metrics.groups import measure_groups
 from dp_leakage.provenance.files import read_table
 from dp_leakage.steps import Json, provenance, run
@@ -12,9 +13,10 @@ from dp_leakage.steps._rows import write_rows
 
 def main(settings: Json, found: list[Path], data: Path, rows: Path) -> None:
     """Reads the scores of each attack, in the order of the settings, and the records."""
-    groups = groups_of(read_dataset(data, settings["data"]), settings["by"])
+    groups = groups_of(read_dataset(data, settings["data"]), [way for way in settings["by"] if way != RECORDS])
     scores = {attack: read_table(path, made)[0] for path, (attack, made) in zip(found, settings["reads"], strict=True)}
-    write_rows(rows, measure_groups(scores, groups), provenance(settings))
+    by_record = measure_calibration(scores) if RECORDS in settings["by"] else []
+    write_rows(rows, [*measure_groups(scores, groups), *by_record], provenance(settings))
 
 
 if __name__ == "__main__":

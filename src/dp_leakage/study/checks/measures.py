@@ -5,6 +5,7 @@ from itertools import product
 from dp_leakage.attacks import ATTACKS, OF_PERSON, STRONGEST
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import nearest
+from dp_leakage.data.groups import RECORDS
 from dp_leakage.data.roles import MEMBERS, REFERENCE_POOL, population_role, trained_role
 from dp_leakage.engines import ENGINES
 from dp_leakage.figures import FIGURES
@@ -111,6 +112,8 @@ def check_groups(study: Study) -> None:
     sensitive = any(study.source(name).get("sensitive") for name in study.spec["datasets"])
     words = "has 'sensitive', but no data set has a source with that key; name columns there, or leave it out"
     require("sensitive" not in study.spec[GROUPS] or sensitive, f"key 'groups' {words}")
+    words = "has 'records', which compares models with and without a record; valid in design coins"
+    require(RECORDS not in study.spec[GROUPS] or study.design == COINS, f"key 'groups' {words}")
 
 
 def check_audit(study: Study) -> None:

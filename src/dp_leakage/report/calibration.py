@@ -1,0 +1,53 @@
+"""How often single records are accused, beside the rates over all records together, in a sentence for each data set."""
+
+import pandas as pd
+
+from dp_leakage.figures.style import name
+from dp_leakage.metrics.intervals import Estimate
+from dp_leakage.metrics.rows import CELL
+from dp_leakage.metrics.runs import ALL
+from dp_leakage.metrics.simultaneous import simultaneous
+from dp_leakage.report.claims import Claim, Telling
+
+FPR = 0.01
+POOLED, OWN = "reached_tpr", ("own_tpr", "own_fpr", "accused_again")
+
+
+def calibration_claims(metrics: pd.DataFrame) -> list[Claim]:
+    """Of each data set, the attack and undefended model with the largest rate over all records, and what that hides.
+
+    Args:
+        metrics: rows as `dp_leakage.figures.frames` names them.
+
+    The intervals are so wide that they hold for whichever attack and model had been chosen.
+    """
+    rows = metrics[metrics["metric"].isin([POOLED, *OWN]) & (metrics["repeat"] == ALL) & (metrics["defense"] == "none")]
+    found = rows[rows["fpr"] == FPR].pivot_table(
+        index=[*CELL, "attack"], columns="metric", values=["value", "low", "high"], sort=False
+    )
+    if not {("value", metric) for metric in (POOLED, *OWN)} <= set(found.columns):
+        return []
+    known = found.dropna()
+    return [_claim(str(dataset), own) for dataset, own in known.groupby(level="dataset", sort=False)]
+
+
+def _claim(dataset: str, found: pd.DataFrame) -> Claim:
+    most = found["value"][POOLED].idxmax()
+    _, model, defense, attack = most
+    tell = Telling({"dataset": dataset, "model": model, "defense": defense, "attack": attack, "among": len(found)})
+
+    def shown(metric: str) -> str:
+        alone = Estimate(*(float(found.loc[most, (end, metric)]) for end in ("value", "low", "high")))
+        return tell.percent(metric, simultaneous(alone, len(found), (0.0, 1.0)), fpr=FPR)
+
+    rate = tell("fpr", FPR, f"{100 * FPR:g} %")
+    words = (
+        f"Rates here are over all records together, as an attacker with one threshold has them: at {rate} false "
+        f"positives {name(attack)} on {name(model)}, defense {defense}, identifies {shown(POOLED)} of the members. "
+        "For single records they can be others. With a threshold for each record, set on models without it and on no "
+        f"member, it identifies {shown('own_tpr')} and wrongly accuses {shown('own_fpr')}. Whom the one threshold "
+        f"wrongly accuses in one model it wrongly accuses in {shown('accused_again')} of the others."
+    )
+    return Claim(
+        f"{dataset}.calibration", "calibration", dataset, words, cells=((model, defense),), numbers=tuple(tell.numbers)
+    )
