@@ -96,6 +96,22 @@ def test_more_twins_could_show_more(small):
     assert most_shown(small, 20) < most_shown(small, 200)
 
 
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--models", "1"], "key 'release.audit.models' is 1; valid is a whole number from 2 to 1000000"),
+        (["--models", "many"], "key 'release.audit.models' is 'many'; valid is a whole number"),
+        (["--models", "4", "--canary", "blnk"], "key 'release.audit.canary' is 'blnk'; did you mean 'blank'?"),
+        (["--canary", "blank"], "key 'release.audit' lacks the key 'models'; it is required"),
+        (["--scale", "huge"], "key 'scale' is 'huge'; Valid: paper, small, smoke"),
+    ],
+)
+def test_options_are_held_to_the_rules_of_the_studys_keys(monkeypatch, capsys, words, sentence):
+    monkeypatch.chdir(REPO)
+    assert main(["make", "quickstart", "softmax_regression/none", *words]) == 1
+    assert sentence in capsys.readouterr().err
+
+
 def test_the_sheet_has_the_audit_and_what_it_could_have_shown(tmp_path, monkeypatch, capsys):
     repo = tmp_path / "repo"
     repo.mkdir()

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from dp_leakage.common.arguments import Parser, whole
+from dp_leakage.common.arguments import Parser
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.paths import is_dir, user_path
 from dp_leakage.release.folder import alone, check_new, verify
@@ -40,10 +40,12 @@ def _make(options: argparse.Namespace) -> None:
     from dp_leakage.release.plan import plan_of, study_named
     from dp_leakage.release.sheet import records_in_words
     from dp_leakage.release.twin import CANARIES, audited, most_shown
+    from dp_leakage.study.file import typed
     from dp_leakage.training.checkpoint import Checkpoint
 
     torch.set_num_threads(1)
-    study, config = study_named(options.study, options.scale)
+    given = {key: typed(value) for key, value in (("models", options.models), ("canary", options.canary)) if value}
+    study, config = study_named(options.study, options.scale, {"audit": given} if given else None)
     wanted = study.spec.get("release") or {}
     if not options.cell and not study.releases:
         raise UserError(f"CELL is missing: study {study.target} names none in release.cell; name one as model/defense")
@@ -56,9 +58,7 @@ def _make(options: argparse.Namespace) -> None:
     plan = plan_of(study, cell, Path(config.get("data_dir", "data")), wanted)
     measured = measured_of(study, cell, plan.units)
     interval = float(config.get("checkpoint_seconds", 60))
-    audit = {"models": options.models, "canary": options.canary}
-    audit = wanted.get("audit", {}) | {key: value for key, value in audit.items() if value}
-    if audit.get("models"):
+    if audit := wanted.get("audit"):
         models = audit["models"]
         print(f"Audits {models} twins first; they could show ε ≥ {most_shown(plan, models):.3g}.", flush=True)
         with alone(folder) as working:
@@ -96,9 +96,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     make.add_argument("--to", default="", help="where to: a folder that does not exist (default: releases/…)")
     make.add_argument("--keep", action="store_true", help="verify the folder, if it is there")
-    make.add_argument("--models", type=whole(2, 10**6), help="train so many twins with a canary, to audit the training")
-    make.add_argument("--canary", choices=("optimised", "mislabelled", "blank"), help="of the twins")
-    make.add_argument("--scale", choices=("paper", "small", "smoke"), help="of the study, if not config.yaml's")
+    # Their values are those of the study's keys, and checked as these are.
+    make.add_argument("--models", help="train so many twins with a canary, to audit the training: release.audit.models")
+    make.add_argument("--canary", help="of the twins: release.audit.canary")
+    make.add_argument("--scale", help="of the study, if not config.yaml's")
     make.set_defaults(run=_make)
     check = commands.add_parser("verify", help="check the hashes, and compute ε again by dp-accounting alone")
     check.add_argument("folder", help="of a release")

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from dp_leakage.common.config import Json
+from dp_leakage.common.config import Json, merged
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.identity import identity
 from dp_leakage.common.yaml_files import read_yaml
@@ -99,9 +99,20 @@ class Plan:
         return int(self.told["records" if self.person is None else "persons"])
 
 
-def study_named(name: str, scale: str | None = None) -> tuple[Study, Json]:
-    """A study of this folder, and ``config.yaml``. Raises UserError if there is none of that name, or it is wrong."""
+def study_named(name: str, scale: str | None = None, release: Json | None = None) -> tuple[Study, Json]:
+    """A study of this folder, and ``config.yaml``.
+
+    Args:
+        name: of the study.
+        scale: in place of that of ``config.yaml``.
+        release: changes to the study's key ``release``.
+
+    Raises:
+        UserError: there is no study of that name, or it or a change is not valid.
+    """
     config = read_yaml(Path("config.yaml")) | ({"scale": scale} if scale else {})
+    if release:
+        config = merged(config, {"overrides": {name: {"release": release}}})
     schemas = {key: read_yaml(WORKFLOW / "schemas" / f"{key}.schema.yaml") for key in ("config", "study")}
     files = [*study_files(WORKFLOW / "studies"), *study_files(Path("studies"))]
 
