@@ -1,4 +1,4 @@
-"""What somebody adds to the package for the first time: each addition is one file of code, which nothing else names."""
+"""What somebody adds to the package for the first time: one file of code, which nothing else names; a step, two."""
 
 import os
 import shutil
@@ -8,7 +8,12 @@ import textwrap
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+import pandas as pd
 import pytest
+
+from dp_leakage.attacks.signals import losses
+from dp_leakage.provenance.files import read_arrays
 
 REPO = Path(__file__).parents[1]
 STUDY = """
@@ -224,6 +229,55 @@ ADDITIONS = {
         before='    "of": Qualifier(',
     ),
 }
+# A step between the models' answers and the attacks: an entry, a module and a rule.
+ENTRY = """
+
+def _tempered(study, job):
+    group = {name: job[name] for name in ("dataset", "model", "group")}
+    made = study.made("query", None, **group, answers=SIGNALS)
+    return {"temperature": 2.0, "signals": made, "code": step_code("temper")}
+
+
+STEPS["temper"] = Step(
+    {SIGNALS: paths.MODEL + "/{group}/tempered.npz"},
+    _tempered,
+    reads=lambda study, job: {"signals": study.answers(*group_of(job))},
+)
+ANSWERED_BY[SIGNALS] = "temper"
+"""
+MODULE = """
+'''Divides the margins of what models say by a temperature.'''
+
+from dp_leakage.provenance.files import read_arrays, write_arrays
+from dp_leakage.steps import provenance, run
+
+
+def main(settings, signals, tempered):
+    arrays, _ = read_arrays(signals, settings["signals"])
+    write_arrays(tempered, arrays | {"margin": arrays["margin"] / settings["temperature"]}, provenance(settings))
+
+
+if __name__ == "__main__":
+    run(main, "signals", "tempered")
+"""
+RULE = """
+
+rule temper:
+    input:
+        unpack(inputs_of("temper")),
+    output:
+        paths.MODEL + "/{group}/tempered.npz",
+    log:
+        paths.log("temper", "{dataset}/{model}/{group}"),
+    resources:
+        mem_mb=memory_of("temper"),
+        runtime=minutes_of("temper"),
+    params:
+        settings=settings_of("temper"),
+    shell:
+        "python -m dp_leakage.steps.temper --settings {params.settings:q} --signals {input.signals:q}"
+        " --tempered {output:q} 2> {log:q}"
+"""
 REFUSED = """
 import sys
 
@@ -255,3 +309,17 @@ def test_an_addition_is_one_file_of_code(what, tmp_path):
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_step_is_an_entry_a_module_and_a_rule(unrun):
+    unrun.append("src/dp_leakage/study/steps.py", ENTRY)
+    unrun.append("workflow/rules/attack.smk", RULE)
+    (unrun.folder / "src/dp_leakage/steps/temper.py").write_text(MODULE)
+    planned = unrun.planned("quickstart")
+    assert planned["temper"] == planned["query"] / 2 > 0  # each query of signals has another of class scores beside it
+    cell = "results/quickstart-smoke/digits/mlp/none"
+    unrun.snakemake(f"{cell}/attack/yeom.parquet", "--cores", "1")
+    said, tempered = (read_arrays(unrun.folder / cell / f"{name}.npz")[0] for name in ("signals", "tempered"))
+    assert np.array_equal(tempered["margin"], said["margin"] / 2)
+    scores = pd.read_parquet(unrun.folder / cell / "attack/yeom.parquet")
+    assert np.isin(scores["score"], -losses(tempered["margin"].mean(axis=0))).all()

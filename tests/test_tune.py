@@ -91,7 +91,7 @@ def test_a_cell_trains_with_the_rate_that_was_best_and_its_metrics_say_so(study)
     trained(study, ("digits", "softmax_regression", "none"))
     histories = [study.trained(*PRIVATE[:2], name).with_name("training.parquet") for name in (PRIVATE[2], "none")]
     out = [study.root / f"{name}.parquet" for name in ("rows", "curve", "proven")]
-    measure_training.main(study.measure_training_settings(cell), *histories, *out)
+    measure_training.main(study.settings("measure_training", cell), *histories, *out)
     rows = pd.read_parquet(out[0])
     assert rows.loc[rows["metric"] == "learning_rate", "value"].tolist() == [0.1]
     tried = rows[rows["metric"] == "tuning_accuracy"]

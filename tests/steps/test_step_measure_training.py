@@ -57,7 +57,9 @@ def measured(tmp_path, monkeypatch):
             models, timing = folder / "target.safetensors", folder / "timing.json"
             train.main(study.train_settings(cell), data, models, histories[-1], timing, "cpu", 60.0)
         rows, curve, proven = (folder / f"{name}.parquet" for name in ("training-rows", "curve", "proven"))
-        measure_training.main(study.measure_training_settings(cell), histories[-1], histories[0], rows, curve, proven)
+        measure_training.main(
+            study.settings("measure_training", cell), histories[-1], histories[0], rows, curve, proven
+        )
         return pd.read_parquet(rows), pd.read_parquet(curve)
 
     return of

@@ -28,6 +28,7 @@ from dp_leakage.steps import (
 )
 from dp_leakage.study import CLASS_SCORES, SIGNALS, Study
 from dp_leakage.study.file import load_studies
+from dp_leakage.study.steps import STEPS
 
 REPO = Path(__file__).parents[2]
 FIGURES = ("fig_leakage_attribute", "fig_leakage_lira", "fig_leakage_shokri", "fig_pareto", "table_members_exposed")
@@ -114,7 +115,7 @@ class Run:
 
     def _attack(self, to, name, names, step=attack):
         cell = self.study.cell(*names)
-        settings, inputs = self.study.attacked_settings(cell, name), self.study.attack_inputs(cell, name)
+        settings, inputs = self.study.settings("attack", cell, attack=name), self.study.attack_inputs(cell, name)
         out, rows = to / self.study.scores(*names, name), to / self.study.rows(cell, name)
         step.main(settings, scores=out, rows=rows, **{option: path for option, (path, _) in inputs.items()})
         return [out, rows]
@@ -131,12 +132,12 @@ class Run:
     def audit(self, to, names=CELL):
         out = to / self.study.audit(*names)
         out.parent.mkdir(parents=True, exist_ok=True)
-        audit.main(self.study.audit_settings(self.study.cell(*names)), self.study.data("digits"), out, "cpu", 60.0)
+        audit.main(self.study.settings("audit", self.study.cell(*names)), self.study.data("digits"), out, "cpu", 60.0)
         return [out]
 
     def measure_audit(self, to, names=CELL):
         out = to / self.study.part_file(self.study.cell(*names), "audit")
-        measure_audit.main(self.study.measure_audit_settings(self.study.cell(*names)), self.study.audit(*names), out)
+        measure_audit.main(self.study.settings("measure_audit", self.study.cell(*names)), self.study.audit(*names), out)
         return [out]
 
     def measure_training(self, to, names=CELL):
@@ -144,14 +145,14 @@ class Run:
         out = [
             (to / self.study.measured(*names)).with_name(f"{name}.parquet") for name in ("training", "curve", "proven")
         ]
-        measure_training.main(self.study.measure_training_settings(self.study.cell(*names)), own, base, *out)
+        measure_training.main(self.study.settings("measure_training", self.study.cell(*names)), own, base, *out)
         return out
 
     def _measure_attack(self, to, part, names):
         cell = self.study.cell(*names)
         out = to / self.study.part_file(cell, part)
-        found = [path for path, _ in self.study.measure_attack_inputs(cell, part).values()]
-        measure_attack.main(self.study.measure_attack_settings(cell, part), found, out)
+        found = STEPS["measure_together"].reads(self.study, cell.names | {"part": part})["found"]
+        measure_attack.main(self.study.settings("measure_together", cell, part=part), found, out)
         return [out]
 
     def measure_yeom(self, to, names=CELL):

@@ -473,7 +473,7 @@ def test_groups_are_measured_from_all_membership_attacks_of_a_cell_and_drawn_whe
     study = load({"groups": ["class", "duplicates"]})["quickstart"]
     cell = next(iter(study.cells.values()))
     assert cell.parts[-2:] == ["strongest", "groups"]
-    told = study.measure_groups_settings(cell)
+    told = study.settings("measure_groups", cell)
     assert told["by"] == ["class", "duplicates"]
     assert [attack for attack, _ in told["reads"]] == cell.membership
     assert study.part_file(cell, "groups") in study.everything()

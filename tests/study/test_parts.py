@@ -14,6 +14,7 @@ from dp_leakage.steps.measure_attack import MEASURES
 from dp_leakage.study.cells import together
 from dp_leakage.study.file import load_studies
 from dp_leakage.study.parts import GIVEN, PARTS, part, pictures
+from dp_leakage.study.steps import STEPS
 
 REPO = Path(__file__).parents[2]
 STUDIES = sorted((REPO / "workflow" / "studies").rglob("*.yaml"))
@@ -60,12 +61,13 @@ def test_figures_read_metrics_that_were_measured_once(studies):
             if FIGURES[spec["kind"]].needs == "metrics":
                 assert {path.parent.name for path in study.figure_inputs(figure)} == {"measured"}
         for cell in study.cells.values():
-            inputs = [path for name in cell.parts for path, _ in measured_from(study, cell, name)]
+            inputs = [path for name in cell.parts for path in measured_from(study, cell, name)]
             assert all(path.parent.name == "attack" for path in inputs)
 
 
 def measured_from(study, cell, name):
-    return study.measure_attack_inputs(cell, name).values() if name in (*ATTACKS, STRONGEST) else ()
+    reads = STEPS["measure_together"].reads
+    return reads(study, cell.names | {"part": name})["found"] if name in (*ATTACKS, STRONGEST) else ()
 
 
 def test_the_strongest_attack_is_drawn_where_a_figure_has_all_of_them(studies):
@@ -87,7 +89,8 @@ def test_the_strongest_of_some_attacks_is_one_of_those_that_the_figure_names(stu
     cell = study.cell("digits", "mlp", "none")
     part_of_two = together(cell, ["yeom", "rmia_online"])
     assert part_of_two == "strongest=yeom+rmia_online"
-    assert [*study.measure_attack_inputs(cell, part_of_two)] == ["yeom", "rmia_online"]
+    read = study.settings("measure_together", cell, part=part_of_two)["reads"]
+    assert [attack for attack, _ in read] == ["yeom", "rmia_online"]
     with pytest.raises(UserError, match="not attacked by 'shokri'"):
         study.check_file("digits", "mlp", "none", part="strongest=yeom+shokri")
 
@@ -114,9 +117,9 @@ def test_whatever_a_part_is_made_from_is_among_what_the_study_makes(studies):
 def test_an_audit_is_told_how_many_bounds_hold_together_and_coins_whom_they_decide_between(studies):
     study = studies["quickstart-smoke"]
     cell = study.cell("digits", "mlp", "none")
-    told = study.measure_coins_settings(cell)
+    told = study.settings("measure_coins", cell)
     assert told["comparisons"] == study.bounds_together
     assert told["claim"] == {"delta": study.spec["delta"], "neighbours": "add_remove"}
     audits = studies["audits-smoke"]
     audited = next(cell for cell in audits.cells.values() if cell.audits)
-    assert audits.measure_audit_settings(audited)["comparisons"] == audits.bounds_together
+    assert audits.settings("measure_audit", audited)["comparisons"] == audits.bounds_together

@@ -18,12 +18,6 @@ def test_training_time_grows_with_epochs_records_and_models():
     assert training_minutes(_settings(name="nets:Net")) > 20 * training_minutes(_settings()) - 100
 
 
-def test_a_second_attempt_asks_for_twice_as_much():
-    assert training_minutes(_settings(), attempt=2) == 2 * training_minutes(_settings())
-    assert memory_mb(58_000, 5, attempt=2) == 2 * memory_mb(58_000, 5)
-    assert attack_minutes(58_000, 5, attempt=2) == 2 * attack_minutes(58_000, 5)
-
-
 def test_images_that_are_rebuilt_take_time_by_their_steps():
     assert attack_minutes(0, 1, settings={"images": 100, "steps": 6000, "weights": ["initial"]}) == 5 + 100
     assert attack_minutes(600, 1, settings={"steps": 3}) == attack_minutes(600, 1)

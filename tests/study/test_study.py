@@ -146,7 +146,7 @@ def test_an_attack_setting_reaches_that_attack_and_nothing_before_it(quickstart)
     assert quickstart.attack_settings(cell, "shokri") == other.attack_settings(same, "shokri")
     assert quickstart.attack_settings(cell, "yeom") != other.attack_settings(same, "yeom")
     assert quickstart.measure_settings(cell) != other.measure_settings(same)
-    assert quickstart.measure_training_settings(cell) == other.measure_training_settings(same)
+    assert quickstart.settings("measure_training", cell) == other.settings("measure_training", same)
 
 
 def test_the_accountants_are_no_part_of_what_trains():
@@ -192,7 +192,7 @@ def test_a_study_with_times_times_all_defenses_of_a_model_in_one_job():
     with_kinds_of("lomurno2022")
     changes = {"timing": {"rounds": 2, "records": 50}, "figures": {"table": {"kind": "timing_table"}}}
     study = load(changes)["quickstart"]
-    settings = study.timing_settings("digits", "mlp")
+    settings = study.settings("time_training", dataset="digits", model="mlp")
     own = [cell.defense for cell in study.cells.values() if cell.model == "mlp"]
     assert [cell["defense"] for cell in settings["cells"]] == own
     assert (settings["rounds"], settings["records"], settings["n_records"]) == (2, 50, 200)
@@ -243,9 +243,9 @@ def test_an_audit_is_a_part_of_every_cell_and_a_new_cell_trains_no_other_anew():
     cell, same = study.cells[key], more.cells[key]
     assert cell.parts[-2:] == ["audit", "strongest"]
     assert study.part_file(cell, "audit").parts[-3:] == ("gaussian-rdp-eps=1", "measured", "audit.parquet")
-    assert study.audit_settings(cell) == more.audit_settings(same)
+    assert study.settings("audit", cell) == more.settings("audit", same)
     assert study.measure_settings(cell) != more.measure_settings(same)  # more bounds are stated, each must be surer
-    assert study.audit_settings(study.cells["digits/mlp/none"])["delta"] == 1e-5
+    assert study.settings("audit", study.cells["digits/mlp/none"])["delta"] == 1e-5
 
 
 def _own(path, label=None):

@@ -80,7 +80,8 @@ def test_a_cells_bound_is_for_the_neighbours_that_its_coins_decide_between_and_c
         ("gaussian-zcdp-eps=1", "zero_out"),
     ):
         cell = study.cell("digits", "mlp", defense)
-        told, private = study.measure_coins_settings(cell), [c for c in study.cells.values() if c.columns["accountant"]]
+        told = study.settings("measure_coins", cell)
+        private = [cell for cell in study.cells.values() if cell.columns["accountant"]]
         # Two for each private cell: of (ε, δ)-DP, and of its own mechanism.
         assert told["comparisons"] == len(study.cells) + len(private)
         assert told["claim"] == {"delta": 1e-5, "neighbours": neighbours}

@@ -4,7 +4,7 @@
 rule query:
     """What a group of models says about the records, for all attacks: signals, or class scores."""
     input:
-        unpack(of_job(jobs.query_inputs)),
+        unpack(inputs_of("query")),
     output:
         paths.ANSWERS,
     log:
@@ -12,18 +12,14 @@ rule query:
     benchmark:
         paths.benchmark("query", "{dataset}.{model}.{group}.{answers}")
     group:
-        in_group(jobs.query_group)
+        in_group(query_group)
     threads: 1
     resources:
-        mem_mb=of_attempt(jobs.memory),
-        runtime=of_attempt(jobs.attack_time),
+        mem_mb=memory_of("query"),
+        runtime=minutes_of("query"),
         gpu=gpus,
     params:
-        settings=settings_of(
-            lambda study, job: study.query_settings(
-                *jobs.group_of(job), job["answers"]
-            )
-        ),
+        settings=settings_of("query"),
     message:
         "Ask the models of {wildcards.model}/{wildcards.group} on {wildcards.dataset}: {wildcards.answers}"
     shell:
@@ -34,7 +30,7 @@ rule query:
 rule fit_attack:
     """What an attack learns from shadow or reference models, once for all cells that share them."""
     input:
-        unpack(of_job(jobs.fit_inputs)),
+        unpack(inputs_of("fit_attack")),
     output:
         paths.FITTED,
     log:
@@ -45,14 +41,10 @@ rule fit_attack:
         "auxiliary"
     threads: 1
     resources:
-        mem_mb=of_attempt(jobs.memory),
-        runtime=of_attempt(jobs.attack_time),
+        mem_mb=memory_of("fit_attack"),
+        runtime=minutes_of("fit_attack"),
     params:
-        settings=settings_of(
-            lambda study, job: study.fit_settings(
-                job["dataset"], job["model"], job["attack"]
-            )
-        ),
+        settings=settings_of("fit_attack"),
     message:
         "Fit attack {wildcards.attack} on the {wildcards.role} models of {wildcards.model} ({wildcards.dataset})"
     shell:
@@ -69,12 +61,6 @@ use rule fit_attack as fit_attack_same with:
         paths.benchmark("fit_attack", "{dataset}.{model}.{defense}.{role}.{attack}")
     group:
         "cell"
-    params:
-        settings=settings_of(
-            lambda study, job: study.fit_settings(
-                job["dataset"], job["model"], job["attack"], job["defense"]
-            )
-        ),
 
 
 # An attack is measured in its own job. A job runs again where either changed, and keeps scores (`update`) whose stamp
@@ -82,7 +68,7 @@ use rule fit_attack as fit_attack_same with:
 rule attack:
     """One attack on what the target models of one cell say: scores, and what they reach, with intervals."""
     input:
-        unpack(of_job(jobs.attack_inputs)),
+        unpack(inputs_of("attack")),
     output:
         scores=update(paths.SCORES),
         rows=paths.ATTACKED,
@@ -91,19 +77,15 @@ rule attack:
     benchmark:
         paths.benchmark("attack", "{dataset}.{model}.{defense}.{attack}")
     wildcard_constraints:
-        attack=jobs.attacks_that(lambda entry: entry.reads != "models"),
+        attack=attacks_that(lambda entry: entry.reads != "models"),
     group:
         "cell"
     threads: 1
     resources:
-        mem_mb=of_attempt(jobs.memory),
-        runtime=of_attempt(jobs.attack_time),
+        mem_mb=memory_of("attack"),
+        runtime=minutes_of("attack"),
     params:
-        settings=settings_of(
-            lambda study, job: study.attacked_settings(
-                jobs.cell_of(study, job), job["attack"]
-            )
-        ),
+        settings=settings_of("attack"),
     message:
         "Attack {wildcards.model} on {wildcards.dataset} under {wildcards.defense}: {wildcards.attack}"
     shell:
@@ -116,7 +98,7 @@ rule attack:
 rule attack_models:
     """One attack that takes the target models of one cell themselves, and what it reaches."""
     input:
-        unpack(of_job(jobs.attack_inputs)),
+        unpack(inputs_of("attack")),
     output:
         scores=update(paths.SCORES),
         rows=paths.ATTACKED,
@@ -125,21 +107,17 @@ rule attack_models:
     benchmark:
         paths.benchmark("attack", "{dataset}.{model}.{defense}.{attack}")
     wildcard_constraints:
-        attack=jobs.attacks_that(
+        attack=attacks_that(
             lambda entry: entry.reads == "models" and entry.family not in PICTURING
         ),
     group:
         "cell"
     threads: 1
     resources:
-        mem_mb=of_attempt(jobs.memory),
-        runtime=of_attempt(jobs.attack_time),
+        mem_mb=memory_of("attack"),
+        runtime=minutes_of("attack"),
     params:
-        settings=settings_of(
-            lambda study, job: study.attacked_settings(
-                jobs.cell_of(study, job), job["attack"]
-            )
-        ),
+        settings=settings_of("attack"),
         images=lambda wildcards, output: output.get("images", []),
     message:
         "Attack {wildcards.model} on {wildcards.dataset} under {wildcards.defense}: {wildcards.attack}"
@@ -154,14 +132,14 @@ use rule attack_models as reconstruct with:
         images=update(paths.IMAGES),
         rows=paths.ATTACKED,
     wildcard_constraints:
-        attack=jobs.attacks_that(lambda entry: entry.family in PICTURING),
+        attack=attacks_that(lambda entry: entry.family in PICTURING),
 
 
 rule audit:
     """Models of a cell that are trained with canaries, and the canaries' scores."""
     input:
         data=paths.DATA,
-        tuned=of_job(jobs.tuned_inputs),
+        tuned=input_of("audit", "tuned"),
     output:
         paths.AUDIT,
     log:
@@ -170,13 +148,11 @@ rule audit:
         paths.benchmark("audit")
     threads: 1
     resources:
-        mem_mb=lambda wildcards, attempt: 3000 * attempt,
-        runtime=lambda wildcards, attempt: 120 * attempt,
+        mem_mb=memory_of("audit"),
+        runtime=minutes_of("audit"),
         gpu=gpus,
     params:
-        settings=settings_of(
-            lambda study, job: study.audit_settings(jobs.cell_of(study, job))
-        ),
+        settings=settings_of("audit"),
     message:
         "Audit {wildcards.model} on {wildcards.dataset} under {wildcards.defense}"
     shell:
@@ -198,12 +174,10 @@ rule measure_audit:
         "cell"
     threads: 1
     resources:
-        mem_mb=lambda wildcards, attempt: 1000 * attempt,
-        runtime=lambda wildcards, attempt: 5 * attempt,
+        mem_mb=memory_of("measure_audit"),
+        runtime=minutes_of("measure_audit"),
     params:
-        settings=settings_of(
-            lambda study, job: study.measure_audit_settings(jobs.cell_of(study, job))
-        ),
+        settings=settings_of("measure_audit"),
     message:
         "Compute what the audits of {wildcards.model} on {wildcards.dataset} under {wildcards.defense} prove"
     shell:
@@ -228,14 +202,10 @@ rule measure_training:
         "cell"
     threads: 1
     resources:
-        mem_mb=lambda wildcards, attempt: 1000 * attempt,
-        runtime=lambda wildcards, attempt: 5 * attempt,
+        mem_mb=memory_of("measure_training"),
+        runtime=minutes_of("measure_training"),
     params:
-        settings=settings_of(
-            lambda study, job: study.measure_training_settings(
-                jobs.cell_of(study, job)
-            )
-        ),
+        settings=settings_of("measure_training"),
     message:
         "Measure accuracy and spent ε of {wildcards.model} on {wildcards.dataset} under {wildcards.defense}"
     shell:
@@ -246,7 +216,7 @@ rule measure_training:
 rule measure_together:
     """What several membership attacks on a cell reach together, with intervals."""
     input:
-        of_job(jobs.measured_inputs),
+        input_of("measure_together", "found"),
     output:
         paths.ROWS,
     log:
@@ -257,14 +227,10 @@ rule measure_together:
         "cell"
     threads: 1
     resources:
-        mem_mb=lambda wildcards, attempt: 1000 * attempt,
-        runtime=lambda wildcards, attempt: 5 * attempt,
+        mem_mb=memory_of("measure_together"),
+        runtime=minutes_of("measure_together"),
     params:
-        settings=settings_of(
-            lambda study, job: study.measure_attack_settings(
-                jobs.cell_of(study, job), job["part"]
-            )
-        ),
+        settings=settings_of("measure_together"),
     message:
         "Measure what {wildcards.part} finds in {wildcards.model}, {wildcards.dataset}, {wildcards.defense}"
     shell:
@@ -287,12 +253,10 @@ rule measure_coins:
         "cell"
     threads: 1
     resources:
-        mem_mb=lambda wildcards, attempt: 1000 * attempt,
-        runtime=lambda wildcards, attempt: 5 * attempt,
+        mem_mb=memory_of("measure_coins"),
+        runtime=minutes_of("measure_coins"),
     params:
-        settings=settings_of(
-            lambda study, job: study.measure_coins_settings(jobs.cell_of(study, job))
-        ),
+        settings=settings_of("measure_coins"),
     message:
         "Compute what coins prove of {wildcards.model}, {wildcards.dataset}, {wildcards.defense}"
     shell:
@@ -315,14 +279,10 @@ rule measure_structure:
         "cell"
     threads: 1
     resources:
-        mem_mb=of_attempt(jobs.memory),
-        runtime=lambda wildcards, attempt: 5 * attempt,
+        mem_mb=memory_of("measure_structure"),
+        runtime=minutes_of("measure_structure"),
     params:
-        settings=settings_of(
-            lambda study, job: study.measure_structure_settings(
-                jobs.cell_of(study, job)
-            )
-        ),
+        settings=settings_of("measure_structure"),
     message:
         "Check the structure of {wildcards.model} on {wildcards.dataset} under {wildcards.defense}"
     shell:
@@ -334,7 +294,7 @@ rule measure_groups:
     """What the membership attacks on a cell find in each group of its records."""
     input:
         data=paths.DATA,
-        found=of_job(jobs.measured_inputs),
+        found=input_of("measure_groups", "found"),
     output:
         paths.GROUPS,
     log:
@@ -345,12 +305,10 @@ rule measure_groups:
         "cell"
     threads: 1
     resources:
-        mem_mb=of_attempt(jobs.memory),
-        runtime=lambda wildcards, attempt: 5 * attempt,
+        mem_mb=memory_of("measure_groups"),
+        runtime=minutes_of("measure_groups"),
     params:
-        settings=settings_of(
-            lambda study, job: study.measure_groups_settings(jobs.cell_of(study, job))
-        ),
+        settings=settings_of("measure_groups"),
     message:
         "Measure what leaks by group in {wildcards.model}, {wildcards.dataset}, {wildcards.defense}"
     shell:
@@ -361,7 +319,7 @@ rule measure_groups:
 rule measure:
     """All metrics of a cell with their intervals."""
     input:
-        of_job(jobs.cell_parts),
+        input_of("measure", "parts"),
     output:
         paths.METRICS,
     log:
@@ -372,12 +330,10 @@ rule measure:
         "cell"
     threads: 1
     resources:
-        mem_mb=lambda wildcards, attempt: 1000 * attempt,
-        runtime=lambda wildcards, attempt: 5 * attempt,
+        mem_mb=memory_of("measure"),
+        runtime=minutes_of("measure"),
     params:
-        settings=settings_of(
-            lambda study, job: study.measure_settings(jobs.cell_of(study, job))
-        ),
+        settings=settings_of("measure"),
     message:
         "Join what was measured of {wildcards.model}, {wildcards.dataset}, {wildcards.defense}"
     shell:

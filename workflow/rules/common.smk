@@ -19,10 +19,11 @@ from dp_leakage.jobs.start import start
 from dp_leakage.provenance.fingerprint import keep_in
 from dp_leakage.study.resources import has_gpu
 from dp_leakage.common.shown import as_label, as_rst
-from dp_leakage.study import CLASS_SCORES, SIGNALS, jobs, paths
+from dp_leakage.study import CLASS_SCORES, SIGNALS, Study, paths
 from dp_leakage.study.contents import VARIABLE as CONTENTS
 from dp_leakage.study.contents import tell
 from dp_leakage.study.file import QUOTING, load_studies, study_files, typed
+from dp_leakage.study.steps import STEPS, attacks_that, query_group, training_group
 from dp_leakage.study.targets import (
     DEFAULT,
     asked,
@@ -174,45 +175,62 @@ wildcard_constraints:
 
 
 def of_job(asked):
-    """An input function: what `asked(study, job)` says, where a job is its wildcards by name."""
+    """A function of wildcards: what `asked(study, job)` says, where a job is its wildcards by name."""
     return lambda wildcards: or_stop(
         lambda: asked(STUDIES[wildcards.study], dict(wildcards.items()))
     )
 
 
-def given_by_user(study, asked, *job):
-    """The user's own files that `asked(study, *job)` names, as inputs.
+# What a rule asks its entry in `STEPS`, by the step's name.
+def inputs_of(step):
+    """Its inputs by option."""
+    return of_job(STEPS[step].reads)
+
+
+def input_of(step, option):
+    """Its input for one option."""
+    return of_job(lambda study, job: STEPS[step].reads(study, job)[option])
+
+
+def settings_of(step):
+    """Its settings, as JSON (Snakemake compares params by value)."""
+    return of_job(lambda study, job: canonical(STEPS[step].settings(study, job)))
+
+
+def memory_of(step):
+    """The megabytes that an attempt asks for."""
+    asked = of_job(STEPS[step].memory)
+    return lambda wildcards, attempt: attempt * asked(wildcards)
+
+
+def minutes_of(step):
+    """The minutes that an attempt asks for."""
+    asked = of_job(STEPS[step].minutes)
+    return lambda wildcards, attempt: attempt * asked(wildcards)
+
+
+def own_files(step):
+    """The user's own files that it reads."""
+    return lambda wildcards: given_by_user(
+        STUDIES[wildcards.study],
+        lambda study: STEPS[step].own(study, dict(wildcards.items())),
+    )
+
+
+def given_by_user(study, asked):
+    """The user's own files that `asked(study)` names, as inputs.
 
     Their content is in the settings, so an edit counts and a new date does not.
     """
-    names = or_stop(lambda: asked(study, *job))
+    names = or_stop(lambda: asked(study))
     tell(study.contents)
     plain = [os.path.normpath(user_path(name)) for name in names if is_plain(name)]
     return [ancient(path) for path in plain]
 
 
-def own_files(asked):
-    """An input function: the user's own files that `asked(study, job)` names."""
-    return lambda wildcards: given_by_user(
-        STUDIES[wildcards.study], asked, dict(wildcards.items())
-    )
-
-
-def of_attempt(asked):
-    """A function of a resource: what `asked(study, job, attempt)` says."""
-    return lambda wildcards, attempt: or_stop(
-        lambda: asked(STUDIES[wildcards.study], dict(wildcards.items()), attempt)
-    )
-
-
 def in_group(named):
     """A function of a job's group: the name that `named(job)` gives it."""
     return lambda wildcards: or_stop(lambda: named(dict(wildcards.items())))
-
-
-def settings_of(step):
-    """A params function: the step's settings for a job, as JSON (Snakemake compares params by value)."""
-    return of_job(lambda study, job: canonical(step(study, job)))
 
 
 def by_file(step, arguments):
@@ -238,7 +256,7 @@ def figure_outputs(study, figure):
         files["png"],
         caption="../report/figure.rst",
         category=as_label(study.spec["title"]),
-        labels={"figure": as_label(jobs.title_of(study, figure))},
+        labels={"figure": as_label(study.title_of(figure))},
     )
     return files | {"png": picture}
 

@@ -4,7 +4,7 @@
 rule prepare_dataset:
     """Records from their source, split into roles."""
     input:
-        own=own_files(jobs.prepare_files),
+        own=own_files("prepare_dataset"),
     output:
         temp(paths.PREPARED),
     log:
@@ -15,10 +15,10 @@ rule prepare_dataset:
         "data"
     threads: 1
     resources:
-        mem_mb=lambda wildcards, attempt: 4000 * attempt,
-        runtime=lambda wildcards, attempt: 30 * attempt,
+        mem_mb=memory_of("prepare_dataset"),
+        runtime=minutes_of("prepare_dataset"),
     params:
-        settings=settings_of(lambda study, job: study.prepare_settings(job["dataset"])),
+        settings=settings_of("prepare_dataset"),
     message:
         "Load and split {wildcards.dataset} ({wildcards.study})"
     shell:
@@ -39,10 +39,10 @@ rule project_pca:
         "data"
     threads: 1
     resources:
-        mem_mb=lambda wildcards, attempt: 6000 * attempt,
-        runtime=lambda wildcards, attempt: 30 * attempt,
+        mem_mb=memory_of("project_pca"),
+        runtime=minutes_of("project_pca"),
     params:
-        settings=settings_of(lambda study, job: study.project_settings(job["dataset"])),
+        settings=settings_of("project_pca"),
     message:
         "Project {wildcards.dataset} ({wildcards.study})"
     shell:

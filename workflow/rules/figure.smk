@@ -27,7 +27,7 @@ for _study in STUDIES.values():
                 metrics=lambda wildcards, study=_study, figure=_figure: or_stop(
                     lambda: study.figure_inputs(figure)
                 ),
-                published=[local(str(path)) for path in jobs.published_file(_study)],
+                published=[local(str(path)) for path in _study.published_file],
             output:
                 **figure_outputs(_study, _figure),
             log:
@@ -71,7 +71,7 @@ for _study in STUDIES.values():
             data=[_study.data(dataset) for dataset in _study.spec["datasets"]],
             scores=lambda wildcards, study=_study: or_stop(study.exposed_scores),
             compared=lambda wildcards, study=_study: or_stop(study.compared_signals),
-            own=lambda wildcards, study=_study: given_by_user(study, jobs.report_files),
+            own=lambda wildcards, study=_study: given_by_user(study, Study.report_files),
         output:
             claims=_study.claims,
             page=report(
@@ -123,9 +123,7 @@ for _study in STUDIES.values():
             name:
                 f"{_study.target}_release"
             input:
-                lambda wildcards, study=_study: or_stop(
-                    lambda: jobs.before_release(study)
-                ),
+                lambda wildcards, study=_study: or_stop(lambda: study.before_release()),
             log:
                 _study.log("release"),
             threads: 1
@@ -163,7 +161,7 @@ for _study in STUDIES.values():
             by_file("verify", "--settings '{{}}' --files {input:q}")
 
     # A docstring inside a loop is a constant; the list of targets reads these.
-    for _name, _words in jobs.target_descriptions(_study).items():
+    for _name, _words in _study.target_descriptions().items():
         _rule = workflow.modifier.modify_rulename(_name)
         if workflow.is_rule(
             _rule

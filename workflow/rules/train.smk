@@ -18,16 +18,14 @@ rule tune:
     benchmark:
         paths.benchmark("tune")
     group:
-        in_group(jobs.training_group)
+        in_group(training_group)
     threads: 1
     resources:
-        mem_mb=of_attempt(jobs.memory),
-        runtime=of_attempt(jobs.tuning_time),
+        mem_mb=memory_of("tune"),
+        runtime=minutes_of("tune"),
         gpu=gpus,
     params:
-        settings=settings_of(
-            lambda study, job: study.tune_settings(jobs.cell_of(study, job))
-        ),
+        settings=settings_of("tune"),
     message:
         "Try learning rates for {wildcards.model} on {wildcards.dataset} under {wildcards.defense}"
     shell:
@@ -39,8 +37,8 @@ rule train_target:
     """The models under attack: all repeats of one cell."""
     input:
         data=paths.DATA,
-        tuned=of_job(jobs.tuned_inputs),
-        own=own_files(jobs.training_files),
+        tuned=input_of("train_target", "tuned"),
+        own=own_files("train_target"),
     output:
         models=paths.TRAINED,
         history=paths.HISTORY,
@@ -50,16 +48,14 @@ rule train_target:
     benchmark:
         paths.benchmark("train_target")
     group:
-        in_group(jobs.training_group)
+        in_group(training_group)
     threads: 1
     resources:
-        mem_mb=of_attempt(jobs.memory),
-        runtime=of_attempt(jobs.training_time),
+        mem_mb=memory_of("train_target"),
+        runtime=minutes_of("train_target"),
         gpu=gpus,
     params:
-        settings=settings_of(
-            lambda study, job: study.train_settings(jobs.cell_of(study, job))
-        ),
+        settings=settings_of("train_target"),
     message:
         "Train {wildcards.model} on {wildcards.dataset} under {wildcards.defense}"
     shell:
@@ -70,8 +66,8 @@ rule train_auxiliary:
     """The attacker's own models, trained once for all cells."""
     input:
         data=paths.DATA,
-        tuned=of_job(jobs.tuned_inputs),
-        own=own_files(jobs.training_files),
+        tuned=input_of("train_auxiliary", "tuned"),
+        own=own_files("train_auxiliary"),
     output:
         models=paths.AUXILIARY,
         history=paths.AUXILIARY_HISTORY,
@@ -84,15 +80,11 @@ rule train_auxiliary:
         "auxiliary"
     threads: 1
     resources:
-        mem_mb=of_attempt(jobs.memory),
-        runtime=of_attempt(jobs.training_time),
+        mem_mb=memory_of("train_auxiliary"),
+        runtime=minutes_of("train_auxiliary"),
         gpu=gpus,
     params:
-        settings=settings_of(
-            lambda study, job: study.auxiliary_settings(
-                job["dataset"], job["model"], job["role"]
-            )
-        ),
+        settings=settings_of("train_auxiliary"),
     message:
         "Train {wildcards.role} models for {wildcards.model} on {wildcards.dataset}, shared by all cells"
     shell:
@@ -111,12 +103,10 @@ rule time_training:
         paths.benchmark("time_training", "{dataset}.{model}")
     threads: 1
     resources:
-        mem_mb=lambda wildcards, attempt: 6000 * attempt,
-        runtime=lambda wildcards, attempt: 60 * attempt,
+        mem_mb=memory_of("time_training"),
+        runtime=minutes_of("time_training"),
     params:
-        settings=settings_of(
-            lambda study, job: study.timing_settings(job["dataset"], job["model"])
-        ),
+        settings=settings_of("time_training"),
     message:
         "Time an epoch of every defense of {wildcards.model} on {wildcards.dataset}"
     shell:
@@ -135,11 +125,5 @@ use rule train_auxiliary as train_auxiliary_same with:
         paths.benchmark("train_auxiliary", "{dataset}.{model}.{defense}.{role}")
     group:
         "cell"
-    params:
-        settings=settings_of(
-            lambda study, job: study.auxiliary_settings(
-                job["dataset"], job["model"], job["role"], job["defense"]
-            )
-        ),
     message:
         "Train {wildcards.role} models for {wildcards.model} on {wildcards.dataset} under {wildcards.defense}"

@@ -68,6 +68,11 @@ class Cell:
         return f"{self.dataset}/{self.model}/{self.defense}"
 
     @property
+    def names(self) -> dict[str, str]:
+        """Its names by wildcard."""
+        return {"dataset": self.dataset, "model": self.model, "defense": self.defense}
+
+    @property
     def membership(self) -> list[str]:
         """Its membership attacks."""
         return [part for part in self.parts if part in ATTACKS and ATTACKS[part].family == MEMBERSHIP]

@@ -4,16 +4,19 @@ A part is an attack, an audit, or something that a training shows by itself. Eve
 and the report only read them. Attacks become parts automatically; any other new part is a line of `PARTS`.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dp_leakage.attacks import ATTACKS, PICTURING, STRONGEST
-from dp_leakage.common.identity import identity
 from dp_leakage.study import paths
 from dp_leakage.study.cells import AUDIT, COINS, GROUPS, STRUCTURE, TRAINING, Cell
 from dp_leakage.study.paths import TARGET
-from dp_leakage.study.settings import TIMING, Settings
+from dp_leakage.study.steps import TIMING, path_of
+
+if TYPE_CHECKING:
+    from dp_leakage.study.settings import Settings
 
 CURVE = "curve"  # accuracies and spent ε by epoch
 PROVEN = "proven"  # the ROC that no attack can exceed
@@ -21,38 +24,39 @@ MEASURED = (TRAINING, CURVE, PROVEN)  # what step ``measure_training`` writes
 METRICS, SCORES, IMAGES = "metrics", "scores", "images"  # what a figure receives of an attack
 
 
-def _nothing(_plan: Settings, _cell: Cell) -> list[Path]:
+def _nothing(_plan: "Settings", _cell: Cell) -> list[Path]:
     return []
 
 
 @dataclass(frozen=True)
 class Part:
-    """One part of a cell. Each function takes the study and the cell.
+    """One part of a cell: a file that a step writes.
 
     Attributes:
-        path: the file with its rows.
-        made: identity of that file.
+        step, option: the step, and the option of its command for the file.
         before: every file between the training of the cell and this part.
+        names: the job's wildcards beyond those of the cell.
     """
 
-    path: Callable[[Settings, Cell], Path]
-    made: Callable[[Settings, Cell], str]
-    before: Callable[[Settings, Cell], list[Path]] = _nothing
+    step: str
+    option: str = "rows"
+    before: "Callable[[Settings, Cell], list[Path]]" = _nothing
+    names: Mapping[str, str] = field(default_factory=dict)
 
-    def files(self, plan: Settings, cell: Cell) -> list[Path]:
+    def path(self, plan: "Settings", cell: Cell) -> Path:
+        """The file with its rows."""
+        return path_of(self.step, self.option, study=plan.name, **cell.names, **self.names)
+
+    def made(self, plan: "Settings", cell: Cell) -> str:
+        """Identity of that file."""
+        return plan.made(self.step, cell, **self.names)
+
+    def files(self, plan: "Settings", cell: Cell) -> list[Path]:
         """Its own file and every file between the training and that."""
         return [self.path(plan, cell), *self.before(plan, cell)]
 
 
-def _trained(pattern: str) -> Part:
-    """A part that needs no attack. One step makes all of them together."""
-    return Part(
-        lambda plan, cell: plan.of_cell(pattern, cell),
-        lambda plan, cell: plan.remembered(TRAINING, cell.key, lambda: identity(plan.measure_training_settings(cell))),
-    )
-
-
-def _before_attack(plan: Settings, cell: Cell, attack: str) -> list[Path]:
+def _before_attack(plan: "Settings", cell: Cell, attack: str) -> list[Path]:
     """Files of the auxiliary models, of what they and the targets answer, of what the attack learns from that, and of
     what it finds.
     """
@@ -67,44 +71,23 @@ def _before_attack(plan: Settings, cell: Cell, attack: str) -> list[Path]:
     return [*files, found, *([plan.images(cell, attack)] if pictures(attack) else [])]
 
 
-def _attacked(name: str, before: Callable[[Settings, Cell], list[Path]]) -> Part:
-    """A part that step ``measure_attack`` measures."""
-    return Part(
-        lambda plan, cell: plan.rows(cell, name),
-        lambda plan, cell: plan.remembered(
-            f"rows of {name}", cell.key, lambda: identity(plan.measure_attack_settings(cell, name))
-        ),
-        before,
-    )
+def _attacked(name: str, before: "Callable[[Settings, Cell], list[Path]]" = _nothing) -> Part:
+    """What one attack reaches, or some membership attacks together."""
+    return Part("measure_together", before=before, names={"part": name})
 
 
 PARTS: dict[str, Part] = {
-    TRAINING: _trained(paths.MEASURED),
-    CURVE: _trained(paths.CURVE),
-    PROVEN: _trained(paths.PROVEN),
-    TIMING: Part(
-        lambda plan, cell: plan.timed(cell.dataset, cell.model),
-        lambda plan, cell: identity(plan.timing_settings(cell.dataset, cell.model)),
-    ),
+    TRAINING: Part("measure_training", "measured"),
+    CURVE: Part("measure_training", "curve"),
+    PROVEN: Part("measure_training", "proven"),
+    TIMING: Part("time_training", "timed"),
     COINS: Part(
-        lambda plan, cell: plan.of_cell(paths.COINS, cell),
-        lambda plan, cell: plan.remembered(COINS, cell.key, lambda: identity(plan.measure_coins_settings(cell))),
-        lambda plan, cell: [plan.answers(cell.dataset, cell.model, TARGET, cell.defense)],
+        "measure_coins", before=lambda plan, cell: [plan.answers(cell.dataset, cell.model, TARGET, cell.defense)]
     ),
-    STRONGEST: _attacked(STRONGEST, _nothing),
-    STRUCTURE: Part(
-        lambda plan, cell: plan.of_cell(paths.STRUCTURE, cell),
-        lambda plan, cell: identity(plan.measure_structure_settings(cell)),
-    ),
-    GROUPS: Part(
-        lambda plan, cell: plan.of_cell(paths.GROUPS, cell),
-        lambda plan, cell: plan.remembered(GROUPS, cell.key, lambda: identity(plan.measure_groups_settings(cell))),
-    ),
-    AUDIT: Part(
-        lambda plan, cell: plan.of_cell(paths.BOUNDS, cell),
-        lambda plan, cell: identity(plan.measure_audit_settings(cell)),
-        before=lambda plan, cell: [plan.of_cell(paths.AUDIT, cell)],
-    ),
+    STRONGEST: _attacked(STRONGEST),
+    STRUCTURE: Part("measure_structure"),
+    GROUPS: Part("measure_groups"),
+    AUDIT: Part("measure_audit", "bounds", before=lambda plan, cell: [plan.of_cell(paths.AUDIT, cell)]),
 }
 
 
@@ -112,7 +95,7 @@ def part(name: str) -> Part:
     """The part of this name: a line of the table, an attack, or some membership attacks together."""
     if name in ATTACKS:
         return _attacked(name, lambda plan, cell: _before_attack(plan, cell, name))
-    return PARTS[name] if name in PARTS else _attacked(name, _nothing)
+    return PARTS[name] if name in PARTS else _attacked(name)
 
 
 def pictures(name: str) -> bool:

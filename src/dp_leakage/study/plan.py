@@ -6,6 +6,8 @@ from dp_leakage.attacks import ATTACKS
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import identity
+from dp_leakage.common.shown import one_line
+from dp_leakage.data import files_of
 from dp_leakage.engines import GIVEN as ELSEWHERE
 from dp_leakage.figures import COMMON, FIGURES, FigureKind, words_of
 from dp_leakage.provenance.fingerprint import ROOT
@@ -20,19 +22,6 @@ PAGE = [ROOT / "report" / file for file in ("page.js", "template.html")]  # not 
 
 class Study(Settings):
     """A checked study at one scale: cells, paths, settings of every step, and targets. Pure: it makes no file."""
-
-    # ------------------------------------------------------------------ cells
-    def measure_settings(self, cell: Cell) -> Json:
-        """Of step ``measure``."""
-        return {
-            "columns": cell.columns,
-            "parts": [part(name).made(self, cell) for name in cell.parts],
-            "code": step_code("measure"),
-        }
-
-    def part_file(self, cell: Cell, name: str) -> Path:
-        """The file from which a part of a cell is read."""
-        return part(name).path(self, cell)
 
     def everything(self) -> list[Path]:
         """Everything that the study's target asks for: every output of all its jobs, except temporary ones.
@@ -128,6 +117,17 @@ class Study(Settings):
     def _given(self, figure: str) -> Given:
         return GIVEN[self._figure_kind(figure).needs]
 
+    def title_of(self, figure: str) -> str:
+        """A figure's title, or its kind if it has none."""
+        spec = self.spec["figures"][figure]
+        return str(spec.get("title", spec["kind"]))
+
+    @property
+    def published_file(self) -> list[Path]:
+        """The paper's printed numbers, an input of every figure; nothing if the study has no paper."""
+        name = self.spec.get("published")
+        return [self.folder / name] if name else []
+
     # ------------------------------------------------------------------ report
     def report_settings(self) -> Json:
         """Of step ``report``."""
@@ -187,3 +187,26 @@ class Study(Settings):
             for attack in cell.membership
             if cell.defense == "none" or cell.columns["accountant"]
         ]
+
+    def report_files(self) -> list[str]:
+        """The user's files in which the report looks up the records that it names."""
+        sources = [self.prepare_settings(dataset)["source"] for dataset in self.spec["datasets"]]
+        return [name for source in sources for name in files_of(source)]
+
+    # ------------------------------------------------------------------ release and targets
+    def before_release(self) -> list[Path]:
+        """What is made before a release: all that is measured of its cell, and with that its learning rate."""
+        cell = self.cell_named(self.spec["release"]["cell"])
+        return [self.metrics(cell.dataset, cell.model, cell.defense), *self.tuned_for(cell)]
+
+    def target_descriptions(self) -> dict[str, str]:
+        """Target → one line for ``snakemake --list-target-rules``."""
+        audit = {f"{self.target}_audit": "canaries of every cell, trained and scored"}
+        return {
+            **(audit if self.audited else {}),
+            **({f"{self.target}_release": "the model that is given away, trained once"} if self.releases else {}),
+            f"{self.target}_verify": "reads every file of the study and compares it with its digest",
+            self.target: one_line(self.spec["title"]),
+            f"{self.target}_report": "the page with everything",
+            **{f"{self.target}_{name}": one_line(self.title_of(name)) for name in self.spec["figures"]},
+        }

@@ -24,15 +24,15 @@ MB_PER_RECORD = 0.04  # three copies of 3,072 float32 features
 MB_PER_MODEL = 20  # parameters, gradient and two Adam slots of 1.2 million weights
 
 
-def training_minutes(settings: Json, attempt: int = 1) -> int:
+def training_minutes(settings: Json) -> int:
     """Minutes that step ``train`` may take; ``settings`` are the step's own."""
     passes = settings["training"].get("epochs", 1) * settings["subset"]["size"] * settings["repeats"]
     foreign = settings["engine"] == "ensemble" and is_import_path(settings["architecture"]["name"])
     seconds = SECONDS.get(settings["engine"], 0.0) * (FOREIGN if foreign else 1)
-    return attempt * (START + ceil(passes * seconds / 60))
+    return START + ceil(passes * seconds / 60)
 
 
-def attack_minutes(records: int, models: int, attempt: int = 1, settings: Json | None = None) -> int:
+def attack_minutes(records: int, models: int, settings: Json | None = None) -> int:
     """Minutes that an attack may take: 10 ms for each pair of a record and a model.
 
     An attack that rebuilds ``images`` in ``steps``, as its ``settings`` say, also gets 10 ms for each step of each
@@ -40,12 +40,12 @@ def attack_minutes(records: int, models: int, attempt: int = 1, settings: Json |
     """
     given = settings or {}
     rebuilt = given.get("images", 0) * given.get("steps", 0) * len(given.get("weights", [0]))
-    return attempt * (START + ceil((records + rebuilt) * models * 0.01 / 60))
+    return START + ceil((records + rebuilt) * models * 0.01 / 60)
 
 
-def memory_mb(records: int, models: int, attempt: int = 1) -> int:
+def memory_mb(records: int, models: int) -> int:
     """Megabytes of a job that holds a data set of ``records`` and ``models`` trained side by side."""
-    return attempt * ceil(BASE_MB + MB_PER_RECORD * records + MB_PER_MODEL * models)
+    return ceil(BASE_MB + MB_PER_RECORD * records + MB_PER_MODEL * models)
 
 
 def has_gpu() -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 
-from dp_leakage.attacks import ATTACKS, STRONGEST
+from dp_leakage.attacks import ATTACKS
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import identity
@@ -18,18 +18,13 @@ from dp_leakage.data.roles import POOL, asked_roles
 from dp_leakage.data.trees import content_of, content_of_source
 from dp_leakage.engines import ENGINES, GIVEN, files_of
 from dp_leakage.engines.onnx_files import content_of_model
-from dp_leakage.privacy.accounting.rules import relation_of_game
-from dp_leakage.privacy.mechanisms import MECHANISM_FILES
-from dp_leakage.study.cells import AUDIT, COINS, GROUPS, SPLIT, TUNE, Cell, adds_noise, attacks_in
+from dp_leakage.study.cells import COINS, SPLIT, TUNE, Cell
 from dp_leakage.study.contents import known
-from dp_leakage.study.paths import CLASS_SCORES, SIGNALS, TARGET, Paths
+from dp_leakage.study.parts import part
+from dp_leakage.study.paths import CLASS_SCORES, SIGNALS, TARGET, Paths, group_of
 from dp_leakage.study.step_code import ACCOUNTING, MEASURING, noise_modules, own_files, step_code
+from dp_leakage.study.steps import ANSWERED_BY, STEPS, path_of
 
-# Options of the attack steps.
-READ_BY_ATTACKS = (
-    SIGNALS, CLASS_SCORES, f"reference_{SIGNALS}", f"reference_{CLASS_SCORES}", "fitted", "data", "target"
-)  # fmt: skip
-TIMING = "timing"  # the part that says how long training takes
 Input = tuple[Path, str]  # a file that a step reads, and its identity
 
 MEMBERS_LIST = ("dp_leakage.data.members",)  # the module that reads the key ``members`` of any source
@@ -99,16 +94,16 @@ class Settings(Paths):
             "code": step_code("tune", *noise_modules(cell.training), exclude=ACCOUNTING, own=own_files(cell.training)),
         }
 
-    def _rate_of(self, cell: Cell) -> Json:
+    def rate_of(self, cell: Cell) -> Json:
         """The file that says with which learning rate the cell trains, if one does."""
         if not cell.rates:
             return {}
-        return {"tuned": self.remembered(TUNE, cell.key, lambda: identity(self.tune_settings(cell)))}
+        return {"tuned": self.made("tune", cell)}
 
     def train_settings(self, cell: Cell) -> Json:
         """Of step ``train`` for the cell's target models."""
         subset = self._subset(cell.dataset, cell.columns["n_records"])
-        return self._trained(cell.training | {"subset": subset} | self._rate_of(cell), cell.dataset)
+        return self._trained(cell.training | {"subset": subset} | self.rate_of(cell), cell.dataset)
 
     def _trained(self, settings: Json, dataset: str) -> Json:
         """Settings of step ``train`` with the data, the code, and the content of models that exist already."""
@@ -157,7 +152,7 @@ class Settings(Paths):
             "repeats": spec["count"],
             "subset": {"pool": spec.get("pool", [f"{role}_pool"]), "size": spec["size"]} | dealt,
             "seed": self.seed_of(dataset, model, cell.defense, role),
-            **self._rate_of(cell),
+            **self.rate_of(cell),
         }
         return self._trained(settings, dataset)
 
@@ -218,9 +213,8 @@ class Settings(Paths):
         """The inputs of an attack on a cell: option of its step → file and its identity."""
         entry, names = ATTACKS[attack], (cell.dataset, cell.model)
         if entry.reads == "models":
-            target = self.remembered(TARGET, cell.key, lambda: identity(self.train_settings(cell)))
             data = self.data(cell.dataset), self.data_identity(cell.dataset)
-            return {"data": data, "target": (self.trained(*names, cell.defense), target)}
+            return {"data": data, "target": (self.trained(*names, cell.defense), self.made("train_target", cell))}
         inputs = self._asked(*names, TARGET, cell.defense, attack)
         if self.by_coins(attack):
             others = self._asked(*names, TARGET, self._reference_cell(cell, attack), attack)
@@ -228,9 +222,9 @@ class Settings(Paths):
         elif entry.needs:
             own = self.auxiliary_defense(cell, entry.needs, attack)
             if entry.learns:
-                key = "/".join((*names, own or "", attack))
-                fitted = self.remembered("fitted", key, lambda: identity(self.fit_settings(*names, attack, own)))
-                inputs["fitted"] = self.fitted(*names, attack, own), fitted
+                same = {} if own is None else {"defense": own}
+                made = self.made("fit_attack", None, dataset=cell.dataset, model=cell.model, attack=attack, **same)
+                inputs["fitted"] = self.fitted(*names, attack, own), made
             else:
                 others = self._asked(*names, entry.needs, own, attack)
                 inputs |= {f"reference_{option}": file for option, file in others.items() if option != "data"}
@@ -248,9 +242,8 @@ class Settings(Paths):
 
     def answered(self, dataset: str, model: str, role: str, defense: str | None, what: str = SIGNALS) -> Input:
         """The answers of a group of models, asked once."""
-        key, group = "/".join((dataset, model, role, defense or "")), (dataset, model, role, defense)
-        made = self.remembered(what, key, lambda: identity(self.query_settings(*group, what)))
-        return self.answers(*group, what), made
+        step, job = ANSWERED_BY[what], {"dataset": dataset, "model": model, "group": group_of(role, defense)}
+        return path_of(step, what, study=self.name, **job), self.made(step, None, **job, answers=what)
 
     def attack_settings(self, cell: Cell, attack: str) -> Json:
         """Of what an attack finds in a cell: its scores, and its pictures if it makes any."""
@@ -273,103 +266,34 @@ class Settings(Paths):
             ),
         }
 
-    def attacked_settings(self, cell: Cell, attack: str) -> Json:
-        """Of step ``attack`` or ``attack_models``: of what an attack finds, and of what that reaches."""
-        return {"scores": self.attack_settings(cell, attack), "rows": self.measure_attack_settings(cell, attack)}
-
     def attacked(self, cell: Cell, attack: str) -> str:
         """Identity of what an attack finds in a cell: its scores, and its pictures if it makes any."""
         return self.remembered(attack, cell.key, lambda: identity(self.attack_settings(cell, attack)))
 
-    def measure_attack_inputs(self, cell: Cell, part: str) -> dict[str, Input]:
-        """What a part is measured from: attack → its scores."""
-        names = cell.dataset, cell.model, cell.defense
-        return {attack: (self.scores(*names, attack), self.attacked(cell, attack)) for attack in attacks_in(cell, part)}
-
-    def measure_attack_settings(self, cell: Cell, part: str) -> Json:
-        """Of what one attack reaches, or several membership attacks together."""
-        reads = [[name, made] for name, (_, made) in self.measure_attack_inputs(cell, part).items()]
-        family = {"family": ATTACKS[part].family} if part in ATTACKS else {}
-        return {"part": part, "reads": reads, "code": step_code("measure_attack")} | family
-
-    def measure_structure_settings(self, cell: Cell) -> Json:
-        """Of step ``measure_structure``."""
-        return {
-            "models": self.remembered(TARGET, cell.key, lambda: identity(self.train_settings(cell))),
-            "data": self.data_identity(cell.dataset),
-            "code": step_code("measure_structure"),
-        }
-
-    def measure_groups_settings(self, cell: Cell) -> Json:
-        """Of step ``measure_groups``."""
-        return {
-            "by": self.spec[GROUPS],
-            "reads": [[name, made] for name, (_, made) in self.measure_attack_inputs(cell, STRONGEST).items()],
-            "data": self.data_identity(cell.dataset),
-            "code": step_code("measure_groups"),
-        }
-
-    def measure_coins_settings(self, cell: Cell) -> Json:
-        """Of step ``measure_coins``."""
-        sampler = (cell.training["mechanism"] or {}).get("sampler", "poisson")
-        return {
-            "signals": self.answered(cell.dataset, cell.model, TARGET, cell.defense)[1],
-            "training": identity(self.train_settings(cell)),
-            "claim": {"delta": self.delta_of(cell), "neighbours": relation_of_game(COINS, sampler)},
-            "comparisons": self.bounds_together,
-            "private": adds_noise(cell),
-            "code": step_code("measure_coins", *MECHANISM_FILES, own=own_files(cell.training)),
-        }
-
-    def audit_settings(self, cell: Cell) -> Json:
-        """Of step ``audit``."""
-        return cell.training | {
-            "role": AUDIT,
-            "designs": {name: self.audit_design(cell, name) for name in cell.audits},
-            "delta": self.delta_of(cell),
-            "seed": self.seed_of(cell.dataset, cell.model, cell.defense, AUDIT),
-            **self._rate_of(cell),
-            "data": self.data_identity(cell.dataset),
-            "code": step_code("audit", *noise_modules(cell.training), exclude=ACCOUNTING, own=own_files(cell.training)),
-        }
-
-    def measure_audit_settings(self, cell: Cell) -> Json:
-        """Of step ``measure_audit``."""
-        return {
-            "scores": identity(self.audit_settings(cell)),
-            "comparisons": self.bounds_together,
-            "code": step_code("measure_audit", *MECHANISM_FILES, own=own_files(cell.training)),
-        }
-
-    def timing_settings(self, dataset: str, model: str) -> Json:
-        """Of step ``time_training``."""
-        cells = [cell for cell in self.cells.values() if (cell.dataset, cell.model) == (dataset, model)]
-        return {
-            "study": self.name,
-            "dataset": dataset,
-            "model": model,
-            "n_records": cells[0].columns["n_records"],
-            **self.spec["timing"],
-            "cells": [cell.training for cell in cells],
-            "seed": self.seed_of(dataset, model, TIMING),
-            "data": self.data_identity(dataset),
-            "code": step_code("time_training", *noise_modules(*(cell.training for cell in cells)), exclude=ACCOUNTING),
-        }
-
-    def measure_training_settings(self, cell: Cell) -> Json:
-        """Of step ``measure_training``."""
-        baseline = self.cell(cell.dataset, cell.model, "none")
-        return {
-            "columns": cell.columns,
-            "training": identity(self.train_settings(cell)),
-            "baseline": identity(self.train_settings(baseline)),
-            "design": self.design,
-            "code": step_code("measure_training", *MECHANISM_FILES, own=own_files(cell.training)),
-        }
-
     def delta_of(self, cell: Cell) -> float:
         """δ of a cell's bounds: its own, or the study's if its training promises none."""
         return self.spec["delta"] if cell.columns["delta"] is None else cell.columns["delta"]
+
+    def measure_settings(self, cell: Cell) -> Json:
+        """Of step ``measure``."""
+        return {
+            "columns": cell.columns,
+            "parts": [part(name).made(self, cell) for name in cell.parts],
+            "code": step_code("measure"),
+        }
+
+    def part_file(self, cell: Cell, name: str) -> Path:
+        """The file from which a part of a cell is read."""
+        return part(name).path(self, cell)
+
+    def settings(self, step: str, cell: Cell | None = None, **names: str) -> Json:
+        """What a step of `steps.STEPS` is set by, in the job of a cell, or of these names."""
+        return STEPS[step].settings(self, (cell.names if cell else {}) | names)
+
+    def made(self, step: str, cell: Cell | None = None, **names: str) -> str:
+        """The identity of what a step writes in such a job."""
+        job = "/".join((cell.key if cell else "", *(f"{key}={name}" for key, name in sorted(names.items()))))
+        return self.remembered(step, job, lambda: identity(self.settings(step, cell, **names)))
 
     @cached_property
     def _identities(self) -> dict[tuple[str, str], str]:

@@ -7,11 +7,9 @@ from typing import Any
 
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.paths import is_there
-from dp_leakage.study import AUDIT, TIMING, TUNE, Study, paths
-from dp_leakage.study.jobs import group_of
+from dp_leakage.study import Study, paths
+from dp_leakage.study.steps import STEPS, group_of
 
-# Rule → the study's key that it depends on; without the key it has nothing to do.
-PARTS = {"time_training": TIMING, "audit": AUDIT, "measure_audit": AUDIT, "tune": TUNE}
 DEFAULT = "quickstart"  # what a bare `snakemake` runs
 
 
@@ -118,8 +116,9 @@ def _check_file(target: str, rules: Iterable[Any], known: list[str], studies: Ma
     if "study" in wildcards:
         study = _study_of(target, wildcards.pop("study"), studies)
         try:
-            if producer.name in PARTS and PARTS[producer.name] not in study.spec:
-                raise UserError(f"study {study.target} has no '{PARTS[producer.name]}'")
+            key = STEPS[producer.name].key if producer.name in STEPS else None
+            if key and key not in study.spec:
+                raise UserError(f"study {study.target} has no '{key}'")
             study.check_file(**_names(wildcards))
         except UserError as error:
             raise UserError(f"target {target!r}: {error}") from None

@@ -16,7 +16,7 @@ from dp_leakage.privacy.defenses import (
 from dp_leakage.privacy.mechanism import holds_groups
 from dp_leakage.study import TUNE, Cell, Study
 from dp_leakage.study.checks.complaints import require
-from dp_leakage.study.jobs import AUXILIARY
+from dp_leakage.study.steps import AUXILIARY
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.tuning import FOLDS
 

@@ -19,7 +19,7 @@ from dp_leakage.privacy.mechanism import PERSON
 from dp_leakage.study import COINS, SPLIT, TIMING, Study
 from dp_leakage.study.checks.complaints import check_known, require
 from dp_leakage.study.contents import known
-from dp_leakage.study.jobs import AUXILIARY
+from dp_leakage.study.steps import AUXILIARY
 
 PUBLISHED = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*\.csv")
 # The columns of a table of printed results.

@@ -13,7 +13,7 @@ from dp_leakage.privacy.mechanism import PERSON
 from dp_leakage.study import COINS, GROUPS, TIMING, Cell, Study
 from dp_leakage.study.checks.cells import components_of
 from dp_leakage.study.checks.complaints import check_known, require
-from dp_leakage.study.jobs import AUXILIARY
+from dp_leakage.study.steps import AUXILIARY
 
 TARGETS = {MEMBERS, "target_nonmembers"}
 

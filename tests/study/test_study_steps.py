@@ -1,5 +1,6 @@
-"""What the rules ask about a job, from its wildcards."""
+"""What the rules ask about a job, from its wildcards, of the entry of its step."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -8,9 +9,10 @@ import yaml
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.yaml_files import read_yaml
-from dp_leakage.study import jobs
+from dp_leakage.study import paths, steps
 from dp_leakage.study.file import load_studies
 from dp_leakage.study.paths import group_of
+from dp_leakage.study.steps import STEPS
 
 REPO = Path(__file__).parents[2]
 CELL = {"dataset": "digits", "model": "mlp", "defense": "none"}
@@ -33,29 +35,44 @@ def study():
 @pytest.mark.parametrize(("role", "defense"), [("target", "none"), ("shadow", None), ("shadow", "gaussian-eps=1")])
 def test_the_folder_of_a_group_says_which_models_it_is(role, defense):
     job = {"dataset": "digits", "model": "mlp", "group": group_of(role, defense)}
-    assert jobs.group_of(job) == ("digits", "mlp", role, defense)
+    assert steps.group_of(job) == ("digits", "mlp", role, defense)
 
 
 def test_a_job_holds_the_models_of_its_cell_or_of_its_role(study):
     repeats, shadows = study.spec["repeats"], study.spec["shadow"]["count"]
-    assert jobs.models_of(study, CELL) == repeats
-    assert jobs.models_of(study, CELL | {"role": "shadow"}) == shadows
+    assert steps.models_of(study, CELL) == repeats
+    assert steps.models_of(study, CELL | {"role": "shadow"}) == shadows
     place = {"dataset": "digits", "model": "mlp"}
-    assert jobs.models_of(study, place | {"group": "none"}) == repeats
-    assert jobs.models_of(study, place | {"group": "shadow"}) == shadows
+    assert steps.models_of(study, place | {"group": "none"}) == repeats
+    assert steps.models_of(study, place | {"group": "shadow"}) == shadows
 
 
-def test_a_second_attempt_asks_for_twice_as_much(study):
-    attacked = CELL | {"attack": "yeom"}
-    for asked, job in ((jobs.memory, CELL), (jobs.training_time, CELL), (jobs.attack_time, attacked)):
-        assert asked(study, job, 2) == 2 * asked(study, job, 1) > 0
+def test_every_step_asks_for_memory_and_time(study):
+    job = CELL | {"attack": "shokri", "group": "none", "answers": "signals"}
+    for name, step in STEPS.items():
+        asked = job | {"role": "shadow"} if name == "train_auxiliary" else job
+        assert step.memory(study, asked) >= 1000
+        assert step.minutes(study, asked) >= 5 or name == "tune"  # no rate is tried for this cell
+
+
+def test_every_rule_makes_what_its_entry_says_and_asks_the_entry_for_the_rest():
+    text = "".join((REPO / "workflow" / "rules" / f"{name}.smk").read_text() for name in ("data", "train", "attack"))
+    rules = dict(re.findall(r"(?ms)^rule (\w+):\n(.*?)(?=^\S|\Z)", text))
+    assert set(rules) == {*STEPS, "attack_models"}
+    for rule, body in rules.items():
+        step = "attack" if rule == "attack_models" else rule
+        written = re.search(r"    output:\n(.*?)    log:", body, re.DOTALL)[1]
+        made = {getattr(paths, name) for name in re.findall(r"paths\.(\w+)", written)}
+        said = {paths.ANSWERS} if step == "query" else set(STEPS[step].writes.values())
+        assert made == said - ({paths.IMAGES} if step == "attack" else set())  # `reconstruct` makes those too
+        assert all(f'{asked}("{step}")' in body for asked in ("settings_of", "memory_of", "minutes_of"))
 
 
 def test_a_step_that_attacks_has_every_option_and_a_file_for_those_that_it_reads(study):
-    files = jobs.attack_inputs(study, CELL | {"attack": "yeom"})
+    files = STEPS["attack"].reads(study, CELL | {"attack": "yeom"})
     assert files["signals"] == study.answers("digits", "mlp", "target", "none")
     assert files["fitted"] == files["target"] == []
-    learnt = jobs.attack_inputs(study, CELL | {"attack": "shokri"})
+    learnt = STEPS["attack"].reads(study, CELL | {"attack": "shokri"})
     assert learnt["fitted"] == study.fitted("digits", "mlp", "shokri")
 
 
@@ -69,31 +86,31 @@ def test_the_prints_of_a_study_lie_beside_it_and_what_explains_them_is_code_of_i
         "paper,artefact,dataset,model,mechanism,epsilon,delta,setting,metric,value,stderr\n"
     )
     study = loaded(folder / "study.yaml")
-    assert jobs.published_file(study) == [Path("studies/mine/other2021.csv")]
+    assert study.published_file == [Path("studies/mine/other2021.csv")]
     without = study.figure_settings("fig_pareto")["code"]
     (folder / "other2021.py").write_text("def placed(row, printed):\n    return []\n")
     assert loaded(folder / "study.yaml").figure_settings("fig_pareto")["code"] != without
 
 
 def test_cells_wait_for_the_undefended_one_in_a_submission_of_its_own():
-    assert jobs.training_group(CELL) == "baseline"
-    assert jobs.training_group(CELL | {"defense": "gaussian-eps=1"}) == "cell"
-    assert (jobs.query_group({"group": "shadow"}), jobs.query_group({"group": "none"})) == ("auxiliary", "cell")
+    assert steps.training_group(CELL) == "baseline"
+    assert steps.training_group(CELL | {"defense": "gaussian-eps=1"}) == "cell"
+    assert (steps.query_group({"group": "shadow"}), steps.query_group({"group": "none"})) == ("auxiliary", "cell")
 
 
 def test_a_pattern_of_attacks_names_them_or_fits_nothing():
-    assert jobs.attacks_that(lambda entry: True).split("|") == list(ATTACKS)
-    assert jobs.attacks_that(lambda entry: False) == "(?!)"
+    assert steps.attacks_that(lambda entry: True).split("|") == list(ATTACKS)
+    assert steps.attacks_that(lambda entry: False) == "(?!)"
 
 
 def test_a_cell_that_the_study_does_not_have_is_refused(study):
     with pytest.raises(UserError, match="has no cell"):
-        jobs.cell_of(study, CELL | {"defense": "nothing"})
+        steps.cell_of(study, CELL | {"defense": "nothing"})
     with pytest.raises(UserError, match="has no cell"):
-        jobs.attack_inputs(study, CELL | {"attack": "yeom", "defense": "nothing"})
+        STEPS["attack"].reads(study, CELL | {"attack": "yeom", "defense": "nothing"})
 
 
 def test_every_target_is_described_in_one_line(study):
-    told = jobs.target_descriptions(study)
+    told = study.target_descriptions()
     assert set(told) == set(study.targets)
     assert all(words and "\n" not in words for words in told.values())
