@@ -13,7 +13,7 @@ OPTIONS := NAME DATA LABEL KEY PERSON SENSITIVE DROP CATEGORICAL MISSING SIZE LE
 $(foreach option,$(OPTIONS),$(eval override $(option) := $$(value $(option))))
 export $(OPTIONS)
 
-.PHONY: help install demo smoke new-study audit-training audit-model release docs test test-long test-fuzz test-slurm coverage lint format bench bench-all reference papers constraints clean
+.PHONY: help install demo smoke new-study audit-training audit-model release docs test test-long test-fuzz test-slurm coverage lint format bench bench-all ranking reference papers constraints clean
 
 help:  ## list these commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -96,6 +96,9 @@ format: $(INSTALLED)  ## put every file in the house style
 
 bench: $(INSTALLED)  ## the trainer against plain PyTorch and Opacus
 	python benchmarks/trainer.py
+
+ranking: $(RUNS)  ## every membership attack on four data sets, undefended and at ε = 8: docs/results/ranking.md [DATA_DIR=data]
+	python benchmarks/ranking.py $${DATA_DIR:-data} > docs/results/ranking.md
 
 bench-all: bench  ## every benchmark
 	python benchmarks/vmf_noise.py

@@ -81,6 +81,12 @@ def hidden(said: Signals, defense: str) -> Signals:
 
 
 def line(attack: str, second: str, target: Signals, learnt: Signals | Ensemble | None, data: Dataset) -> None:
+    """Prints what one attack finds."""
+    first, then = (second, f"`{attack}`") if second in HIDDEN else (f"`{attack}`", second)
+    print(f"| {first} | {then} | {' | '.join(measured(attack, target, learnt, data))} |", flush=True)
+
+
+def measured(attack: str, target: Signals, learnt: Signals | Ensemble | None, data: Dataset) -> list[str]:
     """What one attack finds, with 95 % intervals, and the processor's seconds for a target."""
     entry = ATTACKS[attack]
     module, started = import_module(entry.module), time.process_time()
@@ -96,8 +102,7 @@ def line(attack: str, second: str, target: Signals, learnt: Signals | Ensemble |
         found = rows[(rows["metric"] == metric) & (fpr is None or rows["fpr"] == fpr)]
         value, low, high = found.iloc[0][["value", "low", "high"]]
         shown.append(f"{value:.3f} [{low:.3f}, {high:.3f}]".replace("0.", "."))
-    first, then = (second, f"`{attack}`") if second in HIDDEN else (f"`{attack}`", second)
-    print(f"| {first} | {then} | {' | '.join(shown)} | {seconds:.3f} |", flush=True)
+    return [*shown, f"{seconds:.3f}"]
 
 
 def digits() -> Dataset:
