@@ -61,7 +61,7 @@ def draw(
     for (ax,), (heading, part) in zip(axes, parts, strict=True):
         ax.set_title(heading, loc="left")
         _panel(ax, part, seen)
-    axes[-1][0].set_xlabel("ε (for replace-one neighbours, but for the claimed)")
+    axes[-1][0].set_xlabel("ε (for replace-one neighbors, but for the claimed)")
     handles = [
         Line2D([], [], label="claimed (as its accountant means it)", **CLAIMED),
         Line2D([], [], label="spent, smallest valid bound", **SPENT),

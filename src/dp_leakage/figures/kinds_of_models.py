@@ -70,7 +70,7 @@ def draw(
     ]
     notes = [
         "Bars: 95 % intervals.",
-        meaning,
+        *meaning,
         *threshold_notes(rows),
         *remarks(frame),
         *spent_notes(rows, settings),

@@ -60,8 +60,8 @@ def accounting_notes(frame: pd.DataFrame, settings: Mapping[str, Any]) -> list[s
 def threshold_notes(rows: pd.DataFrame) -> list[str]:
     """Whose threshold the advantages of membership attacks are at."""
     said = {
-        "reached_advantage": "Membership: the best threshold, chosen on other records than it is judged on.",
-        "membership_advantage": "Membership: the attack's own decision, at the threshold that it brings along.",
+        "reached_advantage": "Membership: at the best threshold, chosen on other records.",
+        "membership_advantage": "Membership: at the attack's own threshold.",
     }
     return [words for metric, words in said.items() if metric in set(rows["metric"])]
 
@@ -106,19 +106,21 @@ def _claimed(accountant: str, unit: str, block: str, defense: str) -> str:
 
 
 def spent_notes(rows: pd.DataFrame, settings: Mapping[str, Any]) -> list[str]:
-    """By which accountant and for which neighbours each series' spent ε is; then the study's own notes."""
+    """By which accountant and for which neighbors each series' spent ε is; then the study's own notes."""
     private = rows[(rows["accountant"] != "") & rows["epsilon_spent"].notna()]
+    relations = [name(str(relation)) for relation in sorted(set(private["spent_neighbors"]))]
+    several = len(relations) > 1
     groups: dict[str, list[str]] = {}
     for accountant, part in private.groupby("accountant", sort=True):
         means = sorted(
             {
-                f"{name(a)} ({name(n)} neighbors)"
-                for a, n in zip(part["spent_accountant"], part["spent_neighbors"], strict=True)
+                name(by) + (f" ({name(of)})" if several else "")
+                for by, of in zip(part["spent_accountant"], part["spent_neighbors"], strict=True)
             }
         )
         groups.setdefault(" or ".join(means), []).append(_short(str(accountant)))
-    words = [f"{', '.join(names)} by {means}" for means, names in groups.items()]
-    said = f"ε spent, the smallest that a valid accountant proves for the batches as they were: {'; '.join(words)}."
+    words = "; ".join(f"{', '.join(names)} by {means}" for means, names in groups.items())
+    said = f"ε spent, for {' or '.join(relations)} neighbors: the smallest valid bound, of {words}."
     return [*([said] if words else []), *own_notes(settings)]
 
 

@@ -56,16 +56,27 @@ def budget(epsilon: float, noise_multiplier: float) -> str:
     return f"σ = {number(noise_multiplier)}" if isfinite(noise_multiplier) else "–"
 
 
+def budget_words(epsilon: float, noise_multiplier: float) -> str:
+    """The same with its symbol: ``ε = 1``, or ``σ = 2`` if no ε is claimed."""
+    words = budget(epsilon, noise_multiplier)
+    return f"ε = {words}" if isfinite(epsilon) else words
+
+
 def cell_budget(row: Any) -> str:
     """The cell's budget, and what else its folder name says that no series knows."""
-    most = re.search(r"-most=(\d+)", row.defense)
-    further = [", random" if "partition=random" in row.defense else "", f", most {most[1]}" if most else ""]
-    return budget(row.epsilon, row.noise_multiplier) + "".join(further)
+    return budget(row.epsilon, row.noise_multiplier) + _further(row)
 
 
 def cell_label(series: Series, row: Any) -> str:
-    """The series and `cell_budget`."""
-    return f"{look(series).label}, {cell_budget(row)}" if series.accountant else look(series).label
+    """The series, its budget with the symbol, and what else its folder name says that no series knows."""
+    if not series.accountant:
+        return look(series).label
+    return f"{look(series).label}, {budget_words(row.epsilon, row.noise_multiplier)}{_further(row)}"
+
+
+def _further(row: Any) -> str:
+    most = re.search(r"-most=(\d+)", row.defense)
+    return (", random" if "partition=random" in row.defense else "") + (f", most {most[1]}" if most else "")
 
 
 def rows_by_budget(part: pd.DataFrame, lines: Callable[[pd.DataFrame], Iterable[list[str]]]) -> list[list[str]]:

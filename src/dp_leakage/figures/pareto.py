@@ -8,7 +8,7 @@ import pandas as pd
 from dp_leakage.common.errors import UserError
 from dp_leakage.figures.curves import legend
 from dp_leakage.figures.frames import chosen, drawn_numbers, each_series, is_private, metric_rows, panels, reached
-from dp_leakage.figures.notes import remarks, spent_notes, threshold_notes
+from dp_leakage.figures.notes import remarks, spent_notes
 from dp_leakage.figures.style import GRAY, finish, look, name, number, panel_grid, styled
 from dp_leakage.metrics.measure import STRONGEST
 from dp_leakage.metrics.rows import CELL
@@ -23,7 +23,8 @@ FIGURE = {
     "accounted ε. Bottom right is best: accurate, and nothing leaks. Leakage is the advantage of the strongest attack "
     "on each model. The gray line is the Pareto front of the measured values. Pale points are dominated: another "
     "point is better in both, with separate 95 % intervals (the bars). Differences between the other points may be "
-    "chance.",
+    "chance. Attack and threshold are chosen on other records than they are judged on. Numbers stand where there is "
+    "room; all are in the csv.",
     "settings": {"attack": {"$ref": "#/$defs/attack"}},
 }
 
@@ -65,12 +66,11 @@ def draw(
     entries = [handle for handle in legend(rows) if handle.get_label() != "95 % interval"]
     entries.append(Line2D([], [], label="best trade-offs measured", **FRONT))
     membership = sorted(set(reached(frame)["attack"]) - {STRONGEST})
-    chosen_anew = f"Strongest of {', '.join(map(name, membership))}, in each cell anew, chosen on other records."
+    chosen_anew = f"Strongest of {', '.join(map(name, membership))}, in each cell anew."
     alone = settings["attack"] is not None or len(membership) < 2
     notes = [
-        meaning,
+        *meaning,
         *([] if alone else [chosen_anew]),
-        *threshold_notes(rows),
         *remarks(frame),
         *spent_notes(rows, settings),
     ]
@@ -82,20 +82,17 @@ def draw(
     return figure, rows
 
 
-def spent_budgets(frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """The ε that cells spent, all for one neighboring relation, and the footnote that says for which.
+def spent_budgets(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """The ε that cells spent, all for one neighboring relation, and a footnote on those without one.
 
     A claim is no common scale: two accountants claim the same ε for very different noise. Nor are the ε of two
     relations one: so a cell without a known ε for the relation that most cells have gets none.
     """
-    budgets, relation = spent_alike(frame)
+    budgets, _ = spent_alike(frame)
     if budgets.empty:
-        return budgets, "Numbers: none, as no ε spent is known."
-    whose = f"for {name(relation)} neighbors, " if relation else ""
-    words = f"Numbers: ε spent, {whose}as far as there is room; all are in the csv."
+        return budgets, ["Numbers: none, as no ε spent is known."]
     missing = frame[is_private(frame)].groupby(CELL).ngroups - len(budgets)
-    silent = f" {missing} private cells have no ε for these neighbors, and no number." if missing > 0 else ""
-    return budgets, words + silent
+    return budgets, [f"{missing} private cells have no ε for these neighbors, and no number."] if missing > 0 else []
 
 
 def points(frame: pd.DataFrame, attack: str) -> pd.DataFrame:

@@ -349,8 +349,8 @@ def finish(
 
 
 def footnotes(notes: Iterable[str], width: float) -> str:
-    """Notes, each once, folded to the width of the figure in inches at 7 points."""
-    return "\n".join(fill(note, int(width * 18.5)) for note in dict.fromkeys(notes))
+    """Notes, each once, as one paragraph of the figure's width in inches at 7 points."""
+    return fill(" ".join(dict.fromkeys(notes)), int(width * 18.5))
 
 
 def _legend_columns(labels: Sequence[str], width: float) -> int:

@@ -9,9 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from dp_leakage.figures.numbers import cell_budget, cell_label, interval
+from dp_leakage.figures.numbers import cell_label, interval
 from dp_leakage.figures.style import INK, look, name
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.measure import FPR_OF_TPR
@@ -96,7 +94,7 @@ def _point(answer: Answer, one: Setting, several: bool) -> dict[str, Any]:
     """
     assert one.leak is not None
     found, style = one.leak, look(one.series)
-    label = _label(one)
+    label = cell_label(one.series, one.row)
     accuracy = f"right on {percent(one.accuracy)} of new records"
     up: dict[str, list[float]] = {"advantage": _rounded(found.advantage)}
     says = {"advantage": f"an advantage of {interval(*found.advantage)} ({name(found.attack)})"}
@@ -117,13 +115,6 @@ def _point(answer: Answer, one: Setting, several: bool) -> dict[str, Any]:
         "says": {key: f"{label}: {accuracy}; {words}." for key, words in says.items()},
     }
     return point | ({"accused": _accused(one)} if found.tprs else {})
-
-
-def _label(one: Setting) -> str:
-    """``DP-SGD, RDP, ε = 10``."""
-    if np.isfinite(one.row["epsilon"]):
-        return f"{look(one.series).label}, ε = {cell_budget(one.row)}"
-    return cell_label(one.series, one.row)
 
 
 def _accused(one: Setting) -> dict[str, Any]:

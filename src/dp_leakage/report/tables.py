@@ -11,7 +11,7 @@ from markupsafe import Markup
 from dp_leakage.common.shown import duration
 from dp_leakage.figures.frames import chosen, each_budget, each_series, in_order, is_private, panels
 from dp_leakage.figures.members_exposed import of_whom
-from dp_leakage.figures.numbers import budget, cell_budget, count, fraction, interval
+from dp_leakage.figures.numbers import budget, budget_words, cell_budget, cell_label, count, fraction, interval
 from dp_leakage.figures.style import look, name, number
 from dp_leakage.metrics import STRONGEST
 from dp_leakage.metrics.measure import FPR_OF_TPR
@@ -67,10 +67,10 @@ def settings(found: list[Answer]) -> list[HtmlTable]:
 
 
 def _setting_row(one: Setting) -> list[str]:
-    leak, label = one.leak, look(one.series).label
+    leak = one.leak
     proof = " (proven)" if one.by_proof else ""
     return [
-        f"{label}, {cell_budget(one.row)}" if one.series.accountant else label,
+        cell_label(one.series, one.row),
         name(one.model),
         ANSWERED[one.keeps] if one.private else "",
         ANSWERED[one.protects] + proof if one.private else "",
@@ -328,7 +328,7 @@ def verdicts(metrics: pd.DataFrame) -> list[str]:
             for kind, own in rows.groupby(rows["defense"].str.contains("partition=random")):
                 row = own.loc[own["value"].idxmax()]
                 use = f"{100 * row['value']:.0f} % of new records right"
-                at = f" at {budget_words(row)}" if series.accountant else ""
+                at = f" at {budget_words(row['epsilon'], row['noise_multiplier'])}" if series.accountant else ""
                 label = look(series).label + (", random" if kind else "")
                 reached = leak.get(tuple(row[CELL]))
                 if reached is not None:
@@ -336,12 +336,6 @@ def verdicts(metrics: pd.DataFrame) -> list[str]:
                     words = f"an attacker reaches {reach_words(reached)}{judged}"
                     found.append(f"{heading} · {label}: {use}{at}; {words}.")
     return found
-
-
-def budget_words(row: pd.Series) -> str:
-    """``ε = 1``, or ``σ = 2`` if no ε is claimed."""
-    words = budget(row["epsilon"], row["noise_multiplier"])
-    return words if words.startswith("σ") else f"ε = {words}"
 
 
 def broken_claims(metrics: pd.DataFrame) -> list[str]:
