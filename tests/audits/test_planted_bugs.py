@@ -30,21 +30,30 @@ FULL = Mechanism("shuffle", noise_multiplier=np.sqrt(STEPS) / MU, clip_norm=0.1)
 # Two Poisson batches of half of the records. Less noise and fewer batches tell shuffled ones better from them.
 SAMPLED = Mechanism("poisson", noise_multiplier=0.45, clip_norm=0.1)
 HALF = RECORDS // 2
+QUARTER = RECORDS // 4
+# A record comes once in each of four epochs, whose four steps share their noise; and the batches of balls in bins.
+CORRELATED = {
+    noise: Mechanism("cyclic", noise=noise, noise_multiplier=np.sqrt(STEPS) / MU, clip_norm=0.1, settings=settings)
+    for noise, settings in (("banded", {"bands": 3, "horizon": 16}), ("blt", {"buffers": 2}), ("tree", {}))
+}
+BINS = Mechanism("balls_in_bins", noise_multiplier=0.6, clip_norm=0.1)
 
 
 @cache
-def sampled_claim():
-    """The curve of `SAMPLED`, and those of the same training with less noise."""
+def sampled_claim(claimed=SAMPLED):
+    """The curve of a training of one epoch in two steps, and those of the same training with less noise."""
 
     def tpr(strength):
-        mechanism = Mechanism("poisson", noise_multiplier=SAMPLED.noise_multiplier / strength, clip_norm=0.1)
+        mechanism = replace(claimed, noise_multiplier=claimed.noise_multiplier / strength)
         return proven_curve(Training(mechanism, DELTA, 1, HALF, RECORDS), "add_remove").tpr
 
     return own_curves("this training", DELTA, tpr)
 
 
-def bounds(bug, claimed=FULL, claim=None, models=200, epochs=STEPS, batch_size=RECORDS, canary="feature"):
-    """Lower bounds of twenty audits with seeds of their own."""
+def bounds(
+    bug, claimed=FULL, claim=None, models=200, epochs=STEPS, batch_size=RECORDS, canary="feature", audits=AUDITS
+):
+    """Lower bounds of audits with seeds of their own."""
     placed = place(DATA, canary, 1, False, 0)
     along = torch.tensor([0]) if canary == "gradient" else None
     x, y = torch.from_numpy(placed.x), torch.from_numpy(placed.y)
@@ -52,12 +61,13 @@ def bounds(bug, claimed=FULL, claim=None, models=200, epochs=STEPS, batch_size=R
     done = claimed if bug is None else BUGS[bug](claimed, batch_size)
     settings = TrainingSettings("sgd", 1.0, epochs=epochs, batch_size=batch_size, evaluate_every=epochs)
     found = []
-    for audit in range(AUDITS):
+    for audit in range(audits):
         held = np.random.default_rng(audit).random(models) < 0.5
         rows = np.where(held, placed.held, placed.other)[:, None]
         subsets = torch.from_numpy(np.concatenate([np.tile(placed.fixed, (models, 1)), rows], axis=1))
         rows_of = torch.from_numpy(placed.held), torch.from_numpy(placed.other)
-        watch = Watch(placed.first, *rows_of, along, claimed=claimed, rate=batch_size / RECORDS)
+        rate = batch_size / RECORDS if claimed.sampler in ("poisson", "balls_in_bins") else 1.0
+        watch = Watch(placed.first, *rows_of, along, claimed=claimed, rate=rate)
         seeds = range(audit * models, (audit + 1) * models)
         train(layers, x, y, subsets, seeds, settings, done, watch=watch)
         scores = watch.scores[:, 0].numpy()
@@ -117,3 +127,19 @@ def test_the_correct_training_is_refuted_at_the_stated_rate_at_most(sampled):
     """Of 20 audits at 95 %, more than 5 above the claim happen once in 3,000 runs."""
     found, claimed = (sampled_bounds(None), sampled_claim().epsilon(1.0)) if sampled else (bounds(None), CLAIMED)
     assert (found > claimed).sum() <= 5
+
+
+@pytest.mark.parametrize("noise", CORRELATED)
+def test_too_little_correlated_noise_is_found(noise):
+    """One audit of a bug that every audit finds, and of the correct training, refuted once in 20 seeds."""
+    run = {"claimed": CORRELATED[noise], "batch_size": QUARTER, "canary": "gradient", "audits": 1}
+    assert bounds("noise_divided_twice", models=300, **run)[0] > CLAIMED
+    assert bounds(None, models=200, **run)[0] <= CLAIMED
+
+
+def test_too_little_noise_in_balls_in_bins_is_found():
+    """As above, against the curve of random allocation."""
+    claim = sampled_claim(BINS)
+    run = {"claimed": BINS, "claim": claim, "epochs": 1, "batch_size": HALF, "canary": "gradient", "audits": 1}
+    assert bounds("noise_divided_twice", models=60, **run)[0] > claim.epsilon(1.0)
+    assert bounds(None, models=200, **run)[0] <= claim.epsilon(1.0)

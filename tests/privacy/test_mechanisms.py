@@ -9,10 +9,11 @@ from scipy.linalg import solve_triangular, toeplitz
 from scipy.stats import norm
 
 from dp_leakage.common.errors import UserError
+from dp_leakage.privacy import correlated
 from dp_leakage.privacy.accounting import ACCOUNTANTS, epsilon_spent, noise_multiplier
 from dp_leakage.privacy.accounting.proven import Training, proven_curve
 from dp_leakage.privacy.mechanism import SAMPLERS, Mechanism
-from dp_leakage.privacy.mechanisms import MECHANISMS, banded, noise_module
+from dp_leakage.privacy.mechanisms import MECHANISMS, noise_module
 from dp_leakage.training.noise import start_noise
 
 RUN = {"delta": 1e-5, "epochs": 7, "batch_size": 50, "dataset_size": 500}
@@ -51,7 +52,7 @@ def test_banded_noise_is_the_inverse_matrix_times_independent_noise(bands):
     for generator in streams(3, 4):
         plain.append(torch.stack([torch.empty(16).normal_(generator=generator) for _ in range(steps)]))
     column = np.zeros(steps)
-    column[:bands] = banded.coefficients(bands)
+    column[:bands] = correlated.root(bands)
     matrix = toeplitz(column, np.zeros(steps))
     for model in range(2):
         expected = solve_triangular(matrix, plain[model].double().numpy(), lower=True)
@@ -63,7 +64,7 @@ def test_a_record_moves_the_released_sums_by_at_most_the_root_of_its_epochs(band
     """The sensitivity that the accountant takes: of the matrix's columns for one place in every epoch."""
     steps, epochs = 8, 5
     column = np.zeros(steps * epochs)
-    column[:bands] = banded.coefficients(bands)
+    column[:bands] = correlated.root(bands)
     matrix = toeplitz(column, np.zeros(steps * epochs))
     rng = np.random.default_rng(0)
     for place in range(steps):

@@ -1,9 +1,8 @@
 """Gaussian noise that is correlated over steps: later steps take away part of what a step adds (DP-FTRL).
 
-The noise of step t is ζ_t = (B⁻¹z)_t with independent z_t ~ N(0, σ²C²I), where the lower triangular Toeplitz matrix B
-has the first ``bands`` coefficients of the square root of the prefix sums' matrix, r_0 = 1, r_k = r_{k−1}(2k − 1)/(2k),
-scaled to length one (Fichtenberger, Henzinger & Upadhyay 2023; banded: Kalinin & Lampert 2024, Choquette-Choo et al.
-2023).
+The noise of step t is ζ_t = (B⁻¹z)_t with independent z_t ~ N(0, σ²C²I), where B is lower triangular, Toeplitz and
+banded, its first column of length one: that of the square root of the running sums' matrix (`correlated.root`), or the
+one that leaves the least noise in the running sums of so many steps (`correlated.optimal`).
 
 Batches come in a fixed order (sampler ``cyclic``), so a record takes part in the same step of each epoch. If there are
 at most as many bands as steps in an epoch, the columns of B for these steps share no row, and each has length at most
@@ -30,14 +29,28 @@ if TYPE_CHECKING:
     from dp_leakage.privacy.accounting.tradeoff import TradeOff
 
 HERE = __name__
+BANDS = {**COUNT, "description": "Over how many steps noise is correlated; 1 is independent noise."}
 MECHANISMS = {
     "banded": Declaration(
         label="DP-FTRL, banded",
         guarantee="Hides each record: zero_out and replace_one; its places in the fixed order of batches stay.",
         module=HERE,
         noise="banded",
-        schemas={"bands": {**COUNT, "description": "Over how many steps noise is correlated; 1 is independent noise."}},
-    )
+        schemas={"bands": BANDS},
+    ),
+    "banded_optimal": Declaration(
+        label="DP-FTRL, banded, optimal",
+        guarantee="Hides each record: zero_out and replace_one; its places in the fixed order of batches stay.",
+        module=HERE,
+        noise="banded",
+        schemas={
+            "bands": BANDS,
+            "horizon": {
+                **COUNT,
+                "description": "Steps whose running sums hold the least noise.",
+            },
+        },
+    ),
 }
 ACCOUNTANTS = {"banded_gdp": Accountant("banded", {"cyclic": ("zero_out", "replace_one")}, "exact", HERE)}
 
@@ -55,7 +68,7 @@ class Noise(base.Noise):
                 f"bands is {bands}, but an epoch has {steps} steps; valid is 1 to {steps}, so that no record takes "
                 "part twice within the bands"
             )
-        self.independent = self.coefficients = coefficients(bands)
+        self.independent = self.coefficients = _coefficients(bands, mechanism.settings.get("horizon"))
         self.past = gradient.new_zeros(bands - 1, *gradient.shape)
 
     def add(self, step: int) -> None:
@@ -81,13 +94,15 @@ class Noise(base.Noise):
         self.past.copy_(tensors["past"])
 
 
-def coefficients(bands: int) -> list[float]:
-    """c_0 … c_{b−1}, the first column of B: of length one, all positive and falling."""
-    root = [1.0]
-    for k in range(1, bands):
-        root.append(root[-1] * (2 * k - 1) / (2 * k))
-    length = math.sqrt(math.fsum(value * value for value in root))
-    return [value / length for value in root]
+def _coefficients(bands: int, horizon: int | None) -> list[float]:
+    """c_0 … c_{b−1}, the first column of B, of length one."""
+    from dp_leakage.privacy import correlated
+
+    if horizon is None:
+        return correlated.root(bands).tolist()
+    if horizon < bands:
+        raise UserError(f"horizon is {horizon}, but bands is {bands}; valid is {bands} or more")
+    return correlated.optimal(bands, horizon).tolist()
 
 
 def epsilon(sigma: float, case: Case) -> float:
