@@ -1,0 +1,86 @@
+"""Whether a device gives the same bytes twice, and with and without CUDA graphs, for many architectures and steps.
+
+    python benchmarks/gpu_bytes.py                # on the GPU
+    python benchmarks/gpu_bytes.py --device cpu
+
+Exits with 1 if anything differs. On a CPU nothing is captured, so the second question has no meaning there.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+
+import torch
+
+from dp_leakage.models.architectures import build
+from dp_leakage.models.ensemble import Ensemble
+from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.training.graphs import OFF
+from dp_leakage.training.settings import TrainingSettings
+from dp_leakage.training.trainer import train
+
+RECORDS, CLASSES, MODELS = 80, 5, 3
+SHAPES = {
+    "softmax_regression": (12,),
+    "mlp": (12,),
+    "lenet": (1, 28, 28),
+    "cnn_small": (1, 10, 10),
+    "resnet": (3, 8, 8),
+    "wide_resnet": (3, 8, 8),
+}
+OF_ARCHITECTURE = {"resnet": {"channels": [8, 16]}, "wide_resnet": {"depth": 10, "width": 1}}
+STEPS = {
+    "none": None,
+    "shuffle": Mechanism(noise_multiplier=0.5),
+    "poisson": Mechanism("poisson", noise_multiplier=0.5),
+    "batch": Mechanism(unit="batch", noise_multiplier=0.5),
+    "class": Mechanism("class_poisson", unit="class", noise_multiplier=0.5),
+    "person": Mechanism("poisson", unit="person", noise_multiplier=0.5),
+    "vmf": Mechanism("wor", bound="normalise", noise="vmf", kappa=50.0),
+}
+
+
+def trained(name: str, mechanism: Mechanism | None, device: str) -> Ensemble:
+    """Models of one architecture, two epochs."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.rand(RECORDS, *SHAPES[name], generator=generator)
+    y = torch.arange(RECORDS) % CLASSES
+    layers = build(name, SHAPES[name], CLASSES, dropout=0.2, **OF_ARCHITECTURE.get(name, {}))
+    groups = torch.arange(RECORDS) // 4 if mechanism is not None and mechanism.unit == "person" else y
+    settings = TrainingSettings("adam", 0.01, epochs=2, batch_size=16)
+    subsets = torch.arange(RECORDS).expand(MODELS, -1)
+    return train(layers, x, y, subsets, range(MODELS), settings, mechanism, groups=groups, device=device)[0]
+
+
+def differing(device: str) -> Iterator[tuple[str, str, list[str]]]:
+    """Architecture, step, and what differs of it: ``again``, ``without graphs``."""
+    for name in SHAPES:
+        for step, mechanism in STEPS.items():
+            first, again = (trained(name, mechanism, device) for _ in range(2))
+            os.environ[OFF] = "1"
+            single = trained(name, mechanism, device)
+            del os.environ[OFF]
+            others = {"again": again, "without graphs": single}
+            yield name, step, [words for words, other in others.items() if not _same(first, other)]
+
+
+def _same(one: Ensemble, other: Ensemble) -> bool:
+    return all(torch.equal(value, other.parameters[name]) for name, value in one.parameters.items())
+
+
+def main() -> int:
+    """Prints a line for each architecture and step; 1 if anything differs."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    status = 0
+    for name, step, words in differing(given.device):
+        print(f"{name:20s} {step:8s} {'differs ' + ', '.join(words) if words else 'same bytes'}", flush=True)
+        status |= bool(words)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
