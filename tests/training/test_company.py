@@ -44,6 +44,34 @@ def test_at_sizes_that_fill_no_vector(features, hidden, classes, batch_size, act
     alone_and_together(layers, x, y, subsets_of(88, 4, 83), Mechanism(noise_multiplier=0.5), settings)
 
 
+@pytest.mark.parametrize("batch_size", [16, 24, 40])
+@pytest.mark.parametrize(
+    ("features", "hidden", "classes"),
+    [(13, (), 3), (30, (), 2), (561, (), 10), (3, (5,), 10), (101, (3,), 3), (7, (1,), 3)],
+)
+def test_whole_batches_side_by_side_at_sizes_that_fill_no_vector(features, hidden, classes, batch_size):
+    layers = build("mlp", (features,), classes, hidden=hidden)
+    generator = torch.Generator().manual_seed(0)
+    x, y = torch.randn(88, features, generator=generator), torch.randint(0, classes, (88,), generator=generator)
+    settings = TrainingSettings("adam", 0.05, epochs=2, batch_size=batch_size)
+    alone_and_together(layers, x, y, subsets_of(88, 4, 83), Mechanism("wor", "batch", noise_multiplier=0.5), settings)
+
+
+def test_a_whole_batch_whose_gradient_is_not_finite_leaves_the_others_of_its_lane_as_they_are():
+    x, y = data_of("mlp")
+    mechanism, batches = Mechanism(unit="batch", noise="none"), [[torch.arange(8)], [torch.arange(8, 16)]]
+    both, alone = (
+        start(layers_of("mlp"), x, y, subsets_of(40, 2)[:k], [1, 2][:k], SETTINGS, mechanism) for k in (2, 1)
+    )
+    assert len(both.program.lanes) == 1
+    both.parameters[1] *= 1e30
+    with torch.inference_mode():
+        both.fill_gradient(batches)
+        alone.fill_gradient(batches[:1])
+    assert torch.equal(both.program.gradient[0], alone.program.gradient[0])
+    assert bool((both.program.gradient[1] == 0).all())
+
+
 @pytest.mark.parametrize("sampler", ["shuffle", "poisson", "wor"])
 @pytest.mark.parametrize("name", SHAPES)
 def test_alone_and_in_an_ensemble_bit_for_bit(name, sampler):

@@ -9,9 +9,9 @@ from dp_leakage.common.errors import UserError, nearest
 Sampler = Literal["shuffle", "poisson", "wor", "cyclic", "balls_in_bins", "class_poisson"]
 Bound = Literal["clip", "normalise", "per_layer"]
 Block = Literal["whole", "layer", "row", "sum"]
-PERSON = "person"
+PERSON, BATCH = "person", "batch"
 PER_LAYER = "per_layer"
-SINGLE = ("example", PERSON, "batch")  # units that come or go whole; all others are groups, which change with a record
+SINGLE = ("example", PERSON, BATCH)  # units that come or go whole; all others are groups, which change with a record
 
 
 UNITS = [*SINGLE, "class", "subclass"]  # plugins add theirs

@@ -4,7 +4,7 @@ sample → **per-unit gradients → bound → sum → noise → divide** → opt
 saves passes over the buffer: the noise, already divided, is drawn into it, and then scaled gradients are added.
 """
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from torch import Generator, Tensor
 
 from dp_leakage.models.layers import Layers, Parameters
 from dp_leakage.models.norms import LEAST_NORM, norm
+from dp_leakage.models.products import CPU_MULTIPLE
 from dp_leakage.privacy.clipping import bound_scales, layer_norm
 from dp_leakage.privacy.mechanism import PER_LAYER, PERSON, Mechanism, holds_groups
 from dp_leakage.privacy.mechanisms.base import Noise
@@ -111,8 +112,8 @@ def fill_gradient(program: Program, batches: list[Batch], step: int = 0) -> None
             # The mean of one record is the record itself, so this is the case where every example is a unit.
             _add_examples(program, lane, _side_by_side(program, [torch.cat(own[0])]))
         else:
-            for unit in own[0]:  # lanes of (sub)classes or of whole batches have one model
-                _add_group(program, lane, unit)
+            for units in zip(*own, strict=True):  # lanes of (sub)classes have one model, and a batch is one unit
+                _add_units(program, lane, units)
 
 
 def _add_persons(program: Program, lane: Lane, batches: list[Batch]) -> None:
@@ -123,7 +124,7 @@ def _add_persons(program: Program, lane: Lane, batches: list[Batch]) -> None:
         for place, batch in enumerate(batches):
             for unit in batch:
                 if len(unit) > most:
-                    _add_group(program, lane.alone(place), unit)
+                    _add_units(program, lane.alone(place), [unit])
     for rows, weights in folded(persons, program.folds, program.x.dtype):
         passed = _backpropagate(program, lane, rows.to(program.x.device))
         weights = weights.to(program.x.device)
@@ -224,23 +225,39 @@ def _side_by_side(program: Program, batches: list[Tensor]) -> Examples:
     return Examples(rows, weights)
 
 
-def _add_group(program: Program, lane: Lane, unit: Tensor) -> None:
-    """The bounded mean gradient of one unit's records."""
+def _add_units(program: Program, lane: Lane, units: Sequence[Tensor]) -> None:
+    """The bounded mean gradient of one unit's records, for each model of the lane.
+
+    Units go side by side if kernels then round as for one alone: that takes equal lengths, a multiple of
+    `CPU_MULTIPLE`, in a single pass.
+    """
+    count = len(units[0])
+    together = all(len(unit) == count for unit in units) and not count % CPU_MULTIPLE and count <= program.width
+    if len(units) > 1 and not together:
+        for place, unit in enumerate(units):
+            _add_units(program, lane.alone(place), [unit])
+        return
     mean = {name: torch.zeros_like(view) for name, view in lane.gradient.items()}
-    for rows in unit.split(program.width) if len(unit) else ():
-        scales = program.x.new_full((1, len(rows)), 1 / len(unit))
-        _backpropagate(program, lane, rows[None].to(program.x.device)).add_weighted_sum(scales, mean)
-    length = torch.linalg.vector_norm(torch.stack([norm(view.flatten()) for view in mean.values()]))
-    if not math.isfinite(length):  # as in `BackwardPass.finite`
-        length.fill_(LEAST_NORM)
-        for view in mean.values():
-            view.zero_()
+    for rows in torch.stack(list(units)).split(program.width, dim=1) if count else ():
+        scales = program.x.new_full(rows.shape, 1 / count)
+        _backpropagate(program, lane, rows.to(program.x.device)).add_weighted_sum(scales, mean)
+    of_names = torch.stack([norm(view.flatten(1)) for view in mean.values()], 1)
+    lengths = torch.stack([torch.linalg.vector_norm(own) for own in of_names])
+    kept = lengths.isfinite()
+    if not bool(kept.all()):  # as in `BackwardPass.finite`
+        lengths = lengths.where(kept, LEAST_NORM)
+        mean = {name: view.where(_for_each(kept, view), 0.0) for name, view in mean.items()}
     if program.noise.directs:
         program.noise.add_unit(mean, lane.gradient, lane.models.start)
         return
-    scale = _bound(program, length)
+    scales = _bound(program, lengths)
     for name, view in mean.items():
-        lane.gradient[name].addcmul_(view, scale)
+        lane.gradient[name].addcmul_(view, _for_each(scales, view))
+
+
+def _for_each(values: Tensor, view: Tensor) -> Tensor:
+    """(k,) as (k, 1, …), to go with ``view`` (k, …)."""
+    return values.view(-1, *[1] * (view.ndim - 1))
 
 
 def _bound(program: Program, norms: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from torch import Generator, Tensor
 
 from dp_leakage.models.layers import Layers, Parameters, activation_floats
 from dp_leakage.models.products import CPU_MULTIPLE, takes_one_at_a_time
-from dp_leakage.privacy.mechanism import PERSON, Mechanism
+from dp_leakage.privacy.mechanism import BATCH, PERSON, Mechanism
 from dp_leakage.training import flat
 from dp_leakage.training.folds import Fold, make_folds
 from dp_leakage.training.gradients import Lane, bounds_examples
@@ -58,7 +58,8 @@ def lane_size(
 
     On a CPU it does not depend on K, so a model's bytes do not either.
     """
-    if not (bounds_examples(mechanism) or (mechanism is not None and mechanism.unit == PERSON)) or directs(mechanism):
+    together = bounds_examples(mechanism) or (mechanism is not None and mechanism.unit in (PERSON, BATCH))
+    if not together or directs(mechanism):
         return 1
     if any(layer.foreign for layer in layers):
         return 1
@@ -112,8 +113,8 @@ def cut(
     wide = expected + RAGGED_SPREAD * math.sqrt(expected) if ragged else expected
     width = math.ceil(wide / CPU_MULTIPLE) * CPU_MULTIPLE
     size = lane_size(layers, parameters, mechanism, width, shape)
-    if ragged and any(layer.draws for layer in layers):
-        size = 1  # a model's stream may only depend on its own batches
+    if ragged and (any(layer.draws for layer in layers) or (mechanism is not None and mechanism.unit == BATCH)):
+        size = 1  # a model's stream may only depend on its own batches, and whole batches of other lengths go alone
     if size == 1:
         return Passes(1, most, 1)
     return Passes(size, width, width) if ragged else Passes(size, most, CPU_MULTIPLE)
