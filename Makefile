@@ -107,7 +107,6 @@ bench-all: bench  ## every benchmark
 	python benchmarks/attacks.py softmax_regression
 	python benchmarks/dag.py
 	python benchmarks/jobs.py
-	python benchmarks/persons.py
 
 reference: $(INSTALLED)  ## renew docs/reference.md from the schemas and registries
 	python -m dp_leakage.reference > docs/reference.md

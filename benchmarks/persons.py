@@ -1,12 +1,10 @@
-"""How long a step for whole persons takes beside one for as many single records.
+"""What a step for whole persons is compared with: one for as many single records. A table of `trainer.py`.
 
-    python benchmarks/persons.py
-
-160 persons have 5 records each; coins decide who is in; a batch has 40 persons, or 200 records. One process, one
-thread: both take turns, an epoch each, and the least time of the rounds counts. The goal is a ratio of at most 2.
+160 persons have 5 records each, or from 1 to 40 with 5 on average. Coins decide who is in. A batch has 40 persons, or
+as many records as they have on average.
 """
 
-import time
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -14,10 +12,11 @@ from torch import Tensor
 from dp_leakage.models.architectures import build
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training.settings import TrainingSettings
-from dp_leakage.training.trainer import EnsembleTraining, start
+from dp_leakage.training.trainer import start
 
-PERSONS, RECORDS, BATCH = 160, 5, 40
-ROUNDS = 9
+PERSONS, RECORDS, MOST, BATCH = 160, 5, 40, 40
+STEPS = PERSONS // BATCH  # in an epoch
+GOAL = 2.0  # a person-level step over a record-level one
 WORKLOADS: list[tuple[str, tuple[int, ...], dict, int]] = [  # architecture, shape of a record, its settings, models
     ("softmax_regression", (30,), {}, 12),
     ("mlp", (30,), {"hidden": [64, 64]}, 12),
@@ -26,43 +25,31 @@ WORKLOADS: list[tuple[str, tuple[int, ...], dict, int]] = [  # architecture, sha
 ]
 
 
-def main() -> None:
-    """Print a table."""
-    torch.set_num_threads(1)
-    print(f"{'workload':<32}{'sampler':<10}{'record':>10}{'person':>10}{'ratio':>8}   (µs per model and step)")
-    for name, shape, settings, models in WORKLOADS:
-        for sampler in ("poisson", "shuffle"):
-            record, person = seconds(name, shape, settings, models, sampler)
-            words = f"{name} {settings.get('hidden', '')}"
-            print(f"{words:<32}{sampler:<10}{record * 1e6:10.0f}{person * 1e6:10.0f}{person / record:8.2f}", flush=True)
+def sizes(even: bool) -> Tensor:
+    """How many records each person has."""
+    if even:
+        return torch.full((PERSONS,), RECORDS)
+    drawn = torch.empty(PERSONS).geometric_(1 / RECORDS, generator=torch.Generator().manual_seed(1))
+    return drawn.clamp(max=MOST).long()
 
 
-def seconds(name: str, shape: tuple[int, ...], settings: dict, models: int, sampler: str) -> tuple[float, float]:
-    """Of processor time per model and step: for single records, and for persons."""
-    count = PERSONS * RECORDS
+def epochs(
+    name: str, shape: tuple[int, ...], settings: dict, models: int, sampler: str, even: bool
+) -> dict[str, Callable[[], None]]:
+    """An epoch of single records, and one of persons."""
+    own = sizes(even)
+    groups, count = torch.repeat_interleave(torch.arange(PERSONS), own), int(own.sum())
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(count, *shape, generator=generator)
     y = torch.randint(0, 10, (count,), generator=generator)
-    groups = torch.arange(count) // RECORDS
     held = (torch.rand(models, PERSONS, generator=generator) < 0.5)[:, groups]
 
-    def training(unit: str, batch_size: int, groups: Tensor | None) -> EnsembleTraining:
+    def epoch(unit: str, batch_size: int) -> Callable[[], None]:
         how = TrainingSettings("adam", 0.01, epochs=1, batch_size=batch_size)
         mechanism = Mechanism(sampler, unit, noise_multiplier=1.0)
-        subsets = torch.arange(count).expand(models, -1)
-        layers = build(name, shape, 10, **settings)
-        return start(layers, x, y, subsets, range(models), how, mechanism, groups, held=held)
+        subsets, layers = torch.arange(count).expand(models, -1), build(name, shape, 10, **settings)
+        with torch.inference_mode():
+            training = start(layers, x, y, subsets, range(models), how, mechanism, groups, held=held)
+        return torch.inference_mode()(training.run_epoch)
 
-    with torch.inference_mode():
-        both = training("example", BATCH * RECORDS, None), training("person", BATCH, groups)
-        times: list[list[float]] = [[], []]
-        for _ in range(ROUNDS):
-            for one, taken in zip(both, times, strict=True):
-                begun = time.process_time()
-                one.run_epoch()
-                taken.append((time.process_time() - begun) / models / (PERSONS // BATCH))
-    return min(times[0]), min(times[1])
-
-
-if __name__ == "__main__":
-    main()
+    return {"record": epoch("example", -(-count // STEPS)), "person": epoch("person", BATCH)}

@@ -62,6 +62,7 @@ def main() -> None:
         rows = compare(rounds, arguments.only, arguments.device)
         if arguments.device == "cpu":
             rows += default_path(rounds, arguments.only)
+            rows += persons(rounds, arguments.only)
     if arguments.only:
         return
     if not arguments.no_cell:
@@ -254,6 +255,31 @@ def default_path(rounds: int, only: list[str] | None) -> list[dict]:
             rows.append({"workload": name, "variant": variant, "seconds": each})
             over = each / rows[-1 - list(found).index(variant)]["seconds"]
             print(f"  {variant:28s} {each * 1e6:8.1f}   {over:6.2f} × products and noise", flush=True)
+    return rows
+
+
+def persons(rounds: int, only: list[str] | None) -> list[dict]:
+    """Steps for whole persons beside steps for as many single records; all of it is the workload ``persons``."""
+    import torch
+    from persons import GOAL, STEPS, WORKLOADS, epochs
+
+    rows: list[dict] = []
+    if only and "persons" not in only:
+        return rows
+    torch.set_num_threads(1)
+    print(f"\npersons: µs per model and step (goal: at most {GOAL:g} × the record-level step)")
+    for even in (True, False):
+        for name, shape, settings, models in WORKLOADS:
+            for sampler in ("poisson", "shuffle"):
+                variants = epochs(name, shape, settings, models, sampler, even)
+                found = interleave(variants, dict.fromkeys(variants, 2), rounds, "cpu")
+                record, person = (found[unit] / models / STEPS for unit in ("record", "person"))
+                words = f"{name} {settings.get('hidden', '')}, {sampler}, {'5' if even else '1 to 40'} records each"
+                print(
+                    f"  {words:55s} {record * 1e6:8.0f} {person * 1e6:8.0f} {person / record:6.2f} ×",
+                    flush=True,
+                )
+                rows.append({"workload": f"persons: {words}", "variant": "ours", "ratio_to_record": person / record})
     return rows
 
 
