@@ -1,7 +1,7 @@
 """Scores of every attack on fixed outputs are those of the code in which each attack asked the models itself.
 
-``scores_before.npz`` holds the logits of planted models, and what commit 5627a8e made of them. Its ``shokri`` has
-networks of the trainer, whose last digits differ between processors.
+``scores_before.npz`` holds the logits of planted models, and what commit 5627a8e made of them. Margins and losses come
+from them in float32, whose last digits differ between processors, and more so in the networks of ``shokri``.
 """
 
 from importlib import import_module
@@ -53,7 +53,7 @@ def test_scores_are_what_they_were(name, data, known, signals):
         assert (np.diff(np.take_along_axis(shares, order, axis=1)) >= 0).all()
         assert all(len(np.unique(row)) == len(row) for row in found.score)
         return
-    tolerance = 1e-4 if name == "shokri" else 1e-12
+    tolerance = 1e-4 if name == "shokri" else 1e-5
     np.testing.assert_allclose(found[0].ravel(), BEFORE[f"score_{name}"], rtol=tolerance, atol=tolerance)
     if f"flagged_{name}" in BEFORE.files:
         np.testing.assert_array_equal(found.flagged.ravel(), BEFORE[f"flagged_{name}"])
