@@ -497,3 +497,8 @@ def test_groups_that_cannot_be_compared_are_refused():
     figures = dict.fromkeys(name for name in spec["figures"] if name != "fig_leakage_attribute")
     with pytest.raises(UserError, match="key 'groups' compares what membership attacks find, and 'attacks' has none"):
         load({"groups": ["class"], "attacks": attacks, "figures": figures})
+
+
+def test_an_audit_of_random_views_is_refused_before_anything_is_trained():
+    with pytest.raises(UserError, match=r"'training.views' does not go with an audit .* the key audits: \[\]"):
+        load({**_audited(), "training": {"views": {"count": 2}}, **gaussian(accountant="rdp", epsilon=[1])})

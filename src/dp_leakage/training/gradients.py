@@ -20,6 +20,7 @@ from dp_leakage.privacy.mechanisms.base import Noise
 from dp_leakage.training.backward import BackwardPass, backpropagate
 from dp_leakage.training.folds import Fold, folded, persons_of
 from dp_leakage.training.samplers import Batch
+from dp_leakage.training.views import Viewing, varied
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ class Program:
         lengths: (n,), see `backward.record_lengths`.
         folds: how persons share passes; none for other units.
         fixed: what the models have beside their parameters, name → (K, …).
+        viewing: the views of each example; lanes then have one model. None for the examples as they are.
     """
 
     layers: Layers
@@ -72,6 +74,7 @@ class Program:
     lengths: Tensor | None = None
     folds: tuple[Fold, ...] = ()
     fixed: Parameters = field(default_factory=dict)
+    viewing: Viewing | None = None
 
 
 class Examples(NamedTuple):
@@ -168,6 +171,9 @@ def _single_records(mechanism: Mechanism, batch: Batch) -> bool:
 def _add_examples(program: Program, lane: Lane, examples: Examples) -> None:
     """The gradient if every example is a unit."""
     for rows, weights in examples.parts(program.width):
+        if program.viewing is not None:
+            _add_views(program, program.viewing, lane, rows, weights)
+            continue
         passed = _backpropagate(program, lane, rows)
         if program.mechanism is None:
             passed.add_weighted_sum(weights, lane.gradient)
@@ -183,6 +189,24 @@ def _add_examples(program: Program, lane: Lane, examples: Examples) -> None:
         if weights is not None:
             scales.mul_(weights)
         passed.add_weighted_sum(scales, lane.gradient)
+
+
+def _add_views(program: Program, viewing: Viewing, lane: Lane, rows: Tensor, weights: Tensor | None) -> None:
+    """The mean gradients of each example's views, bounded as one, for a lane of one model."""
+    count, flat = viewing.views.count, rows.flatten()
+    x = varied(program.x.index_select(0, flat), viewing.views, viewing.generators[lane.models.start])
+    y = program.y.index_select(0, flat).repeat_interleave(count)
+    passed = backpropagate(program.layers, lane.parameters, x[None], y[None], lane.dropout)
+    shares = program.x.new_full((len(flat), count), 1 / count)
+    scales = torch.ones_like(rows, dtype=program.x.dtype)
+    if program.mechanism is not None:
+        norms = passed.norms_of_means(shares)
+        kept = norms.isfinite()  # as in `BackwardPass.finite`
+        passed = BackwardPass([part.where(kept.repeat_interleave(count)[None]) for part in passed.parts])
+        scales = example_scales(program.noise, norms.where(kept, LEAST_NORM)[None], lane.models, weights)
+    if weights is not None:
+        scales = scales * weights
+    passed.add_weighted_sum((scales.view(-1, 1) * shares).view(1, -1), lane.gradient)
 
 
 def example_scales(noise: Noise, norms: Tensor, models: range, weights: Tensor | None = None) -> Tensor:

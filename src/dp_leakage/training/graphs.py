@@ -33,7 +33,7 @@ Capture = Callable[[Work], Work]
 def gradient_step(program: Program) -> Callable[[list[Batch], int], None]:
     """`fill_gradient` of this program, replayed from graphs if device, mechanism and environment allow it."""
     known = capturable(program.mechanism) and not any(layer.foreign for layer in program.layers)
-    if program.x.is_cuda and known and not os.environ.get(OFF):
+    if program.x.is_cuda and program.viewing is None and known and not os.environ.get(OFF):
         return Replayed(program, cuda_capture(pass_generators(program)))
     return partial(fill_gradient, program)
 

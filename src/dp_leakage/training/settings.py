@@ -1,8 +1,9 @@
 """How a model is trained, apart from its protection (the `Mechanism`)."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from dp_leakage.common.errors import UserError, nearest
 
@@ -36,6 +37,8 @@ class TrainingSettings:
             step t at most (1 + t)/(10 + t) (De et al. 2022). It is computed from what is released anyway and costs no
             privacy; None for the last parameters.
         average_epochs: ≥ 1. The same with the plain mean over the steps of so many last epochs.
+        views: {count, shift, mirror}: each step sees so many varied views of each image, see `training.views`; None for
+            the images as they are.
         initialisation: of the built-in layers: ``torch``, as in PyTorch, or ``glorot``, as in Keras (see
             `layers.initial_parameters`).
     """
@@ -54,6 +57,7 @@ class TrainingSettings:
     warmup_epochs: int = 0
     average_decay: float | None = None
     average_epochs: int | None = None
+    views: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         if self.optimizer not in OPTIMIZERS:

@@ -7,7 +7,7 @@ change its initial parameters or its batches.
 import numpy as np
 import torch
 
-ROLES = ("init", "batches", "noise", "dropout")
+ROLES = ("init", "batches", "noise", "dropout", "views")
 
 
 def stream(seed: int, role: str, device: torch.device | str = "cpu") -> torch.Generator:

@@ -28,6 +28,7 @@ from dp_leakage.training.requests import check_request
 from dp_leakage.training.samplers import EVEN, HEADS, Batch, Roster, draw_epoch, draw_persons, roster
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.streams import stream
+from dp_leakage.training.views import Viewing, Views, check_views, read_views
 from dp_leakage.training.watch import Watch
 
 
@@ -211,6 +212,11 @@ def start(
         passes = cut_persons(layers, parameters, mechanism, batch_size * share, x.shape[1:], sizes)
     else:
         passes = cut(layers, parameters, mechanism, batch_size * share, x.shape[1:], ragged)
+    viewing = None
+    if settings.views is not None:
+        viewing = _viewing(read_views(settings.views), x, mechanism, seeds, device, watch)
+        generators["views"] = viewing.generators
+        passes = passes._replace(models=1, width=max(1, passes.width // viewing.views.count), multiple=1)
     on_device = x.to(device)
     program = Program(
         layers,
@@ -226,6 +232,7 @@ def start(
         record_lengths(layers, on_device),
         passes.folds,
         rest,
+        viewing,
     )
     if watch is not None:
         watch.begin(program, parameters)
@@ -243,6 +250,15 @@ def start(
         watch,
         move_average=partial(move_average, settings, memory[AVERAGE], parameters) if AVERAGE in memory else None,
     )
+
+
+def _viewing(
+    views: Views, x: Tensor, mechanism: Mechanism | None, seeds: Sequence[int], device: str, watch: Watch | None
+) -> Viewing:
+    check_views(views, tuple(x.shape[1:]), mechanism)
+    if watch is not None:
+        raise UserError("an audit that watches every step cannot follow random views; remove views or the audit")
+    return Viewing(views, [stream(seed, "views", device) for seed in seeds])
 
 
 def _fill_start(

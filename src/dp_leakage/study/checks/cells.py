@@ -87,6 +87,11 @@ def _check_training(study: Study, cell: Cell) -> None:
         TrainingSettings(**training)
     except UserError as error:
         raise UserError(f"key 'training' (of {cell.key}): {error}") from None
+    words = f"key '{_origin(spec, cell, 'views', training.get('views'))}' does not go with an audit of the same cell, "
+    require(
+        training.get("views") is None or not cell.audits,
+        words + f"which follows every step; give {cell.defense} the key audits: []",
+    )
     if "projection_noise" in mechanism and mechanism["accountant"]:
         words = (
             f"(of {cell.key}) has noise for one record, but unit {mechanism['unit']!r} protects all records of a "
@@ -116,7 +121,7 @@ def _check_training(study: Study, cell: Cell) -> None:
             require(size <= spec[role]["size"], f"key '{role}.size' is {spec[role]['size']}, but {words}")
 
 
-def _origin(spec: Json, cell: Cell, name: str, value: float) -> str:
+def _origin(spec: Json, cell: Cell, name: str, value: object) -> str:
     """The key that sets one value of a cell's training."""
     model, dataset = spec["models"][cell.model], spec["datasets"][cell.dataset].get("models", {}).get(cell.model, {})
     places = {
