@@ -30,8 +30,8 @@ class Linear(Layer):
 
     @property
     def alone(self) -> bool:
-        """Products with a single column round differently at a tensor's end."""
-        return self.outputs == 1
+        """Products with a single column round differently at a tensor's end; with a single input, on some processors."""
+        return 1 in (self.inputs, self.outputs)
 
     def parameter_shapes(self) -> dict[str, Shape]:
         """As in `Layer`."""
