@@ -30,7 +30,7 @@ class Linear(Layer):
 
     @property
     def alone(self) -> bool:
-        """Products with a single column round differently at a tensor's end; with a single input, on some processors."""
+        """Products with a single column, and on some processors with a single input, depend on what lies beside."""
         return 1 in (self.inputs, self.outputs)
 
     def parameter_shapes(self) -> dict[str, Shape]:
