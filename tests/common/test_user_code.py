@@ -89,8 +89,14 @@ def test_an_epsilon_that_is_no_budget_or_does_not_fall_with_the_noise_is_refused
         ("{'relations': {'shuffle': 'zero_out'}, 'claim': 'bound'}", "is 'zero_out'; valid is a list"),
         ("{'relations': {}, 'claim': 'bound'}", "relations is {}"),
         ("{'relations': ['shuffle'], 'claim': 'bound'}", "relations is"),
-        ("{'relations': {'shuffle': ['zero_out']}, 'claim': 'bound', 'accountant': ['a']}", "accountant: .* no name"),
-        ("{'relations': {'shuffle': ['zero_out']}, 'claim': 'bound', 'accountant': '../x'}", "accountant: .* no name"),
+        (
+            "{'relations': {'shuffle': ['zero_out']}, 'claim': 'bound', 'accountant': ['a']}",
+            "accountant: .* is not a valid name",
+        ),
+        (
+            "{'relations': {'shuffle': ['zero_out']}, 'claim': 'bound', 'accountant': '../x'}",
+            "accountant: .* is not a valid name",
+        ),
         ("{'relations': {'shuffle': ['zero_out']}, 'claim': 'bound', 'accountant': 'rdp'}", "'rdp' is already an acc"),
     ],
 )

@@ -9,7 +9,8 @@ from calibrate_accuracy import sigma_at
 from mia import own_spent, printed_accuracies, printed_distances
 
 from dp_leakage.common.errors import UserError
-from dp_leakage.figures import draw
+from dp_leakage.common.schemas import check
+from dp_leakage.figures import FIGURES, draw
 from dp_leakage.figures.published import read_published
 
 TABLE_1 = [8.02, 8.36, 9.14, 9.50, 8.35, 9.76, 9.64, 8.38, 8.79, 8.93]
@@ -96,8 +97,8 @@ def test_calibration_returns_a_row_for_each_wanted_accuracy(inversions: pd.DataF
 def test_what_was_not_measured_is_refused_in_a_sentence(inversions: pd.DataFrame, inverted: list) -> None:
     with pytest.raises(UserError, match="did you mean 'inversion_l1'"):
         draw("mia_budget", inversions, {"attack": "inversion_l2"})
-    with pytest.raises(UserError, match="'measure'"):
-        draw("inverted", inverted, {"measure": "mse"})
+    with pytest.raises(UserError, match="measure"):
+        check("mse", FIGURES["inverted"].schemas["measure"], key="measure")
     with pytest.raises(UserError, match="there is no class 12"):
         draw("subclasses", inverted, {"classes": [12]})
     with pytest.raises(UserError, match="several data sets"):

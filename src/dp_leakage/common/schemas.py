@@ -157,7 +157,9 @@ def _says_more(inner: Any, outer: Any) -> bool:
 
 def _plain(value: object) -> str:
     """As YAML writes it."""
-    return {None: "null", True: "true", False: "false"}[value] if value in (None, True, False) else str(value)
+    if isinstance(value, bool):  # which equals 1 or 0
+        return "true" if value else "false"
+    return "null" if value is None else str(value)
 
 
 def _text(schema: Schema, _: Mapping[str, Schema]) -> str:

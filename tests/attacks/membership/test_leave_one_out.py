@@ -5,13 +5,13 @@ import pytest
 from scipy.stats import norm
 
 from dp_leakage.attacks import ATTACKS
-from dp_leakage.attacks.membership import attack_r, lira, posterior, rmia
+from dp_leakage.attacks.membership import attack_r, combined, lira, posterior, rmia
 from dp_leakage.attacks.membership.references import leave_one_out, mean_where
 from dp_leakage.attacks.signals import Signals
 
 POOL, OTHERS = 300, 120
 WITH_REFERENCES = [name for name, entry in ATTACKS.items() if entry.needs == "reference"]
-MODULES = {"lira": lira, "rmia": rmia, "attack_r": attack_r, "posterior": posterior}
+MODULES = {"lira": lira, "rmia": rmia, "attack_r": attack_r, "posterior": posterior, "combined": combined}
 
 
 def tossed(repeats=8, gain=1.0, seed=0, held=None, deviation=1.0):
