@@ -111,6 +111,19 @@ DEFINITIONS: dict[str, Schema] = {
         "default": "euclidean",
         "description": "The distance between pictures.",
     },
+    "by": {
+        "type": ["null", "string"],
+        "minLength": 1,
+        "default": None,
+        "description": "What the groups differ in, such as `class` or `column 3`; null for everything that was "
+        "measured.",
+    },
+    "most": {
+        "type": "integer",
+        "minimum": 1,
+        "default": 12,
+        "description": "So many groups at most: those in which the attack finds most under any defense.",
+    },
     "across": {
         "enum": [None, "claimed", "spent", "proven"],
         "default": None,

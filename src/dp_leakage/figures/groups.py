@@ -24,19 +24,8 @@ FIGURE = {
             "$ref": "#/$defs/attack",
             "description": "Whose advantage is shown; null for the first that was run.",
         },
-        "by": {
-            "type": ["null", "string"],
-            "minLength": 1,
-            "default": None,
-            "description": "What the groups differ in, such as `class` or `column 3`; null for everything that was "
-            "measured.",
-        },
-        "most": {
-            "type": "integer",
-            "minimum": 1,
-            "default": 12,
-            "description": "So many groups at most: those in which the attack finds most under any defense.",
-        },
+        "by": {"$ref": "#/$defs/by"},
+        "most": {"$ref": "#/$defs/most"},
     },
 }
 
