@@ -228,6 +228,11 @@ class TestProject:
         assert any(f"{len(rows):,} records" in note for note in notes)
         assert list(made.roles) == list(dataset().roles)
 
+    def test_constants_shift_and_stretch_every_value_and_look_at_no_record(self):
+        made, notes = project(dataset(), {"mean_std": [0.1307, 0.3081]}, 0)
+        np.testing.assert_allclose(made.x, (X - 0.1307) / 0.3081, rtol=1e-5, atol=1e-6)
+        assert notes == ("0.1307 taken from every value, the rest divided by 0.3081.",)
+
     def test_private_pca_depends_on_the_seed(self):
         settings = {"method": "private_pca", "components": 5, "noise": 20.0}
         first, again, other = (project(dataset(), settings, seed)[0].x for seed in (1, 1, 2))

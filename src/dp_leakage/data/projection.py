@@ -1,6 +1,6 @@
 """Projection of features: scattering, group normalization, scaling, PCA, differentially private PCA, unit rows.
 
-What is computed from one record alone (scattering, group normalization, unit rows) costs no privacy. Everything that is
+What is computed from one record alone (scattering, group normalization, constants, unit rows) costs no privacy. Everything that is
 fitted here on private records lies outside the privacy budget, as in the papers, except for the private PCA and the
 private scaling, whose costs are composed into ε.
 """
@@ -63,8 +63,8 @@ def project(dataset: Dataset, settings: dict, seed: int) -> tuple[Dataset, tuple
 
     Args:
         dataset: images are flattened where a step needs rows.
-        settings: applied in the order ``features`` (`scattering`), ``groups`` (`group_normalised`), ``scale``
-            (standard: zero mean, unit variance; range: to [0, 1]; private: `fit_private_scaling`), ``method``,
+        settings: applied in the order ``features`` (`scattering`), ``groups`` (`group_normalised`),
+            ``mean_std`` (constants), ``scale`` (standard: zero mean, unit variance; range: to [0, 1]; private: `fit_private_scaling`), ``method``,
             ``row_norm``. All fits use the records of the roles ``fit_on``.
         seed: of the noise of the private PCA or the private scaling.
 
@@ -320,6 +320,10 @@ def _of_each_record(x: np.ndarray, settings: dict) -> tuple[np.ndarray, list[str
             raise UserError(f"projection: groups is {groups}, but {words}; valid is a divisor of their number")
         x = group_normalised(x, groups, out=x if settings["features"] != "none" else None)
         notes.append(f"The channels of each record normalised in {groups} groups.")
+    if (constants := settings["mean_std"]) is not None:
+        mean, std = constants
+        x = scaled(x, np.array(mean), np.array(std))
+        notes.append(f"{mean:g} taken from every value, the rest divided by {std:g}.")
     return x, notes
 
 

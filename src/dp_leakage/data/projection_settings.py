@@ -8,6 +8,7 @@ PRIVATE, PRIVATE_PCA = "private", "private_pca"  # of scale and of method: fitte
 SETTINGS: dict[str, object] = {
     "features": "none",  # none | scattering
     "groups": None,  # of channels: each is normalised within each record
+    "mean_std": None,  # two constants: every value becomes (value − first)/second
     "scale": "none",  # none | standard | range | private
     "bounds": None,  # of scale private: lengths to which a record's channel means, and mean squares, are clipped
     "method": "none",  # none | pca | private_pca

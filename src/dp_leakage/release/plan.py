@@ -253,7 +253,7 @@ def _records(
     if fitted_privately(projection):
         words = "draws its noise from the study's seed, so it cannot be released; remove `noise`"
         raise UserError(f"datasets.{cell.dataset}.projection {words}")
-    for key in ("features", "groups"):
+    for key in ("features", "groups", "mean_std"):
         if projection.get(key, "none") != "none":
             raise UserError(f"datasets.{cell.dataset}.projection.{key}: a release cannot compute it yet; remove it")
     raw, rows = records_of(study.prepare_settings(cell.dataset), data_dir)

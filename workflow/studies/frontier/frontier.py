@@ -6,15 +6,17 @@ from typing import Any
 from dp_leakage.figures.published import Names, by_names
 
 NAMES = Names(
-    models={model: model for model in ("linear", "cnn_features", "cnn_tanh", "cnn_tutorial")},
+    models={model: model for model in ("linear", "cnn_features", "cnn_tanh", "cnn_tutorial", "cnn_opacus")},
     series={"gaussian": ("gaussian", "rdp"), "none": ("none", "")},
     datasets={
         "MNIST scattering": "mnist_scattering",
         "Fashion-MNIST scattering": "fashion_mnist_scattering",
         "CIFAR-10 scattering": "cifar10_scattering",
+        "MNIST standardized": "mnist_standardized",
     },
     n_members={
         "mnist": 60_000,
+        "mnist_standardized": 60_000,
         "fashion_mnist": 60_000,
         "mnist_scattering": 60_000,
         "fashion_mnist_scattering": 60_000,
