@@ -5,8 +5,10 @@ import math
 import pytest
 import torch
 from small import SETTINGS, SHAPES, data_of, layers_of, subsets_of
+from torch.profiler import ProfilerActivity, profile
 
 from dp_leakage.common.errors import UserError
+from dp_leakage.models.architectures import build
 from dp_leakage.models.layers import Linear
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training.settings import TrainingSettings
@@ -147,6 +149,17 @@ def test_an_impossible_request_is_refused_in_a_sentence(change, message):
     request = {"x": x, "y": y, "subsets": subsets_of(40, 2), "seeds": [1, 2], "settings": SETTINGS, "mechanism": None}
     with pytest.raises(UserError, match=message):
         train(layers=layers_of("mlp"), **request | change)
+
+
+def test_no_temporary_array_is_as_large_as_the_data():
+    """4,000 wide records: the checks, the lengths of records and the evaluation look at a few at a time."""
+    x, y = torch.randn(4000, 3000), torch.arange(4000) % 2
+    layers = build("softmax_regression", (3000,), 2)
+    settings = TrainingSettings("sgd", 0.1, epochs=1, batch_size=1000)
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiled:
+        train(layers, x, y, torch.arange(4000)[None], [1], settings, Mechanism(noise_multiplier=1.0))
+    largest = max(event.cpu_memory_usage for event in profiled.events())
+    assert 0 < largest < x.nbytes
 
 
 def test_a_precision_that_breaks_the_bound_is_refused():

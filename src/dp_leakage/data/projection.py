@@ -1,8 +1,8 @@
 """Projection of features: scattering, group normalization, scaling, PCA, differentially private PCA, unit rows.
 
-What is computed from one record alone (scattering, group normalization, constants, unit rows) costs no privacy. Everything that is
-fitted here on private records lies outside the privacy budget, as in the papers, except for the private PCA and the
-private scaling, whose costs are composed into ε.
+What is computed from one record alone (scattering, group normalization, constants, unit rows) costs no privacy.
+Everything that is fitted here on private records lies outside the privacy budget, as in the papers, except for the
+private PCA and the private scaling, whose costs are composed into ε.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -63,9 +63,9 @@ def project(dataset: Dataset, settings: dict, seed: int) -> tuple[Dataset, tuple
 
     Args:
         dataset: images are flattened where a step needs rows.
-        settings: applied in the order ``features`` (`scattering`), ``groups`` (`group_normalised`),
-            ``mean_std`` (constants), ``scale`` (standard: zero mean, unit variance; range: to [0, 1]; private: `fit_private_scaling`), ``method``,
-            ``row_norm``. All fits use the records of the roles ``fit_on``.
+        settings: applied in the order ``features`` (`scattering`), ``groups`` (`group_normalised`), ``mean_std``
+            (constants), ``scale`` (standard: zero mean, unit variance; range: to [0, 1]; private:
+            `fit_private_scaling`), ``method``, ``row_norm``. All fits use the records of the roles ``fit_on``.
         seed: of the noise of the private PCA or the private scaling.
 
     Returns:

@@ -37,8 +37,8 @@ class Models(Protocol):
     def to(self, device: str) -> "Models":
         """The same models on another device."""
 
-    def logits(self, x: Tensor, models: Sequence[int] | None = None) -> Tensor:
-        """Logits (K, n, C) on the records x (n, …)."""
+    def logits(self, x: Tensor, models: Sequence[int] | None = None, rows: Tensor | None = None) -> Tensor:
+        """Logits (K, n, C) on the records x (n, …), or on these rows of them."""
 
     def module(self, model: int) -> nn.Module:
         """One model as a PyTorch module in evaluation mode."""
@@ -120,18 +120,19 @@ class Ensemble:
         return replace(self, parameters={name: value.to(device) for name, value in self.parameters.items()})
 
     @torch.no_grad()
-    def logits(self, x: Tensor, models: Sequence[int] | None = None) -> Tensor:
+    def logits(self, x: Tensor, models: Sequence[int] | None = None, rows: Tensor | None = None) -> Tensor:
         """Logits (K, n, C), without dropout, on the records x (n, …): of all models, or of those numbered in
-        ``models``.
+        ``models``. With ``rows``, int64 (m,), on these rows of x, of which a few at a time are copied.
         """
         chosen = list(range(self.size)) if models is None else [int(m) for m in models]
-        found = [self._logits_of_one(x, model) for model in chosen]
+        found = [self._logits_of_one(x, model, rows) for model in chosen]
         return found[0][None] if len(found) == 1 else torch.stack(found)
 
-    def _logits_of_one(self, x: Tensor, model: int) -> Tensor:
+    def _logits_of_one(self, x: Tensor, model: int, rows: Tensor | None) -> Tensor:
         parameters = {name: value[model : model + 1] for name, value in self.parameters.items()}
-        rows = max(1, LOGITS_BYTES // (4 * activation_floats(self.layers, x.shape[1:])))
-        parts = [forward(self.layers, parameters, part[None])[0][0] for part in x.split(rows)]
+        size = max(1, LOGITS_BYTES // (4 * activation_floats(self.layers, x.shape[1:])))
+        records = x.split(size) if rows is None else (x[some] for some in rows.split(size))
+        parts = [forward(self.layers, parameters, part[None])[0][0] for part in records]
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
     def module(self, model: int) -> nn.Sequential:

@@ -27,6 +27,7 @@ from dp_leakage.models.layers.linear import lengths_with_bias
 from dp_leakage.models.norms import LEAST_NORM
 
 CANCELLED = 2.0**-20  # of the summed lengths of at most a thousand gradients; float32 rounds by 2⁻²⁴
+AT_ONCE = 1024  # records that are looked at together, so that no temporary array is as large as the data
 VECTOR = 16  # classes from which PyTorch's softmax of single rows is the faster one (measured on AMD with AVX-512)
 
 
@@ -116,7 +117,9 @@ def record_lengths(layers: Layers, x: Tensor) -> Tensor | None:
     They never change, and computing them would be most of the cost of a small model's norms.
     """
     first = layers[_first_but_flatten(layers)]
-    return lengths_with_bias(x.flatten(1)) if isinstance(first, Linear) else None
+    if not isinstance(first, Linear):
+        return None
+    return torch.cat([lengths_with_bias(part.flatten(1)) for part in x.split(AT_ONCE)])
 
 
 def check_gradients(layers: Layers, x: Tensor) -> None:

@@ -98,11 +98,11 @@ def evaluate(models: Models, x: Tensor, y: Tensor, evaluate_on: Tensor | None, e
     rows = []
     for model in range(models.size):
         own = rows_of(models.train_indices[model])
-        logits = models.logits(x[own], [model])[0]
+        logits = models.logits(x, [model], own)[0]
         test_accuracy = math.nan
         if evaluate_on is not None:
             other = evaluate_on.expand(models.size, -1)[model].to(x.device)
-            test_accuracy = _accuracy(models.logits(x[other], [model])[0], y[other])
+            test_accuracy = _accuracy(models.logits(x, [model], other)[0], y[other])
         rows.append(
             {
                 "model": model,

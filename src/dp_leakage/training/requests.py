@@ -10,6 +10,7 @@ from dp_leakage.models.layers import Layers, output_shape
 from dp_leakage.privacy.clipping import check_bound
 from dp_leakage.privacy.mechanism import Mechanism, check_step
 from dp_leakage.privacy.mechanisms import amount_of
+from dp_leakage.training.backward import AT_ONCE
 from dp_leakage.training.settings import TrainingSettings
 
 
@@ -46,7 +47,7 @@ def check_data(x: Tensor, y: Tensor, subsets: Tensor, seeds: Sequence[int], held
         raise UserError(f"subsets names row {int(subsets.max())}; the data have rows 0 to {len(x) - 1}")
     if int(y.min()) < 0:
         raise UserError(f"class {int(y.min())} is negative; classes are counted from 0")
-    if not bool(x.isfinite().all()):
+    if not all(bool(part.isfinite().all()) for part in x.split(AT_ONCE)):
         raise UserError("the features hold NaN or infinite values; training needs finite ones")
 
 
