@@ -17,7 +17,7 @@ rule query:
     resources:
         mem_mb=memory_of("query"),
         runtime=minutes_of("query"),
-        gpu=gpus,
+        gpu=GPUS,
     params:
         settings=settings_of("query"),
     message:
@@ -150,7 +150,7 @@ rule audit:
     resources:
         mem_mb=memory_of("audit"),
         runtime=minutes_of("audit"),
-        gpu=gpus,
+        gpu=GPUS,
     params:
         settings=settings_of("audit"),
     message:

@@ -1,6 +1,7 @@
 """The checked studies, and the functions by which rules ask them."""
 
 import gc
+import inspect
 import os
 import sys
 from pathlib import Path
@@ -174,10 +175,18 @@ wildcard_constraints:
     answers=f"{SIGNALS}|{CLASS_SCORES}",
 
 
+def of_wildcards(answer):
+    """The function itself. Snakemake asks for its signature at each of several calls a job, and finds it ready here."""
+    answer.__signature__ = inspect.signature(answer)
+    return answer
+
+
 def of_job(asked):
     """A function of wildcards: what `asked(study, job)` says, where a job is its wildcards by name."""
-    return lambda wildcards: or_stop(
-        lambda: asked(STUDIES[wildcards.study], dict(wildcards.items()))
+    return of_wildcards(
+        lambda wildcards: or_stop(
+            lambda: asked(STUDIES[wildcards.study], dict(wildcards.items()))
+        )
     )
 
 
@@ -200,13 +209,13 @@ def settings_of(step):
 def memory_of(step):
     """The megabytes that an attempt asks for."""
     asked = of_job(STEPS[step].memory)
-    return lambda wildcards, attempt: attempt * asked(wildcards)
+    return of_wildcards(lambda wildcards, attempt: attempt * asked(wildcards))
 
 
 def minutes_of(step):
     """The minutes that an attempt asks for."""
     asked = of_job(STEPS[step].minutes)
-    return lambda wildcards, attempt: attempt * asked(wildcards)
+    return of_wildcards(lambda wildcards, attempt: attempt * asked(wildcards))
 
 
 def own_files(step):
@@ -230,7 +239,9 @@ def given_by_user(study, asked):
 
 def in_group(named):
     """A function of a job's group: the name that `named(job)` gives it."""
-    return lambda wildcards: or_stop(lambda: named(dict(wildcards.items())))
+    return of_wildcards(
+        lambda wildcards: or_stop(lambda: named(dict(wildcards.items())))
+    )
 
 
 def by_file(step, arguments):
@@ -244,9 +255,8 @@ def by_file(step, arguments):
     )
 
 
-def gpus(wildcards):
-    """`cuda` asks for one GPU; `auto` only where this machine has one (a cluster's login node seldom has)."""
-    return int(config["device"] == "cuda" or (config["device"] == "auto" and has_gpu()))
+# `cuda` asks for one GPU; `auto` only where this machine has one (a cluster's login node seldom has).
+GPUS = int(config["device"] == "cuda" or (config["device"] == "auto" and has_gpu()))
 
 
 def figure_outputs(study, figure):

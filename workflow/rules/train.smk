@@ -23,7 +23,7 @@ rule tune:
     resources:
         mem_mb=memory_of("tune"),
         runtime=minutes_of("tune"),
-        gpu=gpus,
+        gpu=GPUS,
     params:
         settings=settings_of("tune"),
     message:
@@ -53,7 +53,7 @@ rule train_target:
     resources:
         mem_mb=memory_of("train_target"),
         runtime=minutes_of("train_target"),
-        gpu=gpus,
+        gpu=GPUS,
     params:
         settings=settings_of("train_target"),
     message:
@@ -82,7 +82,7 @@ rule train_auxiliary:
     resources:
         mem_mb=memory_of("train_auxiliary"),
         runtime=minutes_of("train_auxiliary"),
-        gpu=gpus,
+        gpu=GPUS,
     params:
         settings=settings_of("train_auxiliary"),
     message:
