@@ -48,7 +48,6 @@ def context_of(metrics: pd.DataFrame) -> ReportContext:
         figures.append(ReportFigure(f"fig_{kind}", kind, encode(drawn, "png"), title, FIGURES[kind].caption))
     assert {figure.kind for figure in figures} <= set(FIGURES)
     exposed = most_exposed(scores()).assign(dataset="digits", model="mlp", defense="none", attack="yeom")
-    jobs = [("train", 31.5, 420.0), ("train", 92.25, 433.0), ("attack", 0.61, 300.0), ("figure", 3.2, 180.0)]
     return ReportContext(
         study="quickstart",
         title="What a privacy budget buys on handwritten digits",
@@ -72,7 +71,6 @@ def context_of(metrics: pd.DataFrame) -> ReportContext:
         seed=20231,
         question="How much accuracy does each privacy budget cost, and how much do three attacks learn?",
         choices=("Principal components are computed from all records <and> are outside the privacy budget.",),
-        timings=pd.DataFrame(jobs, columns=["rule", "s", "max_rss"]),
         versions={"python": "3.11.7", "torch": "2.13.0", "numpy": "2.4.6"},
         exposed=exposed,
     )

@@ -9,7 +9,6 @@ from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -19,7 +18,6 @@ from dp_leakage.report.tables import (
     broken_claims,
     claimed_and_spent,
     members_exposed,
-    times,
 )
 
 VOID = {"meta", "link", "img", "br", "input"}
@@ -145,7 +143,7 @@ def test_the_end_is_one_fold_with_everything_that_decides_nothing(html: str) -> 
     assert "<summary>Method, choices and limits</summary>" in inside
     heads = ("Choices and caveats", "What the words mean", "What was run")
     assert all(f"<h2>{head}</h2>" in inside and head not in before for head in heads)
-    for head in ("Data", "Models", "Defenses", "Attacks", "Time", "Versions"):
+    for head in ("Data", "Models", "Defenses", "Attacks", "Versions"):
         assert f"<h3>{head}</h3>" in inside
     assert "data-claim" not in inside
     assert "beware" not in inside
@@ -177,7 +175,6 @@ def test_what_was_run_is_on_the_page(page: Page, context: ReportContext) -> None
         "torch 2.13.0",
         "two hidden layers of 64",
         "DP-SGD, RDP: ε = 0.1, 1, 10, 50, 100, 1000",
-        "2 min 4 s",
     ]
     for fact in facts:
         assert fact in page.text
@@ -194,10 +191,8 @@ def test_the_same_context_gives_the_same_page(context: ReportContext, html: str)
 
 
 def test_parts_that_were_not_given_are_left_out_without_a_trace(context: ReportContext, page: Page) -> None:
-    headings = ("The most exposed records", "Time", "Versions", "Choices and caveats", "The figures")
-    bare = replace(
-        context, exposed=None, timings=None, versions={}, choices=(), figures=(), attacks={}, question="", paper=""
-    )
+    headings = ("The most exposed records", "Versions", "Choices and caveats", "The figures")
+    bare = replace(context, exposed=None, versions={}, choices=(), figures=(), attacks={}, question="", paper="")
     text = Page(render(bare)).text
     for heading in headings:
         assert re.search(rf"^{heading}$", page.text, re.M)
@@ -305,17 +300,6 @@ def test_members_exposed_has_every_defense_and_the_guesser(context: ReportContex
     assert len(tables[0].rows) == 3 + 24 + 1
     assert tables[0].rows[-1][:3] == ["a guesser", "", "4.5"]
     assert all(len(row) == len(tables[0].heads) for row in tables[0].rows)
-
-
-def test_times_are_summed_by_part_the_longest_first() -> None:
-    jobs = pd.DataFrame(
-        {"rule": ["train", "train", "measure"], "s": [3600.0, 60.0, 0.25], "max_rss": [100.0, 250.0, np.nan]}
-    )
-    table = times(jobs)
-    assert table.rows[0] == ["train", "2", "1 h 1 min", "1 h 0 min", "250 MiB"]
-    assert table.rows[1] == ["measure", "1", "0.2 s", "0.2 s", ""]
-    assert table.rows[2][:3] == ["together", "3", "1 h 1 min"]
-    assert times(None) is None
 
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

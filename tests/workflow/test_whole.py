@@ -3,7 +3,6 @@
 import os
 from pathlib import Path
 
-import pytest
 import yaml
 
 from dp_leakage.common.config import merged
@@ -50,23 +49,8 @@ def test_a_lost_file_is_made_again_though_its_job_left_others(workflow):
     assert "Nothing to be done" in workflow.run()
 
 
-@pytest.mark.parametrize(
-    "name", ["digits/mlp/shadow/models.safetensors", f"{CELL}/signals.npz", f"{CELL}/metrics.parquet"]
-)
-def test_a_cut_file_with_its_old_date_stops_the_run_with_its_name(workflow, name):
-    path = workflow.results / name
-    stat, content = path.stat(), path.read_bytes()
-    path.write_bytes(content[: len(content) // 2])
-    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    text = workflow.snakemake("quickstart", "--cores", "1", check=False)
-    assert f"error: results/quickstart-smoke/{name} is damaged, too short or too long: delete it" in text
-    assert "Traceback" not in text
-    path.write_bytes(content)
-    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    assert "Nothing to be done" in workflow.run()
-
-
 def test_verify_reads_all_and_names_a_file_in_which_one_bit_changed(workflow):
+    """Plans look at no file: what is damaged is found by the job that reads it, or here."""
     workflow.snakemake("quickstart_verify", "--cores", "1")
     path = workflow.results / "digits/mlp/shadow/models.safetensors"
     stat, content = path.stat(), bytearray(path.read_bytes())

@@ -15,7 +15,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import canonical
 from dp_leakage.common.paths import is_plain, user_path
 from dp_leakage.jobs import RUN
-from dp_leakage.jobs.remote import end_soon
+from dp_leakage.jobs.remote import end_soon, keep_records
 from dp_leakage.jobs.start import start
 from dp_leakage.provenance.fingerprint import keep_in
 from dp_leakage.study.resources import has_gpu
@@ -35,7 +35,6 @@ from dp_leakage.study.targets import (
 )
 from dp_leakage.training.launcher import ENVIRONMENT, path_with
 from dp_leakage.common.user_code import FOLDERS
-from dp_leakage.study.verify import check_whole
 from dp_leakage.common.yaml_files import read_yaml
 
 # Planning makes millions of objects that stay to its end: looking for garbage among them took a fifth of its time. Jobs
@@ -48,8 +47,6 @@ IN_CONTAINER = (
     DeploymentMethod.APPTAINER in workflow.deployment_settings.deployment_method
 )
 os.environ.update(PATH=path_with(sys.executable))
-# Whether results are in a storage that jobs fetch copies from, such as a bucket, and not on a disk that all share.
-IN_STORAGE = workflow.storage_settings.default_storage_provider is not None
 # What the jobs are told of the user's files.
 if workflow.is_main_process:
     os.environ[CONTENTS] = "{}"
@@ -269,14 +266,3 @@ def figure_outputs(study, figure):
         labels={"figure": as_label(study.title_of(figure))},
     )
     return files | {"png": picture}
-
-
-def everything_of(study):
-    """What a study's target asks for. Files that already exist must be whole, or the run stops and names them.
-
-    In a storage nothing looks at them; `STUDY_verify` does.
-    """
-    files = or_stop(study.everything)
-    if not IN_STORAGE:
-        or_stop(lambda: check_whole(files))
-    return files

@@ -92,15 +92,13 @@ for _study in STUDIES.values():
             settings=lambda wildcards, study=_study: or_stop(
                 lambda: canonical(study.report_settings())
             ),
-            # Snakemake writes these beside the results, for nothing but the page's table of times.
-            benchmarks=[] if IN_STORAGE else _study.benchmarks_folder,
         message:
             f"Write the report of {_study.name}"
         shell:
             by_file(
                 "report",
                 "--settings {params.settings:q} --metrics {input.metrics:q} --data {input.data:q} --scores {input.scores:q}"
-                " --compared {input.compared:q} --figures {input.pictures:q} --own {input.own:q} --benchmarks {params.benchmarks:q}"
+                " --compared {input.compared:q} --figures {input.pictures:q} --own {input.own:q}"
                 " --report {output.page:q} --claims {output.claims:q}",
             )
 
@@ -142,13 +140,13 @@ for _study in STUDIES.values():
         name:
             _study.target
         input:
-            lambda wildcards, study=_study: everything_of(study),
+            lambda wildcards, study=_study: or_stop(study.everything),
 
     rule:
         name:
             f"{_study.target}_verify"
         input:
-            lambda wildcards, study=_study: everything_of(study),
+            lambda wildcards, study=_study: or_stop(study.everything),
         log:
             _study.log("verify"),
         threads: 1

@@ -1,14 +1,17 @@
-"""Ctrl-C on a cluster:
+"""What a run does on a cluster when it is stopped, and when a submission fails (Snakemake 9.27, SLURM plugin 2.8).
 
-Snakemake ends within seconds and cancels every job of the run. After cancelling its jobs, Snakemake 9.27's cluster
-executor waits for the thread that asks for their states. That thread sleeps between two questions: 40 s with the SLURM
-plugin 2.8, and 10 s more after each one without news, up to 180 s. While it asks, the executor's list of jobs is empty,
-so a Ctrl-C then cancels none.
+Ctrl-C: Snakemake ends within seconds and cancels every job of the run. Without this module, it would wait for the
+thread that asks for the jobs' states, which sleeps between two questions: 40 s, and 10 s more after each one without
+news, up to 180 s. While that thread asks, the executor's list of jobs is empty, so a Ctrl-C then cancels none.
+
+A failed submission keeps what it finished (``--keep-incomplete``). Without this module, Snakemake would record all of
+its files as made by this run, also those of an earlier run that it never came to, and would not make them again.
 """
 
 import asyncio
 import shutil
 import subprocess
+import time
 from collections.abc import Sequence
 from types import MethodType
 from typing import Any
@@ -35,3 +38,32 @@ def end_soon(executor: Any) -> None:
                 subprocess.run(["scancel", "--name", name], check=False, timeout=60, capture_output=True)
 
     executor.sleep, executor.cancel_jobs = MethodType(sleep, executor), MethodType(cancel, executor)
+
+
+def keep_records(persistence: Any) -> None:
+    """Keeps Snakemake's records of old files that a failed submission did not replace.
+
+    These files also stay marked as incomplete, so the next run makes them again.
+    """
+    from snakemake.io import is_flagged
+    from snakemake.jobs import Job
+
+    submitted: dict[Job, float] = {}
+    started, postprocess = persistence.started, Job.postprocess
+
+    def note(job: Job, *given: Any, **named: Any) -> None:
+        submitted[job] = time.time()
+        started(job, *given, **named)
+
+    async def is_old(job: Job, path: Any) -> bool:
+        # A job that updates a file may keep it.
+        if is_flagged(path, "update") or not await path.exists():
+            return False
+        return bool((await path.mtime()).local_or_storage() < submitted[job])
+
+    async def after(job: Job, *given: Any, error: bool = False, **named: Any) -> None:
+        if error and job in submitted and any([await is_old(job, path) for path in job.output]):
+            return
+        await postprocess(job, *given, error=error, **named)
+
+    persistence.started, Job.postprocess = note, after

@@ -78,8 +78,6 @@ class ReportContext:
         paper: the paper that is reproduced, as a citation; "" if none.
         scale: ``paper``, ``small`` or ``smoke``.
         choices: choices and caveats of the study, a sentence each.
-        timings: one row per job: ``rule``, ``s`` (wall time in seconds) and optionally ``max_rss`` (MiB), as in
-            Snakemake's benchmark files; None if there are none.
         versions: package → version.
         exposed: the most exposed records: ``dataset``, ``model``, ``defense``, ``attack`` and the columns of
             `exposed.most_exposed`, with ``shown`` (`exposed.described`) of the user's own data; None if there are none.
@@ -102,7 +100,6 @@ class ReportContext:
     paper: str = ""
     scale: str = "paper"
     choices: tuple[str, ...] = ()
-    timings: pd.DataFrame | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
     exposed: pd.DataFrame | None = None
     aware: bool = False

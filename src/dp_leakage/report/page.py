@@ -112,7 +112,6 @@ def render(context: ReportContext) -> str:
         tossed=tossed(context.metrics),
         verdicts=[] if elsewhere else tables.verdicts(context.metrics),
         defenses=[] if elsewhere else tables.defenses(context.metrics),
-        times=tables.times(context.timings),
     )
 
 

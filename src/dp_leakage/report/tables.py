@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from dp_leakage.common.shown import duration
 from dp_leakage.figures.frames import chosen, each_budget, each_series, in_order, is_private, panels
 from dp_leakage.figures.members_exposed import of_whom
 from dp_leakage.figures.numbers import budget, budget_words, cell_budget, cell_label, count, fraction, interval
@@ -277,31 +276,6 @@ def _shown(row: Any) -> str:
     if not words.startswith(PICTURE):
         return words
     return Markup('<img src="{}" alt="record {}" height="48">').format(words, row.record)
-
-
-def times(timings: pd.DataFrame | None) -> HtmlTable | None:
-    """For each rule: the number of jobs and their time, the longest first."""
-    if timings is None or timings.empty:
-        return None
-    rules = timings.groupby("rule")
-    total = rules["s"].sum().sort_values(ascending=False, kind="stable")
-    memory = rules["max_rss"].max() if "max_rss" in timings else pd.Series(dtype=float)
-    rows = [
-        [
-            name(str(rule)),
-            str(len(rules.get_group(rule))),
-            duration(seconds),
-            duration(rules["s"].max()[rule]),
-            _memory(memory.get(rule)),
-        ]
-        for rule, seconds in total.items()
-    ]
-    rows.append(["together", str(len(timings)), duration(float(total.sum())), "", ""])
-    return HtmlTable("", ["part", "jobs", "time of all jobs", "longest job", "most memory"], rows)
-
-
-def _memory(mib: float | None) -> str:
-    return "" if mib is None or not np.isfinite(mib) else f"{mib:,.0f} MiB"
 
 
 def defenses(metrics: pd.DataFrame) -> list[tuple[str, str]]:

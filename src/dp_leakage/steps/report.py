@@ -40,12 +40,10 @@ def main(
     figures: list[Path],
     report: Path,
     claims: Path,
-    benchmarks: Path | None = None,
     own: list[Path] | None = None,
 ) -> None:
-    """Reads every cell's metrics, the figures, Snakemake's benchmark files, and the scores of the records that it
-    names, and what models from elsewhere and their references say, and the user's ``own`` data. Writes the page and its
-    claims.
+    """Reads every cell's metrics, the figures, the scores of the records that it names, what models from elsewhere and
+    their references say, and the user's ``own`` data. Writes the page and its claims.
     """
     spec = portable(settings["spec"])
     sources = [spec["datasets"][name]["source"] for name, _ in settings["data"]]
@@ -78,7 +76,6 @@ def main(
         paper=spec.get("paper", ""),
         scale=settings["study"].removeprefix(spec["study"]).lstrip("-") or "paper",
         choices=tuple(spec.get("choices", ())),
-        timings=_timings(benchmarks) if benchmarks else None,
         versions={name: found for name in PACKAGES if (found := _version(name))},
         exposed=_exposed(scores, settings["scores"], settings["spec"], shown),
         aware=settings["aware"],
@@ -226,11 +223,6 @@ def _own(dataset: Json) -> Raw | None:
     return raw._replace(x=raw.x[:, :0]) if source.get("source") == "outputs" else raw
 
 
-def _timings(folder: Path) -> pd.DataFrame | None:
-    frames = [pd.read_csv(path, sep="\t").assign(rule=path.parent.name) for path in sorted(folder.glob("*/*.tsv"))]
-    return pd.concat(frames, ignore_index=True) if frames else None
-
-
 def _words(settings: Json) -> str:
     """Settings in words: first the name, without its key."""
     own = [str(settings["name"])] if "name" in settings else []
@@ -246,4 +238,4 @@ def _version(package: str) -> str | None:
 
 if __name__ == "__main__":
     lists = ("metrics", "data", "scores", "compared", "figures", "own")
-    run(main, "report", "claims", "benchmarks?", lists=lists)
+    run(main, "report", "claims", lists=lists)

@@ -43,7 +43,6 @@ FIGURE = FIGURES + "/{figure}.{form}"
 FORMS = ("pdf", "png", "csv")
 REPORT = STUDY + "/report.html"
 CLAIMS = STUDY + "/claims.json"  # what the page says, each number with what it estimates
-BENCHMARKS = STUDY + "/benchmarks"  # how long each job took, as Snakemake writes it
 LOGS = "logs/{study}"
 
 # What step ``query`` writes for a group of models: signals of all records, and probabilities of all classes.
@@ -59,7 +58,7 @@ def of_one_defense(pattern: str) -> str:
 
 def benchmark(rule: str, names: str = NAMES_OF_CELL) -> str:
     """Where Snakemake writes how long a rule's jobs took. The wildcards ``names`` distinguish the jobs."""
-    return f"{BENCHMARKS}/{rule}/{names}.tsv"
+    return f"{STUDY}/benchmarks/{rule}/{names}.tsv"
 
 
 def log(name: str, folder: str = "{dataset}/{model}/{defense}") -> str:
@@ -183,8 +182,3 @@ class Paths(Cells):
     def benchmark(self, rule: str, name: str) -> Path:
         """Where Snakemake writes how long a job without wildcards took."""
         return self._at(benchmark(rule, name))
-
-    @property
-    def benchmarks_folder(self) -> Path:
-        """Where Snakemake writes how long each job took."""
-        return self._at(BENCHMARKS)
