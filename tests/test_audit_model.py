@@ -37,6 +37,7 @@ from dp_leakage.engines import module, onnx, outputs
 from dp_leakage.engines.answers import Answers, signals_of
 from dp_leakage.models.architectures import build
 from dp_leakage.report import headlines
+from dp_leakage.study.steps import train_settings
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
 
@@ -330,7 +331,7 @@ def test_a_study_of_outputs_states_no_settings_of_a_training_that_nobody_knows(h
     assert "training" not in read_yaml(here / "studies" / "mine.yaml")
     study = load(file=here / "studies" / "mine.yaml")["mine"]
     (cell,) = study.cells.values()
-    assert study.train_settings(cell)["training"] == {}
+    assert train_settings(study, cell)["training"] == {}
     assert [cell.columns[key] for key in ("epochs", "batch_size", "learning_rate")] == [None] * 3
 
 

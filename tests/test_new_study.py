@@ -15,6 +15,7 @@ from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.data.splits import split
 from dp_leakage.new_study import main
 from dp_leakage.study.file import load_studies
+from dp_leakage.study.steps import prepare_settings
 
 REPO = Path(__file__).parents[1]
 SCHEMAS = {
@@ -80,7 +81,7 @@ def test_what_is_said_holds_for_the_split_that_the_workflow_will_draw(capsys):
     frame = load_breast_cancer(as_frame=True).frame
     pd.concat([frame, frame.iloc[:200]]).to_parquet("cancer.parquet")
     study = loaded(new_study("cancer.parquet", "--label", "target"))
-    settings = json.loads(canonical(study.prepare_settings("mine")))  # as step `prepare` gets them
+    settings = json.loads(canonical(prepare_settings(study, "mine")))  # as step `prepare` gets them
     y = np.concatenate([frame["target"], frame["target"].iloc[:200]])
     rows = split(y, settings["roles"], seed=settings["seed"], stratified=settings["stratified"])
     records = np.concatenate([np.arange(len(frame)), np.arange(200)])

@@ -21,6 +21,9 @@ from pathlib import Path
 
 from dp_leakage.common.config import merged
 from dp_leakage.study.file import load_study
+from dp_leakage.study.plan import caption, figure_settings
+from dp_leakage.study.protocol import settings_of_attack, source_of
+from dp_leakage.study.steps import attack_settings, prepare_settings, train_settings
 from dp_leakage.common.yaml_files import read_yaml
 
 def study(**changes):
@@ -59,7 +62,7 @@ ADDITIONS = {
         """,
         """
         made = study(attacks={"loudest": {"level": 2}})
-        settings = made.attack_settings(made.cell("digits", "mlp", "none"), "loudest")
+        settings = attack_settings(made, made.cell("digits", "mlp", "none"), "loudest")
         assert settings["module"] == "dp_leakage.attacks.membership.loudest"
         assert settings["settings"] == {"level": 2}
         refused(lambda: study(attacks={"loudest": {"level": 0}}), "valid is a number above 0")
@@ -87,8 +90,8 @@ ADDITIONS = {
         """,
         """
         made = study(figures={"fig_dots": {"kind": "dots", "settings": {"size": 5}}})
-        assert made.figure_settings("fig_dots")["module"] == "dp_leakage.figures.dots"
-        assert made.caption("fig_dots") == "Accuracies."
+        assert figure_settings(made, "fig_dots")["module"] == "dp_leakage.figures.dots"
+        assert caption(made, "fig_dots") == "Accuracies."
         refused(lambda: study(figures={"fig_dots": {"kind": "dots", "settings": {"size": 0}}}), "a whole number from 1")
         sys.path.append("tests/figures")
         import synthetic
@@ -115,8 +118,8 @@ ADDITIONS = {
         """
         from dp_leakage.data import load
         made = study(datasets={"digits": {"source": {"source": "coin", "count": 2000}}})
-        assert made.prepare_settings("digits")["source"] == {"source": "coin", "count": 2000}
-        assert load(made.source("digits"), Path("data")).x.shape == (2000, 1)
+        assert prepare_settings(made, "digits")["source"] == {"source": "coin", "count": 2000}
+        assert load(source_of(made.spec, "digits"), Path("data")).x.shape == (2000, 1)
         refused(lambda: study(datasets={"digits": {"source": "coin"}}), "count: missing; the source coin needs")
         """,
     ),
@@ -151,14 +154,14 @@ ADDITIONS = {
         cell = made.cell("digits", "mlp", "gentle-rdp-eps=1")
         assert (cell.training["mechanism"]["bound"], cell.training["mechanism"]["noise"]) == ("gentle", "gaussian")
         assert torch.allclose(bound_scales(torch.tensor([0.0, 2.0]), 2.0, "gentle"), torch.tensor([1.0, 0.5]))
-        code = made.train_settings(cell)["code"]
+        code = train_settings(made, cell)["code"]
         from dp_leakage.provenance import fingerprint
         from dp_leakage.study.step_code import step_code
         file = Path("src/dp_leakage/privacy/mechanisms/gentle.py")
         file.write_text(file.read_text().replace("(norms + clip_norm)", "(norms + 2 * clip_norm)"))
         for remembered in (step_code, fingerprint._parsed, fingerprint._imports):
             remembered.cache_clear()
-        assert made.train_settings(cell)["code"] != code
+        assert train_settings(made, cell)["code"] != code
         """,
     ),
     "a metric": Addition(
@@ -186,9 +189,9 @@ ADDITIONS = {
         """,
         """
         made = study(attacks={"yeom": {"sharpness": 2}})
-        settings = made.attack_settings(made.cell("digits", "mlp", "none"), "yeom")
+        settings = attack_settings(made, made.cell("digits", "mlp", "none"), "yeom")
         assert settings["settings"] == {"probability_floor": 0.0, "sharpness": 2}
-        assert study().settings_of_attack("yeom")["sharpness"] == 1.0
+        assert settings_of_attack(study().spec, "yeom")["sharpness"] == 1.0
         refused(lambda: study(attacks={"yeom": {"sharpness": 0}}), "sharpness' is 0; valid is a number above 0")
         refused(lambda: study(attacks={"yeom": {"sharpnes": 1}}), "'attacks.yeom.sharpnes'; did you mean 'sharpness'")
         from dp_leakage.reference import reference
@@ -234,14 +237,14 @@ ENTRY = """
 
 def _tempered(study, job):
     group = {name: job[name] for name in ("dataset", "model", "group")}
-    made = study.made("query", None, **group, answers=SIGNALS)
-    return {"temperature": 2.0, "signals": made, "code": step_code("temper")}
+    asked = made(study, "query", None, **group, answers=SIGNALS)
+    return {"temperature": 2.0, "signals": asked, "code": step_code("temper")}
 
 
 STEPS["temper"] = Step(
     {SIGNALS: paths.MODEL + "/{group}/tempered.npz"},
     _tempered,
-    reads=lambda study, job: {"signals": study.answers(*group_of(job))},
+    reads=lambda study, job: {"signals": path_of("query", SIGNALS, **{**job, "study": study.name})},
 )
 ANSWERED_BY[SIGNALS] = "temper"
 """
@@ -312,7 +315,7 @@ def test_an_addition_is_one_file_of_code(what, tmp_path):
 
 
 def test_a_step_is_an_entry_a_module_and_a_rule(unrun):
-    unrun.append("src/dp_leakage/study/steps.py", ENTRY)
+    unrun.append("src/dp_leakage/study/steps/attack.py", ENTRY)
     unrun.append("workflow/rules/attack.smk", RULE)
     (unrun.folder / "src/dp_leakage/steps/temper.py").write_text(MODULE)
     planned = unrun.planned("quickstart")

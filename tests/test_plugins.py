@@ -28,6 +28,8 @@ from dp_leakage.privacy.clipping import bound_scales
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.provenance.fingerprint import code_fingerprint
 from dp_leakage.study.file import load_studies
+from dp_leakage.study.plan import figure_settings
+from dp_leakage.study.steps import attack_settings, train_settings
 from dp_leakage.training.requests import check_private
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
@@ -97,8 +99,8 @@ def test_a_study_names_them_and_its_cells_steps_and_figures_follow(tmp_path):
         "automatic_clipping",
         "gaussian",
     )
-    assert study.attack_settings(cell, "confidence")["settings"] == {"threshold": 0.5}
-    assert study.figure_settings("fig_bars")["module"] == "accuracy_bars"
+    assert attack_settings(study, cell, "confidence")["settings"] == {"threshold": 0.5}
+    assert figure_settings(study, "fig_bars")["module"] == "accuracy_bars"
 
 
 def test_an_edit_to_a_plugin_changes_the_settings_of_the_steps_that_run_it_and_of_no_others(tmp_path, monkeypatch):
@@ -121,9 +123,9 @@ def test_an_edit_to_a_plugin_changes_the_settings_of_the_steps_that_run_it_and_o
         fingerprint._parsed.cache_clear()
         fingerprint._imports.cache_clear()
         return [
-            study.train_settings(clipped)["code"],
-            study.train_settings(noised)["code"],
-            study.attack_settings(noised, "confidence")["code"],
+            train_settings(study, clipped)["code"],
+            train_settings(study, noised)["code"],
+            attack_settings(study, noised, "confidence")["code"],
         ]
 
     before = codes()
@@ -258,7 +260,7 @@ def test_one_file_may_be_several_attacks_whose_settings_say_what_they_hold(tmp_p
     parts = {"figures": {}, "defenses": [{"defense": "none"}]}
     study = quickstart(tmp_path, attacks={"many_loose": {"of": "margin"}, "many_strict": {}}, **parts)
     cell = study.cell("digits", "mlp", "none")
-    loose, strict = (study.attack_settings(cell, name) for name in ("many_loose", "many_strict"))
+    loose, strict = (attack_settings(study, cell, name) for name in ("many_loose", "many_strict"))
     assert (loose["module"], strict["module"]) == ("many", "many")
     assert (loose["settings"], strict["settings"]) == ({"level": 0.5, "of": "margin"}, {"level": 0.01, "of": "loss"})
     with pytest.raises(UserError, match=r"'attacks\.many_loose\.level' is 2; valid is a number above 0 and below 1"):
@@ -385,7 +387,7 @@ def test_a_study_names_an_own_layer_and_an_edit_to_it_retrains(tmp_path, monkeyp
             cached.cache_clear()
         models = {"mlp": {"architecture": {"name": "mlp", "hidden": [8], "activation": activation}}}
         study = quickstart(tmp_path, models=models, **parts)
-        return study.train_settings(study.cell("digits", "mlp", "none"))["code"]
+        return train_settings(study, study.cell("digits", "mlp", "none"))["code"]
 
     before, ours = code({"name": "softplus", "beta": 2}), code("relu")
     assert code("softplus") == before != ours

@@ -11,6 +11,16 @@ from dp_leakage.common.identity import identity
 from dp_leakage.provenance.files import read_table, read_tensors
 from dp_leakage.steps import measure_training, prepare, project, train, tune
 from dp_leakage.steps._models import tuned_settings
+from dp_leakage.study.paths import DATA, HISTORY, PREPARED, STUDY, TRAINED, tuned_for
+from dp_leakage.study.plan import everything
+from dp_leakage.study.steps import (
+    data_identity,
+    prepare_settings,
+    project_settings,
+    settings_of,
+    train_settings,
+    tune_settings,
+)
 
 QUICKSTART = REPO / "workflow" / "studies" / "quickstart.yaml"
 RATES = [1e-5, 0.1, 3e38]
@@ -39,23 +49,23 @@ def load(changes=None):
 def study(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     found = load()
-    data, prepared = found.data("digits"), found.prepared("digits")
-    prepare.main(found.prepare_settings("digits"), prepared, tmp_path)
-    project.main(found.project_settings("digits"), prepared, data)
+    data, prepared = (found.path(pattern, dataset="digits") for pattern in (DATA, PREPARED))
+    prepare.main(prepare_settings(found, "digits"), prepared, tmp_path)
+    project.main(project_settings(found, "digits"), prepared, data)
     return found
 
 
 def tuned(study, names=PRIVATE):
     cell = study.cell(*names)
-    tune.main(study.tune_settings(cell), study.data("digits"), study.tuned_for(cell)[0], "cpu")
-    return cell, study.tuned_for(cell)[0]
+    tune.main(tune_settings(study, cell), study.path(DATA, dataset="digits"), tuned_for(study, cell)[0], "cpu")
+    return cell, tuned_for(study, cell)[0]
 
 
 def trained(study, names=PRIVATE):
     cell, file = tuned(study, names)
     folder = file.parent
     paths = [folder / name for name in ("target.safetensors", "training.parquet", "timing.json")]
-    train.main(study.train_settings(cell), study.data("digits"), *paths, "cpu", 60.0, file)
+    train.main(train_settings(study, cell), study.path(DATA, dataset="digits"), *paths, "cpu", 60.0, file)
     return paths
 
 
@@ -78,20 +88,20 @@ def test_the_same_study_gives_the_same_bytes(study):
 
 def test_a_cell_trains_with_the_rate_that_was_best_and_its_metrics_say_so(study):
     cell = study.cell(*PRIVATE)
-    _, made = read_tensors(trained(study)[0], identity(study.train_settings(cell)))
+    _, made = read_tensors(trained(study)[0], identity(train_settings(study, cell)))
     assert made["learning_rate"] == 0.1
-    settings = study.train_settings(cell)
+    settings = train_settings(study, cell)
     given = {key: value for key, value in settings.items() if key != "tuned"}
-    alone = [study.root / name for name in ("a.safetensors", "a.parquet", "a.json")]
+    alone = [study.path(STUDY) / name for name in ("a.safetensors", "a.parquet", "a.json")]
     by_hand = merged(given, {"training": {"learning_rate": 0.1}})
-    train.main(by_hand, study.data("digits"), *alone, "cpu", 60.0)
+    train.main(by_hand, study.path(DATA, dataset="digits"), *alone, "cpu", 60.0)
     expected, _ = read_tensors(alone[0], identity(by_hand))
-    found, _ = read_tensors(study.trained(*PRIVATE), None)
+    found, _ = read_tensors(study.path(TRAINED, study.cell(*PRIVATE)), None)
     assert all((found[name] == expected[name]).all() for name in expected)
     trained(study, ("digits", "softmax_regression", "none"))
-    histories = [study.trained(*PRIVATE[:2], name).with_name("training.parquet") for name in (PRIVATE[2], "none")]
-    out = [study.root / f"{name}.parquet" for name in ("rows", "curve", "proven")]
-    measure_training.main(study.settings("measure_training", cell), *histories, *out)
+    histories = [study.path(HISTORY, study.cell(*PRIVATE[:2], name)) for name in (PRIVATE[2], "none")]
+    out = [study.path(STUDY) / f"{name}.parquet" for name in ("rows", "curve", "proven")]
+    measure_training.main(settings_of(study, "measure_training", cell), *histories, *out)
     rows = pd.read_parquet(out[0])
     assert rows.loc[rows["metric"] == "learning_rate", "value"].tolist() == [0.1]
     tried = rows[rows["metric"] == "tuning_accuracy"]
@@ -100,14 +110,14 @@ def test_a_cell_trains_with_the_rate_that_was_best_and_its_metrics_say_so(study)
 
 
 def test_settings_that_name_a_rate_found_elsewhere_need_its_file(study):
-    settings = study.train_settings(study.cell(*PRIVATE))
+    settings = train_settings(study, study.cell(*PRIVATE))
     with pytest.raises(UserError, match="tuned: missing"):
         tuned_settings(settings, None)
 
 
 def test_of_equal_rates_the_first_is_taken(study, tmp_path):
     cell, file = tuned(load({"tune": {"learning_rate": [3e38, 2e38]}}))
-    settings = load({"tune": {"learning_rate": [3e38, 2e38]}}).train_settings(cell)
+    settings = train_settings(load({"tune": {"learning_rate": [3e38, 2e38]}}), cell)
     assert tuned_settings(settings, file)[0]["training"]["learning_rate"] == 3e38
 
 
@@ -115,14 +125,14 @@ def test_only_cells_without_a_rate_of_their_own_are_tuned_and_only_their_trainin
     study, plain = load(), load({"tune": None, "datasets": {"digits": {"roles": {"tuning": None}}}})
     own = study.cell("digits", "softmax_regression", "l2-learning_rate=0.5")
     assert own.rates == ()
-    assert study.tuned_for(own) == []
-    there = plain.train_settings(plain.cell(*own.key.split("/")))
-    assert study.train_settings(own) == there | {"data": study.data_identity("digits")}
+    assert tuned_for(study, own) == []
+    there = train_settings(plain, plain.cell(*own.key.split("/")))
+    assert train_settings(study, own) == there | {"data": data_identity(study, "digits")}
     private = study.cell(*PRIVATE)
-    assert study.train_settings(private)["tuned"] == identity(study.tune_settings(private))
-    assert "tuned" not in plain.train_settings(plain.cell(*PRIVATE))
-    files = study.everything()
-    assert study.tuned_for(private)[0] in files
+    assert train_settings(study, private)["tuned"] == identity(tune_settings(study, private))
+    assert "tuned" not in train_settings(plain, plain.cell(*PRIVATE))
+    files = everything(study)
+    assert tuned_for(study, private)[0] in files
     assert not any(path.name == "tuned.parquet" and own.defense in path.parts for path in files)
 
 
@@ -131,10 +141,10 @@ def test_what_changes_no_rate_tries_none_again():
     cell = study.cell(*PRIVATE)
     for change in ({"repeats": 9}, {"training": {"evaluate_every": 1}}, {"epsilon": [10, 100]}):
         other = load(change)
-        assert identity(other.tune_settings(other.cell(*PRIVATE))) == identity(study.tune_settings(cell))
+        assert identity(tune_settings(other, other.cell(*PRIVATE))) == identity(tune_settings(study, cell))
     for change in ({"tune": {"learning_rate": [0.1]}}, {"training": {"epochs": 5}}, {"seed": 3}):
         other = load(change)
-        assert identity(other.tune_settings(other.cell(*PRIVATE))) != identity(study.tune_settings(cell))
+        assert identity(tune_settings(other, other.cell(*PRIVATE))) != identity(tune_settings(study, cell))
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,8 @@ from dp_leakage.data.raw import Raw, filled
 from dp_leakage.data.roles import OUTSIDERS, POOL, TUNING
 from dp_leakage.data.splits import automatic_roles, split, split_persons
 from dp_leakage.provenance.files import write_text
-from dp_leakage.study import Study
 from dp_leakage.study.file import study_files
+from dp_leakage.study.protocol import seed_of
 
 LEAST_POOL = 50  # with fewer, intervals are as wide as the whole range
 LEAST_MEMBERS = LEAST_POOL // 2  # mean number of records that a model trains on
@@ -294,8 +294,7 @@ def _askable(raw: Raw, rows: dict[str, np.ndarray]) -> int:
 
 def _split_seed(name: str, source: dict[str, Any]) -> int:
     """The seed with which step ``prepare`` will draw the roles, so that the remarks here are true of that split."""
-    spec = {"study": name, "seed": SPLIT_SEED, "datasets": {name: {"source": source, "roles": {}, "stratified": True}}}
-    return int(Study(name, spec).prepare_settings(name)["seed"])
+    return seed_of({"seed": SPLIT_SEED, "datasets": {name: {"source": source}}}, name, "split")
 
 
 def check_study_name(name: str, file: Path) -> None:

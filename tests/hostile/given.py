@@ -27,6 +27,8 @@ from dp_leakage.privacy.__main__ import main as privacy
 from dp_leakage.privacy.accounting import noise_multiplier
 from dp_leakage.privacy.clipping import bound_scales
 from dp_leakage.study.file import load_studies
+from dp_leakage.study.plan import figure_settings
+from dp_leakage.study.steps import train_settings
 
 TINY = {
     "study": "tiny",
@@ -84,9 +86,9 @@ def planned(studies: dict) -> None:
     """All that `snakemake -n` would work out."""
     for one in studies.values():
         for cell in one.cells.values():
-            one.train_settings(cell)
+            train_settings(one, cell)
         for figure in one.spec["figures"]:
-            one.figure_settings(figure)
+            figure_settings(one, figure)
 
 
 def whole_study(folder: Path, **changes: object) -> str | None:

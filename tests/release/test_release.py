@@ -32,6 +32,7 @@ from dp_leakage.release.folder import (
 )
 from dp_leakage.release.make import release
 from dp_leakage.release.statement import check_statement, recomputed
+from dp_leakage.study.steps import prepare_settings, project_settings
 from dp_leakage.training.released import Release
 from dp_leakage.training.settings import TrainingSettings
 
@@ -112,8 +113,8 @@ def words_of(folder):
 
 def test_nothing_in_it_tells_who_was_in_the_training(plan, made):
     study = plan.study
-    seeds = [plan.grid[0]["seed"], study.spec["seed"], study.prepare_settings("digits")["seed"]]
-    seeds += [study.project_settings("digits")["seed"], plan.grid[0]["subset"]["coins"]]
+    seeds = [plan.grid[0]["seed"], study.spec["seed"], prepare_settings(study, "digits")["seed"]]
+    seeds += [project_settings(study, "digits")["seed"], plan.grid[0]["subset"]["coins"]]
     paths = [str(REPO), str(Path.home()) + "/", os.getcwd(), str(made.parent), "/tmp", sys.prefix]
     for name, text in words_of(made).items():
         for seed in seeds:

@@ -11,7 +11,9 @@ from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.figures.notes import remarks
 from dp_leakage.metrics.rows import completed
 from dp_leakage.steps import measure_training, prepare, project, train
+from dp_leakage.study import paths
 from dp_leakage.study.file import load_studies
+from dp_leakage.study.steps import prepare_settings, project_settings, settings_of, train_settings
 
 REPO = Path(__file__).parents[2]
 # Figures of attacks that the tiny study leaves out.
@@ -47,18 +49,18 @@ def measured(tmp_path, monkeypatch):
         config = merged(read_yaml(REPO / "config.yaml"), {"overrides": {"quickstart": {}}})
         config["overrides"]["quickstart"] = overrides
         study = load_studies(config, [REPO / "tests" / "studies" / "quickstart.yaml"], schemas)["quickstart"]
-        data, prepared = study.data("digits"), study.prepared("digits")
-        prepare.main(study.prepare_settings("digits"), prepared, tmp_path)
-        project.main(study.project_settings("digits"), prepared, data)
+        data, prepared = study.path(paths.DATA, dataset="digits"), study.path(paths.PREPARED, dataset="digits")
+        prepare.main(prepare_settings(study, "digits"), prepared, tmp_path)
+        project.main(project_settings(study, "digits"), prepared, data)
         histories = []
         for cell in study.cells.values():
-            folder = study.trained(cell.dataset, cell.model, cell.defense).parent
+            folder = study.path(paths.TRAINED, cell).parent
             histories.append(folder / "training.parquet")
             models, timing = folder / "target.safetensors", folder / "timing.json"
-            train.main(study.train_settings(cell), data, models, histories[-1], timing, "cpu", 60.0)
+            train.main(train_settings(study, cell), data, models, histories[-1], timing, "cpu", 60.0)
         rows, curve, proven = (folder / f"{name}.parquet" for name in ("training-rows", "curve", "proven"))
         measure_training.main(
-            study.settings("measure_training", cell), histories[-1], histories[0], rows, curve, proven
+            settings_of(study, "measure_training", cell), histories[-1], histories[0], rows, curve, proven
         )
         return pd.read_parquet(rows), pd.read_parquet(curve)
 

@@ -7,6 +7,8 @@ from loading import load
 from dp_leakage.common.errors import UserError
 from dp_leakage.provenance.files import read_tensors
 from dp_leakage.steps import prepare, project, train
+from dp_leakage.study import paths
+from dp_leakage.study.steps import auxiliary_settings, prepare_settings, project_settings, train_settings
 
 POOL = ["target_members", "target_nonmembers"]
 PERSONS = {
@@ -37,16 +39,16 @@ def persons(**changes):
 def test_references_have_whole_persons_and_the_targets_rate_steps_and_noise(defense, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     study = persons()
-    data, prepared = study.data("digits"), study.prepared("digits")
-    prepare.main(study.prepare_settings("digits"), prepared, tmp_path)
-    project.main(study.project_settings("digits"), prepared, data)
+    data, prepared = study.path(paths.DATA, dataset="digits"), study.path(paths.PREPARED, dataset="digits")
+    prepare.main(prepare_settings(study, "digits"), prepared, tmp_path)
+    project.main(project_settings(study, "digits"), prepared, data)
     arrays = np.load(data)
     rows = np.concatenate([arrays[role] for role in POOL])
     cell = study.cell("digits", "softmax_regression", defense)
     made, trained = [], []
     for settings in (
-        study.train_settings(cell),
-        study.auxiliary_settings("digits", "softmax_regression", "reference", defense),
+        train_settings(study, cell),
+        auxiliary_settings(study, "digits", "softmax_regression", "reference", defense),
     ):
         models = tmp_path / f"{settings['role']}.safetensors"
         train.main(settings, data, models, tmp_path / "history.parquet", tmp_path / "timing.json", "cpu", 60.0)

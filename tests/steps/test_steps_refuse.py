@@ -26,9 +26,22 @@ from dp_leakage.steps import (
     report,
     train,
 )
-from dp_leakage.study import CLASS_SCORES, SIGNALS, Study
+from dp_leakage.study import CLASS_SCORES, SIGNALS, Study, paths
 from dp_leakage.study.file import load_studies
-from dp_leakage.study.steps import STEPS
+from dp_leakage.study.paths import figure_files, fitted, training_files
+from dp_leakage.study.plan import exposed_scores, figure_inputs, figure_settings, report_settings
+from dp_leakage.study.steps import (
+    STEPS,
+    attack_inputs,
+    auxiliary_settings,
+    measure_settings,
+    prepare_settings,
+    project_settings,
+    settings_of,
+    train_settings,
+)
+from dp_leakage.study.steps.attack import answered, fit_inputs, fit_settings, query_settings
+from dp_leakage.study.steps.parts import part as part_of
 
 REPO = Path(__file__).parents[2]
 FIGURES = ("fig_leakage_attribute", "fig_leakage_lira", "fig_leakage_shokri", "fig_pareto", "table_members_exposed")
@@ -68,42 +81,46 @@ class Run:
         """Runs a step; the files that it wrote. Its outputs go beside the cached ones, under ``again``."""
         return getattr(self, step)(Path("again") if Path("done").exists() else Path())
 
+    def at(self, pattern: str, cell: tuple[str, str, str] = CELL) -> Path:
+        """A file of a cell, or of its data set."""
+        return self.study.path(pattern, self.study.cell(*cell))
+
     def prepare(self, to):
-        out = to / self.study.prepared("digits")
-        prepare.main(self.study.prepare_settings("digits"), out, Path())
+        out = to / self.at(paths.PREPARED)
+        prepare.main(prepare_settings(self.study, "digits"), out, Path())
         return [out]
 
     def project(self, to):
-        out = to / self.study.data("digits")
-        project.main(self.study.project_settings("digits"), self.study.prepared("digits"), out)
+        out = to / self.at(paths.DATA)
+        project.main(project_settings(self.study, "digits"), self.at(paths.PREPARED), out)
         return [out]
 
     def _train(self, settings, models):
         history, timing = models.with_name("training.parquet"), models.with_name("timing.json")
-        train.main(settings, self.study.data("digits"), models, history, timing, "cpu", 60.0)
+        train.main(settings, self.at(paths.DATA), models, history, timing, "cpu", 60.0)
         return [models, history, timing]
 
     def train(self, to, names=CELL):
-        (to / self.study.trained(*names).parent).mkdir(parents=True, exist_ok=True)
-        return self._train(self.study.train_settings(self.study.cell(*names)), to / self.study.trained(*names))
+        (to / self.at(paths.TRAINED, names).parent).mkdir(parents=True, exist_ok=True)
+        return self._train(train_settings(self.study, self.study.cell(*names)), to / self.at(paths.TRAINED, names))
 
     def train_shadow(self, to):
-        models = to / self.study.auxiliary("digits", "mlp", "shadow")
+        models = to / training_files(self.study, "digits", "mlp", "shadow")[0]
         models.parent.mkdir(parents=True, exist_ok=True)
-        return self._train(self.study.auxiliary_settings("digits", "mlp", "shadow"), models)
+        return self._train(auxiliary_settings(self.study, "digits", "mlp", "shadow"), models)
 
     def fit_attack(self, to):
-        out, inputs = self.study.fitted("digits", "mlp", "shokri"), self.study.fit_inputs("digits", "mlp", "shokri")
-        settings = self.study.fit_settings("digits", "mlp", "shokri")
+        out, inputs = fitted(self.study, "digits", "mlp", "shokri"), fit_inputs(self.study, "digits", "mlp", "shokri")
+        settings = fit_settings(self.study, "digits", "mlp", "shokri")
         fit_attack.main(settings, fitted=to / out, **{option: path for option, (path, _) in inputs.items()})
         return [to / out]
 
     def _query(self, to, *group):
-        outs = {what: to / self.study.answers(*group, what) for what in (SIGNALS, CLASS_SCORES)}
+        outs = {what: to / answered(self.study, *group, what)[0] for what in (SIGNALS, CLASS_SCORES)}
         for what, out in outs.items():
-            settings, models = self.study.query_settings(*group, what), self.study.models(*group)
+            settings, models = query_settings(self.study, *group, what), training_files(self.study, *group)[0]
             files = dict.fromkeys(outs) | {what: out}
-            query.main(settings, self.study.data("digits"), models, device="cpu", **files)
+            query.main(settings, self.at(paths.DATA), models, device="cpu", **files)
         return list(outs.values())
 
     def query(self, to, names=CELL):
@@ -115,8 +132,8 @@ class Run:
 
     def _attack(self, to, name, names, step=attack):
         cell = self.study.cell(*names)
-        settings, inputs = self.study.settings("attack", cell, attack=name), self.study.attack_inputs(cell, name)
-        out, rows = to / self.study.scores(*names, name), to / self.study.rows(cell, name)
+        settings, inputs = settings_of(self.study, "attack", cell, attack=name), attack_inputs(self.study, cell, name)
+        out, rows = (to / self.study.path(pattern, cell, attack=name) for pattern in (paths.SCORES, paths.ATTACKED))
         step.main(settings, scores=out, rows=rows, **{option: path for option, (path, _) in inputs.items()})
         return [out, rows]
 
@@ -130,29 +147,29 @@ class Run:
         return self._attack(to, "yeom_attribute", names, attack_models)
 
     def audit(self, to, names=CELL):
-        out = to / self.study.audit(*names)
+        out = to / self.at(paths.AUDIT, names)
         out.parent.mkdir(parents=True, exist_ok=True)
-        audit.main(self.study.settings("audit", self.study.cell(*names)), self.study.data("digits"), out, "cpu", 60.0)
+        audit.main(settings_of(self.study, "audit", self.study.cell(*names)), self.at(paths.DATA), out, "cpu", 60.0)
         return [out]
 
     def measure_audit(self, to, names=CELL):
-        out = to / self.study.part_file(self.study.cell(*names), "audit")
-        measure_audit.main(self.study.settings("measure_audit", self.study.cell(*names)), self.study.audit(*names), out)
+        out = to / part_of("audit").path(self.study, self.study.cell(*names))
+        measure_audit.main(
+            settings_of(self.study, "measure_audit", self.study.cell(*names)), self.at(paths.AUDIT, names), out
+        )
         return [out]
 
     def measure_training(self, to, names=CELL):
-        own, base = (self.study.trained(*which).with_name("training.parquet") for which in (names, NONE))
-        out = [
-            (to / self.study.measured(*names)).with_name(f"{name}.parquet") for name in ("training", "curve", "proven")
-        ]
-        measure_training.main(self.study.settings("measure_training", self.study.cell(*names)), own, base, *out)
+        own, base = (self.at(paths.HISTORY, which) for which in (names, NONE))
+        out = [to / self.at(pattern, names) for pattern in (paths.MEASURED, paths.CURVE, paths.PROVEN)]
+        measure_training.main(settings_of(self.study, "measure_training", self.study.cell(*names)), own, base, *out)
         return out
 
     def _measure_attack(self, to, part, names):
         cell = self.study.cell(*names)
-        out = to / self.study.part_file(cell, part)
+        out = to / part_of(part).path(self.study, cell)
         found = STEPS["measure_together"].reads(self.study, cell.names | {"part": part})["found"]
-        measure_attack.main(self.study.settings("measure_together", cell, part=part), found, out)
+        measure_attack.main(settings_of(self.study, "measure_together", cell, part=part), found, out)
         return [out]
 
     def measure_yeom(self, to, names=CELL):
@@ -169,14 +186,14 @@ class Run:
 
     def measure(self, to, names=CELL):
         cell = self.study.cell(*names)
-        out = to / self.study.metrics(*names)
-        parts = [self.study.part_file(cell, part) for part in cell.parts]
-        measure.main(self.study.measure_settings(cell), parts, out)
+        out = to / self.at(paths.METRICS, names)
+        parts = [part_of(part).path(self.study, cell) for part in cell.parts]
+        measure.main(measure_settings(self.study, cell), parts, out)
         return [out]
 
     def _figure(self, to, name):
-        files = {kind: to / path for kind, path in self.study.figure_files(name).items()}
-        figure.main(self.study.figure_settings(name), self.study.figure_inputs(name), None, **files)
+        files = {kind: to / path for kind, path in figure_files(self.study, name).items()}
+        figure.main(figure_settings(self.study, name), figure_inputs(self.study, name), None, **files)
         return list(files.values())
 
     def figure_of_metrics(self, to):
@@ -189,11 +206,18 @@ class Run:
         return self._figure(to, "fig_roc")
 
     def report(self, to):
-        study, out = self.study, to / self.study.report
-        metrics = [study.metrics(*cell.key.split("/")) for cell in study.cells.values()]
-        drawn = [path for name in study.spec["figures"] for path in study.figure_files(name).values()]
-        files = [drawn, out, to / study.claims]
-        report.main(study.report_settings(), metrics, [study.data("digits")], study.exposed_scores(), [], *files)
+        study, out = self.study, to / self.study.path(paths.REPORT)
+        metrics = [study.path(paths.METRICS, study.cell(*cell.key.split("/"))) for cell in study.cells.values()]
+        drawn = [path for name in study.spec["figures"] for path in figure_files(study, name).values()]
+        files = [drawn, out, to / study.path(paths.CLAIMS)]
+        report.main(
+            report_settings(study),
+            metrics,
+            [study.path(paths.DATA, dataset="digits")],
+            exposed_scores(study),
+            [],
+            *files,
+        )
         return files[-2:]
 
 

@@ -6,6 +6,9 @@ import pytest
 from loading import PRIVATE_PCA, gaussian, load, projected, with_kinds_of
 
 from dp_leakage.common.errors import UserError
+from dp_leakage.study.plan import everything
+from dp_leakage.study.steps import settings_of
+from dp_leakage.study.steps.parts import part
 
 
 @pytest.mark.parametrize(
@@ -473,10 +476,10 @@ def test_groups_are_measured_from_all_membership_attacks_of_a_cell_and_drawn_whe
     study = load({"groups": ["class", "duplicates"]})["quickstart"]
     cell = next(iter(study.cells.values()))
     assert cell.parts[-2:] == ["strongest", "groups"]
-    told = study.settings("measure_groups", cell)
+    told = settings_of(study, "measure_groups", cell)
     assert told["by"] == ["class", "duplicates"]
     assert [attack for attack, _ in told["reads"]] == cell.membership
-    assert study.part_file(cell, "groups") in study.everything()
+    assert part("groups").path(study, cell) in everything(study)
     assert "groups" not in next(iter(load({})["quickstart"].cells.values())).parts
 
 

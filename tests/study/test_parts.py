@@ -11,10 +11,13 @@ from dp_leakage.common.names import RESERVED
 from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.figures import FIGURES
 from dp_leakage.steps.measure_attack import MEASURES
+from dp_leakage.study import paths
 from dp_leakage.study.cells import together
 from dp_leakage.study.file import load_studies
-from dp_leakage.study.parts import GIVEN, PARTS, part, pictures
-from dp_leakage.study.steps import STEPS
+from dp_leakage.study.plan import everything, figure_inputs, figure_parts
+from dp_leakage.study.steps import STEPS, settings_of
+from dp_leakage.study.steps.parts import GIVEN, PARTS, part, pictures
+from dp_leakage.study.targets import check_names
 
 REPO = Path(__file__).parents[2]
 STUDIES = sorted((REPO / "workflow" / "studies").rglob("*.yaml"))
@@ -59,7 +62,7 @@ def test_figures_read_metrics_that_were_measured_once(studies):
     for study in studies.values():
         for figure, spec in study.spec["figures"].items():
             if FIGURES[spec["kind"]].needs == "metrics":
-                assert {path.parent.name for path in study.figure_inputs(figure)} == {"measured"}
+                assert {path.parent.name for path in figure_inputs(study, figure)} == {"measured"}
         for cell in study.cells.values():
             inputs = [path for name in cell.parts for path in measured_from(study, cell, name)]
             assert all(path.parent.name == "attack" for path in inputs)
@@ -73,15 +76,15 @@ def measured_from(study, cell, name):
 def test_the_strongest_attack_is_drawn_where_a_figure_has_all_of_them(studies):
     study = studies["quickstart-smoke"]
     cell = study.cell("digits", "mlp", "none")
-    assert study.figure_parts("fig_pareto", cell)[-1] == STRONGEST
-    assert study.figure_parts("fig_leakage_yeom", cell) == ["yeom"]
+    assert figure_parts(study, "fig_pareto", cell)[-1] == STRONGEST
+    assert figure_parts(study, "fig_leakage_yeom", cell) == ["yeom"]
 
 
 def test_a_figure_of_one_attack_has_the_epsilon_that_private_cells_spent_and_what_is_proven_of_them(studies):
     study = studies["quickstart-smoke"]
     cell = study.cell("digits", "mlp", "gaussian-rdp-eps=1")
-    assert study.figure_parts("fig_leakage_yeom", cell) == ["yeom", "training", "proven"]
-    assert study.figure_parts("fig_accuracy_loss", cell).count("training") == 1
+    assert figure_parts(study, "fig_leakage_yeom", cell) == ["yeom", "training", "proven"]
+    assert figure_parts(study, "fig_accuracy_loss", cell).count("training") == 1
 
 
 def test_the_strongest_of_some_attacks_is_one_of_those_that_the_figure_names(studies):
@@ -89,16 +92,16 @@ def test_the_strongest_of_some_attacks_is_one_of_those_that_the_figure_names(stu
     cell = study.cell("digits", "mlp", "none")
     part_of_two = together(cell, ["yeom", "rmia_online"])
     assert part_of_two == "strongest=yeom+rmia_online"
-    read = study.settings("measure_together", cell, part=part_of_two)["reads"]
+    read = settings_of(study, "measure_together", cell, part=part_of_two)["reads"]
     assert [attack for attack, _ in read] == ["yeom", "rmia_online"]
     with pytest.raises(UserError, match="not attacked by 'shokri'"):
-        study.check_file("digits", "mlp", "none", part="strongest=yeom+shokri")
+        check_names(study, "digits", "mlp", "none", part="strongest=yeom+shokri")
 
 
 def test_attacks_with_pictures_have_a_file_of_them_and_others_do_not(studies):
     cells = [(study, cell) for study in studies.values() for cell in study.cells.values()]
     pictured = {
-        (name, study.images(cell, name) in part(name).files(study, cell))
+        (name, study.path(paths.IMAGES, cell, attack=name) in part(name).files(study, cell))
         for study, cell in cells
         for name in cell.parts
     }
@@ -108,7 +111,7 @@ def test_attacks_with_pictures_have_a_file_of_them_and_others_do_not(studies):
 
 def test_whatever_a_part_is_made_from_is_among_what_the_study_makes(studies):
     for study in studies.values():
-        made = set(study.everything())
+        made = set(everything(study))
         for cell in study.cells.values():
             for name in cell.parts:
                 assert set(part(name).files(study, cell)) <= made
@@ -117,9 +120,9 @@ def test_whatever_a_part_is_made_from_is_among_what_the_study_makes(studies):
 def test_an_audit_is_told_how_many_bounds_hold_together_and_coins_whom_they_decide_between(studies):
     study = studies["quickstart-smoke"]
     cell = study.cell("digits", "mlp", "none")
-    told = study.settings("measure_coins", cell)
+    told = settings_of(study, "measure_coins", cell)
     assert told["comparisons"] == study.bounds_together
     assert told["claim"] == {"delta": study.spec["delta"], "neighbours": "add_remove"}
     audits = studies["audits-smoke"]
     audited = next(cell for cell in audits.cells.values() if cell.audits)
-    assert audits.settings("measure_audit", audited)["comparisons"] == audits.bounds_together
+    assert settings_of(audits, "measure_audit", audited)["comparisons"] == audits.bounds_together

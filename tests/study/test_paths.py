@@ -5,11 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from dp_leakage.study import paths
-from dp_leakage.study.paths import Paths, group_of, of_one_defense
+from dp_leakage.study import Study, paths
+from dp_leakage.study.paths import figure_files, fitted, group_of, of_one_defense, training_files
 
 REPO = Path(__file__).parents[2]
-PLACES = Paths("mine", {})
+CELL = {"dataset": "digits", "model": "mlp", "defense": "none"}
+PLACES = Study("mine", {})
+
+
+def answers(role, defense):
+    return PLACES.path(paths.ANSWERS, dataset="digits", model="mlp", group=group_of(role, defense), answers="signals")
 
 
 def matches(pattern: str, file: Path) -> bool:
@@ -24,22 +29,23 @@ def test_rules_write_no_path_of_results_or_logs(rules):
 
 def test_every_file_fits_the_pattern_of_its_rule():
     shared, own = ("digits", "mlp", "shadow"), ("digits", "mlp", "shadow", "gaussian-eps=1")
-    assert matches(paths.PREPARED, PLACES.prepared("digits"))
-    assert matches(paths.AUXILIARY, PLACES.auxiliary(*shared))
-    assert matches(of_one_defense(paths.AUXILIARY), PLACES.auxiliary(*own))
-    assert matches(paths.FITTED, PLACES.fitted("digits", "mlp", "shokri"))
-    assert matches(of_one_defense(paths.FITTED), PLACES.fitted("digits", "mlp", "shokri", "gaussian-eps=1"))
+    assert matches(paths.PREPARED, PLACES.path(paths.PREPARED, dataset="digits"))
+    assert matches(paths.AUXILIARY, training_files(PLACES, *shared)[0])
+    assert matches(of_one_defense(paths.AUXILIARY), training_files(PLACES, *own)[0])
+    assert matches(paths.FITTED, fitted(PLACES, "digits", "mlp", "shokri"))
+    assert matches(of_one_defense(paths.FITTED), fitted(PLACES, "digits", "mlp", "shokri", "gaussian-eps=1"))
     for role, defense in (("target", "none"), ("shadow", None), ("shadow", "none")):
-        assert matches(paths.ANSWERS, PLACES.answers("digits", "mlp", role, defense))
+        assert matches(paths.ANSWERS, answers(role, defense))
 
 
 def test_files_lie_where_the_documentation_says():
-    assert str(PLACES.trained("digits", "mlp", "none")) == "results/mine/digits/mlp/none/target.safetensors"
-    assert str(PLACES.auxiliary("digits", "mlp", "shadow")) == "results/mine/digits/mlp/shadow/models.safetensors"
-    assert str(PLACES.answers("digits", "mlp", "target", "none")) == "results/mine/digits/mlp/none/signals.npz"
-    assert str(PLACES.scores("digits", "mlp", "none", "lira")) == "results/mine/digits/mlp/none/attack/lira.parquet"
-    assert str(PLACES.report) == "results/mine/report.html"
-    assert {str(path) for path in PLACES.figure_files("roc").values()} == {
+    folder = Path("results/mine/digits/mlp")
+    assert training_files(PLACES, "digits", "mlp", "target")[0] == folder / "none/target.safetensors"
+    assert training_files(PLACES, "digits", "mlp", "shadow")[0] == folder / "shadow/models.safetensors"
+    assert answers("target", "none") == folder / "none/signals.npz"
+    assert PLACES.path(paths.SCORES, **CELL, attack="lira") == folder / "none/attack/lira.parquet"
+    assert PLACES.path(paths.REPORT) == Path("results/mine/report.html")
+    assert {str(path) for path in figure_files(PLACES, "roc").values()} == {
         f"results/mine/figures/roc.{form}" for form in ("pdf", "png", "csv")
     }
 
@@ -52,6 +58,6 @@ def test_a_group_of_models_is_called_by_its_defense_or_by_its_role():
 
 def test_a_trainings_files_lie_together():
     for role, defense in (("target", "none"), ("reference", None), ("reference", "gaussian-eps=1")):
-        files = PLACES.training_files("digits", "mlp", role, defense)
+        files = training_files(PLACES, "digits", "mlp", role, defense)
         assert len({path.parent for path in files}) == 1
         assert [path.name for path in files][1:] == ["training.parquet", "timing.json"]

@@ -12,7 +12,27 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import identity
 from dp_leakage.privacy.defenses import spell
 from dp_leakage.provenance.fingerprint import code_fingerprint
+from dp_leakage.study.cells import auxiliary_defense
+from dp_leakage.study.plan import (
+    exposed_scores,
+    figure_cells,
+    figure_inputs,
+    figure_parts,
+    figure_settings,
+    report_settings,
+)
 from dp_leakage.study.step_code import ACCOUNTING, REGISTRIES
+from dp_leakage.study.steps import (
+    attack_settings,
+    auxiliary_settings,
+    data_identity,
+    measure_settings,
+    prepare_settings,
+    project_settings,
+    settings_of,
+    train_settings,
+)
+from dp_leakage.study.steps.parts import part
 
 
 @pytest.fixture(scope="module")
@@ -24,10 +44,10 @@ def quickstart():
 def test_the_picture_below_the_answer_draws_every_cell_that_the_answer_may_name_by_every_attack(name):
     study = load(file=REPO / "workflow" / "studies" / f"{name}.yaml")[name]
     (figure,) = [key for key, spec in study.spec["figures"].items() if spec["kind"] == "pareto"]
-    assert study.figure_cells(figure) == list(study.cells.values())
+    assert figure_cells(study, figure) == list(study.cells.values())
     membership = [attack for attack in study.spec["attacks"] if ATTACKS[attack].family == "membership"]
-    for cell in study.figure_cells(figure):
-        assert set(membership) & set(cell.parts) <= set(study.figure_parts(figure, cell))
+    for cell in figure_cells(study, figure):
+        assert set(membership) & set(cell.parts) <= set(figure_parts(study, figure, cell))
 
 
 def test_cells_are_called_as_the_file_contract_says(quickstart):
@@ -134,19 +154,19 @@ def test_a_new_epsilon_adds_its_cells_and_changes_no_other(quickstart):
     added = set(more.cells) - set(quickstart.cells)
     assert {key.split("=")[-1] for key in added} == {"500"}
     for key, cell in quickstart.cells.items():
-        assert identity(more.train_settings(more.cells[key])) == identity(quickstart.train_settings(cell))
-        assert identity(more.measure_settings(more.cells[key])) == identity(quickstart.measure_settings(cell))
+        assert identity(train_settings(more, more.cells[key])) == identity(train_settings(quickstart, cell))
+        assert identity(measure_settings(more, more.cells[key])) == identity(measure_settings(quickstart, cell))
 
 
 def test_an_attack_setting_reaches_that_attack_and_nothing_before_it(quickstart):
     other = load({"attacks": {"yeom": {"probability_floor": 0.01}}})["quickstart"]
     cell = quickstart.cells["digits/mlp/none"]
     same = other.cells["digits/mlp/none"]
-    assert quickstart.train_settings(cell) == other.train_settings(same)
-    assert quickstart.attack_settings(cell, "shokri") == other.attack_settings(same, "shokri")
-    assert quickstart.attack_settings(cell, "yeom") != other.attack_settings(same, "yeom")
-    assert quickstart.measure_settings(cell) != other.measure_settings(same)
-    assert quickstart.settings("measure_training", cell) == other.settings("measure_training", same)
+    assert train_settings(quickstart, cell) == train_settings(other, same)
+    assert attack_settings(quickstart, cell, "shokri") == attack_settings(other, same, "shokri")
+    assert attack_settings(quickstart, cell, "yeom") != attack_settings(other, same, "yeom")
+    assert measure_settings(quickstart, cell) != measure_settings(other, same)
+    assert settings_of(quickstart, "measure_training", cell) == settings_of(other, "measure_training", same)
 
 
 def test_the_accountants_are_no_part_of_what_trains():
@@ -161,21 +181,21 @@ def test_the_accountants_are_no_part_of_what_trains():
 
 def test_seeds_differ_between_cells_and_roles_but_not_between_loads(quickstart):
     again = load()["quickstart"]
-    seeds = [quickstart.train_settings(cell)["seed"] for cell in quickstart.cells.values()]
+    seeds = [train_settings(quickstart, cell)["seed"] for cell in quickstart.cells.values()]
     assert len(set(seeds)) == len(seeds)
-    assert seeds == [again.train_settings(cell)["seed"] for cell in again.cells.values()]
-    shadow = quickstart.auxiliary_settings("digits", "mlp", "shadow")
+    assert seeds == [train_settings(again, cell)["seed"] for cell in again.cells.values()]
+    shadow = auxiliary_settings(quickstart, "digits", "mlp", "shadow")
     assert shadow["seed"] not in seeds
 
 
 def test_shadow_models_are_shared_unless_the_study_says_same(quickstart):
     private = "digits/mlp/gaussian-rdp-eps=1"
-    assert quickstart.auxiliary_defense(quickstart.cells[private], "shadow") is None
+    assert auxiliary_defense(quickstart.spec, quickstart.cells[private], "shadow") is None
     own = load({"shadow": {"defense": "same"}})["quickstart"]
-    assert own.auxiliary_defense(own.cells[private], "shadow") == "gaussian-rdp-eps=1"
-    shared = own.auxiliary_settings("digits", "mlp", "shadow")
+    assert auxiliary_defense(own.spec, own.cells[private], "shadow") == "gaussian-rdp-eps=1"
+    shared = auxiliary_settings(own, "digits", "mlp", "shadow")
     assert shared["mechanism"] is None
-    assert own.auxiliary_settings("digits", "mlp", "shadow", "gaussian-rdp-eps=1")["mechanism"]["epsilon"] == 1.0
+    assert auxiliary_settings(own, "digits", "mlp", "shadow", "gaussian-rdp-eps=1")["mechanism"]["epsilon"] == 1.0
 
 
 def test_a_private_projection_of_the_members_is_part_of_a_cells_mechanism():
@@ -192,11 +212,11 @@ def test_a_study_with_times_times_all_defenses_of_a_model_in_one_job():
     with_kinds_of("lomurno2022")
     changes = {"timing": {"rounds": 2, "records": 50}, "figures": {"table": {"kind": "timing_table"}}}
     study = load(changes)["quickstart"]
-    settings = study.settings("time_training", dataset="digits", model="mlp")
+    settings = settings_of(study, "time_training", dataset="digits", model="mlp")
     own = [cell.defense for cell in study.cells.values() if cell.model == "mlp"]
     assert [cell["defense"] for cell in settings["cells"]] == own
     assert (settings["rounds"], settings["records"], settings["n_records"]) == (2, 50, 200)
-    files = study.figure_inputs("table")
+    files = figure_inputs(study, "table")
     assert {str(file) for file in files} == {
         f"results/quickstart/digits/{model}/timed.parquet" for model in ("mlp", "softmax_regression")
     }
@@ -225,8 +245,8 @@ def test_a_data_set_may_name_its_attacks_and_change_its_auxiliary_models():
     study = load(changes)["quickstart"]
     assert study.cells["digits/mlp/none"].parts == ["training", "yeom", "shokri", "strongest"]
     assert study.cells["other/mlp/none"].parts == ["training", "yeom", "attack_r", "strongest"]
-    assert study.auxiliary_settings("digits", "mlp", "shadow")["subset"]["size"] == 100
-    assert study.auxiliary_settings("other", "mlp", "reference")["subset"]["size"] == 200
+    assert auxiliary_settings(study, "digits", "mlp", "shadow")["subset"]["size"] == 100
+    assert auxiliary_settings(study, "other", "mlp", "reference")["subset"]["size"] == 200
     with pytest.raises(UserError, match=r"'datasets\.other\.roles' lacks the role 'shadow_pool'; attack shokri"):
         load(merged(changes, {"datasets": {"other": {"attacks": ["shokri"]}}}))
     with pytest.raises(UserError, match=r"key 'datasets\.digits\.attacks' is 'jeom'"):
@@ -242,10 +262,10 @@ def test_an_audit_is_a_part_of_every_cell_and_a_new_cell_trains_no_other_anew():
     key = "digits/mlp/gaussian-rdp-eps=1"
     cell, same = study.cells[key], more.cells[key]
     assert cell.parts[-2:] == ["audit", "strongest"]
-    assert study.part_file(cell, "audit").parts[-3:] == ("gaussian-rdp-eps=1", "measured", "audit.parquet")
-    assert study.settings("audit", cell) == more.settings("audit", same)
-    assert study.measure_settings(cell) != more.measure_settings(same)  # more bounds are stated, each must be surer
-    assert study.settings("audit", study.cells["digits/mlp/none"])["delta"] == 1e-5
+    assert part("audit").path(study, cell).parts[-3:] == ("gaussian-rdp-eps=1", "measured", "audit.parquet")
+    assert settings_of(study, "audit", cell) == settings_of(more, "audit", same)
+    assert measure_settings(study, cell) != measure_settings(more, same)  # more bounds are stated, each must be surer
+    assert settings_of(study, "audit", study.cells["digits/mlp/none"])["delta"] == 1e-5
 
 
 def _own(path, label=None):
@@ -257,60 +277,60 @@ def test_an_edit_of_the_users_own_file_reaches_what_is_made_of_it_and_a_touch_do
     table = tmp_path / "mine.csv"
     table.write_text("a,label\n1,x\n2,y\n")
     before = load(_own(table, "label"))["quickstart"]
-    assert before.prepare_settings("digits")["content"] == sha256(table.read_bytes()).hexdigest()
+    assert prepare_settings(before, "digits")["content"] == sha256(table.read_bytes()).hexdigest()
     os.utime(table, (1e9, 1e9))
-    assert load(_own(table, "label"))["quickstart"].data_identity("digits") == before.data_identity("digits")
+    assert data_identity(load(_own(table, "label"))["quickstart"], "digits") == data_identity(before, "digits")
     table.write_text("a,label\n1,x\n3,y\n")  # as long as before
     after = load(_own(table, "label"))["quickstart"]
-    assert after.data_identity("digits") != before.data_identity("digits")
+    assert data_identity(after, "digits") != data_identity(before, "digits")
     cell = "digits/mlp/none"
-    assert after.train_settings(after.cells[cell])["data"] != before.train_settings(before.cells[cell])["data"]
+    assert train_settings(after, after.cells[cell])["data"] != train_settings(before, before.cells[cell])["data"]
 
 
 def test_an_edit_of_one_of_the_users_own_images_counts_and_hidden_files_do_not(tmp_path):
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "1.png").write_bytes(b"one")
-    before = load(_own(tmp_path))["quickstart"].data_identity("digits")
+    before = data_identity(load(_own(tmp_path))["quickstart"], "digits")
     (tmp_path / ".DS_Store").write_bytes(b"")
-    assert load(_own(tmp_path))["quickstart"].data_identity("digits") == before
+    assert data_identity(load(_own(tmp_path))["quickstart"], "digits") == before
     (tmp_path / "b" / "1.png").write_bytes(b"two")
-    assert load(_own(tmp_path))["quickstart"].data_identity("digits") != before
+    assert data_identity(load(_own(tmp_path))["quickstart"], "digits") != before
     (tmp_path / "b" / "1.png").rename(tmp_path / "b" / "2.png")
-    assert load(_own(tmp_path))["quickstart"].data_identity("digits") != before
+    assert data_identity(load(_own(tmp_path))["quickstart"], "digits") != before
 
 
 def test_a_missing_file_of_the_users_own_is_named_once_it_is_asked_for(tmp_path):
     study = load(_own(tmp_path / "nope.csv", "label"))["quickstart"]
     with pytest.raises(UserError, match=r"key 'datasets.digits.source.path': .*nope.csv: no such file or folder"):
-        study.train_settings(study.cells["digits/mlp/none"])
+        train_settings(study, study.cells["digits/mlp/none"])
 
 
 def test_the_report_names_the_identity_of_everything_that_it_reads(quickstart):
-    settings = quickstart.report_settings()
-    assert settings["data"] == [["digits", quickstart.data_identity("digits")]]
+    settings = report_settings(quickstart)
+    assert settings["data"] == [["digits", data_identity(quickstart, "digits")]]
     asked = [cell for cell in quickstart.cells.values() if cell.defense == "none" or cell.columns["accountant"]]
     scored = [
-        [*cell.key.split("/"), attack, identity(quickstart.attack_settings(cell, attack))]
+        [*cell.key.split("/"), attack, identity(attack_settings(quickstart, cell, attack))]
         for cell in asked
         for attack in ("yeom", "shokri", "lira_online")
     ]
     assert settings["scores"] == scored
-    assert len(quickstart.exposed_scores()) == len(scored)
+    assert len(exposed_scores(quickstart)) == len(scored)
 
 
 def test_a_figure_may_select_what_only_the_whole_study_has():
     figure = {"figures": {"f": {"kind": "accuracy_loss", "select": {"epsilon": [100, 1000]}}}}
     study = load(figure, config={"scale": "smoke"})["quickstart-smoke"]  # which has 1 and 100
-    assert {cell.columns["epsilon"] for cell in study.figure_cells("f")} == {100}
+    assert {cell.columns["epsilon"] for cell in figure_cells(study, "f")} == {100}
 
 
 def test_a_figure_of_scores_asks_for_the_membership_scores_of_its_cells_and_nothing_else():
     figure = {"figures": {"fig_roc": {"kind": "roc", "select": {"defense": ["none"]}}}}
     study = load(figure)["quickstart"]
-    cells = study.figure_settings("fig_roc")["cells"]
+    cells = figure_settings(study, "fig_roc")["cells"]
     assert {name for _, parts in cells for name, _ in parts} == {"yeom", "shokri", "lira_online"}
-    assert all(path.parent.name == "attack" for path in study.figure_inputs("fig_roc"))
+    assert all(path.parent.name == "attack" for path in figure_inputs(study, "fig_roc"))
 
 
 def test_seeds_on_the_users_own_data_do_not_depend_on_the_names_that_a_study_gives(quickstart):
@@ -318,8 +338,8 @@ def test_seeds_on_the_users_own_data_do_not_depend_on_the_names_that_a_study_giv
         digits = quickstart.spec["datasets"]["digits"] | {"source": source}
         study = type(quickstart)(name, quickstart.spec | {"study": name, "datasets": {name: digits}})
         cell = study.cell(name, "mlp", "none")
-        settings = [study.prepare_settings(name), study.project_settings(name), study.train_settings(cell)]
-        settings += [study.attack_settings(cell, attack) for attack in study.spec["attacks"]]
+        settings = [prepare_settings(study, name), project_settings(study, name), train_settings(study, cell)]
+        settings += [attack_settings(study, cell, attack) for attack in study.spec["attacks"]]
         return [made["seed"] for made in settings] + [settings[2]["subset"].get("coins")]
 
     own = {"path": str(REPO / "README.md"), "source": "outputs"}

@@ -7,7 +7,9 @@ from loading import load as load_file
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.data.splits import heads
-from dp_leakage.study.parts import part
+from dp_leakage.study.steps import attack_inputs, attack_settings, settings_of, train_settings
+from dp_leakage.study.steps.attack import answered
+from dp_leakage.study.steps.parts import part
 
 QUICKSTART = REPO / "workflow" / "studies" / "quickstart.yaml"
 
@@ -39,15 +41,15 @@ def test_heads_are_fair_and_independent_over_records_and_repeats():
 
 def test_every_cell_of_a_data_set_has_the_same_coins_and_another_seed_others():
     study, other = load({})["quickstart"], load({"seed": 9})["quickstart"]
-    cells = {study.train_settings(cell)["subset"]["coins"] for cell in study.cells.values()}
+    cells = {train_settings(study, cell)["subset"]["coins"] for cell in study.cells.values()}
     assert len(cells) == 1
-    assert cells != {other.train_settings(cell)["subset"]["coins"] for cell in other.cells.values()}
+    assert cells != {train_settings(other, cell)["subset"]["coins"] for cell in other.cells.values()}
 
 
 def test_rates_steps_and_deltas_are_of_the_pool_and_members_are_half_of_it():
     study = load({})["quickstart"]
     cell = study.cell("digits", "mlp", "gaussian-rdp-eps=1")
-    assert study.train_settings(cell)["subset"]["size"] == 800
+    assert train_settings(study, cell)["subset"]["size"] == 800
     assert (cell.columns["n_records"], cell.columns["n_members"], cell.columns["n_nonmembers"]) == (800, 400, 400)
     rated = {"defense": "gaussian", "accountant": "rdp", "sampler": "poisson", "training": {"sampling_rate": 0.1}}
     study = load({"defenses": [{"defense": "none"}, rated]})["quickstart"]
@@ -62,14 +64,14 @@ def test_the_references_are_the_cells_own_repeats_or_the_undefended_ones_and_not
     study = load(ATTACKED)["quickstart"]
     cell = study.cell("digits", "mlp", "gaussian-rdp-eps=1")
     for attack, defense in (("lira_online", cell.defense), ("rmia", cell.defense), ("lira_unaware", "none")):
-        inputs = study.attack_inputs(cell, attack)
-        assert inputs["reference_signals"][0] == study.answers("digits", "mlp", "target", defense)
-        assert study.attack_settings(cell, attack)["leave_one_out"]
+        inputs = attack_inputs(study, cell, attack)
+        assert inputs["reference_signals"][0] == answered(study, "digits", "mlp", "target", defense)[0]
+        assert attack_settings(study, cell, attack)["leave_one_out"]
         assert inputs["reference_signals"][0] in part(attack).before(study, cell)
     assert not any("reference/" in str(path) for path in part(attack).before(study, cell))
     changed = load(ATTACKED | {"reference": {"defense": "none"}})["quickstart"]
     cell = changed.cell("digits", "mlp", "gaussian-rdp-eps=1")
-    assert changed.attack_inputs(cell, "lira_online")["reference_signals"][0].parent.name == "none"
+    assert attack_inputs(changed, cell, "lira_online")["reference_signals"][0].parent.name == "none"
 
 
 def test_a_cells_bound_is_for_the_neighbours_that_its_coins_decide_between_and_corrected_for_all_cells():
@@ -80,7 +82,7 @@ def test_a_cells_bound_is_for_the_neighbours_that_its_coins_decide_between_and_c
         ("gaussian-zcdp-eps=1", "zero_out"),
     ):
         cell = study.cell("digits", "mlp", defense)
-        told = study.settings("measure_coins", cell)
+        told = settings_of(study, "measure_coins", cell)
         private = [cell for cell in study.cells.values() if cell.columns["accountant"]]
         # Two for each private cell: of (ε, δ)-DP, and of its own mechanism.
         assert told["comparisons"] == len(study.cells) + len(private)

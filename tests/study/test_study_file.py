@@ -8,6 +8,7 @@ from dp_leakage.common.config import merged
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.study.file import load_studies, study_files, typed
+from dp_leakage.study.plan import figure_cells
 
 
 def test_every_study_file_loads_at_every_scale_that_it_names():
@@ -122,7 +123,7 @@ def test_on_fewer_data_sets_a_study_keeps_their_cells_and_the_figures_that_draw_
     assert {cell.dataset for cell in study.cells.values()} == {"purchase100"}
     assert "fig3" in study.spec["figures"]
     assert "fig1a" not in study.spec["figures"]
-    assert all(study.figure_cells(figure) for figure in study.spec["figures"])
+    assert all(figure_cells(study, figure) for figure in study.spec["figures"])
 
 
 @pytest.mark.parametrize(

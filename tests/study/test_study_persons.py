@@ -9,6 +9,9 @@ from loading import load
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.study import Study
+from dp_leakage.study.protocol import way_of_person
+from dp_leakage.study.steps import attack_settings
+from dp_leakage.study.steps.attack import attacked
 
 SPEC = {
     "study": "visits",
@@ -57,7 +60,7 @@ def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 def test_the_study_says_how_scores_become_a_persons_and_else_the_attack(read) -> None:
     study = read({"attacks.lira_online": {"of_person": "max", "variance": "shrunk"}})
     cell = study.cell("visits", "softmax_regression", "none")
-    made = {attack: study.attack_settings(cell, attack) for attack in SPEC["attacks"]}
+    made = {attack: attack_settings(study, cell, attack) for attack in SPEC["attacks"]}
     assert {attack: settings["of_person"] for attack, settings in made.items()} == {
         "yeom": "mean",
         "lira_online": "max",
@@ -71,12 +74,12 @@ def test_another_way_asks_the_models_nothing_new(read) -> None:
     default, other = read({}), read({"attacks.lira_online.of_person": "learnt"})
     cells = [study.cell("visits", "softmax_regression", "none") for study in (default, other)]
     inputs = [
-        study.attack_settings(cell, "lira_online")["inputs"]
+        attack_settings(study, cell, "lira_online")["inputs"]
         for study, cell in zip((default, other), cells, strict=True)
     ]
     assert inputs[0] == inputs[1]
-    assert default.attacked(cells[0], "lira_online") != other.attacked(cells[1], "lira_online")
-    assert default.attacked(cells[0], "yeom") == other.attacked(cells[1], "yeom")
+    assert attacked(default, cells[0], "lira_online") != attacked(other, cells[1], "lira_online")
+    assert attacked(default, cells[0], "yeom") == attacked(other, cells[1], "yeom")
 
 
 REFUSED = {
@@ -110,4 +113,5 @@ def test_what_cannot_be_combined_is_refused(what, read) -> None:
 
 
 def test_an_attack_that_needs_no_reference_learns_from_one_other_repeat(read) -> None:
-    assert read({"repeats": 2, "attacks.yeom.of_person": "learnt"}).way_of_person("yeom") == "learnt"
+    study = read({"repeats": 2, "attacks.yeom.of_person": "learnt"})
+    assert way_of_person(study.spec, "yeom") == "learnt"

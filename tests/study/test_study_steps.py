@@ -11,8 +11,10 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.study import paths, steps
 from dp_leakage.study.file import load_studies
-from dp_leakage.study.paths import group_of
+from dp_leakage.study.paths import fitted, group_of
+from dp_leakage.study.plan import figure_settings, published_file, target_descriptions
 from dp_leakage.study.steps import STEPS
+from dp_leakage.study.steps.attack import answered
 
 REPO = Path(__file__).parents[2]
 CELL = {"dataset": "digits", "model": "mlp", "defense": "none"}
@@ -70,10 +72,10 @@ def test_every_rule_makes_what_its_entry_says_and_asks_the_entry_for_the_rest():
 
 def test_a_step_that_attacks_has_every_option_and_a_file_for_those_that_it_reads(study):
     files = STEPS["attack"].reads(study, CELL | {"attack": "yeom"})
-    assert files["signals"] == study.answers("digits", "mlp", "target", "none")
+    assert files["signals"] == answered(study, "digits", "mlp", "target", "none")[0]
     assert files["fitted"] == files["target"] == []
     learnt = STEPS["attack"].reads(study, CELL | {"attack": "shokri"})
-    assert learnt["fitted"] == study.fitted("digits", "mlp", "shokri")
+    assert learnt["fitted"] == fitted(study, "digits", "mlp", "shokri")
 
 
 def test_the_prints_of_a_study_lie_beside_it_and_what_explains_them_is_code_of_its_figures(tmp_path, monkeypatch):
@@ -86,10 +88,10 @@ def test_the_prints_of_a_study_lie_beside_it_and_what_explains_them_is_code_of_i
         "paper,artefact,dataset,model,mechanism,epsilon,delta,setting,metric,value,stderr\n"
     )
     study = loaded(folder / "study.yaml")
-    assert study.published_file == [Path("studies/mine/other2021.csv")]
-    without = study.figure_settings("fig_pareto")["code"]
+    assert published_file(study) == [Path("studies/mine/other2021.csv")]
+    without = figure_settings(study, "fig_pareto")["code"]
     (folder / "other2021.py").write_text("def placed(row, printed):\n    return []\n")
-    assert loaded(folder / "study.yaml").figure_settings("fig_pareto")["code"] != without
+    assert figure_settings(loaded(folder / "study.yaml"), "fig_pareto")["code"] != without
 
 
 def test_cells_wait_for_the_undefended_one_in_a_submission_of_its_own():
@@ -111,6 +113,6 @@ def test_a_cell_that_the_study_does_not_have_is_refused(study):
 
 
 def test_every_target_is_described_in_one_line(study):
-    told = study.target_descriptions()
+    told = target_descriptions(study)
     assert set(told) == set(study.targets)
     assert all(words and "\n" not in words for words in told.values())

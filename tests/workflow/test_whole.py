@@ -7,6 +7,7 @@ import yaml
 
 from dp_leakage.common.config import merged
 from dp_leakage.common.yaml_files import read_yaml
+from dp_leakage.study import plan
 from dp_leakage.study.file import load_studies
 
 CELL = "digits/mlp/gaussian-rdp-eps=1"
@@ -27,7 +28,7 @@ def everything(folder: Path) -> set[str]:
     }
     config = merged(read_yaml(folder / "config.yaml"), {})
     studies = load_studies(config, [folder / "workflow" / "studies" / "quickstart.yaml"], schemas)
-    return {str(path) for study in studies.values() for path in study.everything()}
+    return {str(path) for study in studies.values() for path in plan.everything(study)}
 
 
 def test_the_target_names_every_file_that_the_study_makes(finished):

@@ -20,7 +20,7 @@ from dp_leakage.jobs.start import start
 from dp_leakage.provenance.fingerprint import keep_in
 from dp_leakage.study.resources import has_gpu
 from dp_leakage.common.shown import as_label, as_rst
-from dp_leakage.study import CLASS_SCORES, SIGNALS, Study, paths
+from dp_leakage.study import CLASS_SCORES, SIGNALS, paths, plan
 from dp_leakage.study.contents import VARIABLE as CONTENTS
 from dp_leakage.study.contents import tell
 from dp_leakage.study.file import QUOTING, load_studies, study_files, typed
@@ -150,7 +150,7 @@ os.environ.update(
 )
 # For `snakemake --report`, whose texts can use the config and the job's files.
 config["captions"] = {
-    str(study.figure_files(name)["png"]): as_rst(study.caption(name))
+    str(paths.figure_files(study, name)["png"]): as_rst(plan.caption(study, name))
     for study in STUDIES.values()
     for name in study.spec["figures"]
 }
@@ -258,11 +258,11 @@ GPUS = int(config["device"] == "cuda" or (config["device"] == "auto" and has_gpu
 
 def figure_outputs(study, figure):
     """A figure's files; the picture is in `snakemake --report` too."""
-    files = study.figure_files(figure)
+    files = paths.figure_files(study, figure)
     picture = report(
         files["png"],
         caption="../report/figure.rst",
         category=as_label(study.spec["title"]),
-        labels={"figure": as_label(study.title_of(figure))},
+        labels={"figure": as_label(plan.title_of(study, figure))},
     )
     return files | {"png": picture}

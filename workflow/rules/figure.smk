@@ -7,7 +7,7 @@ def answers_of(study):
     """The deciding sentence of each data set, as the page says it. Imported here, since it costs a second."""
     from dp_leakage.report import headlines
 
-    return headlines(json.loads(study.claims.read_text(encoding="utf-8")))
+    return headlines(json.loads(study.path(paths.CLAIMS).read_text(encoding="utf-8")))
 
 
 def overview():
@@ -25,15 +25,15 @@ for _study in STUDIES.values():
                 f"{_study.target}_{_figure}"
             input:
                 metrics=lambda wildcards, study=_study, figure=_figure: or_stop(
-                    lambda: study.figure_inputs(figure)
+                    lambda: plan.figure_inputs(study, figure)
                 ),
-                published=[local(str(path)) for path in _study.published_file],
+                published=[local(str(path)) for path in plan.published_file(_study)],
             output:
                 **figure_outputs(_study, _figure),
             log:
-                _study.log("figures", _figure),
+                _study.path(paths.log(_figure, "figures")),
             benchmark:
-                _study.benchmark("figure", _figure)
+                _study.path(paths.benchmark("figure", _figure))
             group:
                 "figures"
             threads: 1
@@ -42,7 +42,7 @@ for _study in STUDIES.values():
                 runtime=lambda wildcards, attempt: 5 * attempt,
             params:
                 settings=lambda wildcards, study=_study, figure=_figure: or_stop(
-                    lambda: canonical(study.figure_settings(figure))
+                    lambda: canonical(plan.figure_settings(study, figure))
                 ),
             message:
                 f"Draw {_figure} of {_study.name}"
@@ -60,28 +60,34 @@ for _study in STUDIES.values():
             pictures=[
                 path
                 for figure in _study.spec["figures"]
-                for path in _study.figure_files(figure).values()
+                for path in paths.figure_files(_study, figure).values()
             ],
             metrics=lambda wildcards, study=_study: or_stop(
                 lambda: [
-                    study.metrics(cell.dataset, cell.model, cell.defense)
-                    for cell in study.cells.values()
+                    study.path(paths.METRICS, cell) for cell in study.cells.values()
                 ]
             ),
-            data=[_study.data(dataset) for dataset in _study.spec["datasets"]],
-            scores=lambda wildcards, study=_study: or_stop(study.exposed_scores),
-            compared=lambda wildcards, study=_study: or_stop(study.compared_signals),
-            own=lambda wildcards, study=_study: given_by_user(study, Study.report_files),
+            data=[
+                _study.path(paths.DATA, dataset=dataset)
+                for dataset in _study.spec["datasets"]
+            ],
+            scores=lambda wildcards, study=_study: or_stop(
+                lambda: plan.exposed_scores(study)
+            ),
+            compared=lambda wildcards, study=_study: or_stop(
+                lambda: plan.compared_signals(study)
+            ),
+            own=lambda wildcards, study=_study: given_by_user(study, plan.report_files),
         output:
-            claims=_study.claims,
+            claims=_study.path(paths.CLAIMS),
             page=report(
-                _study.report,
+                _study.path(paths.REPORT),
                 caption="../report/page.rst",
                 category=as_label(_study.spec["title"]),
                 labels={"figure": "the study's page"},
             ),
         log:
-            _study.log("report"),
+            _study.path(paths.LOGS + "/report.log"),
         group:
             "figures"
         threads: 1
@@ -90,7 +96,7 @@ for _study in STUDIES.values():
             runtime=lambda wildcards, attempt: 5 * attempt,
         params:
             settings=lambda wildcards, study=_study: or_stop(
-                lambda: canonical(study.report_settings())
+                lambda: canonical(plan.report_settings(study))
             ),
         message:
             f"Write the report of {_study.name}"
@@ -102,14 +108,14 @@ for _study in STUDIES.values():
                 " --report {output.page:q} --claims {output.claims:q}",
             )
 
-    if _study.audited:
+    if f"{_study.target}_audit" in _study.targets:
 
         rule:
             name:
                 f"{_study.target}_audit"
             input:
                 [
-                    _study.audit(cell.dataset, cell.model, cell.defense)
+                    _study.path(paths.AUDIT, cell)
                     for cell in _study.cells.values()
                     if cell.audits
                 ],
@@ -121,9 +127,11 @@ for _study in STUDIES.values():
             name:
                 f"{_study.target}_release"
             input:
-                lambda wildcards, study=_study: or_stop(lambda: study.before_release()),
+                lambda wildcards, study=_study: or_stop(
+                    lambda: plan.before_release(study)
+                ),
             log:
-                _study.log("release"),
+                _study.path(paths.LOGS + "/release.log"),
             threads: 1
             resources:
                 mem_mb=lambda wildcards, attempt: 4000 * attempt,
@@ -140,15 +148,15 @@ for _study in STUDIES.values():
         name:
             _study.target
         input:
-            lambda wildcards, study=_study: or_stop(study.everything),
+            lambda wildcards, study=_study: or_stop(lambda: plan.everything(study)),
 
     rule:
         name:
             f"{_study.target}_verify"
         input:
-            lambda wildcards, study=_study: or_stop(study.everything),
+            lambda wildcards, study=_study: or_stop(lambda: plan.everything(study)),
         log:
-            _study.log("verify"),
+            _study.path(paths.LOGS + "/verify.log"),
         threads: 1
         resources:
             mem_mb=lambda wildcards, attempt: 2000 * attempt,
@@ -159,7 +167,7 @@ for _study in STUDIES.values():
             by_file("verify", "--settings '{{}}' --files {input:q}")
 
     # A docstring inside a loop is a constant; the list of targets reads these.
-    for _name, _words in _study.target_descriptions().items():
+    for _name, _words in plan.target_descriptions(_study).items():
         _rule = workflow.modifier.modify_rulename(_name)
         if workflow.is_rule(
             _rule

@@ -1,7 +1,5 @@
 """What a study measured on its own models of the cell that is released."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 
@@ -16,6 +14,8 @@ from dp_leakage.report.leak import leaks
 from dp_leakage.steps._metrics import read_metrics
 from dp_leakage.study import Study
 from dp_leakage.study.cells import MEMBERSHIP, Cell
+from dp_leakage.study.paths import METRICS
+from dp_leakage.study.steps import delta_of, measure_settings
 
 
 def measured_of(study: Study, cell: Cell, coins: int) -> Json:
@@ -29,17 +29,17 @@ def measured_of(study: Study, cell: Cell, coins: int) -> Json:
     Raises:
         UserError: the study's metrics are damaged, or of other settings.
     """
-    path: Path = study.metrics(cell.dataset, cell.model, cell.defense)
+    path = study.path(METRICS, cell)
     known = [name for name, attack in ATTACKS.items() if attack.family == MEMBERSHIP]
     if not path.exists():
         return {"attacks_run": [], "attacks_not_run": known}
-    frame = read_metrics([path], [identity(study.measure_settings(cell))])
+    frame = read_metrics([path], [identity(measure_settings(study, cell))])
     frame = frame[frame["repeat"] == ALL]
     told: Json = {
         "attacks_run": cell.membership,
         "attacks_not_run": [name for name in known if name not in cell.membership],
         "models": study.spec["repeats"],
-        "audits": _audits(frame, study.delta_of(cell), coins),
+        "audits": _audits(frame, delta_of(study, cell), coins),
     }
     if (leak := leaks(frame).get((cell.dataset, cell.model, cell.defense))) is not None:
         told["strongest_attack"] = leak.attack

@@ -27,6 +27,9 @@ from dp_leakage.steps.prepare import records_of
 from dp_leakage.study import Study
 from dp_leakage.study.cells import Cell
 from dp_leakage.study.file import load_studies, study_files
+from dp_leakage.study.paths import tuned_for
+from dp_leakage.study.protocol import by_person
+from dp_leakage.study.steps import prepare_settings, project_settings, train_settings
 from dp_leakage.training.released import check_released
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.tuning import with_rate
@@ -227,18 +230,18 @@ def _settings(study: Study, cell: Cell) -> Json:
         raise UserError(f"CELL {cell.key}: a release knows the built-in architectures; name a cell of one of these")
     if cell.training["mechanism"] is None:
         raise UserError(f"CELL {cell.key} has no privacy budget; name a cell of defense `gaussian`")
-    if study.by_person(cell.dataset) and cell.training["mechanism"]["unit"] != PERSON:
+    if by_person(study.spec, cell.dataset) and cell.training["mechanism"]["unit"] != PERSON:
         words = "its data set has the key 'person', so a release must hide persons; name a cell of defense `person`"
         raise UserError(f"CELL {cell.key}: {words}")
     if cell.training["mechanism"]["noise"] != "gaussian":
         noise = cell.training["mechanism"]["noise"]
         raise UserError(f"CELL {cell.key}: a release must have Gaussian noise; got {noise!r}, so name another cell")
-    path = next(iter(study.tuned_for(cell)), None)
+    path = next(iter(tuned_for(study, cell)), None)
     if path is not None and not path.exists():
         raise UserError(
             f"{path} is missing: it says which learning rate suits the cell; run `snakemake {study.target}`"
         )
-    return tuned_settings(study.train_settings(cell), path)[0]
+    return tuned_settings(train_settings(study, cell), path)[0]
 
 
 def _records(
@@ -256,12 +259,12 @@ def _records(
     for key in ("features", "groups", "mean_std"):
         if projection.get(key, "none") != "none":
             raise UserError(f"datasets.{cell.dataset}.projection.{key}: a release cannot compute it yet; remove it")
-    raw, rows = records_of(study.prepare_settings(cell.dataset), data_dir)
+    raw, rows = records_of(prepare_settings(study, cell.dataset), data_dir)
     roles = wanted.get("roles", [trained_role(rows)])
     for role in roles:
         if role not in rows:
             raise UserError(f"release.roles: {role!r} is not a role of {cell.dataset}; {nearest(role, rows)}")
-    seed = study.project_settings(cell.dataset)["seed"]
+    seed = project_settings(study, cell.dataset)["seed"]
     data, _, fitted = fit_and_project(Dataset(raw.x, raw.y, rows, raw.sensitive, raw.person), projection, seed)
     return roles, raw, data, fitted, tuple(_outside(raw, projection, rows, roles))
 

@@ -1,16 +1,17 @@
 """From a study file to cells, paths, settings of the steps and targets. These modules are pure, and no others build
 paths.
 
-Each layer uses only the layers before it in this list: `cells` (what is trained), `paths` (where files lie),
-`steps` (every step's entry), `parts` (how a cell is measured), `settings` (what is trained, asked and attacked, and the
-identities of all steps), `plan` (figures, the report, targets).
+Each uses only those before it in this list: `protocol` (what a study file says), `cells` (what is trained), `study`
+(both, as a value), `paths` (where files lie), `steps` (the entry of every step: what is trained, asked, attacked and
+measured, and the identities of all that), `plan` (figures, the report, targets). All but the value are functions.
 """
 
-from dp_leakage.study.cells import AUDIT, COINS, GROUPS, SPLIT, TRAINING, TUNE, Cell
-from dp_leakage.study.parts import CURVE, PROVEN
+from dp_leakage.study.cells import Cell
 from dp_leakage.study.paths import CLASS_SCORES, SIGNALS, TARGET
-from dp_leakage.study.plan import Study
+from dp_leakage.study.protocol import AUDIT, COINS, GROUPS, SPLIT, TRAINING, TUNE
 from dp_leakage.study.steps import READ_BY_ATTACKS, TIMING
+from dp_leakage.study.steps.parts import CURVE, PROVEN
+from dp_leakage.study.study import Study
 
 __all__ = [
     "AUDIT", "CLASS_SCORES", "COINS", "CURVE", "GROUPS", "PROVEN", "READ_BY_ATTACKS", "SIGNALS", "SPLIT", "TARGET",

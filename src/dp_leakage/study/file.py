@@ -15,6 +15,7 @@ from dp_leakage.common.yaml_files import check_value, parse, read_yaml
 from dp_leakage.figures import enter
 from dp_leakage.study import Study
 from dp_leakage.study.checks import check_reach, check_study
+from dp_leakage.study.plan import figure_cells
 from dp_leakage.study.schema import composed
 
 STUDY_FILE = "study.yaml"  # the file of a study that has a folder
@@ -155,7 +156,7 @@ def on_datasets(study: Study, only: list[str]) -> Study | None:
     figures = {
         name: figure
         for name, figure in study.spec["figures"].items()
-        if any(cell.dataset in kept for cell in study.figure_cells(name))
+        if any(cell.dataset in kept for cell in figure_cells(study, name))
     }
     return replace(study, spec=study.spec | {"datasets": kept, "figures": figures})
 

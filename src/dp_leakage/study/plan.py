@@ -11,202 +11,230 @@ from dp_leakage.data import files_of
 from dp_leakage.engines import GIVEN as ELSEWHERE
 from dp_leakage.figures import COMMON, FIGURES, FigureKind, words_of
 from dp_leakage.provenance.fingerprint import ROOT
-from dp_leakage.study.cells import TRAINING, Cell, together
-from dp_leakage.study.parts import GIVEN, IMAGES, MEASURED, METRICS, PROVEN, SCORES, Given, part
-from dp_leakage.study.paths import TARGET
-from dp_leakage.study.settings import Input, Settings
+from dp_leakage.study import paths
+from dp_leakage.study.cells import MEMBERSHIP, Cell, auxiliary_defense, together
+from dp_leakage.study.paths import TARGET, figure_files, training_files, tuned_for
+from dp_leakage.study.protocol import (
+    AUDIT,
+    GROUPS,
+    STRUCTURE,
+    TRAINING,
+    attacks_on,
+    auxiliary_spec,
+    bounded,
+    by_coins,
+    keyed,
+)
 from dp_leakage.study.step_code import step_code
+from dp_leakage.study.steps.attack import answered, attacked
+from dp_leakage.study.steps.data import data_identity, prepare_settings
+from dp_leakage.study.steps.entry import Input
+from dp_leakage.study.steps.measure import measure_settings
+from dp_leakage.study.steps.parts import GIVEN, IMAGES, MEASURED, METRICS, PROVEN, SCORES, Given, part
+from dp_leakage.study.study import Study
 
 PAGE = [ROOT / "report" / file for file in ("page.js", "template.html")]  # not code that is hashed, but the page's text
 
 
-class Study(Settings):
-    """A checked study at one scale: cells, paths, settings of every step, and targets. Pure: it makes no file."""
+def everything(study: Study) -> list[Path]:
+    """Everything that the study's target asks for: every output of all its jobs, except temporary ones.
 
-    def everything(self) -> list[Path]:
-        """Everything that the study's target asks for: every output of all its jobs, except temporary ones.
+    A lost file that nothing asks for by name would not be made again, because the job's other files still exist.
+    """
+    files = [study.path(paths.REPORT), study.path(paths.CLAIMS)]
+    for figure in study.spec["figures"]:
+        files += [*figure_files(study, figure).values(), *figure_inputs(study, figure)]
+    for cell in study.cells.values():
+        files += [study.path(paths.DATA, dataset=cell.dataset), *tuned_for(study, cell)]
+        files += [*training_files(study, cell.dataset, cell.model, TARGET, cell.defense)]
+        files += [study.path(paths.METRICS, cell)]
+        for name in dict.fromkeys((*MEASURED, *cell.parts)):
+            files += part(name).files(study, cell)
+    return list(dict.fromkeys(files))
 
-        A lost file that nothing asks for by name would not be made again, because the job's other files still exist.
-        """
-        files = [self.report, self.claims]
-        for figure in self.spec["figures"]:
-            files += [*self.figure_files(figure).values(), *self.figure_inputs(figure)]
-        for cell in self.cells.values():
-            names = (cell.dataset, cell.model, cell.defense)
-            files += [self.data(cell.dataset), *self.tuned_for(cell)]
-            files += [*self.training_files(cell.dataset, cell.model, TARGET, cell.defense)]
-            files += [self.metrics(*names)]
-            for name in dict.fromkeys((*MEASURED, *cell.parts)):
-                files += part(name).files(self, cell)
-        return list(dict.fromkeys(files))
 
-    # ------------------------------------------------------------------ figures
-    def figure_cells(self, figure: str) -> list[Cell]:
-        """The cells that a figure draws. Raises UserError if it selects none."""
-        select = self.spec["figures"][figure].get("select", {})
-        chosen = [
-            cell for cell in self.cells.values() if all(cell.columns[key] in values for key, values in select.items())
-        ]
-        if not chosen:
-            raise UserError(f"study {self.target}: key 'figures.{figure}.select' fits no cell of the study: {select}")
-        return chosen
+# ------------------------------------------------------------------ figures
+def figure_cells(study: Study, figure: str) -> list[Cell]:
+    """The cells that a figure draws. Raises UserError if it selects none."""
+    select = study.spec["figures"][figure].get("select", {})
+    chosen = [
+        cell for cell in study.cells.values() if all(cell.columns[key] in values for key, values in select.items())
+    ]
+    if not chosen:
+        raise UserError(f"study {study.target}: key 'figures.{figure}.select' fits no cell of the study: {select}")
+    return chosen
 
-    def figure_parts(self, figure: str, cell: Cell) -> list[str]:
-        """The parts of a cell that a figure receives."""
-        kind, given = self._figure_kind(figure), self._given(figure)
-        if given.always:
-            return list(given.always)
-        wanted = self.spec["figures"][figure].get("parts", self.drawable)
-        found = [name for name in wanted if name in cell.parts and given.takes(name)]
-        if found and cell.columns["accountant"]:
-            also = {TRAINING: kind.spent, PROVEN: kind.proven}
-            found += [name for name, needed in also.items() if needed and name not in found]
-        attacks = [name for name in cell.membership if name in found and kind.needs == METRICS]
-        return [*found, together(cell, attacks)] if len(attacks) > 1 else found
 
-    @property
-    def drawable(self) -> list[str]:
-        """The parts that a figure may name; without ``parts`` it gets all of them."""
-        return [TRAINING, *self.spec["attacks"], *self.bounded, *self.structured, *self.grouped]
+def figure_parts(study: Study, figure: str, cell: Cell) -> list[str]:
+    """The parts of a cell that a figure receives."""
+    kind, given = _figure_kind(study, figure), _given(study, figure)
+    if given.always:
+        return list(given.always)
+    wanted = study.spec["figures"][figure].get("parts", drawable(study))
+    found = [name for name in wanted if name in cell.parts and given.takes(name)]
+    if found and cell.columns["accountant"]:
+        also = {TRAINING: kind.spent, PROVEN: kind.proven}
+        found += [name for name, needed in also.items() if needed and name not in found]
+    attacks = [name for name in cell.membership if name in found and kind.needs == METRICS]
+    return [*found, together(cell, attacks)] if len(attacks) > 1 else found
 
-    def figure_settings(self, figure: str) -> Json:
-        """Of step ``figure``."""
-        spec, kind, cells = self.spec["figures"][figure], self._figure_kind(figure), self.figure_cells(figure)
-        prints = self.spec.get("published")
-        words = words_of(self.folder / prints) if prints else None
 
-        def parts(cell: Cell) -> list[list[str]]:
-            return [[name, self._drawn(figure, cell, name)[1]] for name in self.figure_parts(figure, cell)]
+def drawable(study: Study) -> list[str]:
+    """The parts that a figure may name; without ``parts`` it gets all of them."""
+    return [TRAINING, *study.spec["attacks"], *bounded(study.spec), *keyed(study.spec, STRUCTURE, GROUPS)]
 
-        return {
-            "study": self.name,
-            "figure": figure,
-            "module": kind.module,
-            "needs": kind.needs,
-            "settings": {**COMMON, **kind.settings, **spec.get("settings", {}), "title": spec.get("title")},
-            # Lists, since JSON sorts mappings, and the files come in this order.
-            "columns": list(cells[0].columns),
-            "cells": [[list(cell.columns.values()), parts(cell)] for cell in cells],
-            "code": step_code("figure", kind.module, own=(words,) if words else ()),
-        }
 
-    def figure_inputs(self, figure: str) -> list[Path]:
-        """Inputs of a figure, in the order of its settings."""
-        return [
-            self._drawn(figure, cell, name)[0]
-            for cell in self.figure_cells(figure)
-            for name in self.figure_parts(figure, cell)
-        ]
+def figure_settings(study: Study, figure: str) -> Json:
+    """Of step ``figure``."""
+    spec, kind, cells = study.spec["figures"][figure], _figure_kind(study, figure), figure_cells(study, figure)
+    prints = study.spec.get("published")
+    words = words_of(study.folder / prints) if prints else None
 
-    def _drawn(self, figure: str, cell: Cell, name: str) -> Input:
-        """What a figure reads of a part: its rows, the scores of an attack, or its pictures."""
-        needs = self._figure_kind(figure).needs
-        if name in ATTACKS and needs == SCORES:
-            return self.scores(cell.dataset, cell.model, cell.defense, name), self.attacked(cell, name)
-        if name in ATTACKS and needs == IMAGES:
-            return self.images(cell, name), self.attacked(cell, name)
-        return self.part_file(cell, name), part(name).made(self, cell)
+    def parts(cell: Cell) -> list[list[str]]:
+        return [[name, _drawn(study, figure, cell, name)[1]] for name in figure_parts(study, figure, cell)]
 
-    def caption(self, figure: str) -> str:
-        """How to read a figure: the study's own text, or else that of its kind."""
-        return self.spec["figures"][figure].get("caption") or self._figure_kind(figure).caption
+    return {
+        "study": study.name,
+        "figure": figure,
+        "module": kind.module,
+        "needs": kind.needs,
+        "settings": {**COMMON, **kind.settings, **spec.get("settings", {}), "title": spec.get("title")},
+        # Lists, since JSON sorts mappings, and the files come in this order.
+        "columns": list(cells[0].columns),
+        "cells": [[list(cell.columns.values()), parts(cell)] for cell in cells],
+        "code": step_code("figure", kind.module, own=(words,) if words else ()),
+    }
 
-    def _figure_kind(self, figure: str) -> FigureKind:
-        return FIGURES[self.spec["figures"][figure]["kind"]]
 
-    def _given(self, figure: str) -> Given:
-        return GIVEN[self._figure_kind(figure).needs]
+def figure_inputs(study: Study, figure: str) -> list[Path]:
+    """Inputs of a figure, in the order of its settings."""
+    return [
+        _drawn(study, figure, cell, name)[0]
+        for cell in figure_cells(study, figure)
+        for name in figure_parts(study, figure, cell)
+    ]
 
-    def title_of(self, figure: str) -> str:
-        """A figure's title, or its kind if it has none."""
-        spec = self.spec["figures"][figure]
-        return str(spec.get("title", spec["kind"]))
 
-    @property
-    def published_file(self) -> list[Path]:
-        """The paper's printed numbers, an input of every figure; nothing if the study has no paper."""
-        name = self.spec.get("published")
-        return [self.folder / name] if name else []
+def _drawn(study: Study, figure: str, cell: Cell, name: str) -> Input:
+    """What a figure reads of a part: its rows, the scores of an attack, or its pictures."""
+    needs = _figure_kind(study, figure).needs
+    found = {SCORES: paths.SCORES, IMAGES: paths.IMAGES}
+    if name in ATTACKS and needs in found:
+        return study.path(found[needs], cell, attack=name), attacked(study, cell, name)
+    return part(name).path(study, cell), part(name).made(study, cell)
 
-    # ------------------------------------------------------------------ report
-    def report_settings(self) -> Json:
-        """Of step ``report``."""
-        return {
-            "study": self.name,
-            "spec": {k: v for k, v in self.spec.items() if k not in ("scales", "release")},
-            "figures": {figure: identity(self.figure_settings(figure)) for figure in self.spec["figures"]},
-            "cells": [[key, identity(self.measure_settings(cell))] for key, cell in self.cells.items()],
-            "data": [[dataset, self.data_identity(dataset)] for dataset in self.spec["datasets"]],
-            "scores": [
-                [cell.dataset, cell.model, cell.defense, attack, self.attacked(cell, attack)]
-                for cell, attack in self._exposed()
-            ],
-            "compared": [[cell.dataset, cell.model, *(made for _, made in files)] for cell, files in self._compared()],
-            "aware": self.aware,
-            "captions": {figure: self.caption(figure) for figure in self.spec["figures"]},
-            "words": identity({path.name: path.read_text(encoding="utf-8") for path in PAGE}),
-            "code": step_code("report"),
-        }
 
-    @property
-    def aware(self) -> bool:
-        """Whether, on every data set, some membership attack learns from models under the defense that it attacks."""
+def caption(study: Study, figure: str) -> str:
+    """How to read a figure: the study's own text, or else that of its kind."""
+    return study.spec["figures"][figure].get("caption") or _figure_kind(study, figure).caption
 
-        def learns(dataset: str, attack: str) -> bool:
-            entry = ATTACKS[attack]
-            usual = "same" if self.by_coins(attack) else "none"
-            same = entry.needs is not None and self.auxiliary_spec(dataset, entry.needs).get("defense", usual) == "same"
-            return same and entry.aware and entry.family == "membership"
 
-        return all(any(learns(d, attack) for attack in self.attacks_on(d)) for d in self.spec["datasets"])
+def _figure_kind(study: Study, figure: str) -> FigureKind:
+    return FIGURES[study.spec["figures"][figure]["kind"]]
 
-    def exposed_scores(self) -> list[Path]:
-        """Membership scores of the undefended and the private models. The report names the records that these scores
-        single out.
-        """
-        return [self.scores(cell.dataset, cell.model, cell.defense, attack) for cell, attack in self._exposed()]
 
-    def compared_signals(self) -> list[Path]:
-        """What models that were trained elsewhere say, each followed by what its references say."""
-        return [path for _, files in self._compared() for path, _ in files]
+def _given(study: Study, figure: str) -> Given:
+    return GIVEN[_figure_kind(study, figure).needs]
 
-    def _compared(self) -> list[tuple[Cell, list[Input]]]:
-        """The models that were trained elsewhere and attacked with references: what they say, and what those say."""
-        found = []
-        for cell in self.cells.values():
-            used = any(ATTACKS[attack].needs == "reference" for attack in cell.membership)
-            if cell.training["engine"] in ELSEWHERE and used:
-                groups = (TARGET, cell.defense), ("reference", self.auxiliary_defense(cell, "reference"))
-                found.append((cell, [self.answered(cell.dataset, cell.model, *group) for group in groups]))
-        return found
 
-    def _exposed(self) -> list[tuple[Cell, str]]:
-        return [
-            (cell, attack)
-            for cell in self.cells.values()
-            for attack in cell.membership
-            if cell.defense == "none" or cell.columns["accountant"]
-        ]
+def title_of(study: Study, figure: str) -> str:
+    """A figure's title, or its kind if it has none."""
+    spec = study.spec["figures"][figure]
+    return str(spec.get("title", spec["kind"]))
 
-    def report_files(self) -> list[str]:
-        """The user's files in which the report looks up the records that it names."""
-        sources = [self.prepare_settings(dataset)["source"] for dataset in self.spec["datasets"]]
-        return [name for source in sources for name in files_of(source)]
 
-    # ------------------------------------------------------------------ release and targets
-    def before_release(self) -> list[Path]:
-        """What is made before a release: all that is measured of its cell, and with that its learning rate."""
-        cell = self.cell_named(self.spec["release"]["cell"])
-        return [self.metrics(cell.dataset, cell.model, cell.defense), *self.tuned_for(cell)]
+def published_file(study: Study) -> list[Path]:
+    """The paper's printed numbers, an input of every figure; nothing if the study has no paper."""
+    name = study.spec.get("published")
+    return [study.folder / name] if name else []
 
-    def target_descriptions(self) -> dict[str, str]:
-        """Target → one line for ``snakemake --list-target-rules``."""
-        audit = {f"{self.target}_audit": "canaries of every cell, trained and scored"}
-        return {
-            **(audit if self.audited else {}),
-            **({f"{self.target}_release": "the model that is given away, trained once"} if self.releases else {}),
-            f"{self.target}_verify": "reads every file of the study and compares it with its digest",
-            self.target: one_line(self.spec["title"]),
-            f"{self.target}_report": "the page with everything",
-            **{f"{self.target}_{name}": one_line(self.title_of(name)) for name in self.spec["figures"]},
-        }
+
+# ------------------------------------------------------------------ report
+def report_settings(study: Study) -> Json:
+    """Of step ``report``."""
+    return {
+        "study": study.name,
+        "spec": {k: v for k, v in study.spec.items() if k not in ("scales", "release")},
+        "figures": {figure: identity(figure_settings(study, figure)) for figure in study.spec["figures"]},
+        "cells": [[key, identity(measure_settings(study, cell))] for key, cell in study.cells.items()],
+        "data": [[dataset, data_identity(study, dataset)] for dataset in study.spec["datasets"]],
+        "scores": [
+            [cell.dataset, cell.model, cell.defense, attack, attacked(study, cell, attack)]
+            for cell, attack in _exposed(study)
+        ],
+        "compared": [[cell.dataset, cell.model, *(made for _, made in files)] for cell, files in _compared(study)],
+        "aware": aware(study),
+        "captions": {figure: caption(study, figure) for figure in study.spec["figures"]},
+        "words": identity({path.name: path.read_text(encoding="utf-8") for path in PAGE}),
+        "code": step_code("report"),
+    }
+
+
+def aware(study: Study) -> bool:
+    """Whether, on every data set, some membership attack learns from models under the defense that it attacks."""
+
+    def learns(dataset: str, attack: str) -> bool:
+        entry = ATTACKS[attack]
+        usual = "same" if by_coins(study.spec, attack) else "none"
+        own = auxiliary_spec(study.spec, dataset, entry.needs) if entry.needs else {"defense": "none"}
+        return own.get("defense", usual) == "same" and entry.aware and entry.family == MEMBERSHIP
+
+    return all(any(learns(d, attack) for attack in attacks_on(study.spec, d)) for d in study.spec["datasets"])
+
+
+def exposed_scores(study: Study) -> list[Path]:
+    """Membership scores of the undefended and the private models. The report names the records that these scores
+    single out.
+    """
+    return [study.path(paths.SCORES, cell, attack=attack) for cell, attack in _exposed(study)]
+
+
+def compared_signals(study: Study) -> list[Path]:
+    """What models that were trained elsewhere say, each followed by what its references say."""
+    return [path for _, files in _compared(study) for path, _ in files]
+
+
+def _compared(study: Study) -> list[tuple[Cell, list[Input]]]:
+    """The models that were trained elsewhere and attacked with references: what they say, and what those say."""
+    found = []
+    for cell in study.cells.values():
+        used = any(ATTACKS[attack].needs == "reference" for attack in cell.membership)
+        if cell.training["engine"] in ELSEWHERE and used:
+            groups = (TARGET, cell.defense), ("reference", auxiliary_defense(study.spec, cell, "reference"))
+            found.append((cell, [answered(study, cell.dataset, cell.model, *group) for group in groups]))
+    return found
+
+
+def _exposed(study: Study) -> list[tuple[Cell, str]]:
+    return [
+        (cell, attack)
+        for cell in study.cells.values()
+        for attack in cell.membership
+        if cell.defense == "none" or cell.columns["accountant"]
+    ]
+
+
+def report_files(study: Study) -> list[str]:
+    """The user's files in which the report looks up the records that it names."""
+    sources = [prepare_settings(study, dataset)["source"] for dataset in study.spec["datasets"]]
+    return [name for source in sources for name in files_of(source)]
+
+
+# ------------------------------------------------------------------ release and targets
+def before_release(study: Study) -> list[Path]:
+    """What is made before a release: all that is measured of its cell, and with that its learning rate."""
+    cell = study.cell_named(study.spec["release"]["cell"])
+    return [study.path(paths.METRICS, cell), *tuned_for(study, cell)]
+
+
+def target_descriptions(study: Study) -> dict[str, str]:
+    """Target → one line for ``snakemake --list-target-rules``."""
+    audit = {f"{study.target}_audit": "canaries of every cell, trained and scored"}
+    return {
+        **(audit if keyed(study.spec, AUDIT) else {}),
+        **({f"{study.target}_release": "the model that is given away, trained once"} if study.releases else {}),
+        f"{study.target}_verify": "reads every file of the study and compares it with its digest",
+        study.target: one_line(study.spec["title"]),
+        f"{study.target}_report": "the page with everything",
+        **{f"{study.target}_{name}": one_line(title_of(study, name)) for name in study.spec["figures"]},
+    }

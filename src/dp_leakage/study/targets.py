@@ -8,6 +8,8 @@ from typing import Any
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.paths import is_there
 from dp_leakage.study import Study, paths
+from dp_leakage.study.cells import attacks_in, auxiliary_defense
+from dp_leakage.study.protocol import auxiliary_spec
 from dp_leakage.study.steps import STEPS, group_of
 
 DEFAULT = "quickstart"  # what a bare `snakemake` runs
@@ -119,9 +121,37 @@ def _check_file(target: str, rules: Iterable[Any], known: list[str], studies: Ma
             key = STEPS[producer.name].key if producer.name in STEPS else None
             if key and key not in study.spec:
                 raise UserError(f"study {study.target} has no '{key}'")
-            study.check_file(**_names(wildcards))
+            check_names(study, **_names(wildcards))
         except UserError as error:
             raise UserError(f"target {target!r}: {error}") from None
+
+
+def check_names(
+    study: Study,
+    dataset: str | None = None,
+    model: str | None = None,
+    defense: str | None = None,
+    role: str | None = None,
+    attack: str | None = None,
+    part: str | None = None,
+) -> None:
+    """Raises UserError if the wildcards of a path hold a name that the study does not have."""
+    for name, valid, what in (
+        (dataset, study.spec["datasets"], "data set"),
+        (model, study.spec["models"], "model"),
+        (attack, study.spec["attacks"], "attack"),
+    ):
+        if name is not None and name not in valid:
+            raise UserError(f"study {study.target} has no {what} '{name}'; {nearest(name, valid)}")
+    if dataset and model and defense:
+        cell = study.cell(dataset, model, defense)
+        for name in ([attack] if attack and role is None else []) + (attacks_in(cell, part) if part else []):
+            if name not in cell.parts:
+                raise UserError(f"cell '{cell.key}' is not attacked by '{name}'; {nearest(name, cell.parts)}")
+        if role is not None and auxiliary_defense(study.spec, cell, role) != defense:
+            raise UserError(f"cell '{cell.key}' has no {role} models of its own")
+    if dataset and role is not None and not auxiliary_spec(study.spec, dataset, role):
+        raise UserError(f"study {study.target} has no {role} models")
 
 
 def _names(wildcards: dict[str, str]) -> dict[str, str | None]:

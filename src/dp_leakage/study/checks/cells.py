@@ -16,6 +16,7 @@ from dp_leakage.privacy.defenses import (
 from dp_leakage.privacy.mechanism import holds_groups
 from dp_leakage.study import TUNE, Cell, Study
 from dp_leakage.study.checks.complaints import require
+from dp_leakage.study.protocol import training_of
 from dp_leakage.study.steps import AUXILIARY
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.tuning import FOLDS
@@ -80,7 +81,7 @@ def _check_training(study: Study, cell: Cell) -> None:
         return
     engine = own if own in engines else min(engines)
     require("training" in spec, f"key 'training' is missing; engine {engine} trains by it")
-    training = cell.training["training"] or study.training_of(cell.dataset, cell.model, engine)
+    training = cell.training["training"] or training_of(study.spec, cell.dataset, cell.model, engine)
     members, size = cell.columns["n_records"], training["batch_size"]
     people = "members" if POOL not in spec["datasets"][cell.dataset]["roles"] else "records of the pool"
     try:

@@ -19,6 +19,7 @@ from dp_leakage.privacy.mechanism import PERSON
 from dp_leakage.study import COINS, SPLIT, TIMING, Study
 from dp_leakage.study.checks.complaints import check_known, require
 from dp_leakage.study.contents import known
+from dp_leakage.study.protocol import attacks_on, auxiliary_spec, by_person, design_of, source_of, way_of_person
 from dp_leakage.study.steps import AUXILIARY
 
 PUBLISHED = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*\.csv")
@@ -53,17 +54,18 @@ def check_published(spec: Json, folder: Path) -> None:
 
 def check_design(study: Study) -> None:
     """The roles fit the study's design, and so do its attacks."""
-    wanted, other = (POOL, MEMBERS) if study.design == COINS else (MEMBERS, POOL)
+    wanted, other = (POOL, MEMBERS) if design_of(study.spec) == COINS else (MEMBERS, POOL)
     for name, dataset in study.spec["datasets"].items():
         key = f"datasets.{name}"
         require(wanted in dataset["roles"], f"key '{key}.roles' lacks the role '{wanted}', on which models train")
-        words = f"valid in design {study.design} is {wanted}"
+        words = f"valid in design {design_of(study.spec)} is {wanted}"
         require(other not in dataset["roles"], f"key '{key}.roles' has the role '{other}'; {words}")
         words = "copies of one record would be in and out at once; valid is design split"
         require(
-            study.design == SPLIT or "augment" not in dataset, f"key '{key}.augment' is set in design coins: {words}"
+            design_of(study.spec) == SPLIT or "augment" not in dataset,
+            f"key '{key}.augment' is set in design coins: {words}",
         )
-    if study.design == SPLIT:
+    if design_of(study.spec) == SPLIT:
         return
     words = "each record needs repeats that it is in and others that it is out of; valid in design coins is 2 or more"
     require(study.spec["repeats"] > 1, f"key 'repeats' is 1, but {words}")
@@ -78,7 +80,7 @@ def _check_shadow_pool(study: Study) -> None:
     """Records of shadow models are not lost to the pool where no shadow model is trained."""
     for name, dataset in study.spec["datasets"].items():
         fit_on = (dataset.get("projection") or {}).get("fit_on", [])
-        attacks = [ATTACKS[attack] for attack in study.attacks_on(name) if attack in ATTACKS]
+        attacks = [ATTACKS[attack] for attack in attacks_on(study.spec, name) if attack in ATTACKS]
         used = any(entry.needs == "shadow" or SHADOW_POOL in entry.roles for entry in attacks) or SHADOW_POOL in fit_on
         require(
             used or SHADOW_POOL not in dataset["roles"],
@@ -93,7 +95,7 @@ def check_datasets(study: Study) -> None:
     for name, dataset in spec["datasets"].items():
         key = f"datasets.{name}"
         try:
-            study.source(name)
+            source_of(study.spec, name)
         except UserError as error:
             raise UserError(f"key '{key}.source': {error}") from None
         for model in dataset.get("models", {}):
@@ -115,14 +117,14 @@ def check_datasets(study: Study) -> None:
 def check_persons(study: Study) -> None:
     """What a study of persons can do: membership, and no step that knows only records."""
     for name, dataset in study.spec["datasets"].items():
-        if not study.by_person(name):
+        if not by_person(study.spec, name):
             continue
         key = f"key 'datasets.{name}.source.person'"
         words = f"{key} says whose each record is; valid"
         for other in ("stratified", "official_split", "augment"):
             complaint = f"{words} is no {other}, since a person's records stay together in one role"
             require(not dataset.get(other), complaint)
-        for attack in study.attacks_on(name):
+        for attack in attacks_on(study.spec, name):
             entry = ATTACKS.get(attack)
             membership = entry is None or (
                 entry.family == "membership" and entry.needs != "shadow" and entry.reads != "models"
@@ -131,7 +133,7 @@ def check_persons(study: Study) -> None:
                 membership,
                 f"{words} are membership attacks without shadow models and on answers alone; leave out attack {attack}",
             )
-            if entry is not None and study.way_of_person(attack) == LEARNT:
+            if entry is not None and way_of_person(study.spec, attack) == LEARNT:
                 _check_learnt(study, name, attack)
         timed = any(figure["kind"] == TIMING for figure in study.spec["figures"].values())
         require(not timed, f"{words} are figures of another kind than {TIMING}, which times single records")
@@ -141,7 +143,7 @@ def check_persons(study: Study) -> None:
         )
     for cell in study.cells.values():
         mechanism = cell.training["mechanism"] or {}
-        known, person = study.by_person(cell.dataset), mechanism.get("unit") == PERSON
+        known, person = by_person(study.spec, cell.dataset), mechanism.get("unit") == PERSON
         words = f"key 'datasets.{cell.dataset}.source' lacks the key 'person', which says whose each record is"
         require(known or not person, f"{words}; defense {cell.columns['mechanism']} needs it")
         if not known:
@@ -162,8 +164,8 @@ def check_persons(study: Study) -> None:
 def _check_learnt(study: Study, dataset: str, attack: str) -> None:
     """The attacker has models of which it is known who was in and who was out."""
     key, compares = f"key 'attacks.{attack}.{OF_PERSON}' is {LEARNT}", ATTACKS[attack].needs == "reference"
-    if study.design == SPLIT:
-        pool = set(study.auxiliary_spec(dataset, "reference").get("pool", []))
+    if design_of(study.spec) == SPLIT:
+        pool = set(auxiliary_spec(study.spec, dataset, "reference").get("pool", []))
         words = "valid in design split is an attack with reference models of target_members and target_nonmembers"
         require(compares and not ATTACKS[attack].learns and pool >= {MEMBERS, OUTSIDERS}, f"{key}; {words}")
         return

@@ -10,9 +10,23 @@ from dp_leakage.data.roles import MEMBERS, REFERENCE_POOL, population_role, trai
 from dp_leakage.engines import ENGINES
 from dp_leakage.figures import FIGURES
 from dp_leakage.privacy.mechanism import PERSON
-from dp_leakage.study import COINS, GROUPS, TIMING, Cell, Study
+from dp_leakage.study import AUDIT, COINS, GROUPS, TIMING, Cell, Study
+from dp_leakage.study.cells import audit_design
 from dp_leakage.study.checks.cells import components_of
 from dp_leakage.study.checks.complaints import check_known, require
+from dp_leakage.study.plan import drawable, figure_cells, figure_parts
+from dp_leakage.study.protocol import (
+    STRUCTURE,
+    attacks_on,
+    auxiliary_spec,
+    bounded,
+    by_coins,
+    by_person,
+    design_of,
+    keyed,
+    settings_of_attack,
+    source_of,
+)
 from dp_leakage.study.steps import AUXILIARY
 
 TARGETS = {MEMBERS, "target_nonmembers"}
@@ -23,23 +37,22 @@ def check_attacks(study: Study) -> None:
     spec = study.spec
     for name, settings in spec["attacks"].items():
         entry = ATTACKS[name]
-        of_persons = OF_PERSON not in settings or any(map(study.by_person, spec["datasets"]))
+        of_persons = OF_PERSON not in settings or any(by_person(spec, name) for name in spec["datasets"])
         words = f"key 'attacks.{name}.{OF_PERSON}' is about persons with several records"
         require(of_persons, f"{words}; no data set has a source with the key 'person', leave it out")
-        by_coins = study.design == COINS and entry.needs == "reference"
         complaint = f"key '{entry.needs}' is missing; attack {name} needs {entry.needs} models"
-        require(entry.needs is None or by_coins or entry.needs in spec, complaint)
-        resolved = study.settings_of_attack(name)
+        require(entry.needs is None or by_coins(spec, name) or entry.needs in spec, complaint)
+        resolved = settings_of_attack(study.spec, name)
         roles = (*entry.roles, *([resolved["auxiliary"]] if "auxiliary" in resolved else []))
         for dataset, role in product(spec["datasets"], roles):
-            if name not in study.attacks_on(dataset):
+            if name not in attacks_on(study.spec, dataset):
                 continue
             role = population_role(spec["datasets"][dataset]["roles"]) if role == REFERENCE_POOL else role
             complaint = f"key 'datasets.{dataset}.roles' lacks the role '{role}'; attack {name} needs its records"
             require(role in spec["datasets"][dataset]["roles"], complaint)
         for dataset in spec["datasets"] if entry.family == "attribute" else []:
             components, features = components_of(spec, dataset), resolved.get("features", 0)
-            if components is not None and name in study.attacks_on(dataset):
+            if components is not None and name in attacks_on(study.spec, dataset):
                 words = f"valid is up to the {components} components of data set {dataset}"
                 require(features <= components, f"key 'attacks.{name}.features' is {features}; {words}")
     for role, dataset in product(AUXILIARY, spec["datasets"]):
@@ -48,16 +61,16 @@ def check_attacks(study: Study) -> None:
 
 
 def _needed(study: Study, role: str, dataset: str) -> bool:
-    return any(ATTACKS[attack].needs == role for attack in study.attacks_on(dataset))
+    return any(ATTACKS[attack].needs == role for attack in attacks_on(study.spec, dataset))
 
 
 def _check_auxiliary(study: Study, role: str, dataset: str) -> None:
     """Shadow or reference models have enough records to draw from, and leave some out for the attacks that learn from
     them.
     """
-    spec, auxiliary = study.spec, study.auxiliary_spec(dataset, role)
+    spec, auxiliary = study.spec, auxiliary_spec(study.spec, dataset, role)
     trained = [key for key in ("count", "size", "pool") if key in auxiliary]
-    if study.design == COINS and role == "reference":
+    if design_of(study.spec) == COINS and role == "reference":
         words = "does not apply to design coins, where the other repeats are the references; valid is defense"
         require(not trained, f"key 'reference.{''.join(trained[:1])}' {words}")
         return
@@ -73,11 +86,11 @@ def _check_auxiliary(study: Study, role: str, dataset: str) -> None:
     records, size = sum(roles[part] for part in pool), auxiliary["size"]
     words = f"the {records} records of {' and '.join(pool)} in data set {dataset}"
     require(size <= records, f"key '{role}.size' is {size}; valid is at most {words}")
-    if study.by_person(dataset):
+    if by_person(study.spec, dataset):
         half = f"valid is half of the {records} persons of {' and '.join(pool)} in data set {dataset}"
         require(2 * size == records, f"key '{role}.size' is {size}; {half}")
         require("engine" not in auxiliary, f"key '{role}.engine' is set; valid for persons is the targets' own")
-    attacks = {name: study.settings_of_attack(name) for name in study.attacks_on(dataset)}
+    attacks = {name: settings_of_attack(study.spec, name) for name in attacks_on(study.spec, dataset)}
     using = {name: settings for name, settings in attacks.items() if ATTACKS[name].needs == role}
     compared = TARGETS if role == "reference" else {"shadow_pool"}  # whose records some models must not have seen
     for name, settings in using.items():
@@ -97,30 +110,30 @@ def check_structure(study: Study) -> None:
     """Some model is one whose structure is checked."""
     checked = any(cell.training["engine"] in ENGINES for cell in study.cells.values())
     words = f"valid with models of engine {', '.join(ENGINES)}; no model of the study has one, leave it out"
-    require(not study.structured or checked, f"key 'structure' is set; {words}")
+    require(not keyed(study.spec, STRUCTURE) or checked, f"key 'structure' is set; {words}")
 
 
 def check_groups(study: Study) -> None:
     """Groups are of single records, and some attack finds members among them."""
-    if not study.grouped:
+    if not keyed(study.spec, GROUPS):
         return
-    persons = [name for name in study.spec["datasets"] if study.by_person(name)]
+    persons = [name for name in study.spec["datasets"] if by_person(study.spec, name)]
     words = f"compares single records, but data set {''.join(persons[:1])} protects persons; leave it out"
     require(not persons, f"key 'groups' {words}")
     membership = any(ATTACKS[attack].family == "membership" for attack in study.spec["attacks"])
     require(membership, "key 'groups' compares what membership attacks find, and 'attacks' has none")
-    sensitive = any(study.source(name).get("sensitive") for name in study.spec["datasets"])
+    sensitive = any(source_of(study.spec, name).get("sensitive") for name in study.spec["datasets"])
     words = "has 'sensitive', but no data set has a source with that key; name columns there, or leave it out"
     require("sensitive" not in study.spec[GROUPS] or sensitive, f"key 'groups' {words}")
     words = "has 'records', which compares models with and without a record; valid in design coins"
-    require(RECORDS not in study.spec[GROUPS] or study.design == COINS, f"key 'groups' {words}")
+    require(RECORDS not in study.spec[GROUPS] or design_of(study.spec) == COINS, f"key 'groups' {words}")
 
 
 def check_audit(study: Study) -> None:
     """Lower bounds have a δ, and each design of audit fits the cells that it audits."""
-    if study.bounded:
+    if bounded(study.spec):
         require("delta" in study.spec, "key 'delta' is missing; lower bounds on the ε of non-private cells need one")
-    if not study.audited:
+    if not keyed(study.spec, AUDIT):
         return
     designs = study.spec["audit"]["designs"]
     for entry in study.spec["defenses"]:
@@ -133,7 +146,7 @@ def check_audit(study: Study) -> None:
 
 def _check_audit_design(study: Study, cell: Cell, name: str) -> None:
     """A design of an audit fits the cell, and can show what the cell claims."""
-    design, key = study.audit_design(cell, name), f"audit.designs.{name}"
+    design, key = audit_design(study.spec, cell, name), f"audit.designs.{name}"
     mechanism, where = cell.training["mechanism"] or {}, f"for {cell.defense}"
     records = study.spec["datasets"][cell.dataset]["roles"]
     gradient, watched = design["canary"] == "gradient", design["score"] == "white_box"
@@ -173,7 +186,7 @@ def check_reach(study: Study) -> None:
     """
     for cell in study.cells.values():
         for name in cell.audits:
-            design = study.audit_design(cell, name)
+            design = audit_design(study.spec, cell, name)
             if design["beyond_reach"] == "refuse" and design["bug"] is None:
                 _check_reach_of(study, cell, name, design)
 
@@ -205,16 +218,16 @@ def check_figure(study: Study, name: str, cells: list[Cell]) -> None:
     spec, figure, key = study.spec, study.spec["figures"][name], f"figures.{name}"
     if FIGURES[figure["kind"]].needs == TIMING:
         require("timing" in spec, f"key 'timing' is missing; figure {name} shows how long training takes")
-    parts = figure.get("parts", study.drawable)
+    parts = figure.get("parts", drawable(study))
     for part in parts:
-        check_known(part, study.drawable, f"{key}.parts")
+        check_known(part, drawable(study), f"{key}.parts")
     for column, values in figure.get("select", {}).items():
         check_known(column, cells[0].columns, f"{key}.select")
         for value in values:
             check_known(value, dict.fromkeys(cell.columns[column] for cell in cells), f"{key}.select.{column}")
-    drawn = study.figure_cells(name)
+    drawn = figure_cells(study, name)
     complaint = f"key '{key}.parts' leaves nothing to draw: no cell of the figure has any of {', '.join(parts) or 'it'}"
-    require(any(study.figure_parts(name, cell) for cell in drawn), complaint)
+    require(any(figure_parts(study, name, cell) for cell in drawn), complaint)
     for setting, value in figure.get("settings", {}).items():
         for word in [value] if isinstance(value, str) else value or [] if isinstance(value, list) else []:
             if setting in ("attack", "attacks", "exposed_by"):

@@ -7,16 +7,16 @@ and the report only read them. Attacks become parts automatically; any other new
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dp_leakage.attacks import ATTACKS, PICTURING, STRONGEST
 from dp_leakage.study import paths
-from dp_leakage.study.cells import AUDIT, COINS, GROUPS, STRUCTURE, TRAINING, Cell
-from dp_leakage.study.paths import TARGET
-from dp_leakage.study.steps import TIMING, path_of
-
-if TYPE_CHECKING:
-    from dp_leakage.study.settings import Settings
+from dp_leakage.study.cells import MEMBERSHIP, Cell
+from dp_leakage.study.paths import SIGNALS, group_of
+from dp_leakage.study.protocol import AUDIT, COINS, GROUPS, STRUCTURE, TRAINING
+from dp_leakage.study.steps.attack import before_attack
+from dp_leakage.study.steps.entry import made, path_of
+from dp_leakage.study.steps.train import TIMING
+from dp_leakage.study.study import Study
 
 CURVE = "curve"  # accuracies and spent ε by epoch
 PROVEN = "proven"  # the ROC that no attack can exceed
@@ -24,7 +24,7 @@ MEASURED = (TRAINING, CURVE, PROVEN)  # what step ``measure_training`` writes
 METRICS, SCORES, IMAGES = "metrics", "scores", "images"  # what a figure receives of an attack
 
 
-def _nothing(_plan: "Settings", _cell: Cell) -> list[Path]:
+def _nothing(_study: Study, _cell: Cell) -> list[Path]:
     return []
 
 
@@ -40,38 +40,34 @@ class Part:
 
     step: str
     option: str = "rows"
-    before: "Callable[[Settings, Cell], list[Path]]" = _nothing
+    before: Callable[[Study, Cell], list[Path]] = _nothing
     names: Mapping[str, str] = field(default_factory=dict)
 
-    def path(self, plan: "Settings", cell: Cell) -> Path:
+    def path(self, study: Study, cell: Cell) -> Path:
         """The file with its rows."""
-        return path_of(self.step, self.option, study=plan.name, **cell.names, **self.names)
+        return path_of(self.step, self.option, study=study.name, **cell.names, **self.names)
 
-    def made(self, plan: "Settings", cell: Cell) -> str:
+    def made(self, study: Study, cell: Cell) -> str:
         """Identity of that file."""
-        return plan.made(self.step, cell, **self.names)
+        return made(study, self.step, cell, **self.names)
 
-    def files(self, plan: "Settings", cell: Cell) -> list[Path]:
+    def files(self, study: Study, cell: Cell) -> list[Path]:
         """Its own file and every file between the training and that."""
-        return [self.path(plan, cell), *self.before(plan, cell)]
+        return [self.path(study, cell), *self.before(study, cell)]
 
 
-def _before_attack(plan: "Settings", cell: Cell, attack: str) -> list[Path]:
-    """Files of the auxiliary models, of what they and the targets answer, of what the attack learns from that, and of
-    what it finds.
-    """
-    entry, names, files = ATTACKS[attack], (cell.dataset, cell.model), []
-    if entry.needs and not plan.by_coins(attack):
-        own = plan.auxiliary_defense(cell, entry.needs, attack)
-        files += plan.training_files(*names, entry.needs, own)
-        if entry.learns:
-            files += [path for path, _ in plan.fit_inputs(*names, attack, own).values()]
-    files += [path for path, _ in plan.attack_inputs(cell, attack).values()]
-    found = plan.scores(*names, cell.defense, attack)
-    return [*files, found, *([plan.images(cell, attack)] if pictures(attack) else [])]
+def _before_attack(study: Study, cell: Cell, attack: str) -> list[Path]:
+    """Every file between the training of the cell and what an attack reaches, with what it finds."""
+    found = [study.path(pattern, cell, attack=attack) for pattern in (paths.SCORES, paths.IMAGES)]
+    return [*before_attack(study, cell, attack), *(found if pictures(attack) else found[:1])]
 
 
-def _attacked(name: str, before: "Callable[[Settings, Cell], list[Path]]" = _nothing) -> Part:
+def _answers(study: Study, cell: Cell) -> list[Path]:
+    group = {"group": group_of(paths.TARGET, cell.defense), "answers": SIGNALS}
+    return [study.path(paths.ANSWERS, None, dataset=cell.dataset, model=cell.model, **group)]
+
+
+def _attacked(name: str, before: Callable[[Study, Cell], list[Path]] = _nothing) -> Part:
     """What one attack reaches, or some membership attacks together."""
     return Part("measure_together", before=before, names={"part": name})
 
@@ -81,20 +77,18 @@ PARTS: dict[str, Part] = {
     CURVE: Part("measure_training", "curve"),
     PROVEN: Part("measure_training", "proven"),
     TIMING: Part("time_training", "timed"),
-    COINS: Part(
-        "measure_coins", before=lambda plan, cell: [plan.answers(cell.dataset, cell.model, TARGET, cell.defense)]
-    ),
+    COINS: Part("measure_coins", before=_answers),
     STRONGEST: _attacked(STRONGEST),
     STRUCTURE: Part("measure_structure"),
     GROUPS: Part("measure_groups"),
-    AUDIT: Part("measure_audit", "bounds", before=lambda plan, cell: [plan.of_cell(paths.AUDIT, cell)]),
+    AUDIT: Part("measure_audit", "bounds", before=lambda study, cell: [study.path(paths.AUDIT, cell)]),
 }
 
 
 def part(name: str) -> Part:
     """The part of this name: a line of the table, an attack, or some membership attacks together."""
     if name in ATTACKS:
-        return _attacked(name, lambda plan, cell: _before_attack(plan, cell, name))
+        return _attacked(name, lambda study, cell: _before_attack(study, cell, name))
     return PARTS[name] if name in PARTS else _attacked(name)
 
 
@@ -104,7 +98,7 @@ def pictures(name: str) -> bool:
 
 
 def _is_membership(name: str) -> bool:
-    return name in ATTACKS and ATTACKS[name].family == "membership"
+    return name in ATTACKS and ATTACKS[name].family == MEMBERSHIP
 
 
 @dataclass(frozen=True)

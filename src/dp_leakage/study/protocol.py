@@ -1,0 +1,100 @@
+"""What a study file says of its data sets, models and attacks, with what it leaves to defaults. Each function takes the
+file as the schema describes it, after overrides and scale.
+"""
+
+from dp_leakage.attacks import ATTACKS, OF_PERSON
+from dp_leakage.common.config import Json, merged
+from dp_leakage.common.identity import derived_seed
+from dp_leakage.data import resolve
+from dp_leakage.engines import GIVEN
+
+SPLIT, COINS = "split", "coins"  # the designs of a study; COINS is also the name of the part that guesses the coins
+TRAINING = "training"  # the part that needs no attack: accuracies and spent ε
+AUDIT = "audit"  # the part that trains models of its own
+STRUCTURE = "structure"  # the part that checks what models consist of; also the study's key
+GROUPS = "groups"  # the part that measures membership by groups of records; also the study's key
+TUNE = "tune"  # the study's key for learning rates to try
+
+
+def design_of(spec: Json) -> str:
+    """How members are chosen: ``split`` fixes them; ``coins`` trains each repeat on another half of a pool."""
+    return str(spec.get("design", SPLIT))
+
+
+def keyed(spec: Json, *parts: str) -> list[str]:
+    """Those of some parts that the study asks for by a key of the same name: ``audit``, ``structure``, ``groups``."""
+    return [part for part in parts if spec.get(part)]
+
+
+def bounded(spec: Json) -> list[str]:
+    """The parts that state lower bounds on ε: ``coins`` in design coins, and ``audit`` if the study has one."""
+    return [*([COINS] if design_of(spec) == COINS else []), *keyed(spec, AUDIT)]
+
+
+def source_of(spec: Json, dataset: str) -> Json:
+    """Where the records come from, as ``data.resolve`` returns it. Raises UserError for a wrong source."""
+    given = spec["datasets"][dataset]["source"]
+    return resolve({"source": given} if isinstance(given, str) else given)
+
+
+def seed_of(spec: Json, dataset: str, *what: str) -> int:
+    """The seed of one random draw of the study on a data set.
+
+    The user's own data count without the name that the study gives them, so that the same study under another name has
+    the same results.
+    """
+    source = spec["datasets"][dataset]["source"]
+    own = not isinstance(source, str) and "path" in source
+    return derived_seed(spec["seed"], "" if own else dataset, *what)
+
+
+def by_person(spec: Json, dataset: str) -> bool:
+    """Whether it is known whose each record is, so that roles, coins and scores are those of persons."""
+    source = spec["datasets"][dataset]["source"]
+    return not isinstance(source, str) and "person" in source
+
+
+def attacks_on(spec: Json, dataset: str) -> list[str]:
+    """The attacks that are run on a data set, in the study's order."""
+    own = spec["datasets"][dataset].get("attacks", spec["attacks"])
+    return [attack for attack in spec["attacks"] if attack in own]
+
+
+def settings_of_attack(spec: Json, attack: str) -> Json:
+    """An attack's own settings, with its defaults."""
+    asked = {key: value for key, value in spec["attacks"][attack].items() if key != OF_PERSON}
+    return {**ATTACKS[attack].settings, **asked}
+
+
+def way_of_person(spec: Json, attack: str) -> str:
+    """How an attack's scores of a person's records become one (`attacks.persons`)."""
+    return str(spec["attacks"][attack].get(OF_PERSON, ATTACKS[attack].of_person))
+
+
+def by_coins(spec: Json, attack: str) -> bool:
+    """Whether an attack uses the repeats of a cell as references for each other, so that no others are trained."""
+    return design_of(spec) == COINS and ATTACKS[attack].needs == "reference"
+
+
+def auxiliary_spec(spec: Json, dataset: str, role: str) -> Json:
+    """The study's settings of shadow or reference models, overridden by the data set's own; empty if there are none."""
+    return merged(spec.get(role, {}), spec["datasets"][dataset].get(role, {}))
+
+
+def model_spec(spec: Json, dataset: str, model: str) -> Json:
+    """A model as the study describes it, overridden by the data set's own."""
+    return merged(spec["models"][model], spec["datasets"][dataset].get("models", {}).get(model, {}))
+
+
+def training_of(spec: Json, dataset: str, model: str, engine: str) -> Json:
+    """The settings by which an engine trains a model; none for models that were trained elsewhere, of which they are
+    not known.
+    """
+    given = spec.get("training")
+    if engine in GIVEN or given is None:
+        return {}
+    training = merged({"momentum": 0.0, "l2": 0.0, "evaluate_every": given["epochs"]}, given)
+    training = merged(training, model_spec(spec, dataset, model).get("training", {}))
+    if not training.pop("l2_applied", True):
+        training["l2"] = 0.0
+    return training

@@ -1,0 +1,260 @@
+"""The steps that ask models and attack by what they answer (``attack.smk``)."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from dp_leakage.attacks import ATTACKS, STRONGEST, Attack
+from dp_leakage.common.config import Json
+from dp_leakage.common.identity import identity
+from dp_leakage.data.roles import asked_roles
+from dp_leakage.study import paths
+from dp_leakage.study.cells import Cell, attacks_in, auxiliary_defense
+from dp_leakage.study.paths import CLASS_SCORES, SIGNALS, TARGET, training_files
+from dp_leakage.study.protocol import auxiliary_spec, by_coins, by_person, seed_of, settings_of_attack, way_of_person
+from dp_leakage.study.resources import attack_minutes
+from dp_leakage.study.step_code import MEASURING, own_files, step_code
+from dp_leakage.study.steps.data import data_identity
+from dp_leakage.study.steps.entry import STEPS, Files, Input, Job, Step, cell_of, identities, made, path_of
+from dp_leakage.study.steps.train import (
+    AUXILIARY,
+    auxiliary_settings,
+    group_of,
+    memory,
+    models_of,
+    records_of,
+    train_settings,
+)
+from dp_leakage.study.study import Study
+
+# Options of the attack steps.
+READ_BY_ATTACKS = (
+    SIGNALS, CLASS_SCORES, f"reference_{SIGNALS}", f"reference_{CLASS_SCORES}", "fitted", "data", "target"
+)  # fmt: skip
+# What attacks read of models → the step that makes it.
+ANSWERED_BY = {SIGNALS: "query", CLASS_SCORES: "query"}
+
+
+def attacks_that(chosen: Callable[[Attack], bool]) -> str:
+    """A pattern for the names of the attacks that the function accepts. If it accepts none, the pattern matches
+    nothing.
+    """
+    return "|".join(name for name, entry in ATTACKS.items() if chosen(entry)) or "(?!)"
+
+
+# ---------------------------------------------------------------------- answers
+def query_settings(
+    study: Study, dataset: str, model: str, role: str, defense: str | None = None, what: str = SIGNALS
+) -> Json:
+    """Of step ``query``."""
+    if role == TARGET:
+        trained = train_settings(study, study.cell(dataset, model, defense or "none"))
+    else:
+        trained = auxiliary_settings(study, dataset, model, role, defense)
+    asks = {"queries": _queries(study, role)} if what == SIGNALS else {"roles": _judged(study, dataset, role)}
+    return {
+        **{key: trained[key] for key in ("study", "dataset", "model", "defense", "role")},
+        **asks,
+        "models": identity(trained),
+        "data": data_identity(study, dataset),
+        "code": step_code("query", own=own_files(trained)),
+    }
+
+
+def _queries(study: Study, role: str) -> int:
+    """How many queries about each record the models of a role answer: the most that any attack on them wants."""
+    used = {name: ATTACKS[name].settings | given for name, given in study.spec["attacks"].items()}
+    return max(
+        (given.get("queries", 1) for name, given in used.items() if role in (TARGET, ATTACKS[name].needs)),
+        default=1,
+    )
+
+
+def _judged(study: Study, dataset: str, role: str) -> list[str]:
+    """Roles whose class scores are kept: those that membership is asked of, and the attacker's own."""
+    pool = {f"{role}_pool", *auxiliary_spec(study.spec, dataset, role).get("pool", [])}
+    asked = set(asked_roles(study.spec["datasets"][dataset]["roles"]))
+    return sorted({"target": asked, "shadow": pool, "reference": pool | asked}[role])
+
+
+def answered(study: Study, dataset: str, model: str, role: str, defense: str | None, what: str = SIGNALS) -> Input:
+    """The answers of a group of models, asked once."""
+    step, job = ANSWERED_BY[what], {"dataset": dataset, "model": model, "group": paths.group_of(role, defense)}
+    return path_of(step, what, study=study.name, **job), made(study, step, None, **job, answers=what)
+
+
+def _asked(study: Study, dataset: str, model: str, role: str, defense: str | None, attack: str) -> dict[str, Input]:
+    """The inputs of an attack from one group of models, and the data if it looks at features."""
+    reads, group = ATTACKS[attack].reads, (dataset, model, role, defense)
+    inputs = {SIGNALS: answered(study, *group, SIGNALS)}
+    if reads == "probabilities":
+        inputs[CLASS_SCORES] = answered(study, *group, CLASS_SCORES)
+    if reads == "features":
+        inputs["data"] = _data(study, dataset)
+    return inputs
+
+
+def _data(study: Study, dataset: str) -> Input:
+    return study.path(paths.DATA, dataset=dataset), data_identity(study, dataset)
+
+
+# ---------------------------------------------------------------------- attacks
+def fit_inputs(study: Study, dataset: str, model: str, attack: str, defense: str | None = None) -> dict[str, Input]:
+    """The inputs of step ``fit_attack``: option → file and its identity."""
+    return _asked(study, dataset, model, ATTACKS[attack].needs or "", defense, attack)
+
+
+def fit_settings(study: Study, dataset: str, model: str, attack: str, defense: str | None = None) -> Json:
+    """Of step ``fit_attack``."""
+    entry = ATTACKS[attack]
+    return {
+        "study": study.name,
+        "dataset": dataset,
+        "model": model,
+        "attack": attack,
+        "module": entry.module,
+        "settings": settings_of_attack(study.spec, attack),
+        "seed": seed_of(study.spec, dataset, model, attack, "fit"),
+        "inputs": identities(fit_inputs(study, dataset, model, attack, defense)),
+        "code": step_code("fit_attack", entry.module),
+    }
+
+
+def attack_inputs(study: Study, cell: Cell, attack: str) -> dict[str, Input]:
+    """The inputs of an attack on a cell: option of its step → file and its identity."""
+    entry, names = ATTACKS[attack], (cell.dataset, cell.model)
+    if entry.reads == "models":
+        trained = study.path(paths.TRAINED, cell), made(study, "train_target", cell)
+        return {"data": _data(study, cell.dataset), "target": trained}
+    inputs = _asked(study, *names, TARGET, cell.defense, attack)
+    if by_coins(study.spec, attack):
+        return inputs | _references(_asked(study, *names, TARGET, _reference_cell(study, cell, attack), attack))
+    if not entry.needs:
+        return inputs
+    own = auxiliary_defense(study.spec, cell, entry.needs, attack)
+    if not entry.learns:
+        return inputs | _references(_asked(study, *names, entry.needs, own, attack))
+    same = {} if own is None else {"defense": own}
+    learnt = made(study, "fit_attack", None, dataset=cell.dataset, model=cell.model, attack=attack, **same)
+    return inputs | {"fitted": (paths.fitted(study, *names, attack, own), learnt)}
+
+
+def _references(inputs: dict[str, Input]) -> dict[str, Input]:
+    """The inputs from the models that an attack compares with, by option."""
+    return {f"reference_{option}": file for option, file in inputs.items() if option != "data"}
+
+
+def _reference_cell(study: Study, cell: Cell, attack: str) -> str:
+    """The defense whose repeats are an attack's references: the cell's own, or none."""
+    known = auxiliary_spec(study.spec, cell.dataset, "reference").get("defense", "same") == "same"
+    return cell.defense if known and ATTACKS[attack].aware else "none"
+
+
+def attack_settings(study: Study, cell: Cell, attack: str) -> Json:
+    """Of what an attack finds in a cell: its scores, and its pictures if it makes any."""
+    entry, spec = ATTACKS[attack], study.spec
+    return {
+        "study": study.name,
+        "dataset": cell.dataset,
+        "model": cell.model,
+        "defense": cell.defense,
+        "attack": attack,
+        "module": entry.module,
+        "settings": settings_of_attack(spec, attack),
+        # The seed is not the cell's: what an attack draws at random (features, say) is the same in all cells.
+        "seed": seed_of(spec, cell.dataset, entry.draws_as or attack),
+        "inputs": identities(attack_inputs(study, cell, attack)),
+        "leave_one_out": by_coins(spec, attack),
+        **({"of_person": way_of_person(spec, attack)} if by_person(spec, cell.dataset) else {}),
+        "code": step_code("attack_models" if entry.reads == "models" else "attack", entry.module, exclude=MEASURING),
+    }
+
+
+def attacked(study: Study, cell: Cell, attack: str) -> str:
+    """Identity of what an attack finds in a cell: its scores, and its pictures if it makes any."""
+    return study.remembered(attack, cell.key, lambda: identity(attack_settings(study, cell, attack)))
+
+
+def before_attack(study: Study, cell: Cell, attack: str) -> list[Path]:
+    """Files of the auxiliary models, of what they and the targets answer, and of what the attack learns from that."""
+    entry, names, files = ATTACKS[attack], (cell.dataset, cell.model), []
+    if entry.needs and not by_coins(study.spec, attack):
+        own = auxiliary_defense(study.spec, cell, entry.needs, attack)
+        files += training_files(study, *names, entry.needs, own)
+        if entry.learns:
+            files += [path for path, _ in fit_inputs(study, *names, attack, own).values()]
+    return [*files, *(path for path, _ in attack_inputs(study, cell, attack).values())]
+
+
+# ---------------------------------------------------------------------- entries
+def _options(inputs: dict[str, Input]) -> Files:
+    """The file behind every option that an attack step may have."""
+    none: Files = {option: [] for option in READ_BY_ATTACKS}
+    return none | {option: path for option, (path, _) in inputs.items()}
+
+
+def _attacked(study: Study, job: Job) -> Json:
+    """Of what an attack finds, and of what that reaches."""
+    found = attack_settings(study, cell_of(study, job), job["attack"])
+    return {"scores": found, "rows": _together(study, {**job, "part": job["attack"]})}
+
+
+def _together(study: Study, job: Job) -> Json:
+    """Of what one attack reaches, or several membership attacks together."""
+    part = job["part"]
+    family = {"family": ATTACKS[part].family} if part in ATTACKS else {}
+    return {"part": part, "reads": found_by(study, job), "code": step_code("measure_attack")} | family
+
+
+def found_by(study: Study, job: Job) -> list[list[str]]:
+    """Of each attack that a part measures, its name and the identity of what it found."""
+    cell = cell_of(study, job)
+    return [[name, attacked(study, cell, name)] for name in attacks_in(cell, job.get("part", STRONGEST))]
+
+
+def scores_of(study: Study, job: Job) -> Files:
+    """What the attacks found that a part measures, in the order of the settings."""
+    cell = cell_of(study, job)
+    names = attacks_in(cell, job.get("part", STRONGEST))
+    return {"found": [study.path(paths.SCORES, cell, attack=name) for name in names]}
+
+
+def attack_time(study: Study, job: Job) -> int:
+    """Minutes of a job that attacks, or asks models what they say."""
+    own = settings_of_attack(study.spec, job["attack"]) if "attack" in job else None
+    return attack_minutes(records_of(study, job), models_of(study, job), own)
+
+
+def query_group(job: Job) -> str:
+    """The submission in which the query of a group of models runs."""
+    return "auxiliary" if job["group"] in AUXILIARY else "cell"
+
+
+def _fit(study: Study, job: Job) -> tuple[Study, str, str, str, str | None]:
+    return study, job["dataset"], job["model"], job["attack"], job.get("defense")
+
+
+STEPS["query"] = Step(
+    {what: paths.ANSWERS.replace("{answers}", what) for what in (SIGNALS, CLASS_SCORES)},
+    lambda study, job: query_settings(study, *group_of(job), job["answers"]),
+    reads=lambda study, job: {
+        "data": study.path(paths.DATA, dataset=job["dataset"]),
+        "models": training_files(study, *group_of(job))[0],
+    },
+    memory=memory,
+    minutes=attack_time,
+)
+STEPS["fit_attack"] = Step(
+    {"fitted": paths.FITTED},
+    lambda study, job: fit_settings(*_fit(study, job)),
+    reads=lambda study, job: _options(fit_inputs(*_fit(study, job))),
+    memory=memory,
+    minutes=attack_time,
+)
+STEPS["attack"] = Step(
+    {"scores": paths.SCORES, "images": paths.IMAGES, "rows": paths.ATTACKED},
+    _attacked,
+    reads=lambda study, job: _options(attack_inputs(study, cell_of(study, job), job["attack"])),
+    memory=memory,
+    minutes=attack_time,
+)
+STEPS["measure_together"] = Step({"rows": paths.ROWS}, _together, reads=scores_of)

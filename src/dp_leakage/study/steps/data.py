@@ -1,0 +1,93 @@
+"""The steps that make a data set: load and split, then project (``data.smk``)."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from dp_leakage.common.config import Json
+from dp_leakage.common.errors import UserError
+from dp_leakage.common.identity import identity
+from dp_leakage.common.paths import user_path
+from dp_leakage.data import SOURCES, files_of
+from dp_leakage.data.trees import content_of, content_of_source
+from dp_leakage.study import paths
+from dp_leakage.study.contents import known
+from dp_leakage.study.protocol import seed_of, source_of
+from dp_leakage.study.step_code import step_code
+from dp_leakage.study.steps.entry import STEPS, Step, always
+from dp_leakage.study.study import Study
+
+MEMBERS_LIST = ("dp_leakage.data.members",)  # the module that reads the key ``members`` of any source
+
+
+def prepare_settings(study: Study, dataset: str) -> Json:
+    """Of step ``prepare``."""
+    spec, source = study.spec["datasets"][dataset], source_of(study.spec, dataset)
+    return {
+        "study": study.name,
+        "dataset": dataset,
+        "source": source,
+        "content": _content(study, dataset, source),
+        "roles": spec["roles"],
+        "stratified": spec.get("stratified", False),
+        "official_split": spec.get("official_split", False),
+        "augment": spec.get("augment"),
+        "seed": seed_of(study.spec, dataset, "split"),
+        "code": step_code("prepare", SOURCES[source["source"]].module, *(MEMBERS_LIST if "members" in source else ())),
+    }
+
+
+def _content(study: Study, dataset: str, source: Json) -> str | None:
+    """Digest of the user's own files, so that an edit reruns what was made from them; None for other sources.
+
+    Raises:
+        UserError: the file does not exist.
+    """
+
+    def content(key: str) -> str:
+        try:
+            return digest_of(study, source[key])
+        except UserError as error:
+            raise UserError(f"study {study.target}: key 'datasets.{dataset}.source.{key}': {error}") from None
+
+    return content_of_source(source, content)
+
+
+def digest_of(study: Study, file: str, read: Callable[[Path], str] = content_of) -> str:
+    """Digest of one of the user's files, so that an edit reruns what was made from it. Raises UserError if it is
+    missing.
+    """
+    if file not in study.contents:
+        study.contents[file] = known(file) or read(user_path(file))
+    return study.contents[file]
+
+
+def project_settings(study: Study, dataset: str) -> Json:
+    """Of step ``project``."""
+    return {
+        "study": study.name,
+        "dataset": dataset,
+        "projection": study.spec["datasets"][dataset].get("projection") or {},
+        "seed": seed_of(study.spec, dataset, "projection"),
+        "prepared": identity(prepare_settings(study, dataset)),
+        "code": step_code("project"),
+    }
+
+
+def data_identity(study: Study, dataset: str) -> str:
+    """Identity of ``data.npz``."""
+    return study.remembered("data", dataset, lambda: identity(project_settings(study, dataset)))
+
+
+STEPS["prepare_dataset"] = Step(
+    {"prepared": paths.PREPARED},
+    lambda study, job: prepare_settings(study, job["dataset"]),
+    own=lambda study, job: files_of(prepare_settings(study, job["dataset"])["source"]),
+    memory=always(4000),
+    minutes=always(30),
+)
+STEPS["project_pca"] = Step(
+    {"data": paths.DATA},
+    lambda study, job: project_settings(study, job["dataset"]),
+    memory=always(6000),
+    minutes=always(30),
+)

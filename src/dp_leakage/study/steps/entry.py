@@ -1,0 +1,73 @@
+"""What a step's entry says, the table of all entries, and what follows from it: files and identities."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from dp_leakage.common.config import Json
+from dp_leakage.common.identity import identity
+from dp_leakage.study.cells import Cell
+from dp_leakage.study.study import Study
+
+Job: TypeAlias = Mapping[str, str]  # its wildcards: ``dataset``, ``model``, ``defense``, ``role``, … → name
+Files: TypeAlias = dict[str, Any]  # option of a step → its file, or files; [] if it has none
+Input: TypeAlias = tuple[Path, str]  # a file that a step reads, and its identity
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step. Each function takes the study and a job.
+
+    Attributes:
+        writes: option of its command → pattern of the file.
+        settings: what it is set by: values, the identities of what it reads, and the fingerprint of its code. Their
+            hash is the identity of what it writes.
+        reads: what other steps made for it, by option.
+        own: the user's own files that it reads. Raises UserError if one is missing.
+        memory: megabytes that a first attempt asks for. A second one asks for twice as much, and as much time.
+        minutes: the same of time.
+        key: the study's key without which there is nothing to do.
+    """
+
+    writes: dict[str, str]
+    settings: Callable[[Study, Job], Json]
+    reads: Callable[[Study, Job], Files] = lambda study, job: {}
+    own: Callable[[Study, Job], list[str]] = lambda study, job: []
+    memory: Callable[[Study, Job], int] = lambda study, job: 1000
+    minutes: Callable[[Study, Job], int] = lambda study, job: 5
+    key: str | None = None
+
+
+STEPS: dict[str, Step] = {}  # the steps by the names of their rules; each module of this package adds its own
+
+
+def path_of(step: str, option: str, **names: str) -> Path:
+    """The file that a step writes for an option of its command."""
+    return Path(STEPS[step].writes[option].format(**names))
+
+
+def settings_of(study: Study, step: str, cell: Cell | None = None, **names: str) -> Json:
+    """What a step is set by, in the job of a cell, or of these names."""
+    return STEPS[step].settings(study, (cell.names if cell else {}) | names)
+
+
+def made(study: Study, step: str, cell: Cell | None = None, **names: str) -> str:
+    """The identity of what a step writes in such a job."""
+    job = "/".join((cell.key if cell else "", *(f"{key}={name}" for key, name in sorted(names.items()))))
+    return study.remembered(step, job, lambda: identity(settings_of(study, step, cell, **names)))
+
+
+def identities(inputs: dict[str, Input]) -> dict[str, str]:
+    """The identities of some inputs, by option."""
+    return {option: identity for option, (_, identity) in inputs.items()}
+
+
+def cell_of(study: Study, job: Job) -> Cell:
+    """The cell of a job. Raises UserError for names that the study does not have."""
+    return study.cell(job["dataset"], job["model"], job["defense"])
+
+
+def always(number: int) -> Callable[[Study, Job], int]:
+    """What every job of a step asks for."""
+    return lambda study, job: number

@@ -1,0 +1,115 @@
+"""The steps that measure a cell (``attack.smk``), and the audit, which trains models of its own."""
+
+from dp_leakage.common.config import Json
+from dp_leakage.privacy.accounting.rules import relation_of_game
+from dp_leakage.privacy.mechanisms import MECHANISM_FILES
+from dp_leakage.study import paths
+from dp_leakage.study.cells import Cell, adds_noise, audit_design
+from dp_leakage.study.paths import TARGET
+from dp_leakage.study.protocol import AUDIT, COINS, GROUPS, STRUCTURE, design_of, seed_of
+from dp_leakage.study.step_code import ACCOUNTING, noise_modules, own_files, step_code
+from dp_leakage.study.steps.attack import answered, found_by, scores_of
+from dp_leakage.study.steps.data import data_identity
+from dp_leakage.study.steps.entry import STEPS, Files, Job, Step, always, cell_of, made
+from dp_leakage.study.steps.parts import part
+from dp_leakage.study.steps.train import memory, rate_of, tuned
+from dp_leakage.study.study import Study
+
+
+def measure_settings(study: Study, cell: Cell) -> Json:
+    """Of step ``measure``."""
+    return {
+        "columns": cell.columns,
+        "parts": [part(name).made(study, cell) for name in cell.parts],
+        "code": step_code("measure"),
+    }
+
+
+def delta_of(study: Study, cell: Cell) -> float:
+    """δ of a cell's bounds: its own, or the study's if its training promises none."""
+    return study.spec["delta"] if cell.columns["delta"] is None else cell.columns["delta"]
+
+
+def _measured_training(study: Study, job: Job) -> Json:
+    cell = cell_of(study, job)
+    return {
+        "columns": cell.columns,
+        "training": made(study, "train_target", cell),
+        "baseline": made(study, "train_target", study.cell(cell.dataset, cell.model, "none")),
+        "design": design_of(study.spec),
+        "code": step_code("measure_training", *MECHANISM_FILES, own=own_files(cell.training)),
+    }
+
+
+def _coins(study: Study, job: Job) -> Json:
+    cell = cell_of(study, job)
+    sampler = (cell.training["mechanism"] or {}).get("sampler", "poisson")
+    return {
+        "signals": answered(study, cell.dataset, cell.model, TARGET, cell.defense)[1],
+        "training": made(study, "train_target", cell),
+        "claim": {"delta": delta_of(study, cell), "neighbours": relation_of_game(COINS, sampler)},
+        "comparisons": study.bounds_together,
+        "private": adds_noise(cell),
+        "code": step_code("measure_coins", *MECHANISM_FILES, own=own_files(cell.training)),
+    }
+
+
+def _structure(study: Study, job: Job) -> Json:
+    cell = cell_of(study, job)
+    return {
+        "models": made(study, "train_target", cell),
+        "data": data_identity(study, cell.dataset),
+        "code": step_code("measure_structure"),
+    }
+
+
+def _groups(study: Study, job: Job) -> Json:
+    return {
+        "by": study.spec[GROUPS],
+        "reads": found_by(study, job),
+        "data": data_identity(study, job["dataset"]),
+        "code": step_code("measure_groups"),
+    }
+
+
+def _audit(study: Study, job: Job) -> Json:
+    cell = cell_of(study, job)
+    return cell.training | {
+        "role": AUDIT,
+        "designs": {name: audit_design(study.spec, cell, name) for name in cell.audits},
+        "delta": delta_of(study, cell),
+        "seed": seed_of(study.spec, cell.dataset, cell.model, cell.defense, AUDIT),
+        **rate_of(study, cell),
+        "data": data_identity(study, cell.dataset),
+        "code": step_code("audit", *noise_modules(cell.training), exclude=ACCOUNTING, own=own_files(cell.training)),
+    }
+
+
+def _bounds(study: Study, job: Job) -> Json:
+    cell = cell_of(study, job)
+    return {
+        "scores": made(study, AUDIT, cell),
+        "comparisons": study.bounds_together,
+        "code": step_code("measure_audit", *MECHANISM_FILES, own=own_files(cell.training)),
+    }
+
+
+def _parts(study: Study, job: Job) -> Files:
+    """One file for each part that measures the cell, in the order of the settings."""
+    cell = cell_of(study, job)
+    return {"parts": [part(name).path(study, cell) for name in cell.parts]}
+
+
+STEPS |= {
+    "audit": Step({"scores": paths.AUDIT}, _audit, reads=tuned, memory=always(3000), minutes=always(120), key=AUDIT),
+    "measure_audit": Step({"bounds": paths.BOUNDS}, _bounds, key=AUDIT),
+    "measure_training": Step(
+        {"measured": paths.MEASURED, "curve": paths.CURVE, "proven": paths.PROVEN}, _measured_training
+    ),
+    "measure_coins": Step({"rows": paths.COINS}, _coins),
+    "measure_structure": Step({"rows": paths.STRUCTURE}, _structure, memory=memory, key=STRUCTURE),
+    "measure_groups": Step({"rows": paths.GROUPS}, _groups, reads=scores_of, memory=memory, key=GROUPS),
+    "measure": Step(
+        {"metrics": paths.METRICS}, lambda study, job: measure_settings(study, cell_of(study, job)), reads=_parts
+    ),
+}

@@ -1,0 +1,181 @@
+"""The steps that train (``train.smk``), and the memory and time of jobs that hold models."""
+
+from collections.abc import Callable
+
+from dp_leakage.common.config import Json
+from dp_leakage.data.roles import POOL
+from dp_leakage.engines import ENGINES, GIVEN, files_of
+from dp_leakage.engines.onnx_files import content_of_model
+from dp_leakage.study import paths
+from dp_leakage.study.cells import Cell
+from dp_leakage.study.paths import TARGET
+from dp_leakage.study.protocol import COINS, SPLIT, TUNE, auxiliary_spec, by_person, design_of, seed_of, training_of
+from dp_leakage.study.resources import memory_mb, training_minutes
+from dp_leakage.study.step_code import ACCOUNTING, noise_modules, own_files, step_code
+from dp_leakage.study.steps.data import data_identity, digest_of
+from dp_leakage.study.steps.entry import STEPS, Files, Job, Step, always, cell_of, made
+from dp_leakage.study.study import Study
+
+TIMING = "timing"  # the part that says how long training takes, and its key in a study
+AUXILIARY = ("shadow", "reference")
+
+
+def tune_settings(study: Study, cell: Cell) -> Json:
+    """Settings of step ``tune``: those of the cell's training that the best learning rate may depend on."""
+    own = {key: value for key, value in cell.training.items() if key not in ("repeats", "role")}
+    return own | {
+        "training": {key: value for key, value in own["training"].items() if key != "evaluate_every"},
+        "rates": list(cell.rates),
+        "n_records": cell.columns["n_records"],
+        "n_members": cell.columns["n_members"],
+        "seed": seed_of(study.spec, cell.dataset, cell.model, cell.defense, TUNE),
+        "data": data_identity(study, cell.dataset),
+        "code": step_code("tune", *noise_modules(cell.training), exclude=ACCOUNTING, own=own_files(cell.training)),
+    }
+
+
+def rate_of(study: Study, cell: Cell) -> Json:
+    """The file that says with which learning rate the cell trains, if one does."""
+    return {"tuned": made(study, "tune", cell)} if cell.rates else {}
+
+
+def train_settings(study: Study, cell: Cell) -> Json:
+    """Of step ``train`` for the cell's target models."""
+    subset = _subset(study, cell.dataset, cell.columns["n_records"])
+    return _trained(study, cell.training | {"subset": subset} | rate_of(study, cell), cell.dataset)
+
+
+def _trained(study: Study, settings: Json, dataset: str) -> Json:
+    """Settings of step ``train`` with the data, the code, and the content of models that exist already."""
+    engine, files = settings["engine"], files_of(settings)
+    read = {"read": content_of_model} if engine == "onnx" else {}
+    content = {"content": [digest_of(study, file, **read) for file in files]} if files else {}
+    modules = [*([ENGINES[engine]] if engine in ENGINES else []), *noise_modules(settings)]
+    code = step_code("train", *modules, exclude=ACCOUNTING, own=own_files(settings))
+    return settings | content | {"data": data_identity(study, dataset), "code": code}
+
+
+def _subset(study: Study, dataset: str, records: int) -> Json:
+    """The records that target models train on. All cells of a data set share the same coins, so that cells compare in
+    pairs.
+    """
+    if design_of(study.spec) == SPLIT:
+        return {"pool": ["target_members"], "size": records}
+    return {"pool": [POOL], "size": records, "coins": seed_of(study.spec, dataset, COINS)}
+
+
+def auxiliary_settings(study: Study, dataset: str, model: str, role: str, defense: str | None = None) -> Json:
+    """Of step ``train`` for shadow or reference models."""
+    cell = study.cell(dataset, model, defense or "none")
+    spec = auxiliary_spec(study.spec, dataset, role)
+    # Online attacks want each record inside as many references as outside. Shadow models follow their paper.
+    dealt = {"dealt": True} if role == "reference" else {}
+    own = {key: spec[key] for key in ("engine", "architecture") if key in spec}
+    settings: Json = cell.training | own
+    if cell.training["engine"] in GIVEN:
+        settings["training"] = training_of(study.spec, dataset, model, settings["engine"])
+    if by_person(study.spec, dataset):  # batches are drawn from the whole pool, and keep the persons of one half
+        settings["training"] = settings["training"] | {"batch_size": 2 * settings["training"]["batch_size"]}
+    settings |= {
+        "role": role,
+        "repeats": spec["count"],
+        "subset": {"pool": spec.get("pool", [f"{role}_pool"]), "size": spec["size"]} | dealt,
+        "seed": seed_of(study.spec, dataset, model, cell.defense, role),
+        **rate_of(study, cell),
+    }
+    return _trained(study, settings, dataset)
+
+
+def _timing(study: Study, job: Job) -> Json:
+    dataset, model = job["dataset"], job["model"]
+    cells = [cell for cell in study.cells.values() if (cell.dataset, cell.model) == (dataset, model)]
+    return {
+        "study": study.name,
+        "dataset": dataset,
+        "model": model,
+        "n_records": cells[0].columns["n_records"],
+        **study.spec[TIMING],
+        "cells": [cell.training for cell in cells],
+        "seed": seed_of(study.spec, dataset, model, TIMING),
+        "data": data_identity(study, dataset),
+        "code": step_code("time_training", *noise_modules(*(cell.training for cell in cells)), exclude=ACCOUNTING),
+    }
+
+
+# ---------------------------------------------------------------------- models, memory, time and submissions of a job
+def group_of(job: Job) -> tuple[str, str, str, str | None]:
+    """Data set, model, role and defense of a job's group of models.
+
+    Models that all cells share have no defense. A cell's targets have no role.
+    """
+    first, _, second = job["group"].partition("/")
+    if first in AUXILIARY:
+        return job["dataset"], job["model"], first, None
+    return job["dataset"], job["model"], second or TARGET, first
+
+
+def models_of(study: Study, job: Job) -> int:
+    """How many models a job holds side by side."""
+    if "group" in job:
+        dataset, model, role, defense = group_of(job)
+        job = {"dataset": dataset, "model": model, "defense": defense or "none"}
+        job |= {} if role == TARGET else {"role": role}
+    if "role" in job:
+        return int(auxiliary_spec(study.spec, job["dataset"], job["role"])["count"])
+    return int(cell_of(study, job).training["repeats"])
+
+
+def records_of(study: Study, job: Job) -> int:
+    """How many records the job's data set has, in all roles."""
+    return sum(study.spec["datasets"][job["dataset"]]["roles"].values())
+
+
+def memory(study: Study, job: Job) -> int:
+    """Megabytes of a job that holds the data set and models."""
+    return memory_mb(records_of(study, job), models_of(study, job))
+
+
+def training_group(job: Job) -> str:
+    """The group in which a training is submitted. All cells wait for the undefended one, so that is submitted alone."""
+    return "baseline" if job["defense"] == "none" else "cell"
+
+
+# ---------------------------------------------------------------------- entries
+def _target(study: Study, job: Job) -> Json:
+    return train_settings(study, cell_of(study, job))
+
+
+def _auxiliary(study: Study, job: Job) -> Json:
+    return auxiliary_settings(study, job["dataset"], job["model"], job["role"], job.get("defense"))
+
+
+def tuned(study: Study, job: Job) -> Files:
+    """The file with the best learning rate. The attacker's shared models train like the undefended ones."""
+    cell = study.cell(job["dataset"], job["model"], job.get("defense", "none"))
+    return {"tuned": paths.tuned_for(study, cell)}
+
+
+def _training(writes: dict[str, str], settings: Callable[[Study, Job], Json]) -> Step:
+    return Step(
+        writes,
+        settings,
+        reads=tuned,
+        own=lambda study, job: files_of(settings(study, job)),
+        memory=memory,
+        minutes=lambda study, job: training_minutes(settings(study, job)),
+    )
+
+
+_TRAINED = {"models": paths.TRAINED, "history": paths.HISTORY, "timing": paths.TIMES}
+_OWN = {"models": paths.AUXILIARY, "history": paths.AUXILIARY_HISTORY, "timing": paths.AUXILIARY_TIMES}
+STEPS["tune"] = Step(
+    {"tuned": paths.TUNED},
+    lambda study, job: tune_settings(study, cell_of(study, job)),
+    memory=memory,
+    # For each rate, at most the time of training the cell's models.
+    minutes=lambda study, job: training_minutes(_target(study, job)) * len(cell_of(study, job).rates),
+    key=TUNE,
+)
+STEPS["train_target"] = _training(_TRAINED, _target)
+STEPS["train_auxiliary"] = _training(_OWN, _auxiliary)
+STEPS["time_training"] = Step({"timed": paths.TIMED}, _timing, memory=always(6000), minutes=always(60), key=TIMING)

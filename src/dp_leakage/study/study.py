@@ -1,0 +1,90 @@
+"""A study as a value: a checked study file at one scale. The modules after this one are functions of it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from dp_leakage.common.config import Json
+from dp_leakage.common.errors import UserError, nearest
+from dp_leakage.study.cells import Cell, adds_noise, cells_of
+from dp_leakage.study.protocol import AUDIT, COINS, design_of, keyed
+
+
+@dataclass(frozen=True)
+class Study:
+    """A checked study at one scale.
+
+    Attributes:
+        name: folder below ``results`` (the study's name, with the scale unless that is ``paper``).
+        spec: the study file after overrides and scale, as the schema describes it.
+        folder: where its file lies, and what belongs to it alone.
+        contents: digests of the user's files that settings were made from so far: name in the study → SHA-256.
+    """
+
+    name: str
+    spec: Json
+    folder: Path = Path()
+    contents: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _identities: dict[tuple[str, str], str] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @property
+    def target(self) -> str:
+        """Name of the Snakemake target that runs the whole study."""
+        return self.spec["study"]
+
+    @property
+    def targets(self) -> list[str]:
+        """Names of its Snakemake targets: the study, its report, check and figures; its audit and release if it has
+        them.
+        """
+        own = [*keyed(self.spec, AUDIT), *(["release"] if self.releases else [])]
+        return [self.target, *(f"{self.target}_{part}" for part in ("report", "verify", *own, *self.spec["figures"]))]
+
+    @property
+    def releases(self) -> bool:
+        """Whether the study names the cell whose model is given away."""
+        return "cell" in self.spec.get("release", {})
+
+    @cached_property
+    def cells(self) -> dict[str, Cell]:
+        """``Cell.key`` → cell, in the order of the study file."""
+        return cells_of(self.name, self.spec)
+
+    def cell(self, dataset: str, model: str, defense: str) -> Cell:
+        """The cell of these names. Raises UserError for names that the study does not have."""
+        key = f"{dataset}/{model}/{defense}"
+        if key not in self.cells:
+            raise UserError(f"study {self.target} has no cell '{key}'; {nearest(key, self.cells)}")
+        return self.cells[key]
+
+    def cell_named(self, name: str) -> Cell:
+        """The private cell ``model/defense``, or ``dataset/model/defense``. Raises UserError if there is none."""
+        found = [cell for key, cell in self.cells.items() if name in (key, f"{cell.model}/{cell.defense}")]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            words = " or ".join(cell.key for cell in found)
+            raise UserError(f"CELL: {name!r} is one of several data sets; write {words}")
+        short = {f"{cell.model}/{cell.defense}" for cell in self.cells.values() if cell.training["mechanism"]}
+        raise UserError(f"CELL: study {self.target} has no cell {name!r}; {nearest(name, short)}")
+
+    @cached_property
+    def bounds_together(self) -> int:
+        """How many lower bounds on ε must hold together, from audits and coins: all that the study states, or each one
+        alone.
+        """
+        if self.spec.get(AUDIT, {}).get("hold", "together") == "each":
+            return 1
+        by_coins = sum(1 + adds_noise(cell) for cell in self.cells.values()) if design_of(self.spec) == COINS else 0
+        return max(sum(len(cell.audits) for cell in self.cells.values()) + by_coins, 1)
+
+    def path(self, pattern: str, cell: Cell | None = None, /, **names: str) -> Path:
+        """The file of a pattern of `paths`, of a cell or of these names."""
+        return Path(pattern.format(study=self.name, **(cell.names if cell else {}), **names))
+
+    def remembered(self, what: str, name: str, made: Callable[[], str]) -> str:
+        """An identity, hashed once: with many cells this is most of the time before the first job."""
+        if (what, name) not in self._identities:
+            self._identities[what, name] = made()
+        return self._identities[what, name]
