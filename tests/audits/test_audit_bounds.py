@@ -26,7 +26,7 @@ from dp_leakage.audits.many_runs import many_runs_p_value
 from dp_leakage.audits.one_run import curve_refuted, one_run_p_value
 from dp_leakage.audits.trials import rates_bound
 from dp_leakage.common.errors import UserError
-from dp_leakage.privacy.accounting.proven import Training, proven_curve
+from dp_leakage.privacy.accounting.curve import Training, proven_curve
 from dp_leakage.privacy.mechanism import Mechanism
 
 ANYTHING, GAUSSIAN = approximate_dp(1e-5), gaussian_dp(1e-5)

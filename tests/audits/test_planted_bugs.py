@@ -12,7 +12,7 @@ from dp_leakage.audits.claims import gaussian_mu
 from dp_leakage.data.canaries import place
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.models.architectures import build
-from dp_leakage.privacy.accounting.proven import Training, proven_curve
+from dp_leakage.privacy.accounting.curve import Training, proven_curve
 from dp_leakage.privacy.clipping import bound_scales
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.privacy.mechanisms import adaptive

@@ -10,7 +10,7 @@ import pandas as pd
 from dp_leakage.metrics import measure_inversion
 from dp_leakage.metrics.rows import CELL, MEASURED, QUALIFIERS, completed
 from dp_leakage.privacy.accounting.tradeoff import gaussian
-from dp_leakage.privacy.proven import FPR_OF_CURVE
+from dp_leakage.privacy.rates import FPR_OF_CURVE
 
 DELTA = 1e-5
 PAPER_GRID = (0.01, 0.05, 0.1, 0.5, 1, 5, 10, 50, 100, 500, 1000)

@@ -25,7 +25,7 @@ from dp_leakage.metrics.roc import tpr_at_fpr
 from dp_leakage.metrics.rows import CELL, qualifiers
 from dp_leakage.metrics.spent import spent
 from dp_leakage.privacy.accounting.tradeoff import gaussian
-from dp_leakage.privacy.proven import FPR_OF_CURVE, between
+from dp_leakage.privacy.rates import FPR_OF_CURVE, between
 from dp_leakage.provenance import fingerprint
 from dp_leakage.study.step_code import step_code
 

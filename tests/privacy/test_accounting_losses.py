@@ -13,7 +13,7 @@ from scipy.integrate import quad
 from scipy.stats import norm, vonmises_fisher
 
 from dp_leakage.privacy.accounting import epsilon_spent, losses, tradeoff, vmf
-from dp_leakage.privacy.accounting.proven import Training, proven_curve
+from dp_leakage.privacy.accounting.curve import Training, proven_curve
 from dp_leakage.privacy.mechanism import Mechanism
 
 DRAWS = 20_000

@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from dp_leakage.privacy.accounting import allocation, epsilon_report, epsilon_spent, noise_multiplier
-from dp_leakage.privacy.accounting.proven import Training, proven_curve
+from dp_leakage.privacy.accounting.curve import Training, proven_curve
 from dp_leakage.privacy.mechanism import Mechanism
 
 RUN = {"epochs": 7, "batch_size": 50, "dataset_size": 500}  # ten steps an epoch

@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 from dp_leakage.common.errors import UserError
 from dp_leakage.privacy import correlated
 from dp_leakage.privacy.accounting import epsilon_spent
-from dp_leakage.privacy.accounting.proven import Training, proven_curve
+from dp_leakage.privacy.accounting.curve import Training, proven_curve
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.privacy.mechanisms import MECHANISMS
 from dp_leakage.training.noise import start_noise

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dp_leakage.privacy.accounting import tradeoff
-from dp_leakage.privacy.accounting.proven import Training, proven_curve
+from dp_leakage.privacy.accounting.curve import Training, proven_curve
 from dp_leakage.privacy.mechanism import Mechanism
 
 

@@ -11,7 +11,7 @@ from scipy.stats import norm
 from dp_leakage.common.errors import UserError
 from dp_leakage.privacy import correlated
 from dp_leakage.privacy.accounting import ACCOUNTANTS, epsilon_spent, noise_multiplier
-from dp_leakage.privacy.accounting.proven import Training, proven_curve
+from dp_leakage.privacy.accounting.curve import Training, proven_curve
 from dp_leakage.privacy.mechanism import SAMPLERS, Mechanism
 from dp_leakage.privacy.mechanisms import MECHANISMS, noise_module
 from dp_leakage.training.noise import start_noise

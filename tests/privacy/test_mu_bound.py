@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from dp_leakage.privacy.accounting.proven import Training, proven_curve
+from dp_leakage.privacy.accounting.curve import Training, proven_curve
 from dp_leakage.privacy.accounting.tradeoff import SMALLEST, epsilon_delta, gaussian
 from dp_leakage.privacy.mechanism import Mechanism
 

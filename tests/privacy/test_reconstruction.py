@@ -12,7 +12,7 @@ from scipy.stats import beta, norm
 
 from dp_leakage.privacy.__main__ import main
 from dp_leakage.privacy.accounting import tradeoff
-from dp_leakage.privacy.accounting.proven import Training, proven_curve
+from dp_leakage.privacy.accounting.curve import Training, proven_curve
 from dp_leakage.privacy.mechanism import Mechanism
 
 DRAWS = 200_000

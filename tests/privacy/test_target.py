@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import norm
 
 from dp_leakage.common.errors import UserError
-from dp_leakage.privacy.accounting.proven import Training, noise_for, proven_curve
+from dp_leakage.privacy.accounting.curve import Training, noise_for, proven_curve
 from dp_leakage.privacy.calibration import calibrated
 from dp_leakage.privacy.defenses import expanded
 from dp_leakage.privacy.mechanism import Mechanism

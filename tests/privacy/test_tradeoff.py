@@ -13,10 +13,10 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from dp_leakage.privacy.accounting import library, noise_multiplier, renyi, tradeoff
-from dp_leakage.privacy.accounting.proven import Training, proven_curve
+from dp_leakage.privacy.accounting.curve import Training, proven_curve
 from dp_leakage.privacy.accounting.rules import relation_of_game
 from dp_leakage.privacy.mechanism import Mechanism
-from dp_leakage.privacy.proven import precision
+from dp_leakage.privacy.rates import precision
 from dp_leakage.privacy.target import Target
 
 FPR = np.concatenate([np.geomspace(1e-6, 0.5, 40), 1 - np.geomspace(0.5, 1e-6, 40)])

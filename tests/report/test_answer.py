@@ -11,8 +11,8 @@ from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.rows import NUMBERS, QUALIFIERS
 from dp_leakage.report import Acceptable, Answer, Setting, answers, claims_of, most_exposed, singled_out, tables
 from dp_leakage.report.claims import Telling
+from dp_leakage.report.guarantees import Proven, proven_words, risk_words
 from dp_leakage.report.leak import Leak
-from dp_leakage.report.proven import Proven, proven_words, risk_words
 from dp_leakage.report.words import UNAWARE
 
 STRONGEST_IS_YEOM = {"attack": "strongest", "of": "yeom"}

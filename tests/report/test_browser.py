@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from dp_leakage.privacy.proven import precision
+from dp_leakage.privacy.rates import precision
 from dp_leakage.report import Acceptable, ReportContext, render
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from dp_leakage.privacy.proven import precision
+from dp_leakage.privacy.rates import precision
 from dp_leakage.report import ReportContext, answers, render
 from dp_leakage.report.explore import Explored, explored, marks_of
 

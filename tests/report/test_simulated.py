@@ -26,7 +26,7 @@ from scipy.stats import binom
 
 from dp_leakage.figures.style import name as words_of
 from dp_leakage.privacy.accounting.tradeoff import gaussian
-from dp_leakage.privacy.proven import precision
+from dp_leakage.privacy.rates import precision
 from dp_leakage.report import Acceptable, Answer, Claim, Number, answers, claims_of, most_exposed, singled_out
 from dp_leakage.report.tables import broken_claims
 

@@ -6,7 +6,7 @@ import pandas as pd
 from dp_leakage.figures.frames import is_private
 from dp_leakage.figures.style import name
 from dp_leakage.metrics.rows import CELL, NUMBERS, qualifiers
-from dp_leakage.privacy.proven import between
+from dp_leakage.privacy.rates import between
 
 PROVEN = ("advantage_proven", "tpr_proven", "mu", "mu_bound", "mu_regret")
 ALARM = "#e00000"  # of what no figure should ever show: more measured than is possible

@@ -12,7 +12,7 @@ from dp_leakage.figures.numbers import rows_by_budget
 from dp_leakage.figures.style import styled
 from dp_leakage.figures.table import Table, draw_tables
 from dp_leakage.metrics.measure import STRONGEST
-from dp_leakage.privacy.proven import PRIORS, precision
+from dp_leakage.privacy.rates import PRIORS, precision
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

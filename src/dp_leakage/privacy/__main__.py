@@ -16,7 +16,7 @@ from dp_leakage.common.arguments import Parser, number, whole
 from dp_leakage.common.errors import UserError
 from dp_leakage.privacy.accounting import ACCOUNTANTS, epsilon_spent, kappa_for, noise_multiplier
 from dp_leakage.privacy.accounting.case import CONVERSIONS, Case
-from dp_leakage.privacy.accounting.proven import Training, noise_for, proven_curve, proves
+from dp_leakage.privacy.accounting.curve import Training, noise_for, proven_curve, proves
 from dp_leakage.privacy.accounting.report import printed_validity
 from dp_leakage.privacy.accounting.rules import Neighbours, relation_of_game
 from dp_leakage.privacy.accounting.selection import SHAPES, drawn_runs, selection_epsilon

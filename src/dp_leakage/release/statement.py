@@ -15,13 +15,13 @@ from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.schemas import Schema, check, enum
 from dp_leakage.privacy.accounting import tradeoff
-from dp_leakage.privacy.accounting.proven import Training, proven_curve
+from dp_leakage.privacy.accounting.curve import Training, proven_curve
 from dp_leakage.privacy.accounting.rules import Neighbours
 from dp_leakage.privacy.accounting.selection import SHAPES
 from dp_leakage.privacy.accounting.spend import least_noise
 from dp_leakage.privacy.accounting.tradeoff import TradeOff
 from dp_leakage.privacy.mechanism import Mechanism
-from dp_leakage.privacy.proven import PRIORS
+from dp_leakage.privacy.rates import PRIORS
 
 FORMAT = "dp-leakage privacy statement 1"
 DELTAS = (1e-5, 1e-6, 1e-8)  # of ε beside the study's own δ

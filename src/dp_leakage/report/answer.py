@@ -24,8 +24,8 @@ from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.runs import ALL
 from dp_leakage.metrics.simultaneous import simultaneous
 from dp_leakage.metrics.spent import spent
+from dp_leakage.report.guarantees import SAYS_LITTLE, Proven, proven_of
 from dp_leakage.report.leak import Leak, leaks
-from dp_leakage.report.proven import SAYS_LITTLE, Proven, proven_of
 from dp_leakage.report.tuned import Tuned, tuned_of
 
 Key = tuple[str, str, str]  # data set, model, defense

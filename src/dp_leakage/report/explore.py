@@ -15,7 +15,7 @@ from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.measure import FPR_OF_TPR
 from dp_leakage.report.answer import Answer, Setting
 from dp_leakage.report.claims import Claim, percent
-from dp_leakage.report.proven import rounded_up
+from dp_leakage.report.guarantees import rounded_up
 from dp_leakage.report.words import tiles_of
 
 FEWEST = 2  # points that are worth a picture

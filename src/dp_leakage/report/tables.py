@@ -18,8 +18,8 @@ from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.spent import POISSON, contradicted, spent
 from dp_leakage.privacy.defenses import CLAIMED
 from dp_leakage.report.answer import Answer, Setting
+from dp_leakage.report.guarantees import rounded_up
 from dp_leakage.report.leak import leaks
-from dp_leakage.report.proven import rounded_up
 from dp_leakage.report.tuned import tuned_of
 from dp_leakage.report.words import reach_words
 

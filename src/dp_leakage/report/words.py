@@ -10,8 +10,8 @@ from dp_leakage.metrics import STRONGEST
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.report.answer import Answer, Setting
 from dp_leakage.report.claims import Claim, Telling
+from dp_leakage.report.guarantees import SAYS_LITTLE, choice_words, proven_words, risk_words, rounded_up
 from dp_leakage.report.leak import Leak
-from dp_leakage.report.proven import SAYS_LITTLE, choice_words, proven_words, risk_words, rounded_up
 from dp_leakage.report.tuned import more_tuning, tuned_words
 
 UNAWARE = (

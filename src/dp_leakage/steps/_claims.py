@@ -11,7 +11,7 @@ import numpy as np
 from dp_leakage.audits import Claim, approximate_dp, gaussian_dp, own_curves
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import canonical
-from dp_leakage.privacy.accounting.proven import Training, proven_curve
+from dp_leakage.privacy.accounting.curve import Training, proven_curve
 from dp_leakage.privacy.accounting.rules import Neighbours
 from dp_leakage.privacy.mechanism import PERSON, Mechanism
 from dp_leakage.steps import Json

@@ -17,7 +17,7 @@ from dp_leakage.metrics.runs import ALL
 from dp_leakage.privacy.accounting.rules import Neighbours, relation_of_game
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.privacy.mechanisms import amount_of
-from dp_leakage.privacy.proven import FPR_OF_CURVE
+from dp_leakage.privacy.rates import FPR_OF_CURVE
 from dp_leakage.provenance.files import read_table, write_table
 from dp_leakage.steps import Json, provenance, run
 from dp_leakage.steps._claims import units_at_once
@@ -33,7 +33,7 @@ SAME_NOISE = 1e-4  # relative; solving for σ is no more exact than this, and li
 def main(settings: Json, training: Path, baseline: Path, measured: Path, curve: Path, proven: Path) -> None:
     """Reads the training history of the cell and of the non-private cell, writes metrics, those by epoch, and the ROC.
 
-    ``proven`` holds the ROC that no attack can exceed (`privacy.proven`), and no rows if nothing is proven.
+    ``proven`` holds the ROC that no attack can exceed (`privacy.rates`), and no rows if nothing is proven.
     """
     history, made = read_table(training, settings["training"])
     reference, _ = read_table(baseline, settings["baseline"])
@@ -127,7 +127,7 @@ def _limit(neighbours: Neighbours, ceiling: "TradeOff | None", rates: Iterable[f
 
 def _curve(mechanism: Mechanism, made: Json, neighbours: Neighbours) -> "TradeOff | None":
     """What the training proves for these neighbours."""
-    from dp_leakage.privacy.accounting.proven import Training, proven_curve
+    from dp_leakage.privacy.accounting.curve import Training, proven_curve
 
     nominal = made["settings"]["mechanism"]
     run: Json = {**_schedule(made), "blocks": made["blocks"], "projection_noise": nominal.get("projection_noise")}

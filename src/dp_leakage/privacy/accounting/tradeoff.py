@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
-from dp_leakage.privacy.proven import precision
+from dp_leakage.privacy.rates import precision
 
 BISECTIONS = 45  # leave 3e-14 of an interval of length one
 ROUNDING = 1e-15  # of logarithms of size one
@@ -127,7 +127,7 @@ class TradeOff:
         return float(max(0.0, np.log(np.maximum(over[1:], LEAST_RATE) / fpr[:-1]).max()))
 
     def precision(self, prior: float, fpr: float) -> float:
-        """The largest share of members among the accused (``privacy.proven.precision``) of attacks with this fpr."""
+        """The largest share of members among the accused (``privacy.rates.precision``) of attacks with this fpr."""
         return precision(prior, float(self.tpr(fpr)), fpr)
 
 

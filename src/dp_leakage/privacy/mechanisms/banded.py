@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from torch import Generator, Tensor
 
     from dp_leakage.privacy.accounting.case import Case
-    from dp_leakage.privacy.accounting.proven import Training
+    from dp_leakage.privacy.accounting.curve import Training
     from dp_leakage.privacy.accounting.tradeoff import TradeOff
 
 HERE = __name__

@@ -112,7 +112,7 @@ def _check_mechanism(entry: Json, mechanism: Json, key: str) -> None:
 
 def _check_target(step: Mechanism, neighbours: Neighbours, key: str) -> None:
     """Refuses a limit on something that the mechanism's noise does not limit."""
-    from dp_leakage.privacy.accounting.proven import proves
+    from dp_leakage.privacy.accounting.curve import proves
 
     words = f"{neighbours} neighbours, between which attacks choose in this study"
     complaint = f"key '{key}.target' asks for a limit, but the mechanism proves none for {words}"

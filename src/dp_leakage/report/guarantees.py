@@ -8,7 +8,7 @@ import pandas as pd
 
 from dp_leakage.figures.numbers import fraction
 from dp_leakage.metrics.intervals import Estimate
-from dp_leakage.privacy.proven import PRIORS, precision
+from dp_leakage.privacy.rates import PRIORS, precision
 from dp_leakage.report.claims import Telling
 from dp_leakage.report.leak import Leak
 
