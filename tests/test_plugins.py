@@ -29,7 +29,7 @@ from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.provenance.fingerprint import code_fingerprint
 from dp_leakage.study.file import load_studies
 from dp_leakage.study.plan import figure_settings
-from dp_leakage.study.steps import attack_settings, train_settings
+from dp_leakage.study.steps import attack_settings, prepare_settings, train_settings
 from dp_leakage.training.requests import check_private
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
@@ -306,7 +306,7 @@ def test_an_edit_to_an_own_source_or_to_its_file_prepares_the_data_anew(tmp_path
         for cached in (step_code, fingerprint._parsed, fingerprint._imports):
             cached.cache_clear()
         parts = {"attacks": {"yeom": {}}, "figures": {}, "defenses": [{"defense": "none"}]}
-        return quickstart(tmp_path, datasets=data, **parts).prepare_settings("digits")
+        return prepare_settings(quickstart(tmp_path, datasets=data, **parts), "digits")
 
     before = prepared()
     source.write_text(source.read_text().replace("your records as JSON lines", "records"))
