@@ -19,11 +19,17 @@ PRIVATE_PCA = {"method": "private_pca", "components": 20, "noise": 4}
 
 
 def load(changes=None, config=None, file=QUICKSTART):
-    """The studies of a file by name, with ``config`` over the config and ``changes`` over the quickstart."""
+    """The studies of a file by name, with ``config`` over the config and ``changes`` over the study."""
     settings = merged(CONFIG, config or {})
     if changes:
-        settings = merged(settings, {"overrides": {"quickstart": changes}})
+        settings = merged(settings, {"overrides": {file.stem: changes}})
     return load_studies(settings, [file], SCHEMAS)
+
+
+def visits(changes=None):
+    """A study of persons, whose records are written to the working directory, with ``changes``."""
+    Path("visits.csv").write_text("kind,patient,pulse\na,1,60\nb,2,70\n")
+    return load(changes, file=QUICKSTART.with_name("visits.yaml"))["visits"]
 
 
 def with_kinds_of(study):

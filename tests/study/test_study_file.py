@@ -64,38 +64,6 @@ def test_a_scale_has_its_own_folder_and_the_same_targets():
     assert smoke["quickstart-smoke"].target == "quickstart"
 
 
-BAD_CONFIG = {
-    "unknown key": ({"scal": "paper"}, r"config.yaml: unknown key 'scal'; did you mean 'scale'"),
-    "unknown scale": ({"scale": "smal"}, r"config.yaml: key 'scale' is 'smal'; did you mean 'small'"),
-    "unknown device": ({"device": "gpu"}, r"key 'device' is 'gpu'; .*cuda"),
-    "override of no study": (
-        {"overrides": {"quickstrat": {}}},
-        r"'overrides.quickstrat' names no study; did you mean 'quickstart'",
-    ),
-    "missing study file": ({"study_files": ["nowhere.yaml"]}, r"nowhere.yaml does not exist"),
-    "data set of no study": (
-        {"only_datasets": ["digit"]},
-        r"'only_datasets' has 'digit', but no study has this data set; did you mean 'digits'",
-    ),
-    "overrides that are a text": (
-        {"overrides": "quickstart=3"},
-        r"'overrides' is 'quickstart=3'; on the command line write it in quotes, .*'overrides={quickstart: {rep",
-    ),
-    "data sets that are a text": (
-        {"only_datasets": "digits"},
-        r"'only_datasets' is 'digits'; .*--config 'only_datasets=\[digits\]'",
-    ),
-    "checkpoint interval": ({"checkpoint_seconds": 0}, r"'checkpoint_seconds' is 0; valid is a number of at least 1"),
-}
-
-
-@pytest.mark.parametrize("case", BAD_CONFIG)
-def test_a_bad_config_gives_one_sentence(case):
-    changes, sentence = BAD_CONFIG[case]
-    with pytest.raises(UserError, match=sentence):
-        load(config=changes)
-
-
 def test_values_from_the_command_line_that_came_as_text_are_read():
     given = {"only_datasets": '["digits"]', "overrides": '{"quickstart": {"repeats": 2, "shadow": {"count": 4}}}'}
     study = load(config=given)["quickstart"]
@@ -124,46 +92,6 @@ def test_on_fewer_data_sets_a_study_keeps_their_cells_and_the_figures_that_draw_
     assert "fig3" in study.spec["figures"]
     assert "fig1a" not in study.spec["figures"]
     assert all(figure_cells(study, figure) for figure in study.spec["figures"])
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("study: a\nstudy: b\n", "key 'study' is a duplicate"),
-        ("study: [a\n", "is not valid YAML"),
-        ("- a\n- b\n", "holds list, not keys and values"),
-        ("", "holds NoneType"),
-    ],
-)
-def test_a_file_that_is_no_mapping_is_refused(tmp_path, text, sentence):
-    path = tmp_path / "study.yaml"
-    path.write_text(text)
-    with pytest.raises(UserError, match=sentence):
-        read_yaml(path)
-
-
-def test_two_studies_of_one_name_are_refused(tmp_path):
-    copy = tmp_path / "copy.yaml"
-    copy.write_text(QUICKSTART.read_text())
-    with pytest.raises(UserError, match="are both called 'quickstart'"):
-        load(config={"study_files": [str(copy)]})
-
-
-@pytest.mark.parametrize(
-    ("studies", "sentence"),
-    [
-        ({"attack": {}}, "'attack' has a meaning of its own here"),
-        ({"a": {"figures": {"b": {"kind": "pareto"}}}, "a_b": {}}, "target 'a_b' is also a target of study a"),
-        ({"a": {"figures": {"report": {"kind": "pareto"}}}}, "'report' has a meaning of its own here"),
-    ],
-)
-def test_two_targets_of_one_name_are_refused(tmp_path, studies, sentence):
-    files = []
-    for name, changes in studies.items():
-        files.append(tmp_path / f"{name}.yaml")
-        files[-1].write_text(yaml.safe_dump(merged(read_yaml(QUICKSTART), {"study": name, "figures": {}} | changes)))
-    with pytest.raises(UserError, match=sentence):
-        load_studies(CONFIG, files, SCHEMAS)
 
 
 def test_the_names_of_the_workflows_rules_are_known():

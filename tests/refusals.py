@@ -1,0 +1,327 @@
+"""What a study, or a config, is refused for: python tests/refusals.py > tests/refusals.md
+
+The page has every case with the sentence that it gets. A change of wording shows there, in one place.
+"""
+
+import re
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import chdir
+from copy import deepcopy
+from functools import partial
+from pathlib import Path
+
+import yaml
+from loading import CONFIG, PRIVATE_PCA, QUICKSTART, REPO, SCHEMAS, gaussian, load, projected, visits
+
+from dp_leakage.common.config import merged
+from dp_leakage.common.errors import UserError
+from dp_leakage.common.yaml_files import read_yaml
+from dp_leakage.study.file import load_studies
+
+
+def _audited(**design):
+    return {"audit": {"designs": {"a": {"design": "one_run", "models": 8, "beyond_reach": "mark"} | design}}}
+
+
+def _entry(defense, **entry):
+    return {"defenses": [{"defense": "none"}, {"defense": defense, **entry}]}
+
+
+NO_SHADOW = {"shadow": {"pool": ["reference_pool"]}}
+# Case → changes to the quickstart.
+STUDIES = {
+    "unknown key": {"epsilons": [1]},
+    "unknown nested key": {"training": {"epoch": 3}},
+    "text for a number": {"delta": "1e-5"},
+    "wrong type": {"repeats": "three"},
+    "negative epsilon": {"epsilon": [1, -2]},
+    "subclass without number": {
+        "defenses": [{"defense": "none"}, {"defense": "subclass", "accountant": "class_moments"}]
+    },
+    "partition of classes": {
+        "defenses": [{"defense": "none"}, {"defense": "class", "k_sub": 3, "accountant": "class_moments"}]
+    },
+    "noise of directions": {
+        "defenses": [{"defense": "none"}, {"defense": "vmf", "accountant": "vmf_rdp", "noise_multiplier": [1]}]
+    },
+    "strength of nothing": {"defenses": [{"defense": "none", "l2": 0.1}]},
+    "dropout of nothing": {"defenses": [{"defense": "none", "dropout": 0.5}]},
+    "dropout beside l2": _entry("l2", l2=0.1, dropout=0.5),
+    "dropout beside noise": gaussian(accountant="rdp", dropout=0.5),
+    "block of a clipped gradient": gaussian(accountant="rdp", block="row"),
+    "several strengths beside noise": gaussian(accountant="rdp", l2=[0.1, 0.2]),
+    "classes by another name": gaussian(accountant="class_moments", unit="class"),
+    "persons, whom another defense protects": gaussian(accountant="rdp", unit="person"),
+    "a whole batch, counted once": gaussian(accountant="zcdp", unit="batch"),
+    "a table for another training": gaussian(accountant="rdp", epsilon=[1], rdp_sigma="authors_table"),
+    "source of σ for another accountant": gaussian(accountant="zcdp", rdp_sigma="calibrated_classic"),
+    "source of σ that is given": gaussian(accountant="rdp", noise_multiplier=[1], rdp_sigma="calibrated_classic"),
+    "accountant of other noise": _entry("vmf", accountant="rdp"),
+    "accountant of other noise, owned up to": _entry(
+        "gaussian", accountant="vmf_rdp", accounting_note="as the paper does"
+    ),
+    "directions that are clipped": _entry("vmf", accountant="vmf_rdp", bound="clip"),
+    "classes under an accountant of records": _entry("class", accountant="rdp"),
+    "whole classes drawn for single records": gaussian(accountant="class_moments"),
+    "dropout in a module of the user's": {
+        "models": {"mlp": {"engine": "opacus", "architecture": {"name": "nets:Net", "hidden": None}}},
+        **_entry("dropout", dropout=0.5),
+    },
+    "unknown canary": _audited(canary="natura"),
+    "no epsilon": {"epsilon": []},
+    "epsilon twice": {"epsilon": [1, 1.0]},
+    "images for a model of vectors": {"models": {"mlp": {"architecture": {"name": "lenet", "hidden": None}}}},
+    "more features than components": {"attacks": {"yeom_attribute": {"features": 500}}},
+    "delta of a published record": {"delta": 0.01},
+    "delta out of range": {"delta": 1.5},
+    "zero repeats": {"repeats": 0},
+    "unknown optimizer": {"training": {"optimizer": "adm"}},
+    "unknown source": {"datasets": {"digits": {"source": "digit"}}},
+    "unknown role": {"datasets": {"digits": {"roles": {"members": 3}}}},
+    "unknown architecture": {"models": {"mlp": {"architecture": {"name": "mlpp"}}}},
+    "a way to combine what nobody has": {"attacks": {"yeom": {"of_person": "max"}}},
+    "unknown attack": {"attacks": {"yeoman": {}}},
+    "unknown attack setting": {"attacks": {"shokri": {"epoch": 3}}},
+    "attack setting of another type": {"attacks": {"shokri": {"epochs": "x"}}},
+    "no models for an attack": {"shadow": None},
+    "private projection with an accountant that cannot compose it": {
+        "datasets": {"digits": {"projection": PRIVATE_PCA}},
+        **gaussian(accountant="zcdp", epsilon=[8]),
+    },
+    "unknown accountant": gaussian(accountant="rpd"),
+    "no accountant": gaussian(),
+    "sampler against accountant": gaussian(accountant="rdp", sampler="shuffle"),
+    "epsilon and sigma": gaussian(accountant="rdp", epsilon=[1], noise_multiplier=[1]),
+    "epsilon and target": gaussian(accountant="rdp", epsilon=[1], target={"advantage": 0.1}),
+    "target of nothing": gaussian(accountant="rdp", target={"advantage": 1.5}),
+    "target of no measure": gaussian(accountant="rdp", target={"mu": 1}),
+    "target twice": gaussian(accountant="rdp", target=[{"advantage": 0.1}, {"advantage": 0.1}]),
+    "target that the noise does not limit": {
+        "defenses": [
+            {"defense": "none"},
+            {
+                "defense": "class",
+                "accountant": "rdp",
+                "sampler": "poisson",
+                "accounting_note": "as it is",
+                "target": {"advantage": 0.1},
+            },
+        ]
+    },
+    "no baseline": {"defenses": [{"defense": "l2", "l2": 0.1}]},
+    "l2 without strength": {"defenses": [{"defense": "none"}, {"defense": "l2"}]},
+    "noise for no defense": {"defenses": [{"defense": "none"}, {"defense": "dropout", "dropout": 0.5, "clip_norm": 1}]},
+    "same cell twice": {"defenses": [{"defense": "none"}, {"defense": "none"}]},
+    "batch larger than the data": {"training": {"batch_size": 201}},
+    "shadow size": {"shadow": {"size": 9999}},
+    "unknown figure kind": {"figures": {"f": {"kind": "leak"}}},
+    "unknown figure part": {"figures": {"f": {"kind": "leakage", "parts": ["yoem"]}}},
+    "unknown figure setting": {"figures": {"f": {"kind": "leakage", "settings": {"atack": "yeom"}}}},
+    "figure of nothing": {"figures": {"f": {"kind": "leakage", "select": {"epsilon": [1], "mechanism": ["none"]}}}},
+    "figure of a value that no cell has": {"figures": {"f": {"kind": "leakage", "select": {"epsilon": [1, 77]}}}},
+    "figure of a misspelt data set": {
+        "figures": {"f": {"kind": "leakage", "select": {"dataset": ["digits", "digit"]}}}
+    },
+    "figure of a column that no cell has": {"figures": {"f": {"kind": "leakage", "select": {"data": ["digits"]}}}},
+    "figure setting of another type": {"figures": {"f": {"kind": "leakage", "settings": {"y_max": "big"}}}},
+    "figure of an attack that the study lacks": {"figures": {"f": {"kind": "leakage", "settings": {"attack": "yoem"}}}},
+    "figure of an attack that is not among its parts": {
+        "figures": {"f": {"kind": "leakage", "parts": ["training"], "settings": {"attack": "yeom"}}}
+    },
+    "figure definition": {"figures": {"f": {"kind": "leakage", "settings": {"definition": "relased"}}}},
+    "figure of nothing that is measured": {"figures": {"f": {"kind": "roc", "parts": ["training"]}}},
+    "missing print": {"published": "nope.csv"},
+    "no number": {"epsilon": [1, float("nan")]},
+    "infinite": {"training": {"learning_rate": float("inf")}},
+    "three point nought runs": {"repeats": 3.0},
+    "unknown key of a model's training": {"models": {"mlp": {"training": {"epoch": 3}}}},
+    "text in a model's training": {"models": {"mlp": {"training": {"epochs": "many"}}}},
+    "momentum of Adam": {"models": {"mlp": {"training": {"momentum": 0.5}}}},
+    "batch of a model larger than the data": {"models": {"mlp": {"training": {"batch_size": 500}}}},
+    "batch on a data set larger than it": {
+        "datasets": {"digits": {"models": {"mlp": {"training": {"batch_size": 500}}}}}
+    },
+    "unknown model of a data set": {"datasets": {"digits": {"models": {"mpl": {"training": {"epochs": 5}}}}}},
+    "unknown key of a data set's model": {"datasets": {"digits": {"models": {"mlp": {"trainig": {"epochs": 5}}}}}},
+    "width in place of widths": {"models": {"mlp": {"architecture": {"hidden": 64}}}},
+    "widths that are names": {"datasets": {"digits": {"models": {"mlp": {"architecture": {"hidden": ["a"]}}}}}},
+    "unknown architecture setting": {"models": {"mlp": {"architecture": {"hiden": [64]}}}},
+    "module that is no path": {
+        "models": {"mlp": {"engine": "opacus", "architecture": {"name": "nets:", "hidden": None}}}
+    },
+    "widths of an attack": {"attacks": {"shokri": {"hidden": ["a"]}}},
+    "half a feature": {"attacks": {"yeom_attribute": {"features": 2.5}}},
+    "no feature": {"attacks": {"yeom_attribute": {"features": 0}}},
+    "unknown candidates": {"attacks": {"yeom_attribute": {"candidates": "quartile"}}},
+    "probability above one": {"attacks": {"yeom": {"probability_floor": 1.5}}},
+    "too many queries": {"attacks": {"attack_r": {"queries": 19}}, "reference": {"count": 2, "size": 100}},
+    "no records for a decoder": {
+        "attacks": {"shokri": None, "decoder": {}},
+        "datasets": {"digits": {"roles": {"shadow_pool": None}}},
+        **NO_SHADOW,
+    },
+    "no records for an attack": {
+        "attacks": {"attack_p": {}},
+        "datasets": {"digits": {"roles": {"reference_pool": None}}},
+    },
+    "shadow pool of a role that is not there": {"shadow": {"pool": ["shadow_pol"]}},
+    "shadow models without records": {
+        "datasets": {"digits": {"roles": {"shadow_pool": None}}},
+        "shadow": {"pool": ["reference_pool"]},
+    },
+    "reference models without records": {
+        "reference": {"pool": None},
+        "datasets": {"digits": {"roles": {"reference_pool": None}}},
+    },
+    "shadow models that see everything": {"shadow": {"size": 700}},
+    "online attack without its models": {"reference": {"count": 2, "size": 100, "pool": ["reference_pool"]}},
+    "pool named twice": {"shadow": {"pool": ["shadow_pool", "shadow_pool"]}},
+    "baseline of one model alone": {"defenses": [{"defense": "none", "models": ["mlp"]}, {"defense": "l2", "l2": 0.1}]},
+    "data set of a defense": {"defenses": [{"defense": "none"}, {"defense": "l2", "l2": 0.1, "datasets": ["digit"]}]},
+    "a design that cannot show the claim": _audited(canaries=10, beyond_reach="refuse"),
+    "many canaries in many runs": _audited(design="many_runs", canaries=2),
+    "too few coins": _audited(models=3),
+    "a gradient that nobody sees": _audited(canary="gradient"),
+    "own curve without a mechanism": _audited(claim="own"),
+    "unknown audit": {"defenses": [{"defense": "none", "audits": ["b"]}], **_audited()},
+    "canaries without records": _audited(canaries=250),
+    "override of the name": {"study": "mine"},
+    "override of a scale": {"scales": {"smoke": {"repeats": 1}}},
+    "no space after a colon": {"repeats:3": None},
+    "null for what is not there": {"attacks": {"shokry": None}},
+    "pca without components": {"datasets": {"digits": {"projection": {"components": None}}}},
+    "a number with too many digits": {"epsilon": [0.1234567891]},
+    "batch of classes larger than the data": _entry(
+        "class", accountant="class_moments", noise_multiplier=[2], training={"batch_size": 201}
+    ),
+    "batch of classes given twice": _entry(
+        "class", accountant="class_moments", noise_multiplier=[2], training={"batch_size": 10, "sampling_rate": 0.1}
+    ),
+    "sampling rate above one": _entry(
+        "class", accountant="class_moments", noise_multiplier=[2], training={"sampling_rate": 1.5}
+    ),
+    "l2 of classes in the wrong place": _entry(
+        "class", accountant="class_moments", noise_multiplier=[2], training={"l2": 0.1}
+    ),
+    "sampler of classes that no trainer has": _entry(
+        "vmf", accountant="vmf_rdp", sampler="class_poisson", accounting_note="a try"
+    ),
+    "classes as units with a private projection for records": {
+        **projected(),
+        **_entry("class", accountant="pld", epsilon=[8]),
+    },
+    "subclasses as units with a private projection for records": {
+        **projected(),
+        **_entry("subclass", accountant="pld", epsilon=[8], k_sub=2),
+    },
+    "structure of models that are trained here": {"structure": True},
+    "groups by records without coins": {"groups": ["records"]},
+    "groups by a misspelt name": {"groups": ["klass"]},
+    "groups by sensitive columns that no source names": {"groups": ["sensitive"]},
+    "audit of random views": {
+        **_audited(),
+        "training": {"views": {"count": 2}},
+        **gaussian(accountant="rdp", epsilon=[1]),
+    },
+}
+# Case → changes to the config.
+CONFIGS = {
+    "unknown key": {"scal": "paper"},
+    "unknown scale": {"scale": "smal"},
+    "unknown device": {"device": "gpu"},
+    "override of no study": {"overrides": {"quickstrat": {}}},
+    "missing study file": {"study_files": ["nowhere.yaml"]},
+    "data set of no study": {"only_datasets": ["digit"]},
+    "overrides that are a text": {"overrides": "quickstart=3"},
+    "data sets that are a text": {"only_datasets": "digits"},
+    "checkpoint interval": {"checkpoint_seconds": 0},
+}
+# Case → changes to the study `visits`.
+PERSONS = {
+    "no known way": {"attacks": {"yeom": {"of_person": "median"}}},
+    "no persons": {
+        "datasets": {"visits": {"source": {"person": None}}},
+        "defenses": [{"defense": "none"}],
+        "attacks": {"yeom": {"of_person": "max"}},
+    },
+    "too few repeats to learn from": {"repeats": 2, "attacks": {"lira_online": {"of_person": "learnt"}}},
+    "too few repeats in one cell": {
+        "defenses": [{"defense": "none"}, {"defense": "person", "accountant": "rdp", "repeats": 2}],
+        "attacks": {"rmia_online": {"of_person": "learnt"}},
+    },
+}
+
+# File → what it says.
+FILES = {
+    "twice": "study: a\nstudy: b\n",
+    "no yaml": "study: [a\n",
+    "a list": "- a\n- b\n",
+    "nothing": "",
+}
+
+
+def without_membership():
+    """Groups of records in a study whose only attack is of another family."""
+    spec = load()["quickstart"].spec
+    attacks = dict.fromkeys(name for name in spec["attacks"] if name != "yeom_attribute")
+    figures = dict.fromkeys(name for name in spec["figures"] if name != "fig_leakage_attribute")
+    return {"groups": ["class"], "attacks": attacks, "figures": figures}
+
+
+def named(*studies):
+    """Study files, each the quickstart without figures but for its changes."""
+    files = [Path(f"{number}.yaml") for number, _ in enumerate(studies)]
+    for file, changes in zip(files, studies, strict=True):
+        file.write_text(yaml.safe_dump(merged(read_yaml(QUICKSTART), {"figures": {}} | changes)))
+    return load_studies(CONFIG, files, SCHEMAS)
+
+
+def written(text):
+    """A study file that says this."""
+    Path("study.yaml").write_text(text)
+    return read_yaml(Path("study.yaml"))
+
+
+LONG = re.compile(r"([Vv]alid(?::| is)) (?:\w+, ){3,}\w+")  # a list of names, which grows with each new attack or key
+PARETO = {"kind": "pareto"}
+NAMES = {
+    "study called as a wildcard": [{"study": "attack"}],
+    "target of another study": [{"study": "a", "figures": {"b": PARETO}}, {"study": "a_b"}],
+    "figure called as a target": [{"study": "a", "figures": {"report": PARETO}}],
+    "two studies of one name": [{}, {}],
+}
+
+
+def cases() -> Iterator[tuple[str, str, Callable[[], object]]]:
+    """Heading, case, and what is refused."""
+    for case, changes in (STUDIES | {"groups without a membership attack": without_membership()}).items():
+        yield "Studies", case, partial(load, deepcopy(changes))
+    for case, changes in CONFIGS.items():
+        yield "Configs", case, partial(load, config=changes)
+    for case, changes in PERSONS.items():
+        yield "Studies of persons", case, partial(visits, changes)
+    for case, files in NAMES.items():
+        yield "Names", case, partial(named, *files)
+    for case, text in FILES.items():
+        yield "Study files", case, partial(written, text)
+
+
+def page() -> str:
+    """Every case with its sentence, under headings."""
+    lines: list[str] = []
+    for heading, case, refused in cases():
+        if f"## {heading}" not in lines:
+            lines += ["", f"## {heading}"]
+        try:
+            refused()
+            sentence = "(taken)"
+        except UserError as error:
+            sentence = LONG.sub(r"\1 …", str(error).replace(f"{REPO}/", ""))
+        lines.append(f"- {case}: {sentence}")
+    return "\n".join(["# What a study or a config is refused for", *lines, ""])
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        print(page(), end="")
