@@ -3,6 +3,8 @@ import torch
 from small import SHAPES, data_of, layers_of, started, subsets_of, take
 
 from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.training.noise import start_noise
+from dp_leakage.training.streams import stream
 
 SIGMA, CLIP, BATCH = 1.7, 0.6, 8
 
@@ -60,3 +62,39 @@ def test_an_empty_poisson_batch_still_gets_its_noise():
     take(training, [[torch.arange(0)]])
     noise = (before - training.parameters.double()) * BATCH
     assert abs(z_of_chi_square(noise, SIGMA * CLIP)) < 6
+
+
+SETTINGS = {"gaussian": {}, "banded": {"bands": 3, "horizon": None}, "blt": {"buffers": 2}, "tree": {}}
+
+
+def noises(kind, ahead, steps=5, count=12):
+    """What a training of three models adds in each of ``count`` steps, if so many steps are drawn at once."""
+    mechanism = Mechanism("cyclic", noise=kind, noise_multiplier=SIGMA, clip_norm=CLIP, settings=SETTINGS[kind])
+    gradient, generators = torch.empty(3, 48), [stream(seed, "noise") for seed in range(3)]
+    noise = start_noise(mechanism, gradient, BATCH, generators, steps)
+    noise.ahead = ahead
+    added = []
+    for step in range(count):
+        noise.add(step)
+        added.append(gradient.clone())
+    return torch.stack(added)
+
+
+@pytest.mark.parametrize("kind", SETTINGS)
+def test_normals_that_a_gpu_draws_ahead_are_the_same_numbers(kind):
+    """Here on a CPU, whose generator goes on as if steps were drawn singly."""
+    single = noises(kind, 1)
+    assert len(single.unique(dim=0)) == len(single)
+    for ahead in (2, 5):
+        assert torch.equal(noises(kind, ahead), single)
+
+
+def test_how_many_steps_a_gpu_draws_at_once_does_not_depend_on_the_company():
+    def ahead(models, size, device="meta"):
+        gradient = torch.empty(models, size, device=device)
+        return start_noise(Mechanism(noise_multiplier=SIGMA), gradient, BATCH, [], 200).ahead
+
+    assert ahead(1, 16) == ahead(30, 16) == 200
+    assert ahead(1, 2**16) == ahead(30, 2**16) == 16
+    assert ahead(1, 2**22) == 1
+    assert ahead(30, 16, "cpu") == 1

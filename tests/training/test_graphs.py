@@ -15,7 +15,7 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTens
 from dp_leakage.common.errors import UserError
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training import graphs, lanes, trainer
-from dp_leakage.training.gradients import add_examples, fill_gradient, lay_out
+from dp_leakage.training.gradients import add_examples, fill_gradient, lay_out, sent
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.watch import Watch
 
@@ -114,6 +114,22 @@ def test_on_a_gpu_only_what_is_captured_is_padded(monkeypatch):
     kinds = zip((None, *GAUSSIAN, directional), (False, False, True, False, True), strict=True)
     multiples = [lanes.cut(layers, parameters, kind, 8, (12,), ragged).multiple for kind, ragged in kinds]
     assert multiples == [1, 1, lanes.RAGGED_MULTIPLE, 1, 1]
+
+
+def test_only_pinned_memory_is_copied_to_a_gpu_and_nobody_waits():
+    done = []
+
+    class Tensor:
+        def pin_memory(self):
+            done.append("pinned")
+            return self
+
+        def to(self, device, non_blocking):
+            done.append((device.type, non_blocking))
+
+    sent(Tensor(), torch.device("cuda"))
+    sent(Tensor(), torch.device("cpu"))
+    assert done == ["pinned", ("cuda", True), ("cpu", True)]
 
 
 def test_the_stand_in_notices_a_wait(monkeypatch):

@@ -58,12 +58,22 @@ class Cluster:
 
 
 @pytest.fixture
-def cluster(unrun, tmp_path_factory, monkeypatch):
-    made = Cluster(tmp_path_factory.mktemp("slurm") / "bin", unrun.results)
-    monkeypatch.setenv("PATH", f"{made.calls.parent}{os.pathsep}{os.environ['PATH']}")
-    unrun.edit("profiles/slurm/config.yaml", "# slurm_partition: my_partition", "slurm_partition: main")
-    unrun.edit("profiles/slurm/config.yaml", "# slurm_account: my_account", "slurm_account: nobody")
-    return made
+def clustered(tmp_path_factory, monkeypatch):
+    """A function: workflow → the stand-ins on its PATH, for the profile with the lines that users fill in."""
+
+    def started(workflow):
+        made = Cluster(tmp_path_factory.mktemp("slurm") / "bin", workflow.results)
+        monkeypatch.setenv("PATH", f"{made.calls.parent}{os.pathsep}{os.environ['PATH']}")
+        workflow.edit("profiles/slurm/config.yaml", "# slurm_partition: my_partition", "slurm_partition: main")
+        workflow.edit("profiles/slurm/config.yaml", "# slurm_account: my_account", "slurm_account: nobody")
+        return made
+
+    return started
+
+
+@pytest.fixture
+def cluster(clustered, unrun):
+    return clustered(unrun)
 
 
 def test_a_study_is_a_handful_of_submissions(cluster, unrun, finished, monkeypatch):
@@ -85,17 +95,37 @@ def test_a_submission_has_as_many_gpus_as_cores_if_several_cells_are_in_it(clust
     assert any({"--gpus=4", "--cpus-per-task=4"} <= set(call) for call in cells)
 
 
+@pytest.mark.parametrize("cells", [80, pytest.param(3000, marks=pytest.mark.slow)])
+def test_forty_cells_go_together_so_that_a_grid_of_3000_is_75_submissions(clustered, workflow, cells, monkeypatch):
+    """Data and undefended models are there; each cell trains, is asked, attacked and measured."""
+    monkeypatch.setenv("FINISHED", "")
+    cluster = clustered(workflow)
+    workflow.configure(epsilon=[1000 + number for number in range(cells // 2)])  # for two accountants
+    process = workflow.started("quickstart_fig_leakage_yeom", *PROFILE, "--group-components", "cell=40")
+    _waits(process, lambda: len(cluster.called("sbatch")) >= cells / 40, timeout=60 + cells)
+    asked = len(cluster.called("squeue"))
+    _waits(process, lambda: len(cluster.called("squeue")) > asked + 1)  # meanwhile it would submit more
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60 + cells)
+    assert cluster.submissions() == Counter(cell=cells // 40)
+
+
 def test_ctrl_c_cancels_a_runs_submissions_by_name_and_ends_it(cluster, unrun, monkeypatch):
     monkeypatch.setenv("FINISHED", "")
     process = unrun.started("quickstart", *PROFILE)
-    given_up = time.monotonic() + 120
-    while not cluster.called("squeue"):  # it asks, and sleeps until it asks again
-        if process.poll() is not None or time.monotonic() > given_up:
-            process.kill()
-            raise AssertionError(process.communicate()[0])
-        time.sleep(0.2)
+    _waits(process, lambda: cluster.called("squeue"))  # it asks, and sleeps until it asks again
     name = cluster.called("sbatch")[0]
     process.send_signal(signal.SIGINT)
     text, _ = process.communicate(timeout=30)
     assert process.returncode != 0
     assert ["--name", name[name.index("--job-name") + 1]] in cluster.called("scancel"), text
+
+
+def _waits(process, reached, timeout=120):
+    """Until that is true. Ends the run if it never is."""
+    given_up = time.monotonic() + timeout
+    while not reached():
+        if process.poll() is not None or time.monotonic() > given_up:
+            process.kill()
+            raise AssertionError(process.communicate()[0])
+        time.sleep(0.2)

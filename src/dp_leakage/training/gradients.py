@@ -242,11 +242,19 @@ def _side_by_side(program: Program, batches: list[Tensor]) -> Examples:
         weights = (places < own).to(program.x.dtype)
         if not private:
             weights.div_(own.clamp(min=1))
-    if program.x.device.type != "cpu":
-        # A non-blocking copy from pageable memory is safe, since the driver has its own copy when it returns.
-        rows = rows.to(program.x.device, non_blocking=True)
-        weights = None if weights is None else weights.to(program.x.device, non_blocking=True)
-    return Examples(rows, weights)
+    device = program.x.device
+    return Examples(sent(rows, device), None if weights is None else sent(weights, device))
+
+
+def sent(tensor: Tensor, device: torch.device) -> Tensor:
+    """A tensor of the CPU on the training's device, without waiting for the copy.
+
+    A GPU copies from pinned memory by itself. From other memory, the driver would wait for the GPU's earlier work first
+    if the tensor is large.
+    """
+    if device.type == "cuda":
+        tensor = tensor.pin_memory()
+    return tensor.to(device, non_blocking=True)
 
 
 def _add_units(program: Program, lane: Lane, units: Sequence[Tensor]) -> None:
@@ -264,7 +272,7 @@ def _add_units(program: Program, lane: Lane, units: Sequence[Tensor]) -> None:
     mean = {name: torch.zeros_like(view) for name, view in lane.gradient.items()}
     for rows in torch.stack(list(units)).split(program.width, dim=1) if count else ():
         scales = program.x.new_full(rows.shape, 1 / count)
-        _backpropagate(program, lane, rows.to(program.x.device)).add_weighted_sum(scales, mean)
+        _backpropagate(program, lane, sent(rows, program.x.device)).add_weighted_sum(scales, mean)
     of_names = torch.stack([norm(view.flatten(1)) for view in mean.values()], 1)
     lengths = torch.stack([torch.linalg.vector_norm(own) for own in of_names])
     kept = lengths.isfinite()

@@ -74,9 +74,7 @@ class Noise(base.Noise):
     def add(self, step: int) -> None:
         """As in `base.Noise`."""
         first, *later = self.coefficients
-        deviation = self.deviation
-        for row, generator in zip(self.gradient, self.generators, strict=True):
-            row.normal_(0.0, deviation, generator=generator)
+        self.add_normals(step, self.deviation)
         for back, coefficient in enumerate(later, 1):
             if back <= step:
                 self.gradient.sub_(self.past[(step - back) % len(self.past)], alpha=coefficient)

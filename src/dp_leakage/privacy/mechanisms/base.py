@@ -39,6 +39,8 @@ Relations = dict[str, tuple[Neighbours, ...]]
 """Sampler → neighbours, the default first."""
 Claim = Literal["exact", "bound", "as_printed"]
 
+AHEAD = 2**20  # the most normals of a model that a GPU draws at once, 4 MB
+
 # Keys that an entry of any defense may have, and further ones of every private defense.
 ANY = frozenset({"defense", "datasets", "models", "learning_rate", "repeats", "attacks", "audits"})
 PRIVATE = ANY | {
@@ -149,6 +151,9 @@ class Noise:
     ) -> None:
         self.mechanism, self.gradient, self.divisor = mechanism, gradient, divisor
         self.generators, self.steps = generators, steps
+        # Steps whose normals are drawn together. On a GPU a draw for each model and step takes longer to start than to
+        # do. The number depends on nothing but the model and its epoch, so that a seed draws the same in any company.
+        self.ahead = 1 if gradient.device.type == "cpu" else max(1, min(steps, AHEAD // gradient.shape[1]))
 
     def add(self, step: int) -> None:
         """Overwrites the gradient with the noise of a step, counted from 0 over the training.
@@ -157,6 +162,21 @@ class Noise:
         for each step, in order, so that no noise is used twice.
         """
         self.gradient.zero_()
+
+    def add_normals(self, step: int, deviation: float) -> None:
+        """Overwrites the gradient with independent N(0, deviation²). For `add`; ``deviation`` never changes."""
+        if self.ahead == 1:
+            for row, generator in zip(self.gradient, self.generators, strict=True):
+                row.normal_(0.0, deviation, generator=generator)
+            return
+        taken = step % self.steps
+        place = taken % self.ahead  # an epoch begins with a new draw, since a resumed training does
+        if place == 0:
+            count, size = self.gradient.shape
+            self.drawn = self.gradient.new_empty(count, min(self.ahead, self.steps - taken), size)
+            for own, generator in zip(self.drawn, self.generators, strict=True):
+                own.normal_(0.0, deviation, generator=generator)
+        self.gradient.copy_(self.drawn[:, place])
 
     def finish(self) -> None:
         """Called when a step's bounded gradients were added, before the optimizer reads them; by default does nothing.

@@ -69,9 +69,7 @@ class Noise(base.Noise):
         """As in `base.Noise`."""
         if step % self.steps == 0:
             self.buffers.zero_()
-        deviation = self.deviation * self.length
-        for row, generator in zip(self.gradient, self.generators, strict=True):
-            row.normal_(0.0, deviation, generator=generator)
+        self.add_normals(step, self.deviation * self.length)
         for (omega, _), buffer in zip(self.weights, self.buffers, strict=True):
             self.gradient.sub_(buffer, alpha=omega)
         for (_, decay), buffer in zip(self.weights, self.buffers, strict=True):

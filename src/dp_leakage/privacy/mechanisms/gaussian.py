@@ -55,9 +55,7 @@ class Noise(base.Noise):
 
     def add(self, step: int) -> None:
         """As in `base.Noise`."""
-        deviation = self.deviation
-        for row, generator in zip(self.gradient, self.generators, strict=True):
-            row.normal_(0.0, deviation, generator=generator)
+        self.add_normals(step, self.deviation)
 
 
 def epsilon(sigma: float, case: Case) -> float:

@@ -57,9 +57,7 @@ class Noise(base.Noise):
         level = (place & -place).bit_length() - 1
         if place == 1:
             self.nodes.zero_()
-        deviation = self.deviation * math.sqrt(len(self.nodes))
-        for row, generator in zip(self.gradient, self.generators, strict=True):
-            row.normal_(0.0, deviation, generator=generator)
+        self.add_normals(step, self.deviation * math.sqrt(len(self.nodes)))
         replaced = self.nodes[:level].sum(0)
         self.nodes[:level].zero_()
         self.nodes[level].copy_(self.gradient)
