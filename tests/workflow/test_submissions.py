@@ -85,14 +85,16 @@ def test_a_study_is_a_handful_of_submissions(cluster, unrun, finished, monkeypat
     assert cluster.submissions() == Counter(data=1, baseline=1, auxiliary=1, cell=2, figures=1)
 
 
-def test_a_submission_has_as_many_gpus_as_cores_if_several_cells_are_in_it(cluster, unrun, finished, monkeypatch):
+@pytest.mark.parametrize("cores", [1, 4])
+def test_a_submission_has_one_gpu_or_as_many_of_one_node_as_it_has_cores(cluster, unrun, finished, monkeypatch, cores):
     monkeypatch.setenv("FINISHED", str(finished.results))
     unrun.edit("config.yaml", "device: auto", "device: cuda")
-    unrun.snakemake("quickstart_fig_leakage_yeom", *PROFILE, "--cores", "4", timeout=180)
+    unrun.snakemake("quickstart_fig_leakage_yeom", *PROFILE, "--cores", str(cores), timeout=180)
     cells = [call for call in cluster.called("sbatch") if "rule_cell" in call[call.index("--comment") + 1]]
     # Which of the two, with four cells and with one, is submitted first is chance.
     assert len(cells) == 2
-    assert any({"--gpus=4", "--cpus-per-task=4"} <= set(call) for call in cells)
+    assert any({f"--gpus={cores}", f"--cpus-per-task={cores}"} <= set(call) for call in cells)
+    assert all("-N1" in call for call in cluster.called("sbatch"))
 
 
 @pytest.mark.parametrize("cells", [80, pytest.param(3000, marks=pytest.mark.slow)])
