@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 DATA = "results/quickstart-smoke/digits/data.npz"
 APPTAINER = """#!/bin/sh
 [ "$*" = --version ] && echo "apptainer version 1.3.4" && exit
@@ -12,6 +14,18 @@ export PATH={inside}:/usr/bin:/bin  # an image has its own
 while [ "$1" != -c ]; do shift; done
 exec bash -c "$2"
 """
+# Stand-ins for SLURM's commands: a submission runs at once.
+SLURM = {
+    "sbatch": 'for last; do :; done; bash -c "${last#--wrap=}" > submission.log 2>&1; echo 7',
+    "srun": 'while case "$1" in -*) ;; *) break ;; esac; do shift; done; exec "$@"',
+    "squeue": "echo '7|COMPLETED'",
+    "scontrol": "echo 'MinJobAge = 300 sec'",
+    **dict.fromkeys(("scancel", "sacct", "sacctmgr", "sshare"), "exit 0"),
+}
+ON_SLURM = (
+    *("--workflow-profile", "profiles/slurm", "--default-resources", "slurm_account=x", "slurm_partition=x"),
+    *("--slurm-init-seconds-before-status-checks", "1"),
+)
 
 
 def executable(path, text):
@@ -39,21 +53,42 @@ def test_jobs_run_in_the_interpreter_that_runs_snakemake_whatever_python_is_on_p
     assert (unrun.folder / DATA).exists()
 
 
-def test_under_apptainer_jobs_run_the_python_of_the_image_that_the_config_names(unrun, tmp_path):
+@pytest.fixture
+def image(tmp_path):
+    """A function that returns what was called: images, and Python in one. Its ``python`` is found in an image alone."""
     calls, inside = tmp_path / "calls", tmp_path / "inside"
     executable(inside / "python", f'#!/bin/sh\necho python $* >> {calls}\nexec {sys.executable} "$@"\n')
     executable(tmp_path / "bin" / "apptainer", APPTAINER.format(calls=calls, inside=inside))
     (tmp_path / "our.sif").touch()
+    return lambda: calls.read_text().splitlines()
+
+
+@pytest.mark.parametrize("where", [("--cores", "1"), ON_SLURM], ids=["here", "slurm"])
+def test_under_apptainer_jobs_run_the_python_of_the_image_that_the_config_names(unrun, tmp_path, image, where):
+    for name, words in SLURM.items():
+        executable(tmp_path / "bin" / name, f"#!/bin/sh\n{words}\n")
     container = ("--sdm", "apptainer", "--config", f"container={tmp_path}/our.sif")
-    done = snakemake(unrun, DATA, "--cores", "1", *container, path=tmp_path / "bin")
+    done = snakemake(unrun, DATA, *where, *container, path=tmp_path / "bin")
     assert done.returncode == 0, done.stdout
     assert (unrun.folder / DATA).exists()
-    called = calls.read_text().splitlines()
-    assert len([line for line in called if line.startswith("exec ") and f" {tmp_path}/our.sif " in line]) == 2
-    assert len([line for line in called if line.startswith("python -m dp_leakage.steps.")]) == 2
+    assert (unrun.folder / "submission.log").exists() == (where == ON_SLURM)
+    assert len([line for line in image() if line.startswith("exec ") and f" {tmp_path}/our.sif " in line]) == 2
+    assert len([line for line in image() if line.startswith("python -m dp_leakage.steps.")]) == 2
 
 
 def test_without_apptainer_no_image_is_looked_for(unrun, tmp_path):
     executable(tmp_path / "bin" / "apptainer", "#!/bin/sh\nexit 1\n")
     done = snakemake(unrun, DATA, "-n", "--config", "container=no_such.sif", path=tmp_path / "bin")
     assert done.returncode == 0, done.stdout
+
+
+def test_sdm_conda_asks_for_conda_and_makes_no_environment(unrun, tmp_path):
+    """No rule has one."""
+    told = '{"conda_prefix": "/nowhere", "platform": "linux-64", "conda_version": "24.11.0"}'
+    command = (DATA, "--cores", "1", "--sdm", "conda")
+    assert "Is conda installed" in snakemake(unrun, *command, path=tmp_path / "bin").stdout
+    executable(tmp_path / "bin" / "conda", f"#!/bin/sh\n[ \"$*\" = 'info --json' ] && echo '{told}'\n")
+    done = snakemake(unrun, *command, path=tmp_path / "bin")
+    assert done.returncode == 0, done.stdout
+    assert (unrun.folder / DATA).exists()
+    assert not list((unrun.folder / ".snakemake" / "conda").iterdir())
