@@ -208,7 +208,7 @@ ADDITIONS = {
         """
         sys.path.append("tests/figures")
         import synthetic
-        from dp_leakage.figures.frames import chosen, drawn_numbers, metric_rows
+        from dp_leakage.figures.frames import NAMES, chosen, drawn_numbers, metric_rows
         from dp_leakage.metrics.intervals import Estimate
         from dp_leakage.metrics.rows import row
         from dp_leakage.provenance.files import read_table
@@ -219,7 +219,7 @@ ADDITIONS = {
         written = read_table(Path("rows.parquet"))[0]
         assert written["temperature"].tolist() == [4, 2, 1]
         metrics = synthetic.quick_frame()
-        cell = metrics.iloc[0][["study", "dataset", "model", "defense", "mechanism", "accountant", "unit", "block"]]
+        cell = metrics.iloc[0][["study", *NAMES]]
         frame = chosen(joined([(dict(cell, epsilon=None, delta=None), written)]), {})
         assert drawn_numbers(metric_rows(frame, "softened"), None)["temperature"].tolist() == [1, 2, 4]
         assert metric_rows(frame, "softened", temperature=2)["value"].tolist() == [0.2]

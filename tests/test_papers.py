@@ -13,7 +13,7 @@ REPO = Path(__file__).parents[1]
 RESULTS = REPO / "docs" / "results"
 STUDIES = REPO / "workflow" / "studies"
 CELL = {"dataset": "cifar100", "model": "mlp", "defense": "gaussian-rdp-eps=1", "mechanism": "gaussian"}
-CELL |= {"accountant": "rdp", "unit": "example", "block": "whole", "epsilon": 1.0}
+CELL |= {"accountant": "rdp", "unit": "example", "block": "whole", "bound": "clip", "epsilon": 1.0}
 LOSS = {"metric": "accuracy_loss", "measured": 0.90, "low": 0.88, "high": 0.92, "inside": True}
 EXPOSED = {"metric": "members_exposed", "measured": 5.0, "low": 2.0, "high": 9.0, "inside": True}
 

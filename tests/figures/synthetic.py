@@ -139,6 +139,7 @@ def study_frame(study: str, dataset: str, grid: tuple[float, ...], repeats: int,
             "accountant": accountant,
             "unit": "example" if accountant else "",
             "block": "whole" if accountant else "",
+            "bound": "clip" if accountant else "",
             "epsilon": epsilon,
             "delta": DELTA if accountant else float("nan"),
             "noise_multiplier": noise if accountant else float("nan"),
@@ -183,6 +184,7 @@ def history_frame() -> pd.DataFrame:
             "mechanism": "gaussian" if accountant else "none",
             "unit": "example" if accountant else "",
             "block": "whole" if accountant else "",
+            "bound": "clip" if accountant else "",
         }
         cell |= {
             "delta": DELTA if accountant else float("nan"),
@@ -217,6 +219,7 @@ def lambda_frame() -> pd.DataFrame:
             "accountant": "",
             "unit": "",
             "block": "",
+            "bound": "",
         }
         cell |= {
             "epsilon": float("nan"),
@@ -369,13 +372,13 @@ def paper_frame() -> pd.DataFrame:
 
 def _inversion_cells() -> Iterator[dict]:
     """The undefended cell, and private ones by their noise."""
-    cell = {"study": "zhang2020", "dataset": "mnist", "model": "cnn", "block": "", "epsilon": float("nan")}
+    cell = {"study": "zhang2020", "dataset": "mnist", "model": "cnn", "block": "", "bound": "", "epsilon": float("nan")}
     cell |= {"epochs": 10, "n_members": 60_000, "n_records": 60_000, "n_nonmembers": 10_000}
     cell |= {"k_sub": 0, "partition": "", "delta": 1e-3}
     plain = {"mechanism": "none", "accountant": "", "unit": "", "noise_multiplier": float("nan")}
     yield {**cell, **plain, "defense": "none"}
     for noise in (0.65, 1.0, 1.8):
-        own = {"mechanism": "gaussian", "accountant": "rdp", "unit": "example", "block": "whole"}
+        own = {"mechanism": "gaussian", "accountant": "rdp", "unit": "example", "block": "whole", "bound": "clip"}
         yield {**cell, **own, "noise_multiplier": noise, "defense": f"gaussian-rdp-sigma={noise:g}"}
     for noise in (1.6, 3.0, 3.65):
         own = {
@@ -383,6 +386,7 @@ def _inversion_cells() -> Iterator[dict]:
             "accountant": "class_moments",
             "unit": "subclass",
             "block": "whole",
+            "bound": "clip",
             "k_sub": 50,
         }
         defense = f"subclass-k_sub=50-class_moments-sigma={noise:g}"
@@ -466,6 +470,7 @@ def image_cells(datasets: tuple[str, ...], n: int = 50_000) -> Iterator[tuple[di
             "accountant": accountant,
             "unit": "example" if private else "",
             "block": "whole" if private else "",
+            "bound": "clip" if private else "",
             "epsilon": epsilon,
             "delta": DELTA if private else float("nan"),
             "noise_multiplier": 2 / epsilon**0.5,
@@ -540,11 +545,15 @@ def picture_list() -> list[tuple[dict, str, dict[str, np.ndarray]]]:
     return shown
 
 
-DIRECTIONAL = {"none": ("", "", ""), "gaussian": ("rdp", "example", "whole"), "vmf": ("per_step", "example", "row")}
+DIRECTIONAL = {
+    "none": ("", "", "", ""),
+    "gaussian": ("rdp", "example", "whole", "clip"),
+    "vmf": ("per_step", "example", "row", "normalise"),
+}
 
 
 def directional_cell(mechanism, epsilon=None, learning_rate=0.001, n_members=4500, dataset="cifar10_r"):
-    accountant, unit, block = DIRECTIONAL[mechanism]
+    accountant, unit, block, bound = DIRECTIONAL[mechanism]
     rate = "" if learning_rate == 0.001 else f"-lr={learning_rate:g}"
     return {
         "study": "directional2023",
@@ -555,6 +564,7 @@ def directional_cell(mechanism, epsilon=None, learning_rate=0.001, n_members=450
         "accountant": accountant,
         "unit": unit,
         "block": block,
+        "bound": bound,
         "epsilon": np.nan if epsilon is None else float(epsilon),
         "delta": 1e-5 if accountant else np.nan,
         "noise_multiplier": np.nan,

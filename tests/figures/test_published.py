@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dp_leakage.figures.published import KEYS, comparable, map_published, read_published
+from dp_leakage.figures.published import KEYS, comparable, map_published, read_published, with_published
 from dp_leakage.metrics.rows import QUALIFIERS
 
 TABLES = {
@@ -117,6 +117,16 @@ def test_values_of_directional2023_read_by_eye_arrive_where_they_belong(directio
     assert value(("cifar10_r", "mlp", *vmf), "membership_auc_difference", **more) == pytest.approx(-0.02)
     shokri = value(("cifar10_shokri", "mlp", *none), "balanced_accuracy", attack="shokri_trees")
     assert shokri == pytest.approx(0.535)
+
+
+def test_a_print_stands_beside_the_bound_that_the_mechanism_usually_has_and_no_other(directional: pd.DataFrame) -> None:
+    known = (directional["mechanism"] == "gaussian") & (directional["metric"] == "mi_auc")
+    printed = directional[known].head(1)
+    ours = map_published(printed).iloc[0]
+    cells = pd.DataFrame([ours, ours]).assign(bound=["clip", "normalise"], low=0.0, high=1.0).reset_index(drop=True)
+    joined = with_published(cells, printed)
+    assert joined["published"].notna().tolist() == [True, False]
+    assert joined["inside"].isna().tolist() == [False, True]
 
 
 def test_prints_without_a_file_that_explains_their_names_are_not_compared(tmp_path: Path) -> None:

@@ -48,11 +48,15 @@ def test_a_series_of_a_plugin_has_a_look_of_its_own_that_stays() -> None:
     assert order(Series("laplace", "my_accountant")) > order(Series("gaussian", "rdp"))
 
 
-def test_labels_say_the_unit_and_block_where_they_are_not_the_usual_ones() -> None:
+def test_labels_say_the_unit_block_and_bound_where_they_are_not_the_usual_ones() -> None:
     assert look(Series("gaussian", "naive", "example", "whole")).label == "DP-SGD, naive composition"
     assert look(Series("gaussian", "naive", "batch", "whole")).label == "DP-SGD, naive composition, batch clipping"
     assert look(Series("vmf", "vmf_pure", "example", "row")).label == "VMF, pure, by row"
     assert look(Series("subclass", "class_moments", "subclass", "whole")).label == "subclass"
+    normalized = look(Series("gaussian", "rdp", "example", "whole", "normalise"))
+    assert normalized.label == "DP-SGD, RDP, normalized"
+    assert normalized.variant
+    assert look(Series("vmf", "vmf_pure", "example", "row", "normalise")).label == "VMF, pure, by row"
 
 
 def test_another_unit_of_the_same_accountant_has_its_color_and_half_a_marker() -> None:

@@ -220,7 +220,7 @@ def _metrics(
         "n_members": 100,
     }
     columns |= {"mechanism": "gaussian" if private else cell.defense, "accountant": "rdp" if private else ""}
-    columns |= {"unit": "example" if private else "", "block": "", "epsilon": claimed}
+    columns |= {"unit": "example" if private else "", "block": "", "bound": "", "epsilon": claimed}
     columns |= {"delta": DELTA if private else np.nan, "noise_multiplier": 1.0 if private else np.nan}
     return completed(tidy(rows)).assign(**columns)
 

@@ -26,9 +26,17 @@ def cell(
     columns |= {"accountant": accountant, "noise_multiplier": 1.0, "repeat": "all"}
     if accountant:
         columns |= {"mechanism": "gaussian", "defense": f"gaussian-{accountant}-eps={epsilon:g}", "unit": "example"}
-        columns |= {"block": "whole", "epsilon": epsilon, "delta": 1e-5}
+        columns |= {"block": "whole", "bound": "clip", "epsilon": epsilon, "delta": 1e-5}
     else:
-        columns |= {"mechanism": "none", "defense": "none", "unit": "", "block": "", "epsilon": np.nan, "delta": np.nan}
+        columns |= {
+            "mechanism": "none",
+            "defense": "none",
+            "unit": "",
+            "block": "",
+            "bound": "",
+            "epsilon": np.nan,
+            "delta": np.nan,
+        }
     numbers = [
         ("accuracy_loss", {}, loss),
         ("test_accuracy", {}, tuple(0.8 * (1 - x) for x in (loss[0], loss[2], loss[1]))),

@@ -100,7 +100,12 @@ def study(aware: bool) -> pd.DataFrame:
     for defense in DEFENSES:
         private = defense.startswith("gaussian")
         columns = {"study": "s", "dataset": "d", "model": "m", "defense": defense, "delta": 1e-5 if private else np.nan}
-        columns |= {"mechanism": defense.split("-")[0], "accountant": "rdp" if private else "", "block": ""}
+        columns |= {
+            "mechanism": defense.split("-")[0],
+            "accountant": "rdp" if private else "",
+            "block": "",
+            "bound": "",
+        }
         columns |= {"unit": "example" if private else "", "epsilon": 8.0 if private else np.nan}
         columns |= {"noise_multiplier": 4.0 if private else np.nan, "n_members": MEMBERS, "n_nonmembers": MEMBERS}
         found += [columns | row for row in rows_of(defense, undefended, aware)]

@@ -2,9 +2,9 @@
 
 Columns of a metrics frame: ``metric``, ``repeat`` ("0", "1", … or "all"), ``value``, ``low``, ``high``, the qualifiers
 of `metrics.rows` (``attack``, ``fpr``, …; "" or NaN where they do not apply), and of the cell: ``study``, ``dataset``,
-``model``, ``defense``, ``mechanism``, ``accountant``, ``unit``, ``block`` ("" if none), ``epsilon`` (nominal),
-``delta``, ``noise_multiplier`` (NaN if none), ``epochs``, ``n_members``, ``n_nonmembers``, ``accounting_note`` (what
-the study says of this ε; optional).
+``model``, ``defense``, ``mechanism``, ``accountant``, ``unit``, ``block``, ``bound`` ("" if none),
+``epsilon`` (nominal), ``delta``, ``noise_multiplier`` (NaN if none), ``epochs``, ``n_members``, ``n_nonmembers``,
+``accounting_note`` (what the study says of this ε; optional).
 Figures draw the rows of repeat "all".
 """
 
@@ -21,7 +21,7 @@ from dp_leakage.metrics.measure import STRONGEST
 from dp_leakage.metrics.rows import CELL, QUALIFIERS, fitting, qualifiers, told, words_of
 from dp_leakage.metrics.runs import ALL
 
-NAMES = [*CELL, "mechanism", "accountant", "unit", "block"]
+NAMES = [*CELL, *Series._fields]
 OF_CELL = [*NAMES, "epsilon", "delta", "noise_multiplier"]
 NUMBERS = ["metric", "measured", "low", "high", "published", "inside"]
 ADVANTAGES = {"best": "reached_advantage", "own": "membership_advantage"}  # by where the threshold comes from
@@ -51,7 +51,7 @@ def chosen(metrics: pd.DataFrame, settings: Mapping[str, Any]) -> pd.DataFrame:
     frame = metrics[metrics["repeat"] == ALL] if "metric" in metrics else metrics
     frame = frame.assign(**{column: frame[column].fillna("") for column in NAMES if column in frame})
     private = is_private(frame)
-    frame = frame.assign(**{column: frame[column].where(private, "") for column in ("unit", "block")})
+    frame = frame.assign(**{column: frame[column].where(private, "") for column in ("unit", "block", "bound")})
     for key in ("dataset", "model", "unit"):
         wanted = listed(settings.get(key))
         if not wanted:
@@ -197,7 +197,7 @@ def in_order(frame: pd.DataFrame) -> pd.DataFrame:
 
 def series_of(frame: pd.DataFrame) -> list[Series]:
     """The series of each row."""
-    return [Series(*parts) for parts in _rows(frame[["mechanism", "accountant", "unit", "block"]])]
+    return [Series(*parts) for parts in _rows(frame[list(Series._fields)])]
 
 
 def each_series(frame: pd.DataFrame) -> Iterator[tuple[Series, pd.DataFrame]]:

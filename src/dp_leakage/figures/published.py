@@ -5,9 +5,9 @@ says what these are here, by one function:
 
     placed(row, printed) -> list of what the row is here, a mapping for each reading of it
 
-with ``PLACE`` and those of `metrics.rows.QUALIFIERS` that apply, where ``row`` is a row of the file and ``printed`` its
-setting, key → value. `by_names` does so for a paper whose names
-need no more than a dictionary. A print that has no counterpart here says why not, in ``reason``.
+with ``PLACE`` (``bound`` only where it is not the mechanism's usual one) and those of `metrics.rows.QUALIFIERS` that
+apply, where ``row`` is a row of the file and ``printed`` its setting, key → value. `by_names` does so for a paper whose
+names need no more than a dictionary. A print that has no counterpart here says why not, in ``reason``.
 """
 
 from collections.abc import Mapping
@@ -21,6 +21,7 @@ import pandas as pd
 
 from dp_leakage.common.user_code import call
 from dp_leakage.figures import words_of
+from dp_leakage.figures.style import usual_bound
 from dp_leakage.metrics.rows import QUALIFIERS, completed, told
 
 DATASETS = {
@@ -33,7 +34,7 @@ DATASETS = {
 }
 FRACTIONS = ("train_accuracy", "test_accuracy")  # which we give as fractions, whatever the unit of the print
 KEPT = ("attack", "fpr", "layer")  # the keys of a printed setting that are qualifiers here
-KEYS = ["dataset", "model", "mechanism", "accountant", "unit", "block", "epsilon", "metric"]
+KEYS = ["dataset", "model", "mechanism", "accountant", "unit", "block", "bound", "epsilon", "metric"]
 PLACE = [*KEYS, "n_members", "published", "reason"]
 EXPLAINED_BY = "explained_by"  # column: the file that says what the names of a row are here, "" for none
 
@@ -86,7 +87,13 @@ def map_published(published: pd.DataFrame) -> pd.DataFrame:
         compared, "" if it can.
     """
     rows = [
-        {**place, "stderr": float(row["stderr"]), "artefact": row["artefact"], "row": label}
+        {
+            "bound": _usual_bound(place),
+            **place,
+            "stderr": float(row["stderr"]),
+            "artefact": row["artefact"],
+            "row": label,
+        }
         for label, row in published.iterrows()
         for place in _places(row)
     ]
@@ -168,6 +175,10 @@ def _places(row: pd.Series) -> list[dict[str, Any]]:
     if not row[EXPLAINED_BY]:
         return [{"reason": f"no file beside the prints of {row['paper']} says what their names are here"}]
     return call(row[EXPLAINED_BY], "placed", row, printed_setting(row))
+
+
+def _usual_bound(place: Mapping[str, Any]) -> str:
+    return usual_bound(place["mechanism"]) if place.get("accountant") else ""
 
 
 def by_names(row: Mapping[str, Any], printed: Mapping[str, str], names: Names) -> list[dict[str, Any]]:

@@ -39,6 +39,7 @@ class Series(NamedTuple):
     accountant: str = ""
     unit: str = ""
     block: str = ""
+    bound: str = ""
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Look:
     color: str
     marker: str
     dashes: tuple[float, ...] = ()
-    variant: bool = False  # of another unit or block: thin, with half-filled markers
+    variant: bool = False  # of another unit, block or bound: thin, with half-filled markers
 
     @property
     def line(self) -> dict[str, Any]:
@@ -163,6 +164,8 @@ NAMES = {
     "zero_out": "zero-out",
 }
 
+BOUNDED = {"clip": "clipped", "normalise": "normalized", "per_layer": "clipped by layer"}
+
 RC = {
     "font.family": "DejaVu Sans",
     "font.size": 8.5,
@@ -214,11 +217,17 @@ def look(series: Series) -> Look:
 
 
 def _unit(series: Series) -> list[str]:
-    """What a label must add where the unit or the block is not the mechanism's usual one."""
+    """What a label must add where the unit, the block or the bound is not the mechanism's usual one."""
     words = "batch clipping" if series.unit == "batch" else f"per {series.unit}"
     unit = [] if series.unit in ("", "example", series.mechanism) else [words]
     block = [] if series.block in ("", "whole") else [f"by {series.block}"]
-    return unit + block
+    usual = series.bound in ("", usual_bound(series.mechanism))
+    return unit + block + ([] if usual else [BOUNDED.get(series.bound, name(series.bound))])
+
+
+def usual_bound(mechanism: str) -> str:
+    """What bounds a unit's gradient under a mechanism where a study does not say; "" for what is no mechanism."""
+    return MECHANISMS[mechanism].bound if mechanism in MECHANISMS else ""
 
 
 def order(series: Series) -> tuple[Any, ...]:

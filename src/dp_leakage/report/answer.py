@@ -96,7 +96,7 @@ class Setting:
     @property
     def series(self) -> Series:
         """What its label is made from."""
-        return Series(self.row["mechanism"], self.row["accountant"], self.row["unit"], self.row["block"])
+        return Series(*(self.row[column] for column in Series._fields))
 
     @property
     def advantage(self) -> float:

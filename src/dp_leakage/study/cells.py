@@ -50,7 +50,7 @@ class Cell:
     Attributes:
         dataset, model: names in the study.
         defense: folder name, such as ``none`` or ``gaussian-rdp-eps=0.5``.
-        columns: what figures select and draw by: mechanism, accountant, unit, block, epsilon, …
+        columns: what figures select and draw by: mechanism, accountant, unit, block, bound, epsilon, …
         training: settings of step ``train``, without code and inputs.
         parts: what is measured of it: ``training``, then the attacks, ``coins`` in that design, ``audit`` where it has
             one, ``structure`` and ``groups`` where
@@ -248,6 +248,7 @@ def _columns(place: _Place, entry: Json, mechanism: Json, changes: Json) -> Json
         "accountant": "",
         "unit": "",
         "block": "",
+        "bound": "",
         "sigma": by_noise,
         "k_sub": own.get("k_sub", 0),
         "partition": own.get("partition", ""),
@@ -271,7 +272,7 @@ def _columns(place: _Place, entry: Json, mechanism: Json, changes: Json) -> Json
 def _claim(place: _Place, mechanism: Json | None, claimed: Json | None) -> Json:
     """The columns with what the cell's own mechanism promises, or with what the library claims that trained it."""
     if mechanism is not None:
-        own = {key: mechanism[key] for key in ("accountant", "unit", "block", "epsilon", "delta")}
+        own = {key: mechanism[key] for key in ("accountant", "unit", "block", "bound", "epsilon", "delta")}
         return own | {"target": target_words(mechanism)}
     if claimed is None:
         return {}

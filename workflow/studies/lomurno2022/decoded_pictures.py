@@ -73,7 +73,7 @@ def _picture(made: dict[str, np.ndarray], layer: str, image: int) -> np.ndarray:
 def _words(cell: dict[str, Any]) -> str:
     given = {key: np.nan if cell.get(key) is None else cell[key] for key in ("epsilon", "noise_multiplier")}
     private = bool(cell["accountant"])
-    series = Series(*(cell[key] for key in ("mechanism", "accountant", "unit", "block")))
+    series = Series(*(cell[key] for key in Series._fields))
     return cell_label(
         series if private else Series(cell["mechanism"]), pd.Series({**given, "defense": cell["defense"]})
     )

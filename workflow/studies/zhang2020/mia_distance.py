@@ -63,7 +63,7 @@ def draw(
     for ax, cells in zip(axes[0], levels, strict=True):
         for place, defense in enumerate(cells):
             line = rows[rows["defense"] == defense].sort_values("class")
-            series = Series(*line[["mechanism", "accountant", "unit", "block"]].iloc[0])
+            series = Series(*line[list(Series._fields)].iloc[0])
             style = look(series)
             looks[series] = style
             x = line["class"] + OFFSET * (place - (len(cells) - 1) / 2)
