@@ -36,16 +36,19 @@ CORRELATED = {
     noise: Mechanism("cyclic", noise=noise, noise_multiplier=np.sqrt(STEPS) / MU, clip_norm=0.1, settings=settings)
     for noise, settings in (("banded", {"bands": 3, "horizon": 16}), ("blt", {"buffers": 2}), ("tree", {}))
 }
+TURNS = Mechanism(
+    "cyclic_poisson", noise="banded", noise_multiplier=1.2, clip_norm=0.1, settings={"bands": 2, "horizon": 16}
+)
 BINS = Mechanism("balls_in_bins", noise_multiplier=0.6, clip_norm=0.1)
 
 
 @cache
-def sampled_claim(claimed=SAMPLED):
-    """The curve of a training of one epoch in two steps, and those of the same training with less noise."""
+def sampled_claim(claimed=SAMPLED, epochs=1, batch_size=HALF):
+    """The curve of a training, by default of one epoch in two steps, and those of the same one with less noise."""
 
     def tpr(strength):
         mechanism = replace(claimed, noise_multiplier=claimed.noise_multiplier / strength)
-        return proven_curve(Training(mechanism, DELTA, 1, HALF, RECORDS), "add_remove").tpr
+        return proven_curve(Training(mechanism, DELTA, epochs, batch_size, RECORDS), "add_remove").tpr
 
     return own_curves("this training", DELTA, tpr)
 
@@ -66,7 +69,8 @@ def bounds(
         rows = np.where(held, placed.held, placed.other)[:, None]
         subsets = torch.from_numpy(np.concatenate([np.tile(placed.fixed, (models, 1)), rows], axis=1))
         rows_of = torch.from_numpy(placed.held), torch.from_numpy(placed.other)
-        rate = batch_size / RECORDS if claimed.sampler in ("poisson", "balls_in_bins") else 1.0
+        secret = claimed.sampler in ("poisson", "balls_in_bins", "cyclic_poisson")
+        rate = claimed.turns * batch_size / RECORDS if secret else 1.0
         watch = Watch(placed.first, *rows_of, along, claimed=claimed, rate=rate)
         seeds = range(audit * models, (audit + 1) * models)
         train(layers, x, y, subsets, seeds, settings, done, watch=watch)
@@ -143,3 +147,11 @@ def test_too_little_noise_in_balls_in_bins_is_found():
     run = {"claimed": BINS, "claim": claim, "epochs": 1, "batch_size": HALF, "canary": "gradient", "audits": 1}
     assert bounds("noise_divided_twice", models=60, **run)[0] > claim.epsilon(1.0)
     assert bounds(None, models=200, **run)[0] <= claim.epsilon(1.0)
+
+
+def test_too_little_noise_in_cyclic_poisson_batches_is_found():
+    """As above, against the curve of as many sampled steps as there are turns."""
+    claim = sampled_claim(TURNS, STEPS, QUARTER)
+    run = {"claimed": TURNS, "claim": claim, "batch_size": QUARTER, "canary": "gradient", "audits": 1}
+    assert bounds("noise_divided_twice", models=60, **run)[0] > claim.epsilon(1.0)
+    assert bounds(None, models=100, **run)[0] <= claim.epsilon(1.0)

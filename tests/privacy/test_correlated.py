@@ -5,18 +5,25 @@ import math
 import numpy as np
 import pytest
 import torch
+from dp_accounting import GaussianDpEvent, NeighboringRelation, PoissonSampledDpEvent
+from dp_accounting.pld import PLDAccountant
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import block_diag, solve_triangular, toeplitz
 from scipy.optimize import minimize
 
 from dp_leakage.common.errors import UserError
+from dp_leakage.models.architectures import build
 from dp_leakage.privacy import correlated
-from dp_leakage.privacy.accounting import epsilon_spent
+from dp_leakage.privacy.accounting import epsilon_report, epsilon_spent
 from dp_leakage.privacy.accounting.curve import Training, proven_curve
+from dp_leakage.privacy.calibration import calibrated
+from dp_leakage.privacy.defenses import expanded
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.privacy.mechanisms import MECHANISMS
 from dp_leakage.training.noise import start_noise
+from dp_leakage.training.settings import TrainingSettings
+from dp_leakage.training.trainer import train
 
 RUN = {"epochs": 7, "batch_size": 50, "dataset_size": 500}
 STRATEGIES = {
@@ -162,3 +169,85 @@ def test_a_horizon_below_the_bands_is_refused():
     mechanism = Mechanism("cyclic", noise="banded", noise_multiplier=1.0, settings={"bands": 4, "horizon": 3})
     with pytest.raises(UserError, match="horizon is 3, but bands is 4; valid is 4 or more"):
         start_noise(mechanism, torch.zeros(1, 2), 1.0, [torch.Generator()], 8)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    bands=st.integers(1, 6),
+    steps=st.integers(6, 33),
+    part=st.integers(0, 5),
+    seed=st.integers(0, 2**32 - 1),
+    optimal=st.booleans(),
+)
+def test_turns_of_cyclic_poisson_batches_move_rows_of_their_own_by_at_most_one(bands, steps, part, seed, optimal):
+    """So one turn is one sampled Gaussian mechanism of the claimed sensitivity, whoever else is in the batches."""
+    column = correlated.optimal(bands, steps) if optimal else correlated.root(bands)
+    turns = lower(column, steps)[:, part % bands :: bands]
+    assert turns.shape[1] <= math.ceil(steps / bands)
+    assert ((turns != 0).sum(axis=1) <= 1).all()
+    assert (np.linalg.norm(turns, axis=0) <= 1 + 1e-9).all()
+
+
+def amplified(bands, sigma=1.3, **changed):
+    return epsilon_spent("banded_pld", noise_multiplier=sigma, turns=bands, delta=1e-5, **RUN | changed)
+
+
+@pytest.mark.parametrize("bands", [1, 2, 3, 7])
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
+def test_amplified_epsilon_is_that_of_dp_accountings_sampled_gaussian_for_as_many_turns(bands, neighbours):
+    relation = {"add_remove": "ADD_OR_REMOVE_ONE", "replace_one": "REPLACE_ONE"}[neighbours]
+    oracle = PLDAccountant(NeighboringRelation[relation], value_discretization_interval=1e-4)
+    event = PoissonSampledDpEvent(bands * 0.1, GaussianDpEvent(1.3))
+    oracle.compose(event, math.ceil(70 / bands))
+    assert amplified(bands, neighbours=neighbours) == pytest.approx(oracle.get_epsilon(1e-5), rel=2e-3)
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
+def test_one_band_spends_what_dp_sgd_spends_and_as_many_as_steps_what_a_fixed_order_does(neighbours):
+    terms = RUN | {"neighbours": neighbours, "delta": 1e-5, "noise_multiplier": 1.3}
+    assert amplified(1, neighbours=neighbours) == epsilon_spent("pld", **terms)
+    same = "zero_out" if neighbours == "add_remove" else neighbours
+    fixed = epsilon_spent("banded_gdp", **terms | {"neighbours": same})
+    assert amplified(10, neighbours=neighbours) == pytest.approx(fixed, rel=1e-9)
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "zero_out", "replace_one"])
+def test_the_amplified_curve_is_a_sampled_gaussians_and_agrees_with_epsilon(neighbours):
+    def curve(sampler, noise, bands=1):
+        mechanism = Mechanism(sampler, noise=noise, noise_multiplier=1.3, settings={"bands": bands})
+        return proven_curve(Training(mechanism, 1e-5, **RUN), neighbours)
+
+    one, plain = curve("cyclic_poisson", "banded"), curve("poisson", "gaussian")
+    assert float(one.tpr(0.01)) == float(plain.tpr(0.01))
+    two = curve("cyclic_poisson", "banded", bands=2)
+    relation = "add_remove" if neighbours == "zero_out" else neighbours
+    epsilon = amplified(2, neighbours=relation)
+    for fpr in (1e-3, 0.01, 0.1):
+        assert float(two.tpr(fpr)) <= math.exp(epsilon) * fpr + 1e-5 + 1e-9
+    assert float(one.tpr(0.01)) < float(two.tpr(0.01)) < float(curve("cyclic_poisson", "banded", bands=10).tpr(0.01))
+
+
+@pytest.mark.parametrize("name", ["banded", "banded_optimal"])
+def test_noise_for_a_budget_is_found_from_the_settings_of_a_cell(name):
+    entry = {"defense": name, "accountant": "banded_pld", "epsilon": 2, **STRATEGIES[name]}
+    ((_, settings, _),) = expanded(entry, {"delta": 1e-5})
+    assert settings["sampler"] == "cyclic_poisson"
+    mechanism = calibrated(settings, **RUN)
+    bands = STRATEGIES[name]["bands"]
+    assert amplified(bands, mechanism.sigma) == pytest.approx(2, rel=1e-3)
+    (row,) = [row for row in epsilon_report(mechanism, delta=1e-5, **RUN) if row.neighbours == "add_remove"]
+    assert (row.accountant, row.valid) == ("banded_pld", True)
+    assert row.epsilon == amplified(bands, mechanism.sigma)
+
+
+def test_one_band_trains_as_dp_sgd_to_the_byte():
+    x, y = torch.randn(40, 5), torch.arange(40) % 3
+    found = []
+    for mechanism in (
+        Mechanism("poisson", noise_multiplier=0.5),
+        Mechanism("cyclic_poisson", noise="banded", noise_multiplier=0.5, settings={"bands": 1}),
+    ):
+        run = TrainingSettings("sgd", 0.1, epochs=2, batch_size=10)
+        models, _ = train(build("softmax_regression", (5,), 3), x, y, torch.arange(40)[None], [1], run, mechanism)
+        found.append(models.parameters["0.weight"])
+    assert torch.equal(*found)

@@ -88,7 +88,7 @@ def test_at_most_so_many_records_of_a_person_are_in_a_batch(visits, chosen):
     one = begun(replace(plan, mechanism=mechanism), batch_size=plan.units)
     seen: dict[int, set] = {}
     for _ in range(20):
-        (batches,) = one._training.draw()
+        (batches,) = one._training.draw(0)
         for rows in (rows.numpy() for batch in batches for rows in batch):
             assert len(set(plan.person[rows].tolist())) == 1
             assert len(set(rows.tolist())) == min(3, int((plan.person == plan.person[rows[0]]).sum()))

@@ -180,7 +180,7 @@ def test_what_a_record_adds_to_a_step_is_bounded_by_the_clip_norm_over_the_divis
             training = start(layers, 50 * x, y, subsets_of(40, 1), [1], ADAM, mechanism, held=own)
             steps = []
             with torch.inference_mode():
-                for batches in (batches for _ in range(4) for batches in zip(*training.draw(), strict=True)):
+                for batches in (batches for epoch in range(4) for batches in zip(*training.draw(epoch), strict=True)):
                     training.fill_gradient(batches)
                     steps.append(training.program.gradient.clone())
             gradients.append(torch.cat(steps))

@@ -1,14 +1,14 @@
 import pytest
 import torch
 
-from dp_leakage.training.samplers import draw_epoch, poisson_batches
+from dp_leakage.training.samplers import draw_epoch, parts_of, poisson_batches
 
 
-def draw(sampler, unit="example", n=50, batch_size=8, groups=None, seed=0):
+def draw(sampler, unit="example", n=50, batch_size=8, groups=None, seed=0, **options):
     rows = torch.arange(100, 100 + n)
     generator = torch.Generator().manual_seed(seed)
     groups = torch.zeros(n, dtype=torch.int64) if groups is None else groups
-    return draw_epoch(sampler, unit, rows, batch_size, groups, generator)
+    return draw_epoch(sampler, unit, rows, batch_size, groups, generator, **options)
 
 
 def test_shuffle_uses_each_record_once_an_epoch():
@@ -80,6 +80,51 @@ def test_cyclic_batches_are_shuffled_once_and_the_same_in_every_epoch():
     assert [batch.tolist() for (batch,) in first] == [batch.tolist() for (batch,) in third]
 
 
+def by_turns(turns, epochs, seed=6, held=None):
+    """bool (steps, 50): who is in each step's batch of five, epoch after epoch, from one stream."""
+    generator, none = torch.Generator().manual_seed(seed), torch.zeros(50, dtype=torch.int64)
+    there = torch.zeros(10 * epochs, 50, dtype=torch.bool)
+    for epoch in range(epochs):
+        batches = draw_epoch(
+            "cyclic_poisson", "example", torch.arange(50), 5, none, generator, held, turns=turns, epoch=epoch
+        )
+        for step, (batch,) in enumerate(batches, 10 * epoch):
+            there[step, batch] = True
+    return there
+
+
+@pytest.mark.parametrize("turns", [2, 3, 4, 10])
+def test_cyclic_poisson_batches_hold_a_record_only_when_its_part_has_its_turn(turns):
+    """Also where an epoch's ten steps are no multiple of the turns."""
+    epochs = 1200
+    there = by_turns(turns, epochs)
+    steps = torch.arange(10 * epochs) % turns
+    own = torch.stack([there[steps == part].any(0) for part in range(turns)])
+    assert (own.sum(0) == 1).all()
+    # Each coin falls alike and by itself; six standard deviations, false alarm 2e-9 each.
+    rate, chances = turns / 10, 10 * epochs / turns
+    counts = there.sum(0).double()
+    assert (abs(counts - chances * rate) < 6 * (chances * rate * (1 - rate)) ** 0.5 + turns).all()
+    for record in range(50):
+        coins = there[steps == own[:, record].long().argmax(), record].double()
+        again = (coins[1:] * coins[:-1]).mean()  # neighboring pairs share a coin: at most three times the variance
+        assert abs(again - rate**2) < 6 * (3 * rate**2 * (1 - rate**2) / len(coins)) ** 0.5 + 1e-9
+    # Parts are drawn independently: their sizes vary as chance says, over 200 streams.
+    drawn = [parts_of(50, turns, torch.Generator().manual_seed(seed)) for seed in range(200)]
+    sizes = torch.stack([torch.bincount(own, minlength=turns) for own in drawn]).double()
+    spread = 50 * (1 / turns) * (1 - 1 / turns)
+    assert abs(sizes[:, 0].var() / spread - 1) < 6 * (2 / 200) ** 0.5
+
+
+def test_one_part_is_a_poisson_sample_and_a_record_that_is_out_changes_no_other():
+    assert all(torch.equal(a, b) for (a,), (b,) in zip(draw("cyclic_poisson", turns=1), draw("poisson"), strict=True))
+    held = torch.arange(50) != 7
+    all_in, without = by_turns(3, 4), by_turns(3, 4, held=held)
+    assert all_in[:, 7].any()
+    assert not without[:, 7].any()
+    assert torch.equal(all_in[:, held], without[:, held])
+
+
 def test_balls_in_bins_put_each_record_into_one_step_uniformly_and_independently():
     rows, generator = torch.arange(20), torch.Generator().manual_seed(5)
     epochs, steps = 4000, 4
@@ -98,7 +143,7 @@ def test_balls_in_bins_put_each_record_into_one_step_uniformly_and_independently
     assert abs(met - 1 / steps) < 6 * (0.25 * 0.75 / (epochs * 19)) ** 0.5
 
 
-@pytest.mark.parametrize("sampler", ["shuffle", "poisson", "wor", "cyclic", "balls_in_bins"])
+@pytest.mark.parametrize("sampler", ["shuffle", "poisson", "wor", "cyclic", "balls_in_bins", "cyclic_poisson"])
 def test_class_units_split_a_batch_by_group(sampler):
     groups = torch.arange(50) % 3
     for batch in draw(sampler, "class", groups=groups):
@@ -106,7 +151,7 @@ def test_class_units_split_a_batch_by_group(sampler):
         assert len(batch) <= 3
 
 
-@pytest.mark.parametrize("sampler", ["shuffle", "poisson", "wor", "cyclic", "balls_in_bins"])
+@pytest.mark.parametrize("sampler", ["shuffle", "poisson", "wor", "cyclic", "balls_in_bins", "cyclic_poisson"])
 def test_the_stream_decides(sampler):
     first, again, other = (draw(sampler, seed=seed) for seed in (1, 1, 2))
     assert all(torch.equal(a, b) for (a,), (b,) in zip(first, again, strict=True))

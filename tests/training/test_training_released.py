@@ -88,7 +88,7 @@ def test_records_that_are_left_out_are_in_no_batch():
         mechanism = Mechanism(sampler, "example" if person is None else "person", noise_multiplier=1.0)
         size = 20 if person is None else 4
         one = Release(layers_of("mlp"), x, y, TrainingSettings(batch_size=size), mechanism, held, person)
-        (batches,) = one._training.draw()
+        (batches,) = one._training.draw(0)
         drawn = torch.cat([rows for batch in batches for rows in batch])
         assert len(drawn)
         assert (drawn % 2 == 0).all()

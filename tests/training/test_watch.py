@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from dp_leakage.models.architectures import build
+from dp_leakage.privacy.correlated import optimal
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training import flat
 from dp_leakage.training.checkpoint import Checkpoint
@@ -140,6 +141,28 @@ def test_a_canary_in_one_secret_step_of_each_epoch_is_looked_for_in_all_of_them(
     z = np.random.default_rng(0).standard_normal((100_000, 2, 4))
     z[:, :, 0] += 1
     exact = np.log(np.exp(z - 0.5).mean(axis=2)).sum(axis=1)
+    own = scores[PRESENT]
+    assert own.mean() == pytest.approx(exact.mean(), abs=4 * own.std() / math.sqrt(len(own)))
+    assert own.std() == pytest.approx(exact.std(), rel=0.1)
+
+
+def test_a_canary_whose_part_takes_turns_is_looked_for_with_all_noise_of_a_turn():
+    """As above: in 6 steps each of two parts has three turns, and a turn's two steps share their noise and one coin."""
+    mechanism = Mechanism(
+        "cyclic_poisson", noise="banded", noise_multiplier=0.7, clip_norm=0.01, settings={"bands": 2, "horizon": 6}
+    )
+    watch = gradient_canary(mechanism, rate=2 * 5 / (RECORDS + 1))
+    trained(PRESENT, mechanism, watch, epochs=2, batch_size=5)
+    scores = watch.scores[:, 0].numpy()
+    for ratio in (np.exp(scores[~PRESENT]), np.exp(-scores[PRESENT])):
+        assert ratio.mean() == pytest.approx(1, abs=4 * ratio.std() / math.sqrt(len(ratio)))
+    # A turn is one sampled Gaussian of the claimed noise; that of the last step lacks its second row.
+    rng = np.random.default_rng(0)
+    first = optimal(2, 6)[0]
+    lengths = np.where(rng.random((200_000, 1)) < 0.5, [[1.0, 1.0, 1.0]], [[1.0, 1.0, first]]) / 0.7
+    drawn = rng.random(lengths.shape) < watch.rate
+    exponent = lengths * rng.standard_normal(lengths.shape) + lengths**2 * (drawn - 0.5)
+    exact = np.log(1 - watch.rate + watch.rate * np.exp(exponent)).sum(axis=1)
     own = scores[PRESENT]
     assert own.mean() == pytest.approx(exact.mean(), abs=4 * own.std() / math.sqrt(len(own)))
     assert own.std() == pytest.approx(exact.std(), rel=0.1)

@@ -20,7 +20,7 @@ from dp_leakage.privacy.accounting.curve import Training, noise_for, proven_curv
 from dp_leakage.privacy.accounting.report import printed_validity
 from dp_leakage.privacy.accounting.rules import Neighbours, relation_of_game
 from dp_leakage.privacy.accounting.selection import SHAPES, drawn_runs, selection_epsilon
-from dp_leakage.privacy.mechanism import Mechanism, Sampler
+from dp_leakage.privacy.mechanism import CYCLIC_POISSON, Mechanism, Sampler
 from dp_leakage.privacy.mechanisms import with_amount
 from dp_leakage.privacy.target import Target
 
@@ -113,6 +113,7 @@ def _row(name: str, options: argparse.Namespace, sampler: str, neighbours: str) 
         "sampler": sampler,
         "neighbours": neighbours,
         "conversion": options.conversion,
+        "turns": options.bands if sampler == CYCLIC_POISSON else 1,
     }
     directional = ACCOUNTANTS[name].noise == "vmf"
     if directional:
@@ -218,6 +219,7 @@ def _parser() -> argparse.ArgumentParser:
         default=(),
         help="directional noise: dimensions of a unit's vectors, such as 61706 or 120x401,10x85",
     )
+    training.add_argument("--bands", type=whole(1, MOST_RECORDS), default=1, help="of banded noise, for cyclic_poisson")
     training.add_argument("--summed", action="store_true", help="directional noise on the summed gradient")
 
     parser = Parser(

@@ -1,6 +1,7 @@
 """Translates between a study's settings, the mechanism that is trained, and the accountants' arguments."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from dp_leakage.privacy.accounting import ACCOUNTANTS, epsilon_spent, kappa_for, noise_multiplier
@@ -93,11 +94,11 @@ def _terms(accountant: str, mechanism: Mechanism, blocks: Sequence[int] | None) 
     """The accountant's arguments apart from budget and schedule.
 
     If the accountant cannot account for the sampler, which a study must declare in an ``accounting_note``, the sampler
-    is left out. The number is then that of the accountant's own sampler.
+    is that of the accountant.
     """
-    told: dict[str, Any] = (
-        {"sampler": mechanism.sampler} if mechanism.sampler in ACCOUNTANTS[accountant].samplers else {}
-    )
+    samplers = ACCOUNTANTS[accountant].samplers
+    counted = mechanism if mechanism.sampler in samplers else replace(mechanism, sampler=samplers[0])
+    told: dict[str, Any] = {"sampler": counted.sampler, "turns": counted.turns}
     if mechanism.noise == "vmf":
         told |= {"blocks": tuple(blocks or ()), "summed": mechanism.block == "sum" or mechanism.unit == "batch"}
     return told

@@ -6,11 +6,11 @@ from typing import Any, Literal, get_args
 
 from dp_leakage.common.errors import UserError, nearest
 
-Sampler = Literal["shuffle", "poisson", "wor", "cyclic", "balls_in_bins", "class_poisson"]
+Sampler = Literal["shuffle", "poisson", "wor", "cyclic", "balls_in_bins", "cyclic_poisson", "class_poisson"]
 Bound = Literal["clip", "normalise", "per_layer"]
 Block = Literal["whole", "layer", "row", "sum"]
 PERSON, BATCH = "person", "batch"
-PER_LAYER = "per_layer"
+PER_LAYER, CYCLIC_POISSON = "per_layer", "cyclic_poisson"
 SINGLE = ("example", PERSON, BATCH)  # units that come or go whole; all others are groups, which change with a record
 
 
@@ -26,7 +26,9 @@ class Mechanism:
         sampler: ``shuffle`` each unit once an epoch; ``poisson`` each with rate batch_size/n;
             ``wor`` a fixed-size batch without replacement, drawn anew at each step; ``cyclic`` each unit once an
             epoch, in the same order in every epoch; ``balls_in_bins`` each unit in one step of each epoch, drawn
-            independently for each; ``class_poisson`` each (sub)class with rate q.
+            independently for each; ``cyclic_poisson`` each in one of `turns` parts of the data, drawn once and
+            independently, of which step after step the next one is sampled with a rate that keeps batches as large;
+            ``class_poisson`` each (sub)class with rate q.
         unit: whose gradient is bounded: every example's, the mean gradient of each person's records, the whole batch's
             mean, or the mean gradient of each (sub)class in the batch. If it is ``person``, the sampler draws persons.
         bound: ``clip`` to ``clip_norm``, ``normalise`` to exactly that length, or clip ``per_layer``, each layer to an
@@ -57,6 +59,11 @@ class Mechanism:
         """σ of a mechanism with Gaussian noise whose amount is known."""
         assert self.noise_multiplier is not None
         return self.noise_multiplier
+
+    @property
+    def turns(self) -> int:
+        """How many parts of the data take turns: as many as noise has bands under ``cyclic_poisson``, otherwise 1."""
+        return int(self.settings.get("bands", 1)) if self.sampler == CYCLIC_POISSON else 1
 
 
 def holds_groups(unit: str) -> bool:

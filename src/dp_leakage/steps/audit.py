@@ -155,7 +155,7 @@ def _watch(
         of=of,
         units=units,
         claimed=claimed,
-        rate=rate if hidden else 1.0,
+        rate=min(1.0, claimed.turns * rate) if claimed is not None and hidden else 1.0,
         scored=scored,
     )
 

@@ -10,6 +10,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.data.projection_settings import fitted_privately
 from dp_leakage.data.roles import POOL, trained_role
 from dp_leakage.engines import ENGINES
+from dp_leakage.privacy.accounting.rules import POISSON
 from dp_leakage.privacy.defenses import CLAIMED, expanded
 from dp_leakage.privacy.target import Target
 from dp_leakage.study.protocol import (
@@ -114,7 +115,7 @@ def audit_design(spec: Json, cell: Cell, name: str) -> Json:
     mechanism = cell.training["mechanism"]
     claim = given.get("claim", "approximate")
     whole = AUDIT_DEFAULTS | {"share": _default_share(given["design"], claim)} | given | {"claim": claim}
-    poisson = mechanism is not None and mechanism["sampler"] in ("poisson", "class_poisson")
+    poisson = mechanism is not None and mechanism["sampler"] in POISSON
     presence = "add_remove" if poisson else "zero_out"
     return whole | {"neighbours": "replace_one" if whole["relation"] == "replace_one" else presence}
 

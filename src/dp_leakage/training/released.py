@@ -193,7 +193,7 @@ def _draw_records(training: EnsembleTraining, mechanism: Mechanism, held: Tensor
     """Batches of records from the operating system in place of seeded ones."""
     program = training.program
 
-    def draw() -> list[list[Batch]]:
+    def draw(epoch: int) -> list[list[Batch]]:
         drawn = positions(mechanism.sampler, len(program.x), program.divisor)
         return [[[rows if held is None else rows[held[rows]]] for rows in drawn]]
 
@@ -204,7 +204,7 @@ def _draw_persons(training: EnsembleTraining, mechanism: Mechanism, persons: Ros
     """The same for persons, whose terms lie on the grid."""
     program, largest = training.program, int(persons.sizes.max())
 
-    def draw() -> list[list[Batch]]:
+    def draw(epoch: int) -> list[list[Batch]]:
         drawn = positions(mechanism.sampler, len(persons.sizes), program.divisor)
         return [records_of(persons, drawn, permutation)]
 

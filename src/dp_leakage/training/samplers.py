@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from torch import Generator, Tensor
 
 from dp_leakage.common.errors import UserError
+from dp_leakage.common.identity import derived_seed
 from dp_leakage.common.user_code import FILES, call
 from dp_leakage.privacy.mechanism import PERSON, Sampler, holds_groups
 
@@ -35,6 +36,8 @@ def draw_epoch(
     generator: Generator,
     held: Tensor | None = None,
     most: int | None = None,
+    turns: int = 1,
+    epoch: int = 0,
 ) -> list[Batch]:
     """The ⌈m / batch_size⌉ batches of one epoch; if the unit is ``person``, m counts persons.
 
@@ -47,6 +50,9 @@ def draw_epoch(
         generator: the model's stream for batches. This call advances it by an amount that does not depend on ``held``.
         held: bool (m,), which of the rows the model trains on; None: all of them. A batch may then be empty.
         most: at most so many records of a person are in a batch, drawn anew each time; None: all.
+        turns: how many parts of the rows take turns, see `Mechanism.turns`; the steps go through them from epoch to
+            epoch.
+        epoch: how many epochs came before.
     """
     if unit == PERSON:
         return draw_persons(sampler, roster(rows, groups, held, most), batch_size, generator)
@@ -57,7 +63,7 @@ def draw_epoch(
         return [_whole_groups(rows, groups, chosen, held) for chosen in drawn]
     if sampler == "shuffle" and unit in ("example", "batch") and held is None:
         return [[batch] for batch in rows[torch.randperm(count, generator=generator)].split(_whole(batch_size))]
-    positions = _drawn(sampler, count, batch_size, generator)
+    positions = _drawn(sampler, count, batch_size, generator, turns, epoch)
     if holds_groups(unit):
         positions = positions if held is None else [chosen[held[chosen]] for chosen in positions]
         return [[rows[own] for own in split_by_group(chosen, groups)] for chosen in positions]
@@ -74,7 +80,9 @@ def _whole(batch_size: float) -> int:
     return max(1, round(batch_size))
 
 
-def _drawn(sampler: Sampler | str, count: int, batch_size: float, generator: Generator) -> Sequence[Tensor]:
+def _drawn(
+    sampler: Sampler | str, count: int, batch_size: float, generator: Generator, turns: int = 1, epoch: int = 0
+) -> Sequence[Tensor]:
     """The positions, below ``count``, of the units in each of an epoch's batches, int64."""
     steps = math.ceil(count / batch_size)
     rate = min(1.0, batch_size / count)
@@ -91,9 +99,32 @@ def _drawn(sampler: Sampler | str, count: int, batch_size: float, generator: Gen
         positions = [(bins == step).nonzero()[:, 0] for step in range(steps)]
     elif sampler == "wor":
         positions = [torch.randperm(count, generator=generator)[:size] for _ in range(steps)]
+    elif turns > 1:
+        first, own = epoch * steps, parts_of(count, turns, generator)
+        positions = _by_turns(own, turns, min(1.0, turns * rate), range(first, first + steps), generator)
     else:
         positions = poisson_batches(count, rate, steps, generator)
     return positions
+
+
+def parts_of(count: int, turns: int, generator: Generator) -> Tensor:
+    """The part, below ``turns``, that each position belongs to in all epochs, int64 (count,).
+
+    Drawn independently, so that one more unit changes no other's part, and from a stream of its own, so that no batch
+    depends on it.
+    """
+    stream = Generator().manual_seed(derived_seed(generator.initial_seed(), "parts"))
+    return torch.randint(turns, (count,), generator=stream)
+
+
+def _by_turns(parts: Tensor, turns: int, rate: float, steps: range, generator: Generator) -> list[Tensor]:
+    """For each step, Poisson batches of the part whose turn it is (Choquette-Choo et al. 2023, algorithm 2)."""
+    members = [(parts == own).nonzero()[:, 0] for own in range(turns)]
+    found = []
+    for step in steps:
+        own = members[step % turns]
+        found.append(own[poisson_batches(len(own), rate, 1, generator)[0]] if len(own) else own)
+    return found
 
 
 def _own_batches(plugin: str, count: int, batch_size: float, steps: int, generator: Generator) -> list[Tensor]:

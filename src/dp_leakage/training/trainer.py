@@ -25,7 +25,7 @@ from dp_leakage.training.module_probe import check_foreign
 from dp_leakage.training.noise import start_noise
 from dp_leakage.training.optimizers import Slots, slots, updater
 from dp_leakage.training.requests import check_request
-from dp_leakage.training.samplers import EVEN, HEADS, Batch, Roster, draw_epoch, draw_persons, roster
+from dp_leakage.training.samplers import EVEN, HEADS, Batch, Roster, draw_epoch, draw_persons, parts_of, roster
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.streams import stream
 from dp_leakage.training.views import Viewing, Views, check_views, read_views
@@ -100,7 +100,7 @@ class EnsembleTraining:
     rate: Callable[[int], float]
     penalty: Tensor | None
     generators: dict[str, list[Generator]]
-    draw: Callable[[], list[list[Batch]]]
+    draw: Callable[[int], list[list[Batch]]]
     watch: Watch | None = None
     move_average: Callable[[int, int], None] | None = None
     epoch: int = 0
@@ -155,7 +155,7 @@ def steps(training: EnsembleTraining) -> Iterator[None]:
     """Takes every step of an epoch for all models, and yields after each step."""
     program, penalty = training.program, training.penalty
     rate = training.rate(training.epoch)
-    drawn = list(zip(*training.draw(), strict=True))
+    drawn = list(zip(*training.draw(training.epoch), strict=True))
     for step, batches in enumerate(drawn, training.epoch * len(drawn)):
         fill = partial(training.fill_gradient, step=step)
         if training.watch is None:
@@ -235,7 +235,7 @@ def start(
         viewing,
     )
     if watch is not None:
-        watch.begin(program, parameters)
+        watch.begin(program, parameters, _parts(mechanism, subsets, len(x), generators["batches"]))
     return EnsembleTraining(
         program,
         gradient_step(program),
@@ -259,6 +259,16 @@ def _viewing(
     if watch is not None:
         raise UserError("an audit that watches every step cannot follow random views; remove views or the audit")
     return Viewing(views, [stream(seed, "views", device) for seed in seeds])
+
+
+def _parts(mechanism: Mechanism | None, subsets: Tensor, count: int, generators: Sequence[Generator]) -> Tensor | None:
+    """The part of the data that each model draws each of its rows in, int64 (K, count), else 0; None without parts."""
+    if mechanism is None or mechanism.turns == 1:
+        return None
+    parts = torch.zeros(len(subsets), count, dtype=torch.int64)
+    for own, rows, generator in zip(parts, subsets, generators, strict=True):
+        own[rows.cpu()] = parts_of(len(rows), mechanism.turns, generator)
+    return parts
 
 
 def _fill_start(
@@ -286,19 +296,20 @@ def _drawing(
     held: Tensor | None,
     batch_size: float,
     generators: Sequence[Generator],
-) -> Callable[[], list[list[Batch]]]:
-    """Draws an epoch's batches of every model."""
+) -> Callable[[int], list[list[Batch]]]:
+    """Draws the batches of every model for an epoch, counted from 0."""
     sampler, unit = (mechanism.sampler, mechanism.unit) if mechanism else ("shuffle", "example")
     if mechanism is not None and unit == PERSON:
         persons = rosters(mechanism, subsets, groups, held)
-        return lambda: [
+        return lambda epoch: [
             draw_persons(sampler, own, batch_size, generator)
             for own, generator in zip(persons, generators, strict=True)
         ]
     drawn_from = [(rows.cpu(), groups[rows].cpu()) for rows in subsets]
     coins = [None] * len(subsets) if held is None else held.cpu()
-    return lambda: [
-        draw_epoch(sampler, unit, rows, batch_size, own, generator, heads)
+    turns = 1 if mechanism is None else mechanism.turns
+    return lambda epoch: [
+        draw_epoch(sampler, unit, rows, batch_size, own, generator, heads, turns=turns, epoch=epoch)
         for (rows, own), heads, generator in zip(drawn_from, coins, generators, strict=True)
     ]
 

@@ -46,7 +46,7 @@ class Watch:
             for sums without weights.
         rate: chance that a row is in a batch, in (0, 1), if the claim relies on the batches being secret; 1 if the
             claim, and so the score, holds for an observer who knows every batch. By balls in bins a row is in one
-            secret step of each epoch.
+            secret step of each epoch. Where parts of the data take turns, the observer knows the parts.
         scored: whether an observer scores the canaries; if not, their rows are only removed.
         scores: float64 (K, m), filled by the training: for Gaussian noise the log-likelihood ratio of "held" against
             "other", step by step, given everything else; of a gradient canary also where the noise is correlated over
@@ -55,7 +55,9 @@ class Watch:
         past: (b − 1, 2, K, m), what the score of the next steps needs of the last ones, where noise is correlated.
         epoch: (2, K, m), ln Σ of the likelihood ratios of this epoch's steps so far, of "held" and of "other", where a
             canary is in one secret step of each epoch; and
-        taken: int64 (1,), how many steps those are.
+        taken: int64 (1,), how many steps those are; of the whole training where parts take turns.
+        turn: (2, K, m), the log-likelihood ratios of "held" and of "other", given that the canary was in the last step
+            that its part of the data had, where parts take turns.
     """
 
     first: int
@@ -72,9 +74,13 @@ class Watch:
     past: Tensor = field(default_factory=lambda: torch.empty(0))
     epoch: Tensor = field(default_factory=lambda: torch.empty(0))
     taken: Tensor = field(default_factory=lambda: torch.zeros(1, dtype=torch.int64))
+    turn: Tensor = field(default_factory=lambda: torch.empty(0))
 
-    def begin(self, program: Program, parameters: Tensor) -> None:
-        """Prepares for the first step of K models, whose parameters are in a flat buffer (K, P)."""
+    def begin(self, program: Program, parameters: Tensor, parts: Tensor | None = None) -> None:
+        """Prepares for the first step of K models, whose parameters are in a flat buffer (K, P).
+
+        ``parts`` int64 (K, n): the part of the data that each model draws each row in, where parts take turns.
+        """
         rows = len(program.x)
         of = torch.arange(len(self.held)) if self.of is None else self.of
         self.scores = torch.zeros(len(parameters), int(of.max()) + 1, dtype=torch.float64)
@@ -89,16 +95,22 @@ class Watch:
         secret = bool(self.filter) and self.rate < 1
         self.allocated = secret and self.claimed is not None and self.claimed.sampler == "balls_in_bins"
         self.epoch = torch.full((2, *self.scores.shape) if self.allocated else (0,), -math.inf, dtype=torch.float64)
+        self.turn = torch.zeros((2, *self.scores.shape) if secret and parts is not None else (0,), dtype=torch.float64)
         self.fixed = torch.ones(rows, dtype=torch.bool)
         self.fixed[self.held], self.fixed[self.other], self.fixed[self.first :] = False, False, False
         self.canary, self.sign = torch.zeros(rows, dtype=torch.int64), torch.zeros(rows)
         for row, sign in ((self.held, 1.0), (self.other, -1.0 if self.replaced else 0.0)):
             self.canary[row], self.sign[row] = of, sign
+        self.part = torch.zeros(self.scores.shape, dtype=torch.int64)
+        if parts is not None:  # a canary's row, and the one in its place, stand at the same place of a model's subset
+            for row in (self.held, self.other):
+                self.part[:, of] = self.part[:, of].maximum(parts[:, row])
 
     def tensors(self) -> dict[str, Tensor]:
         """What a checkpoint keeps."""
         allocated = {"canary_epoch": self.epoch, "canary_taken": self.taken} if self.allocated else {}
-        return {"canary_scores": self.scores, "canary_past": self.past, **allocated}
+        turn = {"canary_turn": self.turn, "canary_taken": self.taken} if len(self.turn) else {}
+        return {"canary_scores": self.scores, "canary_past": self.past, **allocated, **turn}
 
     def step(self, program: Program, fill: Callable[[list[Batch]], None], batches: list[Batch]) -> None:
         """Computes every model's gradient on one batch per model, including canaries, and adds to the scores."""
@@ -148,21 +160,37 @@ class Watch:
         """What the step's update reveals about each canary."""
         clip = 1.0 if program.mechanism is None else program.noise.clip_norm_of(range(len(self.scores)))
         seen = (program.gradient - self._known(program, batches)) * (program.divisor / clip)
-        places = there.double() if self.rate == 1 else torch.ones((), dtype=torch.float64)
+        up = self._possible(there)
         if self.along is not None:
-            along, places = self._filtered(seen[:, self.along.to(seen.device)].double().cpu(), places)
-            held, other = (along, places), (-along, places * float(self.replaced))
-            self._add(self._evidence(*held), self._evidence(*other), program.noise.steps)
+            along, squares = self._filtered(seen[:, self.along.to(seen.device)].double().cpu(), up)
+            held, other = (along, squares), (-along, squares * float(self.replaced))
+            self._add(self._evidence(*held), self._evidence(*other), up, program.noise.steps)
             return
         if self.units is None:
             found = self._projected(program, seen, torch.cat([self.held, self.other]))
         else:
             found = self._projected_units(program, seen, [*self.units[0], *self.units[1]])
         held, other = zip(*(part.chunk(2, dim=1) for part in found), strict=True)
-        self._add(places * self._evidence(*held), places * self._evidence(*other), program.noise.steps)
+        self._add(up * self._evidence(*held), up * self._evidence(*other), up, program.noise.steps)
 
-    def _add(self, held: Tensor, other: Tensor, steps: int) -> None:
+    def _possible(self, there: Tensor) -> Tensor:
+        """1 where, for all that the observer knows, a canary may be in this step's batch; float64, (K, m) or ()."""
+        if self.rate == 1:
+            return there.double()
+        if len(self.turn):
+            assert self.claimed is not None  # or nobody would know of turns
+            return (self.part == self.taken % self.claimed.turns).double()
+        return torch.ones((), dtype=torch.float64)
+
+    def _add(self, held: Tensor, other: Tensor, up: Tensor, steps: int) -> None:
         """Adds a step's evidence for "held" and for "other"; of an epoch with one secret place when it is complete."""
+        if len(self.turn):  # one coin for all steps from one in which it is ``up`` to the next
+            before = self.turn * (1 - up)
+            self.turn.copy_(before + torch.stack([held, other]))
+            new, old = self._sampled(self.turn), self._sampled(before)
+            self.scores += (new - old)[0] - (new - old)[1]
+            self.taken += 1
+            return
         if not self.allocated:
             self.scores += held - other
             return
@@ -228,9 +256,13 @@ class Watch:
             return along * there
         # N(g, σ²) with chance q, else N(0, σ²), against N(0, σ²): along ⟨update, g⟩, squares ‖g‖².
         exponent = (along - squares / 2) / self.claimed.sigma**2
-        if self.rate < 1 and not self.allocated:
-            exponent = torch.logaddexp(exponent + math.log(self.rate), exponent.new_full((), math.log1p(-self.rate)))
+        if self.rate < 1 and not self.allocated and not len(self.turn):
+            exponent = self._sampled(exponent)
         return exponent * there
+
+    def _sampled(self, exponent: Tensor) -> Tensor:
+        """The log-likelihood ratio if a coin decides whether a canary is in the batch, given the one if it is."""
+        return torch.logaddexp(exponent + math.log(self.rate), exponent.new_full((), math.log1p(-self.rate)))
 
     def _known(self, program: Program, batches: list[Batch]) -> Tensor:
         """What units without a canary add to each step's gradient, if it is known without the noise."""

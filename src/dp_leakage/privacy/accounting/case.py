@@ -33,6 +33,7 @@ class Case:
             sum of zero, or an empty sum, has some fixed direction.
         projection_noise: the noise multiplier (under add_remove) of a private PCA that was fitted on the same records
             before the training: one more Gaussian mechanism, in which every record takes part; None for none.
+        turns: how many parts of the data take turns, `Mechanism.turns`.
     """
 
     accountant: str
@@ -46,6 +47,7 @@ class Case:
     blocks: tuple[int, ...] = ()
     summed: bool = False
     projection_noise: float | None = None
+    turns: int = 1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "blocks", tuple(self.blocks or ()))
@@ -64,8 +66,8 @@ class Case:
 
     @property
     def rate(self) -> float:
-        """A unit's chance q of being in a batch."""
-        return self.batch_size / self.dataset_size
+        """A unit's chance q of being in a batch, where it can be in it."""
+        return min(1.0, self.turns * self.batch_size / self.dataset_size)
 
     @property
     def steps_per_epoch(self) -> int:
@@ -79,8 +81,8 @@ class Case:
 
     @property
     def uses(self) -> int:
-        """Number of steps that one unit can take part in: one in each epoch, or all."""
-        return self.epochs if self.sampler in ONCE_AN_EPOCH else self.steps
+        """Number of steps that one unit can take part in: one in each epoch, one in each turn, or all."""
+        return self.epochs if self.sampler in ONCE_AN_EPOCH else ceil(self.steps / self.turns)
 
     @property
     def apart(self) -> float:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
-from math import inf, log1p, sqrt
+from math import ceil, inf, log1p, sqrt
 from typing import Any
 
 from scipy.special import ndtri
@@ -60,13 +60,18 @@ class Training:
 
     @property
     def rate(self) -> float:
-        """A unit's chance q of being in a batch."""
-        return self.batch_size / self.dataset_size
+        """A unit's chance q of being in a batch, where it can be in it."""
+        return min(1.0, self.mechanism.turns * self.batch_size / self.dataset_size)
 
     @property
     def steps(self) -> int:
         """Number of steps T."""
         return self.epochs * steps_per_epoch(self.batch_size, self.dataset_size)
+
+    @property
+    def uses(self) -> int:
+        """Number of steps that a unit of Poisson batches can be in: all, or one in each turn."""
+        return ceil(self.steps / self.mechanism.turns)
 
     def projection_cost(self, neighbours: Neighbours) -> float:
         """ρ = Δ²/2σ² of the private PCA, 0 without one; Δ² is 1, and 2 for replace_one (``data.projection``)."""
@@ -116,7 +121,7 @@ def _gaussian(training: Training, neighbours: Neighbours) -> TradeOff | None:
     if mechanism.sampler == "poisson":
         if batch and neighbours == "replace_one":  # without the record it may be equally far from both
             return _replaced(training, relative, beside)
-        return _poisson(training, relative, neighbours == "replace_one", beside)
+        return poisson(training, relative, neighbours == "replace_one", beside)
     if mechanism.sampler == "balls_in_bins":
         return _allocated(training, neighbours == "replace_one")
     if neighbours == "add_remove":  # this also changes the batches of others
@@ -153,25 +158,25 @@ def _group(training: Training, neighbours: Neighbours) -> TradeOff | None:
     """Units are (sub)classes: a record that comes or goes changes its class's bounded mean, by up to 2C."""
     if training.mechanism.sampler != "class_poisson":
         return None
-    once = _poisson(training, training.mechanism.sigma / 2, True, training.projection_cost("zero_out"))
+    once = poisson(training, training.mechanism.sigma / 2, True, training.projection_cost("zero_out"))
     return tradeoff.twice(once) if neighbours == "replace_one" else once
 
 
-def _poisson(training: Training, relative: float, replaced: bool, beside: float) -> TradeOff:
+def poisson(training: Training, relative: float, replaced: bool, beside: float) -> TradeOff:
     """Poisson batches whose sums, with the unit, lie up to one apart, in units where the noise is ``relative``.
 
     Without the unit the sum lies in the middle if the unit is ``replaced``, else at one of the two ends.
     """
     if training.rate == 1:
-        return tradeoff.gaussian(sqrt(training.steps / relative**2 + 2 * beside))
-    known = library.loss_profile(training.rate, relative, replaced, training.steps, beside)
+        return tradeoff.gaussian(sqrt(training.uses / relative**2 + 2 * beside))
+    known = library.loss_profile(training.rate, relative, replaced, training.uses, beside)
     return tradeoff.profile(*known) if known else _divergences(training, relative, replaced, beside)
 
 
 def _divergences(training: Training, relative: float, replaced: bool, beside: float) -> TradeOff:
-    """From the Rényi divergences that the accountant ``rdp`` takes; arguments as for ``_poisson``."""
+    """From the Rényi divergences that the accountant ``rdp`` takes; arguments as for ``poisson``."""
     orders, each = renyi.step_divergence(training.rate, relative, replaced)
-    return tradeoff.renyi(orders, training.steps * each + beside * orders)
+    return tradeoff.renyi(orders, training.uses * each + beside * orders)
 
 
 def _directional(training: Training, neighbours: Neighbours) -> TradeOff | None:

@@ -1,6 +1,7 @@
 """ε of one training under every accountant that applies to how it was trained."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from dp_leakage.common.user_code import FILES
@@ -100,7 +101,7 @@ def _as_claimed(accountant: str, mechanism: Mechanism, run: dict[str, Any], bloc
     check_noise(accountant, mechanism)
     samplers = accountant_named(accountant).samplers
     sampler = mechanism.sampler if mechanism.sampler in samplers else samplers[0]
-    terms = run | {"sampler": sampler}
+    terms = run | {"sampler": sampler, "turns": replace(mechanism, sampler=sampler).turns}
     noise: dict[str, Any] = {"noise_multiplier": mechanism.noise_multiplier}
     if mechanism.noise == "vmf":
         terms |= {"blocks": blocks, "summed": _is_summed(mechanism)}
@@ -138,9 +139,9 @@ def _gaussian(mechanism: Mechanism, run: dict[str, Any]) -> Iterator[Spent]:
 
 
 def _own(mechanism: Mechanism, run: dict[str, Any]) -> Iterator[Spent]:
-    """The number for a plugin's noise, which only the plugin itself can compute."""
+    """The number for noise of a file or plugin of its own, which only that can compute."""
     for name, neighbours in _supported(mechanism):
-        terms = run | {"neighbours": neighbours, "sampler": mechanism.sampler}
+        terms = run | {"neighbours": neighbours, "sampler": mechanism.sampler, "turns": mechanism.turns}
         epsilon = epsilon_spent(name, noise_multiplier=mechanism.noise_multiplier, **terms)
         yield Spent(name, epsilon, neighbours, ACCOUNTANTS[name].claim != "as_printed", "as_trained", "")
 

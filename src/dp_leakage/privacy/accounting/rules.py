@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.user_code import FILES
-from dp_leakage.privacy.mechanism import SAMPLERS, Mechanism, holds_groups
+from dp_leakage.privacy.mechanism import CYCLIC_POISSON, SAMPLERS, Mechanism, holds_groups
 from dp_leakage.privacy.mechanisms import ACCOUNTANTS
 from dp_leakage.privacy.mechanisms.base import Accountant, Neighbours
 
@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 
-POISSON = ("poisson", "class_poisson")
+POISSON = ("poisson", "class_poisson", CYCLIC_POISSON)
 
 
 def relation_of_game(design: str, sampler: str) -> Neighbours:

@@ -18,6 +18,7 @@ MAX_NOISE = 1e15
 MOST_TURNS = 100  # the most rounds of a search, which ends after ten if ε falls smoothly
 PLD_TURNS = 12  # each takes a second, and a tiny ε has jumps that no search can pass
 
+BY_LOSSES = ("pld", "banded_pld")  # accountants of Gaussian noise that compute a privacy loss distribution
 SIGMA_TABLES = ("computed", "authors")
 
 
@@ -51,7 +52,7 @@ def noise_multiplier(accountant: str, *, epsilon: float, sigma_table: str = "com
         return printed.authors_sigma(epsilon, case.delta, case.epochs, case.batch_size, case.dataset_size)
     if (known := _formula(case, epsilon)) is not None:
         return known
-    if accountant == "pld":  # slow: start near the solution
+    if accountant in BY_LOSSES:  # slow: start near the solution
         rdp = Case(
             "rdp",
             case.delta,
@@ -59,6 +60,7 @@ def noise_multiplier(accountant: str, *, epsilon: float, sigma_table: str = "com
             case.batch_size,
             case.dataset_size,
             projection_noise=case.projection_noise,
+            turns=case.turns,
         )
         guess = least_noise(lambda sigma: noise_epsilon(rdp, sigma), epsilon)
         return least_noise(lambda sigma: noise_epsilon(case, sigma), epsilon, guess, 0.1, PLD_TOLERANCE, PLD_TURNS)

@@ -4,10 +4,17 @@ The noise of step t is ζ_t = (B⁻¹z)_t with independent z_t ~ N(0, σ²C²I),
 banded, its first column of length one: that of the square root of the running sums' matrix (`correlated.root`), or the
 one that leaves the least noise in the running sums of so many steps (`correlated.optimal`).
 
-Batches come in a fixed order (sampler ``cyclic``), so a record takes part in the same step of each epoch. If there are
+If batches come in a fixed order (sampler ``cyclic``), a record takes part in the same step of each epoch. If there are
 at most as many bands as steps in an epoch, the columns of B for these steps share no row, and each has length at most
 one. So over k epochs a record moves B·(sums) by at most √k clipping norms, however the steps adapt (Denisov et al.
 2022), and z makes it a Gaussian mechanism with μ = √k/σ, exactly that of ``gdp``.
+
+With b bands, sampler ``cyclic_poisson`` gives each record one of b parts of the data, and step i samples part i mod b
+alone, at b times the rate (Choquette-Choo et al. 2023, arXiv 2306.08153, algorithm 2). So the steps that a record may
+be in lie b apart, and their columns again share no row. The b rows of one of them are a Gaussian mechanism of
+sensitivity one that sees the record if a coin of its own falls so: a Poisson-sampled one. Other records' gradients,
+which look at earlier rows, only move its mean by what is known. Together the ⌈T/b⌉ of them bound the training (their
+theorem 4), for an observer who knows the parts. One band is DP-SGD itself.
 """
 
 from __future__ import annotations
@@ -17,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.schemas import COUNT
-from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.privacy.mechanism import CYCLIC_POISSON, Mechanism
 from dp_leakage.privacy.mechanisms import base
 from dp_leakage.privacy.mechanisms.base import Accountant, Declaration, Neighbours
 
@@ -30,17 +37,21 @@ if TYPE_CHECKING:
 
 HERE = __name__
 BANDS = {**COUNT, "description": "Over how many steps noise is correlated; 1 is independent noise."}
+GUARANTEE = (
+    "Hides each record: zero_out and replace_one in a fixed order of batches, where its places stay, add_remove and "
+    "replace_one under cyclic Poisson batches."
+)
 MECHANISMS = {
     "banded": Declaration(
         label="DP-FTRL, banded",
-        guarantee="Hides each record: zero_out and replace_one; its places in the fixed order of batches stay.",
+        guarantee=GUARANTEE,
         module=HERE,
         noise="banded",
         schemas={"bands": BANDS},
     ),
     "banded_optimal": Declaration(
         label="DP-FTRL, banded, optimal",
-        guarantee="Hides each record: zero_out and replace_one; its places in the fixed order of batches stay.",
+        guarantee=GUARANTEE,
         module=HERE,
         noise="banded",
         schemas={
@@ -52,7 +63,10 @@ MECHANISMS = {
         },
     ),
 }
-ACCOUNTANTS = {"banded_gdp": Accountant("banded", {"cyclic": ("zero_out", "replace_one")}, "exact", HERE)}
+ACCOUNTANTS = {
+    "banded_gdp": Accountant("banded", {"cyclic": ("zero_out", "replace_one")}, "exact", HERE),
+    "banded_pld": Accountant("banded", {CYCLIC_POISSON: ("add_remove", "replace_one")}, "bound", HERE),
+}
 
 
 class Noise(base.Noise):
@@ -104,26 +118,36 @@ def _coefficients(bands: int, horizon: int | None) -> list[float]:
 
 
 def epsilon(sigma: float, case: Case) -> float:
-    """ε of k = ``case.epochs`` uses of each record: that of a Gaussian mechanism with μ = √k/σ, or 2√k/σ for
-    replace_one.
+    """ε of ``case.uses`` uses of each record: of a Gaussian mechanism with μ = √k/σ, or 2√k/σ for replace_one, or under
+    ``cyclic_poisson`` of so many Poisson-sampled ones.
     """
     from dp_leakage.privacy.accounting import library
 
-    return library.gaussian_epsilon(sigma / case.apart, case.delta, case.epochs)
+    if case.sampler == CYCLIC_POISSON:
+        return library.pld_epsilon(case.rate, sigma, case.delta, case.uses, case.relation)
+    return library.gaussian_epsilon(sigma / case.apart, case.delta, case.uses)
 
 
-def amount_for(epsilon: float, case: Case) -> float:
-    """σ for a budget."""
+def amount_for(epsilon: float, case: Case) -> float | None:
+    """σ for a budget, if there is a formula."""
     from dp_leakage.privacy.accounting import library
 
-    return case.apart * library.gaussian_sigma(epsilon, case.delta, case.epochs)
+    if case.sampler == CYCLIC_POISSON:
+        return None
+    return case.apart * library.gaussian_sigma(epsilon, case.delta, case.uses)
 
 
 def proven(training: Training, neighbours: Neighbours) -> TradeOff | None:
-    """The exact trade-off curve between neighbouring sets of records; None for add_remove, which moves the others."""
+    """The trade-off curve between neighbouring sets of records, exact in a fixed order; None there for add_remove,
+    which moves the others.
+    """
     from dp_leakage.privacy.accounting import tradeoff
+    from dp_leakage.privacy.accounting.curve import poisson
 
+    replaced = neighbours == "replace_one"
+    relative = training.mechanism.sigma / (2.0 if replaced else 1.0)
+    if training.mechanism.sampler == CYCLIC_POISSON:
+        return poisson(training, relative, replaced, 0.0)
     if neighbours == "add_remove":
         return None
-    apart = 2.0 if neighbours == "replace_one" else 1.0
-    return tradeoff.gaussian(apart * math.sqrt(training.epochs) / training.mechanism.sigma)
+    return tradeoff.gaussian(math.sqrt(training.epochs) / relative)

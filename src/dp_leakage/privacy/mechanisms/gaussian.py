@@ -82,7 +82,7 @@ def epsilon(sigma: float, case: Case) -> float:
             return library.pld_epsilon(case.rate, sigma, case.delta, case.steps, case.relation, case.beside)
     replaced = case.neighbours == "replace_one"
     return renyi.sampled_gaussian_epsilon(
-        case.rate, relative, replaced, case.steps, case.delta, case.conversion, case.beside
+        case.rate, relative, replaced, case.uses, case.delta, case.conversion, case.beside
     )
 
 
