@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from workflow_copies import REPO, SMALLER, Workflow, copied
+from workflow_copies import REPO, Workflow, copied
 
 DATA = "results/quickstart-smoke/digits/data.npz"
 REPORT = "results/quickstart-smoke/report.html"
@@ -106,7 +106,8 @@ def test_a_tagged_release_on_a_host_is_a_module(elsewhere: Elsewhere, hosted: st
 
 @pytest.mark.study
 def test_a_module_runs_whole_and_its_figures_are_in_the_report(elsewhere: Elsewhere) -> None:
-    write_module(elsewhere, LOCAL, "leakage_*", overrides={"quickstart": SMALLER})
+    briefly = {"training": {"epochs": 4, "evaluate_every": 2}}
+    write_module(elsewhere, LOCAL, "leakage_*", overrides={"quickstart": briefly})
     elsewhere.snakemake("--cores", "2")
     assert (elsewhere.folder / "page.html").exists()
     elsewhere.snakemake("--report", "everything.html")
