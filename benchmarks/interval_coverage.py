@@ -1,4 +1,4 @@
-"""How often 95 % intervals hold the truth, by simulation: prints the table of docs/results/intervals.md.
+"""How often 95 % intervals hold the truth, by simulation: prints the tables of docs/results/intervals.md.
 
 Records and repeats are crossed, as in a study by coins: each record's score is its own, plus what it gains by being in,
 plus chance. Nominal are 95 %; the column ± is 1.96 standard errors of the simulation itself.
@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from figure_worlds import SIZES, coverage
 from scipy.optimize import brentq
 from scipy.special import expit, ndtr, ndtri, stdtrit
 from scipy.stats.qmc import Sobol
@@ -28,6 +29,7 @@ from dp_leakage.metrics.vulnerability import FPR, vulnerability
 Pair = tuple[np.ndarray, np.ndarray]
 CUT = 0.7  # from which score on the attack names that the advantage is of
 AUDITS = 1000
+DRAWN = 2000
 DELTA = 1e-5
 
 # Studies for each size: enough for ± 1 % where that is minutes of one core, fewer where it is not.
@@ -285,7 +287,17 @@ def print_bounds() -> None:
             _line(design, coins, *(f"{100 * held:.1f} ({100 * share:.0f} %)" for held, share in found))
 
 
+def print_figures(_: list[tuple[int, int]]) -> None:
+    """A line for each number that a figure draws, and size of its own: how often its interval holds the truth."""
+    print(f"\nWhat figures draw, {DRAWN:,} studies each (± {196 * np.sqrt(0.95 * 0.05 / DRAWN):.1f}):\n")
+    _line("number", "repeats", "records", "holds the truth")
+    _line("---", *["---:"] * 3)
+    for case, repeats, n in SIZES:
+        _line(case, repeats, n, f"{coverage(case, repeats, n, DRAWN):.3f}")
+
+
 TABLES = {
+    "figures": print_figures,
     "scores": partial(print_measures, "scores"),
     "chosen": partial(print_measures, "chosen"),
     "means": print_means,
