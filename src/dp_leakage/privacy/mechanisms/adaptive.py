@@ -71,6 +71,7 @@ class Noise(gaussian.Noise):
     """Clips each model at a norm of its own, which it moves after every step."""
 
     bounds = True
+    remembered = ("clip_norms",)
 
     def __init__(
         self, mechanism: Mechanism, gradient: Tensor, divisor: float, generators: list[Generator], steps: int
@@ -114,15 +115,6 @@ class Noise(gaussian.Noise):
         quiet = _Silent(self.mechanism, gradient, self.divisor, [], self.steps)
         quiet.clip_norms = self.clip_norms.clone()
         return quiet
-
-    def tensors(self) -> dict[str, Tensor]:
-        """As in `base.Noise`."""
-        return super().tensors() | {"clip_norms": self.clip_norms}
-
-    def restore(self, tensors: dict[str, Tensor]) -> None:
-        """As in `base.Noise`."""
-        super().restore(tensors)
-        self.clip_norms.copy_(tensors["clip_norms"])
 
 
 class _Silent(Noise):

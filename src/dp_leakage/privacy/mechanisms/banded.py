@@ -72,6 +72,8 @@ ACCOUNTANTS = {
 class Noise(base.Noise):
     """ζ_t = (z_t − Σ_{j=1}^{b−1} c_j ζ_{t−j})/c_0; it remembers the last b − 1 draws of each model."""
 
+    remembered = ("past",)
+
     def __init__(
         self, mechanism: Mechanism, gradient: Tensor, divisor: float, generators: list[Generator], steps: int
     ) -> None:
@@ -95,15 +97,6 @@ class Noise(base.Noise):
         self.gradient.div_(first)
         if len(self.past):
             self.past[step % len(self.past)].copy_(self.gradient)
-
-    def tensors(self) -> dict[str, Tensor]:
-        """As in `base.Noise`."""
-        return super().tensors() | {"past": self.past}
-
-    def restore(self, tensors: dict[str, Tensor]) -> None:
-        """As in `base.Noise`."""
-        super().restore(tensors)
-        self.past.copy_(tensors["past"])
 
 
 def _coefficients(bands: int, horizon: int | None) -> list[float]:

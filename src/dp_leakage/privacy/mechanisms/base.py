@@ -146,6 +146,9 @@ class Noise:
     # with c.
     independent: Sequence[float] = ()
 
+    # Names of its tensors that `add` needs to continue, besides the generators.
+    remembered: ClassVar[tuple[str, ...]] = ()
+
     def __init__(
         self, mechanism: Mechanism, gradient: Tensor, divisor: float, generators: list[Generator], steps: int
     ) -> None:
@@ -212,12 +215,15 @@ class Noise:
         """Everything that `add` needs to continue, for a checkpoint."""
         import torch
 
-        return {"generators": torch.stack([generator.get_state() for generator in self.generators])}
+        generators = torch.stack([generator.get_state() for generator in self.generators])
+        return {"generators": generators} | {name: getattr(self, name) for name in self.remembered}
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """The inverse of `tensors`."""
         for generator, state in zip(self.generators, tensors["generators"], strict=True):
             generator.set_state(state.clone())  # aligned, since set_state crashes on unaligned memory from a file
+        for name in self.remembered:
+            getattr(self, name).copy_(tensors[name])
 
     @property
     def deviation(self) -> float:

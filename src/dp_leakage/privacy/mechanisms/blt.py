@@ -54,6 +54,8 @@ ACCOUNTANTS = {
 class Noise(base.Noise):
     """ζ_t = z_t − Σ_j ω_j S_j, where each buffer S_j becomes λ_j S_j + ζ_t."""
 
+    remembered = ("buffers",)
+
     def __init__(
         self, mechanism: Mechanism, gradient: Tensor, divisor: float, generators: list[Generator], steps: int
     ) -> None:
@@ -74,12 +76,3 @@ class Noise(base.Noise):
             self.gradient.sub_(buffer, alpha=omega)
         for (_, decay), buffer in zip(self.weights, self.buffers, strict=True):
             buffer.mul_(decay).add_(self.gradient)
-
-    def tensors(self) -> dict[str, Tensor]:
-        """As in `base.Noise`."""
-        return super().tensors() | {"buffers": self.buffers}
-
-    def restore(self, tensors: dict[str, Tensor]) -> None:
-        """As in `base.Noise`."""
-        super().restore(tensors)
-        self.buffers.copy_(tensors["buffers"])

@@ -45,6 +45,8 @@ ACCOUNTANTS = {
 class Noise(base.Noise):
     """What a step's partial sum adds to the running sum less the noise that it takes the place of."""
 
+    remembered = ("nodes",)
+
     def __init__(
         self, mechanism: Mechanism, gradient: Tensor, divisor: float, generators: list[Generator], steps: int
     ) -> None:
@@ -62,12 +64,3 @@ class Noise(base.Noise):
         self.nodes[:level].zero_()
         self.nodes[level].copy_(self.gradient)
         self.gradient.sub_(replaced)
-
-    def tensors(self) -> dict[str, Tensor]:
-        """As in `base.Noise`."""
-        return super().tensors() | {"nodes": self.nodes}
-
-    def restore(self, tensors: dict[str, Tensor]) -> None:
-        """As in `base.Noise`."""
-        super().restore(tensors)
-        self.nodes.copy_(tensors["nodes"])
