@@ -1,6 +1,6 @@
 """Stand-ins for trained models whose outputs are known, and small real ensembles."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -44,7 +44,10 @@ def known():
 
 def signals_of(models, data, queries=1):
     """What attacks get of models: signals, with the probabilities and features of all records."""
-    signals = replace(ask(models, data, queries), x=data.x[asked_records(data)[0]])
+    record, _ = asked_records(data)
+    signals = replace(ask(models, data, queries), x=data.x[record])
+    if hasattr(models, "losses"):
+        signals = replace(signals, losses=models.losses[:, :, record])
     if data.n_classes > 1:
         record, probability = ask_probabilities(models, data, list(data.roles))
         signals = replace(signals, probability=probability[:, positions(signals.record, record)])
@@ -133,6 +136,13 @@ def blobs(seed=0):
     return Dataset(x, y, roles, np.array([], dtype=np.int64))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Traced(Ensemble):
+    """Trained models, with the losses (epochs, models, n) of all records at the evaluated epochs."""
+
+    losses: np.ndarray
+
+
 class Trained(NamedTuple):
     """Two target models that know their records by heart, and what attackers may train."""
 
@@ -146,14 +156,17 @@ class Trained(NamedTuple):
 @pytest.fixture(scope="session")
 def trained():
     data, rng = blobs(), np.random.default_rng(1)
-    settings = TrainingSettings(epochs=60, batch_size=50, evaluate_every=60)
+    settings = TrainingSettings(epochs=60, batch_size=50, evaluate_every=10)
     layers = build("mlp", (8,), 4, hidden=[64])
     x, y = torch.from_numpy(data.x), torch.from_numpy(data.y)
     pools = [data.roles[name] for name in ("shadow_pool", "reference_pool", "target_members", "target_nonmembers")]
 
     def fit(subsets, first_seed):
         seeds = range(first_seed, first_seed + len(subsets))
-        return train(layers, x, y, torch.from_numpy(np.stack(subsets)), seeds, settings)[0]
+        rows = torch.arange(len(x))
+        models, history = train(layers, x, y, torch.from_numpy(np.stack(subsets)), seeds, settings, trace=rows)
+        losses = np.array([row["losses"] for row in history], np.float32)
+        return Traced(**vars(models), losses=losses.reshape(-1, models.size, len(x)))
 
     def halves(pool, count):
         return [rng.permutation(pool)[: len(pool) // 2] for _ in range(count)]

@@ -152,6 +152,10 @@ def test_the_report_says_whose_claim_a_budget_is(monkeypatch):
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
+        (
+            {"attacks": {"loss_trace": {}}},
+            "reads the losses of every evaluated epoch; engine estimator keeps only the end's",
+        ),
         ({"attacks": {"yeom_attribute": {}}}, "takes the models themselves; engine estimator keeps only their outputs"),
         ({"defenses": [{"defense": "none"}, {"defense": "claimed"}]}, "lacks the key 'epsilon'"),
         ({"defenses": [{"defense": "none"}, {"defense": "claimed", "epsilon": [1]}]}, "lacks the key 'private'"),

@@ -134,14 +134,30 @@ def test_the_held_interval_is_the_one_for_so_many_comparisons(study: ReportConte
     assert pd.Series([claim.figure for claim in tiles]).str.endswith("%").all()
 
 
-def test_it_is_said_which_adaptive_attack_was_run_where_one_was(study: ReportContext, claims: list[Claim]) -> None:
-    assert not [claim for claim in claims if claim.kind == "adaptive"]
-    run = study.metrics[study.metrics["attack"] != ""].head(1).assign(attack="posterior_masked")
-    (said,) = [c for c in told(replace(study, metrics=pd.concat([study.metrics, run]))) if c.kind == "adaptive"]
-    assert said.words == (
-        "The adaptive attack posterior, masked takes the largest probability to be masked and reads how the others "
-        "share the rest."
-    )
+@pytest.mark.parametrize(
+    ("kind", "attack", "words"),
+    [
+        (
+            "adaptive",
+            "posterior_masked",
+            "The adaptive attack posterior, masked takes the largest probability to be masked and reads how the others "
+            "share the rest.",
+        ),
+        (
+            "access",
+            "loss_trace",
+            "The attack loss trace sees each record's loss at every evaluated epoch, so it has the model at all of "
+            "these epochs, not the finished one alone.",
+        ),
+    ],
+)
+def test_what_an_attack_knows_is_said_where_it_was_run(
+    study: ReportContext, claims: list[Claim], kind: str, attack: str, words: str
+) -> None:
+    assert not [claim for claim in claims if claim.kind == kind]
+    run = study.metrics[study.metrics["attack"] != ""].head(1).assign(attack=attack)
+    (said,) = [c for c in told(replace(study, metrics=pd.concat([study.metrics, run]))) if c.kind == kind]
+    assert said.words == words
 
 
 def added(study: ReportContext, found: list[tuple[str, float, float, float]]) -> pd.DataFrame:

@@ -57,6 +57,18 @@ def test_rates_steps_and_deltas_are_of_the_pool_and_members_are_half_of_it():
     assert cell.training["training"]["batch_size"] == 80
 
 
+def test_losses_are_kept_only_where_an_attack_reads_them_and_need_two_evaluated_epochs():
+    plain, asked = load({})["quickstart"], load({"attacks": {"loss_trace": {}}})["quickstart"]
+    for cell in plain.cells.values():
+        settings = train_settings(plain, cell)
+        assert "traced" not in settings
+        assert train_settings(asked, asked.cells[cell.key]) == settings | {"traced": True}
+    with pytest.raises(
+        UserError, match=r"'training\.evaluate_every' \(of .*\) is 60 of 60 epochs; attack loss_trace reads"
+    ):
+        load({"attacks": {"loss_trace": {}}, "training": {"evaluate_every": 60}})
+
+
 ATTACKED = {"attacks": {"lira_unaware": {}, "rmia": {}}}
 
 

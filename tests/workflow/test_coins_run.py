@@ -16,7 +16,7 @@ SMALL = {
         {"defense": "gaussian", "accountant": "naive", "sampler": "shuffle"},
         {"defense": "gaussian", "accountant": "rdp", "sampler": "poisson"},
     ],
-    "attacks": {"lira_unaware": {}},
+    "attacks": {"lira_unaware": {}, "loss_trace": {}},
 }
 CELLS = ("none", "gaussian-naive-eps=10", "gaussian-rdp-eps=10")
 
@@ -70,6 +70,22 @@ def test_an_attacker_who_does_not_know_the_defense_has_other_scores_but_for_unde
             for name in ("lira_online", "lira_unaware")
         )
         assert np.allclose(aware, unaware) == (cell == "none")
+
+
+def test_an_attack_on_losses_scores_what_the_training_kept_of_each_evaluated_epoch(coins):
+    folder, _ = coins
+    pool = np.load(folder.parent / "data.npz")["pool"]
+    for cell in CELLS:
+        scores = pd.read_parquet(folder / cell / "attack" / "loss_trace.parquet")
+        history = pd.read_parquet(folder / cell / "training.parquet")
+        assert sorted(set(history["epoch"])) == [2, 4]
+        for repeat, rows in history.groupby("repeat"):
+            own = scores[scores["repeat"] == repeat]
+            np.testing.assert_array_equal(own["record"], pool)
+            np.testing.assert_allclose(own["score"], -np.stack(rows["losses"])[:, : len(pool)].mean(axis=0), rtol=1e-6)
+            signals = np.load(folder / cell / "signals.npz")
+            last = np.stack(rows[rows["epoch"] == 4]["losses"])[0, : len(pool)]
+            np.testing.assert_allclose(last, np.log1p(np.exp(-signals["margin"][0, repeat, : len(pool)])), atol=1e-5)
 
 
 def test_every_cell_states_a_lower_bound_corrected_for_all_that_are_stated(coins):

@@ -92,7 +92,7 @@ rule attack:
         "python -m dp_leakage.steps.attack --settings {params.settings:q} --signals {input.signals:q}"
         " --class_scores {input.class_scores:q} --reference_signals {input.reference_signals:q}"
         " --reference_class_scores {input.reference_class_scores:q} --fitted {input.fitted:q} --data {input.data:q}"
-        " --scores {output.scores:q} --rows {output.rows:q} 2> {log:q}"
+        " --history {input.history:q} --scores {output.scores:q} --rows {output.rows:q} 2> {log:q}"
 
 
 rule attack_models:

@@ -39,7 +39,7 @@ from dp_leakage.common.schemas import FLAG, TEXT, Schema, check, enum, holds, ta
 Family = Literal[
     "membership", "attribute", "model_inversion", "decoder_inversion", "gradient_reconstruction", "utility"
 ]
-Reads = Literal["signals", "probabilities", "features", "models"]
+Reads = Literal["signals", "probabilities", "features", "losses", "models"]
 FAMILIES: tuple[str, ...] = get_args(Family)
 READS: tuple[str, ...] = get_args(Reads)
 ANSWERED = ("membership", "utility")  # families that read what models say, not the models
@@ -72,12 +72,14 @@ class Attack:
         schemas: of each of them.
         roles: the data set's roles whose records it uses beside the target's.
         reads: what it reads of the models: their ``signals``, these with the ``probabilities`` of all classes, these
-            with the records' ``features``, or the ``models`` themselves; if the file does not say, the family's
-            default.
+            with the records' ``features``, these with the ``losses`` of the targets at every evaluated epoch, or the
+            ``models`` themselves; if the file does not say, the family's default.
         learns: whether it has a ``fit``.
         aware: whether its reference models train under the cell's own defense, if the study has such models.
         adapts: what an attacker who knows a defense does about it, as the end of a sentence that begins with the
             attack; "" for other attacks.
+        access: what an attacker must have beside the answers of the finished model, as the end of a sentence that
+            begins with the attack; "" for other attacks.
         draws_as: attacks of a study with the same word here draw alike, such as the same features; "" for an attack
             that draws for itself.
         of_person: how the scores of a person's records become one (`attacks.persons`) unless the study says: ``sum``
@@ -95,6 +97,7 @@ class Attack:
     aware: bool = True
     of_person: Literal["sum", "mean", "max", "learnt"] = "mean"
     adapts: str = ""
+    access: str = ""
     draws_as: str = ""
 
 
@@ -114,6 +117,7 @@ SCHEMA = table(
         "aware": FLAG,
         OF_PERSON: WAYS,
         "adapts": TEXT,
+        "access": TEXT,
         "draws_as": TEXT,
         **SHARED,
     },
@@ -191,9 +195,12 @@ def _attack(where: str, module: str, given: dict[str, Any]) -> Attack:
         raise UserError(f"{where}: it reads models, so it needs none beside them; leave one of the two out")
     if reads != "models" and not answered:
         raise UserError(f"{where}: family {given['family']} takes the models; leave the key reads out")
+    if reads == "losses" and (given.get("needs") or not answered):
+        raise UserError(f"{where}: it reads losses, which targets alone keep; leave needs out, with family membership")
     if given.get("learns") and not given.get("needs"):
         raise UserError(f"{where}: `learns` is set but `needs` is not; valid is needs: shadow or reference")
-    own = {key: given[key] for key in ("needs", "learns", "aware", "of_person", "adapts", "draws_as") if key in given}
+    optional = ("needs", "learns", "aware", "of_person", "adapts", "access", "draws_as")
+    own = {key: given[key] for key in optional if key in given}
     roles = tuple(given.get("roles", ()))
     return Attack(module, given["family"], settings, schemas, reads, roles=roles, **own)
 

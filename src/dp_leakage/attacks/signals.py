@@ -32,6 +32,7 @@ class Signals:
         rank: int32 (R, n), the place of the class among all by probability, from 1; ties count against the model.
         probability: float32 (R, n, C), of all classes; None unless it was read.
         x: float32 (n, …), the features; None unless they were read.
+        losses: float32 (E, R, n), the loss at each evaluated epoch of the training, in nats; None unless it was read.
         person: int64 (n,), whose record each is; None if every record is a person of its own.
         left_out: for reference models: whether model r must not judge target r, since the same coins decided about both
             (it may be the target itself). Only attacks that declare it (``LEAVES_OUT``) receive such signals.
@@ -46,6 +47,7 @@ class Signals:
     rank: np.ndarray
     probability: np.ndarray | None = None
     x: np.ndarray | None = None
+    losses: np.ndarray | None = None
     person: np.ndarray | None = None
     left_out: bool = False
 
@@ -100,7 +102,7 @@ class Signals:
 
     @classmethod
     def held_by(cls, arrays: Mapping[str, Any], where: str | Path) -> "Signals":
-        """The inverse of `arrays`, for those of a file without probabilities and features.
+        """The inverse of `arrays`, for those of a file without probabilities, features and losses.
 
         Raises:
             UserError: they are not what models can have said; the complaint begins with the file, ``where``.
@@ -124,7 +126,7 @@ class Signals:
 
 AXES = {
     "record": "n", "y": "n", "role": "n", "x": "n", "trained_on": "Rn", "margin": "QRn", "correct": "Rn", "rank": "Rn",
-    "probability": "RnC", "person": "n",
+    "probability": "RnC", "losses": "ERn", "person": "n",
 }  # fmt: skip
 IN_FILE = {
     "record": Expected("int64", AXES["record"], 0),

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dp_leakage.data.roles import asked_roles, trained_role
+from dp_leakage.data.roles import asked_roles, population_role, trained_role
 
 
 class Dataset(NamedTuple):
@@ -43,3 +43,10 @@ class Dataset(NamedTuple):
     def targets(self) -> np.ndarray:
         """Rows whose membership is attacked, int64: the members before the non-members, or the pool."""
         return np.concatenate([self.roles[role] for role in asked_roles(self.roles)])
+
+    @property
+    def traced(self) -> np.ndarray:
+        """Rows whose losses a training keeps at every evaluated epoch, if an attack reads them, int64: those of
+        `roles.traced_roles`, in the order of `queries.asked_records`.
+        """
+        return np.concatenate([self.targets, np.sort(self.roles.get(population_role(self.roles), self.targets[:0]))])

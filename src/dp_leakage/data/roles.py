@@ -29,6 +29,11 @@ def population_role(roles: Collection[str]) -> str:
     return OUTSIDERS if POOL in roles and REFERENCE_POOL not in roles else REFERENCE_POOL
 
 
+def traced_roles(roles: Collection[str]) -> tuple[str, ...]:
+    """The roles whose losses are kept at every evaluated epoch, if an attack reads them: asked ones and population."""
+    return (*asked_roles(roles), population_role(roles))
+
+
 def attackers_roles(roles: Collection[str]) -> list[str]:
     """The roles whose records the attacker has anyway."""
     return [role for role in (SHADOW_POOL, population_role(roles)) if role in roles]

@@ -123,6 +123,7 @@ NAMES = {
     "posterior_rescaled": "posterior, rescaled",
     "posterior_rounded": "posterior, rounded",
     "posterior_label": "posterior, label only",
+    "loss_trace": "loss trace",
     "gap": "gap attack",
     "label_noise": "label only, noise",
     "boundary": "label only, boundary",

@@ -42,7 +42,7 @@ def told(context: ReportContext) -> list[Claim]:
         context.aware,
         lambda answer: claims_elsewhere(answer, context.elsewhere, context.metrics),
         {data.name: data.persons for data in context.data if data.persons is not None},
-        {str(dataset): _adaptive(rows) for dataset, rows in context.metrics.groupby("dataset")},
+        {str(dataset): _of_attacks(rows) for dataset, rows in context.metrics.groupby("dataset")},
         any(POOL in data.roles for data in context.data),
     )
     return [
@@ -54,10 +54,13 @@ def told(context: ReportContext) -> list[Claim]:
     ]
 
 
-def _adaptive(metrics: pd.DataFrame) -> dict[str, str]:
-    """The attacks among these rows that know what a defense does, and what they do about it."""
-    run = set(metrics["attack"])
-    return {attack: entry.adapts for attack, entry in ATTACKS.items() if entry.adapts and attack in run}
+def _of_attacks(metrics: pd.DataFrame) -> dict[str, dict[str, str]]:
+    """Of the attacks among these rows: what those do that know a defense, and what others must have."""
+    run = {attack: entry for attack, entry in ATTACKS.items() if attack in set(metrics["attack"])}
+    return {
+        "adaptive": {attack: entry.adapts for attack, entry in run.items() if entry.adapts},
+        "access": {attack: entry.access for attack, entry in run.items() if entry.access},
+    }
 
 
 def _answers(context: ReportContext) -> list[Answer]:

@@ -26,7 +26,7 @@ def claims_of(
     aware: bool = True,
     elsewhere: Callable[[Answer], list[Claim]] | None = None,
     persons: Mapping[str, int] | None = None,
-    adaptive: Mapping[str, Mapping[str, str]] | None = None,
+    of_attacks: Mapping[str, Mapping[str, Mapping[str, str]]] | None = None,
     by_coins: bool = True,
 ) -> list[Claim]:
     """Everything that the page's sentences say of the answers, in the order of the page.
@@ -37,7 +37,8 @@ def claims_of(
         aware: whether an attack learns from models under the defense that it attacks.
         elsewhere: what is not folded of an answer on models that were trained elsewhere; needed if there is one.
         persons: data set → how many persons training draws from, where it is known whose each record is.
-        adaptive: data set → attack → what it does about the defense that it knows (`attacks.Attack.adapts`).
+        of_attacks: data set → ``adaptive`` or ``access`` → attack → what it does about the defense that it knows
+            (`attacks.Attack.adapts`), or must have beside answers (`attacks.Attack.access`).
         by_coins: whether coins put each person in or out of a training. Else all are in each.
     """
     told = all(answer.kind == "elsewhere" for answer in answers)
@@ -51,7 +52,7 @@ def claims_of(
             found += [_decision(answer, outside.get(answer.dataset, ())), *_beside(answer)]
             for place, setting in enumerate(answer.told):
                 found += tiles_of(answer, setting, place)
-        found += _adaptive(answer.dataset, (adaptive or {}).get(answer.dataset, {}))
+        found += _of_attacks(answer.dataset, (of_attacks or {}).get(answer.dataset, {}))
         for place, setting in enumerate(answer.told):
             found += _more(answer, setting, place)
         found += _choice(answer) + _unproven(answer)
@@ -327,10 +328,14 @@ def _of_tried(leak: Leak, tell: Telling) -> str:
     return f", of {tell.count(leak.tried)} attacks" if leak.tried > 1 else ""
 
 
-def _adaptive(dataset: str, adaptive: Mapping[str, str]) -> list[Claim]:
-    """Which attacks know what a defense does to the answers."""
-    words = " ".join(f"The adaptive attack {name(attack)} {adapts}." for attack, adapts in adaptive.items())
-    return [Claim(f"{dataset}.adaptive", "adaptive", dataset, words, screen=2)] if words else []
+def _of_attacks(dataset: str, told: Mapping[str, Mapping[str, str]]) -> list[Claim]:
+    """Which attacks know what a defense does to the answers, and which have more than answers."""
+    called = {"adaptive": "The adaptive attack", "access": "The attack"}
+    sentences = {
+        kind: " ".join(f"{called[kind]} {name(attack)} {words}." for attack, words in attacks.items())
+        for kind, attacks in told.items()
+    }
+    return [Claim(f"{dataset}.{kind}", kind, dataset, words, screen=2) for kind, words in sentences.items() if words]
 
 
 # ---------------------------------------------------------------------- folded

@@ -39,12 +39,13 @@ def attack(
     reference_class_scores: Path | None = None,
     fitted: Path | None = None,
     data: Path | None = None,
+    history: Path | None = None,
     *,
     scores: Path,
 ) -> None:
     """Reads the signals of the target models, and what the attack compares them with; writes its scores."""
     inputs = settings["inputs"]
-    target = read_signals(inputs, signals, class_scores, data)
+    target = read_signals(inputs, signals, class_scores, data, history=history)
     learnt: Any = None
     if reference_signals:
         learnt = read_signals(inputs, reference_signals, reference_class_scores, data, "reference_")
@@ -65,5 +66,5 @@ def attack(
 
 
 if __name__ == "__main__":
-    others = ("class_scores?", "reference_signals?", "reference_class_scores?", "fitted?", "data?")
+    others = ("class_scores?", "reference_signals?", "reference_class_scores?", "fitted?", "data?", "history?")
     run(main, "signals", *others, "scores", "rows")

@@ -48,7 +48,11 @@ def main(settings: Json, training: Path, baseline: Path, measured: Path, curve: 
         limit = _limit(neighbours, ceiling, FPR_OF_CURVE)
     write_rows(measured, rows, provenance(settings))
     write_rows(proven, limit, provenance(settings))
-    write_table(curve, history.assign(epsilon_spent=_by_epoch(history, mechanism, made)), provenance(settings))
+    write_table(
+        curve,
+        history.drop(columns="losses", errors="ignore").assign(epsilon_spent=_by_epoch(history, mechanism, made)),
+        provenance(settings),
+    )
 
 
 def _tuned(made: Json) -> list[Json]:

@@ -28,6 +28,7 @@ from dp_leakage.steps._data import dataset_of
 from dp_leakage.steps._models import architecture_of, device_of, tuned_settings
 from dp_leakage.training.blocks import block_dimensions
 from dp_leakage.training.checkpoint import Checkpoint
+from dp_leakage.training.loop import History
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
 
@@ -79,6 +80,7 @@ def main(
             mechanism,
             held=held,
             evaluate_on=torch.from_numpy(arrays["target_nonmembers"]),
+            trace=torch.from_numpy(dataset_of(arrays).traced) if settings.get("traced") else None,
             groups=groups,
             device=device_of(device),
             checkpoint=resume,
@@ -227,11 +229,9 @@ def blocks_of(layers: Layers, mechanism: Json | None) -> list[int] | None:
     return block_dimensions(layers, mechanism["block"]) if mechanism and mechanism["noise"] == "vmf" else None
 
 
-def _columns(epochs: list[Json]) -> dict[str, list[Any]]:
-    renamed = [{"repeat" if key == "model" else key: value for key, value in row.items()} for row in epochs]
-    return {
-        key: [row[key] for row in renamed] for key in ("repeat", "epoch", "loss", "train_accuracy", "test_accuracy")
-    }
+def _columns(epochs: History) -> dict[str, list[Any]]:
+    names = ("epoch", "loss", "train_accuracy", "test_accuracy", *(("losses",) if "losses" in epochs[0] else ()))
+    return {"repeat": [row["model"] for row in epochs], **{name: [row[name] for row in epochs] for name in names}}
 
 
 if __name__ == "__main__":

@@ -60,6 +60,11 @@ def attacks_on(spec: Json, dataset: str) -> list[str]:
     return [attack for attack in spec["attacks"] if attack in own]
 
 
+def traced(spec: Json, dataset: str) -> list[str]:
+    """The attacks on a data set that read the losses of every evaluated epoch."""
+    return [attack for attack in attacks_on(spec, dataset) if ATTACKS[attack].reads == "losses"]
+
+
 def settings_of_attack(spec: Json, attack: str) -> Json:
     """An attack's own settings, with its defaults."""
     asked = {key: value for key, value in spec["attacks"][attack].items() if key != OF_PERSON}

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch.nn.functional as F
 from torch import Tensor
@@ -13,7 +13,7 @@ from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.settings import TrainingSettings
 
-History = list[dict[str, float]]
+History = list[dict[str, Any]]
 
 
 class Training(Protocol):
@@ -46,6 +46,7 @@ def run(
     settings: TrainingSettings,
     mechanism: Mechanism | None,
     evaluate_on: Tensor | None,
+    trace: Tensor | None,
     checkpoint: Checkpoint | None,
     on_epoch: Callable[[int], None] | None,
 ) -> None:
@@ -71,7 +72,7 @@ def run(
             # Under a mechanism the parameters are already noised, so that their overflow reveals nothing more.
             raise Diverged(_divergence(training.epoch, settings, mechanism))
         if training.epoch % settings.evaluate_every == 0 or training.epoch == settings.epochs:
-            training.history += evaluate(models, x, y, evaluate_on, training.epoch)
+            training.history += evaluate(models, x, y, evaluate_on, training.epoch, trace)
         if checkpoint is not None:
             good = _snapshot(training, x.device.type)
             if checkpoint.due():
@@ -93,9 +94,11 @@ def _divergence(epoch: int, settings: TrainingSettings, mechanism: Mechanism | N
     return f"training diverged in epoch {epoch} of {settings.epochs}: {cause}; try a tenth of it"
 
 
-def evaluate(models: Models, x: Tensor, y: Tensor, evaluate_on: Tensor | None, epoch: int) -> History:
+def evaluate(
+    models: Models, x: Tensor, y: Tensor, evaluate_on: Tensor | None, epoch: int, trace: Tensor | None = None
+) -> History:
     """The history's rows of this epoch, one for each model."""
-    rows = []
+    rows: History = []
     for model in range(models.size):
         own = rows_of(models.train_indices[model])
         logits = models.logits(x, [model], own)[0]
@@ -112,6 +115,9 @@ def evaluate(models: Models, x: Tensor, y: Tensor, evaluate_on: Tensor | None, e
                 "test_accuracy": test_accuracy,
             }
         )
+        if trace is not None:
+            said, own = models.logits(x[trace.to(x.device)], [model])[0], y[trace.to(y.device)]
+            rows[-1]["losses"] = F.cross_entropy(said, own, reduction="none").tolist()
     return rows
 
 

@@ -43,6 +43,7 @@ def train(
     *,
     held: Tensor | None = None,
     evaluate_on: Tensor | None = None,
+    trace: Tensor | None = None,
     groups: Tensor | None = None,
     device: str = "cpu",
     checkpoint: Checkpoint | None = None,
@@ -63,6 +64,7 @@ def train(
         held: bool (K, m), by fair coins: which rows of its subset each model trains on; None: all. Rates, steps and
             divisors depend on m, never on how many rows are held.
         evaluate_on: int64 rows of x for ``test_accuracy``: (r,) for all models or (K, r).
+        trace: int64 (t,) rows of x whose losses the history keeps for each model and evaluated epoch.
         groups: int64 (n,): the (sub)class of each row of x, from 0, for the units ``class`` and ``subclass``, or the
             person for the unit ``person``; if it is missing, the classes y.
         device: ``cpu`` or ``cuda``.
@@ -74,7 +76,7 @@ def train(
     Returns:
         The ensemble, on the CPU, and the history: one dict (model, epoch, loss, train_accuracy, test_accuracy) per
         model at every ``evaluate_every``-th epoch and the last, over all of the model's records and all of
-        ``evaluate_on`` (NaN without it), dropout off.
+        ``evaluate_on`` (NaN without it), dropout off. With ``trace`` also ``losses``, a list (t,) in nats.
 
     Raises:
         UserError: the training diverged, an impossible request, or a checkpoint of something else.
@@ -82,7 +84,17 @@ def train(
     check_request(layers, x, y, subsets, seeds, settings, mechanism, held)
     with exact(), torch.inference_mode():
         training = start(layers, x, y, subsets, seeds, settings, mechanism, groups, device, held, initial, watch)
-        run(training, training.program.x, training.program.y, settings, mechanism, evaluate_on, checkpoint, on_epoch)
+        run(
+            training,
+            training.program.x,
+            training.program.y,
+            settings,
+            mechanism,
+            evaluate_on,
+            trace,
+            checkpoint,
+            on_epoch,
+        )
     parameters = {name: view.cpu().clone() for name, view in training.models().parameters.items()}
     return Ensemble(layers, parameters, training.trained_on.cpu(), mechanism), training.history
 

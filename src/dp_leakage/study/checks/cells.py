@@ -16,7 +16,7 @@ from dp_leakage.privacy.defenses import (
 from dp_leakage.privacy.mechanism import holds_groups
 from dp_leakage.study import TUNE, Cell, Study
 from dp_leakage.study.checks.complaints import require
-from dp_leakage.study.protocol import training_of
+from dp_leakage.study.protocol import traced, training_of
 from dp_leakage.study.steps import AUXILIARY
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.tuning import FOLDS
@@ -57,10 +57,12 @@ def _check_answers(cell: Cell) -> None:
         require(mechanism != CLAIMED, words)
         return
     for attack in cell.parts:
-        takes = attack in ATTACKS and ATTACKS[attack].reads == "models"
-        require(
-            not takes, f"key 'attacks.{attack}' takes the models themselves; engine {engine} keeps only their outputs"
-        )
+        reads = ATTACKS[attack].reads if attack in ATTACKS else "signals"
+        asks = {
+            "models": f"takes the models themselves; engine {engine} keeps only their outputs",
+            "losses": f"reads the losses of every evaluated epoch; engine {engine} keeps only the end's outputs",
+        }
+        require(reads not in asks, f"key 'attacks.{attack}' {asks.get(reads)}")
     require("audit" not in cell.parts, f"key 'audit' trains models with canaries, which engine {engine} cannot")
     known = ("none", CLAIMED) if engine == "estimator" else ("none",)
     words = f"key 'defenses' has {mechanism} for model {cell.model}; engine {engine} knows {' and '.join(known)} alone"
@@ -82,6 +84,11 @@ def _check_training(study: Study, cell: Cell) -> None:
     engine = own if own in engines else min(engines)
     require("training" in spec, f"key 'training' is missing; engine {engine} trains by it")
     training = cell.training["training"] or training_of(study.spec, cell.dataset, cell.model, engine)
+    for attack in traced(study.spec, cell.dataset):
+        epochs, every = training["epochs"], training["evaluate_every"]
+        place = f"key 'training.evaluate_every' (of {cell.key}) is {every} of {epochs} epochs"
+        words = f"attack {attack} reads the losses of two evaluated epochs or more; valid is up to {epochs - 1}"
+        require(every < epochs, f"{place}; {words}")
     members, size = cell.columns["n_records"], training["batch_size"]
     people = "members" if POOL not in spec["datasets"][cell.dataset]["roles"] else "records of the pool"
     try:

@@ -28,7 +28,7 @@ from dp_leakage.study.study import Study
 
 # Options of the attack steps.
 READ_BY_ATTACKS = (
-    SIGNALS, CLASS_SCORES, f"reference_{SIGNALS}", f"reference_{CLASS_SCORES}", "fitted", "data", "target"
+    SIGNALS, CLASS_SCORES, f"reference_{SIGNALS}", f"reference_{CLASS_SCORES}", "fitted", "data", "history", "target"
 )  # fmt: skip
 # What attacks read of models → the step that makes it.
 ANSWERED_BY = {SIGNALS: "query", CLASS_SCORES: "query"}
@@ -126,6 +126,8 @@ def attack_inputs(study: Study, cell: Cell, attack: str) -> dict[str, Input]:
         trained = study.path(paths.TRAINED, cell), made(study, "train_target", cell)
         return {"data": _data(study, cell.dataset), "target": trained}
     inputs = _asked(study, *names, TARGET, cell.defense, attack)
+    if entry.reads == "losses":
+        return inputs | {"history": (study.path(paths.HISTORY, cell), made(study, "train_target", cell))}
     if by_coins(study.spec, attack):
         return inputs | _references(_asked(study, *names, TARGET, _reference_cell(study, cell, attack), attack))
     if not entry.needs:

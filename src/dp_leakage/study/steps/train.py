@@ -9,7 +9,7 @@ from dp_leakage.engines.onnx_files import content_of_model
 from dp_leakage.study import paths
 from dp_leakage.study.cells import Cell
 from dp_leakage.study.paths import TARGET
-from dp_leakage.study.protocol import COINS, SPLIT, TUNE, auxiliary_spec, by_person, design_of, seed_of, training_of
+from dp_leakage.study.protocol import COINS, SPLIT, TUNE, auxiliary_spec, by_person, design_of, seed_of, traced, training_of
 from dp_leakage.study.resources import memory_mb, training_minutes
 from dp_leakage.study.step_code import ACCOUNTING, noise_modules, own_files, step_code
 from dp_leakage.study.steps.data import data_identity, digest_of
@@ -42,7 +42,8 @@ def rate_of(study: Study, cell: Cell) -> Json:
 def train_settings(study: Study, cell: Cell) -> Json:
     """Of step ``train`` for the cell's target models."""
     subset = _subset(study, cell.dataset, cell.columns["n_records"])
-    return _trained(study, cell.training | {"subset": subset} | rate_of(study, cell), cell.dataset)
+    kept = {"traced": True} if traced(study.spec, cell.dataset) else {}
+    return _trained(study, cell.training | {"subset": subset} | kept | rate_of(study, cell), cell.dataset)
 
 
 def _trained(study: Study, settings: Json, dataset: str) -> Json:

@@ -1,0 +1,65 @@
+"""Loss traces (Pollock et al. 2025, arXiv 2411.05743): how has a record's loss gone while the model trained?
+
+A member's loss falls early and stays low. The attacker sees the model at every evaluated epoch, as who trains it does,
+and needs no reference models. The paper's number, the interquartile range of a record's losses (LT-IQR), ranks
+*training* records by how well stronger attacks find them. As a test of membership it fails where a model overfits,
+since other records' losses move further than members' (docs/results/attacks.md); so it is not the default here.
+"""
+
+import numpy as np
+
+from dp_leakage.attacks.membership.references import population
+from dp_leakage.attacks.signals import Scores, Signals
+from dp_leakage.common.errors import UserError
+
+# ``alpha`` is the level of the attack's own test: near the best advantage for weak and strong leaks.
+ATTACK = {
+    "family": "membership",
+    "reads": "losses",
+    "roles": ["reference_pool"],
+    "settings": {
+        "statistic": {
+            "enum": ["mean", "iqr"],
+            "default": "mean",
+            "description": "Of a record's losses over the evaluated epochs: their mean, of which less is more likely a "
+            "member's, or their interquartile range (LT-IQR), which ranks members by risk.",
+        },
+        "alpha": {"$ref": "#/$defs/alpha"},
+    },
+    "access": "sees each record's loss at every evaluated epoch, so it has the model at all of these epochs, not the "
+    "finished one alone",
+}
+
+LEAST = 2  # evaluated epochs
+
+
+def score(target: Signals, learnt: None, settings: dict, seed: int) -> Scores:
+    """Scores every record asked about with less its mean loss over the evaluated epochs, or with the losses' range.
+
+    The threshold needs no member: a share ``alpha`` of the records that no model trained on passes it.
+
+    Args:
+        target: of the R models under attack, with losses; the population is the role ``reference_pool``.
+        learnt: unused, the attack needs no other model.
+        settings: ``statistic``: ``mean``, or ``iqr`` between ``np.quantile``'s quartiles; ``alpha``, in (0, 1).
+        seed: unused, nothing is drawn.
+
+    Raises:
+        UserError: the population is empty, or losses are of one epoch alone.
+    """
+    score, outside = (
+        _of_trace(said, settings["statistic"]) for said in (target.asked, population(target, "loss_trace"))
+    )
+    return Scores(score, score > np.quantile(outside, 1 - settings["alpha"], axis=1, keepdims=True))
+
+
+def _of_trace(said: Signals, statistic: str) -> np.ndarray:
+    """One number of each record's losses over the epochs, float64 (R, n)."""
+    assert said.losses is not None  # the attack declares that it reads losses
+    if len(said.losses) < LEAST:
+        raise UserError(f"attack loss_trace: losses are known of {len(said.losses)} epoch; valid are {LEAST} or more")
+    losses = said.losses.astype(np.float64)
+    if statistic == "mean":
+        return np.asarray(-losses.mean(axis=0))
+    lower, upper = np.quantile(losses, [0.25, 0.75], axis=0)
+    return np.asarray(upper - lower)
