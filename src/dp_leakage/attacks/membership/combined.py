@@ -1,17 +1,17 @@
-"""A learnt combination: what several attacks say of a record, weighed by what they said of the attacker's own models.
+"""A learnt attack: what references with and without a record said, weighed as it went with the attacker's own models.
 
-Each attack reads answers in one way that some theory suggests. How they depend on each other, and where each is right,
-no theory says. But the attacker knows who is in each reference model. So every reference is taken for a target in turn,
-attacked with the others, and gradient-boosted trees learn from that how the attacks' scores go with membership.
+Other attacks compare a target's answer with the references' in one way that some theory suggests. Here gradient-boosted
+trees learn the comparison, from several such numbers. The attacker knows who is in each reference model. So every
+reference is taken for a target in turn and compared with the others.
 """
 
-from types import ModuleType
-
 import numpy as np
+from scipy.special import ndtri
+from scipy.stats import rankdata
 
 from dp_leakage.attacks import ATTACKS
-from dp_leakage.attacks.membership import attack_r, lira, posterior, rmia
-from dp_leakage.attacks.membership.references import mean_where
+from dp_leakage.attacks.membership import rmia
+from dp_leakage.attacks.membership.references import population
 from dp_leakage.attacks.signals import Scores, Signals
 from dp_leakage.common.errors import UserError
 
@@ -33,23 +33,23 @@ ATTACK = {
             "default": 16,
             "description": "How many reference models, at most, are taken for targets.",
         },
-        "rounds": {"$ref": "#/$defs/rounds"},
+        "rounds": {"$ref": "#/$defs/rounds", "default": 30},
         "leaves": {"type": "integer", "minimum": 2, "default": 8, "description": "Leaves of each tree."},
     },
 }
 
-COMPONENTS: dict[str, ModuleType] = {
-    "lira_shrunk": lira, "rmia_online": rmia, "posterior": posterior, "attack_r": attack_r,
-}  # fmt: skip
-RATE, FEWEST = 0.05, 50  # of the boosting: how far each tree moves the odds, and records in a leaf
-LEAST = 2  # reference models without which a reference is attacked
+RATE, FEWEST = 0.15, 50  # of the boosting: how far each tree moves the odds, and records in a leaf
+LEAST = 2  # reference models without which a reference is compared with those that trained on a record and did not
+TINY = 1e-12  # probability that less counts as
+MEMBER = 0.3  # offline, a model that trained on a record is taken to give it .3 P + .7, as in RMIA
 
 
 def score(target: Signals, learnt: Signals, settings: dict, seed: int) -> Scores:
     """Scores every record asked about with the log odds of membership, flagged above 0.
 
-    A reference is attacked without itself and without models that were trained on the same records, or on exactly the
-    others: if references are complementary halves, one would tell the coins of the other.
+    A reference is compared without itself and without models that were trained on the same records, or on exactly the
+    others: if references are complementary halves, one would tell the coins of the other. With too few references for
+    that, `_of_few` says what is learnt.
 
     Args:
         target: of the R models under attack, with probabilities.
@@ -58,43 +58,111 @@ def score(target: Signals, learnt: Signals, settings: dict, seed: int) -> Scores
         seed: unused, nothing is drawn.
 
     Raises:
-        UserError: no reference can be attacked by `LEAST` others.
+        UserError: there is one reference model, or two or three and no record that none of them trained on.
     """
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    coins = learnt.asked.trained_on
+    asked = learnt.asked
+    coins, known, said = asked.trained_on, statistics(asked), statistics(target.asked)
     examples, member = [], []
     for k in range(min(settings["models"], learnt.size)):
         apart = (coins != coins[k]).any(axis=1) & (coins == coins[k]).any(axis=1)
         if apart.sum() >= LEAST:
-            own = learnt.models(np.array([k]))
-            examples.append(features(own, learnt.models(apart)))
+            examples.append(features(known[:, k : k + 1], known[:, apart], coins[apart]))
             member.append(coins[k])
     if not examples:
+        return _of_few(target, learnt, settings)
+    odds = _learnt(examples, member, features(said, known, coins), settings)
+    return Scores(odds, odds > 0)
+
+
+def _of_few(target: Signals, learnt: Signals, settings: dict) -> Scores:
+    """Scores by few references: the mean of two normal scores of ranks, flagged above the median.
+
+    One is of log odds that only know references without a record. A reference's own records are compared by those
+    others that did not train on them, with records that nobody trained on, so the others' coins tell nothing. The
+    second is `rmia_online`, which also knows references with the record.
+    """
+    asked, others = learnt.asked, population(learnt, "combined")
+    new = others.records(np.flatnonzero(~others.trained_on.any(axis=0)))
+    if learnt.size < LEAST or not len(new.record):
         raise UserError(
-            f"attack combined: each reference model is attacked with others, but none has {LEAST} others that were "
-            "trained on further records; valid are 4 reference models or more"
+            f"attack combined: each reference model is compared with others; got {learnt.size}, and {len(new.record)} "
+            "records that none of them trained on; valid are 4 models or more, or 2 and such records"
         )
+    known, unseen, coins = statistics(asked), statistics(new), asked.trained_on
+    nowhere = np.zeros(new.trained_on.shape, bool)
+    examples, member = [], []
+    for k in range(min(settings["models"], learnt.size)):
+        own, rest = slice(k, k + 1), np.arange(learnt.size) != k
+        inside = features(known[:, own], known[:, rest], coins[rest], online=False)[:, coins[k]]
+        outside = features(unseen[:, own], unseen[:, rest], nowhere[rest], online=False)
+        examples.append(np.concatenate([inside, outside], axis=1))
+        member.append(np.arange(examples[-1].shape[1]) < inside.shape[1])
+    few = settings | {"leaves": min(settings["leaves"], 4)}
+    odds = _learnt(examples, member, features(statistics(target.asked), known, coins, online=False), few)
+    ratio = rmia.score(target, learnt, dict(ATTACKS["rmia_online"].settings), 0).score
+    mean = (_normal(odds) + _normal(ratio)) / 2
+    return Scores(mean, mean > 0)
+
+
+def _learnt(examples: list[np.ndarray], member: list[np.ndarray], asked: np.ndarray, settings: dict) -> np.ndarray:
+    """Log odds (R, n) of features (R, n, F), by trees fitted on examples (1, m, F) and who of them is a member (m,)."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
     trees = HistGradientBoostingClassifier(
         max_iter=settings["rounds"], max_leaf_nodes=settings["leaves"], learning_rate=RATE, min_samples_leaf=FEWEST,
         early_stopping=False, random_state=0,
     )  # fmt: skip
-    trees.fit(np.concatenate(examples), np.concatenate(member))
-    said = features(target, learnt)
-    odds = trees.decision_function(said).reshape(target.size, -1)
-    return Scores(odds, odds > 0)
+    trees.fit(np.concatenate(examples, axis=1)[0], np.concatenate(member))
+    return np.asarray(trees.decision_function(asked.reshape(-1, asked.shape[2])).reshape(asked.shape[:2]))
 
 
-def features(target: Signals, learnt: Signals) -> np.ndarray:
-    """What is known of each record of R models from K others, float64 (R · n, F).
+def _normal(score: np.ndarray) -> np.ndarray:
+    """Scores (R, n) by their ranks within each model, as quantiles of the normal distribution."""
+    return np.asarray(ndtri((rankdata(score, axis=1) - 0.5) / score.shape[1]))
 
-    The score of each of `COMPONENTS` and the share of the model's records below it; the margin, its mean over the
-    others that were trained without the record, and the difference.
+
+def statistics(said: Signals) -> np.ndarray:
+    """What R models say about n records, float64 (4, R, n).
+
+    The margin; the probability of the record's class; of what the other classes share, the logarithm of the largest
+    share and the shares' entropy in nats.
     """
-    found = []
-    for name, module in COMPONENTS.items():
-        own = module.score(target, learnt, dict(ATTACKS[name].settings), 0).score
-        found += [own, own.argsort(axis=1, kind="stable").argsort(axis=1, kind="stable") / own.shape[1]]
-    margin, others = target.asked.margin[0], learnt.asked
-    usual = np.broadcast_to(mean_where(others.margin[0], ~others.trained_on), margin.shape)
-    return np.stack([*found, margin, usual, margin - usual], axis=2).reshape(margin.size, -1)
+    assert said.probability is not None  # the attack declares that it reads probabilities
+    probability = np.maximum(said.probability.astype(np.float64), TINY)
+    true = np.arange(probability.shape[2]) == said.y[:, None]
+    own = np.take_along_axis(probability, said.y[None, :, None], axis=2)[..., 0]
+    shares = np.where(true, 0.0, probability)
+    shares /= shares.sum(axis=2, keepdims=True)
+    entropy = -(shares * np.log(np.maximum(shares, TINY))).sum(axis=2)
+    return np.stack([said.margin[0], own, np.log(shares.max(axis=2)), entropy])
+
+
+def features(own: np.ndarray, others: np.ndarray, inside: np.ndarray, online: bool = True) -> np.ndarray:
+    """What R models say of n records beside K others, float64 (R, n, F); NaN where no other can be compared with.
+
+    Of every statistic how far it lies above its mean over the others that did not train on the record, and online above
+    that of those which did; RMIA's ratio; online the difference of the squared distances from both means, as in LiRA.
+
+    Args:
+        own, others: `statistics` of both, (4, R, n) and (4, K, n).
+        inside: which of the others trained on which record, bool (K, n).
+        online: whether those that did count.
+    """
+    without = _mean(others, ~inside)
+    found = [*own[:3], *(own - without[:, None])]
+    usual = without[1]
+    within = MEMBER * usual + 1 - MEMBER
+    if online:
+        means = _mean(others, inside)
+        within = means[1]
+        apart = own - means[:, None]
+        found += [*apart, (own[0] - without[0]) ** 2 - apart[0] ** 2]
+    found.append(np.log(own[1]) - np.log((usual + within) / 2))
+    found.append(np.broadcast_to(without[0], own[0].shape))
+    return np.stack(found, axis=2)
+
+
+def _mean(values: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """Means (4, n) of values (4, K, n) over the chosen ones of K models; NaN where none is."""
+    counts = chosen.sum(axis=0)
+    return np.where(counts > 0, np.where(chosen, values, 0.0).sum(axis=1) / np.maximum(counts, 1), np.nan)
