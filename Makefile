@@ -9,7 +9,7 @@ export PATH := $(VENV)/bin:$(PATH)
 export OMP_NUM_THREADS := 1
 
 # Their values go on as they are typed: column names may hold spaces, and a $ is no variable of make's.
-OPTIONS := NAME DATA LABEL KEY PERSON SENSITIVE DROP CATEGORICAL MISSING SIZE LEAVE_OUT SKIP_DAMAGED OUTPUTS REFERENCES SHADOWS MODEL WEIGHTS MEMBERS REFERENCE_MODEL SHADOW_MODEL TRAIN EPSILON DELTA MODELS CANARIES CANARY CLAIM RECORDS VERDICT STUDY CELL TO SCALE
+OPTIONS := NAME DATA LABEL KEY PERSON SENSITIVE DROP CATEGORICAL MISSING SIZE LEAVE_OUT SKIP_DAMAGED OUTPUTS REFERENCES SHADOWS MODEL WEIGHTS DRAWS MEMBERS REFERENCE_MODEL SHADOW_MODEL TRAIN EPSILON DELTA MODELS CANARIES CANARY CLAIM RECORDS VERDICT STUDY CELL TO SCALE
 $(foreach option,$(OPTIONS),$(eval override $(option) := $$(value $(option))))
 export $(OPTIONS)
 
@@ -52,7 +52,7 @@ new-study: $(RUNS)  ## create a study of your data: NAME= DATA= LABEL= [options:
 
 audit-model: $(RUNS)  ## create a study that attacks a model you have trained: NAME= OUTPUTS=, or MODEL= DATA= MEMBERS= [options: docs/audit-model.md]
 	@python -m dp_leakage.audit_model --name="$$NAME" --outputs="$$OUTPUTS" --references="$$REFERENCES" --shadows="$$SHADOWS" \
-	  --model="$$MODEL" --weights="$$WEIGHTS" --data="$$DATA" --label="$$LABEL" --key="$$KEY" --members="$$MEMBERS" \
+	  --model="$$MODEL" --weights="$$WEIGHTS" --draws="$$DRAWS" --data="$$DATA" --label="$$LABEL" --key="$$KEY" --members="$$MEMBERS" \
 	  --reference-model="$$REFERENCE_MODEL" --shadow-model="$$SHADOW_MODEL"
 
 audit-training: $(RUNS)  ## test the claimed ε of your training function: TRAIN=my_module:train EPSILON=4 [options: python -m dp_leakage.audit_training --help]

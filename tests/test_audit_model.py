@@ -5,6 +5,7 @@ import re
 import shlex
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -97,6 +98,36 @@ def test_a_module_with_its_weights_gives_the_numbers_of_its_own_cell(ensemble, t
     settings = SETTINGS | {"architecture": {"name": "own_nets:Net", "weights": str(weights), "width": 32}}
     said = signals(module.answers(settings, DATA, ROLES["target_members"][None], [0]))
     np.testing.assert_allclose(said.margin[0, 0], ask(ensemble, DATA).margin[0, 1], rtol=1e-4, atol=1e-4)
+
+
+def test_an_attacker_who_averages_sees_through_dropout_that_is_left_on(ensemble, tmp_path, monkeypatch):
+    """A defense that only hides: behind it, as much is found as without it, less .02 of AUC."""
+    save_file(ensemble.module(1).state_dict(), tmp_path / "net.safetensors")
+    (tmp_path / "own_dropping.py").write_text(
+        "import torch\n\n\nclass Net(torch.nn.Sequential):\n    def __init__(self, n_classes, p):\n"
+        "        super().__init__(torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Linear(32, n_classes))\n"
+        "        self.p = p\n\n    def forward(self, x):\n"
+        "        return self[2](torch.nn.functional.dropout(self[1](self[0](x)), self.p, training=True))\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def answers(p, **draws):
+        architecture = {"name": "own_dropping:Net", "weights": str(tmp_path / "net.safetensors"), "p": p} | draws
+        return module.answers(SETTINGS | {"architecture": architecture}, DATA, ROLES["target_members"][None], [7])
+
+    with pytest.raises(UserError, match="valid is a model without random numbers, or with draws"):
+        answers(0.5)
+    with pytest.raises(UserError, match="'draws' of own_dropping:Net is 0; valid is a whole number from 1 on"):
+        answers(0.5, draws=0)
+    averaged = answers(0.5, draws=64)
+    net = import_module("own_dropping").Net(10, 0.5)
+    net.load_state_dict(ensemble.module(1).state_dict())
+    torch.manual_seed(7)
+    drawn = torch.stack([net(torch.from_numpy(X)).double().softmax(1) for _ in range(64)]).detach()
+    np.testing.assert_allclose(np.exp(averaged.log_probability[0]), drawn.mean(0).numpy(), rtol=1e-4, atol=1e-7)
+    plain = auc(signals(answers(0.0)))[0]
+    assert auc(signals(averaged))[0] > plain - 0.02
+    assert plain > 0.52
 
 
 ESTIMATORS = {

@@ -194,7 +194,7 @@ def _given_outputs(options: argparse.Namespace) -> Given:
         if getattr(options, key):
             valid = "references" if key == "reference_model" else "shadows"
             raise UserError(f"{key}: such models are trained on features, which outputs do not have; valid is {valid}")
-    for key in ("model", "weights", "data", "label", "members", "key"):
+    for key in ("model", "weights", "draws", "data", "label", "members", "key"):
         if getattr(options, key):
             raise UserError(f"{key}: goes with MODEL; a table of outputs says label, member and record in its columns")
     reference, online, like = None, False, ""
@@ -277,7 +277,7 @@ def _given_model(options: argparse.Namespace) -> Given:
                 f"model {options.model} is an import path; valid with it is WEIGHTS=…, a .safetensors or state dict"
             )
         weights = path_in_study(user_path(options.weights))
-        model = {"engine": "module", "architecture": {"name": options.model, "weights": weights}}
+        model = {"engine": "module", "architecture": {"name": options.model, "weights": weights, **_draws(options)}}
     else:
         model = {"engine": "onnx", "architecture": {"name": path_in_study(user_path(options.model))}}
     _asked_once(model, raw)
@@ -286,6 +286,15 @@ def _given_model(options: argparse.Namespace) -> Given:
         for key, count in (("reference_model", REFERENCES), ("shadow_model", SHADOWS))
     )
     return Given(source, model, raw, 1, reference, shadow, reference is not None, True)
+
+
+def _draws(options: argparse.Namespace) -> dict[str, int]:
+    """How many answers are averaged, of a model whose answers are drawn at random."""
+    if not options.draws:
+        return {}
+    if not options.draws.isdecimal() or int(options.draws) < 1:
+        raise UserError(f"draws: {options.draws}; valid is a whole number from 1 on, of answers to average")
+    return {"draws": int(options.draws)}
 
 
 def _resolved(source: Json, members: str) -> Json:
@@ -359,6 +368,7 @@ def _parser() -> Parser:
     parser.add_argument("--shadows", default="", help="the same of shadow models, which know some of the non-members")
     parser.add_argument("--model", default="", help="an .onnx file, or module:Class of a torch.nn.Module")
     parser.add_argument("--weights", default="", help="of a module: .safetensors, or a state dict (.pt)")
+    parser.add_argument("--draws", default="", help="of a module that answers at random: how many answers to average")
     parser.add_argument("--data", default="", help="the records as the model takes them: a table, .npz or images")
     parser.add_argument("--label", default="", help="column of a table that holds the class")
     parser.add_argument("--key", default="", help="column of a table that names the records")

@@ -34,6 +34,17 @@ def answer(study):
     return found
 
 
+def test_it_is_said_that_answers_drawn_at_random_were_averaged(context):
+    (found,) = [
+        claim for claim in told(study(context, Elsewhere(("mlp",), draws={"mlp": 64}))) if claim.kind == "adaptive"
+    ]
+    assert found.words == (
+        "The attacker asks MLP 64 times about each record and takes the mean of the answers, which are drawn at random."
+    )
+    assert [number.value for number in found.numbers] == [64]
+    assert not [claim for claim in told(study(context, Elsewhere(("mlp",)))) if claim.kind == "adaptive"]
+
+
 def test_the_deciding_sentence_is_the_measured_leakage(plain):
     found = answer(plain)
     rows = plain.metrics[(plain.metrics["metric"] == "reached_advantage") & (plain.metrics["repeat"] == "all")]

@@ -1,4 +1,7 @@
-"""Engine ``module``: the user's trained `torch.nn.Module` by import path, with its weights from a file without code."""
+"""Engine ``module``: the user's trained `torch.nn.Module` by import path, with its weights from a file without code.
+
+If its answers are drawn at random, as with dropout left on, who attacks it asks often and averages: ``draws``.
+"""
 
 import warnings
 from pathlib import Path
@@ -15,40 +18,58 @@ from dp_leakage.engines.answers import Answers, trained_on
 from dp_leakage.engines.onnx import ROWS, check_same, log_classes
 from dp_leakage.models.user_module import module_factory
 
+OWN = ("name", "weights", "draws")  # keys of the architecture that are no arguments of the class
+AT_RANDOM = "a model without random numbers, or with draws, of how many answers the attacker takes the mean"
+
 
 def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: list[int]) -> Answers:
     """What the module says about the records as they are. It was trained on the only subset.
 
+    With ``draws`` it is the mean of so many answers' probabilities, drawn by the first seed.
+
     Args:
         settings: of step ``train``; the architecture is ``name``, ``module:Class``, ``weights``, a ``.safetensors`` or
-            a state dict that PyTorch loads with ``weights_only``, and the class's own arguments.
+            a state dict that PyTorch loads with ``weights_only``, ``draws``, and the class's own arguments.
         data: the records.
         subsets: the records that it was trained on.
-        seeds: unused.
+        seeds: the first one draws the answers.
 
     Raises:
-        UserError: there is no such module, or the weights or the records do not fit it.
+        UserError: there is no such module, the weights or the records do not fit it, or one answer differs from the
+            next and ``draws`` is 1.
     """
-    arguments = {key: value for key, value in settings["architecture"].items() if key not in ("name", "weights")}
-    module = module_factory(settings["architecture"]["name"], data.x.shape[1:], data.n_classes, **arguments)()
-    path = user_path(settings["architecture"]["weights"])
+    architecture = settings["architecture"]
+    arguments = {key: value for key, value in architecture.items() if key not in OWN}
+    where, draws = architecture["name"], architecture.get("draws", 1)
+    if type(draws) is not int or draws < 1:
+        raise UserError(
+            f"key 'draws' of {where} is {draws!r}; valid is a whole number from 1 on, of answers to average"
+        )
+    module = module_factory(where, data.x.shape[1:], data.n_classes, **arguments)()
+    path = user_path(architecture["weights"])
     try:
         module.load_state_dict(_weights(path))
     except (RuntimeError, TypeError, AttributeError) as error:
-        raise UserError(f"{path} does not fit {settings['architecture']['name']}: {_words(error)}") from None
+        raise UserError(f"{path} does not fit {where}: {_words(error)}") from None
     module.eval()
-    x = torch.from_numpy(data.x).split(ROWS)
+    torch.manual_seed(seeds[0])
+    x = torch.from_numpy(data.x)
+    first = _asked(module, x, where)
+    said = log_classes(first, data.n_classes, where)
+    if draws == 1:
+        check_same(first[:ROWS], _asked(module, x[:ROWS], where), where, AT_RANDOM)
+    for _ in range(draws - 1):
+        said = np.logaddexp(said, log_classes(_asked(module, x, where), data.n_classes, where))
+    return Answers.of(trained_on(data, subsets[:1]), said[None] - np.log(draws), data.y)
+
+
+def _asked(module: torch.nn.Module, x: torch.Tensor, where: str) -> np.ndarray:
+    """One answer about each record (n, …), float64 (n, C)."""
     try:
         with torch.no_grad():
-            parts = [module(part).double().numpy() for part in x]
-            again = module(x[0]).double().numpy()
+            return np.concatenate([module(part).double().numpy() for part in x.split(ROWS)])
     except Exception as error:  # a user's module can raise anything
-        raise UserError(
-            f"{settings['architecture']['name']} cannot be asked about the records: {_words(error)}"
-        ) from None
-    check_same(parts[0], again, settings["architecture"]["name"])
-    said = log_classes(np.concatenate(parts), data.n_classes, settings["architecture"]["name"])
-    return Answers.of(trained_on(data, subsets[:1]), said[None], data.y)
+        raise UserError(f"{where} cannot be asked about the records: {_words(error)}") from None
 
 
 def _weights(path: Path) -> dict[str, torch.Tensor]:

@@ -124,20 +124,20 @@ def _batch(shape: list[int | str | None], x: np.ndarray, path: Path) -> tuple[in
     return batch, True
 
 
-def check_same(first: np.ndarray, second: np.ndarray, where: str) -> None:
+def check_same(
+    first: np.ndarray, second: np.ndarray, where: str, valid: str = "a model without random numbers"
+) -> None:
     """Refuses a model that answers differently each time: what it tells would depend on how often it was asked.
 
     Args:
         first, second: its outputs for the same records, of any shape.
-        where: the model, for the complaint.
+        where, valid: the model, and what would be valid, for the complaint.
 
     Raises:
         UserError: they differ by more than rounding.
     """
     if first.shape != second.shape or not np.allclose(first, second, *ROUNDING, equal_nan=True):
-        raise UserError(
-            f"{where} answers differently when it is asked the same again; valid is a model without random numbers"
-        )
+        raise UserError(f"{where} answers differently when it is asked the same again; valid is {valid}")
 
 
 def log_classes(outputs: np.ndarray, n_classes: int, where: str) -> np.ndarray:

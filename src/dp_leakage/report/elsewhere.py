@@ -39,6 +39,7 @@ class Elsewhere:
         models: their names in the study.
         references, shadows: what attacks compare with and learn from; None if there are none.
         online: whether attacks were run that use references trained on the records in question.
+        draws: model → how many answers about each record were averaged, if they are drawn at random.
         resemblance: (data set, model) → how like the references are to the model.
     """
 
@@ -46,6 +47,7 @@ class Elsewhere:
     references: Others | None = None
     shadows: Others | None = None
     online: bool = False
+    draws: Mapping[str, int] = field(default_factory=dict)
     resemblance: Mapping[tuple[str, str], Resemblance] = field(default_factory=dict)
 
 
@@ -58,7 +60,7 @@ def claims_elsewhere(answer: Answer, elsewhere: Elsewhere, metrics: pd.DataFrame
         f"{answer.dataset}.answer", "answer", answer.dataset, words, verdict=answer.kind, cells=cells, screen=1,
         numbers=tuple(tell.numbers),
     )  # fmt: skip
-    found = [decision, *_compared(answer, elsewhere)]
+    found = [decision, *_compared(answer, elsewhere), *_averaged(answer, elsewhere)]
     for place, one in enumerate(answer.told):
         if elsewhere.references is not None:
             found += _without_references(one, place, metrics)
@@ -136,6 +138,19 @@ def _compared(answer: Answer, elsewhere: Elsewhere) -> list[Claim]:
         f"{answer.dataset}.compared", "compared", answer.dataset, " ".join(words), screen=2, numbers=tuple(tell.numbers)
     )
     return [claim]
+
+
+def _averaged(answer: Answer, elsewhere: Elsewhere) -> list[Claim]:
+    """What the attacker does about answers that are drawn at random."""
+    tell = Telling({"dataset": answer.dataset})
+    words = [
+        f"The attacker asks {name(model)} {tell.count(draws)} times about each record and takes the mean of the "
+        "answers, which are drawn at random."
+        for model, draws in elsewhere.draws.items()
+        if any(one.model == model for one in answer.told)
+    ]
+    claim = Claim(f"{answer.dataset}.draws", "adaptive", answer.dataset, " ".join(words), screen=2)
+    return [replace(claim, numbers=tuple(tell.numbers))] if words else []
 
 
 def _without_references(one: Setting, place: int, metrics: pd.DataFrame) -> list[Claim]:

@@ -105,6 +105,11 @@ def _elsewhere(spec: Json, compared: list[Path], made: list[list[str]]) -> Elsew
         models=tuple(name for name, model in spec["models"].items() if model.get("engine") in GIVEN),
         references=_others(spec.get("reference")),
         shadows=_others(spec.get("shadow")),
+        draws={
+            name: n
+            for name, model in spec["models"].items()
+            if (n := model.get("architecture", {}).get("draws", 1)) > 1
+        },
         online="lira_online" in spec["attacks"] or "rmia_online" in spec["attacks"],
         resemblance=like,
     )

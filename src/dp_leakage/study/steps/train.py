@@ -9,7 +9,17 @@ from dp_leakage.engines.onnx_files import content_of_model
 from dp_leakage.study import paths
 from dp_leakage.study.cells import Cell
 from dp_leakage.study.paths import TARGET
-from dp_leakage.study.protocol import COINS, SPLIT, TUNE, auxiliary_spec, by_person, design_of, seed_of, traced, training_of
+from dp_leakage.study.protocol import (
+    COINS,
+    SPLIT,
+    TUNE,
+    auxiliary_spec,
+    by_person,
+    design_of,
+    seed_of,
+    traced,
+    training_of,
+)
 from dp_leakage.study.resources import memory_mb, training_minutes
 from dp_leakage.study.step_code import ACCOUNTING, noise_modules, own_files, step_code
 from dp_leakage.study.steps.data import data_identity, digest_of
