@@ -3,6 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import multivariate_normal, norm
+from sklearn.metrics import roc_auc_score
 
 from dp_leakage.attacks.persons import combined, person_columns
 from dp_leakage.attacks.signals import Signals
@@ -49,6 +51,29 @@ def test_scores_are_combined_as_pandas_groups_them(asked: Signals, how: str) -> 
     expected = groups.agg({"member": "all", "score": how, "flagged": "mean"})
     expected["flagged"] = expected["flagged"] >= 0.5
     pd.testing.assert_frame_equal(got, expected)
+
+
+@pytest.mark.parametrize("size", [1, 4, 16])
+def test_sets_drawn_at_random_are_told_by_the_ratio_of_all_their_records(size: int) -> None:
+    """A member's margin is higher by μ. The ratio is the joint one, and the AUC Φ(μ √(k / 2)), ± 4 standard errors."""
+    rng, mu, sets = np.random.default_rng(size), 0.3, 500
+    n = sets * size
+    member = rng.random((R, sets)) < 0.5
+    whose = rng.permutation(n) // size
+    margin = rng.normal(size=(1, R, n)) + mu * member[:, whose]
+    said = Signals(
+        record=np.arange(n), y=np.zeros(n, np.int64), role=np.repeat("pool", n), trained_on=member[:, whose],
+        margin=margin, correct=margin[0] > 0, rank=np.ones((R, n), np.int32), person=whose,
+    )  # fmt: skip
+    ratio = norm.logpdf(margin[0], mu) - norm.logpdf(margin[0])
+    got = pd.DataFrame(person_columns(said, {"score": ratio, "flagged": ratio > 0}, "sum"))
+    first = got.iloc[0]
+    own = margin[0, 0, whose == first["record"]]
+    joint = multivariate_normal.logpdf(own, np.full(size, mu)) - multivariate_normal.logpdf(own, np.zeros(size))
+    assert first["score"] == pytest.approx(joint)
+    expected, pairs = norm.cdf(mu * np.sqrt(size / 2)), R * sets / 4
+    error = np.sqrt(expected * (1 - expected) / pairs)
+    assert roc_auc_score(got["member"], got["score"]) == pytest.approx(expected, abs=4 * error)
 
 
 def test_all_records_of_a_person_share_their_coin(asked: Signals) -> None:
