@@ -47,6 +47,8 @@ IN_CONTAINER = (
     DeploymentMethod.APPTAINER in workflow.deployment_settings.deployment_method
 )
 os.environ.update(PATH=path_with(sys.executable))
+# Whether results are in a storage, such as a bucket, and not on a disk.
+IN_STORAGE = workflow.storage_settings.default_storage_provider is not None
 # What the jobs are told of the user's files.
 if workflow.is_main_process:
     os.environ[CONTENTS] = "{}"
@@ -266,3 +268,14 @@ def figure_outputs(study, figure):
         labels={"figure": as_label(plan.title_of(study, figure))},
     )
     return files | {"png": picture}
+
+
+def asked_by(study):
+    """The files that a study's target names: everything, so that what got lost is made again.
+
+    While a study has no results there is nothing to lose. All its jobs lead to the report then, and each further name
+    would only take time to plan.
+    """
+    if IN_STORAGE or study.path(paths.STUDY).exists():
+        return or_stop(lambda: plan.everything(study))
+    return [study.path(paths.REPORT), study.path(paths.CLAIMS)]

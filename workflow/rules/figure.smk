@@ -148,7 +148,7 @@ for _study in STUDIES.values():
         name:
             _study.target
         input:
-            lambda wildcards, study=_study: or_stop(lambda: plan.everything(study)),
+            lambda wildcards, study=_study: asked_by(study),
 
     rule:
         name:
