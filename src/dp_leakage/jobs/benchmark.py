@@ -33,6 +33,16 @@ def read_usage(folder: Path, observed: int) -> list[float]:
     return []
 
 
+def _descendants(pid: int) -> list[int]:
+    """A process and all that it started, by Linux's files of it alone."""
+    found = [pid]
+    with suppress(OSError):  # it ended
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            for child in (thread / "children").read_text().split():
+                found += _descendants(int(child))
+    return found
+
+
 def follow_work(folder: Path) -> None:
     """Lets Snakemake's benchmark timer measure the forks of jobs that were handed over.
 
@@ -44,11 +54,14 @@ def follow_work(folder: Path) -> None:
 
     class Observed(psutil.Process):
         def children(self, recursive: bool = False) -> list[psutil.Process]:
-            found = super().children(recursive)
+            # Not psutil's own, which reads the files of every process of the machine.
+            started = _descendants(self.pid)[1:]
             if usage := read_usage(folder, self.pid):
+                started += _descendants(int(usage[0]))
+            found = []
+            for pid in started:
                 with suppress(psutil.NoSuchProcess):
-                    work = psutil.Process(int(usage[0]))
-                    found += [work, *work.children(recursive)]
+                    found.append(psutil.Process(pid))
             return found
 
     class Timer(benchmark.BenchmarkTimer):
