@@ -107,6 +107,6 @@ def started(layers, x, y, subsets, seeds, mechanism=None, **settings) -> Ensembl
 
 def take(training: EnsembleTraining, batches: list[list[Tensor]]) -> None:
     """One step for each list of batches (a tensor of rows per model)."""
-    training.draw = lambda: [[[rows] for rows in of_model] for of_model in zip(*batches, strict=True)]
+    training.draw = lambda _: [[[rows] for rows in of_model] for of_model in zip(*batches, strict=True)]
     with torch.inference_mode():
         training.run_epoch()
