@@ -189,8 +189,8 @@ def asked(words: str) -> str | None:
     return said(lambda: privacy(words.split()))
 
 
-def made(folder: Path, **options: str) -> str | None:
-    """`make new-study`, without setting up anything."""
+def make(folder: Path, **options: str) -> subprocess.CompletedProcess[str]:
+    """`make new-study` on the command line, in another folder, without setting up anything."""
     venv = Path(sys.executable).parents[1]
     given = [f"{key}={value}" for key, value in options.items()]
     command = [
@@ -205,7 +205,12 @@ def made(folder: Path, **options: str) -> str | None:
         "new-study",
         *given,
     ]
-    done = subprocess.run(command, cwd=folder, text=True, capture_output=True, check=False)
+    return subprocess.run(command, cwd=folder, text=True, capture_output=True, check=False)
+
+
+def made(folder: Path, **options: str) -> str | None:
+    """What `make new-study` complains of."""
+    done = make(folder, **options)
     lines = [line for line in done.stderr.splitlines() if not line.startswith("make: ")]
     return "\n".join(lines) if done.returncode else None
 

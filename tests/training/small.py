@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 import torch
 from torch import Tensor, nn
 
@@ -25,6 +26,7 @@ from dp_leakage.models.layers import (
 )
 from dp_leakage.models.user_module import module_layers
 from dp_leakage.training import trainer
+from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import EnsembleTraining
 
@@ -110,3 +112,16 @@ def take(training: EnsembleTraining, batches: list[list[Tensor]]) -> None:
     training.draw = lambda _: [[[rows] for rows in of_model] for of_model in zip(*batches, strict=True)]
     with torch.inference_mode():
         training.run_epoch()
+
+
+def cut_and_resumed(folder, last, *given):
+    """What `train` gives after it was cut behind epoch ``last`` and went on from its checkpoint."""
+    checkpoint = Checkpoint(folder / "checkpoint", "this", interval=0)
+
+    def stop(epoch):
+        if epoch == last:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        trainer.train(*given, checkpoint=checkpoint, on_epoch=stop)
+    return trainer.train(*given, checkpoint=checkpoint)

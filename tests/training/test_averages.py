@@ -5,11 +5,10 @@ import math
 import numpy as np
 import pytest
 import torch
-from small import data_of, layers_of, subsets_of
+from small import cut_and_resumed, data_of, layers_of, subsets_of
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.privacy.mechanism import Mechanism
-from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import start, steps, train
 
@@ -81,15 +80,7 @@ def test_the_training_itself_does_not_depend_on_the_average_and_goes_on_from_a_c
     layers, (x, y) = layers_of("mlp"), data_of("mlp")
     given = layers, x, y, subsets_of(40, 2), [3, 4], TrainingSettings(**PLAIN | average), PRIVATE
     whole, history = train(*given)
-    checkpoint = Checkpoint(tmp_path / "checkpoint", "this", interval=0)
-
-    def stop(epoch):
-        if epoch == 4:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train(*given, checkpoint=checkpoint, on_epoch=stop)
-    resumed, again = train(*given, checkpoint=checkpoint)
+    resumed, again = cut_and_resumed(tmp_path, 4, *given)
     assert str(history) == str(again)  # as text, since test accuracies are NaN
     assert all(torch.equal(resumed.parameters[name], value) for name, value in whole.parameters.items())
     taken = iterates()

@@ -6,11 +6,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from small import cut_and_resumed
 
 from dp_leakage.models.architectures import build
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.privacy.mechanisms.adaptive import Noise
-from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import start, train
 
@@ -113,15 +113,7 @@ def test_a_model_does_not_depend_on_the_others_and_goes_on_from_a_checkpoint(tmp
     alone, _ = train(layers, x, y, subsets[:1], seeds[1:2], how, adaptive())
     for name, value in alone.parameters.items():
         torch.testing.assert_close(value[0], whole.parameters[name][1], rtol=1e-5, atol=1e-7)
-    checkpoint = Checkpoint(tmp_path / "checkpoint", "this", interval=0)
-
-    def stop(epoch):
-        if epoch == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train(layers, x, y, subsets, seeds, how, adaptive(), checkpoint=checkpoint, on_epoch=stop)
-    resumed, _ = train(layers, x, y, subsets, seeds, how, adaptive(), checkpoint=checkpoint)
+    resumed, _ = cut_and_resumed(tmp_path, 2, layers, x, y, subsets, seeds, how, adaptive())
     for name, value in whole.parameters.items():
         assert torch.equal(resumed.parameters[name], value)
 

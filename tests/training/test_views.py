@@ -2,12 +2,12 @@
 
 import pytest
 import torch
+from small import cut_and_resumed
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.models.architectures import build
 from dp_leakage.models.layers import module
 from dp_leakage.privacy.mechanism import Mechanism
-from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.streams import stream
 from dp_leakage.training.trainer import start, train
@@ -101,15 +101,7 @@ def test_passes_of_any_width_and_checkpoints_give_the_same(tmp_path):
     how = TrainingSettings("sgd", 0.5, epochs=3, batch_size=8, views=VIEWS)
     given = layers, x, y, torch.arange(24).expand(2, -1), [1, 2], how, Mechanism("poisson", noise_multiplier=0.5)
     whole, _ = train(*given)
-    checkpoint = Checkpoint(tmp_path / "checkpoint", "this", interval=0)
-
-    def stop(epoch):
-        if epoch == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train(*given, checkpoint=checkpoint, on_epoch=stop)
-    resumed, _ = train(*given, checkpoint=checkpoint)
+    resumed, _ = cut_and_resumed(tmp_path, 2, *given)
     alone, _ = train(layers, x, y, torch.arange(24)[None], [2], how, given[6])
     for name, value in whole.parameters.items():
         assert torch.equal(resumed.parameters[name], value)

@@ -14,8 +14,9 @@ import pytest
 import yaml
 from sklearn.datasets import load_wine
 
-sys.path.append(str(Path(__file__).parents[1] / "data"))
+sys.path += [str(Path(__file__).parents[1] / folder) for folder in ("data", "hostile")]
 from data_files import image_bytes, write_files
+from given import make
 
 from dp_leakage.common.errors import UserError, plain
 from dp_leakage.common.yaml_files import read_yaml
@@ -48,25 +49,6 @@ def nothing_ran(folder: Path, before: set[str]) -> None:
 
 def files_in(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if "__pycache__" not in path.parts}
-
-
-def make(folder: Path, **options: str) -> subprocess.CompletedProcess:
-    """`make new-study` on the command line, in another folder, without setting up anything."""
-    venv = Path(sys.executable).parents[1]
-    given = [f"{key}={value}" for key, value in options.items()]
-    command = [
-        "make",
-        "-f",
-        REPO / "Makefile",
-        f"VENV={venv}",
-        "-o",
-        venv / ".installed",
-        "-o",
-        venv / ".runs",
-        "new-study",
-        *given,
-    ]
-    return subprocess.run(command, cwd=folder, text=True, capture_output=True, check=False)
 
 
 def new_study(folder: Path, *arguments: str) -> str:

@@ -4,12 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from dp_leakage.figures.frames import chosen, drawn_numbers
+from dp_leakage.figures.frames import chosen
 from dp_leakage.figures.notes import remarks, spent_notes, threshold_notes
-from dp_leakage.figures.pareto import SPENT, bars_both_ways, label_budgets, points, spent_budgets
+from dp_leakage.figures.pareto import bars_both_ways, drawn_points, label_axes, label_budgets
 from dp_leakage.figures.style import GRAY, finish, name, panel_grid, styled
-from dp_leakage.metrics.measure import STRONGEST
-from dp_leakage.metrics.rows import CELL
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,24 +40,16 @@ def draw(
     from matplotlib.lines import Line2D
 
     frame = chosen(metrics, settings)
-    found = points(frame, settings["attack"] or STRONGEST)
-    budgets, meaning = spent_budgets(frame)
-    rows = drawn_numbers(
-        found.merge(budgets, how="left", on=CELL),
-        published,
-        extra=["attack", "of", "test_accuracy", "accuracy_low", "accuracy_high", *SPENT, "best"],
-    )
+    rows, meaning = drawn_points(frame, settings["attack"], published, ["best"])
     models = list(dict.fromkeys(frame["model"]))
     looks = {model: LOOKS[place % len(LOOKS)] for place, model in enumerate(models)}
     parts = [(name(str(dataset)), part) for dataset, part in rows.groupby("dataset", sort=False)]
     figure, grid = panel_grid(parts, 2, (5.2, 4.2), sharex=False, sharey=False)
-    whose = "the strongest attack" if settings["attack"] is None else name(settings["attack"])
     for ax, part in grid:
         ax.axhline(0, color=GRAY, linewidth=0.7)
         for model in models:
             _model(ax, part[part["model"] == model], *looks[model])
-        ax.set_xlabel("test accuracy (fraction right)  → more useful")
-        ax.set_ylabel(f"advantage that {whose} reaches\n→ more leakage")
+        label_axes(ax, settings["attack"])
     entries = [
         Line2D([], [], color=color, marker=mark, linestyle="none", label=name(model))
         for model, (color, mark) in looks.items()

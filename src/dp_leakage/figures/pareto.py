@@ -46,23 +46,14 @@ def draw(
     from matplotlib.lines import Line2D
 
     frame = chosen(metrics, settings)
-    found = points(frame, settings["attack"] or STRONGEST)
-    budgets, meaning = spent_budgets(frame)
-    rows = drawn_numbers(
-        found.merge(budgets, how="left", on=CELL),
-        published,
-        extra=["attack", "of", "test_accuracy", "accuracy_low", "accuracy_high", *SPENT, "best", "surely_beaten"],
-    )
+    rows, meaning = drawn_points(frame, settings["attack"], published, ["best", "surely_beaten"])
     parts = panels(rows)
     alike = rows["dataset"].nunique() == 1  # models of the same records are compared at a glance
     figure, grid = panel_grid(parts, 2, (3.7, 3.3), sharex=alike, sharey=alike)
-    whose = "the strongest attack" if settings["attack"] is None else name(settings["attack"])
     for place, (ax, part) in enumerate(grid):
         _panel(ax, part)
-        ax.set_xlabel("test accuracy (fraction right)  → more useful")
+        label_axes(ax, settings["attack"], upward=not alike or place % 2 == 0)
         ax.tick_params(labelbottom=True)
-        if not alike or place % 2 == 0:
-            ax.set_ylabel(f"advantage that {whose} reaches\n→ more leakage")
     entries = [handle for handle in legend(rows) if handle.get_label() != "95 % interval"]
     entries.append(Line2D([], [], label="best trade-offs measured", **FRONT))
     membership = sorted(set(reached(frame)["attack"]) - {STRONGEST})
@@ -80,6 +71,26 @@ def draw(
         colors = {row: look(series).color for series, line in each_series(part) for row in line.index}
         label_budgets(ax, part, colors)
     return figure, rows
+
+
+def drawn_points(
+    frame: pd.DataFrame, attack: str | None, published: pd.DataFrame | None, extra: list[str]
+) -> tuple[pd.DataFrame, list[str]]:
+    """Each cell's accuracy, what an attack (None: the strongest) reaches there and the ε spent, and a footnote on
+    missing ε. ``extra`` are further columns to keep.
+    """
+    budgets, meaning = spent_budgets(frame)
+    found = points(frame, attack or STRONGEST).merge(budgets, how="left", on=CELL)
+    kept = ["attack", "of", "test_accuracy", "accuracy_low", "accuracy_high", *SPENT, *extra]
+    return drawn_numbers(found, published, extra=kept), meaning
+
+
+def label_axes(ax: "Axes", attack: str | None, upward: bool = True) -> None:
+    """Says what lies across and, if ``upward``, what lies up."""
+    ax.set_xlabel("test accuracy (fraction right)  → more useful")
+    if upward:
+        whose = "the strongest attack" if attack is None else name(attack)
+        ax.set_ylabel(f"advantage that {whose} reaches\n→ more leakage")
 
 
 def spent_budgets(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
