@@ -651,6 +651,22 @@ def test_what_was_proved_is_drawn_as_a_share_of_the_claim(audited: pd.DataFrame)
         draw("proved", audited, {"bugs": True})
 
 
+def test_bounds_that_coins_prove_of_the_same_cells_are_no_audits(audited: pd.DataFrame) -> None:
+    """They plant no bug, so that they must not make a cell one of those with bugs either."""
+    of_coins = audited[audited["metric"] == "epsilon_lower_bound"].assign(audit="", bug="", attack="lira_online")
+    _, rows = draw("proved", pd.concat([audited, of_coins], ignore_index=True), {})
+    assert len(rows) == len(draw("proved", audited, {})[1])
+    assert (rows["audit"] == "losses").all()
+
+
+def test_audits_of_several_data_sets_are_told_apart(audited: pd.DataFrame) -> None:
+    def labels(frame: pd.DataFrame) -> set[str]:
+        return {label.get_text() for label in draw("proved", frame, {})[0].axes[0].get_yticklabels()}
+
+    both = labels(pd.concat([audited, audited.assign(dataset="other_records")], ignore_index=True))
+    assert len(both) == 2 * len(labels(audited))
+
+
 def test_risk_in_people_is_bayes_rule_of_the_strongest_attack_measured_and_proven(drawn: dict) -> None:
     _, rows = drawn["risk in people"]
     assert set(rows["attack"]) == {"yeom"}

@@ -100,11 +100,12 @@ def draw(
     groups = [(_heading(part.iloc[0]), part) for _, part in rows.groupby("audit", sort=False)]
     lines = len(rows) + len(groups) + len(literature) + bool(literature)
     figure, [[ax]] = canvas(1, 1, panel=(8.0, 0.6 + 0.19 * lines))
+    apart = [column for column in ("dataset", "model") if rows[column].nunique() > 1]
     labels, line = {}, 0
     for heading, part in groups:
         _head(ax, line, heading)
         for place, row in enumerate(part.itertuples(), start=line + 1):
-            labels[place] = _label(row)
+            labels[place] = ", ".join([_label(row), *(name(getattr(row, column)) for column in apart)])
             _bar(ax, place, row)
         line += len(part) + 1
     if literature:
