@@ -174,9 +174,9 @@ def test_where_a_capture_fails_training_ends_with_a_way_out(monkeypatch):
 
 def test_a_watched_training_is_padded_where_canaries_leave_their_batches(monkeypatch):
     """On a GPU; on a CPU its lanes keep the width of whole batches."""
-    raggeds = []
+    deviations = []
     cut = trainer.cut
-    monkeypatch.setattr(trainer, "cut", lambda *given: raggeds.append(given[-1]) or cut(*given))
+    monkeypatch.setattr(trainer, "cut", lambda *given: deviations.append(given[-1]) or cut(*given))
     monkeypatch.setattr(Watch, "begin", lambda *_: None)
     watch = Watch(39, torch.tensor([38]), torch.tensor([39]), torch.tensor([0]))
     x, y = data_of("mlp")
@@ -189,7 +189,7 @@ def test_a_watched_training_is_padded_where_canaries_leave_their_batches(monkeyp
     for own in (None, watch):
         with FakeTensorMode(allow_non_fake_inputs=True):
             trainer.start(*arguments, device=NO_KERNELS, watch=own)
-    assert raggeds == [False, False, False, True]
+    assert list(map(bool, deviations)) == [False, False, False, True]
 
 
 def test_too_little_memory_for_a_graph_is_not_taken_for_a_capture_that_cannot_be(monkeypatch):

@@ -10,7 +10,7 @@ from small import SETTINGS, SHAPES, data_of, layers_of, subsets_of
 from dp_leakage.common.errors import UserError
 from dp_leakage.models.layers import module
 from dp_leakage.privacy.mechanism import Mechanism
-from dp_leakage.training import flat, folds
+from dp_leakage.training import flat, gradients
 from dp_leakage.training.gradients import fill_gradient
 from dp_leakage.training.samplers import draw_epoch
 from dp_leakage.training.trainer import start, train
@@ -96,7 +96,7 @@ def test_persons_side_by_side_add_what_they_add_one_by_one(name, monkeypatch):
     x, y = data_of(name, N, torch.float64)
     persons = persons_of(SIZES[0])
     beside = step_sum(name, x, y, persons, person(), range(5))
-    monkeypatch.setattr(folds, "SIDE_BY_SIDE", 0)
+    monkeypatch.setattr(gradients, "MOST", 0)
     torch.testing.assert_close(step_sum(name, x, y, persons, person(), range(5)), beside, rtol=1e-5, atol=1e-6)
 
 

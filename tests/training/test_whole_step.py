@@ -64,7 +64,7 @@ def without(batch, row, unit):
 def drawn(mechanism, groups):
     rows, generator = torch.arange(RECORDS), torch.Generator().manual_seed(8)
     batches = draw_epoch(mechanism.sampler, mechanism.unit, rows, BATCH, groups, generator)
-    return max(batches, key=lambda batch: sum(map(len, batch)))
+    return list(max(batches, key=lambda batch: sum(map(len, batch))))
 
 
 def check(layers, x, y, mechanism, sizes=HUGE):

@@ -6,6 +6,7 @@ bounding scales for Gaussian noise, von Mises-Fisher coefficients. Each layer de
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 
@@ -25,9 +26,12 @@ from dp_leakage.models.layers import (
 )
 from dp_leakage.models.layers.linear import lengths_with_bias
 from dp_leakage.models.norms import LEAST_NORM
+from dp_leakage.models.products import add_rows
+from dp_leakage.training.tiles import Layout
 
 CANCELLED = 2.0**-20  # of the summed lengths of at most a thousand gradients; float32 rounds by 2⁻²⁴
 AT_ONCE = 1024  # records that are looked at together, so that no temporary array is as large as the data
+SLOTS = 1 << 12  # of tiles whose inner products are computed at once
 VECTOR = 16  # classes from which PyTorch's softmax of single rows is the faster one (measured on AMD with AVX-512)
 
 
@@ -64,24 +68,45 @@ class BackwardPass:
         """(K, B, B) float64: inner products of the examples' gradients."""
         return reduce(torch.Tensor.add_, (part.gram() for part in self.parts))
 
-    def norms_of_means(self, weights: Tensor) -> Tensor:
-        """(G,): ℓ2 norm of Σ wᵢgᵢ over each group of a model's examples, which lie side by side.
+    def norms_of_means(self, layout: Layout) -> Tensor:
+        """(G,) float64: ℓ2 norm of each person's mean gradient, at least `LEAST_NORM`.
 
-        Args:
-            weights: (G, n) ≥ 0, of the K·B = G·n examples, model by model.
-
-        It comes from the inner products of the group's gradients, which are never formed, and is at most by
-        `CANCELLED` of Σ wᵢ‖gᵢ‖ too large: so much may rounding leave of a sum whose terms cancel.
+        It comes from the inner products of the gradients of the person's records. If there are several, it is at most
+        by `CANCELLED` of their mean length too large: so much may rounding leave of a sum whose terms cancel. It is not
+        finite if one of the gradients is not.
         """
-        gram = BackwardPass([part.folded(weights.shape[1]) for part in self.parts]).gram()
-        exact = weights.double()
-        lengths = (exact * gram.diagonal(dim1=1, dim2=2).clamp(min=0).sqrt()).sum(1)
-        squares = gram.mul_(exact.unsqueeze(2)).mul_(exact.unsqueeze(1)).sum((1, 2)).clamp_(min=0)
-        return (squares.sqrt() + CANCELLED * lengths).to(weights.dtype).clamp_(min=LEAST_NORM)
+        found = [self._products(places, persons) for size in layout.tiles for places, persons in _parts(*size)]
+        of_records = torch.cat(found).index_select(0, layout.slots)
+        sizes = layout.sizes.double()
+        sums = of_records.new_zeros(sizes.shape[0], 2)
+        add_rows(sums, layout.persons, of_records)
+        norms = sums[:, 0].clamp(min=0).sqrt_().addcmul_(sums[:, 1], CANCELLED * (sizes > 1))
+        return norms.div_(sizes).clamp_(min=LEAST_NORM)
+
+    def _products(self, places: Tensor, persons: Tensor) -> Tensor:
+        """(t·T, 2) float64: each gradient's inner product with the sum of its person's, and its length.
+
+        The arguments are `Layout.tiles` of one size.
+        """
+        gram = BackwardPass([part.taken(places) for part in self.parts]).gram()
+        squares = gram.diagonal(dim1=1, dim2=2).clamp(min=0)
+        same = (persons.unsqueeze(2) == persons.unsqueeze(1)).double()
+        if not math.isfinite(squares.sum()):  # no factor takes out what is not finite, since 0·∞ is not 0
+            finite = squares.isfinite()
+            gram = gram.where(finite.unsqueeze(2) & finite.unsqueeze(1), 0.0)
+            squares = squares.where(finite, math.inf)
+        return torch.stack([gram.mul_(same).sum(2).flatten(), squares.sqrt_().flatten()], 1)
 
     def directional_derivative(self, direction: Parameters) -> Tensor:
         """(K, B): each example's gradient times ``direction`` (name → (K, …))."""
         return reduce(torch.Tensor.add_, (part.directional_derivative(direction) for part in self.parts))
+
+
+def _parts(places: Tensor, persons: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """The tiles of one size in parts, so that copies of what they hold need little memory."""
+    if len(places):
+        count = max(1, SLOTS // places.shape[1])
+        yield from zip(places.split(count), persons.split(count), strict=True)
 
 
 def backpropagate(

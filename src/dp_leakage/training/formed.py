@@ -28,10 +28,9 @@ from dp_leakage.models.products import CPU_MULTIPLE
 from dp_leakage.privacy.clipping import bound_scales
 from dp_leakage.training import flat
 from dp_leakage.training.backward import backpropagate
-from dp_leakage.training.folds import Fold, folded, persons_of
 from dp_leakage.training.gradients import Program
 from dp_leakage.training.lanes import pass_width
-from dp_leakage.training.samplers import Batch
+from dp_leakage.training.samplers import Batch, Persons
 
 EXACT = 2.0**53  # whole numbers below are sums of float64 without rounding
 CACHE_BYTES = 1 << 24  # of the formed terms of a pass
@@ -64,9 +63,14 @@ def fill_formed(program: Program, grid: float, largest: int, batches: list[Batch
         step: its number, counted over the whole training.
     """
     program.noise.add(step)
-    for rows, weights in folded(persons_of(batches), _folds(program, largest), program.x.dtype):
-        means = _means(program, rows.view(weights.shape), weights)
-        program.gradient[0].add_(terms(program, grid, means).sum(0), alpha=grid)
+    (batch,) = map(Persons.of, batches)
+    above = 0
+    for length in _lengths(largest):
+        alike = ((batch.sizes > above) & (batch.sizes <= length)).nonzero()[:, 0]
+        above = length
+        for own in alike.split(_at_once(program, length)) if len(alike) else ():
+            means = _means(program, *_padded(batch, own, length, program.x.dtype))
+            program.gradient[0].add_(terms(program, grid, means).sum(0), alpha=grid)
 
 
 def terms(program: Program, grid: float, means: Tensor) -> Tensor:
@@ -99,16 +103,16 @@ def _means(program: Program, rows: Tensor, weights: Tensor) -> Tensor:
     return found
 
 
-def _folds(program: Program, largest: int) -> tuple[Fold, ...]:
-    """Persons with up to 8, 16, 32, … records, each at as many persons as fit into a pass.
-
-    So the length to which a person's records are padded depends on their own number, and each person's part of memory
-    begins where kernels round alike.
-    """
-    return tuple(Fold(length, _at_once(program, length), False) for length in _lengths(largest))
+def _padded(batch: Persons, own: Tensor, length: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """The rows of these persons' records, (G, length), and their weights in the means; 0 for padding."""
+    sizes = batch.sizes[own, None]
+    within = torch.arange(length)
+    starts = (batch.sizes.cumsum(0) - batch.sizes)[own, None]
+    return batch.rows[starts + within.minimum(sizes - 1)], (within < sizes).to(dtype) / sizes
 
 
 def _lengths(largest: int) -> Iterator[int]:
+    """8, 16, 32, …: to which of them a person's records are padded depends on their own number alone."""
     length = CPU_MULTIPLE
     yield length
     while length < largest:

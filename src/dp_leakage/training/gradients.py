@@ -18,8 +18,8 @@ from dp_leakage.privacy.clipping import bound_scales, layer_norm
 from dp_leakage.privacy.mechanism import PER_LAYER, PERSON, Mechanism, holds_groups
 from dp_leakage.privacy.mechanisms.base import Noise
 from dp_leakage.training.backward import BackwardPass, backpropagate
-from dp_leakage.training.folds import Fold, folded, persons_of
-from dp_leakage.training.samplers import Batch
+from dp_leakage.training.samplers import Batch, Persons
+from dp_leakage.training.tiles import MOST, SMALL, Layout, even_layout, lay_out_persons, passes_of
 from dp_leakage.training.views import Viewing, varied
 
 
@@ -56,7 +56,7 @@ class Program:
         width: most records of one model in one pass.
         multiple: batches are padded to a multiple of this many records.
         lengths: (n,), see `backward.record_lengths`.
-        folds: how persons share passes; none for other units.
+        tiles: the records of tiles, see `tiles.tile_sizes`.
         fixed: what the models have beside their parameters, name → (K, …).
         viewing: the views of each example; lanes then have one model. None for the examples as they are.
     """
@@ -72,7 +72,7 @@ class Program:
     width: int
     multiple: int = 1
     lengths: Tensor | None = None
-    folds: tuple[Fold, ...] = ()
+    tiles: tuple[int, int] = (SMALL, MOST)
     fixed: Parameters = field(default_factory=dict)
     viewing: Viewing | None = None
 
@@ -110,7 +110,7 @@ def fill_gradient(program: Program, batches: list[Batch], step: int = 0) -> None
         own = [batches[model] for model in lane.models]
         assert program.mechanism is not None  # plain training bounds nothing, so every example is a unit
         if program.mechanism.unit == PERSON and not program.noise.directs:
-            _add_persons(program, lane, own)
+            _add_persons(program, lane, [Persons.of(batch) for batch in own])
         elif _single_records(program.mechanism, own[0]):
             # The mean of one record is the record itself, so this is the case where every example is a unit.
             _add_examples(program, lane, _side_by_side(program, [torch.cat(own[0])]))
@@ -119,27 +119,41 @@ def fill_gradient(program: Program, batches: list[Batch], step: int = 0) -> None
                 _add_units(program, lane, units)
 
 
-def _add_persons(program: Program, lane: Lane, batches: list[Batch]) -> None:
+def _add_persons(program: Program, lane: Lane, batches: list[Persons]) -> None:
     """The bounded mean gradients of the persons of a batch for each model of the lane."""
-    persons = persons_of(batches)
-    most = program.folds[-1].records if program.folds else 0
-    if (persons.sizes > most).any():
+    most = min(MOST, program.width)
+    if max((int(batch.sizes.max()) for batch in batches if len(batch)), default=0) > most:
         for place, batch in enumerate(batches):
-            for unit in batch:
-                if len(unit) > most:
-                    _add_units(program, lane.alone(place), [unit])
-    for rows, weights in folded(persons, program.folds, program.x.dtype):
-        passed = _backpropagate(program, lane, rows.to(program.x.device))
-        weights = weights.to(program.x.device)
-        # The mean of one record is the record itself.
-        norms = passed.norms() if weights.shape[1] == 1 else passed.norms_of_means(weights).view(len(rows), -1)
-        kept = norms.isfinite()
-        if not bool(kept.all()):  # as in `BackwardPass.finite`
-            of_records = kept.repeat_interleave(weights.shape[1], dim=1)
-            passed = BackwardPass([part.where(of_records) for part in passed.parts])
-            norms = norms.where(kept, LEAST_NORM)
-        scales = weights * _bound(program, norms).view(-1, 1)
-        passed.add_weighted_sum(scales.view(len(rows), -1), lane.gradient)
+            for unit in batch.where(batch.sizes > most):
+                _add_units(program, lane.alone(place), [unit])
+        batches = [batch.where(batch.sizes <= most) for batch in batches]
+    for persons in passes_of(batches, program.width):
+        if any(map(len, persons)):
+            _add_side_by_side(program, lane, persons)
+
+
+def _add_side_by_side(program: Program, lane: Lane, batches: list[Persons]) -> None:
+    """The same for persons whose records fit into one pass."""
+    rows, _ = _side_by_side(program, [batch.rows for batch in batches])
+    layout = lay_out_persons(batches, rows.shape[1], program.tiles).to(rows.device)
+    passed, norms = _finite_means(program, _backpropagate(program, lane, rows), layout, rows.shape)
+    of_persons = _bound(program, norms) / layout.sizes
+    scales = torch.zeros(rows.numel(), dtype=norms.dtype, device=rows.device)
+    scales.index_copy_(0, layout.places, of_persons.index_select(0, layout.persons))
+    passed.add_weighted_sum(scales.view(rows.shape), lane.gradient)
+
+
+def _finite_means(
+    program: Program, passed: BackwardPass, layout: Layout, shape: torch.Size
+) -> tuple[BackwardPass, Tensor]:
+    """`BackwardPass.finite` for persons: the pass over records (K, B), and (G,) the lengths of the mean gradients."""
+    norms = passed.norms_of_means(layout).to(program.x.dtype)
+    kept = norms.isfinite()
+    if bool(kept.all()):
+        return passed, norms
+    of_records = torch.ones(shape, dtype=torch.bool, device=norms.device)
+    of_records.view(-1)[layout.places] = kept[layout.persons]
+    return BackwardPass([part.where(of_records) for part in passed.parts]), norms.where(kept, LEAST_NORM)
 
 
 def lay_out(program: Program, batches: list[Batch]) -> list[Examples]:
@@ -197,16 +211,14 @@ def _add_views(program: Program, viewing: Viewing, lane: Lane, rows: Tensor, wei
     x = varied(program.x.index_select(0, flat), viewing.views, viewing.generators[lane.models.start])
     y = program.y.index_select(0, flat).repeat_interleave(count)
     passed = backpropagate(program.layers, lane.parameters, x[None], y[None], lane.dropout)
-    shares = program.x.new_full((len(flat), count), 1 / count)
     scales = torch.ones_like(rows, dtype=program.x.dtype)
     if program.mechanism is not None:
-        norms = passed.norms_of_means(shares)
-        kept = norms.isfinite()  # as in `BackwardPass.finite`
-        passed = BackwardPass([part.where(kept.repeat_interleave(count)[None]) for part in passed.parts])
-        scales = example_scales(program.noise, norms.where(kept, LEAST_NORM)[None], lane.models, weights)
+        layout = even_layout(len(flat), count).to(rows.device)
+        passed, norms = _finite_means(program, passed, layout, y[None].shape)
+        scales = example_scales(program.noise, norms[None], lane.models, weights)
     if weights is not None:
         scales = scales * weights
-    passed.add_weighted_sum((scales.view(-1, 1) * shares).view(1, -1), lane.gradient)
+    passed.add_weighted_sum((scales / count).repeat_interleave(count, 1), lane.gradient)
 
 
 def example_scales(noise: Noise, norms: Tensor, models: range, weights: Tensor | None = None) -> Tensor:

@@ -15,7 +15,6 @@ from dp_leakage.models.layers import Layers, Parameters, activation_floats
 from dp_leakage.models.products import CPU_MULTIPLE, takes_one_at_a_time
 from dp_leakage.privacy.mechanism import BATCH, PERSON, Mechanism
 from dp_leakage.training import flat
-from dp_leakage.training.folds import Fold, make_folds
 from dp_leakage.training.gradients import Lane, bounds_examples
 from dp_leakage.training.graphs import capturable
 from dp_leakage.training.noise import directs
@@ -26,7 +25,7 @@ ALONE_BYTES = 1 << 21  # a model with more is alone
 LANE_BYTES = 1 << 23
 PASS_BYTES = 1 << 28  # bytes of main memory for the activations of one pass
 UNCUT = 1 << 62  # records, more than any batch has
-RAGGED_SPREAD = 3.0  # standard deviations of a Poisson batch's length that its first pass leaves room for
+RAGGED_SPREAD = 3.0  # standard deviations of a batch's length that its first pass leaves room for
 RAGGED_MULTIPLE = 32  # on a GPU, so that batches of different lengths have few shapes and a training needs few graphs
 SHARE_OF_GPU = 0.1  # share of its memory, so that four trainings fit with their graphs, which also hold activations
 
@@ -84,13 +83,11 @@ class Passes(NamedTuple):
         models: the most models in one lane.
         width: the most records of one model in one pass. Larger batches are summed piece by piece.
         multiple: a batch is padded to a multiple of this many records.
-        folds: how persons share passes; none for other units.
     """
 
     models: int
     width: int
     multiple: int
-    folds: tuple[Fold, ...] = ()
 
 
 def cut(
@@ -99,49 +96,27 @@ def cut(
     mechanism: Mechanism | None,
     expected: float,
     shape: tuple[int, ...],
-    ragged: bool,
+    deviation: float,
 ) -> Passes:
-    """The passes of batches of ``expected`` records on average.
+    """The passes of batches of ``expected`` records on average, with this standard ``deviation``.
 
-    If batches are ``ragged``, so that their lengths differ, and models share a lane on a CPU, every pass has the same
+    If it is not 0, so that batches are ragged, and models share a lane on a CPU, every pass has the same
     width. So a model's bytes do not depend on the lengths of the others' batches: a pass that only they need adds zeros
     to it. Nearly every batch fits into one.
     """
-    most = pass_width(layers, shape)
+    most, ragged = pass_width(layers, shape), deviation > 0
     if mechanism is None and any(layer.foreign for layer in layers):
         return Passes(1, UNCUT, 1)  # it may mix the records of a batch
     if parameters.device.type != "cpu":
         multiple = RAGGED_MULTIPLE if ragged and capturable(mechanism) else 1
         return Passes(lane_size(layers, parameters, mechanism, expected, shape), most, multiple)
-    wide = expected + RAGGED_SPREAD * math.sqrt(expected) if ragged else expected
-    width = math.ceil(wide / CPU_MULTIPLE) * CPU_MULTIPLE
+    width = math.ceil((expected + RAGGED_SPREAD * deviation) / CPU_MULTIPLE) * CPU_MULTIPLE
     size = lane_size(layers, parameters, mechanism, width, shape)
     if ragged and (any(layer.draws for layer in layers) or (mechanism is not None and mechanism.unit == BATCH)):
         size = 1  # a model's stream may only depend on its own batches, and whole batches of other lengths go alone
     if size == 1:
         return Passes(1, most, 1)
     return Passes(size, width, width) if ragged else Passes(size, most, CPU_MULTIPLE)
-
-
-def cut_persons(
-    layers: Layers,
-    parameters: Tensor,
-    mechanism: Mechanism,
-    expected: float,
-    shape: tuple[int, ...],
-    sizes: Tensor,
-) -> Passes:
-    """The same for batches of ``expected`` persons on average, of whom each has one of the int64 ``sizes`` of records.
-
-    Where models share a lane on a CPU, a pass has the same number of persons for every model (see `cut`).
-    """
-    most = pass_width(layers, shape)
-    together = make_folds(sizes, expected, most, CPU_MULTIPLE)
-    widest = max((fold.records * fold.persons for fold in together), default=1)
-    size = lane_size(layers, parameters, mechanism, widest, shape)
-    if parameters.device.type == "cpu" and any(layer.draws for layer in layers):
-        size = 1
-    return Passes(size, most, 1, together if size > 1 else make_folds(sizes, expected, most, 1))
 
 
 def pass_width(layers: Layers, shape: tuple[int, ...]) -> int:

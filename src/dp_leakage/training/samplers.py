@@ -1,7 +1,7 @@
 """The records of each batch. Each model draws its own batches from its own generator, an epoch at a time.
 
 A batch is a list of units, int64 tensors of row numbers. If every example is a unit, or the whole batch is one, the
-list holds one tensor. If the units are persons or (sub)classes, it holds one tensor for each of them.
+list holds one tensor. If the units are persons or (sub)classes, it holds one tensor for each of them (see `Persons`).
 
 If a coin decided for each unit of a pool whether a model trains on it, batches are drawn over the whole pool, and the
 units that are out are then removed from them. So rates, number of steps and the other units' batches are the same
@@ -10,11 +10,10 @@ whether a unit is in or out. For every sampler, the two trainings differ only by
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Generator, Tensor
 
 from dp_leakage.common.errors import UserError
@@ -22,7 +21,42 @@ from dp_leakage.common.identity import derived_seed
 from dp_leakage.common.user_code import FILES, call
 from dp_leakage.privacy.mechanism import PERSON, Sampler, holds_groups
 
-Batch = list[Tensor]
+
+class Persons(Collection[Tensor]):
+    """The persons in a batch: for each one the rows of the records, which lie side by side.
+
+    Attributes:
+        rows: int64 (r,), person by person.
+        sizes: int64 (G,), how many of them each person has, > 0.
+    """
+
+    def __init__(self, rows: Tensor, sizes: Tensor) -> None:
+        self.rows, self.sizes = rows, sizes
+
+    @classmethod
+    def of(cls, units: Collection[Tensor]) -> "Persons":
+        """From the rows of each one's records. Who has none is left out."""
+        if isinstance(units, Persons):
+            return units
+        rows = torch.cat(list(units)) if units else torch.empty(0, dtype=torch.int64)
+        sizes = torch.tensor([unit.shape[0] for unit in units], dtype=torch.int64)
+        return cls(rows, sizes[sizes > 0])
+
+    def __len__(self) -> int:
+        return self.sizes.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return iter(self.rows.split(self.sizes.tolist()))
+
+    def __contains__(self, unit: object) -> bool:
+        return any(own is unit for own in self)
+
+    def where(self, chosen: Tensor) -> "Persons":
+        """Those of them that are chosen, bool (G,)."""
+        return Persons(self.rows[chosen.repeat_interleave(self.sizes)], self.sizes[chosen])
+
+
+Batch = Collection[Tensor]
 EVEN = ("shuffle", "cyclic", "wor")  # samplers whose batches have one length; a plugin's may have any
 HEADS = 0.5  # the share of a pool that fair coins put into training
 
@@ -219,11 +253,16 @@ def records_of(drawn: Roster, positions: Sequence[Tensor], permuted: Callable[[i
         permuted: draws a random order of so many numbers, int64.
     """
     if drawn.most is not None:
-        return [_taken(_shuffled(drawn, permuted), chosen)[0] for chosen in positions]
-    units, there = _taken(drawn, torch.cat(list(positions)))
-    ends = torch.tensor([chosen.shape[0] for chosen in positions]).cumsum(0)
-    ends = F.pad(there.cumsum(0), (1, 0))[ends].tolist()
-    return [units[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+        taken = (_taken(_shuffled(drawn, permuted), chosen) for chosen in positions)
+        return [Persons(rows, sizes[sizes > 0]) for rows, sizes in taken]
+    counts = torch.tensor([chosen.shape[0] for chosen in positions])
+    step = torch.arange(len(counts)).repeat_interleave(counts)
+    rows, sizes = _taken(drawn, torch.cat(list(positions)))
+    of_step = torch.zeros_like(counts).index_add_(0, step, sizes)
+    there = sizes > 0
+    present = torch.bincount(step[there], minlength=len(counts))
+    pairs = zip(rows.split(of_step.tolist()), sizes[there].split(present.tolist()), strict=True)
+    return [Persons(*pair) for pair in pairs]
 
 
 def _shuffled(drawn: Roster, permuted: Callable[[int], Tensor]) -> Roster:
@@ -233,13 +272,12 @@ def _shuffled(drawn: Roster, permuted: Callable[[int], Tensor]) -> Roster:
     return drawn._replace(rows=drawn.all_rows[order[drawn.held[order]]], sizes=drawn.sizes.clamp(max=drawn.most))
 
 
-def _taken(drawn: Roster, chosen: Tensor) -> tuple[Batch, Tensor]:
-    """The rows of each chosen person who has any, and who of the chosen has."""
+def _taken(drawn: Roster, chosen: Tensor) -> tuple[Tensor, Tensor]:
+    """The rows of the chosen persons, person by person, and how many each has."""
     sizes = drawn.sizes[chosen]
     first = drawn.starts[chosen] - (sizes.cumsum(0) - sizes)
     places = torch.arange(int(sizes.sum())) + first.repeat_interleave(sizes)
-    there = sizes > 0
-    return list(drawn.rows[places].split(sizes[there].tolist())), there
+    return drawn.rows[places], sizes
 
 
 def _whole_groups(rows: Tensor, groups: Tensor, chosen: Tensor, held: Tensor | None) -> Batch:

@@ -19,7 +19,7 @@ from dp_leakage.training.backward import check_gradients, record_lengths
 from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.gradients import Program, bounds_examples
 from dp_leakage.training.graphs import gradient_step
-from dp_leakage.training.lanes import cut, cut_persons, make_lanes
+from dp_leakage.training.lanes import cut, make_lanes
 from dp_leakage.training.loop import History, run
 from dp_leakage.training.module_probe import check_foreign
 from dp_leakage.training.noise import start_noise
@@ -28,6 +28,7 @@ from dp_leakage.training.requests import check_request
 from dp_leakage.training.samplers import EVEN, HEADS, Batch, Roster, draw_epoch, draw_persons, parts_of, roster
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.streams import stream
+from dp_leakage.training.tiles import MOST, SMALL, tile_sizes
 from dp_leakage.training.views import Viewing, Views, check_views, read_views
 from dp_leakage.training.watch import Watch
 
@@ -216,14 +217,17 @@ def start(
     divisor = _divisor(mechanism, batch_size, records, groups, share)
     own = [stream(seed, "noise", device) for seed in seeds]
     noise = start_noise(mechanism, gradient, divisor, own, math.ceil(records / batch_size))
+    persons = mechanism is not None and mechanism.unit == PERSON
     ragged = held is not None or (mechanism is not None and mechanism.sampler not in EVEN)
-    if device != "cpu":  # a canary's row leaves its batch; on a CPU, lanes of an audit keep the width of whole batches
+    if device != "cpu" or persons:  # a canary's rows leave the batch; of records, lanes on a CPU keep its width
         ragged = ragged or watch is not None
-    if mechanism is not None and mechanism.unit == PERSON:
+    expected, deviation = batch_size * share, math.sqrt(batch_size * share) if ragged else 0.0
+    tiles = (SMALL, MOST)
+    if persons:
         sizes = _sizes(mechanism, groups)
-        passes = cut_persons(layers, parameters, mechanism, batch_size * share, x.shape[1:], sizes)
-    else:
-        passes = cut(layers, parameters, mechanism, batch_size * share, x.shape[1:], ragged)
+        tiles = tile_sizes(int(sizes.max()))
+        expected, deviation = _spread(sizes.double(), batch_size * share, ragged)
+    passes = cut(layers, parameters, mechanism, expected, x.shape[1:], deviation)
     viewing = None
     if settings.views is not None:
         viewing = _viewing(read_views(settings.views), x, mechanism, seeds, device, watch)
@@ -242,7 +246,7 @@ def start(
         passes.width,
         passes.multiple,
         record_lengths(layers, on_device),
-        passes.folds,
+        tiles,
         rest,
         viewing,
     )
@@ -355,10 +359,19 @@ def _most(mechanism: Mechanism | None) -> int | None:
     return None if most in (None, "all") else int(most)
 
 
-def _sizes(mechanism: Mechanism, groups: Tensor) -> Tensor:
+def _sizes(mechanism: Mechanism | None, groups: Tensor) -> Tensor:
     """How many records of each person are in a batch, int64, over all persons, so that every model has the same."""
     sizes, most = groups.unique(return_counts=True)[1].cpu(), _most(mechanism)
     return sizes if most is None else sizes.clamp(max=most)
+
+
+def _spread(sizes: Tensor, persons: float, ragged: bool) -> tuple[float, float]:
+    """Mean and standard deviation of the records in a batch of so many persons; if ``ragged``, on average.
+
+    The deviation is at least 1, since no two batches need be equally long.
+    """
+    variance = sizes.square().mean() if ragged else sizes.var(correction=0)
+    return persons * float(sizes.mean()), max(1.0, math.sqrt(persons * float(variance)))
 
 
 def _units(mechanism: Mechanism | None, subsets: Tensor, groups: Tensor | None) -> int:

@@ -244,7 +244,7 @@ class Watch:
         assert program.mechanism is not None  # plain training has no units
         along, squares = torch.zeros(2, len(seen), len(units), dtype=torch.float64)
         for place, unit in enumerate(units):
-            own = [[unit[unit < self.first]]] * len(along)
+            own: list[Batch] = [[unit[unit < self.first]]] * len(along)
             bounded = _without_noise(program, own) * (program.divisor / program.mechanism.clip_norm)
             along[:, place] = (seen * bounded).sum(1).double().cpu()
             squares[:, place] = bounded.double().square().sum(1).cpu()

@@ -65,10 +65,8 @@ class PerExample(Protocol):
     def rows(self, examples: slice = ALL) -> Tensor:
         """(K, n, rows, d): the gradients themselves, with the numbers of a row in the order of ``names``."""
 
-    def folded(self, size: int) -> PerExample:
-        """The same with each ``size`` examples in a row as if they were a model's own: (K·B/size, size) in place of
-        (K, B).
-        """
+    def taken(self, places: Tensor) -> PerExample:
+        """The same for the examples at ``places``, int64 (t, T) from 0 to K·B − 1: (t, T) in place of (K, B)."""
 
 
 class Layer:
@@ -170,6 +168,11 @@ def start_of(shapes: dict[str, Shape], generator: Generator, scheme: str) -> Par
         name: torch.empty(shape).uniform_(-bounds[name], bounds[name], generator=generator)
         for name, shape in shapes.items()
     }
+
+
+def taken(values: Tensor, places: Tensor, first: int = 0) -> Tensor:
+    """Of values (…, K, B, …), with K as the axis ``first``, those at places (t, T) among all K·B."""
+    return values.flatten(first, first + 1).index_select(first, places.flatten()).unflatten(first, places.shape)
 
 
 def pooled_shape(shape: Shape, size: int, stride: int, padding: int) -> Shape:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dp_leakage.models.layers.base import ALL, Kept, Layer, Parameters, Shape, start_of
+from dp_leakage.models.layers.base import ALL, Kept, Layer, Parameters, Shape, start_of, taken
 from dp_leakage.models.norms import norm
 
 if TYPE_CHECKING:
@@ -134,13 +134,9 @@ class ConvGradients:
         by_row = self.kernels[:, :, examples].unflatten(3, (-1, len(self.kernels))).permute(1, 2, 5, 3, 0, 4)
         return torch.cat([by_row.flatten(3), self.bias[:, examples, :, None]], 3)
 
-    def folded(self, size: int) -> ConvGradients:
+    def taken(self, places: Tensor) -> ConvGradients:
         """As in `PerExample`."""
-        return replace(
-            self,
-            kernels=self.kernels.flatten(1, 2).unflatten(1, (-1, size)),
-            bias=self.bias.flatten(0, 1).unflatten(0, (-1, size)),
-        )
+        return replace(self, kernels=taken(self.kernels, places, 1), bias=taken(self.bias, places))
 
 
 def convolve(layer: Conv2d, weight: Tensor, bias: Tensor, x: Tensor) -> Tensor:

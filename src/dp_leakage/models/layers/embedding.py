@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, ClassVar
 
-from dp_leakage.models.layers.base import ALL, Kept, Layer, Parameters, Shape
+from dp_leakage.models.layers.base import ALL, Kept, Layer, Parameters, Shape, taken
 from dp_leakage.models.norms import norm
 from dp_leakage.models.products import add_rows
 
@@ -139,13 +139,9 @@ class EmbeddingGradients:
         rows = delta.new_zeros(*delta.shape[:2], self.count, delta.shape[3])
         return rows.scatter_(2, places[..., None].expand(delta.shape), delta)
 
-    def folded(self, size: int) -> EmbeddingGradients:
+    def taken(self, places: Tensor) -> EmbeddingGradients:
         """As in `PerExample`."""
-        return replace(
-            self,
-            places=self.places.flatten(0, 1).unflatten(0, (-1, size)),
-            delta=self.delta.flatten(0, 1).unflatten(0, (-1, size)),
-        )
+        return replace(self, places=taken(self.places, places), delta=taken(self.delta, places))
 
 
 def places_of(x: Tensor, levels: tuple[int, ...]) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from dp_leakage.models.layers.base import ALL, Parameters
+from dp_leakage.models.layers.base import ALL, Parameters, taken
 from dp_leakage.models.norms import norm
 
 if TYPE_CHECKING:
@@ -68,9 +68,9 @@ class FormedGradients:
 
         return torch.cat([own[:, examples].unflatten(2, (-1, 1)).flatten(3) for own in self.formed], 3)
 
-    def folded(self, size: int) -> FormedGradients:
+    def taken(self, places: Tensor) -> FormedGradients:
         """As in `PerExample`."""
-        return replace(self, formed=tuple(own.flatten(0, 1).unflatten(0, (-1, size)) for own in self.formed))
+        return replace(self, formed=tuple(taken(own, places) for own in self.formed))
 
 
 def _flat(own: Tensor) -> Tensor:

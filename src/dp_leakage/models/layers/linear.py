@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from dp_leakage.models.layers.base import ALL, Kept, Layer, Parameters, Shape, start_of
+from dp_leakage.models.layers.base import ALL, Kept, Layer, Parameters, Shape, start_of, taken
 from dp_leakage.models.norms import norm
 from dp_leakage.models.products import add_outer, affine, times
 
@@ -124,10 +124,9 @@ class LinearGradients:
 
         return self.delta[:, examples, :, None] * pad(self.input[:, examples], (0, 1), value=1.0)[:, :, None, :]
 
-    def folded(self, size: int) -> LinearGradients:
+    def taken(self, places: Tensor) -> LinearGradients:
         """As in `PerExample`."""
-        parts = (of_one.flatten(0, 1).unflatten(0, (-1, size)) for of_one in (self.input, self.delta))
-        return LinearGradients(self.names, *parts)
+        return LinearGradients(self.names, taken(self.input, places), taken(self.delta, places))
 
 
 def lengths_with_bias(x: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from dp_leakage.models.layers.base import ALL, Parameters
+from dp_leakage.models.layers.base import ALL, Parameters, taken
 from dp_leakage.models.norms import norm
 
 if TYPE_CHECKING:
@@ -63,6 +63,6 @@ class ScaleGradients:
         """As in `PerExample`: (K, n, c, 2)."""
         return self.formed[:, examples]
 
-    def folded(self, size: int) -> ScaleGradients:
+    def taken(self, places: Tensor) -> ScaleGradients:
         """As in `PerExample`."""
-        return replace(self, formed=self.formed.flatten(0, 1).unflatten(0, (-1, size)))
+        return replace(self, formed=taken(self.formed, places))

@@ -347,9 +347,9 @@ class PartGradients:
         """As in `PerExample`."""
         return self.formed.rows(examples)
 
-    def folded(self, size: int) -> FormedGradients:
+    def taken(self, places: Tensor) -> FormedGradients:
         """As in `PerExample`."""
-        return self.formed.folded(size)
+        return self.formed.taken(places)
 
 
 def trained(module: nn.Module) -> dict[str, nn.Parameter]:

@@ -1,0 +1,119 @@
+"""Persons in a pass: their records side by side, and tiles in which the gradients of each person's records meet.
+
+All records of a batch go through one pass, as single records do. Only the length of a person's mean gradient takes
+more: the inner products of the gradients of that person's records. For these, records are laid into tiles, those of a
+person next to each other. Persons come from the largest to the smallest, each with room for a power of two of records.
+So nobody lies across the border of two tiles, gaps are few, one product over all tiles of a size serves everybody, and
+there is no loop over persons.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from dp_leakage.models.products import CPU_MULTIPLE
+from dp_leakage.training.samplers import Persons
+
+# Records of a tile: inner products cost as much per record as there are in a tile, so persons with even more records
+# have their mean gradients formed. No tile is smaller than that at whose multiples kernels round alike.
+SMALL, MOST = 16, 64
+
+
+def _room(size: int) -> int:
+    """The least power of two that is not below it."""
+    return 1 << (size - 1).bit_length()
+
+
+ROOM = torch.tensor([0, *map(_room, range(1, MOST + 1))])
+
+
+class Layout(NamedTuple):
+    """Where the r records of a pass lie.
+
+    Attributes:
+        sizes: int64 (G,), how many records each person has.
+        persons: int64 (r,), whose each is.
+        places: int64 (r,), its place in the pass of K models, 0 to K·B − 1.
+        slots: int64 (r,), its place in the tiles.
+        tiles: two int64 (t, T) for each size of tiles: the place in the pass of each slot's record, and whose it is. In
+            a gap these are any place, and −1.
+    """
+
+    sizes: Tensor
+    persons: Tensor
+    places: Tensor
+    slots: Tensor
+    tiles: list[tuple[Tensor, Tensor]]
+
+    def to(self, device: torch.device) -> "Layout":
+        """The same there."""
+        sizes, persons, places, slots = (own.to(device) for own in self[:4])
+        return Layout(sizes, persons, places, slots, [(own.to(device), of.to(device)) for own, of in self.tiles])
+
+
+def tile_sizes(largest: int) -> tuple[int, int]:
+    """The records of small and of large tiles if a person has at most ``largest`` records."""
+    room = max(CPU_MULTIPLE, _room(min(largest, MOST)))
+    return min(room, SMALL), room
+
+
+def even_layout(count: int, size: int) -> Layout:
+    """That of ``count`` persons with ``size`` records each, in a pass that has no others, person by person."""
+    places = torch.arange(count * size)
+    persons = places // size
+    tiles = [(places.view(count, size), persons.view(count, size))]
+    return Layout(torch.full((count,), size), persons, places, places, tiles)
+
+
+def passes_of(batches: Sequence[Persons], width: int) -> Iterator[list[Persons]]:
+    """The persons of a batch for each model, in passes of at most ``width`` records of a model.
+
+    In which pass a person is depends on the own model's batch alone.
+    """
+    if all(batch.rows.shape[0] <= width for batch in batches):
+        yield list(batches)
+        return
+    numbers = [_pass_of(batch, width) for batch in batches]
+    for number in range(1 + max(int(own.max()) for own in numbers if len(own))):
+        yield [batch.where(own == number) for batch, own in zip(batches, numbers, strict=True)]
+
+
+def _pass_of(batch: Persons, width: int) -> Tensor:
+    """The number of each person's pass: by where the person begins, with room for whoever begins last."""
+    if batch.rows.shape[0] <= width:
+        return torch.zeros_like(batch.sizes)
+    return (batch.sizes.cumsum(0) - batch.sizes) // (width + 1 - int(batch.sizes.max()))
+
+
+def lay_out_persons(batches: Sequence[Persons], width: int, tiles: tuple[int, int]) -> Layout:
+    """One pass that has ``width`` places for each model's persons, who have at most `MOST` records.
+
+    ``tiles`` are the records of small and of large ones, see `tile_sizes`.
+    """
+    together = len(batches)
+    model = torch.arange(together)
+    sizes = torch.cat([batch.sizes for batch in batches])
+    counts = torch.tensor([batch.sizes.shape[0] for batch in batches])
+    records = torch.tensor([batch.rows.shape[0] for batch in batches])
+    persons = torch.arange(sizes.shape[0]).repeat_interleave(sizes)
+    record = torch.arange(persons.shape[0])
+    places = record + (model * width - records.cumsum(0) + records).repeat_interleave(records)
+    # Small tiles come first, and among those of a size each model has its own.
+    part = model.repeat_interleave(counts) + (sizes > tiles[0]) * together
+    room = ROOM[sizes]
+    filled = torch.zeros(2 * together, dtype=torch.int64).index_add_(0, part, room)
+    of_tile = torch.tensor(tiles).repeat_interleave(together)
+    reserved = (filled + of_tile - 1) // of_tile * of_tile
+    gaps = reserved - filled
+    order = (part * (2 * MOST) - room).argsort(stable=True)
+    filled_by = room[order]
+    begin = filled_by.cumsum(0) - filled_by + (gaps.cumsum(0) - gaps)[part[order]]
+    starts = torch.empty_like(sizes).index_copy_(0, order, begin)
+    slots = record + (starts - sizes.cumsum(0) + sizes).index_select(0, persons)
+    ends = reserved.view(2, together).sum(1).tolist()
+    taken = torch.zeros(sum(ends), dtype=torch.int64).index_copy_(0, slots, places).split(ends)
+    whose = torch.full((sum(ends),), -1).index_copy_(0, slots, persons).split(ends)
+    found = [(own.view(-1, size), of.view(-1, size)) for own, of, size in zip(taken, whose, tiles, strict=True)]
+    return Layout(sizes, persons, places, slots, found)
