@@ -32,10 +32,15 @@ SAMPLED = Mechanism("poisson", noise_multiplier=0.45, clip_norm=0.1)
 HALF = RECORDS // 2
 QUARTER = RECORDS // 4
 # A record comes once in each of four epochs, whose four steps share their noise; and the batches of balls in bins.
-CORRELATED = {
-    noise: Mechanism("cyclic", noise=noise, noise_multiplier=np.sqrt(STEPS) / MU, clip_norm=0.1, settings=settings)
-    for noise, settings in (("banded", {"bands": 3, "horizon": 16}), ("blt", {"buffers": 2}), ("tree", {}))
-}
+CORRELATED = [
+    Mechanism("cyclic", noise=noise, noise_multiplier=np.sqrt(STEPS) / MU, clip_norm=0.1, settings=settings)
+    for noise, settings in (
+        ("banded", {"bands": 3}),
+        ("banded", {"bands": 3, "horizon": 16}),
+        ("blt", {"buffers": 2}),
+        ("tree", {}),
+    )
+]
 TURNS = Mechanism(
     "cyclic_poisson", noise="banded", noise_multiplier=1.2, clip_norm=0.1, settings={"bands": 2, "horizon": 16}
 )
@@ -133,10 +138,10 @@ def test_the_correct_training_is_refuted_at_the_stated_rate_at_most(sampled):
     assert (found > claimed).sum() <= 5
 
 
-@pytest.mark.parametrize("noise", CORRELATED)
-def test_too_little_correlated_noise_is_found(noise):
+@pytest.mark.parametrize("claimed", CORRELATED, ids=["banded", "banded_optimal", "blt", "tree"])
+def test_too_little_correlated_noise_is_found(claimed):
     """One audit of a bug that every audit finds, and of the correct training, refuted once in 20 seeds."""
-    run = {"claimed": CORRELATED[noise], "batch_size": QUARTER, "canary": "gradient", "audits": 1}
+    run = {"claimed": claimed, "batch_size": QUARTER, "canary": "gradient", "audits": 1}
     assert bounds("noise_divided_twice", models=300, **run)[0] > CLAIMED
     assert bounds(None, models=200, **run)[0] <= CLAIMED
 

@@ -1,6 +1,7 @@
 """Removing any one unit changes the bounded sum by at most C: float32 work, checked in float64."""
 
 from dataclasses import fields
+from itertools import product
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from small import SHAPES, data_of, layers_of
 from dp_leakage.models.architectures import build
 from dp_leakage.models.layers import initial_parameters
 from dp_leakage.models.layers.linear import LinearGradients
-from dp_leakage.privacy.clipping import bound_scales
+from dp_leakage.privacy.clipping import bound_scales, layer_norm
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training.backward import BackwardPass, backpropagate
 from dp_leakage.training.gradients import fill_gradient
@@ -37,7 +38,7 @@ def in_float64(passed):
     seed=st.integers(0, 2**32),
     magnitude=st.sampled_from([1e-6, 1e-2, 1.0, 30.0, 1e4]),
     clip_norm=st.sampled_from([1e-3, 0.1, 1.0, 25.0]),
-    bound=st.sampled_from(["clip", "normalise"]),
+    bound=st.sampled_from(["clip", "normalise", "automatic"]),
 )
 def test_removing_any_one_example_moves_the_sum_by_at_most_the_bound(name, seed, magnitude, clip_norm, bound):
     layers = layers_of(name)
@@ -66,8 +67,31 @@ def test_removing_any_one_example_moves_the_sum_by_at_most_the_bound(name, seed,
     assert max((whole - part).norm() for part in sums) <= clip_norm * (1 + 1e-6 * BATCH)
 
 
-@pytest.mark.parametrize("unit", ["example", "batch"])
-@pytest.mark.parametrize("bound", ["clip", "normalise"])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@pytest.mark.parametrize("name", SHAPES)
+@given(
+    seed=st.integers(0, 2**32),
+    magnitude=st.sampled_from([1e-6, 1.0, 1e4]),
+    clip_norm=st.sampled_from([1e-3, 0.1, 25.0]),
+)
+def test_layers_that_are_bounded_by_themselves_move_the_sum_by_at_most_the_bound_together(
+    name, seed, magnitude, clip_norm
+):
+    layers = layers_of(name)
+    generator = torch.Generator().manual_seed(seed)
+    parameters = {key: value[None] for key, value in initial_parameters(layers, generator).items()}
+    x, y = data_of(name, BATCH)
+    passed = backpropagate(layers, parameters, (x * magnitude)[None], y[None])
+    share = layer_norm(clip_norm, len(passed.parts))
+    scales = [bound_scales(part.norms(), share, "per_layer").double() for part in passed.parts]
+    lengths = [scale * part.norms() for scale, part in zip(scales, in_float64(passed).parts, strict=True)]
+    assert (torch.stack(lengths).square().sum(0).sqrt() <= clip_norm).all()
+
+
+@pytest.mark.parametrize(
+    ("unit", "bound"),
+    [*product(("example", "batch"), ("clip", "normalise", "automatic")), ("example", "per_layer")],
+)
 @pytest.mark.parametrize("gray", [197 / 255, 0.1])
 def test_the_bound_holds_for_wide_inputs_whose_squares_sum_up_to_rounding(unit, bound, gray):
     """A gray image: float32 sums of 12,288 equal squares drift by a hundred units of precision."""
