@@ -34,12 +34,12 @@ def main(folder: str, seed: str, *names: str) -> None:
     for name in names:
         world = WORLDS[name]
         data = prepared(world, Path(folder))
-        target = asked(trained(world, data, heads(world.pool, TARGETS, first), 100 * first, False), data)
+        target = asked(trained(world, data, heads(world.pool, TARGETS, first), 100 * first, False)[0], data)
         member = target.asked.trained_on
         for count in REFERENCES:
             inside = np.zeros((count, world.pool), bool)
             inside[np.arange(count)[:, None], dealt(world.pool, world.pool // 2, count, first + 1)] = True
-            learnt = asked(trained(world, data, inside, 100 * first + 100, False), data)
+            learnt = asked(trained(world, data, inside, 100 * first + 100, False)[0], data)
             areas: dict[str, coins.Influences] = {}
             for attack in (*OTHERS, LEARNT):
                 entry, started = ATTACKS[attack], time.process_time()

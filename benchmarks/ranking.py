@@ -3,11 +3,12 @@
     make ranking                            # CIFAR-10 and CIFAR-100 lie in data/, as `snakemake` finds them
     python benchmarks/ranking.py data digits breast_cancer    # of some data sets alone
 
-Six targets by coins on each, and 16 references under the same defense, of which each record is in half. Attacks that
-learn from shadow models (`shokri`, `shokri_trees`) are not among them: they need models on records of their own.
+Targets by coins, and references under the same defense, of which each record is in half. Attacks that learn from
+shadow models (`shokri`, `shokri_trees`) are not among them: they need models on records of their own.
 """
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,7 +27,7 @@ from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
 
-TARGETS, REFERENCES, EPSILON, DELTA = 6, 16, 8.0, 1e-5
+EPSILON, DELTA = 8.0, 1e-5
 
 
 class World(NamedTuple):
@@ -41,6 +42,7 @@ class World(NamedTuple):
         epochs, batch_size, rate: of Adam.
         private_rate: its learning rate under noise.
         without: attacks that take too long here.
+        targets, references: how many models under attack, and of the attacker's own.
     """
 
     title: str
@@ -54,6 +56,8 @@ class World(NamedTuple):
     rate: float
     private_rate: float
     without: tuple[str, ...] = ()
+    targets: int = 6
+    references: int = 16
 
 
 WORLDS = {
@@ -69,14 +73,15 @@ WORLDS = {
         20, 100, 0.001, 0.003,
     ),
     "cifar10": World(
-        "CIFAR-10, small CNN", "cifar10", 2000, 1000, None,
-        {"name": "cnn_small", "channels": (16, 32), "dense": 64}, 15, 50, 0.001, 0.002, ("label_noise", "boundary"),
+        "CIFAR-10, small CNN", "cifar10", 1000, 1000, None,
+        {"name": "cnn_small", "channels": (16, 32), "dense": 64}, 12, 50, 0.001, 0.002,
+        ("label_noise", "boundary"), 4, 8,
     ),
 }  # fmt: skip
 OPENING = f"""# Ranking: every membership attack, undefended and at ε = {EPSILON:g}
 
-Made by `make ranking` (`benchmarks/ranking.py`). {TARGETS} targets by coins on each data set; {REFERENCES} references
-under the same defense, where an attack has any, of which each record is in half. The noise is Gaussian, of Poisson
+Made by `make ranking` (`benchmarks/ranking.py`). Targets by coins; references, where an attack has any, under the same
+defense, of which each record is in half. `loss_trace` sees the losses of all epochs. The noise is Gaussian, of Poisson
 batches, with δ = {DELTA:g} (`pld`, add/remove). 95 % intervals over targets and records; seconds of one core for one
 target, beside other work. Sorted by the AUC without a defense. `shokri` and `shokri_trees`, which need shadow models on
 records of their own, are not here, and what a defense hides is in [attacks](attacks.md).
@@ -93,13 +98,14 @@ def main(folder: str, *names: str) -> None:
         found = [ranked(world, data, private) for private in (False, True)]
         (undefended, accuracy), (private, under_noise) = found
         print(
-            f"## {world.title}\n\n{world.pool:,} records, of which coins put half into each model; accuracy on "
-            f"{world.new:,} new ones {accuracy:.3f} undefended and {under_noise:.3f} at ε = {EPSILON:g}.\n\n{HEAD}"
+            f"## {world.title}\n\n{world.targets} targets; {world.pool:,} records, of which coins put half into each "
+            f"model; accuracy on {world.new:,} new ones {accuracy:.3f} undefended and {under_noise:.3f} at "
+            f"ε = {EPSILON:g}.\n\n{HEAD}"
         )
         print("| --- | ---: |" + " ---: |" * 7)
         for attack in sorted(undefended, key=lambda attack: undefended[attack][0], reverse=True):
-            needs = {None: "0", "reference": str(REFERENCES)}[ATTACKS[attack].needs]
-            count = f"{TARGETS - 1} others" if ATTACKS[attack].reads == "models" else needs
+            needs = {None: "0", "reference": str(world.references)}[ATTACKS[attack].needs]
+            count = f"{world.targets - 1} others" if ATTACKS[attack].reads == "models" else needs
             cells = [f"`{attack}`", count, *undefended[attack], *private[attack][:3]]
             print(f"| {' | '.join(cells)} |", flush=True)
         print(flush=True)
@@ -107,10 +113,11 @@ def main(folder: str, *names: str) -> None:
 
 def ranked(world: World, data: Dataset, private: bool) -> tuple[dict[str, list[str]], float]:
     """What each attack finds, and the mean accuracy of the targets on new records."""
-    models = trained(world, data, heads(world.pool, TARGETS, 1), 100, private)
-    inside = np.zeros((REFERENCES, world.pool), bool)
-    inside[np.arange(REFERENCES)[:, None], dealt(world.pool, world.pool // 2, REFERENCES, 2)] = True
-    target, learnt = asked(models, data), asked(trained(world, data, inside, 200, private), data)
+    models, losses = trained(world, data, heads(world.pool, world.targets, 1), 100, private)
+    inside = np.zeros((world.references, world.pool), bool)
+    inside[np.arange(len(inside))[:, None], dealt(world.pool, world.pool // 2, len(inside), 2)] = True
+    target, learnt = asked(models, data), asked(trained(world, data, inside, 200, private)[0], data)
+    target = replace(target, losses=losses)
     found = {}
     for attack, entry in ATTACKS.items():
         if entry.family != "membership" or entry.needs == "shadow" or not entry.aware or attack in world.without:
@@ -135,16 +142,19 @@ def prepared(world: World, folder: Path) -> Dataset:
     return Dataset(x.astype(np.float32), y, roles, np.array([], dtype=np.int64))
 
 
-def trained(world: World, data: Dataset, inside: np.ndarray, seed: int, private: bool) -> Ensemble:
-    """Models that train each on its records of the pool, bool (K, pool)."""
+def trained(world: World, data: Dataset, inside: np.ndarray, seed: int, private: bool) -> tuple[Ensemble, np.ndarray]:
+    """Models that train each on its records of the pool, bool (K, pool), and losses after each epoch (E, K, n)."""
     layers = build(n_classes=data.n_classes, input_shape=data.x.shape[1:], **world.architecture)
     rate = world.private_rate if private else world.rate
     schedule = {"epochs": world.epochs, "batch_size": world.batch_size}
-    settings = TrainingSettings(optimizer="adam", learning_rate=rate, evaluate_every=world.epochs, **schedule)
+    settings = TrainingSettings(optimizer="adam", learning_rate=rate, **schedule)
     subsets = torch.arange(world.pool).expand(len(inside), -1)
     x, y, seeds = torch.from_numpy(data.x), torch.from_numpy(data.y), range(seed, seed + len(inside))
     mechanism = noise(world, schedule) if private else None
-    return train(layers, x, y, subsets, seeds, settings, mechanism, held=torch.from_numpy(inside))[0]
+    held, trace = torch.from_numpy(inside), torch.from_numpy(data.traced)
+    models, history = train(layers, x, y, subsets, seeds, settings, mechanism, held=held, trace=trace)
+    losses = np.array([row["losses"] for row in history], np.float32)
+    return models, losses.reshape(world.epochs, len(inside), -1)
 
 
 def noise(world: World, schedule: dict) -> Mechanism | None:

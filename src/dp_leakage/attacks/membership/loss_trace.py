@@ -1,9 +1,10 @@
 """Loss traces (Pollock et al. 2025, arXiv 2411.05743): how has a record's loss gone while the model trained?
 
-A member's loss falls early and stays low. The attacker sees the model at every evaluated epoch, as who trains it does,
-and needs no reference models. The paper's number, the interquartile range of a record's losses (LT-IQR), ranks
-*training* records by how well stronger attacks find them. As a test of membership it fails where a model overfits,
-since other records' losses move further than members' (docs/results/attacks.md); so it is not the default here.
+At first a model knows a record from what it learned of others, and later a member also by heart. So early epochs say
+how hard a record is, and stand in for reference models. The attacker sees the model at every evaluated epoch, as who
+trains it does. The paper's number, the interquartile range of a record's losses (LT-IQR), ranks *training* records by
+how well stronger attacks find them. As a test of membership it is far weaker than the last loss alone, and below chance
+where other records' losses move further than members' (docs/results/attacks.md).
 """
 
 import numpy as np
@@ -19,10 +20,11 @@ ATTACK = {
     "roles": ["reference_pool"],
     "settings": {
         "statistic": {
-            "enum": ["mean", "iqr"],
-            "default": "mean",
-            "description": "Of a record's losses over the evaluated epochs: their mean, of which less is more likely a "
-            "member's, or their interquartile range (LT-IQR), which ranks members by risk.",
+            "enum": ["rise", "mean", "iqr"],
+            "default": "rise",
+            "description": "Of a record's losses over the evaluated epochs: how far the margin rose from the first "
+            "quarter of them to the last; less their mean; or their interquartile range (LT-IQR), which ranks members "
+            "by risk.",
         },
         "alpha": {"$ref": "#/$defs/alpha"},
     },
@@ -31,17 +33,20 @@ ATTACK = {
 }
 
 LEAST = 2  # evaluated epochs
+TINY = 1e-8  # loss that less counts as; float32 has no margin beyond
 
 
 def score(target: Signals, learnt: None, settings: dict, seed: int) -> Scores:
-    """Scores every record asked about with less its mean loss over the evaluated epochs, or with the losses' range.
+    """Scores every record asked about with one number of its losses over the evaluated epochs.
 
     The threshold needs no member: a share ``alpha`` of the records that no model trained on passes it.
 
     Args:
         target: of the R models under attack, with losses; the population is the role ``reference_pool``.
         learnt: unused, the attack needs no other model.
-        settings: ``statistic``: ``mean``, or ``iqr`` between ``np.quantile``'s quartiles; ``alpha``, in (0, 1).
+        settings: ``statistic``: ``rise``, from the mean margin of the first quarter of the epochs (one at least) to the
+            last one; ``mean``, of which less is more likely a member's; ``iqr``, between ``np.quantile``'s quartiles;
+            ``alpha``, in (0, 1).
         seed: unused, nothing is drawn.
 
     Raises:
@@ -59,6 +64,9 @@ def _of_trace(said: Signals, statistic: str) -> np.ndarray:
     if len(said.losses) < LEAST:
         raise UserError(f"attack loss_trace: losses are known of {len(said.losses)} epoch; valid are {LEAST} or more")
     losses = said.losses.astype(np.float64)
+    if statistic == "rise":
+        margin = -np.log(np.expm1(np.maximum(losses, TINY)))
+        return np.asarray(margin[-1] - margin[: max(1, len(margin) // 4)].mean(axis=0))
     if statistic == "mean":
         return np.asarray(-losses.mean(axis=0))
     lower, upper = np.quantile(losses, [0.25, 0.75], axis=0)
