@@ -18,7 +18,7 @@ from dp_leakage.figures.published import half_unit, keys_of, map_published, prin
 from dp_leakage.metrics.rows import check_tidy
 
 STUDIES = Path("workflow/studies")
-PAPERS = ("abadi2016", "directional2023", "jayaraman2019", "lomurno2022", "zhang2020")
+PAPERS = ("abadi2016", "directional2023", "frontier", "jayaraman2019", "lomurno2022", "zhang2020")
 EXPLAINED = "explained.yaml"
 PRINTED = ["paper", "artefact", "dataset", "model", "mechanism", "epsilon", "setting", "metric", "value"]
 FOUND = ["measured", "low", "high", "file"]
@@ -26,7 +26,7 @@ COLUMNS = [*PRINTED, "print", *FOUND, "outcome", "why"]
 INSIDE, OUTSIDE, NOT_RUN, ELSEWHERE = OUTCOMES = ("inside", "outside", "not run", "not a cell")
 NOT_KNOWN = "not known"
 HEAD = """\
-# The printed numbers of five papers, and ours
+# The printed numbers of five papers and of the study frontier, and ours
 
 Made by `make papers` from the csv files beside this page; do not edit it by hand. Every printed number has a row in
 [papers.csv](papers.csv). What is known of those that do not hold is kept in [explained.yaml](explained.yaml).
