@@ -1,7 +1,11 @@
 import pytest
 import torch
+from small import cut_and_resumed, data_of, layers_of, subsets_of
 
+from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training.samplers import draw_epoch, parts_of, poisson_batches
+from dp_leakage.training.settings import TrainingSettings
+from dp_leakage.training.trainer import train
 
 
 def draw(sampler, unit="example", n=50, batch_size=8, groups=None, seed=0, **options):
@@ -123,6 +127,17 @@ def test_one_part_is_a_poisson_sample_and_a_record_that_is_out_changes_no_other(
     assert all_in[:, 7].any()
     assert not without[:, 7].any()
     assert torch.equal(all_in[:, held], without[:, held])
+
+
+def test_turns_go_on_behind_a_checkpoint(tmp_path):
+    """After two epochs of four steps it is the third part's turn."""
+    x, y = data_of("mlp", 40)
+    mechanism = Mechanism("cyclic_poisson", noise="banded", noise_multiplier=0.5, settings={"bands": 3})
+    how = TrainingSettings("sgd", 0.1, epochs=4, batch_size=10)
+    given = (layers_of("mlp"), x, y, subsets_of(40, 2), [1, 2], how, mechanism)
+    whole, (resumed, _) = train(*given)[0], cut_and_resumed(tmp_path, 2, *given)
+    for name, value in whole.parameters.items():
+        assert torch.equal(resumed.parameters[name], value)
 
 
 def test_balls_in_bins_put_each_record_into_one_step_uniformly_and_independently():
