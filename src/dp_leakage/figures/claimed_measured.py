@@ -9,7 +9,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.figures.frames import chosen, drawn_numbers, each_cell, panels
 from dp_leakage.figures.notes import own_notes, remarks
 from dp_leakage.figures.numbers import cell_label
-from dp_leakage.figures.style import GRAY, INK, canvas, finish, log_axis, styled
+from dp_leakage.figures.style import ALARM, GRAY, INK, canvas, finish, log_axis, styled
 from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.spent import contradicted, spent
 
@@ -24,7 +24,6 @@ FIGURE = {
     "marks bounds above the ε accounted for other neighbors, converted.",
 }
 
-ALARM = "#b00020"
 MEASURED = "#d55e00"
 CLAIMED = {"marker": "o", "markersize": 5, "markerfacecolor": "none", "markeredgecolor": INK, "linestyle": "none"}
 SPENT = {"marker": "|", "markersize": 10, "markeredgewidth": 1.6, "markeredgecolor": "#0072b2", "linestyle": "none"}

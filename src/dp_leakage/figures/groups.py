@@ -9,7 +9,7 @@ import pandas as pd
 from dp_leakage.figures.frames import chosen, drawn_numbers, each_cell, metric_rows, panels
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.numbers import cell_label
-from dp_leakage.figures.style import GRAY, finish, name, panel_grid, styled, told_apart
+from dp_leakage.figures.style import COLORS, GRAY, INK, finish, name, panel_grid, styled, told_apart
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,7 +29,6 @@ FIGURE = {
     },
 }
 
-COLOURS = ("#222222", "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#882255")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "d")
 
 
@@ -53,7 +52,7 @@ def draw(
     defenses = list(dict.fromkeys(rows["defense"]))
     styles = {
         defense: {"color": how["color"], "marker": MARKERS[place % len(MARKERS)]}
-        for place, (defense, how) in enumerate(told_apart(defenses, COLOURS).items())
+        for place, (defense, how) in enumerate(told_apart(defenses, (INK, *COLORS)).items())
     }
     parts = panels(rows)
     lines = max(part["called"].nunique() for _, part in parts)

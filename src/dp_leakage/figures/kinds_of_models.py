@@ -7,7 +7,7 @@ import pandas as pd
 from dp_leakage.figures.frames import chosen
 from dp_leakage.figures.notes import remarks, spent_notes, threshold_notes
 from dp_leakage.figures.pareto import bars_both_ways, drawn_points, label_axes, label_budgets
-from dp_leakage.figures.style import GRAY, finish, name, panel_grid, styled
+from dp_leakage.figures.style import COLORS, GRAY, INK, finish, name, panel_grid, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,11 +20,8 @@ FIGURE = {
     "settings": {"attack": {"$ref": "#/$defs/attack"}},
 }
 
-# Colors that the color-blind tell apart (Wong 2011, Tol 2021), with a mark each, as these run out first.
-LOOKS = [
-    ("#0072b2", "o"), ("#d55e00", "s"), ("#009e73", "^"), ("#cc79a7", "D"), ("#e69f00", "v"), ("#56b4e9", "P"),
-    ("#222222", "X"), ("#882255", "p"), ("#999933", "h"), ("#332288", "<"),
-]  # fmt: skip
+# A mark with each color, for more models than there are colors.
+LOOKS = list(zip((*COLORS[:6], INK, *COLORS[6:]), "os^DvPXph<", strict=True))
 
 
 @styled

@@ -9,7 +9,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.figures.frames import chosen, drawn_numbers
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.numbers import number
-from dp_leakage.figures.style import GRAY, INK, canvas, finish, name, styled
+from dp_leakage.figures.style import ALARM, COLORS, GRAY, INK, canvas, finish, name, styled
 from dp_leakage.metrics.intervals import CONFIDENCE
 from dp_leakage.metrics.rows import CELL
 
@@ -44,7 +44,7 @@ FIGURE = {
     },
 }
 
-CORRECT, ALARM = "#0072b2", "#b00020"
+CORRECT = COLORS[0]
 FACTS = [
     "audit",
     "design",

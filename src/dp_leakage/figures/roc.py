@@ -42,7 +42,6 @@ FIGURE = {
 
 POINTS = 25  # of each curve
 BESIDE = 1.05  # from one attack's bar to the next
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#882255", "#555555")
 
 
 @styled
@@ -72,7 +71,7 @@ def draw(
         ignore_index=True,
     )
     figure, grid = panel_grid(panels(rows, by=("dataset", "model", "defense")), 2, (3.4, 3.1))
-    styles = told_apart(attacks, COLOURS)
+    styles = told_apart(attacks)
     least = float(rows["fpr"].min())
     fine = np.geomspace(least, 1, 400)
     n = round(1 / rows.groupby(["dataset", "model", "defense"])["fpr"].min().max())

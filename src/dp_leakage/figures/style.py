@@ -30,6 +30,9 @@ EPSILON_RANGE = (0.01, 1000.0)
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 PANEL = (3.5, 2.5)  # inches
 INK, GRAY, FAINT = "#222222", "#767676", "#e4e4e4"
+ALARM = "#b00020"  # of a bound above a claim
+# Of names in turn: Okabe and Ito's colors, then two of Tol's.
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#882255", "#999933", "#332288")
 
 
 class Series(NamedTuple):
@@ -89,7 +92,7 @@ LOOKS: dict[tuple[str, str], Look] = {
     ("subclass", "theorem1"): Look("subclass, Theorem 1", "#9a9a9a", "8", (1, 2)),
 }
 SPARE = Look("", "#666666", "o")
-SPARE_COLOURS = ("#44aa99", "#882255", "#999933", "#332288", "#aa4499", "#661100")
+SPARE_COLORS = ("#44aa99", "#882255", "#999933", "#332288", "#aa4499", "#661100")
 SPARE_MARKERS = ("d", "<", ">", "p", "H", "8")
 
 NAMES = {
@@ -208,8 +211,8 @@ def look(series: Series) -> Look:
     if known is None:
         number = crc32(f"{series.mechanism}/{series.accountant}".encode())
         label = ", ".join(name(part) for part in series[:2] if part)
-        color = SPARE_COLOURS[number % len(SPARE_COLOURS)]
-        marker = SPARE_MARKERS[number // len(SPARE_COLOURS) % len(SPARE_MARKERS)]
+        color = SPARE_COLORS[number % len(SPARE_COLORS)]
+        marker = SPARE_MARKERS[number // len(SPARE_COLORS) % len(SPARE_MARKERS)]
         known = replace(SPARE, label=label, color=color, marker=marker)
     details = _unit(series)
     # A series of directions is named by its block, and looks like itself with any.
@@ -318,7 +321,7 @@ def panel_grid(
     return figure, [(ax, rows) for ax, (_, rows) in zip(flat, parts, strict=False)]
 
 
-def told_apart(names: Iterable[str], colors: Sequence[str]) -> dict[str, dict[str, Any]]:
+def told_apart(names: Iterable[str], colors: Sequence[str] = COLORS) -> dict[str, dict[str, Any]]:
     """How the line of each name is drawn: in the next color, and with other dashes once the colors are used up."""
     dashes = ("-", (0, (5, 1.5)), (0, (1, 1.2)))
     return {
