@@ -1,6 +1,5 @@
 """What a defense takes from an attack, on the same records: paired differences with their intervals."""
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,8 +12,7 @@ from dp_leakage.figures.numbers import cell_label, interval
 from dp_leakage.figures.style import name, styled
 from dp_leakage.figures.table import Table, draw_tables
 from dp_leakage.metrics import coins
-from dp_leakage.metrics.compare import paired_difference
-from dp_leakage.metrics.intervals import Estimate
+from dp_leakage.metrics.intervals import Estimate, Influences, crossed_difference
 from dp_leakage.metrics.roc import area, share_above
 from dp_leakage.metrics.runs import by_repeat
 
@@ -95,25 +93,29 @@ def _differences(cells: pd.DataFrame, against: str, fpr: float | None) -> list[d
         base = scored[scored["defense"] == against]
         if base.empty:
             continue
-        for _, own in scored[scored["defense"] != against].groupby("defense", sort=False):
-            found = _paired(own, base, fpr)
+        judged = _judged(base, fpr)
+        for defense, own in scored[scored["defense"] != against].groupby("defense", sort=False):
+            found = _paired(_judged(own, fpr), judged, f"'{defense}' and '{against}'")
             rows.append(own_row(own.iloc[0], f"{what}_difference", found, attack=attack, against=against, **rate))
     return rows
 
 
-def _paired(own: pd.DataFrame, base: pd.DataFrame, fpr: float | None) -> Estimate:
-    read = [by_repeat(part, ["score", "record"], ["record"]) for part in (own, base)]
-    # Members marked by the sign: who is one must be the same, too, and in design coins in every repeat.
-    asked = [np.where(member, record[0] + 1, -record[0] - 1) for (_, record), member in read]
-    if not np.array_equal(*asked):
-        cells = " and ".join(f"'{part['defense'].iloc[0]}'" for part in (own, base))
-        raise UserError(f"figure of kind 'paired_table': {cells} were attacked on different records; leave one out")
-    (of_own, member), (of_base, _) = ((score, member) for (score, _), member in read)
+def _judged(part: pd.DataFrame, fpr: float | None) -> tuple[np.ndarray, Influences]:
+    """Who is a member (by sign, with the record's number, and in design coins for each repeat), and the metric."""
+    (score, record), member = by_repeat(part, ["score", "record"], ["record"])
+    asked = np.where(member, record[0] + 1, -record[0] - 1)
     if member.ndim == 2:
-        by_coins = coins.auc if fpr is None else partial(coins.tpr_at_fpr, fpr=fpr)
-        return coins.paired_difference(by_coins(of_own, member), by_coins(of_base, member))
-    metric = area if fpr is None else partial(share_above, fpr=fpr)
-    return paired_difference(metric, *((score[:, member], score[:, ~member]) for score in (of_own, of_base)))
+        return asked, coins.auc(score, member) if fpr is None else coins.tpr_at_fpr(score, member, fpr=fpr)
+    groups = score[:, member], score[:, ~member]
+    return asked, area(*groups) if fpr is None else share_above(*groups, fpr=fpr)
+
+
+def _paired(own: tuple[np.ndarray, Influences], base: tuple[np.ndarray, Influences], cells: str) -> Estimate:
+    (asked, reached), (asked_of_base, reached_of_base) = own, base
+    if not np.array_equal(asked, asked_of_base):
+        raise UserError(f"figure of kind 'paired_table': {cells} were attacked on different records; leave one out")
+    difference = coins.paired_difference if asked.ndim == 2 else crossed_difference
+    return difference(reached, reached_of_base)
 
 
 def _table(heading: str, part: pd.DataFrame, attacks: list[str]) -> Table:
