@@ -672,5 +672,7 @@ def test_models_that_do_not_fit_their_data_get_one_sentence(here, capsys, ensemb
     assert "valid are row numbers, 0 to 599" in error_of(capsys, "--model", "m.onnx", *listed_there)
     assert "key: d.csv has no column 'name'" in error_of(capsys, "--model", "m.onnx", *listed_there, "--key", "name")
     (here / "w.pt").write_bytes(b"\x80\x04no weights")
-    words = error_of(capsys, "--model", "no_such_nets:Net", "--weights", "w.pt", *given)
+    named = ("--model", "no_such_nets:Net", "--weights", "w.pt")
+    assert "draws: few; valid is a whole number from 1 on" in error_of(capsys, *named, "--draws", "few", *given)
+    words = error_of(capsys, *named, *given)
     assert "cannot be imported" in words
