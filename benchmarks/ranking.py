@@ -75,7 +75,7 @@ WORLDS = {
     "cifar10": World(
         "CIFAR-10, small CNN", "cifar10", 1000, 1000, None,
         {"name": "cnn_small", "channels": (16, 32), "dense": 64}, 12, 50, 0.001, 0.002,
-        ("label_noise", "boundary"), 4, 8,
+        ("label_noise", "boundary", "quantile_regression"), 4, 8,
     ),
 }  # fmt: skip
 OPENING = f"""# Ranking: every membership attack, undefended and at ε = {EPSILON:g}
