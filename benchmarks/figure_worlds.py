@@ -13,8 +13,7 @@ from scipy.stats import norm
 from dp_leakage.figures.frames import CELL
 from dp_leakage.figures.training_curve import _curves
 from dp_leakage.metrics import coins, roc
-from dp_leakage.metrics.compare import paired_difference
-from dp_leakage.metrics.intervals import Estimate, crossed, difference
+from dp_leakage.metrics.intervals import Estimate, crossed, crossed_difference, difference
 from dp_leakage.metrics.inversion import measure_inversion
 from dp_leakage.metrics.measure import _accuracy, _relative_loss
 from dp_leakage.metrics.reconstruction import STATISTICS
@@ -132,7 +131,8 @@ def fixed_difference(rng, repeats, n, leaks="all") -> Drawn:
     gain = np.where(rng.random(n) < LEAKING, GAIN, 0.0) if leaks == "few" else 0.5
     member = record + HALF * rng.normal(size=(repeats, n))
     again = record + HALF * rng.normal(size=(repeats, n))
-    return paired_difference(roc.area, (member + gain, other), (again, other)), mixed(area, leaks) - 0.5
+    found = crossed_difference(roc.area(member + gain, other), roc.area(again, other))
+    return found, mixed(area, leaks) - 0.5
 
 
 def coins_difference(rng, repeats, n, leaks="all", alike=False) -> Drawn:
