@@ -124,6 +124,15 @@ class Workflow:
         return self.folder / "results" / "quickstart-smoke"
 
 
+def make(folder: Path, target: str, **options: str) -> subprocess.CompletedProcess[str]:
+    """A command of the Makefile in another folder, without setting up anything; its two streams are kept apart."""
+    venv = Path(sys.executable).parents[1]
+    ready = [part for stamp in (".installed", ".runs") for part in ("-o", str(venv / stamp))]
+    given = [f"{key}={value}" for key, value in options.items()]
+    command = ["make", "-f", str(REPO / "Makefile"), f"VENV={venv}", *ready, target, *given]
+    return subprocess.run(command, cwd=folder, text=True, capture_output=True, check=False)
+
+
 def copied(folder: Path) -> Workflow:
     """The repository's workflow as it is, in another folder."""
     for part in PARTS:

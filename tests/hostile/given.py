@@ -5,15 +5,15 @@ import importlib
 import io
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import yaml
-from loading import CONFIG, REPO, SCHEMAS
+from loading import CONFIG, SCHEMAS
 from registries import unchanged
+from workflow_copies import make
 
 from dp_leakage import new_study, plugins
 from dp_leakage.attacks import ATTACKS
@@ -189,28 +189,9 @@ def asked(words: str) -> str | None:
     return said(lambda: privacy(words.split()))
 
 
-def make(folder: Path, **options: str) -> subprocess.CompletedProcess[str]:
-    """`make new-study` on the command line, in another folder, without setting up anything."""
-    venv = Path(sys.executable).parents[1]
-    given = [f"{key}={value}" for key, value in options.items()]
-    command = [
-        "make",
-        "-f",
-        REPO / "Makefile",
-        f"VENV={venv}",
-        "-o",
-        venv / ".installed",
-        "-o",
-        venv / ".runs",
-        "new-study",
-        *given,
-    ]
-    return subprocess.run(command, cwd=folder, text=True, capture_output=True, check=False)
-
-
 def made(folder: Path, **options: str) -> str | None:
     """What `make new-study` complains of."""
-    done = make(folder, **options)
+    done = make(folder, "new-study", **options)
     lines = [line for line in done.stderr.splitlines() if not line.startswith("make: ")]
     return "\n".join(lines) if done.returncode else None
 

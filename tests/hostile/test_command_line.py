@@ -12,6 +12,7 @@ FAULTS = Path(__file__).parents[1] / "faults"
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "data"), str(FAULTS)]
 import given  # noqa: E402
 from listed import BOMB  # noqa: E402
+from loading import REPO  # noqa: E402
 from preloaded import Runner  # noqa: E402
 
 pytestmark = pytest.mark.fuzz
@@ -126,4 +127,4 @@ def test_what_may_be_meant_is_planned_or_ends_in_one_sentence(runner, case):
 def test_what_snakemake_itself_refuses_is_in_the_documentation(runner, case):
     _, output = runner.start("-n", *case.removeprefix("cli/").split(" ")).ended(timeout=600)
     assert "Invalid config definition" in output
-    assert "Invalid config definition" in (given.REPO / "docs" / "troubleshooting.md").read_text()
+    assert "Invalid config definition" in (REPO / "docs" / "troubleshooting.md").read_text()

@@ -10,10 +10,11 @@ import pytest
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "data")]
 import given  # noqa: E402
 from listed import MAY, MUST  # noqa: E402
+from loading import REPO  # noqa: E402
 from test_command_line import MAY_BE_RUN, REFUSED, SNAKEMAKES  # noqa: E402
 
 pytestmark = pytest.mark.fuzz
-SHARED = given.REPO.parent / "shared" / "hostile_inputs.tsv"
+SHARED = REPO.parent / "shared" / "hostile_inputs.tsv"
 SOON = 10  # seconds; of which a loaded machine takes most
 DRIVEN = {*MUST, *MAY, *REFUSED, *MAY_BE_RUN, *SNAKEMAKES}
 

@@ -13,7 +13,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from workflow_copies import make
 
+from dp_leakage.release.folder import verify
 from dp_leakage.results import read_cell
 
 CELLS = ("none", "gaussian-rdp-eps=5", "person-rdp-eps=5", "person-most=2-chosen=first-rdp-eps=5")
@@ -226,3 +228,25 @@ def test_what_does_not_go_with_persons_is_refused_before_anything_runs(another, 
     done = workflow.snakemake("visits", "--cores", "1", "--config", f"study_files=[{file}]", check=False)
     assert complaint in done
     assert not list((workflow.folder / "results").glob("visits/*/data.npz"))
+
+
+@pytest.mark.study
+def test_from_a_table_of_visits_to_a_model_that_hides_people(another):
+    """The commands of the docs: a study, its run, and the release of one cell."""
+    workflow = another("visits_released")
+    visits(workflow.folder / "visits.csv")
+    done = make(workflow.folder, "new-study", NAME="wine", DATA="visits.csv", LABEL="kind", PERSON="maker")
+    assert "653 records of 178 persons" in done.stdout, done.stderr
+    file = workflow.folder / "studies" / "wine.yaml"
+    spec = yaml.safe_load(file.read_text())
+    spec |= {"epsilon": [5], "repeats": 2, "models": {"softmax_regression": spec["models"]["softmax_regression"]}}
+    spec["defenses"] = [own for own in spec["defenses"] if own["defense"] in ("none", "person")]
+    spec["figures"] = {name: own for name, own in spec["figures"].items() if name == "fig_pareto"}
+    spec["training"]["epochs"] = spec["training"]["evaluate_every"] = 4
+    file.write_text(yaml.safe_dump(spec, sort_keys=False))
+    workflow.snakemake("wine", "--cores", "2")
+    done = make(workflow.folder, "release", STUDY="wine", CELL="softmax_regression/person-rdp-eps=5")
+    assert not done.returncode, done.stderr
+    folder = workflow.folder / "releases" / "wine-softmax_regression-person-rdp-eps=5"
+    assert any("for one person added or removed, with all of their records" in line for line in verify(folder))
+    assert "118 people" in (folder / "sheet.html").read_text()
