@@ -87,7 +87,7 @@ for _study in STUDIES.values():
                 labels={"figure": "the study's page"},
             ),
         log:
-            _study.path(paths.LOGS + "/report.log"),
+            _study.path(paths.log("report", ".")),
         group:
             "figures"
         threads: 1
@@ -131,7 +131,7 @@ for _study in STUDIES.values():
                     lambda: plan.before_release(study)
                 ),
             log:
-                _study.path(paths.LOGS + "/release.log"),
+                _study.path(paths.log("release", ".")),
             threads: 1
             resources:
                 mem_mb=lambda wildcards, attempt: 4000 * attempt,
@@ -156,7 +156,7 @@ for _study in STUDIES.values():
         input:
             lambda wildcards, study=_study: or_stop(lambda: plan.everything(study)),
         log:
-            _study.path(paths.LOGS + "/verify.log"),
+            _study.path(paths.log("verify", ".")),
         threads: 1
         resources:
             mem_mb=lambda wildcards, attempt: 2000 * attempt,
