@@ -32,9 +32,7 @@ use rule first as second with:
 use rule first as other with:
     output: "other.txt"
 """
-# The submission makes the first file, and fails.
 COMMANDS = {
-    "sbatch": "echo 7",
     "squeue": "echo 2 > first.txt; echo '7|FAILED'",
     "scontrol": "echo 'MinJobAge = 300 sec'",
     **dict.fromkeys(("scancel", "sacct", "sacctmgr", "sshare"), "exit 0"),
@@ -45,10 +43,17 @@ SLURM += " --seconds-between-status-checks 1"
 NAMES = ("first", "second", "other")
 
 
-def test_a_failed_submission_keeps_old_files_and_the_next_run_makes_all_but_what_was_finished(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("sbatch", "first", "left"),
+    [("echo 7", "2", {"second", "other", "all"}), ("exit 1", "1", {"first", "second", "other", "all"})],
+    ids=["the submission makes the first file, and fails", "sbatch fails"],
+)
+def test_a_failed_submission_keeps_old_files_and_the_next_run_makes_all_but_what_was_finished(
+    tmp_path, monkeypatch, sbatch, first, left
+):
     (tmp_path / "Snakefile").write_text(WORKFLOW)
     (tmp_path / "bin").mkdir()
-    for name, words in COMMANDS.items():
+    for name, words in (COMMANDS | {"sbatch": sbatch}).items():
         (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{words}\n")
         (tmp_path / "bin" / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
@@ -60,6 +65,6 @@ def test_a_failed_submission_keeps_old_files_and_the_next_run_makes_all_but_what
     assert snakemake(1, "--cores 1").returncode == 0
     failed = snakemake(2, SLURM)
     assert "At least one job did not complete successfully" in failed.stderr
-    assert [(tmp_path / f"{name}.txt").read_text() for name in NAMES] == ["2\n", "1\n", "1\n"]
+    assert [(tmp_path / f"{name}.txt").read_text() for name in NAMES] == [f"{first}\n", "1\n", "1\n"]
     planned = snakemake(2, "--dry-run --rerun-incomplete").stdout
-    assert set(re.findall(r"^ *rule (\w+):", planned, re.MULTILINE)) == {"second", "other", "all"}
+    assert set(re.findall(r"^ *rule (\w+):", planned, re.MULTILINE)) == left

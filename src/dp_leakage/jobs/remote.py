@@ -43,7 +43,8 @@ def end_soon(executor: Any) -> None:
 def keep_records(persistence: Any) -> None:
     """Keeps Snakemake's records of old files that a failed submission did not replace.
 
-    These files also stay marked as incomplete, so the next run makes them again.
+    The next run makes them again: they stay marked as incomplete, or, if the cluster refused the submission, as made by
+    earlier settings.
     """
     from snakemake.io import is_flagged
     from snakemake.jobs import Job
@@ -62,7 +63,8 @@ def keep_records(persistence: Any) -> None:
         return bool((await path.mtime()).local_or_storage() < submitted[job])
 
     async def after(job: Job, *given: Any, error: bool = False, **named: Any) -> None:
-        if error and job in submitted and any([await is_old(job, path) for path in job.output]):
+        # What the cluster refused to take was never submitted, and made nothing.
+        if error and (job not in submitted or any([await is_old(job, path) for path in job.output])):
             return
         await postprocess(job, *given, error=error, **named)
 
