@@ -45,7 +45,7 @@ def test_parts_of_records_and_of_models_are_those_of_the_whole(trained, signals)
     for name, values in part.arrays().items():
         whole = getattr(said, name)
         expected = {"margin": lambda w: w[:, 1:, rows], "record": lambda w: w[rows], "y": lambda w: w[rows]}
-        expected |= {"role": lambda w: w[rows], "x": lambda w: w[rows]}
+        expected |= {"role": lambda w: w[rows], "x": lambda w: w[rows], "losses": lambda w: w[:, 1:, rows]}
         np.testing.assert_array_equal(values, expected.get(name, lambda w: w[1:, rows])(whole))
 
 

@@ -95,9 +95,12 @@ def test_a_sampler_that_always_draws_the_same_batch_is_found(monkeypatch):
         return trials_bound(present, absent, approximate_dp(DELTA), seed=0).epsilon
 
     def with_seed(seed):
-        return lambda *arguments: drawn(*arguments[:5], torch.Generator().manual_seed(seed), *arguments[6:])[:1]
+        def same(*arguments, **named):
+            return drawn(*arguments[:5], torch.Generator().manual_seed(seed), *arguments[6:], **named)[:1]
 
-    monkeypatch.setattr(trainer, "draw_epoch", lambda *arguments: drawn(*arguments)[:1])
+        return same
+
+    monkeypatch.setattr(trainer, "draw_epoch", lambda *arguments, **named: drawn(*arguments, **named)[:1])
     assert found() <= claimed
     rows = torch.arange(50)
     holding = next(s for s in range(1000) if 49 in with_seed(s)("poisson", "example", rows, 1, rows, None, None)[0][0])

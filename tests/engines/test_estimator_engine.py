@@ -140,7 +140,8 @@ def test_the_report_says_whose_claim_a_budget_is(monkeypatch):
     import synthetic
 
     frame = synthetic.quick_frame()
-    theirs = {"accountant": "claimed", "mechanism": "claimed", "accounting_note": "ε as claimed by InterpretML"}
+    theirs = {"accountant": "claimed", "mechanism": "claimed", "unit": "", "block": "", "bound": ""}
+    theirs["accounting_note"] = "ε as claimed by InterpretML"
     cell = frame["defense"] == frame.loc[frame["accountant"] == "rdp", "defense"].iloc[0]
     claimed = frame[cell & ~frame["metric"].str.startswith("epsilon_spent")].assign(**theirs, noise_multiplier=np.nan)
     (table, *_) = claimed_and_spent(pd.concat([frame[~cell], claimed]))

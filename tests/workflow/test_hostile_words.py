@@ -14,9 +14,9 @@ import pytest
 import yaml
 from sklearn.datasets import load_wine
 
-sys.path += [str(Path(__file__).parents[1] / folder) for folder in ("data", "hostile")]
+sys.path.append(str(Path(__file__).parents[1] / "data"))
 from data_files import image_bytes, write_files
-from given import make
+from workflow_copies import make
 
 from dp_leakage.common.errors import UserError, plain
 from dp_leakage.common.yaml_files import read_yaml
@@ -101,10 +101,10 @@ def test_columns_a_label_and_a_file_of_any_name_are_found_and_run_nothing(whole)
 @pytest.mark.parametrize("case", LINE)
 def test_options_of_make_are_the_words_that_were_typed(tmp_path, case):
     word = LINE[case].replace("/", "∕").replace(",", ";")
-    done = make(tmp_path, NAME="mine", DATA=f"{word}.csv")
+    done = make(tmp_path, "new-study", NAME="mine", DATA=f"{word}.csv")
     assert f"data: {word}.csv does not exist" in done.stderr
     one_sentence(done.stderr)
-    done = make(tmp_path, NAME=word)
+    done = make(tmp_path, "new-study", NAME=word)
     assert f"{word!r} is not a valid name" in done.stderr
     assert not list(tmp_path.iterdir())
 

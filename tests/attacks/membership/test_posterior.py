@@ -89,7 +89,7 @@ def test_it_reads_more_than_margins(trained, signals):
     one = signals(trained.target, trained.data)
     said = replace(
         one, record=np.arange(n), y=y, role=np.full(n, "pool"), trained_on=inside, margin=margin, correct=margin[0] > 0,
-        rank=np.ones((models, n), np.int32), probability=probability.astype(np.float32), x=None,
+        rank=np.ones((models, n), np.int32), probability=probability.astype(np.float32), x=None, losses=None,
     )  # fmt: skip
     target, learnt = said.models(np.array([0])), said.models(np.arange(1, models))
     by_margin = lira.score(target, learnt, ATTACKS["lira_online"].settings, 0).score[0]
