@@ -150,7 +150,7 @@ def test_a_loss_whose_interval_holds_the_limit_is_undecided_not_too_large(frame:
     assert of(frame, "gaussian-rdp-eps=10").keeps == "open"
     answer, told = decided(frame)
     assert answer.kind == "open"
-    assert "no private setting tried surely keeps the accuracy loss within 10 %" in told
+    assert "no private setting tried demonstrably keeps the accuracy loss within 10 %" in told
     assert "ε = 10 (DP-SGD, RDP; a) may: it loses 12.8 % of the best undefended accuracy" in told
     assert "More records, repeats or attacks could decide it." in told
 
@@ -293,10 +293,10 @@ def test_the_risk_is_said_in_people_by_bayes_rule_measured_and_proven() -> None:
     words = risk_words(leak, proven(0.3), Telling())
     assert "wrongly accuses one in 100 people who were not in the training data" in words
     # 0.01 · 0.06 against 0.99 · 0.01, of ten: 0.57; proven 0.12 in place of 0.06: 1.08.
-    assert "one in a hundred of those asked about was in the training data, 0.6 [0.3, 0.8] (at random 0.1)" in words
+    assert "one in a hundred of the people tested was in the training data, 0.6 [0.3, 0.8] (at random 0.1)" in words
     assert "no attack exceeds 1.1" in words
-    assert "one in ten of those asked about was in the training data, 4.0 [2.5, 5.0] (at random 1)" in words
-    assert "half of those asked about were in the training data, 8.6 [7.5, 9.0] (at random 5)" in words
+    assert "one in ten of the people tested was in the training data, 4.0 [2.5, 5.0] (at random 1)" in words
+    assert "half of the people tested were in the training data, 8.6 [7.5, 9.0] (at random 5)" in words
     assert "no attack exceeds" not in risk_words(leak, None, Telling())
     assert risk_words(None, None, Telling()) == ""
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 FIGURE = {
     "caption": "The ε that each defense claims, the accounted ε of its training, and the lower bound that an audit "
     "proves. A measured bound to the right of the accounted ε would prove an error. No orange line: nothing was "
-    "proven. No blue mark: not differentially private, or no valid accountant for replace-one neighbors; red then "
-    "marks bounds above the ε accounted for other neighbors, converted.",
+    "proven. No blue mark: not differentially private, or no valid accountant for replace-one neighbors. Red then "
+    "marks bounds above the ε accounted for other neighbors, converted to replace-one.",
 }
 
 MEASURED = "#d55e00"

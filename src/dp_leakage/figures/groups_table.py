@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE = {
-    "caption": "What one attack finds in each group of records. The excess is the advantage within the group less that "
-    "among all records outside it: above 0, the group is easier to attack than the others. Intervals are 95 % for each "
-    "number by itself.",
+    "caption": "What one attack finds in each group of records. The excess is the advantage within the group minus "
+    "that among all other records: above 0, the group is easier to attack than the others. Intervals are 95 % for each "
+    "number alone.",
     "settings": {
         "attack": {
             "$ref": "#/$defs/attack",

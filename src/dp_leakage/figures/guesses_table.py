@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE = {
-    "caption": "How often attacks guess attributes right, beside imputation: the same guess from the attacker's own "
-    "data, without the model. What the model adds among members but not among others is what it remembers of them; "
-    "an interval that holds 0 says that nothing shows.",
+    "caption": "How often attacks guess attributes right, compared with imputation: the same guess from the "
+    "attacker's own data, without the model. What the model adds among members but not among others is what it "
+    "remembers of them. If an interval contains 0, nothing is shown.",
     "settings": {"attack": {"$ref": "#/$defs/attack"}},
 }
 

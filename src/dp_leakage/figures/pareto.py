@@ -23,8 +23,8 @@ FIGURE = {
     "accounted ε. Bottom right is best: accurate, and nothing leaks. Leakage is the advantage of the strongest attack "
     "on each model. The gray line is the Pareto front of the measured values. Pale points are dominated: another "
     "point is better in both, with separate 95 % intervals (the bars). Differences between the other points may be "
-    "chance. Attack and threshold are chosen on other records than they are judged on. Numbers stand where there is "
-    "room; all are in the csv.",
+    "chance. Attack and threshold are chosen on separate records. Numbers are drawn where there is room; all are "
+    "in the csv.",
     "settings": {"attack": {"$ref": "#/$defs/attack"}},
 }
 

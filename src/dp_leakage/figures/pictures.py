@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE = {
-    "caption": "Images and what an attacker rebuilt of them. Where a row shows what the first row shows, the "
+    "caption": "Images and what an attacker reconstructed of them. If a row shows the same as the first row, the "
     "defense of that row has not hidden it.",
     "needs": "images",
     "settings": {

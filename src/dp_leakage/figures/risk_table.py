@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE = {
-    "caption": "What an accusation is worth. The best measured attack accuses ten people: so many of them were in the "
-    "training data. Beside it: how many at most, for any attack, as the noise proves. The rarer members are among the "
-    "people tested, the less an accusation says.",
+    "caption": "What an accusation is worth. The best measured attack accuses ten people: this many of them were in "
+    "the training data. Beside it: how many at most, for any attack, as the noise proves. The rarer members are among "
+    "the people tested, the less an accusation says.",
     "proven": True,
     "settings": {
         "fpr": {
@@ -58,8 +58,8 @@ def draw(
         for heading, part in panels(rows)
     ]
     notes = [
-        "Of ten people whom the best measured attack accuses, so many were in the training data [95 % interval], where "
-        f"it is wrong about {100 * fpr:g} % of those who were not.",
+        "Of ten people whom the best measured attack accuses, this many were in the training data [95 % interval], "
+        f"where it is wrong about {100 * fpr:g} % of those who were not.",
         *proven_notes(proven, "At most"),
         *own_notes(settings),
     ]

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 FIGURE = {
     "caption": "What the structure of models gives away without any attack. A cell holds the training records that a "
-    "model answers alike, or that fall into one leaf of a tree: the smaller it is, the less its records are hidden "
-    "among each other; where all of a cell have one class, the model makes it certain. A model with more parameters "
-    "than training records (residual freedom below 0) can hold all of them. These are counts and have no intervals.",
+    "model answers alike, or that fall into one leaf of a tree. The smaller it is, the less its records are hidden "
+    "among each other. If all records of a cell have one class, the model makes that class certain. A model with "
+    "more parameters than training records (residual freedom below 0) can hold all of them. These are counts and have "
+    "no intervals.",
 }
 
 # Metric and cells → the head of the column.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE = {
-    "caption": "Accuracy as the training goes on, on the records trained on (dashed) and on new ones (solid), "
+    "caption": "Accuracy during training, on the training records (dashed) and on new ones (solid), "
     "and the ε spent so far. Lines are means over the repeats, bands their 95 % intervals (Student's t).",
     "needs": "training",
     "settings": {

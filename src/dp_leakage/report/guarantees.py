@@ -105,11 +105,11 @@ def risk_words(leak: Leak | None, proven: Proven | None, tell: Telling) -> str:
         share = tell("prior", prior, SHARES[prior])
         verb = "was" if prior < 0.5 else "were"
         lines.append(
-            f"where {share} of those asked about {verb} in the training data, {were} (at random {guess}){limit}"
+            f"where {share} of the people tested {verb} in the training data, {were} (at random {guess}){limit}"
         )
     return (
         f"Example: an attacker wrongly accuses {people} people who were not in the training data. Of ten people whom "
-        f"the strongest attack accuses, so many were members: {'. Or, '.join(lines)}."
+        f"the strongest attack accuses, this many were members: {'. Or, '.join(lines)}."
     )
 
 

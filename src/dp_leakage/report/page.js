@@ -134,7 +134,7 @@
     };
 
     switches("groups", "Model", known.groups.map((one) => [one, one]), group, (value) => { group = value; });
-    switches("measures", "Upward", Object.entries(known.measures), measure, (value) => { measure = value; });
+    switches("measures", "Vertical axis", Object.entries(known.measures), measure, (value) => { measure = value; });
     at("explore").hidden = false;
     draw();
     choose(shown);
@@ -157,7 +157,7 @@
     const share = 100 * prior < 1 ? (100 * prior).toFixed(1) : String(Math.round(100 * prior));
     const fixed = Number(share) / 100;  // what is computed is what is said
     at("share").textContent = `${share} %`;
-    at("prior").setAttribute("aria-valuetext", `${share} % of those asked about`);
+    at("prior").setAttribute("aria-valuetext", `${share} % of the people tested`);
     const [value, low, high] = rates.tpr.map((tpr) => precision(fixed, tpr, rates.fpr));
     at("found").textContent = `${of_ten(value)} [${of_ten(low)}, ${of_ten(high)}] of 10`;
     at("guessed").textContent = `${of_ten(fixed)} of 10`;

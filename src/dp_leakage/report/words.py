@@ -102,7 +102,7 @@ def _both(answer: Answer, tell: Telling) -> str:
 def _open(answer: Answer, tell: Telling) -> str:
     (chosen,) = answer.told
     return (
-        f"no private setting tried surely keeps the accuracy loss within {_loss_limit(answer, tell)} and an "
+        f"no private setting tried demonstrably keeps the accuracy loss within {_loss_limit(answer, tell)} and an "
         f"attacker's advantage within {_risk_limit(answer, tell)}. {_cell(chosen, tell)} may: it "
         f"{_use(answer, chosen, tell)}, and {_risk(chosen, tell)}. More records, repeats or attacks could decide it."
     )
@@ -251,7 +251,7 @@ def _beside(answer: Answer) -> list[Claim]:
         return []
     tell = Telling(_where(best))
     words = (
-        f"Losses are against the undefended model that was right most often, {name(best.model)}: on "
+        f"Losses are relative to the most accurate undefended model, {name(best.model)}, which is right on "
         f"{_accuracy(best, best.accuracy, tell, 1)} of new records."
     )
     if best.leak is not None:
