@@ -100,6 +100,21 @@ def test_persons_side_by_side_add_what_they_add_one_by_one(name, monkeypatch):
     torch.testing.assert_close(step_sum(name, x, y, persons, person(), range(5)), beside, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("overflows", ["own", "another's"])
+def test_padding_that_overflows_adds_nothing(overflows):
+    """It repeats a model's last record, or, where a batch is empty, a record of another model."""
+    x, y = data_of("mlp", N)
+    x[-1] = 3e38
+    persons = torch.arange(N) // 2
+    last, quiet = [torch.tensor([N - 2, N - 1])], [torch.tensor([0, 1])]
+    batches = [[*quiet, *last], quiet] if overflows == "own" else [last, []]
+    training = start(layers_of("mlp"), x, y, subsets_of(N, 2), [3, 4], SETTINGS, person(), persons)
+    training.parameters[0 if overflows == "own" else 1].mul_(100)
+    with torch.inference_mode():
+        fill_gradient(training.program, batches)
+    assert training.program.gradient.isfinite().all()
+
+
 @pytest.mark.parametrize("sampler", ["poisson", "shuffle", "wor", "cyclic", "balls_in_bins"])
 def test_one_record_per_person_is_record_level_dp_sgd(sampler):
     x, y = data_of("mlp", N, torch.float64)
@@ -173,3 +188,11 @@ def test_the_unit_needs_to_know_whose_record_each_is():
     arguments = (layers_of("mlp"), x, y, torch.arange(N)[None], [1], SETTINGS, person())
     with pytest.raises(UserError, match=r"groups: missing"):
         start(*arguments)
+
+
+def test_persons_take_no_turns():
+    """They would be drawn at any step, while the accountant counts on one part of the steps alone."""
+    x, y = data_of("mlp", N)
+    turns = Mechanism("cyclic_poisson", "person", noise="banded", noise_multiplier=1.0, settings={"bands": 2})
+    with pytest.raises(UserError, match="deals single records"):
+        train(layers_of("mlp"), x, y, subsets_of(N, 1), [1], SETTINGS, turns, groups=torch.arange(N) // 2)

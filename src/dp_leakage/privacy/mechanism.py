@@ -91,6 +91,8 @@ def check_step(mechanism: Mechanism) -> None:
             f"sampler 'class_poisson' draws whole (sub)classes, so unit {mechanism.unit!r} cannot be bounded; "
             "valid units: class, subclass"
         )
+    if mechanism.unit == PERSON and mechanism.turns > 1:
+        raise UserError("sampler 'cyclic_poisson' deals single records to parts of the data; valid unit: example")
     if not mechanism.clip_norm > 0:
         raise UserError(f"clip_norm is {mechanism.clip_norm} but must be above 0")
     if mechanism.noise == "vmf" and mechanism.bound != "normalise":

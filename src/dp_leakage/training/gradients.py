@@ -136,7 +136,9 @@ def _add_side_by_side(program: Program, lane: Lane, batches: list[Persons]) -> N
     """The same for persons whose records fit into one pass."""
     rows, _ = _side_by_side(program, [batch.rows for batch in batches])
     layout = lay_out_persons(batches, rows.shape[1], program.tiles).to(rows.device)
-    passed, norms = _finite_means(program, _backpropagate(program, lane, rows), layout, rows.shape)
+    passed = _backpropagate(program, lane, rows)
+    # A model without persons goes over a record of another model, on which its parameters may overflow.
+    passed, norms = _finite_means(program, passed, layout, rows.shape, all(map(len, batches)))
     of_persons = _bound(program, norms) / layout.sizes
     scales = torch.zeros(rows.numel(), dtype=norms.dtype, device=rows.device)
     scales.index_copy_(0, layout.places, of_persons.index_select(0, layout.persons))
@@ -144,14 +146,17 @@ def _add_side_by_side(program: Program, lane: Lane, batches: list[Persons]) -> N
 
 
 def _finite_means(
-    program: Program, passed: BackwardPass, layout: Layout, shape: torch.Size
+    program: Program, passed: BackwardPass, layout: Layout, shape: torch.Size, own: bool = True
 ) -> tuple[BackwardPass, Tensor]:
-    """`BackwardPass.finite` for persons: the pass over records (K, B), and (G,) the lengths of the mean gradients."""
+    """`BackwardPass.finite` for persons: the pass over records (K, B), and (G,) the lengths of the mean gradients.
+
+    ``own``: whether all padding repeats records of a model's own persons.
+    """
     norms = passed.norms_of_means(layout).to(program.x.dtype)
     kept = norms.isfinite()
-    if bool(kept.all()):
+    if own and bool(kept.all()):
         return passed, norms
-    of_records = torch.ones(shape, dtype=torch.bool, device=norms.device)
+    of_records = torch.zeros(shape, dtype=torch.bool, device=norms.device)  # padding too, since 0·∞ is not 0
     of_records.view(-1)[layout.places] = kept[layout.persons]
     return BackwardPass([part.where(of_records) for part in passed.parts]), norms.where(kept, LEAST_NORM)
 
