@@ -18,7 +18,7 @@ export $(OPTIONS)
 help:  ## list these commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
 
-install: $(INSTALLED)  ## set up .venv with everything; a run needs less, which `make demo` sets up
+install: $(INSTALLED)  ## set up .venv with everything; `make demo` sets up only what a run needs
 
 $(RUNS): pyproject.toml envs/constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11 …")'
@@ -41,7 +41,7 @@ demo: $(RUNS)  ## run the study quickstart and write its report
 	snakemake quickstart
 	@echo "Open results/quickstart/report.html"
 
-smoke: $(RUNS)  ## every module is imported, and a small study runs: in a new .venv, with what a run needs alone
+smoke: $(RUNS)  ## import every module and run a small study, in a new .venv with only what a run needs
 	python -c 'import importlib, pkgutil, dp_leakage; [importlib.import_module(found.name) for found in pkgutil.walk_packages(dp_leakage.__path__, "dp_leakage.")]'
 	snakemake quickstart --config scale=smoke
 
@@ -72,10 +72,10 @@ test: $(INSTALLED)  ## the tests (minutes)
 test-long: $(INSTALLED)  ## whole studies at smoke scale, kills, full disks and damaged files (tens of minutes)
 	pytest -m 'slow or study or faults'
 
-test-fuzz: $(INSTALLED)  ## hostile input: what was found, and a thousand generated ones (minutes)
+test-fuzz: $(INSTALLED)  ## test hostile input: known cases and a thousand generated ones (minutes)
 	pytest -m fuzz tests/hostile
 
-test-slurm: $(INSTALLED)  ## on a SLURM cluster of one node that is set up here (Debian or Ubuntu, root; half an hour)
+test-slurm: $(INSTALLED)  ## test on a SLURM cluster of one node, which this sets up (Debian or Ubuntu, root; half an hour)
 	pytest -m slurm tests/slurm
 
 coverage: $(INSTALLED)  ## the tests, and which lines of the package they reach (longer than `make test`)
@@ -111,11 +111,11 @@ bench-all: bench  ## every benchmark
 reference: $(INSTALLED)  ## renew docs/reference.md from the schemas and registries
 	python -m dp_leakage.reference > docs/reference.md
 
-docs: $(DOCUMENTED)  ## the documentation as a site, in site/: it needs no network
+docs: $(DOCUMENTED)  ## build the documentation as a site in site/, which opens without a network
 	NO_MKDOCS_2_WARNING=1 mkdocs build --quiet
 	@echo "Open site/index.html"
 
-papers: $(INSTALLED)  ## renew docs/results/papers.md: every printed number of the five papers beside ours
+papers: $(INSTALLED)  ## renew docs/results/papers.md: every published number of the five papers beside ours
 	python -m dp_leakage.papers docs/results
 
 constraints:  ## renew envs/constraints.txt from a fresh environment

@@ -362,18 +362,18 @@ def _check_labels(found: Outputs, others: Outputs, path: Path, file: Path) -> No
 
 def _parser() -> Parser:
     parser = Parser(prog="python -m dp_leakage.audit_model", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--name", required=True, help="of the study: small letters, digits and _")
-    parser.add_argument("--outputs", default="", help="what the model said: .csv, .tsv, .parquet or .npz")
-    parser.add_argument("--references", default="", help="the same of reference models, for the same records")
-    parser.add_argument("--shadows", default="", help="the same of shadow models, which know some of the non-members")
+    parser.add_argument("--name", required=True, help="name of the study: lowercase letters, digits and _")
+    parser.add_argument("--outputs", default="", help="the model's outputs: .csv, .tsv, .parquet or .npz")
+    parser.add_argument("--references", default="", help="outputs of reference models, for the same records")
+    parser.add_argument("--shadows", default="", help="outputs of shadow models, trained on some of the non-members")
     parser.add_argument("--model", default="", help="an .onnx file, or module:Class of a torch.nn.Module")
-    parser.add_argument("--weights", default="", help="of a module: .safetensors, or a state dict (.pt)")
-    parser.add_argument("--draws", default="", help="of a module that answers at random: how many answers to average")
+    parser.add_argument("--weights", default="", help="weights of a module: .safetensors, or a state dict (.pt)")
+    parser.add_argument("--draws", default="", help="how many answers of a module with random outputs to average")
     parser.add_argument("--data", default="", help="the records as the model takes them: a table, .npz or images")
     parser.add_argument("--label", default="", help="column of a table that holds the class")
     parser.add_argument("--key", default="", help="column of a table that names the records")
     parser.add_argument(
-        "--members", default="", help="who was trained on: a column or array of 1 and 0, or a file that lists them"
+        "--members", default="", help="training records: a column or array of 1 and 0, or a file that lists them"
     )
     for role in ("reference", "shadow"):
         parser.add_argument(

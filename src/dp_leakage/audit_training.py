@@ -302,28 +302,33 @@ def _parser() -> argparse.ArgumentParser:
     parser = Parser(prog="python -m dp_leakage.audit_training", description=__doc__)
     parser.add_argument("--train", required=True, help="module:function")
     parser.add_argument(
-        "--epsilon", type=number(1e-6, 1e4), required=True, help="that is claimed, for one record added or removed"
+        "--epsilon", type=number(1e-6, 1e4), required=True, help="the claimed ε, for one record added or removed"
     )
     parser.add_argument("--delta", type=number(0, 0.999), default=1e-5)
     parser.add_argument(
-        "--models", type=whole(1, MOST_COINS), help="trainings; by default as many as find half the noise with 95 %%"
+        "--models",
+        type=whole(1, MOST_COINS),
+        help="number of trainings; default: enough to find half the noise with 95 %%",
     )
     parser.add_argument(
-        "--canaries", type=whole(1, MOST_COINS), default=1, help="in each; more than 1 is a one-run audit"
+        "--canaries",
+        type=whole(1, MOST_COINS),
+        default=1,
+        help="canaries in each training; with more than 1, a one-run audit",
     )
     parser.add_argument("--canary", choices=("mislabelled", "optimised", "blank", "feature"), default="optimised")
     parser.add_argument(
         "--claim",
         choices=("gaussian", "approximate"),
-        help="by Gaussian noise, as in DP-SGD (the default), or nothing but (ε, δ)-DP, which takes many more models",
+        help="Gaussian noise, as in DP-SGD (the default), or only (ε, δ)-DP, which takes many more models",
     )
     parser.add_argument("--data", default="", help=".npz with x and y; the bundled digits if not given")
     parser.add_argument(
-        "--records", type=whole(2, 10**9), default=100, help="that each training gets, canaries among them"
+        "--records", type=whole(2, 10**9), default=100, help="number of records in each training, with canaries"
     )
     parser.add_argument("--seed", type=whole(0, 2**63 - 1), default=0)
     parser.add_argument("--verdict", default="", help="file to write: not refuted, refuted or error")
-    parser.add_argument("--beyond-reach", action="store_true", help="also where the claim cannot be refuted")
+    parser.add_argument("--beyond-reach", action="store_true", help="run even if the audit cannot refute the claim")
     return parser
 
 

@@ -152,7 +152,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m dp_leakage.share", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("results", type=Path, help="a study's folder, such as results/quickstart")
-    parser.add_argument("shared", type=Path, help="where to: a folder that does not exist")
+    parser.add_argument("shared", type=Path, help="the copy: a folder that does not exist yet")
     parser.add_argument(
         "--undefended", action="store_true", help="also the parameters of models without differential privacy"
     )

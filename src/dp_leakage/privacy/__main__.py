@@ -210,8 +210,8 @@ def _parser() -> argparse.ArgumentParser:
     training.add_argument("--epochs", type=whole(1, MOST_EPOCHS), required=True)
     training.add_argument("--batch-size", type=records, required=True, help="records (or classes) per batch")
     training.add_argument("--dataset-size", type=records, required=True, help="records (or classes) in all")
-    training.add_argument("--sampler", choices=get_args(Sampler), help="only accountants for this one")
-    training.add_argument("--neighbours", choices=get_args(Neighbours), help="only statements about these")
+    training.add_argument("--sampler", choices=get_args(Sampler), help="only accountants for this sampler")
+    training.add_argument("--neighbours", choices=get_args(Neighbours), help="only guarantees for these neighbors")
     training.add_argument("--conversion", choices=CONVERSIONS, default="tight", help="of Rényi divergences")
     training.add_argument(
         "--blocks",
@@ -232,13 +232,13 @@ def _parser() -> argparse.ArgumentParser:
     sigma = commands.add_parser("sigma", parents=[training], help="the least noise for a budget or a risk")
     budget = sigma.add_mutually_exclusive_group(required=True)
     budget.add_argument("--epsilon", type=number(*BUDGETS))
-    budget.add_argument("--advantage", type=number(0, 1), help="of any attack: true less false positive rate, at most")
-    budget.add_argument("--tpr", type=number(0, 1), help="of any attack at --fpr, at most")
+    budget.add_argument("--advantage", type=number(0, 1), help="limit for any attack: true minus false positive rate")
+    budget.add_argument("--tpr", type=number(0, 1), help="limit for any attack's true positive rate at --fpr")
     budget.add_argument(
-        "--precision", type=number(0, 1), help="of any attack at --fpr (0.001), at most, where --prior are members"
+        "--precision", type=number(0, 1), help="limit for any attack at --fpr (0.001), if --prior are members"
     )
     sigma.add_argument("--fpr", type=number(0, 1), help="false positive rate, for --tpr and --precision")
-    sigma.add_argument("--prior", type=number(0, 1), help="share of members among those asked about, for --precision")
+    sigma.add_argument("--prior", type=number(0, 1), help="share of members among the people tested, for --precision")
     sigma.set_defaults(answer="sigma", noise_multiplier=None, kappa=None)
     for answer, words in (("epsilon", "the budget that a noise spends"), ("risk", "what a noise proves of any attack")):
         command = commands.add_parser(answer, parents=[training], help=words)
