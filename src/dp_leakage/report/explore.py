@@ -80,7 +80,7 @@ def marks_of(answer: Answer) -> dict[str, float]:
 
 
 def _measures() -> dict[str, str]:
-    rates = {_rate(fpr): f"members named at {100 * fpr:g} % false alarms" for fpr in FPR_OF_TPR}
+    rates = {_rate(fpr): f"members identified at {100 * fpr:g} % false positives" for fpr in FPR_OF_TPR}
     return {"advantage": "advantage measured", **rates, "proven": "advantage proven"}
 
 
@@ -100,7 +100,7 @@ def _point(answer: Answer, one: Setting, several: bool) -> dict[str, Any]:
     says = {"advantage": f"an advantage of {interval(*found.advantage)} ({name(found.attack)})"}
     for fpr, tpr in found.tprs.items():
         up[_rate(fpr)] = _rounded(tpr)
-        says[_rate(fpr)] = f"{percent(tpr)} of the members named at {100 * fpr:g} % false alarms"
+        says[_rate(fpr)] = f"{percent(tpr)} of the members identified at {100 * fpr:g} % false positives"
     if one.proven is not None:
         up["proven"] = [round(one.proven.advantage, 6)]
         says["proven"] = f"no attack has an advantage above {rounded_up(one.proven.advantage)}"
