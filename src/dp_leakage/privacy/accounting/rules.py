@@ -109,7 +109,7 @@ def check_mechanism(accountant: str, mechanism: Mechanism) -> None:
             f"unit: {mechanism.unit!r} cannot be accounted for under the sampler {mechanism.sampler!r}, "
             "classes and subclasses are drawn by 'class_poisson', and nothing else is."
         )
-    if mechanism.unit == "batch" and mechanism.noise == "gaussian":
+    if mechanism.unit == "batch" and mechanism.noise != "vmf":  # which is drawn around the batch's sum
         raise UserError(
             "unit: 'batch' moves by up to twice the clipping norm with one record, and the accountant "
             f"{accountant!r} counts it once; valid: 'example'."
