@@ -251,7 +251,7 @@ def _beside(answer: Answer) -> list[Claim]:
         return []
     tell = Telling(_where(best))
     words = (
-        f"Losses are relative to the most accurate undefended model, {name(best.model)}, which is right on "
+        f"Losses are relative to the undefended model that was right most often, {name(best.model)}: on "
         f"{_accuracy(best, best.accuracy, tell, 1)} of new records."
     )
     if best.leak is not None:
