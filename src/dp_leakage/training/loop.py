@@ -116,8 +116,9 @@ def evaluate(
             }
         )
         if trace is not None:
-            said, own = models.logits(x[trace.to(x.device)], [model])[0], y[trace.to(y.device)]
-            rows[-1]["losses"] = F.cross_entropy(said, own, reduction="none").tolist()
+            asked = trace.to(x.device)
+            said = models.logits(x, [model], asked)[0]
+            rows[-1]["losses"] = F.cross_entropy(said, y[asked], reduction="none").tolist()
     return rows
 
 
