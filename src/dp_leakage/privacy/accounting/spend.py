@@ -18,7 +18,6 @@ MAX_NOISE = 1e15
 MOST_TURNS = 100  # the most rounds of a search, which ends after ten if ε falls smoothly
 PLD_TURNS = 12  # each takes a second, and a tiny ε has jumps that no search can pass
 
-BY_LOSSES = ("pld", "banded_pld")  # accountants of Gaussian noise that compute a privacy loss distribution
 SIGMA_TABLES = ("computed", "authors")
 
 
@@ -52,7 +51,7 @@ def noise_multiplier(accountant: str, *, epsilon: float, sigma_table: str = "com
         return printed.authors_sigma(epsilon, case.delta, case.epochs, case.batch_size, case.dataset_size)
     if (known := _formula(case, epsilon)) is not None:
         return known
-    if accountant in BY_LOSSES:  # slow: start near the solution
+    if ACCOUNTANTS[accountant].by_losses:  # slow: start near the solution
         rdp = Case(
             "rdp",
             case.delta,

@@ -65,7 +65,7 @@ MECHANISMS = {
 }
 ACCOUNTANTS = {
     "banded_gdp": Accountant("banded", {"cyclic": ("zero_out", "replace_one")}, "exact", HERE),
-    "banded_pld": Accountant("banded", {CYCLIC_POISSON: ("add_remove", "replace_one")}, "bound", HERE),
+    "banded_pld": Accountant("banded", {CYCLIC_POISSON: ("add_remove", "replace_one")}, "bound", HERE, by_losses=True),
 }
 
 

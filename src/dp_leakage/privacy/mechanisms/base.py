@@ -60,12 +60,15 @@ class Accountant:
         claim: ``exact``; ``bound`` (never below the true ε); or ``as_printed``: a paper's formula, which may
             be wrong outside its conditions.
         module: dotted name of the module that computes it, in a function ``epsilon(amount, case)``.
+        by_losses: whether that computes the privacy loss distribution of sampled Gaussian noise, which takes a second,
+            so that σ is searched from where ``rdp`` finds it.
     """
 
     noise: str
     relations: Mapping[str, tuple[Neighbours, ...]]
     claim: Claim
     module: str
+    by_losses: bool = False
 
     @property
     def samplers(self) -> tuple[str, ...]:

@@ -44,6 +44,7 @@ ACCOUNTANTS = {
         },
         "bound",
         HERE,
+        by_losses=True,
     ),
 }
 
