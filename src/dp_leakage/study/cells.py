@@ -54,8 +54,8 @@ class Cell:
         columns: what figures select and draw by: mechanism, accountant, unit, block, bound, epsilon, …
         training: settings of step ``train``, without code and inputs.
         parts: what is measured of it: ``training``, then the attacks, ``coins`` in that design, ``audit`` where it has
-            one, ``structure`` and ``groups`` where
-            the study asks for them, and ``strongest``, all membership attacks together.
+            one, ``structure`` and ``groups`` where the study asks for them, and ``strongest``, all membership attacks
+            together.
         audits: names of the designs of its audit.
         rates: learning rates to try, of which the best trains the cell; empty if its rate is given.
     """

@@ -63,8 +63,8 @@ def benchmark(rule: str, names: str = NAMES_OF_CELL) -> str:
 
 
 def log(name: str, folder: str = "{dataset}/{model}/{defense}") -> str:
-    """Where a rule's jobs write their logs; in the folder ".", those of the whole study."""
-    return f"{LOGS}/{name}.log" if folder == "." else f"{LOGS}/{folder}/{name}.log"
+    """Where a rule's jobs write their logs. `Study.path` drops the folder ``.``, that of what a study does once."""
+    return f"{LOGS}/{folder}/{name}.log"
 
 
 def group_of(role: str, defense: str | None) -> str:

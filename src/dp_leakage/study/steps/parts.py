@@ -11,9 +11,8 @@ from pathlib import Path
 from dp_leakage.attacks import ATTACKS, PICTURING, STRONGEST
 from dp_leakage.study import paths
 from dp_leakage.study.cells import MEMBERSHIP, Cell
-from dp_leakage.study.paths import SIGNALS, group_of
 from dp_leakage.study.protocol import AUDIT, COINS, GROUPS, STRUCTURE, TRAINING
-from dp_leakage.study.steps.attack import before_attack
+from dp_leakage.study.steps.attack import answered, before_attack
 from dp_leakage.study.steps.entry import made, path_of
 from dp_leakage.study.steps.train import TIMING
 from dp_leakage.study.study import Study
@@ -63,8 +62,7 @@ def _before_attack(study: Study, cell: Cell, attack: str) -> list[Path]:
 
 
 def _answers(study: Study, cell: Cell) -> list[Path]:
-    group = {"group": group_of(paths.TARGET, cell.defense), "answers": SIGNALS}
-    return [study.path(paths.ANSWERS, None, dataset=cell.dataset, model=cell.model, **group)]
+    return [answered(study, cell.dataset, cell.model, paths.TARGET, cell.defense)[0]]
 
 
 def _attacked(name: str, before: Callable[[Study, Cell], list[Path]] = _nothing) -> Part:
