@@ -15,7 +15,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import canonical
 from dp_leakage.common.paths import is_plain, user_path
 from dp_leakage.jobs import RUN
-from dp_leakage.jobs.remote import end_soon, keep_records
+from dp_leakage.jobs.remote import take_over
 from dp_leakage.jobs.start import start
 from dp_leakage.provenance.fingerprint import keep_in
 from dp_leakage.study.resources import has_gpu
@@ -77,6 +77,14 @@ def or_stop(made):
     except UserError as error:
         print(f"error: {error}", file=sys.stderr, flush=True)
         os._exit(1)
+
+
+def or_end(made):
+    """As `or_stop`, for onstart and onsuccess: Snakemake holds its lock then, and gives it back as this passes."""
+    try:
+        return made()
+    except UserError as error:
+        sys.exit(f"error: {error}")
 
 
 def _repository():

@@ -13,10 +13,30 @@ import shutil
 import subprocess
 import time
 from collections.abc import Sequence
+from importlib.metadata import version
+from operator import attrgetter
 from types import MethodType
 from typing import Any
 
+from dp_leakage.common.errors import UserError
+
+# What is replaced here: not all of it is documented, so another Snakemake or plugin may lack it.
+REPLACED = ("persistence.started", "scheduler._executor.sleep", "scheduler._executor.cancel_jobs")
 LOOK = 0.5  # seconds
+
+
+def take_over(workflow: Any) -> None:
+    """Both of the following, for a run whose submissions begin now. Raises UserError if this Snakemake lacks a part."""
+    for name in REPLACED:
+        try:
+            attrgetter(name)(workflow)
+        except AttributeError:
+            raise UserError(
+                f"Snakemake {version('snakemake')} has no `workflow.{name}`, which runs on a cluster need: install the "
+                "version that envs/constraints.txt names, or run without a cluster"
+            ) from None
+    end_soon(workflow.scheduler._executor)
+    keep_records(workflow.persistence)
 
 
 def end_soon(executor: Any) -> None:
