@@ -13,7 +13,7 @@ OPTIONS := NAME DATA LABEL KEY PERSON SENSITIVE DROP CATEGORICAL MISSING SIZE LE
 $(foreach option,$(OPTIONS),$(eval override $(option) := $$(value $(option))))
 export $(OPTIONS)
 
-.PHONY: help install demo smoke new-study audit-training audit-model release docs test test-long test-fuzz test-slurm coverage lint format bench bench-all ranking reference papers constraints clean
+.PHONY: help install demo smoke new-study audit-training audit-model release docs test test-long test-fuzz test-slurm coverage lint format tag bench bench-all ranking reference papers constraints clean
 
 help:  ## list these commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -93,6 +93,9 @@ format: $(INSTALLED)  ## put every file in the house style
 	ruff check --fix .
 	ruff format .
 	snakefmt Snakefile workflow
+
+tag:  ## tag this commit with its version, if CHANGELOG.md and CITATION.cff name it (CONTRIBUTING.md#release)
+	@.ci/tag
 
 bench: $(INSTALLED)  ## the trainer against plain PyTorch and Opacus
 	python benchmarks/trainer.py

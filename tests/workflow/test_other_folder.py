@@ -115,16 +115,27 @@ def test_a_module_runs_whole_and_its_figures_are_in_the_report(elsewhere: Elsewh
     assert "Nothing to be done" in elsewhere.snakemake("--cores", "1")
 
 
-@pytest.mark.study
-def test_snakedeploy_sets_it_up_in_an_empty_folder_where_the_quickstart_runs(elsewhere: Elsewhere, hosted: str) -> None:
+@pytest.fixture
+def deployed(elsewhere: Elsewhere, hosted: str) -> Elsewhere:
+    """The empty folder after `snakedeploy deploy-workflow` with a tag."""
     pytest.importorskip("snakedeploy")
     deploy = ("-m", "snakedeploy.client", "deploy-workflow")
     done = elsewhere.started(hosted, ".", "--tag", "v0.0.1", program=deploy)
     assert done.wait(120) == 0, done.stdout.read()
-    files = {str(path.relative_to(elsewhere.folder)) for path in elsewhere.folder.rglob("*") if path.is_file()}
+    return elsewhere
+
+
+def test_snakedeploy_writes_a_folder_that_names_the_tag_and_plans_the_study(deployed: Elsewhere) -> None:
+    files = {str(path.relative_to(deployed.folder)) for path in deployed.folder.rglob("*") if path.is_file()}
     assert {"workflow/Snakefile", "config/config.yaml", "config/README.md", "profiles/default/config.yaml"} <= files
-    text = elsewhere.snakemake("quickstart", "--config", "scale=smoke")
+    assert 'tag="v0.0.1"' in (deployed.folder / "workflow" / "Snakefile").read_text(encoding="utf-8")
+    assert deployed.planned("quickstart", "--config", "scale=smoke")["quickstart_report"] == 1
+
+
+@pytest.mark.study
+def test_the_quickstart_runs_in_a_folder_that_snakedeploy_wrote(deployed: Elsewhere) -> None:
+    text = deployed.snakemake("quickstart", "--config", "scale=smoke")
     assert f"Report: {REPORT}" in text
-    assert "Nothing to be done" in elsewhere.snakemake("quickstart", "--config", "scale=smoke")
-    assert "Nothing to be done" in elsewhere.snakemake("--config", "scale=smoke")
-    elsewhere.snakemake("quickstart_verify", "--config", "scale=smoke")
+    assert "Nothing to be done" in deployed.snakemake("quickstart", "--config", "scale=smoke")
+    assert "Nothing to be done" in deployed.snakemake("--config", "scale=smoke")
+    deployed.snakemake("quickstart_verify", "--config", "scale=smoke")
