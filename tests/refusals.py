@@ -165,6 +165,9 @@ STUDIES = {
         "attacks": {"attack_p": {}},
         "datasets": {"digits": {"roles": {"reference_pool": None}}},
     },
+    "shadow training in larger batches than their records": {"shadow": {"training": {"batch_size": 5000}}},
+    "shadow training that cannot be": {"shadow": {"training": {"momentum": 0.5}}},
+    "shadow training with an unknown key": {"shadow": {"training": {"epoch": 3}}},
     "shadow pool of a role that is not there": {"shadow": {"pool": ["shadow_pol"]}},
     "shadow models without records": {
         "datasets": {"digits": {"roles": {"shadow_pool": None}}},

@@ -188,6 +188,24 @@ def test_seeds_differ_between_cells_and_roles_but_not_between_loads(quickstart):
     assert shadow["seed"] not in seeds
 
 
+def test_shadow_models_train_as_the_targets_but_for_what_their_own_training_changes(quickstart):
+    target = auxiliary_settings(quickstart, "digits", "mlp", "shadow")["training"]
+    own = load({"shadow": {"defense": "same", "training": {"epochs": 7, "l2": 1e-4}}})["quickstart"]
+    for defense in (None, "gaussian-rdp-eps=1"):
+        shadow = auxiliary_settings(own, "digits", "mlp", "shadow", defense)["training"]
+        assert shadow == target | {"epochs": 7, "l2": 1e-4}
+    assert train_settings(own, own.cells["digits/mlp/none"]) == train_settings(
+        quickstart, quickstart.cells["digits/mlp/none"]
+    )
+
+
+def test_jayaramans_shadow_models_train_with_the_penalty_that_the_targets_lack():
+    study = load(file=REPO / "workflow" / "studies" / "jayaraman2019" / "study.yaml")["jayaraman2019"]
+    for model, penalty in (("softmax_regression", 1e-5), ("mlp", 1e-4)):
+        assert auxiliary_settings(study, "cifar100", model, "shadow")["training"]["l2"] == penalty
+        assert train_settings(study, study.cells[f"cifar100/{model}/none"])["training"]["l2"] == 0
+
+
 def test_shadow_models_are_shared_unless_the_study_says_same(quickstart):
     private = "digits/mlp/gaussian-rdp-eps=1"
     assert auxiliary_defense(quickstart.spec, quickstart.cells[private], "shadow") is None

@@ -86,20 +86,28 @@ def auxiliary_spec(spec: Json, dataset: str, role: str) -> Json:
     return merged(spec.get(role, {}), spec["datasets"][dataset].get(role, {}))
 
 
+def auxiliary_training(spec: Json, dataset: str, model: str, role: str, engine: str, targets: Json) -> Json:
+    """How shadow or reference models train: as ``targets`` do, but for the keys that ``shadow.training`` changes."""
+    changes = auxiliary_spec(spec, dataset, role).get("training", {})
+    plain, own = training_of(spec, dataset, model, engine), training_of(spec, dataset, model, engine, changes)
+    return targets | {key: value for key, value in own.items() if plain.get(key) != value}
+
+
 def model_spec(spec: Json, dataset: str, model: str) -> Json:
     """A model as the study describes it, overridden by the data set's own."""
     return merged(spec["models"][model], spec["datasets"][dataset].get("models", {}).get(model, {}))
 
 
-def training_of(spec: Json, dataset: str, model: str, engine: str) -> Json:
-    """The settings by which an engine trains a model; none for models that were trained elsewhere, of which they are
-    not known.
+def training_of(spec: Json, dataset: str, model: str, engine: str, changes: Json | None = None) -> Json:
+    """The settings by which an engine trains a model, with ``changes`` on top; none for models that were trained
+    elsewhere, of which they are not known.
     """
     given = spec.get("training")
     if engine in GIVEN or given is None:
         return {}
     training = merged({"momentum": 0.0, "l2": 0.0, "evaluate_every": given["epochs"]}, given)
-    training = merged(training, model_spec(spec, dataset, model).get("training", {}))
+    for own in (model_spec(spec, dataset, model).get("training", {}), changes or {}):
+        training = merged(training, own)
     if not training.pop("l2_applied", True):
         training["l2"] = 0.0
     return training

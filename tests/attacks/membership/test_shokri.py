@@ -65,6 +65,14 @@ def test_the_same_seed_gives_the_same_bytes(overfitted, signals):
     assert any((a[name] != c[name]).any() for name in a)
 
 
+def test_a_penalty_makes_the_networks_weights_smaller_and_not_their_biases(overfitted, signals):
+    data, _, shadow = overfitted
+    free, held = (shokri.fit(signals(shadow, data), PER_CLASS | {"l2": l2}, 0) for l2 in (0.0, 10.0))
+    for name, value in held.items():
+        smaller = np.square(value).sum() < 1e-3 * np.square(free[name]).sum()
+        assert smaller == (value.ndim == 3)
+
+
 def examples(signals, shadow, data):
     """What the shadows show, with row numbers in place of classes."""
     said = signals(shadow, data)

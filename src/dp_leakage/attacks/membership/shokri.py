@@ -49,6 +49,7 @@ ATTACK = {
             "default": 100,
             "description": "Records in a batch of that training.",
         },
+        "l2": {"type": "number", "minimum": 0, "default": 0.0, "description": "λ of a penalty λ·Σw² in that training."},
     },
 }
 
@@ -64,7 +65,7 @@ def fit(models: Signals, settings: dict, seed: int) -> dict[str, np.ndarray]:
     Args:
         models: of the shadow models, with probabilities.
         settings: ``per_class``; ``hidden``, the widths of the ReLU layers, and their ``initialisation``;
-            ``learning_rate`` of Adam, ``epochs``, ``batch_size``.
+            ``learning_rate`` of Adam, ``epochs``, ``batch_size``; ``l2``, the weight λ of a penalty λ·Σw².
         seed: draws the out records, the networks' initial parameters and their batches.
 
     Returns:
@@ -102,6 +103,7 @@ def fit(models: Signals, settings: dict, seed: int) -> dict[str, np.ndarray]:
             batch_size=settings["batch_size"],
             evaluate_every=settings["epochs"],
             initialisation=settings["initialisation"],
+            l2=settings["l2"],
         ),
         None,
     )

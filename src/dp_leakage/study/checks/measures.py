@@ -4,10 +4,10 @@ from itertools import product
 
 from dp_leakage.attacks import ATTACKS, OF_PERSON, STRONGEST
 from dp_leakage.common.config import Json
-from dp_leakage.common.errors import nearest
+from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.data.groups import RECORDS
 from dp_leakage.data.roles import MEMBERS, REFERENCE_POOL, population_role, trained_role
-from dp_leakage.engines import ENGINES
+from dp_leakage.engines import ENGINES, GIVEN
 from dp_leakage.figures import FIGURES
 from dp_leakage.privacy.mechanism import PERSON
 from dp_leakage.study import AUDIT, COINS, GROUPS, TIMING, Cell, Study
@@ -24,10 +24,13 @@ from dp_leakage.study.protocol import (
     by_person,
     design_of,
     keyed,
+    model_spec,
     settings_of_attack,
     source_of,
+    training_of,
 )
 from dp_leakage.study.steps import AUXILIARY
+from dp_leakage.training.settings import TrainingSettings
 
 TARGETS = {MEMBERS, "target_nonmembers"}
 
@@ -69,7 +72,7 @@ def _check_auxiliary(study: Study, role: str, dataset: str) -> None:
     them.
     """
     spec, auxiliary = study.spec, auxiliary_spec(study.spec, dataset, role)
-    trained = [key for key in ("count", "size", "pool") if key in auxiliary]
+    trained = [key for key in ("count", "size", "pool", "training") if key in auxiliary]
     if design_of(study.spec) == COINS and role == "reference":
         words = "does not apply to design coins, where the other repeats are the references; valid is defense"
         require(not trained, f"key 'reference.{''.join(trained[:1])}' {words}")
@@ -86,6 +89,8 @@ def _check_auxiliary(study: Study, role: str, dataset: str) -> None:
     records, size = sum(roles[part] for part in pool), auxiliary["size"]
     words = f"the {records} records of {' and '.join(pool)} in data set {dataset}"
     require(size <= records, f"key '{role}.size' is {size}; valid is at most {words}")
+    for model in spec["models"]:
+        _check_auxiliary_training(spec, role, dataset, model)
     if by_person(study.spec, dataset):
         half = f"valid is half of the {records} persons of {' and '.join(pool)} in data set {dataset}"
         require(2 * size == records, f"key '{role}.size' is {size}; {half}")
@@ -104,6 +109,22 @@ def _check_auxiliary(study: Study, role: str, dataset: str) -> None:
                 f"key '{role}.pool' is {pool}, but attack {name} needs models trained with the target's records; "
             )
             require(set(pool) >= TARGETS, complaint + words)
+
+
+def _check_auxiliary_training(spec: Json, role: str, dataset: str, model: str) -> None:
+    """Models can train as ``shadow.training`` says, and its batches are not larger than what they are drawn from."""
+    auxiliary = auxiliary_spec(spec, dataset, role)
+    changes, size = auxiliary.get("training", {}), auxiliary["size"]
+    engine: str = auxiliary.get("engine") or model_spec(spec, dataset, model).get("engine", "ensemble")
+    if not changes or engine in (*GIVEN, "estimator"):
+        return
+    key, training = f"key '{role}.training'", training_of(spec, dataset, model, engine, changes)
+    try:
+        TrainingSettings(**training)
+    except UserError as error:
+        raise UserError(f"{key} (of {dataset}/{model}): {error}") from None
+    batch = changes.get("batch_size", 1)
+    require(batch <= size, f"key '{role}.training.batch_size' is {batch}; valid is at most '{role}.size', {size}")
 
 
 def check_structure(study: Study) -> None:

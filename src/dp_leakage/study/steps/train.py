@@ -14,6 +14,7 @@ from dp_leakage.study.protocol import (
     SPLIT,
     TUNE,
     auxiliary_spec,
+    auxiliary_training,
     by_person,
     design_of,
     seed_of,
@@ -85,6 +86,9 @@ def auxiliary_settings(study: Study, dataset: str, model: str, role: str, defens
     settings: Json = cell.training | own
     if cell.training["engine"] in GIVEN:
         settings["training"] = training_of(study.spec, dataset, model, settings["engine"])
+    settings["training"] = auxiliary_training(
+        study.spec, dataset, model, role, settings["engine"], settings["training"]
+    )
     if by_person(study.spec, dataset):  # batches are drawn from the whole pool, and keep the persons of one half
         settings["training"] = settings["training"] | {"batch_size": 2 * settings["training"]["batch_size"]}
     settings |= {
