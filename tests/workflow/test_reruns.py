@@ -73,6 +73,11 @@ def test_an_edit_to_the_trainer_trains_and_runs_what_follows(workflow):
     assert planned == TRAINED + ATTACKED + MEASURED + EVERY_FIGURE + END
 
 
+def test_an_edit_to_a_command_is_found_by_a_dry_run_which_fills_in_none(workflow):
+    workflow.edit("workflow/rules/attack.smk", "steps.measure --settings", "steps.measure  --settings")
+    assert workflow.planned("quickstart") == Counter(measure=CELLS) + END
+
+
 def test_an_edit_to_an_attack_runs_that_attack(workflow):
     workflow.append("src/dp_leakage/attacks/membership/yeom.py", "\n\nEDITED = True\n")
     drawn = Counter(

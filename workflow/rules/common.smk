@@ -15,6 +15,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import canonical
 from dp_leakage.common.paths import is_plain, user_path
 from dp_leakage.jobs import RUN
+from dp_leakage.jobs.dry import spare
 from dp_leakage.jobs.remote import take_over
 from dp_leakage.jobs.start import start
 from dp_leakage.provenance.fingerprint import keep_in
