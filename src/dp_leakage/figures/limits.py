@@ -9,7 +9,6 @@ from dp_leakage.metrics.rows import CELL, NUMBERS, qualifiers
 from dp_leakage.privacy.rates import between
 
 PROVEN = ("advantage_proven", "tpr_proven", "mu", "mu_bound", "mu_regret")
-ALARM = "#e00000"  # of what no figure should ever show: more measured than is possible
 
 
 def divided(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.figures.frames import attack_rows, chosen, drawn_numbers, each_cell, panels
-from dp_leakage.figures.limits import ALARM, divided, proven_notes, with_proven
+from dp_leakage.figures.limits import divided, proven_notes, with_proven
 from dp_leakage.figures.notes import accounting_notes, threshold_notes
 from dp_leakage.figures.numbers import cell_label
-from dp_leakage.figures.style import GRAY, INK, canvas, finish, name, styled
+from dp_leakage.figures.style import ALARM, GRAY, INK, canvas, finish, name, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.figures.frames import chosen, listed, own_row, panels, require_scores
-from dp_leakage.figures.limits import ALARM, divided, proven_notes, proven_tpr
+from dp_leakage.figures.limits import divided, proven_notes, proven_tpr
 from dp_leakage.figures.notes import own_notes
-from dp_leakage.figures.style import GRAY, INK, finish, log_axis, name, panel_grid, styled, told_apart
+from dp_leakage.figures.style import ALARM, GRAY, INK, finish, log_axis, name, panel_grid, styled, told_apart
 from dp_leakage.metrics.measure import at_fpr
 from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.runs import by_repeat

@@ -30,7 +30,7 @@ EPSILON_RANGE = (0.01, 1000.0)
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 PANEL = (3.5, 2.5)  # inches
 INK, GRAY, FAINT = "#222222", "#767676", "#e4e4e4"
-ALARM = "#b00020"  # of a bound above a claim
+ALARM = "#b00020"  # of what should never show: more measured than is proven or claimed
 # Of names in turn: Okabe and Ito's colors, then two of Tol's.
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#882255", "#999933", "#332288")
 
