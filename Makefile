@@ -9,7 +9,7 @@ export PATH := $(VENV)/bin:$(PATH)
 export OMP_NUM_THREADS := 1
 
 # Their values go on as they are typed: column names may hold spaces, and a $ is no variable of make's.
-OPTIONS := NAME DATA LABEL KEY PERSON SENSITIVE DROP CATEGORICAL MISSING SIZE LEAVE_OUT SKIP_DAMAGED OUTPUTS REFERENCES SHADOWS MODEL WEIGHTS DRAWS MEMBERS REFERENCE_MODEL SHADOW_MODEL TRAIN EPSILON DELTA MODELS CANARIES CANARY CLAIM RECORDS VERDICT STUDY CELL TO SCALE
+OPTIONS := NAME DATA LABEL KEY PERSON SENSITIVE DROP CATEGORICAL MISSING SIZE LEAVE_OUT SKIP_DAMAGED OUTPUTS REFERENCES SHADOWS MODEL WEIGHTS DRAWS MEMBERS REFERENCE_MODEL SHADOW_MODEL TRAIN EPSILON DELTA MODELS CANARIES CANARY CLAIM RECORDS VERDICT STUDY CELL TO SCALE PEERS
 $(foreach option,$(OPTIONS),$(eval override $(option) := $$(value $(option))))
 export $(OPTIONS)
 
@@ -100,8 +100,10 @@ tag:  ## tag this commit with its version, if CHANGELOG.md and CITATION.cff name
 bench: $(INSTALLED)  ## the trainer against plain PyTorch and Opacus
 	python benchmarks/trainer.py
 
-ranking: $(RUNS)  ## every membership attack on four data sets, undefended and at ε = 8: docs/results/ranking.md [DATA_DIR=data]
-	python benchmarks/ranking.py $${DATA_DIR:-data} > docs/results/ranking.md
+ranking: $(RUNS)  ## every membership attack on four data sets, undefended and at ε = 8: docs/results/ranking.md [DATA_DIR=data SCALE=small PEERS=folders of other tools' code]
+	@mkdir -p build
+	python benchmarks/ranking.py "$${DATA_DIR:-data}" --scale "$${SCALE:-small}" --peers "$$PEERS" > build/ranking.md
+	mv build/ranking.md docs/results/ranking.md
 
 bench-all: bench  ## every benchmark
 	python benchmarks/vmf_noise.py

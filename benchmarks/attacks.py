@@ -86,23 +86,29 @@ def line(attack: str, second: str, target: Signals, learnt: Signals | Ensemble |
     print(f"| {first} | {then} | {' | '.join(measured(attack, target, learnt, data))} |", flush=True)
 
 
-def measured(attack: str, target: Signals, learnt: Signals | Ensemble | None, data: Dataset) -> list[str]:
+def measured(
+    attack: str, target: Signals, learnt: Signals | Ensemble | None, data: Dataset, settings: dict | None = None
+) -> list[str]:
     """What one attack finds, with 95 % intervals, and the processor's seconds for a target."""
     entry = ATTACKS[attack]
-    module, started = import_module(entry.module), time.process_time()
+    chosen, module, started = entry.settings | (settings or {}), import_module(entry.module), time.process_time()
     if entry.reads == "models":
-        frame = module.score(learnt, data, None, entry.settings, 0)
+        frame = module.score(learnt, data, None, chosen, 0)
     else:
-        said = module.score(target, learnt, entry.settings, 0)
-        frame = pd.DataFrame(score_columns(target.asked, said._asdict()))
-    seconds = (time.process_time() - started) / target.size
+        known = module.fit(learnt, chosen, 0) if entry.learns else learnt
+        frame = pd.DataFrame(score_columns(target.asked, module.score(target, known, chosen, 0)._asdict()))
+    return [*rates(frame, attack), f"{(time.process_time() - started) / target.size:.3f}"]
+
+
+def rates(frame: pd.DataFrame, attack: str) -> list[str]:
+    """AUC, and TPR at 1 % and .1 %, with 95 % intervals, of the scores of all targets."""
     rows = pd.DataFrame(measure_membership(frame, attack))
     rows, shown = rows[rows["repeat"] == "all"], []
     for metric, fpr in (("membership_auc", None), ("tpr_at_fpr", 0.01), ("tpr_at_fpr", 0.001)):
         found = rows[(rows["metric"] == metric) & (fpr is None or rows["fpr"] == fpr)]
         value, low, high = found.iloc[0][["value", "low", "high"]]
         shown.append(f"{value:.3f} [{low:.3f}, {high:.3f}]".replace("0.", "."))
-    return [*shown, f"{seconds:.3f}"]
+    return shown
 
 
 def digits() -> Dataset:

@@ -2,9 +2,9 @@
 
     python benchmarks/membership.py --rivals FOLDER    # FOLDER:FOLDER… holds checkouts of the tools' repositories
 
-None of the tools is in the package registry with these attacks, so a folder with the repositories must be given. What
-cannot be imported is left out, with the reason. Each function here makes the tool's own input from signals, which is
-not timed, and returns the call that is, whose result are scores, higher for members.
+But for ART, none of the tools is in the package registry with these attacks, so a folder with the repositories must be
+given. What cannot be imported is left out, with the reason. Each function here makes the tool's own input from signals,
+which is not timed, and returns the call that is, whose result are scores, higher for members.
 """
 
 import contextlib
@@ -114,11 +114,10 @@ def privacyguard_rmia(online: bool, tuned: bool = False) -> Callable[[Signals, S
         models = len(others.trained_on) if online else len(others.trained_on) // 2
 
         def run() -> np.ndarray:
+            parts = asked[member], asked[~member]
+            given: dict[str, Any] = {"online": True} if online else {}  # later versions alone have it
             with contextlib.redirect_stdout(io.StringIO()):
-                made = attack(
-                    asked[member], asked[~member], z, kind, models, A, enable_auto_tuning=tuned, online=online
-                )
-                said = made.run_attack()
+                said = attack(*parts, z, kind, models, A, enable_auto_tuning=tuned, **given).run_attack()
             return joined(member, said.df_train_merge["score"], said.df_test_merge["score"])
 
         return run
@@ -130,29 +129,37 @@ def privacyguard_rmia(online: bool, tuned: bool = False) -> Callable[[Signals, S
 def leakpro(module: str, name: str, online: bool, **settings: object) -> Callable[[Signals, Signals], Call]:
     """An attack of LeakPro without its handlers of models and data: their places hold the signals.
 
-    It reads logits of all classes; two are given, 0 and the margin, which is the least that it can be asked for.
+    It reads logits of all classes. These are the logarithms of the probabilities, which it normalizes itself; where
+    signals have none, there are two classes, with logits 0 and the margin, the least that it can be asked for.
     """
 
     def prepared(target: Signals, others: Signals) -> Call:
         kind = found(f"leakpro.attacks.mia_attacks.{module}", name)
         asked, of = target.asked, others.asked
         member, n = asked.trained_on[0], len(asked.record)
+        label, (own,), others_logits = labels(asked), logits(asked), logits(of)
         attack = object.__new__(kind)
         attack.__dict__.update(
             online=online, num_shadow_models=len(of.trained_on), out_indices=~of.trained_on, fix_var_threshold=32,
-            configs=SimpleNamespace(model_dump=dict), epsilon=1e-6, load_for_optuna=True,
-            audit_dataset={"in_members": np.flatnonzero(member), "out_members": np.flatnonzero(~member)},
-            attack_data_indices=np.arange(n), z_data_sample_fraction=0.5, ground_truth_indices=np.ones(n, dtype=int),
+            configs=SimpleNamespace(model_dump=dict, vectorized=False), epsilon=1e-6, load_for_optuna=True,
+            audit_dataset={
+                "data": np.arange(n), "in_members": np.flatnonzero(member), "out_members": np.flatnonzero(~member)
+            },
+            attack_data_indices=np.arange(n), z_data_sample_fraction=0.5, ground_truth_indices=label,
             handler=SimpleNamespace(
                 train_indices=np.flatnonzero(member), test_indices=np.flatnonzero(~member), target_model=None,
-                get_labels=lambda rows: np.ones(len(rows), dtype=int),
+                population=np.arange(n), get_labels=label.__getitem__,
             ),
             target_logits=asked.margin[0, 0], shadow_models_logits=of.margin[0], shadow_models=[None] * len(of.rank),
-            logits_theta=two_classes(asked.margin[0, 0]), logits_shadow_models=[two_classes(m) for m in of.margin[0]],
+            shadow_model_indices=range(len(of.rank)), logits_theta=own, logits_shadow_models=others_logits,
             **settings,
         )  # fmt: skip
+        store = SimpleNamespace(load_logits=lambda name=None, indx=None: own if name else others_logits[indx])
+        source = importlib.import_module(f"leakpro.attacks.mia_attacks.{module}")
 
         def run() -> np.ndarray:
+            np.random.seed(0)
+            source.ShadowModelHandler = lambda: store
             if module == "rmia":
                 attack.prepare_attack()
             attack.run_attack()
@@ -163,8 +170,16 @@ def leakpro(module: str, name: str, online: bool, **settings: object) -> Callabl
     return prepared
 
 
-def two_classes(margin: np.ndarray) -> np.ndarray:
-    return np.column_stack([np.zeros_like(margin), margin])
+def logits(said: Signals) -> list[np.ndarray]:
+    """Of each model, float64 (n, C)."""
+    if said.probability is None:
+        return [np.column_stack([np.zeros_like(margin), margin]) for margin in said.margin[0]]
+    return list(np.log(np.maximum(said.probability.astype(np.float64), 1e-38)))
+
+
+def labels(said: Signals) -> np.ndarray:
+    """The columns of `logits` that are of the records' classes."""
+    return np.ones(len(said.y), dtype=int) if said.probability is None else said.y
 
 
 # ---------------------------------------------------------------------- ML Privacy Meter
@@ -213,6 +228,38 @@ def tensorflow_privacy(option: str) -> Callable[[Signals, Signals], Call]:
     return prepared
 
 
+# ---------------------------------------------------------------------- Adversarial Robustness Toolbox
+def art_black_box(kind: str) -> Callable[[Signals, Signals], Call]:
+    """Its black-box attack on predictions. It is told who of half of the records is a member, and judges the others;
+    then the other way around."""
+
+    def prepared(target: Signals, others: Signals) -> Call:
+        attack = found("art.attacks.inference.membership_inference", "MembershipInferenceBlackBox")
+        classifier = found("art.estimators.classification", "BlackBoxClassifier")
+        asked = target.asked
+        assert asked.probability is not None
+        said, classes = asked.probability[0], asked.probability.shape[2]
+        label, member = np.eye(classes)[asked.y], asked.trained_on[0]
+        told = np.random.default_rng(0).random(len(member)) < 0.5
+
+        def run() -> np.ndarray:
+            score = np.zeros(len(member))
+            for known, asked_about in ((told, ~told), (~told, told)):
+                within, without = known & member, known & ~member
+                np.random.seed(0)
+                model = classifier(lambda x: x, (classes,), classes)
+                made = attack(model, input_type="prediction", attack_model_type=kind)
+                given = {"pred": said[within], "test_pred": said[without]}
+                made.fit(x=None, y=label[within], test_x=None, test_y=label[without], **given)
+                found = made.infer(None, label[asked_about], pred=said[asked_about], probabilities=True)
+                score[asked_about] = np.asarray(found)[:, -1].ravel()
+            return score
+
+        return run
+
+    return prepared
+
+
 def joined(member: np.ndarray, inside: Iterable[float], outside: Iterable[float]) -> np.ndarray:
     """Scores of members and of the others in the order of the records."""
     score = np.empty(len(member))
@@ -240,3 +287,25 @@ RIVALS = (
     Rival("PrivacyGuard", "rmia_online, a given", "RmiaAttack, online", privacyguard_rmia(True)),
     Rival("LeakPro", "rmia_online, a given", "AttackRMIA", leakpro("rmia", "AttackRMIA", True, **LEAKPRO_RMIA)),
 )
+
+# What docs/results/ranking.md shows beside ours: with the tools' own defaults, and the versions that were run.
+LEAKPRO_DEFAULTS = {"temperature": 2.0, "gamma": 2.0, "offline_a": 0.33}
+RANKED = (
+    Rival("LeakPro", "base", "AttackBASE, online", leakpro("base", "AttackBASE", True, **LEAKPRO_DEFAULTS)),
+    Rival("LeakPro", "rmia_online", "AttackRMIA, online", leakpro("rmia", "AttackRMIA", True, **LEAKPRO_DEFAULTS)),
+    Rival(
+        "LeakPro", "rmia_online", "AttackRMIA, online, gamma 1",
+        leakpro("rmia", "AttackRMIA", True, **LEAKPRO_DEFAULTS | {"gamma": 1.0}),
+    ),
+    Rival("PrivacyGuard", "lira_online", "LiraAttack, online", privacyguard_lira(True, aggregate=True)),
+    Rival("PrivacyGuard", "rmia", "RmiaAttack, auto-tuning", privacyguard_rmia(False, tuned=True)),
+    Rival("ML Privacy Meter", "rmia", "tune_offline_a, run_rmia", privacy_meter(tuned=True)),
+    Rival("ART", "", "black box, forest", art_black_box("rf")),
+    Rival("ART", "", "black box, boosting", art_black_box("gb")),
+)  # fmt: skip
+VERSIONS = {
+    "LeakPro": "`704a104` (BASE) and `3c0b5d4` (RMIA)",
+    "PrivacyGuard": "`3b4b846` (LiRA) and `6e9ad6e` (RMIA)",
+    "ML Privacy Meter": "`0b8cb7a`",
+    "ART": "1.20.1 from the package registry",
+}
