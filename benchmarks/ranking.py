@@ -138,9 +138,9 @@ def opening(scale: str, peers: str) -> str:
     """What stands above the tables."""
     versions = "; ".join(f"{tool} {version}" for tool, version in VERSIONS.items())
     beside = (
-        "- Rows without code marks are other tools, run by their published code on the same targets and references, with "
-        f"their own defaults where nothing else is said: {versions}. ART is told who is a member in one half of the "
-        "records, and judges the other."
+        "- Rows without code marks are other tools, run by their published code on the same targets and references, "
+        f"with their own defaults where nothing else is said: {versions}. ART is told who is a member in one half of "
+        "the records, and judges the other."
         if peers
         else "- Other tools were not run: `PEERS` names no folder with their code."
     )
@@ -246,7 +246,7 @@ def trained(world: World, data: Dataset, inside: np.ndarray, seed: int, private:
     mechanism = noise(world, schedule) if private else None
     held, trace = torch.from_numpy(inside), torch.from_numpy(data.traced)
     models, history = train(layers, x, y, subsets, seeds, settings, mechanism, held=held, trace=trace)
-    losses = np.array([row["losses"] for row in history], np.float32)
+    losses = torch.stack([row["losses"] for row in history]).numpy()
     return models, losses.reshape(world.epochs, len(inside), -1)
 
 

@@ -165,7 +165,7 @@ def trained():
         seeds = range(first_seed, first_seed + len(subsets))
         rows = torch.arange(len(x))
         models, history = train(layers, x, y, torch.from_numpy(np.stack(subsets)), seeds, settings, trace=rows)
-        losses = np.array([row["losses"] for row in history], np.float32)
+        losses = torch.stack([row["losses"] for row in history]).numpy()
         return Traced(**vars(models), losses=losses.reshape(-1, models.size, len(x)))
 
     def halves(pool, count):

@@ -230,8 +230,11 @@ def blocks_of(layers: Layers, mechanism: Json | None) -> list[int] | None:
 
 
 def _columns(epochs: History) -> dict[str, list[Any]]:
-    names = ("epoch", "loss", "train_accuracy", "test_accuracy", *(("losses",) if "losses" in epochs[0] else ()))
-    return {"repeat": [row["model"] for row in epochs], **{name: [row[name] for row in epochs] for name in names}}
+    names = ("epoch", "loss", "train_accuracy", "test_accuracy")
+    columns = {"repeat": [row["model"] for row in epochs], **{name: [row[name] for row in epochs] for name in names}}
+    if "losses" in epochs[0]:
+        columns["losses"] = [row["losses"].tolist() for row in epochs]
+    return columns
 
 
 if __name__ == "__main__":

@@ -59,6 +59,9 @@ def run(
                 f"checkpoint {checkpoint.path} is of a training on {other}, this one runs on {x.device.type} and would "
                 f"draw other numbers; set key 'device' to {other}, or delete the checkpoint"
             )
+        for place, row in enumerate(facts["history"]):
+            if (losses := tensors.pop(_losses_of(place), None)) is not None:
+                row["losses"] = losses
         training.restore(tensors)
         training.epoch, training.history = facts["epoch"], facts["history"]
     good = None
@@ -84,7 +87,15 @@ def run(
 def _snapshot(training: Training, device: str) -> tuple[dict[str, Tensor], dict]:
     # On its own device: most snapshots are never saved, and a copy to the CPU waits for all work.
     tensors = {name: tensor.clone() for name, tensor in training.tensors().items()}
-    return tensors, {"epoch": training.epoch, "history": list(training.history), "device": device}
+    rows = [{name: value for name, value in row.items() if name != "losses"} for row in training.history]
+    # Not as text: there are as many as records, models and epochs together.
+    traced = {_losses_of(place): row["losses"] for place, row in enumerate(training.history) if "losses" in row}
+    return tensors | traced, {"epoch": training.epoch, "history": rows, "device": device}
+
+
+def _losses_of(place: int) -> str:
+    """The name in a checkpoint of the losses of a row of the history."""
+    return f"history.{place}.losses"
 
 
 def _divergence(epoch: int, settings: TrainingSettings, mechanism: Mechanism | None) -> str:
@@ -118,7 +129,7 @@ def evaluate(
         if trace is not None:
             asked = trace.to(x.device)
             said = models.logits(x, [model], asked)[0]
-            rows[-1]["losses"] = F.cross_entropy(said, y[asked], reduction="none").tolist()
+            rows[-1]["losses"] = F.cross_entropy(said, y[asked], reduction="none").cpu()
     return rows
 
 

@@ -77,7 +77,7 @@ def train(
     Returns:
         The ensemble, on the CPU, and the history: one dict (model, epoch, loss, train_accuracy, test_accuracy) per
         model at every ``evaluate_every``-th epoch and the last, over all of the model's records and all of
-        ``evaluate_on`` (NaN without it), dropout off. With ``trace`` also ``losses``, a list (t,) in nats.
+        ``evaluate_on`` (NaN without it), dropout off. With ``trace`` also ``losses``, float32 (t,) in nats, on the CPU.
 
     Raises:
         UserError: the training diverged, an impossible request, or a checkpoint of something else.

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from safetensors import safe_open
 from scipy.stats import iqr
 
 from dp_leakage.attacks.membership import loss_trace
@@ -98,8 +99,13 @@ def test_a_training_that_was_killed_keeps_the_losses_of_its_earlier_epochs(train
     checkpoint = Checkpoint(tmp_path / "kept", "this", interval=0)
     with pytest.raises(KeyboardInterrupt):
         train(*case, trace=rows, checkpoint=checkpoint, on_epoch=killed)
+    with safe_open(checkpoint.path, "pt") as file:
+        saved = [file.get_tensor(name) for name in sorted(file.keys()) if name.endswith(".losses")]
+        assert "losses" not in file.metadata()["facts"]
+    assert [one.dtype for one in saved] == [torch.float32] * 2  # four bytes each; as JSON text it was about twenty
     resumed = train(*case, trace=rows, checkpoint=checkpoint)[1]
-    assert [row["losses"] for row in resumed] == [row["losses"] for row in whole]
+    assert torch.equal(saved[0], whole[0]["losses"])
+    assert torch.equal(torch.stack([row["losses"] for row in resumed]), torch.stack([row["losses"] for row in whole]))
 
 
 def test_files_give_each_record_its_own_losses(trained, signals, tmp_path):
