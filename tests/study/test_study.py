@@ -216,6 +216,32 @@ def test_shadow_models_are_shared_unless_the_study_says_same(quickstart):
     assert auxiliary_settings(own, "digits", "mlp", "shadow", "gaussian-rdp-eps=1")["mechanism"]["epsilon"] == 1.0
 
 
+@pytest.mark.parametrize("cell", ["mlp/l2", "mlp/dropout", "stopped/none"])
+def test_an_attacker_who_knows_a_defense_of_the_training_trains_references_by_it(cell):
+    """Early stopping is a model of its own, with fewer epochs. Attacks called unaware learn from undefended ones."""
+    stopped = {"architecture": {"name": "mlp", "hidden": [8]}, "training": {"epochs": 3}}
+    defenses = [{"defense": "none"}, {"defense": "l2", "l2": 0.02}, {"defense": "dropout", "dropout": 0.4}]
+    changes = {
+        "models": {"stopped": stopped},
+        "defenses": defenses,
+        "attacks": {"lira_online": {}, "lira_unaware": {}},
+        "reference": {"count": 2, "size": 50, "pool": ["target_members", "target_nonmembers"], "defense": "same"},
+    }
+    study = load(changes)["quickstart"]
+    attacked = study.cells[f"digits/{cell}"]
+    aware, unaware = (
+        auxiliary_settings(
+            study, "digits", attacked.model, "reference", auxiliary_defense(study.spec, attacked, "reference", attack)
+        )
+        for attack in ("lira_online", "lira_unaware")
+    )
+    own = train_settings(study, attacked)
+    learnt = ("training", "architecture")
+    assert [aware[key] for key in learnt] == [own[key] for key in learnt]
+    assert aware["training"]["epochs"] == (3 if attacked.model == "stopped" else study.spec["training"]["epochs"])
+    assert (unaware == aware) == (attacked.defense == "none")
+
+
 def test_a_private_projection_of_the_members_is_part_of_a_cells_mechanism():
     cell = load(projected())["quickstart"].cells["digits/mlp/gaussian-rdp-eps=8"]
     assert cell.training["mechanism"]["projection_noise"] == 4.0
