@@ -154,7 +154,9 @@ def leakpro(module: str, name: str, online: bool, **settings: object) -> Callabl
             shadow_model_indices=range(len(of.rank)), logits_theta=own, logits_shadow_models=others_logits,
             **settings,
         )  # fmt: skip
-        store = SimpleNamespace(load_logits=lambda name=None, indx=None: own if name else others_logits[indx])
+        store = SimpleNamespace(
+            load_logits=lambda name="", **at: own if name else others_logits[next(iter(at.values()))]
+        )
         source = importlib.import_module(f"leakpro.attacks.mia_attacks.{module}")
 
         def run() -> np.ndarray:

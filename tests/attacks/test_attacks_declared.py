@@ -78,10 +78,11 @@ INDEPENDENT = {
     "test_scores_are_of_the_losses_by_hand_and_flags_by_a_quantile_of_new_records",
     "posterior": "membership/test_posterior.py::test_scores_are_the_ratio_of_the_joint_densities_of_all_answers",
     "quantile_regression": "membership/test_quantile_attacks.py::"
-    "test_quantile_regression_holds_its_level_for_each_kind_of_record",
+    "test_quantile_regression_finds_the_quantile_of_each_kind_of_record_and_holds_its_level",
     "rmia": "membership/test_rmia.py::test_scores_equal_the_papers_formula_over_all_pairs",
     "shokri": "membership/test_shokri.py::test_scores_equal_the_networks_applied_record_by_record",
-    "shokri_trees": "membership/test_shokri_trees.py::test_scores_are_the_log_odds_of_the_class_of_each_record",
+    "shokri_trees": "membership/test_shokri_trees.py::"
+    "test_scores_are_the_log_odds_of_trees_grown_on_what_each_shadow_says_of_a_class",
     "yeom": "membership/test_yeom.py::test_scores_and_flags_equal_a_loop_over_records_and_models",
     "ranks": "test_ranks.py::test_top_ten_accuracy_is_scikit_learns",
     "controls": "inversion/test_controls.py::test_controls_are_as_far_as_numpy_says",

@@ -79,13 +79,19 @@ def uneven():
     return Dataset(x, np.zeros(n, dtype=np.int64), roles, np.array([], dtype=np.int64)), margin
 
 
-def test_quantile_regression_holds_its_level_for_each_kind_of_record(uneven, known, frame_of):
+def test_quantile_regression_finds_the_quantile_of_each_kind_of_record_and_holds_its_level(uneven, known, frame_of):
+    """The exact one is that of a normal distribution, ten times wider for one kind."""
     data, margin = uneven
     model = known(lambda k, x: np.stack([margin[x[:, 0].astype(int)], np.zeros(len(x))], axis=1), 1)
     settings = ATTACKS["quantile_regression"].settings | {"alpha": 0.1, "rounds": 40, "leaves": 4}
     frame = frame_of(quantile_regression, model, data, None, settings)
     wide = data.x[frame["record"], 1] > 0
     outside = ~frame["member"].to_numpy()
+    width, record = np.where(wide, 10.0, 1.0), frame["record"].to_numpy()
+    exact = (margin[record] - frame["score"]) / width
+    assert np.median(exact[wide]) == pytest.approx(ndtri(0.9), abs=0.15)  # of 2,000 records: a standard error of 0.04
+    assert np.median(exact[~wide]) == pytest.approx(ndtri(0.9), abs=0.15)
+    assert np.mean(np.abs(exact - ndtri(0.9)) < 0.5) > 0.9
     for kind in (wide, ~wide):  # about 500 records each: a standard error of 0.013, and the regression's own error
         assert frame["flagged"][kind & outside].mean() == pytest.approx(0.1, abs=0.05)
         assert frame["flagged"][kind & ~outside].mean() == pytest.approx(ndtr(1 - ndtri(0.9)), abs=0.09)

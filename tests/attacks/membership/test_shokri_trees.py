@@ -36,15 +36,25 @@ def test_shadows_that_leak_nothing_teach_nothing(planted, known, sharp_inside, s
         assert row["low"] <= chance <= row["high"]
 
 
-def test_scores_are_the_log_odds_of_the_class_of_each_record(overfitted, signals, frame_of):
+def test_scores_are_the_log_odds_of_trees_grown_on_what_each_shadow_says_of_a_class(overfitted, signals, frame_of):
+    """By LightGBM's own classifier. The shadows hold half of the pool each, so that nothing is drawn."""
     data, target, shadow = overfitted
-    fitted = shokri_trees.fit(signals(shadow, data), SETTINGS, 0)
-    frame = frame_of(shokri_trees, target, data, fitted, SETTINGS).set_index(["repeat", "record"])
-    row = int(data.roles["target_members"][3])
-    trees = lightgbm.Booster(model_str=bytes(fitted[str(data.y[row])]).decode())
-    p = target.module(1)(torch.from_numpy(data.x[row])[None])[0].softmax(0).detach().numpy()
-    odds = trees.predict(p[None])[0]
-    assert frame.loc[(1, row), "score"] == pytest.approx(np.log(odds / (1 - odds)), abs=1e-5)
+    settings = SETTINGS | {"only_correct": False}
+    frame = frame_of(shokri_trees, target, data, shokri_trees.fit(signals(shadow, data), settings, 0), settings)
+    said, inside = [], []
+    for k in range(2):
+        held = np.isin(data.roles["shadow_pool"], shadow.train_indices[k].numpy())
+        assert held.sum() == (~held).sum()
+        rows = np.concatenate([np.sort(data.roles["shadow_pool"][held]), np.sort(data.roles["shadow_pool"][~held])])
+        said.append((rows, shadow.module(k)(torch.from_numpy(data.x[rows])).softmax(1).detach().numpy()))
+        inside.append(np.arange(len(rows)) < held.sum())
+    label, p = data.y[np.concatenate([rows for rows, _ in said])], np.concatenate([p for _, p in said])
+    for c in range(4):
+        how = {"n_estimators": 30, "num_leaves": 4, "learning_rate": 0.1, "random_state": 0, "n_jobs": 1, "verbose": -1}
+        trees = lightgbm.LGBMClassifier(**how).fit(p[label == c], np.concatenate(inside)[label == c])
+        own = frame[(data.y[frame["record"]] == c) & (frame["repeat"] == 1)]
+        asked = target.module(1)(torch.from_numpy(data.x[own["record"]])).softmax(1).detach().numpy()
+        np.testing.assert_allclose(own["score"], trees.predict(asked, raw_score=True), atol=1e-5)
 
 
 def test_records_that_a_shadow_misclassifies_teach_nothing(planted, known, signals):
