@@ -18,9 +18,8 @@ from dp_leakage.common.schemas import holds
 from dp_leakage.common.user_code import _imported
 from dp_leakage.figures import COMMON, FIGURES, draw, figures_of, resolve
 from dp_leakage.figures.frames import NUMBERS, OF_CELL
-from dp_leakage.figures.limits import ALARM
 from dp_leakage.figures.pareto import surely_beaten, undominated
-from dp_leakage.figures.style import encode, name, number
+from dp_leakage.figures.style import ALARM, encode, name, number
 from dp_leakage.metrics.roc import tpr_at_fpr
 from dp_leakage.metrics.rows import CELL, qualifiers
 from dp_leakage.metrics.spent import spent
@@ -706,7 +705,7 @@ def test_a_table_has_a_line_for_each_of_two_partitions_of_a_class(kind: str, qui
 OWN_KIND = """
 from beside import COLOUR
 
-from dp_leakage.figures.style import canvas, finish, styled
+from dp_leakage.figures.style import ALARM, canvas, finish, styled
 
 FIGURE = {"caption": "Mine.", "settings": {"size": {"type": "integer", "minimum": 1, "default": 3}}}
 
