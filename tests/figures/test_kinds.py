@@ -705,7 +705,7 @@ def test_a_table_has_a_line_for_each_of_two_partitions_of_a_class(kind: str, qui
 OWN_KIND = """
 from beside import COLOUR
 
-from dp_leakage.figures.style import ALARM, canvas, finish, styled
+from dp_leakage.figures.style import canvas, finish, styled
 
 FIGURE = {"caption": "Mine.", "settings": {"size": {"type": "integer", "minimum": 1, "default": 3}}}
 
