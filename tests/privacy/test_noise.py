@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import ive
 
-from dp_leakage.privacy.noise import sample_vmf, sphere_coordinate, vmf_cosines
+from dp_leakage.privacy.noise import sample_vmf, sphere_coordinate, sphere_coordinates, vmf_cosines
 
 DIMENSIONS = [2, 3, 10, 100, 10_000, 1_000_000]
 CONCENTRATIONS = [0.0, 0.5, 25.0, 250.0, 1e4, 1e6]
@@ -132,6 +132,13 @@ def test_a_sphere_coordinate_is_beta_distributed(dimension):
     np.testing.assert_allclose(s**2 + c**2, 1, atol=1e-12)
     half = (dimension - 1) / 2
     assert stats.kstest((1 + s) / 2, stats.beta(half, half).cdf).pvalue > P
+
+
+@pytest.mark.parametrize("shapes", [[], [(1, 1)], [(1, 20), (1, 10), (1, 5), (1, 3)], [(64, 37), (64, 19), (64, 1)]])
+def test_coordinates_of_several_shapes_are_those_of_a_call_each_to_the_last_bit(shapes):
+    together, own = sphere_coordinates(33, shapes, generator(3)), generator(3)
+    assert len(together) == len(shapes)
+    assert all(torch.equal(s, sphere_coordinate(33, shape, own)[0]) for s, shape in zip(together, shapes, strict=True))
 
 
 @pytest.mark.slow

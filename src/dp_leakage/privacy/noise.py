@@ -7,6 +7,9 @@ Gaussian noise needs no module: it is one ``normal_``. As everywhere in this pac
 floating-point generators and are meant for experiments, not for release (they are not cryptographic).
 """
 
+import math
+from collections.abc import Sequence
+
 import torch
 from torch import Generator, Tensor
 
@@ -85,14 +88,18 @@ def vmf_cosines(
     x0 = 2 * kappa / (m + r)
     s, c = first or sphere_coordinate(dimension, kappa.shape, generator, device)
     s, c = s.reshape(-1).clone(), c.reshape(-1).clone()
-    pending = torch.arange(len(kappa), device=device)
+    pending, slope, proposed = torch.arange(len(kappa), device=device), x0, s
+    chance = _uniform(s.shape, generator, device)
     while True:
-        u = x0[pending] * s[pending]
-        log_accept = m * (u / (1 + u) - torch.log1p(u))
-        pending = pending[_uniform(u.shape, generator, device).log_() > log_accept]
-        if not len(pending):
+        u = slope * proposed
+        rejected = (chance.log_() > m * (u / (1 + u) - torch.log1p(u))).nonzero()[:, 0]
+        if not len(rejected):
             break
-        s[pending], c[pending] = sphere_coordinate(dimension, pending.shape, generator, device)
+        pending, slope = pending[rejected], slope[rejected]
+        # One call draws what three would, one after the other: small batches take as long as their calls.
+        radius, angle, chance = _uniform((3, len(pending)), generator, device)
+        proposed, across = _coordinate(dimension, radius, angle)
+        s[pending], c[pending] = proposed, across
     stretch = 1 + x0 * s
     cosine, sine = (x0 + s) / stretch, torch.sqrt(2 * m / (m + r)) * c / stretch
     return cosine.view(shape), sine.view(shape)
@@ -109,8 +116,28 @@ def sphere_coordinate(
     s/√(1−s²) times √(d−1) is Student-t with d−1 degrees of freedom, drawn from two uniforms by Bailey's
     (1994) polar method, which stays exact for any d.
     """
-    w = torch.expm1(_uniform(shape, generator, device).log_() * (-2.0 / (dimension - 1)))
-    tangent = w.sqrt_() * torch.cos(2 * torch.pi * _uniform(shape, generator, device))
+    return _coordinate(dimension, *_uniform((2, *shape), generator, device))
+
+
+def sphere_coordinates(
+    dimension: int,
+    shapes: Sequence[tuple[int, ...]],
+    generator: Generator | None = None,
+    device: torch.device | str = "cpu",
+) -> list[Tensor]:
+    """The s of `sphere_coordinate` for each of ``shapes``, the same draws as one call each, in few calls of PyTorch."""
+    if not shapes:
+        return []
+    sizes = [math.prod(shape) for shape in shapes]
+    drawn = _uniform((2 * sum(sizes),), generator, device).split([size for size in sizes for _ in range(2)])
+    coordinates, _ = _coordinate(dimension, torch.cat(drawn[::2]), torch.cat(drawn[1::2]))
+    return [part.view(shape) for part, shape in zip(coordinates.split(sizes), shapes, strict=True)]
+
+
+def _coordinate(dimension: int, radius: Tensor, angle: Tensor) -> tuple[Tensor, Tensor]:
+    """s and √(1−s²) of `sphere_coordinate` from two uniforms; overwrites ``radius``."""
+    w = radius.log_().mul_(-2.0 / (dimension - 1)).expm1_()
+    tangent = w.sqrt_().mul_(torch.cos(2 * torch.pi * angle))
     c = torch.rsqrt(1 + tangent * tangent)
     return tangent * c, c
 

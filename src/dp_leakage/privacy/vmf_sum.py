@@ -31,7 +31,7 @@ import torch
 from torch import Generator, Tensor
 
 from dp_leakage.common.kernels import standard_gamma
-from dp_leakage.privacy.noise import SHORT, sphere_coordinate, vmf_cosines
+from dp_leakage.privacy.noise import SHORT, sphere_coordinates, vmf_cosines
 
 LEAST_EIGENVALUE = 1e-9
 """Directions in which the unit vectors spread less than this (squared, relative to the largest eigenvalue) are ignored.
@@ -131,9 +131,13 @@ def _total_length(lengths: Tensor, dimension: int, generator: Generator | None, 
     if dimension == 1:
         signs = torch.randint(2, lengths.shape, generator=generator, device=device) * 2 - 1
         return (signs * lengths).sum(1).abs()
-    while (pairs := lengths.shape[1] // 2) > 0:
-        a, b, odd = lengths.split([pairs, pairs, lengths.shape[1] % 2], 1)
-        cosine, _ = sphere_coordinate(dimension, a.shape, generator, device)
+    pairs, left = [], lengths.shape[1]
+    while left > 1:
+        pairs.append(left // 2)
+        left -= pairs[-1]
+    for cosine in sphere_coordinates(dimension, [(len(lengths), size) for size in pairs], generator, device):
+        size = cosine.shape[1]
+        a, b, odd = lengths.split([size, size, lengths.shape[1] - 2 * size], 1)
         both = (a.square() + b.square() + 2 * a * b * cosine).clamp_min(0).sqrt()
         lengths = torch.cat([both, odd], 1)
     return lengths[:, 0]

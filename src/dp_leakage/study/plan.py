@@ -34,6 +34,7 @@ from dp_leakage.study.steps.parts import GIVEN, IMAGES, MEASURED, METRICS, PROVE
 from dp_leakage.study.study import Study
 
 PAGE = [ROOT / "report" / file for file in ("page.js", "template.html")]  # not code that is hashed, but the page's text
+FOUND = {SCORES: paths.SCORES, IMAGES: paths.IMAGES}  # what a figure may need of an attack beside its rows
 
 
 def everything(study: Study) -> list[Path]:
@@ -91,7 +92,7 @@ def figure_settings(study: Study, figure: str) -> Json:
     words = words_of(study.folder / prints) if prints else None
 
     def parts(cell: Cell) -> list[list[str]]:
-        return [[name, _drawn(study, figure, cell, name)[1]] for name in figure_parts(study, figure, cell)]
+        return [[name, _drawn(study, figure, cell, name)] for name in figure_parts(study, figure, cell)]
 
     return {
         "study": study.name,
@@ -109,19 +110,26 @@ def figure_settings(study: Study, figure: str) -> Json:
 def figure_inputs(study: Study, figure: str) -> list[Path]:
     """Inputs of a figure, in the order of its settings."""
     return [
-        _drawn(study, figure, cell, name)[0]
+        _file_drawn(study, figure, cell, name)
         for cell in figure_cells(study, figure)
         for name in figure_parts(study, figure, cell)
     ]
 
 
-def _drawn(study: Study, figure: str, cell: Cell, name: str) -> Input:
+def _file_drawn(study: Study, figure: str, cell: Cell, name: str) -> Path:
     """What a figure reads of a part: its rows, the scores of an attack, or its pictures."""
-    needs = _figure_kind(study, figure).needs
-    found = {SCORES: paths.SCORES, IMAGES: paths.IMAGES}
-    if name in ATTACKS and needs in found:
-        return study.path(found[needs], cell, attack=name), attacked(study, cell, name)
-    return part(name).path(study, cell), part(name).made(study, cell)
+    found = _found(study, figure, name)
+    return study.path(found, cell, attack=name) if found else part(name).path(study, cell)
+
+
+def _drawn(study: Study, figure: str, cell: Cell, name: str) -> str:
+    """The identity of that file."""
+    return attacked(study, cell, name) if _found(study, figure, name) else part(name).made(study, cell)
+
+
+def _found(study: Study, figure: str, name: str) -> str | None:
+    """The pattern of what an attack itself wrote, if a figure reads that and not the rows."""
+    return FOUND.get(_figure_kind(study, figure).needs) if name in ATTACKS else None
 
 
 def caption(study: Study, figure: str) -> str:
