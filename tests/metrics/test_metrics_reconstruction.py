@@ -2,6 +2,8 @@
 
 import numpy as np
 import pandas as pd
+import pytest
+from scipy.stats import binomtest
 
 from dp_leakage.metrics import measure_reconstruction
 
@@ -46,3 +48,15 @@ def test_an_attacks_own_columns_are_judged_apart():
 def test_the_same_scores_give_the_same_bytes():
     frame = _frame(np.random.default_rng(3).normal(size=(2, 9)))
     assert measure_reconstruction(frame, "dlg") == measure_reconstruction(frame, "dlg")
+
+
+def test_recognized_records_are_a_share_with_the_interval_of_a_proportion_and_the_limit_beside_it():
+    flags = (np.arange(40) < 10).astype(float)
+    frame = pd.DataFrame({"repeat": 0, "target": range(40), "restart": 0, "mse": 0.1, "candidates": 10,
+                          "recognized": flags, "recognized_proven": 0.3})  # fmt: skip
+    rows = measure_reconstruction(frame, "analytic")
+    (share,) = [row for row in rows if row["metric"] == "recognized" and row["repeat"] == "all"]
+    low, high = binomtest(10, 40).proportion_ci(method="wilson")
+    assert (share["value"], share["low"], share["high"]) == pytest.approx((0.25, low, high), abs=0.02)
+    (most,) = [row for row in rows if row["metric"] == "recognized_proven"]
+    assert (most["value"], most["candidates"]) == (0.3, 10)

@@ -171,6 +171,19 @@ DEFINITIONS: dict[str, Schema] = {
         "description": "What imputation learns with: logistic regression, or gradient-boosted trees.",
     },
     "images": {"type": "integer", "minimum": 1, "default": 100, "description": "How many training images to rebuild."},
+    "batch": {
+        "type": "integer",
+        "minimum": 1,
+        "default": 1,
+        "description": "How many images the step that is seen takes at once; a divisor of `images`.",
+    },
+    "candidates": {
+        "type": ["integer", "null"],
+        "minimum": 2,
+        "default": None,
+        "description": "Among how many images, all equally likely, each rebuilt one is to be recognized; null does not "
+        "ask.",
+    },
     "weights": {
         "type": "array",
         "items": {"enum": ["initial", "trained"]},

@@ -49,6 +49,8 @@ HEADS = {
     "ssim": "SSIM",
     "mse": "MSE",
     "mse_standardised": "MSE, standardised",
+    "recognized": "recognized",
+    "recognized_proven": "of any attack, at most",
 }
 
 
@@ -74,8 +76,17 @@ def draw(
     )
     tables = [_table(heading, part, list(columns)) for heading, part in panels(rows)]
     window = ["SSIM: with a uniform 7×7 window."] if "ssim" in set(rows["metric"]) else []
-    notes = [*_notes(rows), *window, *accounting_notes(frame, settings)]
+    notes = [*_notes(rows), *window, *_prior(shown), *accounting_notes(frame, settings)]
     return draw_tables(tables, notes, settings.get("title")), rows.drop(columns="column")
+
+
+def _prior(shown: pd.DataFrame) -> list[str]:
+    """Among how many candidates records are recognized."""
+    counts = sorted(set(shown.loc[shown["metric"] == "recognized", "candidates"])) if "candidates" in shown else []
+    words = (
+        "Recognized: which of {0:g} equally likely images was in the step, where a guess is right in 1 of {0:g} cases."
+    )
+    return [words.format(count) for count in counts]
 
 
 def best(rows: pd.DataFrame, metric: str) -> pd.DataFrame:

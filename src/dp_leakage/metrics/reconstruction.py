@@ -20,6 +20,7 @@ MEASURED = {
     "distance": ("mia_distance", (0.0, np.inf)),
 }
 WHICH = ("repeat", "target", "restart")
+RECOGNIZED = ("candidates", "recognized", "recognized_proven")
 TAIL = (1 - CONFIDENCE) / 2
 
 
@@ -29,18 +30,20 @@ def measure_reconstruction(frame: pd.DataFrame, attack: str) -> list[dict]:
     Args:
         frame: repeat, target, restart, some of ``mse``, ``mse_standardised``, ``ssim`` and ``distance``, and the
             attack's own columns, which are of `rows.QUALIFIERS` (``layer``, ``variant``). Each of their values is
-            measured separately.
+            measured separately. Perhaps also those of `RECOGNIZED`: how many candidates there were, whether the
+            record was recognized among them, and how often any attack can be right.
         attack: its name.
 
     Returns:
         ``statistic=mean`` and ``statistic=median`` over targets, after averaging a target's restarts, with a 95 %
         interval over targets and, for all together, also over repeats (`intervals.crossed`). The interval is NaN if
-        there is only one number, and for a median of fewer than six targets.
+        there is only one number, and for a median of fewer than six targets. With candidates also recognized, the share
+        of right guesses with its interval, and recognized_proven, the most that it can be.
 
     Raises:
         UserError: one of the attack's own columns is no qualifier.
     """
-    own = [column for column in frame.columns if column not in (*WHICH, *MEASURED)]
+    own = [column for column in frame.columns if column not in (*WHICH, *MEASURED, *RECOGNIZED)]
     groups = frame.groupby(own, sort=True) if own else [((), frame)]
     return [row for key, part in groups for row in _rows(part, attack, dict(zip(own, key, strict=True)))]
 
@@ -49,11 +52,23 @@ def _rows(part: pd.DataFrame, attack: str, own: dict) -> Iterator[dict]:
     for column, (metric, limits) in MEASURED.items():
         if column not in part:
             continue
-        values = part.pivot_table(index="repeat", columns="target", values=column, aggfunc="mean").to_numpy()
-        for name, block in [*((str(r), values[r : r + 1]) for r in range(len(values))), (ALL, values)]:
+        for name, block in _blocks(part, column):
             for statistic, of in STATISTICS.items():
                 found = _within(of(block), block, limits)
                 yield row(metric, name, found, attack=attack, statistic=statistic, **own)
+    if set(RECOGNIZED) <= set(part):
+        candidates, most = (float(part[column].iloc[0]) for column in ("candidates", "recognized_proven"))
+        own = {"attack": attack, "candidates": candidates} | own
+        for name, block in _blocks(part, "recognized"):
+            yield row("recognized", name, crossed(influences_of_mean(block), (0.0, 1.0)), **own)
+        yield row("recognized_proven", ALL, Estimate(most, np.nan, np.nan), **own)
+
+
+def _blocks(part: pd.DataFrame, column: str) -> Iterator[tuple[str, np.ndarray]]:
+    """The values of single repeats, (1, targets), and of all, (R, targets)."""
+    values = part.pivot_table(index="repeat", columns="target", values=column, aggfunc="mean").to_numpy()
+    yield from ((str(r), values[r : r + 1]) for r in range(len(values)))
+    yield ALL, values
 
 
 def _within(estimate: Estimate, values: np.ndarray, limits: tuple[float, float]) -> Estimate:

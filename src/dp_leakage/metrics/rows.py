@@ -56,6 +56,7 @@ QUALIFIERS = {
     "statistic": Qualifier("over targets: `mean` or `median`"),
     "class": Qualifier("the class that a picture is of, from 0", float),
     "layer": Qualifier("the layer whose outputs an attack sees"),
+    "candidates": Qualifier("among how many equally likely images a rebuilt one is to be recognized", float),
     "weights": Qualifier("the weights at which a gradient is seen: `initial` or `trained`"),
     "variant": Qualifier("which of an attack's variants"),
     "against": Qualifier("what a difference is taken against"),

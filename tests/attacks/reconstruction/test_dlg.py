@@ -26,3 +26,9 @@ def test_noise_of_a_small_budget_leaves_nothing_to_recover(models, pictures):
     target = models("mlp", Mechanism(noise_multiplier=1.0), hidden=[20], activation="sigmoid")
     frame, _ = dlg.score(target, pictures, None, SETTINGS | {"steps": 50}, 0)
     assert (frame["mse"] > 0.02).all()
+
+
+def test_a_batch_is_searched_for_together(models, pictures):
+    target = models("mlp", hidden=[40], activation="sigmoid")
+    frame, _ = dlg.score(target, pictures, None, SETTINGS | {"images": 2, "batch": 2, "steps": 300}, 0)
+    assert (frame["mse"] < 1e-3).all()

@@ -50,3 +50,13 @@ def test_the_same_seed_gives_the_same_bytes(models, pictures):
     assert a.equals(b)
     assert all(np.array_equal(first[name], second[name]) for name in first)
     assert first["weights=trained"].shape == (2, 4, 2, 8, 8)
+
+
+def test_a_batch_is_inverted_where_no_layer_can_be_read_off(models, pictures):
+    """Two images of different classes in one gradient of a softmax regression; each comes out as itself."""
+    two = pictures._replace(y=np.array([0, 1, 0, 1, 0, 1, 2, 2]))
+    frame, images = iga.score(
+        models("softmax_regression"), two, None, SETTINGS | {"images": 2, "batch": 2, "steps": 1000}, 0
+    )
+    np.testing.assert_allclose(images["weights=initial"][0], pictures.x[:2], atol=0.1)
+    assert (frame["mse"] < 1e-3).all()

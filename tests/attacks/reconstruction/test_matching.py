@@ -13,8 +13,9 @@ ARCHITECTURES = {
 }
 
 
+@pytest.mark.parametrize("batch", [1, 2])
 @pytest.mark.parametrize("name", ARCHITECTURES)
-def test_overlap_and_its_derivative_equal_those_of_gradients_formed_one_by_one(name, models, pictures):
+def test_overlap_and_its_derivative_equal_those_of_gradients_formed_one_by_one(name, batch, models, pictures):
     target = models(name, **ARCHITECTURES[name])
     module = target.module(0).double()
     parameters = {key: value[0].double() for key, value in target.parameters.items()}
@@ -22,7 +23,8 @@ def test_overlap_and_its_derivative_equal_those_of_gradients_formed_one_by_one(n
     generator = torch.Generator().manual_seed(1)
     label = torch.rand(4, 3, generator=generator, dtype=torch.float64).softmax(1)
     seen = {
-        key: torch.randn(4, *value.shape, generator=generator, dtype=torch.float64) for key, value in parameters.items()
+        key: torch.randn(4 // batch, *value.shape, generator=generator, dtype=torch.float64)
+        for key, value in parameters.items()
     }
 
     def loss(parameters, x, label):
@@ -30,6 +32,7 @@ def test_overlap_and_its_derivative_equal_those_of_gradients_formed_one_by_one(n
 
     def compared(x, label):
         formed = vmap(grad(loss), (None, 0, 0))(parameters, x, label)
+        formed = {key: value.unflatten(0, (-1, batch)).sum(1) for key, value in formed.items()}
         inner = sum((formed[key] * seen[key]).flatten(1).sum(1) for key in seen)
         return inner, sum(value.flatten(1).square().sum(1) for value in formed.values())
 

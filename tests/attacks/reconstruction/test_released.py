@@ -11,7 +11,7 @@ from dp_leakage.models.ensemble import Ensemble
 from dp_leakage.models.user_module import module_layers
 from dp_leakage.privacy.mechanism import Mechanism
 
-SETTINGS = {"weights": ["trained"]}
+SETTINGS = {"weights": ["trained"], "batch": 1}
 
 
 def seen(target, data, settings=SETTINGS):
@@ -34,6 +34,17 @@ def test_without_a_mechanism_it_is_the_plain_gradient_of_each_record(models, pic
             expected = torch.autograd.grad(loss, list(module.parameters()))
             for one, other in zip(found.gradients.values(), expected, strict=True):
                 torch.testing.assert_close(one[i], other, rtol=1e-4, atol=1e-7)
+
+
+def test_a_batch_has_the_mean_of_its_records_gradients_each_bounded(models, pictures):
+    for mechanism in (None, Mechanism(clip_norm=0.01, noise="none")):
+        target = models("lenet_strided", mechanism, channels=[3], strides=[2])
+        alone, together = (flat(seen(target, pictures, SETTINGS | {"batch": b})[0].gradients) for b in (1, 2))
+        torch.testing.assert_close(together, alone.unflatten(0, (2, 2)).mean(1), rtol=1e-4, atol=1e-7)
+    whole = seen(
+        models("mlp", Mechanism(unit="batch", clip_norm=0.01, noise="none")), pictures, SETTINGS | {"batch": 4}
+    )
+    assert torch.linalg.vector_norm(flat(whole[0].gradients)).item() == pytest.approx(0.01, rel=1e-4)
 
 
 def test_a_mechanism_bounds_and_noises_it_as_in_training(models, pictures):
@@ -62,7 +73,7 @@ def test_directional_noise_turns_each_row_by_itself(models, pictures):
 
 
 def test_initial_weights_are_fresh_and_the_same_for_all_targets_and_cells(models, pictures):
-    settings = {"weights": ["initial", "trained"]}
+    settings = SETTINGS | {"weights": ["initial", "trained"]}
     one, two = (seen(models("mlp", mechanism), pictures, settings) for mechanism in (None, Mechanism(noise="none")))
     assert [found.weights for found in one] == ["initial", "trained"]
     assert torch.equal(one[0].parameters["1.weight"], two[0].parameters["1.weight"])

@@ -1,9 +1,13 @@
-"""Reads the record off the gradient of a fully connected first layer (Phong et al. 2017), without any search."""
+"""Reads records off the gradient of a fully connected first layer: one (Phong et al. 2017), or those of a batch.
+
+A batch's records come out exactly if many units are inactive for each of them, as under a ReLU (Dimitrov, Baader,
+Müller & Vechev 2024, "SPEAR: Exact gradient inversion of batches in federated learning").
+"""
 
 import numpy as np
 import pandas as pd
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from dp_leakage.attacks.reconstruction.outcome import outcome
 from dp_leakage.attacks.reconstruction.released import Released, released, victims
@@ -15,8 +19,17 @@ from dp_leakage.models.layers import Dropout, Flatten, Layers, Linear
 # ``weights``: the model whose gradient is seen, untrained or the trained target; each is measured separately.
 ATTACK = {
     "family": "gradient_reconstruction",
-    "settings": {"images": {"$ref": "#/$defs/images"}, "weights": {"$ref": "#/$defs/weights"}},
+    "settings": {
+        "images": {"$ref": "#/$defs/images"},
+        "batch": {"$ref": "#/$defs/batch"},
+        "candidates": {"$ref": "#/$defs/candidates"},
+        "weights": {"$ref": "#/$defs/weights"},
+    },
 }
+
+DRAWS = 10_000  # sets of units for which a record is looked for that all of them ignore
+SILENT = 1e-3  # of a record's largest entry: up to here a unit ignores it, but for rounding
+APART = 1e-2  # sine of the angle from which on two directions are different
 
 
 def score(
@@ -26,14 +39,15 @@ def score(
 
     In the first layer the gradient of a record x is δxᵀ for the weights and δ for the bias, where δ is the gradient of
     the layer's output. Side by side they are δ(x, 1)ᵀ, a matrix of rank one, which clipping only scales. So x is known
-    from any row. Noise hides it; of all matrices of rank one the nearest to the noisy one is then the most likely
-    under Gaussian noise.
+    from any row. A batch's gradient is the sum of such matrices, ΔX; `_records` takes it apart. Noise hides it; of all
+    matrices of a rank the nearest to the noisy one is then the most likely under Gaussian noise.
 
     Args:
         target: the R models under attack.
         data: images in [0, 1].
         fitted: unused, the attack learns nothing.
-        settings: ``images``, how many; ``weights``, see `released.released`.
+        settings: ``images``, how many; ``batch`` and ``weights``, see `released.released`; ``candidates``, see
+            `outcome.outcome`.
         seed: of the initial models and the noise; the same in all cells.
 
     Returns:
@@ -44,22 +58,51 @@ def score(
             setting is not valid.
     """
     x, y = victims(data, settings["images"], "analytic")
-    rebuilt = [(seen, read_off(seen).reshape(x.shape)) for seen in released(target, x, y, settings, seed, "analytic")]
-    return outcome(data, x, rebuilt)
+    steps = released(target, x, y, settings, seed, "analytic")
+    rebuilt = [(seen, read_off(seen, settings["batch"]).reshape(x.shape)) for seen in steps]
+    return outcome(data, x, rebuilt, settings, target.mechanism)
 
 
-def read_off(seen: Released) -> Tensor:
-    """The inputs of the first layer, float32 (n, d). 0.5 where the gradient is zero, which says nothing."""
+def read_off(seen: Released, batch: int = 1) -> Tensor:
+    """The inputs of the first layer, float32 (n, d), of a batch in any order. 0.5 where the gradient says nothing."""
     first = _first_layer(seen.layers)
     weight, bias = seen.gradients[f"{first}.weight"], seen.gradients[f"{first}.bias"]
-    return torch.stack([_input(torch.column_stack(both).double()) for both in zip(weight, bias, strict=True)]).float()
+    each = [torch.column_stack(both).double() for both in zip(weight, bias, strict=True)]
+    return torch.cat([_records(gradient, batch, seen.generator) for gradient in each]).float()
 
 
-def _input(gradient: Tensor) -> Tensor:
-    """x of the δ(x, 1)ᵀ that is nearest to a matrix (outputs, d + 1), by Eckart and Young's theorem; (d,)."""
-    left = torch.linalg.eigh(gradient @ gradient.T).eigenvectors[:, -1]
-    right = left @ gradient
-    return right[:-1] / right[-1] if right[-1] else torch.full_like(right[:-1], 0.5)
+def _records(gradient: Tensor, batch: int, generator: Generator) -> Tensor:
+    """The rows x of X, (batch, d), of the ΔX with rows (x, 1) that is nearest to a matrix (outputs, d + 1).
+
+    The nearest matrix of that rank (Eckart & Young) is LR, with L (outputs, batch) and X = Q⁻¹R for some Q. The column
+    of Q that belongs to a record is orthogonal to the rows of L of all units that ignore the record, so LQ = Δ has
+    zeros there. Any other direction has fewer, unless the layer is the last but one and there are no more classes than
+    records. So directions orthogonal to batch − 1 rows of L are tried, and those with the most zeros kept.
+    """
+    gradient = gradient[gradient.any(1)]  # units that ignore all records say nothing
+    if len(gradient) < batch:
+        return gradient.new_full((batch, gradient.shape[1] - 1), 0.5)
+    left = torch.linalg.eigh(gradient @ gradient.T).eigenvectors[:, -batch:]
+    found = torch.linalg.solve(_directions(left, generator), left.T @ gradient)
+    return (found[:, :-1] / found[:, -1:]).nan_to_num(0.5, 0.5, 0.5)
+
+
+def _directions(left: Tensor, generator: Generator) -> Tensor:
+    """The columns q, (batch, batch), for which ``left`` (outputs, batch) times q has the most zeros; independent."""
+    batch = left.shape[1]
+    if batch == 1:
+        return left.new_ones(1, 1)
+    drawn = torch.rand(DRAWS, len(left), generator=generator).argsort(1)[:, : batch - 1]
+    tried = torch.linalg.svd(left[drawn]).Vh[:, -1]
+    entries = (tried @ left.T).abs()
+    zeros = (entries <= SILENT * entries.amax(1, keepdim=True)).sum(1).double()
+    chosen, rest = [], tried
+    for _ in range(batch):
+        best = int(torch.where(rest.norm(dim=1) > APART, zeros, -1.0).argmax())
+        chosen.append(tried[best])
+        direction = rest[best] / rest[best].norm()
+        rest = rest - (rest @ direction)[:, None] * direction
+    return torch.stack(chosen, 1)
 
 
 def _first_layer(layers: Layers) -> int:

@@ -1,4 +1,4 @@
-"""Deep leakage from gradients (Zhu et al. 2019): finds the image and label whose gradient equals the seen one."""
+"""Deep leakage from gradients (Zhu et al. 2019): finds the images and labels whose gradient equals the seen one."""
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,8 @@ ATTACK = {
     "family": "gradient_reconstruction",
     "settings": {
         "images": {"$ref": "#/$defs/images"},
+        "batch": {"$ref": "#/$defs/batch"},
+        "candidates": {"$ref": "#/$defs/candidates"},
         "weights": {"$ref": "#/$defs/weights"},
         "steps": {"type": "integer", "minimum": 1, "default": 1200, "description": "Steps of L-BFGS."},
         "memory": {
@@ -36,14 +38,15 @@ def score(
 ) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
     """Rebuilds images from their gradients; see `released.released` for what the attacker sees.
 
-    Minimises ‖g − G‖² (directional2023, equation 4) over the image and the label's probabilities together, from
-    Gaussian noise, by L-BFGS.
+    Minimises ‖g − G‖² (directional2023, equation 4) over a batch's images and the probabilities of their labels
+    together, from Gaussian noise, by L-BFGS.
 
     Args:
         target: the R models under attack.
         data: images in [0, 1].
         fitted: unused, the attack learns nothing.
-        settings: ``images``, how many; ``weights``, see `released.released`; ``steps`` and ``memory`` of L-BFGS.
+        settings: ``images``, how many; ``batch`` and ``weights``, see `released.released`; ``candidates``, see
+            `outcome.outcome`; ``steps`` and ``memory`` of L-BFGS.
         seed: of everything random; the same in all cells.
 
     Returns:
@@ -57,7 +60,7 @@ def score(
         (seen, leak(seen, x.shape, data.n_classes, settings)[0])
         for seen in released(target, x, y, settings, seed, "dlg")
     ]
-    return outcome(data, x, rebuilt)
+    return outcome(data, x, rebuilt, settings, target.mechanism)
 
 
 def leak(seen: Released, shape: tuple[int, ...], n_classes: int, settings: dict) -> tuple[Tensor, Tensor]:
@@ -69,15 +72,19 @@ def leak(seen: Released, shape: tuple[int, ...], n_classes: int, settings: dict)
     gradients = {name: value.double() for name, value in seen.gradients.items()}
     # Distances relative to ‖G‖², so that gradients of all lengths are matched to the same precision.
     length = squared_norms(gradients).clamp_min(torch.finfo(torch.float64).tiny)
+    batches = len(length)
 
     def unpacked(point: Tensor) -> tuple[Tensor, Tensor]:
-        return point[:, :-n_classes].unflatten(1, shape[1:]), point[:, -n_classes:].softmax(1)
+        each = point.reshape(shape[0], -1)
+        return each[:, :-n_classes].unflatten(1, shape[1:]), each[:, -n_classes:].softmax(1)
 
     def distance(point: Tensor) -> Tensor:
         inner, squared = overlap(seen.layers, parameters, gradients, *unpacked(point))
-        return (squared - 2 * inner) / length + 1
+        mean = shape[0] // batches  # the seen gradient is a mean over the batch, that of the images a sum
+        return (squared / mean**2 - 2 * inner / mean) / length + 1
 
     start = torch.empty(shape[0], int(np.prod(shape[1:])) + n_classes, dtype=torch.float64)
     start.normal_(generator=seen.generator)
-    x, label = unpacked(minimise(distance, start, settings["steps"], settings["memory"], MATCHED))
+    found = minimise(distance, start.reshape(batches, -1), settings["steps"], settings["memory"], MATCHED)
+    x, label = unpacked(found)
     return x.float(), label.float()

@@ -1,4 +1,4 @@
-"""Inverting gradients (Geiping et al. 2020): finds the image whose gradient points in the direction of the seen one."""
+"""Inverting gradients (Geiping et al. 2020): finds images whose gradient points in the direction of the seen one."""
 
 from math import ceil
 
@@ -19,6 +19,8 @@ ATTACK = {
     "family": "gradient_reconstruction",
     "settings": {
         "images": {"$ref": "#/$defs/images"},
+        "batch": {"$ref": "#/$defs/batch"},
+        "candidates": {"$ref": "#/$defs/candidates"},
         "weights": {"$ref": "#/$defs/weights"},
         "steps": {"type": "integer", "minimum": 1, "default": 24000, "description": "Steps of Adam."},
         "step_size": {
@@ -59,7 +61,8 @@ def score(
         target: the R models under attack.
         data: images in [0, 1].
         fitted: unused, the attack learns nothing.
-        settings: ``images``, how many; ``weights``, see `released.released`; ``steps``; ``step_size`` of Adam, in
+        settings: ``images``, how many; ``batch`` and ``weights``, see `released.released`; ``candidates``, see
+            `outcome.outcome`; ``steps``; ``step_size`` of Adam, in
             pixels' units; ``total_variation``, α; ``precision``: float32, as in the method's released code, takes half
             the time. float64 is for models whose gradients hardly depend on the image: under an untrained LeNet with
             sigmoids the cosines for the gradients of an image and of white noise differ only in the sixth digit.
@@ -76,7 +79,7 @@ def score(
     rebuilt = [
         (seen, invert(seen, label, x.shape[1:], settings)) for seen in released(target, x, y, settings, seed, "iga")
     ]
-    return outcome(data, x, rebuilt)
+    return outcome(data, x, rebuilt, settings, target.mechanism)
 
 
 def invert(seen: Released, label: Tensor, shape: tuple[int, ...], settings: dict) -> Tensor:
@@ -93,7 +96,8 @@ def invert(seen: Released, label: Tensor, shape: tuple[int, ...], settings: dict
         x.requires_grad_()
         inner, squared = overlap(seen.layers, parameters, gradients, x, label)
         cosine = inner / (squared.clamp_min(LEAST).sqrt() * length)
-        objective = (1 - cosine + settings["total_variation"] * total_variation(x)).sum()
+        smooth = total_variation(x).unflatten(0, (len(cosine), -1)).mean(1)
+        objective = (1 - cosine + settings["total_variation"] * smooth).sum()
         (gradient,) = torch.autograd.grad(objective, x)
         x = x.detach()
         sign = gradient.sign()

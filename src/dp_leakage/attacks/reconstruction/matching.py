@@ -1,8 +1,8 @@
 """How well images explain gradients: one differentiable program for all images at once.
 
 In a linear layer, the gradient of an image is never formed: with its input a and the output's gradient δ, the inner
-product with the seen gradient G is δᵀGa, and the squared norm is ‖δ‖²(‖a‖²+1). So a hundred images take little more
-time than reading their hundred seen gradients.
+product with the seen gradient G is δᵀGa, and that of two images' gradients is ⟨δ, δ'⟩(⟨a, a'⟩+1). So a hundred images
+take little more time than reading their hundred seen gradients.
 """
 
 from typing import NamedTuple
@@ -18,7 +18,7 @@ KNOWN: tuple[type[Layer], ...] = (Linear, Conv2d)  # layers with parameters whos
 
 
 class Overlap(NamedTuple):
-    """For each image's gradient g and the seen gradient G: ⟨g, G⟩ and ‖g‖², both (n,)."""
+    """For each batch's gradient g and the seen gradient G: ⟨g, G⟩ and ‖g‖², both (batches,)."""
 
     inner: Tensor
     squared: Tensor
@@ -34,12 +34,14 @@ class Traced(NamedTuple):
 
 
 def overlap(layers: Layers, parameters: Parameters, gradients: Parameters, x: Tensor, label: Tensor) -> Overlap:
-    """Compares the cross-entropy gradients of n images with n seen gradients, image by image.
+    """Compares the cross-entropy gradients of n images with the seen gradients of their batches.
+
+    The gradient of a batch is the sum of its images'; consecutive images are a batch.
 
     Args:
         layers: the architecture; dropout does nothing.
         parameters: name → (…) of the one model.
-        gradients: name → (n, …) seen.
+        gradients: name → (batches, …) seen; n is a multiple of ``batches``.
         x: (n, c, h, w) images, or other records that the model takes.
         label: (n, C) weights of the classes, such as probabilities.
 
@@ -54,7 +56,7 @@ def overlap(layers: Layers, parameters: Parameters, gradients: Parameters, x: Te
 
 
 def squared_norms(gradients: Parameters) -> Tensor:
-    """‖G‖² of each seen gradient, (n,)."""
+    """‖G‖² of each seen gradient, (batches,)."""
     return sum(value.flatten(1).square().sum(1) for value in gradients.values())
 
 
@@ -89,10 +91,18 @@ def _of_layer(part: Traced, delta: Tensor, gradients: Parameters) -> Overlap:
     weight, bias = gradients[f"{part.name}.weight"], gradients[f"{part.name}.bias"]
     if isinstance(part.layer, Linear):
         # Rows times matrices, since columns, especially their derivatives, take 6 times as long (256 × 3,072, float64).
-        along = torch.bmm(part.input[:, None], weight.mT)[:, 0] + bias
-        return Overlap((along * delta).sum(1), delta.square().sum(1) * (part.input.square().sum(1) + 1))
+        inputs, deltas = part.input.unflatten(0, (len(bias), -1)), delta.unflatten(0, (len(bias), -1))
+        along = torch.bmm(inputs, weight.mT) + bias[:, None]
+        squared = (deltas.square().sum(2) * (inputs.square().sum(2) + 1)).sum(1)
+        if inputs.shape[1] > 1:  # a batch of one image keeps the bits that it had before there were larger ones
+            crossed = (deltas @ deltas.mT) * (inputs @ inputs.mT + 1)
+            squared = squared + (crossed - crossed.diagonal(dim1=1, dim2=2).diag_embed()).sum((1, 2))
+        return Overlap((along * deltas).sum(2).sum(1), squared)
     layer = part.layer
     patches = F.unfold(part.input, layer.kernel, padding=layer.padding, stride=layer.stride)
-    kernels, biases = torch.bmm(delta.flatten(2), patches.mT), delta.flatten(2).sum(2)
+    kernels, biases = (
+        of_image.unflatten(0, (len(bias), -1)).sum(1)
+        for of_image in (torch.bmm(delta.flatten(2), patches.mT), delta.flatten(2).sum(2))
+    )
     inner = (kernels * weight.flatten(2)).sum((1, 2)) + (biases * bias).sum(1)
     return Overlap(inner, kernels.square().sum((1, 2)) + biases.square().sum(1))

@@ -4,15 +4,23 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
 from torch import Tensor
 
 from dp_leakage.attacks.likeness import similarity
+from dp_leakage.attacks.reconstruction.recognition import most_recognized, others_among, recognized
 from dp_leakage.attacks.reconstruction.released import Released
 from dp_leakage.data.dataset import Dataset
+from dp_leakage.privacy.mechanism import Mechanism
 
 
 def outcome(
-    data: Dataset, originals: Tensor, rebuilt: Sequence[tuple[Released, Tensor]]
+    data: Dataset,
+    originals: Tensor,
+    rebuilt: Sequence[tuple[Released, Tensor]],
+    settings: dict,
+    mechanism: Mechanism | None,
 ) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
     """The score file and the pictures of an attack.
 
@@ -20,19 +28,34 @@ def outcome(
         data: for the spread of its pixels.
         originals: float32 (n, c, h, w) in [0, 1].
         rebuilt: the images that the attack made for each model and kind of weights, of the same shape. Pixels are
-            clipped to [0, 1], since the attacker knows this range.
+            clipped to [0, 1], since the attacker knows this range. Those of a batch come in any order; each stands for
+            the original that it is assigned to (`matched`).
+        settings: of the attack; ``batch``, how many images a step takes; ``candidates``, among how many each rebuilt
+            one is to be recognized, or None.
+        mechanism: what protects the step.
 
     Returns:
         A frame with repeat, target (number of the image), restart (0), ``weights``, ssim, mse (pixels in [0, 1]) and
-        mse_standardised (pixels in units of their channel's standard deviation over the members); and the pictures:
+        mse_standardised (pixels in units of their channel's standard deviation over the members); with ``candidates``
+        also these, recognized and recognized_proven, see `recognition`; and the pictures:
         ``original`` (n, c, h, w), and for each kind of weights ``weights=…`` (R, n, c, h, w).
     """
     truth = originals.numpy()
     spread = data.x[data.roles["target_members"]].std(axis=(0, 2, 3))
+    batch, candidates = settings["batch"], settings["candidates"]
     frames: list[pd.DataFrame] = []
     pictures: dict[str, list[np.ndarray]] = {}
     for seen, images in rebuilt:
-        made = images.detach().clamp(0, 1).nan_to_num(0.5).numpy()
+        made = matched(images.detach().clamp(0, 1).nan_to_num(0.5).numpy(), truth, batch)
+        asked = (
+            {}
+            if candidates is None
+            else {
+                "candidates": candidates,
+                "recognized": recognized(made, truth, others_among(data, len(truth), candidates), batch),
+                "recognized_proven": most_recognized(mechanism, candidates, seen.weights),
+            }
+        )
         error = ((made - truth) ** 2).mean(axis=(2, 3))
         frames.append(
             pd.DataFrame(
@@ -44,9 +67,25 @@ def outcome(
                     "ssim": similarity(truth, made),
                     "mse": error.mean(axis=1).astype(np.float64),
                     "mse_standardised": (error / spread**2).mean(axis=1).astype(np.float64),
+                    **asked,
                 }
             )
         )
         pictures.setdefault(f"weights={seen.weights}", []).append(made)
     stacked = {name: np.stack(images) for name, images in pictures.items()}
     return pd.concat(frames, ignore_index=True), {"original": truth, **stacked}
+
+
+def matched(made: np.ndarray, truth: np.ndarray, batch: int) -> np.ndarray:
+    """The rebuilt images of each batch in the order of the originals: the assignment with the least squared error.
+
+    Args:
+        made, truth: (n, …), consecutive ones are a batch.
+        batch: how many.
+    """
+    order = []
+    for start in range(0, len(truth), batch):
+        rows = slice(start, start + batch)
+        errors = cdist(truth[rows].reshape(batch, -1), made[rows].reshape(batch, -1), "sqeuclidean")
+        order.append(start + linear_sum_assignment(errors)[1])
+    return made[np.concatenate(order)]

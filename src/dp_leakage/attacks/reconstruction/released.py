@@ -1,7 +1,7 @@
-"""What a training step reveals: the gradient of one record, protected in the same way as in the target's training.
+"""What a training step reveals: the gradient of a batch, protected in the same way as in the target's training.
 
-The victim takes one step on a batch of one record, so that only the mechanism protects the record from the attacker. In
-larger batches the records hide each other.
+In a batch of one record only the mechanism protects the record from the attacker. In larger ones the records hide each
+other as well.
 """
 
 from collections.abc import Iterator
@@ -18,19 +18,19 @@ from dp_leakage.models.ensemble import Ensemble
 from dp_leakage.models.layers import Layers, Parameters, initial_parameters, parameter_shapes
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training import flat
-from dp_leakage.training.gradients import Lane, Program, fill_gradient
+from dp_leakage.training.gradients import Lane, Program, bounds_examples, fill_gradient
 from dp_leakage.training.noise import start_noise
 
 
 class Released(NamedTuple):
-    """The gradients of n records under one model.
+    """The gradients of the batches of n records under one model.
 
     Attributes:
         repeat: number of the target model.
         weights: ``initial`` or ``trained``, see `released`.
         layers: the architecture.
         parameters: name → (…) of the model; the attacker knows them.
-        gradients: name → (n, …), what the attacker sees.
+        gradients: name → (n / batch, …), what the attacker sees.
         generator: the attacker's own random stream.
     """
 
@@ -58,20 +58,26 @@ def victims(data: Dataset, count: int, attack: str) -> tuple[Tensor, Tensor]:
 
 
 def released(target: Ensemble, x: Tensor, y: Tensor, settings: dict, seed: int, attack: str) -> Iterator[Released]:
-    """The gradients of each record, under each target model and each of the weights of ``settings``.
+    """The gradients of batches of records, under each target model and each of the weights of ``settings``.
 
     Args:
         target: the R models under attack, with the mechanism that they were trained with.
         x: (n, …) records; y: (n,) classes.
         settings: ``weights``, a list: ``initial``, a new model with PyTorch's initial parameters; ``trained``, the
-            target.
+            target. ``batch``, how many records a step takes.
         seed: of the initial models, the noise and the attacker's draws, so that all cells share them.
         attack: its name, for complaints.
 
     Raises:
-        UserError: a user's own model.
+        UserError: a user's own model, records that do not fill whole batches, or units that are groups of records in
+            batches of several.
     """
     check_layers(target.layers, attack)
+    batch, mechanism = settings["batch"], target.mechanism
+    if len(x) % batch:
+        raise UserError(f"attack {attack}: key 'batch' must divide 'images'; got {batch} and {len(x)}")
+    if batch > 1 and mechanism is not None and mechanism.unit not in ("example", "batch"):
+        raise UserError(f"attack {attack}: key 'batch' must be 1 where units are of kind {mechanism.unit}; got {batch}")
     for weights in settings["weights"]:
         for repeat in range(target.size):
             own = derived_seed(seed, repeat)
@@ -79,14 +85,20 @@ def released(target: Ensemble, x: Tensor, y: Tensor, settings: dict, seed: int, 
                 parameters = initial_parameters(target.layers, _stream(own, "start"))
             else:
                 parameters = {name: value[repeat] for name, value in target.parameters.items()}
-            gradients = released_gradients(target.layers, parameters, x, y, target.mechanism, _stream(own, "noise"))
+            gradients = released_gradients(target.layers, parameters, x, y, mechanism, _stream(own, "noise"), batch)
             yield Released(repeat, weights, target.layers, parameters, gradients, _stream(own, attack))
 
 
 def released_gradients(
-    layers: Layers, parameters: Parameters, x: Tensor, y: Tensor, mechanism: Mechanism | None, noise: Generator
+    layers: Layers,
+    parameters: Parameters,
+    x: Tensor,
+    y: Tensor,
+    mechanism: Mechanism | None,
+    noise: Generator,
+    batch: int = 1,
 ) -> Parameters:
-    """The gradient of a step on each record alone, bounded and noised by the trainer itself.
+    """The gradient of a step on each batch of records, bounded and noised by the trainer itself.
 
     Args:
         layers: the architecture.
@@ -94,18 +106,20 @@ def released_gradients(
         x: (n, …) records; y: int64 (n,) classes.
         mechanism: what protects the step; None for the plain gradient.
         noise: random stream of the mechanism.
+        batch: how many consecutive records a step takes; it divides n.
 
     Returns:
-        name → (n, …).
+        name → (n / batch, …), means over the batch as in training.
     """
     step = x.new_zeros(1, flat.size(layers))
     lane = Lane(range(1), {name: value[None] for name, value in parameters.items()}, flat.views(layers, step), [noise])
-    own = start_noise(mechanism, step, 1.0, [noise], 1)
-    program = Program(layers, x, y, mechanism, 1.0, step, own, [lane], width=1)
+    units = float(batch if bounds_examples(mechanism) else 1)
+    own = start_noise(mechanism, step, units, [noise], 1)
+    program = Program(layers, x, y, mechanism, units, step, own, [lane], width=batch)
     rows = []
     with torch.no_grad():
-        for row in torch.arange(len(x)):
-            fill_gradient(program, [[row[None]]])
+        for batched in torch.arange(len(x)).split(batch):
+            fill_gradient(program, [[batched]])
             rows.append(step[0].clone())
     views = flat.views(layers, torch.stack(rows))
     return {name: views[name] for name in parameter_shapes(layers)}
