@@ -24,6 +24,7 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier
 
 from dp_leakage import audit_model
 from dp_leakage.attacks import ATTACKS
@@ -632,6 +633,27 @@ def test_shadow_models_can_be_given_as_a_table_of_what_they_said(here, capsys):
     frame.iloc[:240].to_csv(here / "o.csv", index=False)
     few = good[good["record"].str.startswith(("a", "b"))]
     assert "at least 200 non-members" in error_of(capsys, *study(few))
+
+
+def test_one_sentence_says_where_the_structure_cannot_be_read(here, capsys, ensemble):
+    pd.DataFrame(X).add_prefix("f").assign(label=Y, member=MEMBER.astype(int)).to_csv("d.csv", index=False)
+    table().to_csv("o.csv", index=False)
+    exported(ensemble.module(0), here / "net.onnx")
+    tree = to_onnx(DecisionTreeClassifier(max_depth=3).fit(X, Y), X[:1], options={"zipmap": False})
+    (here / "tree.onnx").write_bytes(tree.SerializeToString())
+    given = ("--data", "d.csv", "--label", "label", "--members", "member")
+    for name, what, words in (
+        ("a", ("--model", "tree.onnx", *given), ""),
+        ("b", ("--model", "net.onnx", *given), "net.onnx is neither one ensemble of trees nor one linear model"),
+        ("c", ("--outputs", "o.csv"), "a table of outputs does not say what the model consists of"),
+    ):
+        assert audit_model.main(["--name", name, *what]) == 0
+        assert ("Structure: only records" in capsys.readouterr().out) == bool(words)
+        choices = [
+            choice for choice in read_yaml(here / "studies" / f"{name}.yaml")["choices"] if "Structure" in choice
+        ]
+        assert len(choices) == bool(words)
+        assert all(words in choice for choice in choices)
 
 
 def test_models_that_do_not_fit_their_data_get_one_sentence(here, capsys, ensemble):

@@ -24,6 +24,7 @@ from dp_leakage.data.members import is_list
 from dp_leakage.data.outputs import Outputs, aligned, read_outputs
 from dp_leakage.data.raw import Raw
 from dp_leakage.engines.asking import OWN_TRIAL, asked
+from dp_leakage.engines.onnx_structure import is_read
 from dp_leakage.engines.outputs import answers
 from dp_leakage.metrics.resemblance import resemblance
 from dp_leakage.models.architectures import ARCHITECTURES, build
@@ -49,6 +50,9 @@ NO_BOUND = (
     "No lower bound on ε is stated: that needs models trained after a coin was tossed for every record (or canary); "
     "here who was a member is as it was."
 )
+UNREAD = "Structure: only records that are answered alike are counted, not leaves or degrees of freedom: {}."
+NOT_GIVEN = "a table of outputs does not say what the model consists of"
+NOT_TREES = "{} is neither one ensemble of trees nor one linear model as scikit-learn's converter writes them to ONNX"
 
 
 class Given(NamedTuple):
@@ -63,6 +67,7 @@ class Given(NamedTuple):
         shadow: the same for shadow models.
         online: whether references were trained on some of the records.
         features: whether the records' features are known.
+        structure: why the model's structure cannot be read; "" if it can.
         unlike: a warning that the given references are unlike the model; "" if they are like it, or trained later.
     """
 
@@ -74,6 +79,7 @@ class Given(NamedTuple):
     shadow: Json | None
     online: bool
     features: bool
+    structure: str = ""
     unlike: str = ""
 
 
@@ -115,6 +121,7 @@ def study_of(name: str, given: Given) -> tuple[Json, list[str]]:
     roles = {"target_members": members, "target_nonmembers": asked, "reference_pool": known}
     roles |= {"shadow_pool": shadowed} if given.shadow else {}
     attacks, cannot = attacks_for(given)
+    cannot += [UNREAD.format(given.structure)] if given.structure else []
     # Of the model under attack's own training nothing is known: these are for models that are trained here.
     trained = any(spec["engine"] == "ensemble" for spec in (given.reference, given.shadow) if spec)
     training = {**TRAINING, "batch_size": max(1, min(64, members // 4))} if trained else {}
@@ -205,7 +212,7 @@ def _given_outputs(options: argparse.Namespace) -> Given:
         online = others.member is not None and bool(others.member.any())
     shadow = _given_shadows(user_path(options.shadows), found, path, raw) if options.shadows else None
     model = {"engine": "outputs", "architecture": {"name": source["path"]}}
-    return Given(source, model, raw, found.margin.shape[1], reference, shadow, online, False, like)
+    return Given(source, model, raw, found.margin.shape[1], reference, shadow, online, False, NOT_GIVEN, like)
 
 
 def _resemblance(raw: Raw, path: Path, file: Path, models: int, references: int) -> str:
@@ -285,7 +292,14 @@ def _given_model(options: argparse.Namespace) -> Given:
         {"count": count, **trained_here(getattr(options, key), key, raw)} if getattr(options, key) else None
         for key, count in (("reference_model", REFERENCES), ("shadow_model", SHADOWS))
     )
-    return Given(source, model, raw, 1, reference, shadow, reference is not None, True)
+    return Given(source, model, raw, 1, reference, shadow, reference is not None, True, _unread(model))
+
+
+def _unread(model: Json) -> str:
+    """Why a model's structure cannot be read; "" if it can."""
+    name = model["architecture"]["name"]
+    read = model["engine"] == "onnx" and is_read(user_path(name))
+    return "" if read else NOT_TREES.format(name)
 
 
 def _draws(options: argparse.Namespace) -> dict[str, int]:

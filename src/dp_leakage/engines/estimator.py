@@ -19,7 +19,7 @@ from dp_leakage.common.user_code import blamed, module_files
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.outputs import FLOOR, SUM, log_probabilities
 from dp_leakage.engines.answers import Answers, trained_on
-from dp_leakage.engines.structure import leaves_of, of_trees, parameters_of
+from dp_leakage.engines.structure import known, leaves_of, parameters_of
 from dp_leakage.privacy.defenses import CLAIMED
 
 SEEDS = 2**31 - 1  # the range of seeds that NumPy's and LightGBM's generators take
@@ -49,17 +49,7 @@ def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: lis
         if settings.get("structure"):
             structures.append((parameters_of(estimator), leaves_of(estimator, x[rows]), data.y[rows]))
     found = Answers.of(trained_on(data, subsets), log_probabilities(said), data.y)
-    return found._replace(**_structure(structures))
-
-
-def _structure(of: list[tuple[int | None, np.ndarray | None, np.ndarray]]) -> dict[str, np.ndarray]:
-    """What is known of all models' structures: their parameters, and how anonymous records are in their leaves."""
-    found = {}
-    if of and all(parameters is not None for parameters, _, _ in of):
-        found["parameters"] = np.array([parameters for parameters, _, _ in of], np.int64)
-    if of and all(leaves is not None for _, leaves, _ in of):
-        found["leaves"] = np.array([of_trees(leaves, y) for _, leaves, y in of if leaves is not None])
-    return found
+    return found._replace(**known(structures))
 
 
 def _with_bounds(architecture: Json, features: int) -> Json:

@@ -14,6 +14,8 @@ from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.outputs import SUM, log_probabilities, log_softmax
 from dp_leakage.engines.answers import Answers, trained_on
 from dp_leakage.engines.onnx_files import data_files
+from dp_leakage.engines.onnx_structure import structure_of
+from dp_leakage.engines.structure import known
 
 ROWS = 1024  # records asked about at once
 MOST_ROWS = 65_536  # the same, of a model that takes no other number
@@ -41,7 +43,11 @@ def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: lis
     """
     path = user_path(settings["architecture"]["name"])
     said = log_classes(outputs_of(path, data.x), data.n_classes, str(path))
-    return Answers.of(trained_on(data, subsets[:1]), said[None], data.y)
+    found = Answers.of(trained_on(data, subsets[:1]), said[None], data.y)
+    if not settings.get("structure"):
+        return found
+    rows = subsets[0]
+    return found._replace(**known([(*structure_of(path, data.x[rows]), data.y[rows])]))
 
 
 def outputs_of(path: Path, x: np.ndarray) -> np.ndarray:

@@ -93,4 +93,21 @@ def _trees(estimator: Any) -> list[Any]:
 def _of_tree(tree: Any) -> int:
     leaves = int((tree.tree_.children_left == tree.tree_.children_right).sum())
     values = tree.tree_.n_classes[0] - 1 if hasattr(tree, "classes_") else 1
-    return int(2 * (tree.tree_.node_count - leaves) + leaves * max(values, 1))
+    return of_tree_counts(tree.tree_.node_count, leaves, values + 1)
+
+
+def of_tree_counts(nodes: int, leaves: int, told: int) -> int:
+    """The numbers of trees with so many nodes, leaves among them, which tell so many numbers, such as of each class."""
+    return int(2 * (nodes - leaves) + leaves * max(told - 1, 1))
+
+
+def known(of: list[tuple[int | None, np.ndarray | None, np.ndarray]]) -> dict[str, np.ndarray]:
+    """What `answers.Answers` say of the structures of all models, from the parameters of each, the leaves of its
+    training records, and these records' classes.
+    """
+    found = {}
+    if of and all(parameters is not None for parameters, _, _ in of):
+        found["parameters"] = np.array([parameters for parameters, _, _ in of], np.int64)
+    if of and all(leaves is not None for _, leaves, _ in of):
+        found["leaves"] = np.array([of_trees(leaves, y) for _, leaves, y in of if leaves is not None])
+    return found

@@ -224,7 +224,7 @@ def _cell(spec: Json, place: _Place, entry: Json, defense: str, mechanism: Json 
         "mechanism": mechanism,
         "repeats": entry.get("repeats", spec["repeats"]),
         "seed": seed_of(spec, place.dataset, place.model, defense, "target"),
-        **({STRUCTURE: True} if keyed(spec, STRUCTURE) and place.engine == "estimator" else {}),
+        **({STRUCTURE: True} if keyed(spec, STRUCTURE) and place.engine in ("estimator", "onnx") else {}),
     }
     columns = {**place.names, "defense": defense, "mechanism": entry["defense"]}
     columns |= _columns(place, entry, mechanism or {}, changes) | ({"learning_rate": None} if tuned else {})
