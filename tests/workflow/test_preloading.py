@@ -116,6 +116,25 @@ def test_the_bytes_of_every_step_are_the_same_with_and_without_it(unrun, tmp_pat
     assert untimed[0] == untimed[1]
 
 
+# As on a CUDA device, where the process of a job that trains or asks models does the next one. It notes itself.
+STAYING = """
+def _holds_context(): return open({seen!r}, "a").write(f"{{os.getpid()}}\\n")
+def _gives_back_memory(): return True
+"""
+
+
+@pytest.mark.slow
+def test_trainings_and_queries_one_after_the_other_in_one_process_have_the_bytes_of_processes_of_their_own(
+    unrun, finished, tmp_path
+):
+    unrun.append("src/dp_leakage/jobs/work.py", STAYING.format(seen=str(tmp_path / "seen")))
+    unrun.snakemake("quickstart", "--cores", "1")
+    done = (tmp_path / "seen").read_text().split()
+    assert len(done) > 10
+    assert len(set(done)) == 1
+    assert unrun.hashes() == finished.hashes()
+
+
 def test_benchmark_files_hold_the_time_and_memory_of_the_work(whole):
     with_rule(whole, WORK, "work", STEP)
     seen = {}

@@ -8,18 +8,21 @@ BLOCK = 512  # bytes of getrusage's unit of input and output
 MEGABYTE = 1 << 20
 
 
-def write_usage(folder: Path, observed: tuple[int, ...], pid: int, used: Any = None) -> None:
+def sums(used: Any) -> list[float]:
+    """[seconds, most kilobytes, blocks read, blocks written] of a ``resource.struct_rusage``."""
+    return [used.ru_utime + used.ru_stime, used.ru_maxrss, used.ru_inblock, used.ru_oublock]
+
+
+def write_usage(folder: Path, observed: tuple[int, ...], pid: int, used: list[float] | None = None) -> None:
     """Writes, for each process id that Snakemake may know the job by, where its work runs, and at the end what it used.
 
     Args:
         folder: of the server's socket.
         observed: process ids, each of which gets a file of its own.
         pid: of the work.
-        used: ``resource.struct_rusage`` of the work, once it has ended.
+        used: `sums` of the work, once it has ended.
     """
-    words = [pid]
-    if used is not None:
-        words += [used.ru_utime + used.ru_stime, used.ru_maxrss, used.ru_inblock, used.ru_oublock]
+    words = [pid, *(used or [])]
     for name in observed:
         written = folder / f"{name}.part"
         written.write_text(" ".join(map(str, words)))

@@ -3,49 +3,54 @@
 When the first job of a step comes, the server imports what the step imports. Before the next one, it also imports what
 that job imported while it ran. Standard input is its life line: the run that started it holds the other end. However
 the run ends, this process reads an end of file, kills the jobs and ends. Its children die with it.
+
+A child that has used a CUDA device may stay and wait for the next job that can use one (`work.stays`): no fork can
+inherit its context, which takes seconds to make.
 """
 
-import atexit
-import ctypes
 import gc
 import importlib
 import json
 import os
-import runpy
 import selectors
 import shutil
 import signal
 import socket
 import sys
-import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from dp_leakage.jobs import VARIABLE
-from dp_leakage.jobs.benchmark import write_usage
+from dp_leakage.jobs.benchmark import sums, write_usage
 from dp_leakage.jobs.handover import ENDED, REFUSED
+from dp_leakage.jobs.work import LEARNT, die_with, flush, received, send, work
 
 PACKAGE = Path(__file__).parents[1]
 LIFE_LINE = 0
-FILES = 4  # file descriptors of a request: standard input, output and error, and the working folder
 SLOW = 10.0  # seconds that a process gets to finish its request
-LEARNT = 60_000  # bytes of a job's list of modules, less than a pipe holds
-PR_SET_PDEATHSIG = 1
 DRIVERS = ("/dev/nvidia", "/dev/dxg")
+# Steps that train or ask models, on a CUDA device if there is one. Only their processes stay, for one another.
+ON_DEVICE = {f"dp_leakage.steps.{name}" for name in ("tune", "train", "query")}
 # Variables that a shell or Snakemake sets for each job and that no library reads while it is imported.
 PASSING = {VARIABLE, "PWD", "OLDPWD", "SHLVL", "_", "TMPDIR", "TMP", "TEMP", "TEMPDIR"}
-LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-@dataclass
-class Job:
-    """A working fork, and the process that waits for it."""
+class Fork(NamedTuple):
+    """A child that does jobs."""
 
     pid: int
     ended: int  # a file that is readable once it has
+    line: socket.socket  # its other end says that a job is done and that the child stays, and takes the next one
+
+
+@dataclass(eq=False)
+class Job:
+    """A job at work, and the process that waits for it."""
+
+    fork: Fork
     waiting: socket.socket
     learnt: int  # a pipe with the names of the modules that it imported
     module: str
@@ -62,6 +67,7 @@ class Server:
         self.wanted: dict[str, dict[str, None]] = {}  # step → modules that its jobs import, in their order
         self.fit = True
         self.jobs: list[Job] = []
+        self.staying: list[Fork] = []  # that wait for their next job
         self.events = selectors.PollSelector()
         self.events.register(LIFE_LINE, selectors.EVENT_READ)
         self.events.register(listener, selectors.EVENT_READ)
@@ -74,20 +80,26 @@ class Server:
                     self._answer(self.listener.accept()[0])
                 elif key.fileobj == LIFE_LINE:
                     self._end()
+                elif isinstance(key.data, Fork):
+                    self._lose(key.data)
+                elif key.data not in self.jobs:
+                    continue  # it was finished a moment ago
                 elif key.fileobj is key.data.waiting:
                     self._pass_on(key.data)
-                elif key.data in self.jobs:
+                elif key.fileobj is key.data.fork.line:
+                    self._keep(key.data)
+                else:
                     self._reap(key.data)
 
     def _answer(self, waiting: socket.socket) -> None:
         waiting.settimeout(SLOW)
         try:
-            request, files = _received(waiting)
+            request, files = received(waiting)
         except (OSError, EOFError, ValueError):
             waiting.close()
             return
         if self._serves(request) and self._prepared(request["module"], files):
-            self._fork(request, files, waiting)
+            self._begin(request, files, waiting)
         else:
             with suppress(OSError):
                 waiting.sendall(REFUSED + bytes(4))
@@ -119,7 +131,7 @@ class Server:
             except BaseException:
                 # If it is the step's own module, the job will say so. Others may fail alone, in a circle of imports.
                 self.fit &= name != module
-        _flush()
+        flush()
         for file, stream in zip(own, (1, 2), strict=True):
             os.dup2(file, stream)
             os.close(file)
@@ -128,29 +140,60 @@ class Server:
         self.fit &= _may_fork()
         return self.fit
 
-    def _fork(self, request: dict[str, Any], files: list[int], waiting: socket.socket) -> None:
+    def _begin(self, request: dict[str, Any], files: list[int], waiting: socket.socket) -> None:
+        """Starts a job: in a fork that stayed, where the step can use its device, or else in a new one."""
         learnt, tell = os.pipe()
+        client = int.from_bytes(waiting.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 4), sys.byteorder)
+        files = [*files, tell]
+        fork = self._stayed(request, files) or self._forked(request, files, (waiting, learnt))
+        os.close(tell)
+        job = Job(fork, waiting, learnt, request["module"], (client, request["parent"]))
+        waiting.setblocking(False)
+        self.jobs.append(job)
+        for file in (waiting, fork.line, fork.ended):
+            self.events.register(file, selectors.EVENT_READ, job)
+        write_usage(self.folder, job.observed, fork.pid)
+
+    def _stayed(self, request: dict[str, Any], files: list[int]) -> Fork | None:
+        """A fork that stayed and has taken this job, if any does."""
+        while request["module"] in ON_DEVICE and self.staying:
+            fork = self.staying[-1]
+            with suppress(OSError):  # it is gone
+                send(fork.line, request, files)
+                self.staying.remove(fork)
+                self.events.unregister(fork.ended)
+                return fork
+            self._lose(fork)
+        return None
+
+    def _lose(self, fork: Fork) -> None:
+        """Forgets a fork that stayed and is gone."""
+        if fork in self.staying:
+            self.staying.remove(fork)
+            self.events.unregister(fork.ended)
+            _remove(fork)
+
+    def _forked(self, request: dict[str, Any], files: list[int], ours: tuple[socket.socket, int]) -> Fork:
+        """A new fork that does this job. ``ours`` are files of this job that it does not need."""
+        line, theirs = socket.socketpair()
+        line.settimeout(SLOW)
         server = os.getpid()
         pid = os.fork()
         if pid == 0:
-            _die_with(server)
+            die_with(server)
             os.setpgid(0, 0)
             self.events.close()
-            for file in (self.listener, waiting, *(job.waiting for job in self.jobs)):
+            forks = [job.fork for job in self.jobs] + self.staying
+            sockets = [job.waiting for job in self.jobs] + [fork.line for fork in forks]
+            for file in (self.listener, line, ours[0], *sockets):
                 file.close()
-            for number in (learnt, *(job.learnt for job in self.jobs), *(job.ended for job in self.jobs)):
+            for number in (ours[1], *(job.learnt for job in self.jobs), *(fork.ended for fork in forks)):
                 os.close(number)
-            _work(request, files, tell)
-        os.close(tell)
+            work(request, files, theirs if request["module"] in ON_DEVICE else None)
+        theirs.close()
         with suppress(OSError):  # the child has set it already, or is gone
             os.setpgid(pid, pid)
-        client = int.from_bytes(waiting.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 4), sys.byteorder)
-        job = Job(pid, os.pidfd_open(pid), waiting, learnt, request["module"], (client, request["parent"]))
-        waiting.setblocking(False)
-        self.jobs.append(job)
-        self.events.register(waiting, selectors.EVENT_READ, job)
-        self.events.register(job.ended, selectors.EVENT_READ, job)
-        write_usage(self.folder, job.observed, pid)
+        return Fork(pid, os.pidfd_open(pid), line)
 
     def _pass_on(self, job: Job) -> None:
         """Passes on the signals that the waiting process got. If that process is gone, the work ends."""
@@ -162,51 +205,55 @@ class Server:
             self.events.unregister(job.waiting)
         for number in numbers or (signal.SIGKILL,):
             with suppress(OSError):
-                os.killpg(job.pid, number)
+                os.killpg(job.fork.pid, number)
+
+    def _keep(self, job: Job) -> None:
+        """Ends a job whose fork stays, or learns that the fork ends."""
+        self.events.unregister(job.fork.line)
+        with suppress(OSError, ValueError):
+            used = json.loads(job.fork.line.recv(LEARNT))  # nothing if it ends
+            self._finish(job, 0, used)
+            self.staying.append(job.fork)
+            self.events.register(job.fork.ended, selectors.EVENT_READ, job.fork)
 
     def _reap(self, job: Job) -> None:
-        _, status, used = os.wait4(job.pid, 0)
-        with suppress(OSError):  # processes that the job started and left behind
-            os.killpg(job.pid, signal.SIGKILL)
+        _, status, used = os.wait4(job.fork.pid, 0)
+        with suppress(KeyError):
+            self.events.unregister(job.fork.line)
+        self._finish(job, status, sums(used))
+        _remove(job.fork)
+
+    def _finish(self, job: Job, status: int, used: list[float]) -> None:
         if status == 0:
             names = os.read(job.learnt, LEARNT).decode().split()
             self.wanted.setdefault(job.module, {}).update(dict.fromkeys(names))
-        write_usage(self.folder, job.observed, job.pid, used)
+        write_usage(self.folder, job.observed, job.fork.pid, used)
         with suppress(OSError):
             job.waiting.setblocking(True)
             job.waiting.sendall(ENDED + status.to_bytes(4))
         self.jobs.remove(job)
-        self.events.unregister(job.ended)
+        self.events.unregister(job.fork.ended)
         with suppress(KeyError):
             self.events.unregister(job.waiting)
         job.waiting.close()
-        os.close(job.ended)
         os.close(job.learnt)
 
     def _end(self) -> NoReturn:
-        for job in self.jobs:
+        for fork in [job.fork for job in self.jobs] + self.staying:
             with suppress(OSError):
-                os.killpg(job.pid, signal.SIGKILL)
+                os.killpg(fork.pid, signal.SIGKILL)
         shutil.rmtree(self.folder, ignore_errors=True)
         os._exit(0)
 
 
-def _received(waiting: socket.socket) -> tuple[dict[str, Any], list[int]]:
-    """A request and its files. Raises EOFError, OSError or ValueError if it does not arrive whole."""
-    size, files, _, _ = socket.recv_fds(waiting, 8, FILES)
-    try:
-        if len(size) < 8 or len(files) < FILES:
-            raise EOFError
-        text = bytearray()
-        while len(text) < int.from_bytes(size):
-            if not (more := waiting.recv(1 << 20)):
-                raise EOFError
-            text += more
-        return json.loads(text), files
-    except BaseException:
-        for file in files:
-            os.close(file)
-        raise
+def _remove(fork: Fork) -> None:
+    """Ends a fork, and processes that its jobs started and left behind."""
+    with suppress(OSError):
+        os.killpg(fork.pid, signal.SIGKILL)
+    with suppress(ChildProcessError):  # it has been waited for
+        os.waitpid(fork.pid, 0)
+    fork.line.close()
+    os.close(fork.ended)
 
 
 def _lasting(environment: Mapping[str, str]) -> dict[str, str]:
@@ -238,81 +285,6 @@ def _holds_driver() -> bool:
             if os.readlink(f"/proc/self/fd/{file}").startswith(DRIVERS):
                 return True
     return False
-
-
-def _die_with(server: int) -> None:
-    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != server:
-        os._exit(1)
-
-
-def _work(request: dict[str, Any], files: list[int], tell: int) -> NoReturn:
-    """Runs in the fork, from start to end, as the process of ``python -m MODULE ARGUMENTS`` would."""
-    before = set(sys.modules)
-    for number, file in enumerate(files[:3]):
-        os.dup2(file, number)
-    os.fchdir(files[3])
-    for file in files:
-        os.close(file)
-    os.umask(request["umask"])
-    os.environ.clear()
-    os.environ.update(request["environment"])
-    module, arguments = request["module"], request["arguments"]
-    sys.argv, sys.orig_argv = [module, *arguments], [sys.executable, "-m", module, *arguments]
-    if not sys.flags.safe_path:
-        sys.path[0] = os.getcwd()
-    if "numpy.random" in sys.modules:
-        sys.modules["numpy.random"].seed()
-    # A module run as __main__ is not the same object as the imported one.
-    sys.modules.pop(module, None)
-    gc.enable()
-    status, interrupted = _run(module)
-    if status == 0:
-        _tell(tell, before)
-    with suppress(BaseException):
-        threading._shutdown()  # type: ignore[attr-defined]
-        atexit._run_exitfuncs()
-    _flush()
-    if interrupted:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGINT)
-    os._exit(status)
-
-
-def _run(module: str) -> tuple[int, bool]:
-    """(exit status, whether Ctrl-C ended it), as the interpreter would end."""
-    try:
-        runpy.run_module(module, run_name="__main__", alter_sys=True)
-    except SystemExit as end:
-        if end.code is None or isinstance(end.code, int):
-            return (end.code or 0) & 0xFF, False
-        print(end.code, file=sys.stderr)
-        return 1, False
-    except BaseException as error:
-        sys.excepthook(type(error), error, error.__traceback__)
-        return 1, isinstance(error, KeyboardInterrupt)
-    return 0, False
-
-
-def _tell(pipe: int, before: set[str]) -> None:
-    """The modules that a job imported and that later jobs may share: installed ones and this package's."""
-    names = [name for name, module in list(sys.modules.items()) if name not in before and _lasts(name, module)]
-    text = "\n".join(names).encode()
-    os.write(pipe, text if len(text) <= LEARNT else b"")
-
-
-def _lasts(name: str, module: object) -> bool:
-    """Whether a module may be shared: it has a file, and it is not the user's own, which may be edited."""
-    origin = getattr(getattr(module, "__spec__", None), "origin", None) or ""
-    installed = "site-packages" in origin or origin.startswith(os.path.dirname(os.__file__))
-    return name != "__main__" and (name.startswith("dp_leakage.") or installed)
-
-
-def _flush() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(Exception):
-            stream.flush()
-    LIBC.fflush(None)
 
 
 if __name__ == "__main__":
