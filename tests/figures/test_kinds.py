@@ -772,9 +772,19 @@ def test_people_and_records_stand_beside_each_other_in_a_table(persons: pd.DataF
 
 def test_what_a_model_adds_stands_beside_imputation_in_a_table(guesses: pd.DataFrame) -> None:
     figure, rows = draw("guesses_table", guesses, {"model": "mlp"})
-    assert len(rows) == 5 * 2 * rows["defense"].nunique()
+    ceiling = rows["metric"] == "attribute_accuracy_proven"
+    assert len(rows[~ceiling]) == 5 * 2 * rows["defense"].nunique()
     words = [text.get_text() for text in figure.axes[0].texts]
-    assert {"attack", "imputation", "members", "others", "members less others"} <= set(words)
+    assert {"attack", "imputation", "members", "others", "members less others", "at most, proven"} <= set(words)
+    proven = rows[ceiling].set_index(["defense", "attack"])["measured"]
+    assert len(proven) == 2 * rows.loc[rows["accountant"] != "", "defense"].nunique()
+    said = guesses[guesses["model"].eq("mlp") & guesses["metric"].eq("attribute_accuracy")]
+    said = said[said["of"].eq("nonmembers") & said["by"].eq("attack")].set_index(["defense", "attack"])
+    mu = guesses[guesses["model"].eq("mlp") & guesses["metric"].eq("mu")].drop_duplicates("defense")
+    mu = mu.set_index("defense")["value"]
+    for (defense, attack), most in proven.items():
+        exact = norm.cdf(norm.ppf(said.loc[(defense, attack), "high"]) + mu[defense])
+        assert most == pytest.approx(exact, rel=0.05)
     assert words.count("CSMIA") == rows["defense"].nunique()
     _, one = draw("guesses_table", guesses, {"model": "mlp", "attack": "csmia"})
     assert set(one["attack"]) == {"csmia"}

@@ -2,13 +2,16 @@
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
-from dp_leakage.figures.frames import chosen, drawn_numbers, metric_rows, panels
+from dp_leakage.figures.frames import chosen, drawn_numbers, is_private, metric_rows, panels
+from dp_leakage.figures.limits import divided, proven_notes, proven_tpr
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.numbers import beside_prints, rows_by_budget
 from dp_leakage.figures.style import name, styled
 from dp_leakage.figures.table import Table, draw_tables
+from dp_leakage.metrics.rows import CELL
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,7 +19,9 @@ if TYPE_CHECKING:
 FIGURE = {
     "caption": "How often attacks guess attributes right, compared with imputation: the same guess from the "
     "attacker's own data, without the model. What the model adds among members but not among others is what it "
-    "remembers of them. If an interval contains 0, nothing is shown.",
+    "remembers of them. If an interval contains 0, nothing is shown. The proven ceiling is what the attack can reach "
+    "among members, given how often it is right about others.",
+    "proven": True,
     "settings": {"attack": {"$ref": "#/$defs/attack"}},
 }
 
@@ -29,6 +34,7 @@ COLUMNS = {
     "members less others": ("attribute_added", {"of": "difference"}),
 }
 GROUPS = [("", 3), ("right guesses of members", 2), ("the model adds, of", 3)]
+CEILING = "at most, proven"
 
 
 @styled
@@ -43,22 +49,43 @@ def draw(
     Raises:
         UserError: no such attack was measured.
     """
-    frame, attack = chosen(metrics, settings), settings["attack"]
+    (frame, proven), attack = divided(chosen(metrics, settings)), settings["attack"]
     shown = {head: metric_rows(frame, metric, attack=attack, **wanted) for head, (metric, wanted) in COLUMNS.items()}
+    if len(proven):
+        shown[CEILING] = _ceiling(
+            metric_rows(frame, "attribute_accuracy", attack=attack, by="attack", of="nonmembers"), proven
+        )
     found = pd.concat([part.assign(column=head) for head, part in shown.items()])
     rows = drawn_numbers(found, None, extra=["column", "attack"])
     tables = [_table(heading, part) for heading, part in panels(rows)]
     notes = [
         "Shares of all guesses, 95 % intervals in brackets. Imputation counts as given.",
+        *proven_notes(proven, CEILING[0].upper() + CEILING[1:]),
         *own_notes(settings),
     ]
     return draw_tables(tables, notes, settings.get("title")), rows.drop(columns="column")
 
 
+def _ceiling(others: pd.DataFrame, proven: pd.DataFrame) -> pd.DataFrame:
+    """How often an attack on a private cell can be right about members, from how often it is right about others.
+
+    To guess about somebody else's record is to attack a training without that record, so this rate is the chance of a
+    guess in `TradeOff.reconstruction`. The upper end of its interval counts.
+    """
+    private = others[is_private(others)]
+    rates = [
+        proven_tpr(proven, tuple(cell), np.array([rate]))[0]
+        for *cell, rate in private[[*CELL, "high"]].itertuples(index=False)
+    ]
+    return private.assign(metric="attribute_accuracy_proven", value=rates, low=np.nan, high=np.nan, of="members")
+
+
 def _table(heading: str, part: pd.DataFrame) -> Table:
-    heads, texts = beside_prints(part, {head: head for head in COLUMNS})
+    bounded = [CEILING] if CEILING in set(part["column"]) else []
+    heads, texts = beside_prints(part, {head: head for head in [*COLUMNS, *bounded]})
 
     def lines(cell: pd.DataFrame) -> list[list[str]]:
         return [[name(str(attack)), *texts(own)] for attack, own in cell.groupby("attack", sort=False)]
 
-    return Table(heading, ["defense", "ε", "attack", *heads], rows_by_budget(part, lines), GROUPS, left=3)
+    groups = [*GROUPS, *([("right guesses of members", 1)] if bounded else [])]
+    return Table(heading, ["defense", "ε", "attack", *heads], rows_by_budget(part, lines), groups, left=3)
