@@ -122,7 +122,7 @@ def fill_gradient(program: Program, batches: list[Batch], step: int = 0) -> None
 def _add_persons(program: Program, lane: Lane, batches: list[Persons]) -> None:
     """The bounded mean gradients of the persons of a batch for each model of the lane."""
     most = min(MOST, program.width)
-    if max((int(batch.sizes.max()) for batch in batches if len(batch)), default=0) > most:
+    if bool((torch.cat([batch.sizes for batch in batches]) > most).any()):
         for place, batch in enumerate(batches):
             for unit in batch.where(batch.sizes > most):
                 _add_units(program, lane.alone(place), [unit])

@@ -11,6 +11,8 @@ whether a unit is in or out. For every sampler, the two trainings differ only by
 
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
+from itertools import islice
 from typing import NamedTuple
 
 import torch
@@ -89,7 +91,7 @@ def draw_epoch(
         epoch: how many epochs came before.
     """
     if unit == PERSON:
-        return draw_persons(sampler, roster(rows, groups, held, most), batch_size, generator)
+        return draw_persons(sampler, [roster(rows, groups, held, most)], batch_size, [generator])[0]
     count = len(rows)
     if sampler == "class_poisson":
         rate, steps = min(1.0, batch_size / count), math.ceil(count / batch_size)
@@ -235,13 +237,32 @@ def roster(rows: Tensor, groups: Tensor, held: Tensor | None, most: int | None) 
     return Roster(rows[kept], sizes, sizes.cumsum(0) - sizes, most if crowded else None, held, own, rows)
 
 
-def draw_persons(sampler: Sampler | str, drawn: Roster, batch_size: float, generator: Generator) -> list[Batch]:
-    """`draw_epoch` for the unit ``person``: the drawn persons of each batch, each with the held records.
+def draw_persons(
+    sampler: Sampler | str, rosters: Sequence[Roster], batch_size: float, generators: Sequence[Generator]
+) -> list[list[Batch]]:
+    """`draw_epoch` for the unit ``person``, for each model: the drawn persons of each batch, with the held records.
 
-    How far the generator advances does not depend on ``held``.
+    How far a model's generator advances does not depend on ``held``.
     """
-    positions = _drawn(sampler, len(drawn.sizes), batch_size, generator)
-    return records_of(drawn, positions, lambda count: torch.randperm(count, generator=generator))
+    drawn = [
+        _drawn(sampler, len(own.sizes), batch_size, generator)
+        for own, generator in zip(rosters, generators, strict=True)
+    ]
+    if any(own.most is not None for own in rosters):
+        return [
+            records_of(own, positions, partial(torch.randperm, generator=generator))
+            for own, positions, generator in zip(rosters, drawn, generators, strict=True)
+        ]
+    # All models in one go, since an epoch of a small model has more indices than arithmetic.
+    sizes, steps = torch.cat([own.sizes for own in rosters]), [len(positions) for positions in drawn]
+    beside = rosters[0]._replace(
+        rows=torch.cat([own.rows for own in rosters]), sizes=sizes, starts=sizes.cumsum(0) - sizes
+    )
+    persons = torch.tensor([len(own.sizes) for own in rosters])
+    before = persons.cumsum(0) - persons
+    positions = [chosen for of_model in drawn for chosen in of_model]
+    batches = iter(_whole_persons(beside, positions, before.repeat_interleave(torch.tensor(steps))))
+    return [list(islice(batches, count)) for count in steps]
 
 
 def records_of(drawn: Roster, positions: Sequence[Tensor], permuted: Callable[[int], Tensor]) -> list[Batch]:
@@ -255,9 +276,14 @@ def records_of(drawn: Roster, positions: Sequence[Tensor], permuted: Callable[[i
     if drawn.most is not None:
         taken = (_taken(_shuffled(drawn, permuted), chosen) for chosen in positions)
         return [Persons(rows, sizes[sizes > 0]) for rows, sizes in taken]
+    return _whole_persons(drawn, positions, torch.zeros(len(positions), dtype=torch.int64))
+
+
+def _whole_persons(drawn: Roster, positions: Sequence[Tensor], before: Tensor) -> list[Batch]:
+    """All held records of each batch's persons, whose positions count from ``before``, int64, one for each batch."""
     counts = torch.tensor([chosen.shape[0] for chosen in positions])
     step = torch.arange(len(counts)).repeat_interleave(counts)
-    rows, sizes = _taken(drawn, torch.cat(list(positions)))
+    rows, sizes = _taken(drawn, torch.cat(list(positions)) + before[step])
     of_step = torch.zeros_like(counts).index_add_(0, step, sizes)
     there = sizes > 0
     present = torch.bincount(step[there], minlength=len(counts))

@@ -317,10 +317,7 @@ def _drawing(
     sampler, unit = (mechanism.sampler, mechanism.unit) if mechanism else ("shuffle", "example")
     if mechanism is not None and unit == PERSON:
         persons = rosters(mechanism, subsets, groups, held)
-        return lambda epoch: [
-            draw_persons(sampler, own, batch_size, generator)
-            for own, generator in zip(persons, generators, strict=True)
-        ]
+        return lambda epoch: draw_persons(sampler, persons, batch_size, generators)
     drawn_from = [(rows.cpu(), groups[rows].cpu()) for rows in subsets]
     coins = [None] * len(subsets) if held is None else held.cpu()
     turns = 1 if mechanism is None else mechanism.turns
