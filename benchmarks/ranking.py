@@ -139,8 +139,8 @@ def opening(scale: str, peers: str) -> str:
     versions = "; ".join(f"{tool} {version}" for tool, version in VERSIONS.items())
     beside = (
         "- Rows without code marks are other tools: their scoring functions as published, on the same targets and "
-        f"references, with their own defaults where nothing else is said ([how they were run](attacks.md)): {versions}. ART is told who is a member in one half of "
-        "the records, and judges the other."
+        "references, with their own defaults where nothing else is said ([how they were run](attacks.md)): "
+        f"{versions}. ART is told who is a member in one half of the records, and judges the other."
         if peers
         else "- Other tools were not run: `PEERS` names no folder with their code."
     )
