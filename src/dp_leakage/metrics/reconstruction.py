@@ -30,15 +30,15 @@ def measure_reconstruction(frame: pd.DataFrame, attack: str) -> list[dict]:
     Args:
         frame: repeat, target, restart, some of ``mse``, ``mse_standardised``, ``ssim`` and ``distance``, and the
             attack's own columns, which are of `rows.QUALIFIERS` (``layer``, ``variant``). Each of their values is
-            measured separately. Perhaps also those of `RECOGNIZED`: how many candidates there were, whether the
-            record was recognized among them, and how often any attack can be right.
+            measured separately. Perhaps also those of `RECOGNIZED`: how many candidates there were, the chance
+            that the record is recognized among them, and how often any attack can be right.
         attack: its name.
 
     Returns:
         ``statistic=mean`` and ``statistic=median`` over targets, after averaging a target's restarts, with a 95 %
         interval over targets and, for all together, also over repeats (`intervals.crossed`). The interval is NaN if
-        there is only one number, and for a median of fewer than six targets. With candidates also recognized, the share
-        of right guesses with its interval, and recognized_proven, the most that it can be.
+        there is only one number, and for a median of fewer than six targets. With candidates also recognized, the mean
+        chance of a right guess with its interval, and recognized_proven, the most that it can be.
 
     Raises:
         UserError: one of the attack's own columns is no qualifier.

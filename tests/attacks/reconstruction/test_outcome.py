@@ -1,6 +1,6 @@
 """How close images come."""
 
-from itertools import permutations
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
@@ -53,7 +53,25 @@ def test_images_of_a_batch_are_assigned_to_originals_as_by_trying_every_order():
 def test_a_record_is_recognized_if_it_comes_nearest_to_any_image_of_its_batch():
     truth, others = np.array([[0.0], [1.0], [5.0], [6.0]]), np.array([[3.0], [9.0]])
     made = np.array([[1.1], [0.2], [8.0], [3.1]])
-    np.testing.assert_array_equal(recognized(made, truth, others, 2), [1, 1, 0, 0])
+    np.testing.assert_array_equal(recognized(made, truth, others, 2, candidates=3), [1, 1, 0, 0])
+
+
+@pytest.mark.parametrize("candidates", [2, 4, 7])
+def test_the_chance_to_be_recognized_is_the_share_of_all_sets_of_candidates(candidates):
+    rng = np.random.default_rng(6)
+    truth, made, others = rng.uniform(size=(4, 2)), rng.uniform(size=(4, 2)), rng.uniform(size=(6, 2))
+    right = [recognized(made, truth, others[list(of)], 2, candidates) for of in combinations(range(6), candidates - 1)]
+    assert set(np.unique(right)) <= {0, 1}
+    np.testing.assert_allclose(recognized(made, truth, others, 2, candidates), np.mean(right, axis=0))
+
+
+def test_images_that_say_nothing_recognize_as_many_records_as_a_guess():
+    """If all records met the same other candidate, all or none of them could be recognized. 5 deviations, 20 draws."""
+    rng = np.random.default_rng(7)
+    members = rng.uniform(size=(1_100, 1)) * np.ones(8)
+    for gray in rng.uniform(size=20):
+        said = recognized(np.full((100, 8), gray), members[:100], members[100:], 1, candidates=2)
+        assert said.mean() == pytest.approx(0.5, abs=0.15)
 
 
 @pytest.mark.parametrize(

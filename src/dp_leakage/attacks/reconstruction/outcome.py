@@ -52,7 +52,7 @@ def outcome(
             if candidates is None
             else {
                 "candidates": candidates,
-                "recognized": recognized(made, truth, others_among(data, len(truth), candidates), batch),
+                "recognized": recognized(made, truth, others_among(data, len(truth), candidates), batch, candidates),
                 "recognized_proven": most_recognized(mechanism, candidates, seen.weights),
             }
         )

@@ -1,8 +1,10 @@
 """Whether a rebuilt image tells which of n candidates the training record is, and how often any attack can tell.
 
-The candidates are the record and n − 1 other members, which are as likely before the step is seen. So a guess without
-it is right with a chance of 1/n, and what is proven limits how much more often an attacker is right (Balle, Cherubin &
-Hayes 2022; Hayes, Mahloujifar & Balle 2023, Theorem 2), even one who knows all other records of the batch.
+The candidates are the record and n − 1 other members, which are as likely before the step is seen. The others are drawn
+for each record, and the chance over all draws is counted: if all records met the same few others, and noisy images lay
+far from these, most guesses would be right by luck. Without the step a guess is right with a chance of 1/n, and what is
+proven limits how much more often an attacker is right (Balle, Cherubin & Hayes 2022; Hayes, Mahloujifar & Balle 2023,
+Theorem 2), even one who knows all other records of the batch.
 """
 
 from typing import get_args
@@ -15,11 +17,12 @@ from dp_leakage.data.dataset import Dataset
 from dp_leakage.privacy.accounting import tradeoff
 from dp_leakage.privacy.mechanism import Bound, Mechanism
 
+OTHERS = 1_000  # more would take time and hardly change the chance
 DOUBLED = {"example": 1.0, "batch": 2.0}  # unit → by how many of its bounds a sum moves if a record is removed
 
 
 def others_among(data: Dataset, victims: int, candidates: int) -> np.ndarray:
-    """The members that stand beside each victim, (candidates − 1, …): the first that are no victims themselves.
+    """The members that the other candidates are drawn from, (m, …): the first that are no victims, up to `OTHERS`.
 
     Raises:
         UserError: there are too few members.
@@ -30,25 +33,27 @@ def others_among(data: Dataset, victims: int, candidates: int) -> np.ndarray:
             f"key 'candidates' must be at most {len(members) - victims + 1}, since {victims} of {len(members)} members "
             f"are rebuilt; got {candidates}"
         )
-    return data.x[members[victims : victims + candidates - 1]]
+    return data.x[members[victims : victims + max(OTHERS, candidates - 1)]]
 
 
-def recognized(made: np.ndarray, truth: np.ndarray, others: np.ndarray, batch: int) -> np.ndarray:
-    """Whether of all candidates the victim comes nearest to what is rebuilt, float64 (n,) of 0 and 1.
+def recognized(made: np.ndarray, truth: np.ndarray, others: np.ndarray, batch: int, candidates: int) -> np.ndarray:
+    """The chance that of all candidates the victim comes nearest to what is rebuilt, float64 (n,) in [0, 1].
 
     The attacker does not know which image of a batch is whose, so the nearest of them counts. Ties are wrong.
 
     Args:
         made, truth: (n, …), rebuilt images and victims; consecutive ones are a batch.
-        others: (m, …), the other candidates of every victim.
+        others: (m, …), of whom candidates − 1 are drawn without replacement.
         batch: how many.
+        candidates: at least 2, at most m + 1.
     """
     own, other = (cdist(made.reshape(len(made), -1), images.reshape(len(images), -1)) for images in (truth, others))
-    right = []
+    farther = []
     for start in range(0, len(made), batch):
         rows = slice(start, start + batch)
-        right.append(own[rows, rows].min(axis=0) < other[rows].min())
-    return np.concatenate(right).astype(np.float64)
+        farther.append((other[rows].min(axis=0) > own[rows, rows].min(axis=0)[:, None]).sum(axis=1))
+    drawn = np.arange(candidates - 1)
+    return ((np.concatenate(farther)[:, None] - drawn).clip(0) / (len(others) - drawn)).prod(axis=1)
 
 
 def most_recognized(mechanism: Mechanism | None, candidates: int, weights: str) -> float:
