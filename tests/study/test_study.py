@@ -23,6 +23,7 @@ from dp_leakage.study.plan import (
 )
 from dp_leakage.study.step_code import ACCOUNTING, REGISTRIES
 from dp_leakage.study.steps import (
+    STEPS,
     attack_settings,
     auxiliary_settings,
     data_identity,
@@ -197,6 +198,20 @@ def test_shadow_models_train_as_the_targets_but_for_what_their_own_training_chan
     assert train_settings(own, own.cells["digits/mlp/none"]) == train_settings(
         quickstart, quickstart.cells["digits/mlp/none"]
     )
+
+
+def test_what_shadow_training_names_holds_for_defenses_and_tuned_rates_too():
+    own = {"shadow": {"defense": "same", "training": {"l2": 0.0, "learning_rate": 0.01}}}
+    roles = {"shadow_pool": 500, "tuning": 200}
+    study = load({"tune": {"learning_rate": [0.1, 1.0]}, "datasets": {"digits": {"roles": roles}}} | own)["quickstart"]
+    assert study.cell("digits", "mlp", "l2").training["training"]["l2"] == 0.01
+    job = {"dataset": "digits", "model": "mlp", "defense": "l2"}
+    shadow = STEPS["train_auxiliary"].settings(study, job | {"role": "shadow"})
+    assert (shadow["training"]["l2"], shadow["training"]["learning_rate"]) == (0.0, 0.01)
+    assert "tuned" not in shadow
+    assert STEPS["train_auxiliary"].reads(study, job | {"role": "shadow"})["tuned"] == []
+    assert "tuned" in STEPS["train_auxiliary"].settings(study, job | {"role": "reference"})
+    assert STEPS["train_auxiliary"].reads(study, job | {"role": "reference"})["tuned"] != []
 
 
 def test_jayaramans_shadow_models_train_with_the_penalty_that_the_targets_lack():

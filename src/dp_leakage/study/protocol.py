@@ -90,7 +90,7 @@ def auxiliary_training(spec: Json, dataset: str, model: str, role: str, engine: 
     """How shadow or reference models train: as ``targets`` do, but for the keys that ``shadow.training`` changes."""
     changes = auxiliary_spec(spec, dataset, role).get("training", {})
     plain, own = training_of(spec, dataset, model, engine), training_of(spec, dataset, model, engine, changes)
-    return targets | {key: value for key, value in own.items() if plain.get(key) != value}
+    return targets | {key: value for key, value in own.items() if key in changes or plain.get(key) != value}
 
 
 def model_spec(spec: Json, dataset: str, model: str) -> Json:

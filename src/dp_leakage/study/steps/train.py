@@ -96,9 +96,14 @@ def auxiliary_settings(study: Study, dataset: str, model: str, role: str, defens
         "repeats": spec["count"],
         "subset": {"pool": spec.get("pool", [f"{role}_pool"]), "size": spec["size"]} | dealt,
         "seed": seed_of(study.spec, dataset, model, cell.defense, role),
-        **rate_of(study, cell),
+        **({} if _has_own_rate(study, dataset, role) else rate_of(study, cell)),
     }
     return _trained(study, settings, dataset)
+
+
+def _has_own_rate(study: Study, dataset: str, role: str) -> bool:
+    """Whether ``shadow.training`` gives the learning rate, so that none is chosen by step ``tune``."""
+    return "learning_rate" in auxiliary_spec(study.spec, dataset, role).get("training", {})
 
 
 def _timing(study: Study, job: Job) -> Json:
@@ -167,7 +172,8 @@ def _auxiliary(study: Study, job: Job) -> Json:
 def tuned(study: Study, job: Job) -> Files:
     """The file with the best learning rate. The attacker's shared models train like the undefended ones."""
     cell = study.cell(job["dataset"], job["model"], job.get("defense", "none"))
-    return {"tuned": paths.tuned_for(study, cell)}
+    given = "role" in job and _has_own_rate(study, job["dataset"], job["role"])
+    return {"tuned": [] if given else paths.tuned_for(study, cell)}
 
 
 def _training(writes: dict[str, str], settings: Callable[[Study, Job], Json]) -> Step:
