@@ -14,17 +14,20 @@ DATA = "results/quickstart-smoke/digits/data.npz"
 REPORT = "results/quickstart-smoke/report.html"
 HOSTED = "https://github.com/example/dp-leakage"
 MODULE = """
+rule page:
+    default_target: True
+    input: "results/quickstart-smoke/report.html"
+    output: "page.html"
+    message: "Copies the report with {{resources.mem_mb}} MB"
+    resources: mem_mb=100
+    params: memory=lambda wildcards, resources: resources.mem_mb
+    shell: "cp {{input}} {{output}}"
+
 module leakage:
     snakefile: {snakefile}
     config: config["leakage"]
 
 use rule * from leakage as {renamed}
-
-rule page:
-    default_target: True
-    input: "results/quickstart-smoke/report.html"
-    output: "page.html"
-    shell: "cp {{input}} {{output}}"
 """
 
 

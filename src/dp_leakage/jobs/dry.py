@@ -21,7 +21,8 @@ def spare(rules: Iterable[Any], printing: bool) -> None:
 
     Args:
         rules: Snakemake's.
-        printing: whether the run prints commands (``-p``), for which it fills in resources too.
+        printing: whether the run prints commands (``-p``), for which it fills in resources too, or other rules may use
+            these.
     """
     for rule in rules:
         rule.group = None

@@ -4,7 +4,7 @@ When the first job of a step comes, the server imports what the step imports. Be
 that job imported while it ran. Standard input is its life line: the run that started it holds the other end. However
 the run ends, this process reads an end of file, kills the jobs and ends. Its children die with it.
 
-A child that has used a CUDA device may stay and wait for the next job that can use one (`work.stays`): no fork can
+A child that has used a CUDA device may stay and wait for the next job that can use one (`work.work`): no fork can
 inherit its context, which takes seconds to make.
 """
 
