@@ -14,20 +14,24 @@ DATA = "results/quickstart-smoke/digits/data.npz"
 REPORT = "results/quickstart-smoke/report.html"
 HOSTED = "https://github.com/example/dp-leakage"
 MODULE = """
-rule page:
-    default_target: True
-    input: "results/quickstart-smoke/report.html"
-    output: "page.html"
-    message: "Copies the report with {{resources.mem_mb}} MB"
+rule ours:
+    output: "ours.txt"
+    message: "Ours, with {{resources.mem_mb}} MB"
     resources: mem_mb=100
     params: memory=lambda wildcards, resources: resources.mem_mb
-    shell: "cp {{input}} {{output}}"
+    shell: "echo {{params.memory}} > {{output}}"
 
 module leakage:
     snakefile: {snakefile}
     config: config["leakage"]
 
 use rule * from leakage as {renamed}
+
+rule page:
+    default_target: True
+    input: "results/quickstart-smoke/report.html"
+    output: "page.html"
+    shell: "cp {{input}} {{output}}"
 """
 
 
@@ -89,9 +93,10 @@ def test_the_two_snakefiles_of_the_repository_plan_the_same(unrun: Workflow) -> 
 
 def test_a_module_has_a_config_of_its_own_and_makes_what_the_other_snakefile_asks_for(elsewhere: Elsewhere) -> None:
     write_module(elsewhere, LOCAL, "leakage_*", overrides={"quickstart": {"epsilon": [7]}})
-    text = elsewhere.snakemake("-n")
+    text = elsewhere.snakemake("-n", "page", "ours")
     assert "leakage_quickstart_report" in text
     assert "eps=7/" in text
+    assert "Ours, with 100 MB" in text
 
 
 def test_a_fault_in_a_modules_config_is_one_sentence(elsewhere: Elsewhere) -> None:
