@@ -214,6 +214,12 @@ def test_what_shadow_training_names_holds_for_defenses_and_tuned_rates_too():
     assert STEPS["train_auxiliary"].reads(study, job | {"role": "reference"})["tuned"] != []
 
 
+def test_a_penalty_of_shadow_models_alone_is_applied_where_the_study_leaves_its_own_out():
+    own = load({"training": {"l2_applied": False}, "shadow": {"training": {"l2": 1e-4}}})["quickstart"]
+    assert auxiliary_settings(own, "digits", "mlp", "shadow")["training"]["l2"] == 1e-4
+    assert train_settings(own, own.cells["digits/mlp/none"])["training"]["l2"] == 0
+
+
 def test_jayaramans_shadow_models_train_with_the_penalty_that_the_targets_lack():
     study = load(file=REPO / "workflow" / "studies" / "jayaraman2019" / "study.yaml")["jayaraman2019"]
     for model, penalty in (("softmax_regression", 1e-5), ("mlp", 1e-4)):

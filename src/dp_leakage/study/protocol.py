@@ -108,6 +108,6 @@ def training_of(spec: Json, dataset: str, model: str, engine: str, changes: Json
     training = merged({"momentum": 0.0, "l2": 0.0, "evaluate_every": given["epochs"]}, given)
     for own in (model_spec(spec, dataset, model).get("training", {}), changes or {}):
         training = merged(training, own)
-    if not training.pop("l2_applied", True):
+    if not training.pop("l2_applied", True) and "l2" not in (changes or {}):
         training["l2"] = 0.0
     return training
