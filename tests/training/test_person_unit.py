@@ -1,5 +1,7 @@
 """Persons as units: whole persons are drawn, and none moves a step's sum by more than the bound."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -10,7 +12,7 @@ from small import SETTINGS, SHAPES, data_of, layers_of, subsets_of
 from dp_leakage.common.errors import UserError
 from dp_leakage.models.layers import module
 from dp_leakage.privacy.mechanism import Mechanism
-from dp_leakage.training import flat, gradients
+from dp_leakage.training import flat
 from dp_leakage.training.gradients import fill_gradient
 from dp_leakage.training.samplers import draw_epoch
 from dp_leakage.training.trainer import start, train
@@ -29,11 +31,12 @@ def person(**settings):
     return Mechanism("poisson", "person", noise_multiplier=0.0, **settings)
 
 
-def step_sum(name, x, y, persons, mechanism, chosen):
-    """The bounded sum of one step over these persons, float64, before it is divided."""
+def step_sum(name, x, y, persons, mechanism, chosen, **changed):
+    """The bounded sum of one step over these persons, float64, before it is divided; ``changed`` of the program."""
     training = start(layers_of(name), x, y, torch.arange(len(x))[None], [3], SETTINGS, mechanism, persons)
     with torch.inference_mode():
-        fill_gradient(training.program, [[torch.nonzero(persons == one)[:, 0] for one in chosen]])
+        batch = [torch.nonzero(persons == one)[:, 0] for one in chosen]
+        fill_gradient(replace(training.program, **changed), [batch])
     return training.program.gradient[0].double() * training.program.divisor
 
 
@@ -92,12 +95,21 @@ def test_the_sum_is_that_of_clipped_mean_gradients_by_autograd(name, sizes):
 
 
 @pytest.mark.parametrize("name", ["mlp", "cnn_small"])
-def test_persons_side_by_side_add_what_they_add_one_by_one(name, monkeypatch):
+def test_persons_side_by_side_add_what_they_add_one_by_one(name):
     x, y = data_of(name, N, torch.float64)
     persons = persons_of(SIZES[0])
     beside = step_sum(name, x, y, persons, person(), range(5))
-    monkeypatch.setattr(gradients, "MOST", 0)
-    torch.testing.assert_close(step_sum(name, x, y, persons, person(), range(5)), beside, rtol=1e-5, atol=1e-6)
+    alone = step_sum(name, x, y, persons, person(), range(5), tiles=(0, 0))
+    torch.testing.assert_close(alone, beside, rtol=1e-5, atol=1e-6)
+
+
+def test_a_watched_person_comes_with_more_records_than_are_ever_drawn():
+    x, y = data_of("mlp", N)
+    persons = persons_of(SIZES[2])
+    few = person(clip_norm=0.01, settings={"most": 2, "chosen": "each_step"})
+    both = [step_sum("mlp", x, y, persons, how, [4], width=64) for how in (few, person(clip_norm=0.01))]
+    assert float(both[1].norm()) == pytest.approx(0.01, rel=1e-5)
+    torch.testing.assert_close(*both, rtol=1e-4, atol=1e-8)
 
 
 @pytest.mark.parametrize("overflows", ["own", "another's"])

@@ -90,12 +90,16 @@ class BackwardPass:
         """
         gram = BackwardPass([part.taken(places) for part in self.parts]).gram()
         squares = gram.diagonal(dim1=1, dim2=2).clamp(min=0)
-        same = (persons.unsqueeze(2) == persons.unsqueeze(1)).double()
+        # As numbers at once: a mask of booleans would be converted, which takes almost as long as the comparison.
+        same = torch.eq(persons.unsqueeze(2), persons.unsqueeze(1), out=torch.empty_like(gram))
         if not math.isfinite(squares.sum()):  # no factor takes out what is not finite, since 0·∞ is not 0
             finite = squares.isfinite()
             gram = gram.where(finite.unsqueeze(2) & finite.unsqueeze(1), 0.0)
             squares = squares.where(finite, math.inf)
-        return torch.stack([gram.mul_(same).sum(2).flatten(), squares.sqrt_().flatten()], 1)
+        found = gram.new_empty(*persons.shape, 2)
+        torch.sum(gram.mul_(same), 2, out=found[..., 0])
+        torch.sqrt(squares, out=found[..., 1])
+        return found.flatten(0, 1)
 
     def directional_derivative(self, direction: Parameters) -> Tensor:
         """(K, B): each example's gradient times ``direction`` (name → (K, …))."""

@@ -4,6 +4,7 @@ sample → **per-unit gradients → bound → sum → noise → divide** → opt
 saves passes over the buffer: the noise, already divided, is drawn into it, and then scaled gradients are added.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -121,8 +122,8 @@ def fill_gradient(program: Program, batches: list[Batch], step: int = 0) -> None
 
 def _add_persons(program: Program, lane: Lane, batches: list[Persons]) -> None:
     """The bounded mean gradients of the persons of a batch for each model of the lane."""
-    most = min(MOST, program.width)
-    if bool((torch.cat([batch.sizes for batch in batches]) > most).any()):
+    most = min(program.tiles[1], program.width)  # a watched person comes with all records, drawn ones perhaps with few
+    if torch.cat([batch.sizes for batch in batches]).numpy().max(initial=0) > most:
         for place, batch in enumerate(batches):
             for unit in batch.where(batch.sizes > most):
                 _add_units(program, lane.alone(place), [unit])
@@ -134,7 +135,8 @@ def _add_persons(program: Program, lane: Lane, batches: list[Persons]) -> None:
 
 def _add_side_by_side(program: Program, lane: Lane, batches: list[Persons]) -> None:
     """The same for persons whose records fit into one pass."""
-    rows, _ = _side_by_side(program, [batch.rows for batch in batches])
+    padded, _ = _padded(program, [batch.rows for batch in batches])
+    rows = sent(padded, program.x.device)
     layout = lay_out_persons(batches, rows.shape[1], program.tiles).to(rows.device)
     passed = _backpropagate(program, lane, rows)
     # A model without persons goes over a record of another model, on which its parameters may overflow.
@@ -153,9 +155,9 @@ def _finite_means(
     ``own``: whether all padding repeats records of a model's own persons.
     """
     norms = passed.norms_of_means(layout).to(program.x.dtype)
-    kept = norms.isfinite()
-    if own and bool(kept.all()):
+    if own and math.isfinite(norms.sum()):
         return passed, norms
+    kept = norms.isfinite()
     of_records = torch.zeros(shape, dtype=torch.bool, device=norms.device)  # padding too, since 0·∞ is not 0
     of_records.view(-1)[layout.places] = kept[layout.persons]
     return BackwardPass([part.where(of_records) for part in passed.parts]), norms.where(kept, LEAST_NORM)
@@ -247,20 +249,30 @@ def _add_by_layer(program: Program, passed: BackwardPass, weights: Tensor | None
 def _side_by_side(program: Program, batches: list[Tensor]) -> Examples:
     """A batch for each model of a lane. Shorter ones are padded at weight 0."""
     private = program.mechanism is not None
-    sizes = [batch.shape[0] for batch in batches]
-    width = -(-max(sizes) // program.multiple) * program.multiple
+    rows, sizes = _padded(program, batches)
+    width = rows.shape[1]
     if min(sizes) == width:
-        rows = torch.stack(batches) if len(batches) > 1 else batches[0].unsqueeze(0)
         weights = None if private else torch.full(rows.shape, 1 / max(width, 1), dtype=program.x.dtype)
     else:
-        own, places, rows = torch.tensor(sizes)[:, None], torch.arange(width), torch.cat(batches)
-        # Each model's last row again: a row of another model could be one that its parameters overflow on.
-        rows = rows[(own.cumsum(0) - own + places.minimum(own - 1)).clamp(0, len(rows) - 1)]
-        weights = (places < own).to(program.x.dtype)
+        own = torch.tensor(sizes)[:, None]
+        weights = (torch.arange(width) < own).to(program.x.dtype)
         if not private:
             weights.div_(own.clamp(min=1))
     device = program.x.device
     return Examples(sent(rows, device), None if weights is None else sent(weights, device))
+
+
+def _padded(program: Program, batches: list[Tensor]) -> tuple[Tensor, list[int]]:
+    """int64 (k, B): each model's batch, and its last row again where it is shorter; and how long each batch is.
+
+    A row of another model could be one that its parameters overflow on.
+    """
+    sizes = [batch.shape[0] for batch in batches]
+    width = -(-max(sizes) // program.multiple) * program.multiple
+    if min(sizes) == width:
+        return torch.stack(batches) if len(batches) > 1 else batches[0].unsqueeze(0), sizes
+    own, rows = torch.tensor(sizes)[:, None], torch.cat(batches)
+    return rows[(own.cumsum(0) - own + torch.arange(width).minimum(own - 1)).clamp(0, len(rows) - 1)], sizes
 
 
 def sent(tensor: Tensor, device: torch.device) -> Tensor:
