@@ -330,7 +330,7 @@ def _encoded(column: "pd.Series", categorical: bool, where: str) -> tuple[dict[s
     if len(categories) > MAX_CATEGORIES:
         raise UserError(
             f"{where} has {len(categories):,} different texts, at most {MAX_CATEGORIES} can be categories; "
-            "list it in drop"
+            "list it in drop, or name it in person if it says whose each record is"
         )
     shown = range(len(categories)) if len(categories) != 2 else [1]
     return {f"={categories[c]}": (codes == c).astype(np.float64) for c in shown}, tuple(categories.tolist())
