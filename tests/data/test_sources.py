@@ -395,6 +395,14 @@ class TestTables:
         )
         assert sorted(raw.sensitive) == [1, 2, 3, 4]
 
+    def test_too_many_texts_for_categories_may_name_persons(self, tmp_path):
+        frame = pd.DataFrame({"y": ["a", "b"] * 101, "who": [f"p{k // 2}" for k in range(202)], "age": range(202)})
+        frame.to_csv(tmp_path / "t.csv", index=False)
+        spec = {"path": str(tmp_path / "t.csv"), "label": "y"}
+        with pytest.raises(UserError, match="column 'who' has 101 different texts.*name it in person"):
+            load(spec, tmp_path)
+        assert load({**spec, "person": "who"}, tmp_path).feature_names == ("age",)
+
     def test_dropped_columns_are_gone(self, tmp_path):
         spec = self.table(tmp_path / "t.csv", name=["Ann", "Bob", "Cy", "Di"], age=[1, 2, 3, 4])
         assert load({**spec, "drop": ["name"]}, tmp_path).feature_names == ("age",)
