@@ -195,7 +195,7 @@ def _keyed(rows: pd.DataFrame, key: list[str]) -> pd.DataFrame:
 @pytest.mark.parametrize("case", [case for case in CASES if case not in DERIVED])
 def test_the_table_repeats_the_metrics_to_the_last_bit(case: str, drawn: dict, request: pytest.FixtureRequest) -> None:
     _, rows = drawn[case]
-    rows = rows[rows["metric"] != "attribute_accuracy_proven"]  # the table's own, from the proven curve; tested by itself
+    rows = rows[rows["metric"] != "attribute_accuracy_proven"]  # from the proven curve; see its own test
     metrics = request.getfixturevalue(CASES[case][1])
     key = [*CELL, "metric", *qualifiers(rows)]
     given = _keyed(metrics[metrics["repeat"] == "all"], key)[["value", "low", "high"]]
