@@ -84,11 +84,7 @@ def _ancestors() -> list[int]:
 
 
 def _send(server: "socket", module: str, arguments: list[str]) -> None:
-    """The request: its length in eight bytes, with the files that it needs, then JSON."""
-    import array
-    import json
-    import socket
-
+    """Asks the server for this process's work."""
     mask = os.umask(0o022)
     os.umask(mask)
     request = {
@@ -100,12 +96,19 @@ def _send(server: "socket", module: str, arguments: list[str]) -> None:
         "executable": sys.executable,
         "package": os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
     }
-    text = json.dumps(request).encode()
     here = os.open(".", os.O_RDONLY)
-    files = array.array("i", [0, 1, 2, here])
-    server.sendmsg([len(text).to_bytes(8)], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, files)])
-    server.sendall(text)
+    send(server, request, [0, 1, 2, here])
     os.close(here)
+
+
+def send(to: "socket", request: dict[str, object], files: list[int]) -> None:
+    """A request for `work.received`: its length in eight bytes, with the files that it needs, then JSON."""
+    import json
+    import socket
+
+    text = json.dumps(request).encode()
+    socket.send_fds(to, [len(text).to_bytes(8)], files)
+    to.sendall(text)
 
 
 def _watched(server: "socket") -> int | None:

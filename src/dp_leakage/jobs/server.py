@@ -25,8 +25,8 @@ from typing import Any, NamedTuple, NoReturn
 
 from dp_leakage.jobs import VARIABLE
 from dp_leakage.jobs.benchmark import sums, write_usage
-from dp_leakage.jobs.handover import ENDED, REFUSED
-from dp_leakage.jobs.work import LEARNT, die_with, flush, received, send, work
+from dp_leakage.jobs.handover import ENDED, REFUSED, send
+from dp_leakage.jobs.work import LEARNT, die_with, flush, received, work
 
 PACKAGE = Path(__file__).parents[1]
 LIFE_LINE = 0

@@ -29,15 +29,8 @@ def die_with(server: int) -> None:
         os._exit(1)
 
 
-def send(to: socket.socket, request: dict[str, Any], files: list[int]) -> None:
-    """Sends a request with its files, for `received`."""
-    text = json.dumps(request).encode()
-    socket.send_fds(to, [len(text).to_bytes(8)], files)
-    to.sendall(text)
-
-
 def received(waiting: socket.socket, count: int = FILES) -> tuple[dict[str, Any], list[int]]:
-    """A request and its files. Raises EOFError, OSError or ValueError if it does not arrive whole."""
+    """What `handover.send` sent. Raises EOFError, OSError or ValueError if it does not arrive whole."""
     size, files, _, _ = socket.recv_fds(waiting, 8, count)
     try:
         if len(size) < 8 or len(files) < count:
