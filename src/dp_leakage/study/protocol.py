@@ -88,7 +88,9 @@ def auxiliary_spec(spec: Json, dataset: str, role: str) -> Json:
 
 def auxiliary_training(spec: Json, dataset: str, model: str, role: str, engine: str, targets: Json) -> Json:
     """How shadow or reference models train: as ``targets`` do, but for the keys that ``shadow.training`` changes."""
-    changes = auxiliary_spec(spec, dataset, role).get("training", {})
+    changes = auxiliary_spec(spec, dataset, role).get("training")
+    if not changes:
+        return targets
     plain, own = training_of(spec, dataset, model, engine), training_of(spec, dataset, model, engine, changes)
     return targets | {key: value for key, value in own.items() if key in changes or plain.get(key) != value}
 

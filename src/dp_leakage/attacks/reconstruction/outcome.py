@@ -43,16 +43,17 @@ def outcome(
     truth = originals.numpy()
     spread = data.x[data.roles["target_members"]].std(axis=(0, 2, 3))
     batch, candidates = settings["batch"], settings["candidates"]
+    others = None if candidates is None else others_among(data, len(truth), candidates)
     frames: list[pd.DataFrame] = []
     pictures: dict[str, list[np.ndarray]] = {}
     for seen, images in rebuilt:
         made = matched(images.detach().clamp(0, 1).nan_to_num(0.5).numpy(), truth, batch)
         asked = (
             {}
-            if candidates is None
+            if others is None
             else {
                 "candidates": candidates,
-                "recognized": recognized(made, truth, others_among(data, len(truth), candidates), batch, candidates),
+                "recognized": recognized(made, truth, others, batch, candidates),
                 "recognized_proven": most_recognized(mechanism, candidates, seen.weights),
             }
         )
