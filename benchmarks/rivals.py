@@ -22,7 +22,7 @@ Step = Callable[[], None]
 
 @dataclass(frozen=True)
 class Workload:
-    """A model, its data's shape, its optimiser, and the device of all of it."""
+    """A model, its data's shape, its optimizer, and the device of all of it."""
 
     name: str
     architecture: str
@@ -92,7 +92,7 @@ def plain_fused(workload: Workload, x: Tensor, y: Tensor) -> Step:
 
 
 def opacus_hooks(workload: Workload, x: Tensor, y: Tensor) -> Step:
-    """Opacus' per-sample gradients from hooks, with its own optimiser; batches as for the others, not its loader."""
+    """Opacus' per-sample gradients from hooks, with its own optimizer; batches as for the others, not its loader."""
     from opacus import GradSampleModule
     from opacus.optimizers import DPOptimizer
 
@@ -111,7 +111,7 @@ def opacus_hooks(workload: Workload, x: Tensor, y: Tensor) -> Step:
 
 
 def opacus_poisson(workload: Workload, layers: Layers, records: int, batch: int) -> Step:
-    """An epoch, not a step, of Opacus' documented loop: its hooks, its optimiser and its own Poisson loader."""
+    """An epoch, not a step, of Opacus' documented loop: its hooks, its optimizer and its own Poisson loader."""
     from opacus import PrivacyEngine
     from torch.utils.data import DataLoader, TensorDataset
 

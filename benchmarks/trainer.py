@@ -6,7 +6,7 @@
     python benchmarks/trainer.py --device cuda    # writes results/bench/trainer_cuda.json
 
 One process, one thread. All variants of a workload take turns, a block of steps each, and the medians over the rounds
-are compared: so a busy neighbour slows them alike.
+are compared: so a busy neighbor slows them alike.
 """
 
 import argparse

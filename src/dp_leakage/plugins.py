@@ -190,7 +190,7 @@ def _mechanism(path: Path, name: str, given: dict[str, Any], functions: Function
 
 
 def _check_relations(path: Path, relations: Any) -> None:
-    """For each sampler, the neighbours that the accounting covers; at least one of each."""
+    """For each sampler, the neighbors that the accounting covers; at least one of each."""
     samplers, neighbours = tuple(SAMPLERS), get_args(Neighbours)
     if not isinstance(relations, dict) or not relations:
         raise UserError(

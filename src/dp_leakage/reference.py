@@ -53,7 +53,7 @@ def reference(config: Json, study: Json) -> str:
     parts += ["### settings of figures", _settings({name: kind.schemas for name, kind in kinds.items()})]
     parts += ["### mechanisms", _rows(("defense", "label", "guarantee"), _mechanisms())]
     parts += ["### keys of mechanisms", _settings({name: own.schemas for name, own in MECHANISMS.items()})]
-    parts += ["### accountants", _rows(("name", "noise", "samplers", "neighbours", "its number is"), _accountants())]
+    parts += ["### accountants", _rows(("name", "noise", "samplers", "neighbors", "its number is"), _accountants())]
     parts += ["### sources of data", _rows(("name", "what it is", "keys"), _sources())]
     parts += ["### keys of sources", _settings({name: source.keys for name, source in SOURCES.items()})]
     parts += ["### architectures", _rows(("name", "what it is"), _architectures())]

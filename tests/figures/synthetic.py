@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from itertools import product
 from math import log, sqrt
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -93,8 +94,8 @@ def cell_rows(model: str, noise: float | None, repeats: int, n: int, rng: np.ran
                 **said,
             }
 
-    memorised = (0.0 if noise is None else noise / 0.5) + 1e-9
-    leaking = leak / (1 + memorised**1.1)
+    memorized = (0.0 if noise is None else noise / 0.5) + 1e-9
+    leaking = leak / (1 + memorized**1.1)
     yield from rows("train_accuracy", test * kept + (train - test) * leaking / leak, 0.004)
     yield from rows("test_accuracy", test * kept, 0.002)
     yield from rows("accuracy_loss", 0.0 if noise is None else 1 - kept, 0.0 if noise is None else 0.012)
@@ -586,3 +587,8 @@ def directional_frame():
     values = {("none", None): 0.78, ("gaussian", 1): 0.52, ("gaussian", 50): 0.55, ("vmf", 1): 0.51, ("vmf", 50): 0.50}
     rows = [directional_row(directional_cell(*key), value, attack="attack_r") for key, value in values.items()]
     return completed(pd.DataFrame(rows))
+
+
+def all_notes(figure: Any) -> str:
+    """A figure's notes on one line: those under its panels, then those that a report adds to its caption."""
+    return " ".join(f"{figure.get_supxlabel()} {figure.get_label()}".split())

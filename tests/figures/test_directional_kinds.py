@@ -79,7 +79,7 @@ def test_several_metrics_over_the_spent_budget_get_a_panel_each(directional):
             [("gaussian", 1), ("gaussian", 50)], [("epsilon_spent", spent, 2.0), ("test_accuracy", {}, 0.4), auc]
         )
     ]
-    settings = {"metric": ["test_accuracy", "membership_auc"], "attack": "attack_r", "neighbours": "replace_one"}
+    settings = {"metric": ["test_accuracy", "membership_auc"], "attack": "attack_r", "neighbors": "replace_one"}
     figure, rows = draw("spent_axis", completed(pd.DataFrame(keep)), settings)
     assert set(rows["metric"]) == {"test_accuracy", "membership_auc"}
     assert len(figure.axes) == 2

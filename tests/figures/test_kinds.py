@@ -10,7 +10,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
-from synthetic import bounded_frame
+from synthetic import all_notes, bounded_frame
 
 from dp_leakage import figures
 from dp_leakage.common.errors import UserError
@@ -40,7 +40,7 @@ CASES: dict[str, tuple[str, str, dict[str, Any], bool]] = {
     "test accuracy": (
         "accuracy_loss",
         "quick",
-        {"normalised": False, "title": "Accuracy", "notes": ["A note."]},
+        {"normalized": False, "title": "Accuracy", "notes": ["A note."]},
         False,
     ),
     "leakage of all attacks": ("leakage", "quick", {}, False),
@@ -269,7 +269,7 @@ def test_spent_epsilon_draws_cells_that_spend_the_same_once_and_lists_all(drawn:
 def test_spent_epsilon_keeps_to_the_neighbours_of_the_claim_unless_asked(drawn: dict, quick: pd.DataFrame) -> None:
     _, rows = drawn["spent epsilon"]
     assert set(rows.loc[~rows["hypothetical"], "neighbors"]) == {"zero_out", "add_remove"}
-    _, rows = draw("spent_epsilon", quick, {"neighbours": "replace_one"})
+    _, rows = draw("spent_epsilon", quick, {"neighbors": "replace_one"})
     assert set(rows["neighbors"]) == {"replace_one"}
 
 
@@ -327,15 +327,15 @@ def test_cells_given_by_their_noise_are_left_out_over_the_claimed_epsilon_only(q
 
 def test_accounting_is_explained_in_the_footnotes_and_the_studys_own_words_come_first(quick: pd.DataFrame) -> None:
     figure, _ = draw("accuracy_loss", quick, {"across": "claimed", "notes": ["Said by the study."]})
-    notes = figure.get_supxlabel().replace("\n", " ")
-    assert "naive, advanced, zCDP (zero-out neighbors): shuffled batches; nominal ε of an accountant" in notes
-    assert "RDP (add/remove neighbors): Poisson batches" in notes
-    assert "Said by the study." in notes
+    said = all_notes(figure)
+    assert "naive, advanced, zCDP (zero-out neighbors): shuffled batches; nominal ε of an accountant" in said
+    assert "RDP (add/remove neighbors): Poisson batches" in said
+    assert "Said by the study." in said
     table = quick.assign(accounting_note=np.where(quick["accountant"] == "rdp", "σ from the authors' table.", ""))
     figure, _ = draw("accuracy_loss", table, {"across": "claimed"})
-    notes = figure.get_supxlabel().replace("\n", " ")
-    assert "RDP (add/remove neighbors): σ from the authors' table." in notes
-    assert "Poisson" not in notes
+    said = all_notes(figure)
+    assert "RDP (add/remove neighbors): σ from the authors' table." in said
+    assert "Poisson" not in said
 
 
 def test_collapse_says_how_far_the_points_lie_from_one_curve(drawn: dict) -> None:

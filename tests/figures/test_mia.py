@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from calibrate_accuracy import sigma_at
 from mia import own_spent, printed_accuracies, printed_distances
+from synthetic import all_notes
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.schemas import check
@@ -66,10 +67,10 @@ def test_a_budget_is_that_of_the_cells_own_accountant(inversions: pd.DataFrame) 
     assert "correlation of 3 cells: −1.00" in " ".join(figure.get_supxlabel().split())
 
 
-def test_the_caveat_of_a_partition_stands_under_the_figure(inversions: pd.DataFrame) -> None:
+def test_the_caveat_of_a_partition_is_a_note_of_the_figure(inversions: pd.DataFrame) -> None:
     for kind in ("mia_distance", "mia_budget"):
         figure, _ = draw(kind, inversions, {})
-        assert "of a fixed partition" in " ".join(figure.get_supxlabel().split())
+        assert "of a fixed partition" in all_notes(figure)
 
 
 @pytest.mark.parametrize(("wanted", "expected"), [(0.95, 0.5), (0.85, np.sqrt(2)), (0.8, 2.0), (0.65, np.sqrt(8))])

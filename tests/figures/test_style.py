@@ -4,11 +4,13 @@ import os
 import subprocess
 import sys
 from itertools import combinations
+from pathlib import Path
 
 import matplotlib as mpl
 import pandas as pd
 
 from dp_leakage.figures import draw
+from dp_leakage.figures.files import further_notes, read_figure, write_figure
 from dp_leakage.figures.style import LOOKS, Series, canvas, encode, finish, look, name, number, order
 
 
@@ -55,7 +57,7 @@ def test_labels_say_the_unit_block_and_bound_where_they_are_not_the_usual_ones()
     assert look(Series("subclass", "class_moments", "subclass", "whole")).label == "subclass"
     normalized = look(Series("gaussian", "rdp", "example", "whole", "normalise"))
     assert normalized.label == "DP-SGD, RDP, normalized"
-    assert normalized.variant
+    assert normalized.thin
     assert look(Series("vmf", "vmf_pure", "example", "row", "normalise")).label == "VMF, pure, by row"
 
 
@@ -99,6 +101,30 @@ def test_files_carry_no_date_and_no_version(quick: pd.DataFrame, tmp_path) -> No
         written = (tmp_path / f"figure.{form}").read_bytes()
         for word in (b"CreationDate", b"Software", b"<dc:date>", mpl.__version__.encode() + b","):
             assert word not in written
+
+
+def test_at_most_two_lines_of_notes_stand_under_a_figure_and_a_report_adds_the_others(tmp_path: Path) -> None:
+    figure, _ = canvas(1, 1)
+    said = [f"Note {number}: {'words ' * 12}." for number in range(5)]
+    finish(figure, [], said)
+    drawn, files = figure.get_supxlabel(), [tmp_path / f"fig.{form}" for form in ("pdf", "png", "csv")]
+    assert drawn.count("\n") < 2
+    write_figure(figure, pd.DataFrame({"a": [1]}), *files, "0" * 8)
+    assert " ".join(drawn.split() + further_notes(read_figure(*files)).split()) == " ".join(" ".join(said).split())
+    short, _ = canvas(1, 1)
+    assert further_notes(encode(finish(short, [], said[:1]), "png")) == ""
+
+
+def test_a_note_of_three_lines_is_not_cut_in_two() -> None:
+    figure, _ = canvas(1, 1)
+    long = "word " * 80
+    assert not finish(figure, [], [long]).get_supxlabel()
+    assert figure.get_label() == long
+
+
+def test_noise_on_other_blocks_is_told_apart_in_black_and_white() -> None:
+    marks = [look(Series("vmf", "vmf_rdp", "example", block)).mark for block in ("whole", "row", "layer", "sum")]
+    assert all(one != other for one, other in combinations(marks, 2))
 
 
 def test_a_title_stands_above_a_figure_that_needs_no_legend() -> None:

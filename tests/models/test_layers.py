@@ -53,8 +53,8 @@ LAYERS = {
     "tempered sigmoid": (TemperedSigmoid(1.58, 3.0, 0.71), VECTOR),
     "standardised convolution": (WeightStandardizedConv2d(3, 4, 3, stride=2, padding=1), IMAGE),
     "pointwise convolution with stride": (Conv2d(3, 4, 1, stride=2), IMAGE),
-    "group normalisation": (GroupNorm(3, 6), (6, 4, 5)),
-    "layer normalisation": (LayerNorm(7), VECTOR),
+    "group normalization": (GroupNorm(3, 6), (6, 4, 5)),
+    "layer normalization": (LayerNorm(7), VECTOR),
     "residual block": (Residual((Conv2d(3, 3, 3, padding=1), GroupNorm(3, 3), ReLU())), IMAGE),
     "residual block with a shortcut": (
         Residual((ReLU(), Conv2d(3, 5, 3, stride=2, padding=1), Dropout(0.5)), (Conv2d(3, 5, 1, stride=2),)),
@@ -71,7 +71,7 @@ def generator(seed=0):
 
 def random_parameters(layers, models, dtype=torch.float64):
     starts = [initial_parameters(layers, generator(k)) for k in range(models)]
-    # Moved, so that normalisations, which begin with ones and zeros, are tried at other values too.
+    # Moved, so that normalizations, which begin with ones and zeros, are tried at other values too.
     return {
         name: torch.stack(
             [

@@ -31,7 +31,7 @@ def test_blocks_add_the_directional_accountants(capsys):
 
 
 def test_epsilon_of_a_noise_multiplier_under_one_sampler(capsys):
-    rows = table(capsys, "epsilon", "--noise-multiplier", "1.1", "--sampler", "poisson", "--neighbours", "add_remove")
+    rows = table(capsys, "epsilon", "--noise-multiplier", "1.1", "--sampler", "poisson", "--neighbors", "add_remove")
     assert [row[0] for row in rows] == ["rdp", "pld"]
     assert float(rows[0][1]) == pytest.approx(epsilon_spent("rdp", noise_multiplier=1.1, **RUN), rel=1e-5)
 

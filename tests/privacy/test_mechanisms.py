@@ -81,7 +81,7 @@ def test_more_bands_than_an_epoch_has_steps_are_refused():
 
 
 def test_sums_of_banded_noise_are_quieter_than_those_of_independent_noise():
-    """What it is for: at one σ, and so one ε, the prefix sums that the optimiser follows hold less noise."""
+    """What it is for: at one σ, and so one ε, the prefix sums that the optimizer follows hold less noise."""
     steps, deviations = 50, {}
     for bands in (1, 10):
         noise = banded_noise(bands, steps, streams(1), width=4000)

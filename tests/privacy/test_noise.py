@@ -71,7 +71,7 @@ def test_float32_rows_are_of_unit_length_and_as_far_from_their_own_means_as_they
     assert draws.dtype == torch.float32
     assert draws.shape == means.shape
     assert (draws.double().norm(dim=1) - 1).abs().max() < 5e-6
-    distance = (draws.double() - means.double()).square().sum(1).numpy() / 2  # 1 − cosine, without cancelling
+    distance = (draws.double() - means.double()).square().sum(1).numpy() / 2  # 1 − cosine, without canceling
     assert z_score(distance, 1 - mean_cosine(dimension, kappa)) < Z + 5e-7 / (distance.std() / np.sqrt(3_000))
 
 

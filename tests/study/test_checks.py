@@ -30,6 +30,16 @@ def test_an_old_word_for_a_users_module_is_read():
     assert trained == {("ensemble", "nets:Net"), ("ensemble", "softmax_regression")}
 
 
+def test_old_words_for_settings_of_figures_are_read():
+    figures = {
+        "spent": {"kind": "spent_epsilon", "settings": {"neighbours": "replace_one"}},
+        "lost": {"kind": "accuracy_loss", "settings": {"normalised": False}},
+    }
+    spec = load({"figures": figures})["quickstart"].spec["figures"]
+    assert spec["spent"]["settings"]["neighbors"] == "replace_one"
+    assert spec["lost"]["settings"]["normalized"] is False
+
+
 @pytest.mark.parametrize("defense", ["class", "subclass"])
 def test_classes_as_units_take_a_private_projection_that_is_fitted_on_others(defense):
     """A class of the digits moves the second moment by up to 13.5 times what the projection's noise is made for."""

@@ -152,6 +152,6 @@ def test_the_penalty_is_kerass_on_weights_only_and_comes_after_bounding(l2_on):
         moved[l2] = training.models().parameters
     last = f"{len(layers) - 1}.weight"
     for key, value in start.items():
-        penalised = key.endswith("weight") and (l2_on == "all" or key == last)
-        expected = moved[0.0][key] - (2 * 0.05 * value if penalised else 0)
+        penalized = key.endswith("weight") and (l2_on == "all" or key == last)
+        expected = moved[0.0][key] - (2 * 0.05 * value if penalized else 0)
         torch.testing.assert_close(moved[0.05][key], expected, rtol=1e-12, atol=1e-14)

@@ -42,7 +42,7 @@ def test_poisson_batches_are_independent_coins():
     assert abs(sizes.var() - variance) < 6 * variance * (2 / steps) ** 0.5
     chi_square = ((counts - steps * rate) ** 2 / (steps * rate * (1 - rate))).sum()
     assert abs(chi_square - n) < 6 * (2 * n) ** 0.5
-    # Neighbouring records, and the same record in neighbouring steps, are together as often as chance says.
+    # Neighboring records, and the same record in neighboring steps, are together as often as chance says.
     table = torch.zeros(steps, n)
     for step, rows in enumerate(batches):
         table[step, rows] = 1

@@ -74,7 +74,7 @@ class Signals:
         return self.records(np.isin(self.role, roles))
 
     def _runs(self) -> list[tuple[str, slice]]:
-        """Runs of neighbours with the same role. Comparing texts is slow, and most roles are one run."""
+        """Runs of neighbors with the same role. Comparing texts is slow, and most roles are one run."""
         ends = [0, *(np.flatnonzero(self.role[1:] != self.role[:-1]) + 1).tolist(), len(self.role)]
         pieces = [slice(start, end) for start, end in pairwise(ends) if end > start]
         return [(str(self.role[piece.start]), piece) for piece in pieces]

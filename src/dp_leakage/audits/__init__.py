@@ -1,7 +1,7 @@
 """Lower bounds on ε. Each holds with the stated confidence for any mechanism of the kind that it names.
 
 All of them test a claim ("this training is (ε, δ)-DP", "it is μ-GDP", "it is this mechanism") and return the largest ε
-at which the evidence refutes it; 0 refutes nothing. The neighbouring relation is that of the game: a canary that is
+at which the evidence refutes it; 0 refutes nothing. The neighboring relation is that of the game: a canary that is
 present or absent means add/remove, and a canary in place of another record means replace-one. Scores and coins go in, a
 bound comes out:
 

@@ -37,7 +37,7 @@ def call(module: str, name: str, *arguments: Any) -> Any:
 
 
 def _imported(module: str) -> ModuleType:
-    """The module with a dotted name, or the module of a file in a study's folder, which can import its neighbours."""
+    """The module with a dotted name, or the module of a file in a study's folder, which can import its neighbors."""
     if not module.endswith(".py"):
         return importlib.import_module(module)
     file = Path(module).resolve()
@@ -98,7 +98,7 @@ def _said(error: BaseException) -> str:
 
 
 def spent_by(plugin: str, noise_multiplier: float, case: Any) -> float:
-    """The ε that a plugin's ``epsilon`` returns, checked for what any correct ε fulfils.
+    """The ε that a plugin's ``epsilon`` returns, checked for what any correct ε fulfills.
 
     Raises:
         UserError: ε is not a finite number above 0, or does not fall as the noise grows.

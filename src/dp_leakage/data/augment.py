@@ -8,7 +8,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.data.raw import Raw
 from dp_leakage.data.splits import shares, split
 
-# The paper names its library but not the operations. These leave a face recognisable.
+# The paper names its library but not the operations. These leave a face recognizable.
 TURN = 5.0  # degrees, to either side
 SHIFT = 0.05  # of height and width, in either direction
 ZOOM = 0.05  # relative, in either direction

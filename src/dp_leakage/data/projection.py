@@ -21,7 +21,7 @@ MAX_SQUARE = 16_384  # the most features for which a square matrix is formed (2 
 LEAST_VARIANCE = 1e-5  # added to a channel's variance, as batch and group normalization do
 
 SENSITIVITY = {"add_remove": 1.0, "replace_one": np.sqrt(2.0)}
-"""ℓ2 sensitivity of the upper triangle of Σ u uᵀ over records of ℓ2 norm at most 1, by neighbour relation.
+"""ℓ2 sensitivity of the upper triangle of Σ u uᵀ over records of ℓ2 norm at most 1, by neighbor relation.
 
 ‖u uᵀ‖_F = ‖u‖² ≤ 1, and ‖u uᵀ − v vᵀ‖_F² = ‖u‖⁴ + ‖v‖⁴ − 2(u·v)² ≤ 2. The triangle's norm is at most the matrix's.
 """

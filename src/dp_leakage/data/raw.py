@@ -139,7 +139,7 @@ def encode_labels(labels: np.ndarray, where: str) -> tuple[np.ndarray, tuple[str
     labels = np.asarray(labels)
     if labels.dtype.kind == "f":
         _require(~np.isnan(labels), f"{where}: record {{row}} has no label; every record needs one")
-        # From 2⁵³ on, neighbouring whole numbers share one float, so classes would merge.
+        # From 2⁵³ on, neighboring whole numbers share one float, so classes would merge.
         whole = np.isfinite(labels) & (labels == np.floor(labels)) & (np.abs(labels) < 2.0**53)
         _require(
             whole,

@@ -90,7 +90,7 @@ DEFINITIONS: dict[str, Schema] = {
         "default": None,
         "description": "The attack that is shown; null for the strongest on each model.",
     },
-    "neighbours": {
+    "neighbors": {
         "enum": [None, "add_remove", "zero_out", "replace_one"],
         "default": None,
         "description": "The neighbors that a spent ε is about; null for those that all cells know.",

@@ -24,7 +24,7 @@ def bounds_at(epsilon: np.ndarray, delta: float) -> dict[str, np.ndarray]:
     """The three bounds on the advantage at budgets ε ≥ 0, each of shape (n,).
 
     A member against a non-member at a fixed size is a replacement, which is one removal and one addition: a budget for
-    add/remove (or zero-out) neighbours bounds it at 2ε and (1 + e^ε)δ.
+    add/remove (or zero-out) neighbors bounds it at 2ε and (1 + e^ε)δ.
     """
     with np.errstate(over="ignore"):
         doubled_delta = np.minimum((1 + np.exp(epsilon)) * delta, 1.0)
@@ -75,12 +75,13 @@ def bound_lines(ax: "Axes", rows: pd.DataFrame, relations: set[str]) -> "list[An
 
 
 def bound_notes(rows: pd.DataFrame, relations: set[str]) -> list[str]:
-    """What each gray line is, and for which neighbors it holds."""
+    """That gray lines are limits, then what each is and for which neighbors it holds."""
     deltas = sorted(set(rows["delta"].dropna()))
     if not deltas:
         return []
     twice = "dash-dotted, the same at 2ε, (1 + e^ε)δ, for one of add/remove or zero-out neighbors; "
     return [
-        f"Gray: the most that (ε, δ = {deltas[-1]:g}) allows. Solid, (e^ε − 1 + 2δ)/(e^ε + 1) for an ε of replace-one "
-        f"neighbors; {'' if relations <= {'replace_one'} else twice}dotted, the e^ε − 1 that jayaraman2019 draws."
+        f"Gray: the most that (ε, δ = {deltas[-1]:g}) allows.",
+        f"Solid, (e^ε − 1 + 2δ)/(e^ε + 1) for an ε of replace-one neighbors; "
+        f"{'' if relations <= {'replace_one'} else twice}dotted, the e^ε − 1 that jayaraman2019 draws.",
     ]

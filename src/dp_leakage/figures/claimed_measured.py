@@ -45,7 +45,7 @@ def draw(
     best = bounds.sort_values("value", kind="stable").drop_duplicates(CELL, keep="last")
     relations = best["neighbors"].unique()
     if len(relations) > 1:
-        raise UserError("figure of kind 'claimed_measured': bounds of different neighbours in one figure")
+        raise UserError("figure of kind 'claimed_measured': bounds of different neighbors in one figure")
     tight = spent(frame, relations[0])
     broken = contradicted(frame)
     best = best.merge(tight, how="left", on=CELL).merge(

@@ -4,11 +4,12 @@ import re
 import struct
 import zlib
 from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dp_leakage.common.errors import UserError
-from dp_leakage.figures.style import encode
+from dp_leakage.figures.style import NOTES, encode
 from dp_leakage.provenance.files import REBUILD, replacing
 
 if TYPE_CHECKING:
@@ -71,6 +72,14 @@ def read_figure(pdf: Path, png: Path, csv: Path, identity: str | None = None) ->
     if found.get("pdf") != sha256(document).hexdigest():
         raise UserError(f"{pdf} is damaged (its digest in {png.name} is another): {REBUILD}")
     return picture
+
+
+def further_notes(png: bytes) -> str:
+    """The notes of a figure that found no room in its picture; "" if all did."""
+    from PIL import Image
+
+    with Image.open(BytesIO(png)) as picture:
+        return str(picture.info.get(NOTES, ""))
 
 
 def without_provenance(pdf: Path, png: Path, csv: Path) -> dict[Path, bytes]:

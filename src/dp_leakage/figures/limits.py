@@ -39,7 +39,7 @@ def with_proven(rows: pd.DataFrame, proven: pd.DataFrame, fpr: float | None) -> 
         fpr: of ``tpr_proven``; None: of one false alarm in a thousand.
 
     Returns:
-        1 where a private cell proves nothing for these neighbours (of μ: infinite), NaN where a cell is not private.
+        1 where a private cell proves nothing for these neighbors (of μ: infinite), NaN where a cell is not private.
     """
     rate = 1e-3 if fpr is None else fpr
     of = {metric: proven[proven["metric"] == metric].set_index(CELL)["value"] for metric in ("advantage_proven", "mu")}

@@ -52,16 +52,14 @@ def draw(
     extra = ["n_members", *(["n_records"] if tossed(frame) else []), "column"]
     rows = drawn_numbers(pd.concat(counted), published, extra)
     tables = [_table(heading, part, settings["fpr"]) for heading, part in panels(rows)]
+    again = (
+        "of these, those above it in each run that trained on them" if tossed(rows) else "those above it in each run"
+    )
     notes = [
-        f"Attack: {name(settings['attack'])}. The threshold is set on the non-members, at the false positive rate "
-        "at the head of the column. [95 % interval].",
-        "Mean: members above the threshold, averaged over the runs. Every run: "
-        + (
-            "of these, those above it in each run that trained on them"
-            if tossed(rows)
-            else "members above it in each run"
-        )
-        + "; by chance almost none, so it may lie below the guesser's line without meaning protection.",
+        f"Members above the threshold of {name(settings['attack'])} [95 % interval]. Every run: {again}.",
+        "The threshold is set on the non-members, at the false positive rate at the head of the column.",
+        "By chance almost none is above it in every run: so that number may lie below the guesser's line without "
+        "meaning protection.",
     ]
     if rows["published"].notna().any():
         notes.append(

@@ -1,4 +1,4 @@
-"""Footnotes that say what an ε in a figure means: whose budget, for which batches, for which neighbours."""
+"""Footnotes that say what an ε in a figure means: whose budget, for which batches, for which neighbors."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -46,10 +46,10 @@ def accounting_notes(frame: pd.DataFrame, settings: Mapping[str, Any]) -> list[s
     for accountant in [*MEANING, *sorted(set(frame["accountant"]) - {*MEANING, ""})]:
         mine = frame["accountant"] == accountant
         for note, source, relation, block in sorted(set(zip(*(column[mine] for column in said), strict=True))):
-            meaning = "; ".join(filter(None, (note or MEANING.get(accountant), RDP_SIGMA.get(source))))
+            meaning = "; ".join(filter(None, (note.rstrip(".") or MEANING.get(accountant), RDP_SIGMA.get(source))))
             neighbours = f" ({name(relation)} neighbors)" if relation else ""
             if meaning:
-                groups.setdefault((neighbours, meaning.rstrip(".")), []).append(
+                groups.setdefault((neighbours, meaning), []).append(
                     _short(accountant) + (" of the summed gradient" if block else "")
                 )
     meanings = [f"{', '.join(names)}{neighbours}: {meaning}." for (neighbours, meaning), names in groups.items()]
@@ -83,12 +83,12 @@ def _column(frame: pd.DataFrame, column: str) -> "pd.Series[str]":
 
 
 def claimed_neighbours(frame: pd.DataFrame) -> set[str]:
-    """The neighbouring relations for which the private series of a frame claim their ε."""
+    """The neighboring relations for which the private series of a frame claim their ε."""
     return set(claimed_relations(frame)) - {""}
 
 
 def claimed_relations(frame: pd.DataFrame) -> "pd.Series[str]":
-    """For which neighbours each row's cell claims its ε; "" without one, or where the accountant is not ours."""
+    """For which neighbors each row's cell claims its ε; "" without one, or where the accountant is not ours."""
     columns = [_column(frame, column) for column in ("accountant", "unit", "block", "defense")]
     return pd.Series([_claimed(*cell) for cell in zip(*columns, strict=True)], index=frame.index, dtype=object)
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 FIGURE = {
     "settings": {
         "across": {"$ref": "#/$defs/across", "enum": [None, "claimed", "spent"]},
-        "neighbours": {"$ref": "#/$defs/neighbours"},
+        "neighbors": {"$ref": "#/$defs/neighbors"},
         "y_max": {
             "type": ["null", "number"],
             "exclusiveMinimum": 0,
@@ -55,7 +55,7 @@ FIGURE = {
             "undefended model; 1 is no use at all.",
             "spent": True,
             "settings": {
-                "normalised": {
+                "normalized": {
                     "type": "boolean",
                     "default": True,
                     "description": "Loss relative to the undefended accuracy, instead of the accuracy itself.",
@@ -170,7 +170,7 @@ def draw(
     Settings:
         across: the ε that was really ``spent``, the ε that is ``claimed``, or what is ``proven`` of any attack; None:
             ``spent``, or ``claimed`` where no cell's ε spent is known.
-        normalised: true: the loss relative to the non-private accuracy, as in jayaraman2019; false: the test accuracy.
+        normalized: true: the loss relative to the non-private accuracy, as in jayaraman2019; false: the test accuracy.
         metric: ``accuracy_loss``, ``test_accuracy``, … or ``leakage``: the advantage of ``attack``; or a list of
             metrics (not ``leakage``), a panel each.
         attack: of leakage: its name; None: every attack measured, a panel each; ``strongest``: of each cell what finds
@@ -179,7 +179,7 @@ def draw(
         threshold: of membership attacks: ``best``, chosen on other records, or the attack's ``own``.
         fpr: speak of true positive rates at this rate in place of advantages, upward and across.
         point: draw what the point (ε, δ) alone allows too, as papers do.
-        neighbours: the relation of the ε spent; None: that which most cells have. Cells without one are not drawn.
+        neighbors: the relation of the ε spent; None: that which most cells have. Cells without one are not drawn.
         y_max: end of the axis upward.
     """
     measured, proven = divided(metrics)
@@ -211,8 +211,8 @@ def draw(
 # ---------------------------------------------------------------------- upward
 def _upward(settings: dict[str, Any]) -> list[str]:
     """The metrics that are drawn."""
-    if "normalised" in settings:
-        return ["accuracy_loss" if settings["normalised"] else "test_accuracy"]
+    if "normalized" in settings:
+        return ["accuracy_loss" if settings["normalized"] else "test_accuracy"]
     return listed(settings.get("metric", LEAKAGE))
 
 
@@ -236,16 +236,16 @@ def _over_claimed(given: Given, found: pd.DataFrame) -> Over:
 
 def _over_known(given: Given, found: pd.DataFrame) -> Over:
     """Over the ε spent, unless none is known."""
-    if given.settings["neighbours"] is None and known(given.frame).empty:
+    if given.settings["neighbors"] is None and known(given.frame).empty:
         return _over_claimed(given, found)
     return _over_spent(given, found)
 
 
 def _over_spent(given: Given, found: pd.DataFrame) -> Over:
-    wanted = given.settings["neighbours"]
+    wanted = given.settings["neighbors"]
     budgets, relation = spent_alike(given.frame, wanted)
     if budgets.empty:
-        words = f" with neighbours '{wanted}'" if wanted else ""
+        words = f" with neighbors '{wanted}'" if wanted else ""
         raise UserError(f"figure setting 'across': no ε spent is known for these cells{words}")
     joined = found.merge(budgets, how="left", on=["dataset", "model", "defense"])
     absent = joined["epsilon_spent"].isna() & is_private(joined)

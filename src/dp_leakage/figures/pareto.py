@@ -57,7 +57,9 @@ def draw(
     entries = [handle for handle in legend(rows) if handle.get_label() != "95 % interval"]
     entries.append(Line2D([], [], label="best trade-offs measured", **FRONT))
     membership = sorted(set(reached(frame)["attack"]) - {STRONGEST})
-    chosen_anew = f"Strongest of {', '.join(map(name, membership))}, in each cell anew."
+    few = len(membership) <= 4
+    of = ", ".join(map(name, membership)) if few else f"{len(membership)} attacks"
+    chosen_anew = f"Strongest of {of}, in each cell anew."
     alone = settings["attack"] is not None or len(membership) < 2
     notes = [
         *meaning,

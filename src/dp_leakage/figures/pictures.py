@@ -70,12 +70,13 @@ def page(
 
     across = max(len(line.images) for block in blocks for line in block.lines)
     wide = label + across * (width + GAP) + GAP
-    text = footnotes(notes, wide)
+    figure = Figure()
+    text = footnotes(figure, notes, wide)
     top = 0.3 if title else 0.08
     heights = [_heights(block, width) for block in blocks]
     high = top + sum(head + len(block.lines) * sum(line) for block, (head, *line) in zip(blocks, heights, strict=True))
     high += 0.13 * (text.count("\n") + 1) + 0.12
-    figure = Figure(figsize=(wide, high))
+    figure.set_size_inches(wide, high)
 
     def write(x: float, y: float, words: str, **how: Any) -> None:
         figure.text(x / wide, y / high, words, va="center", **how)
@@ -157,8 +158,8 @@ def draw(shown: Shown, settings: dict[str, Any], published: pd.DataFrame | None)
         for dataset, (originals, rows) in of_datasets.items()
     ]
     notes = [
-        "Under each picture: its structural similarity (SSIM, uniform 7×7 window) to the original, 1 for the same "
-        "picture and about 0 for an unrelated one.",
+        "Under each picture: its structural similarity (SSIM) to the original.",
+        "It is 1 for the same picture and about 0 for an unrelated one; its window is uniform, 7×7.",
         *own_notes(settings),
     ]
     figure = page(blocks, notes, settings.get("title"), width=settings["width"])

@@ -35,7 +35,7 @@ FIGURE = {
     "caption": "Claimed and accounted ε. Each panel is one way of choosing the noise. The horizontal axis is the ε "
     "that it claims; the vertical axis is the ε that each accountant finds for the same training. On the gray line the "
     "claim is exact; below it the training was more private than claimed, above it less.",
-    "settings": {"neighbours": {"$ref": "#/$defs/neighbours"}},
+    "settings": {"neighbors": {"$ref": "#/$defs/neighbors"}},
 }
 
 PLACE = ["epsilon", "accounted_by", "neighbors", "valid", "sampling"]  # what tells the points of a panel apart
@@ -54,16 +54,16 @@ def draw(
     """One panel per way of choosing the noise, one line per accountant; cells that spend the same are drawn once.
 
     Settings:
-        neighbours: only ε for this neighbouring relation; None: the relation for which the ε is claimed.
+        neighbors: only ε for this neighboring relation; None: the relation for which the ε is claimed.
     """
     frame = claims_epsilon(chosen(metrics, settings))
-    measured = metric_rows(frame[is_private(frame)], "epsilon_spent", neighbors=settings["neighbours"])
+    measured = metric_rows(frame[is_private(frame)], "epsilon_spent", neighbors=settings["neighbors"])
     measured = measured.assign(
         valid=measured["valid"].fillna(True).astype(bool),
         hypothetical=is_hypothetical(measured),
         batches=measured["sampling"].str.removeprefix("hypothetical_"),
     )
-    if settings["neighbours"] is None:
+    if settings["neighbors"] is None:
         claimed = claimed_relations(measured)
         measured = measured[measured["hypothetical"] | (claimed == "") | (measured["neighbors"] == claimed)]
     if measured["value"].isna().all():

@@ -29,6 +29,8 @@ Drawn = TypeVar("Drawn")
 EPSILON_RANGE = (0.01, 1000.0)
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 PANEL = (3.5, 2.5)  # inches
+NOTE_LINES = 2
+NOTES = "Comment"  # the PNG's name for the notes that found no room
 INK, GRAY, FAINT = "#222222", "#767676", "#e4e4e4"
 ALARM = "#b00020"  # of what should never show: more measured than is proven or claimed
 # Of names in turn: Okabe and Ito's colors, then two of Tol's.
@@ -53,19 +55,20 @@ class Look:
     color: str
     marker: str
     dashes: tuple[float, ...] = ()
-    variant: bool = False  # of another unit, block or bound: thin, with half-filled markers
+    thin: bool = False
+    fill: str = "full"  # of the markers, as matplotlib's ``fillstyle``
 
     @property
     def line(self) -> dict[str, Any]:
         """Keyword arguments for a line with markers."""
         style = (0, self.dashes) if self.dashes else "-"
-        return {"color": self.color, "linestyle": style, "linewidth": 0.8 if self.variant else 1.3, **self.mark}
+        return {"color": self.color, "linestyle": style, "linewidth": 0.8 if self.thin else 1.3, **self.mark}
 
     @property
     def mark(self) -> dict[str, Any]:
         """Keyword arguments for markers alone."""
         size = {"marker": self.marker, "markersize": 4.5 if self.marker != "*" else 8, "markeredgewidth": 0.9}
-        return size | ({"fillstyle": "left", "markerfacecoloralt": "white"} if self.variant else {})
+        return size | ({} if self.fill == "full" else {"fillstyle": self.fill, "markerfacecoloralt": "white"})
 
 
 # In the order in which legends and tables list them.
@@ -74,7 +77,7 @@ LOOKS: dict[tuple[str, str], Look] = {
     ("l2", ""): Look("ℓ2 penalty", "#555555", "P"),
     ("dropout", ""): Look("dropout", "#808080", "X"),
     ("l2_dropout", ""): Look("ℓ2 and dropout", "#808080", "h"),
-    ("normalise", ""): Look("normalised, no noise", "#a0522d", (4, 1, 45)),
+    ("normalise", ""): Look("normalized, no noise", "#a0522d", (4, 1, 45)),
     ("claimed", "claimed"): Look("private, as its library claims", "#117733", ">", (3, 1)),
     ("gaussian", "naive"): Look("DP-SGD, naive composition", "#d55e00", "s", (1, 1.2)),
     ("gaussian", "advanced"): Look("DP-SGD, advanced composition", "#e69f00", "D", (5, 1.2, 1, 1.2)),
@@ -168,6 +171,8 @@ NAMES = {
     "zero_out": "zero-out",
 }
 
+# How markers are filled, so that the same mechanism on other blocks is told apart.
+BLOCK_FILLS = {"row": "left", "layer": "bottom", "sum": "none"}
 BOUNDED = {"clip": "clipped", "normalise": "normalized", "per_layer": "clipped by layer"}
 
 RC = {
@@ -215,9 +220,10 @@ def look(series: Series) -> Look:
         marker = SPARE_MARKERS[number // len(SPARE_COLORS) % len(SPARE_MARKERS)]
         known = replace(SPARE, label=label, color=color, marker=marker)
     details = _unit(series)
-    # A series of directions is named by its block, and looks like itself with any.
-    variant = bool(details) and series.mechanism != "vmf"
-    return replace(known, label=", ".join([known.label, *details]), variant=variant)
+    # Noise on directions has a block of its own in most studies: thin lines would say that it is an exception.
+    thin = bool(details) and series.mechanism != "vmf"
+    fill = BLOCK_FILLS.get(series.block, "left" if thin else "full")
+    return replace(known, label=", ".join([known.label, *details]), thin=thin, fill=fill)
 
 
 def _unit(series: Series) -> list[str]:
@@ -276,11 +282,13 @@ def rc() -> Any:
 def encode(figure: "Figure", form: str, dpi: int = 170, keywords: str | None = None) -> bytes:
     """The figure as the bytes of a ``pdf``, ``png`` or ``svg`` file; the same figure gives the same bytes.
 
-    ``keywords`` stand in a PDF's metadata.
+    ``keywords`` stand in a PDF's metadata. Notes that found no room under the panels are a PNG's `NOTES`.
     """
     buffer = BytesIO()
+    said = {"Keywords": keywords} if keywords else {}
+    if form == "png" and figure.get_label():
+        said[NOTES] = str(figure.get_label())
     with rc():
-        said = {"Keywords": keywords} if keywords else {}
         figure.savefig(buffer, format=form, dpi=dpi, metadata=METADATA[form] | said)
     return buffer.getvalue()
 
@@ -353,7 +361,7 @@ def finish(
         look_ = {"ncols": across, "handlelength": 2.8, "columnspacing": 1.4}
         figure.legend(handles=handles, loc="outside upper center", **look_, **heading)
         extra += 0.19 * ceil(len(handles) / across) + 0.1 + 0.2 * len(words.splitlines())
-    text = footnotes(notes, width)
+    text = footnotes(figure, notes, width)
     if text:
         figure.supxlabel(text, x=0.01, ha="left", fontsize=7, color=GRAY, linespacing=1.25)
         extra += 0.125 * (text.count("\n") + 1) + 0.05
@@ -361,9 +369,16 @@ def finish(
     return figure
 
 
-def footnotes(notes: Iterable[str], width: float) -> str:
-    """Notes, each once, as one paragraph of the figure's width in inches at 7 points."""
-    return fill(" ".join(dict.fromkeys(notes)), int(width * 18.5))
+def footnotes(figure: "Figure", notes: Iterable[str], width: float) -> str:
+    """The first of a figure's notes as a paragraph of at most `NOTE_LINES` lines of the width in inches at 7 points.
+
+    The others become the figure's label, which `encode` writes into the PNG and the report adds to the caption.
+    """
+    said = list(dict.fromkeys(notes))
+    paragraphs = [fill(" ".join(said[:shown]), int(width * 18.5)) for shown in range(len(said) + 1)]
+    shown = max(number for number, text in enumerate(paragraphs) if text.count("\n") < NOTE_LINES)
+    figure.set_label(" ".join(said[shown:]))
+    return paragraphs[shown]
 
 
 def _legend_columns(labels: Sequence[str], width: float) -> int:

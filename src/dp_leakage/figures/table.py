@@ -54,11 +54,12 @@ def draw_tables(tables: Sequence[Table], notes: Iterable[str] = (), title: str |
 
     heading = _inches(title, 10, bold=True) if title else 0.0
     width = max(max(_edges(table)[-1] for table in tables) + 2 * MARGIN, heading + 2 * MARGIN, 5.2)
-    text = footnotes(notes, width)
     heights = [_height(table) for table in tables]
     top = MARGIN + (0.28 if title else 0)
+    figure = Figure()
+    text = footnotes(figure, notes, width)
     height = top + sum(heights) + 0.12 * (text.count("\n") + 1) + MARGIN + 0.05
-    figure = Figure(figsize=(width, height))
+    figure.set_size_inches(width, height)
     ax = figure.add_axes((0, 0, 1, 1))
     ax.set(xlim=(0, width), ylim=(height, 0))  # inches from the upper left corner
     ax.set_axis_off()

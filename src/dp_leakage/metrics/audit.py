@@ -20,10 +20,10 @@ def measure_audit(
     comparisons: int,
     seed: int,
 ) -> list[dict]:
-    """Rows ``epsilon_lower_bound`` of one cell: one for each design, for the neighbours of its game.
+    """Rows ``epsilon_lower_bound`` of one cell: one for each design, for the neighbors of its game.
 
     If records are exchanged (replace_one), there is a second row, ``neighbors=presence``: what the same guesses say
-    about an ε that is known only for add/remove or zero-out neighbours. It replaces the first in such a comparison and
+    about an ε that is known only for add/remove or zero-out neighbors. It replaces the first in such a comparison and
     does not count as another bound.
 
     Args:

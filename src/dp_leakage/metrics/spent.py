@@ -6,7 +6,7 @@ import pandas as pd
 from dp_leakage.metrics.rows import CELL
 from dp_leakage.privacy.defenses import CLAIMED
 
-# The relations of spent ε that an audit's bound is compared with, by the bound's own neighbours.
+# The relations of spent ε that an audit's bound is compared with, by the bound's own neighbors.
 COMPARED = {"replace_one": ("replace_one",), "presence": ("add_remove", "zero_out")}
 POISSON = "hypothetical_poisson"  # sampling of an ε that would be, had the batches been Poisson samples
 OF_A_CLAIM = dict.fromkeys(("presence", "add_remove", "zero_out"), ("",))  # the same where another library claims ε
@@ -26,7 +26,7 @@ def spent(frame: pd.DataFrame, neighbours: str | None = None) -> pd.DataFrame:
 
     Args:
         frame: rows over all repeats.
-        neighbours: count this neighbouring relation only. None: of each cell the relation of the study's own attacks,
+        neighbours: count this neighboring relation only. None: of each cell the relation of the study's own attacks,
             for which its proven limits hold; where no ε or no limit is known for that, the relation that most cells
             have.
 
@@ -71,13 +71,13 @@ def known(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def relations(rows: pd.DataFrame) -> list[str]:
-    """The neighbouring relations of rows of `known`, that which most cells have first."""
+    """The neighboring relations of rows of `known`, that which most cells have first."""
     cells = rows.drop_duplicates([*CELL, "spent_neighbors"])["spent_neighbors"].value_counts()
     return sorted(cells.index, key=lambda relation: (-cells[relation], relation != "replace_one", relation))
 
 
 def relations_of_games(frame: pd.DataFrame) -> dict[tuple[str, str, str], str]:
-    """(data set, model, defense) → the neighbours between which the study's attacks choose, as its limits say."""
+    """(data set, model, defense) → the neighbors between which the study's attacks choose, as its limits say."""
     rows = frame[frame["metric"] == "advantage_proven"]
     keys = zip(*(rows[column] for column in CELL), strict=True)
     return dict(zip(keys, rows["neighbors"], strict=True))
@@ -96,7 +96,7 @@ def contradicted(frame: pd.DataFrame) -> pd.DataFrame:
         frame: rows over all repeats.
 
     Returns:
-        Those rows, with ``allowed``, the ε that was spent, and ``relation``, for which neighbours ("" if not known).
+        Those rows, with ``allowed``, the ε that was spent, and ``relation``, for which neighbors ("" if not known).
     """
     bounds = frame[frame["metric"] == "epsilon_lower_bound"]
     if bounds.empty:

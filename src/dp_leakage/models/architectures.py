@@ -272,7 +272,7 @@ def resnet(
     groups: int = 8,
     activation: Activation = "relu",
 ) -> Layers:
-    """A small residual network (He et al. 2016) with group normalisation in place of batch normalisation.
+    """A small residual network (He et al. 2016) with group normalization in place of batch normalization.
 
     A 3×3 convolution comes first. Each of ``channels`` is a stage of ``blocks`` blocks with two 3×3 convolutions, and
     the first block of each later stage halves the sides. Then come the mean of each channel and the prediction.
@@ -310,7 +310,7 @@ def wide_resnet(
     """A wide residual network (Zagoruyko & Komodakis 2016) as used in private training (De et al. 2022).
 
     ``depth`` is 6n + 4 for n blocks in each of three stages with 16, 32 and 64 times ``width`` channels. Each
-    convolution comes after its normalisation and activation, group normalisation replaces batch normalisation, and
+    convolution comes after its normalization and activation, group normalization replaces batch normalization, and
     kernels are standardised.
     """
     blocks, rest = divmod(depth - 4, 6)

@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 for relation in relations
             }
             raise UserError(
-                f"no accountant supports --sampler {options.sampler} with --neighbours {options.neighbours} and this "
+                f"no accountant supports --sampler {options.sampler} with --neighbours {options.neighbors} and this "
                 f"noise; valid are {', '.join(sorted(pairs))}"
             )
         if all(row[1] == NONE for row in rows):
@@ -84,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     heads = HEADS.get(options.answer, ("accountant", options.answer))
     rebuilt = () if getattr(options, "guess", None) is None else (f"reconstruction from {options.guess:g}",)
-    header = (*heads, *rebuilt, "sampler", "neighbours", "statement")
+    header = (*heads, *rebuilt, "sampler", "neighbors", "statement")
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
     for row in (header, *rows):
         print("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
@@ -99,7 +99,7 @@ def _rows(options: argparse.Namespace) -> Iterator[tuple[str, ...]]:
         if rules.noise == "vmf" and not options.blocks and not directional:
             continue  # without blocks the question is about Gaussian noise only
         for sampler, relations in rules.relations.items():
-            neighbours = options.neighbours or relations[0]
+            neighbours = options.neighbors or relations[0]
             if options.sampler in (None, sampler) and neighbours in relations:
                 yield _row(name, options, sampler, neighbours)
 
@@ -165,7 +165,7 @@ def _risks(options: argparse.Namespace, target: Target | None) -> Iterator[tuple
         mechanism = replace(step, sampler=sampler, block="sum" if directional and options.summed else step.block)
         own: Neighbours = relation_of_game("coins", sampler)
         relations: list[Neighbours] = (
-            [options.neighbours] if options.neighbours else ["replace_one", *([] if target else [own])]
+            [options.neighbors] if options.neighbors else ["replace_one", *([] if target else [own])]
         )
         for neighbours in relations:
             if options.sampler in (None, sampler) and proves(mechanism, neighbours):
@@ -211,7 +211,9 @@ def _parser() -> argparse.ArgumentParser:
     training.add_argument("--batch-size", type=records, required=True, help="records (or classes) per batch")
     training.add_argument("--dataset-size", type=records, required=True, help="records (or classes) in all")
     training.add_argument("--sampler", choices=get_args(Sampler), help="only accountants for this sampler")
-    training.add_argument("--neighbours", choices=get_args(Neighbours), help="only guarantees for these neighbors")
+    training.add_argument(
+        "--neighbors", "--neighbours", choices=get_args(Neighbours), help="only guarantees for these neighbors"
+    )
     training.add_argument("--conversion", choices=CONVERSIONS, default="tight", help="of Rényi divergences")
     training.add_argument(
         "--blocks",

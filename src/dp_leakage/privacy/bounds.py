@@ -1,7 +1,7 @@
 """What (ε, δ)-DP allows an attacker: the lines that figures draw above measured leakage.
 
-They hold for the neighbours of the attack game. A game of a member against a non-member at a fixed size has replace_one
-neighbours, whose ε is up to twice that of add_remove.
+They hold for the neighbors of the attack game. A game of a member against a non-member at a fixed size has replace_one
+neighbors, whose ε is up to twice that of add_remove.
 """
 
 import numpy as np

@@ -60,7 +60,7 @@ def calibrated(
 
 
 def _for_target(settings: dict[str, Any], step: Mechanism, blocks: Sequence[int] | None, schedule: dict) -> float:
-    """The noise with which no attack exceeds the cell's target, between the neighbours that the target names."""
+    """The noise with which no attack exceeds the cell's target, between the neighbors that the target names."""
     from dp_leakage.privacy.accounting.curve import Training, noise_for
 
     wanted = {key: value for key, value in settings["target"].items() if key != "neighbours"}

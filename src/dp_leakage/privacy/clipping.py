@@ -1,7 +1,7 @@
 """Bounding: how much of each unit's gradient enters the sum.
 
 Formal guarantee. With ``scales`` from `bound_scales`, adding or removing one unit moves Σ scaleᵢ·gᵢ by at most
-``clip_norm`` (add/remove neighbours), and replacing one by at most 2·``clip_norm``. The scales hold this in the
+``clip_norm`` (add/remove neighbors), and replacing one by at most 2·``clip_norm``. The scales hold this in the
 floating point of ``norms``, whose rounding they allow for. A unit with gradient 0 contributes nothing. With
 ``per_layer`` each of L layers is clipped to ``layer_norm``, C/√L, so that the whole is at most C long.
 """
@@ -81,7 +81,7 @@ def _own_scales(norms: Tensor, length: float | Tensor, plugin: str) -> Tensor:
     """A file's own factor for each unit, computed from one unit at a time, so that none can depend on another's
     gradient.
 
-    It is vectorised if the code allows that (`torch.vmap` shows the function only one unit's length).
+    It is vectorized if the code allows that (`torch.vmap` shows the function only one unit's length).
     """
     one = function(noise_module(plugin), "bound")
     each = norms.clone().flatten()

@@ -69,7 +69,7 @@ class Mechanism:
 def holds_groups(unit: str) -> bool:
     """Whether a unit is a group that changes with a record: a class, a subclass, or what a plugin's ``groups`` says.
 
-    Persons are none: between neighbours a person is there with all records, or is not, as a single record is.
+    Persons are none: between neighbors a person is there with all records, or is not, as a single record is.
     """
     return unit not in SINGLE
 

@@ -71,7 +71,7 @@ def code_fingerprint(*modules: str, exclude: Iterable[str] = (), extra_files: It
     Args:
         modules: dotted names within ``dp_leakage``, e.g. ``"dp_leakage.steps.train"``.
         exclude: modules whose code must not count, along with what only they import. The tables of all attacks, figures
-            and so on are excluded, so that a new entry does not rerun its neighbours; the module that a step does use
+            and so on are excluded, so that a new entry does not rerun its neighbors; the module that a step does use
             is named in ``modules``.
         extra_files: files outside the package that count too, such as a user's plugin, with what they import from this
             package and from the files beside them.

@@ -26,7 +26,7 @@ class Proven:
         tprs: FPR → TPR.
         mu: μ of Gaussian noise that allows this advantage.
         exact: whether that is exactly the cell's own noise.
-        neighbours: the neighbouring data sets, which are those of the study's attack game.
+        neighbours: the neighboring data sets, which are those of the study's attack game.
         mu_bound: μ of Gaussian noise that bounds the whole curve; infinite if none does.
         regret: what that μ gives away (`TradeOff.regret`).
     """

@@ -28,7 +28,7 @@ def own_claim(made: Json, delta: float, neighbours: Neighbours) -> Claim:
     """The claim of exactly the mechanism of a training, from the training's or its audit's provenance.
 
     Raises:
-        UserError: once a curve is asked for, if nothing is proven for these neighbours.
+        UserError: once a curve is asked for, if nothing is proven for these neighbors.
     """
     mechanism = made["settings"]["mechanism"]
     step = tuple(mechanism[key] for key in ("noise", "sampler"))
@@ -68,9 +68,7 @@ def _own(made_as_text: str, delta: float, neighbours: Neighbours) -> Claim:
         scaled = replace(training, mechanism=replace(mechanism, noise_multiplier=noise, kappa=kappa))
         proven = proven_curve(scaled, neighbours)
         if proven is None:
-            raise UserError(
-                f"audit claim 'own': nothing is proven of {settings['defense']} for {neighbours} neighbours"
-            )
+            raise UserError(f"audit claim 'own': nothing is proven of {settings['defense']} for {neighbours} neighbors")
         return proven.tpr
 
     return own_curves(f"this {mechanism.noise} mechanism", delta, tpr)

@@ -116,7 +116,7 @@ def _spent(mechanism: Mechanism, made: Json, neighbours: Neighbours, ceiling: "T
 
 
 def _limit(neighbours: Neighbours, ceiling: "TradeOff | None", rates: Iterable[float]) -> list[Json]:
-    """Rows of what the training proves for these neighbours, at these FPRs."""
+    """Rows of what the training proves for these neighbors, at these FPRs."""
     if ceiling is None:
         return []
     said = {"neighbors": neighbours, "source": ceiling.source}
@@ -130,7 +130,7 @@ def _limit(neighbours: Neighbours, ceiling: "TradeOff | None", rates: Iterable[f
 
 
 def _curve(mechanism: Mechanism, made: Json, neighbours: Neighbours) -> "TradeOff | None":
-    """What the training proves for these neighbours."""
+    """What the training proves for these neighbors."""
     from dp_leakage.privacy.accounting.curve import Training, proven_curve
 
     nominal = made["settings"]["mechanism"]

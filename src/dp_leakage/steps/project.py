@@ -1,4 +1,4 @@
-"""Scales, projects and normalises the features, if the study says so."""
+"""Scales, projects and normalizes the features, if the study says so."""
 
 from pathlib import Path
 

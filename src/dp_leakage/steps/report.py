@@ -16,7 +16,7 @@ from dp_leakage.data.projection_settings import PRIVATE
 from dp_leakage.data.raw import Raw
 from dp_leakage.data.roles import ROLES, trained_role
 from dp_leakage.engines import GIVEN
-from dp_leakage.figures.files import read_figure
+from dp_leakage.figures.files import further_notes, read_figure
 from dp_leakage.metrics.resemblance import resemblance
 from dp_leakage.provenance.files import read_arrays, read_table, write_json, write_page
 from dp_leakage.report import Acceptable, answers, as_json, render, singled_out, told
@@ -129,7 +129,8 @@ def _training(spec: Json) -> dict[str, str]:
 
 
 def _figure(name: str, kind: str, caption: str, files: dict[str, Path], identity: str) -> ReportFigure:
-    return ReportFigure(name, kind, read_figure(files[".pdf"], files[".png"], files[".csv"], identity), caption=caption)
+    picture = read_figure(files[".pdf"], files[".png"], files[".csv"], identity)
+    return ReportFigure(name, kind, picture, caption=" ".join(filter(None, (caption, further_notes(picture)))))
 
 
 def _files_of(figure: str, files: list[Path]) -> dict[str, Path]:

@@ -19,6 +19,9 @@ from dp_leakage.study.plan import figure_cells
 from dp_leakage.study.schema import composed
 
 STUDY_FILE = "study.yaml"  # the file of a study that has a folder
+# Words of version 0.2, read until 1.0.
+OLD_ENGINE = ("engine", "opacus")
+OLD_SETTINGS = {"neighbours": "neighbors", "normalised": "normalized"}
 QUOTING = {
     "overrides": "'overrides={quickstart: {repeats: 5}}'",
     "only_datasets": "'only_datasets=[digits]'",
@@ -70,8 +73,8 @@ def load_study(
     def allow(spec: Json, where: str) -> None:
         check(spec, composed(schema, spec), where)
 
-    allow(raw, where)
     raw = _renamed(raw)
+    allow(raw, where)
     for name, changes in raw.get("scales", {}).items():
         if words := sorted({"study", "scales"} & changes.keys()):
             raise UserError(f"{where}: key 'scales.{name}.{words[0]}' cannot be changed there; leave it out")
@@ -99,12 +102,16 @@ def load_study(
     return study
 
 
-def _renamed(given: Any) -> Any:
-    """What a study file says, with ``engine: ensemble`` for the old word ``opacus``."""
+def _renamed(given: Any, of_figure: bool = False) -> Any:
+    """What a study file says in today's words: ``engine: ensemble`` for ``opacus``, and the settings of figures."""
     if not isinstance(given, Mapping):
         return given
-    old = ("engine", "opacus")
-    return {key: "ensemble" if (key, value) == old else _renamed(value) for key, value in given.items()}
+    return {
+        OLD_SETTINGS.get(key, key) if of_figure else key: "ensemble"
+        if (key, value) == OLD_ENGINE
+        else _renamed(value, of_figure=key == "settings")
+        for key, value in given.items()
+    }
 
 
 def _from_here(folder: Path) -> Path:

@@ -12,7 +12,7 @@ from dp_leakage.privacy.mechanism import Bound
 from dp_leakage.privacy.mechanisms import noise_module
 from dp_leakage.provenance.fingerprint import ROOT, code_fingerprint
 
-# A registry does not count as code of the steps that read it, since a new entry would rerun its neighbours.
+# A registry does not count as code of the steps that read it, since a new entry would rerun its neighbors.
 REGISTRIES = (
     "dp_leakage.attacks",
     "dp_leakage.data",

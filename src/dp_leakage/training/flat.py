@@ -1,4 +1,4 @@
-"""All parameters of K models in one (K, P) buffer: one noise draw, one optimiser call, one tensor to save."""
+"""All parameters of K models in one (K, P) buffer: one noise draw, one optimizer call, one tensor to save."""
 
 import math
 
@@ -31,9 +31,9 @@ def views(layers: Layers, flat: Tensor) -> Parameters:
 
 
 def penalty(layers: Layers, l2: float, l2_on: str, flat: Tensor) -> Tensor:
-    """(1, P) like ``flat`` (K, P): 2λ at the penalised weights, else 0. Times the parameters: its gradient."""
+    """(1, P) like ``flat`` (K, P): 2λ at the penalized weights, else 0. Times the parameters: its gradient."""
     factors = torch.zeros_like(flat[:1])
-    # Only matrices and kernels: a normalisation's scale need not be small.
+    # Only matrices and kernels: a normalization's scale need not be small.
     weights = [view for view in views(layers, factors).values() if view.ndim > 2]
     for view in weights if l2_on == "all" else weights[-1:]:
         view.fill_(2 * l2)

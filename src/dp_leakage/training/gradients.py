@@ -1,6 +1,6 @@
 """The gradient of one step: plain, or bounded and noised, for all models into one flat buffer.
 
-sample → **per-unit gradients → bound → sum → noise → divide** → optimiser. The arithmetic goes in reverse order, which
+sample → **per-unit gradients → bound → sum → noise → divide** → optimizer. The arithmetic goes in reverse order, which
 saves passes over the buffer: the noise, already divided, is drawn into it, and then scaled gradients are added.
 """
 

@@ -75,7 +75,7 @@ class Replayed:
         shape = tuple((rows.shape, weights is None) for rows, weights in examples)
         if shape not in self.replays:
             work = partial(add_examples, self.program, examples)
-            work()  # runs once normally, so that libraries initialise themselves before the capture
+            work()  # runs once normally, so that libraries initialize themselves before the capture
             self.replays[shape] = _tensors(examples), self.capture(work)
             return
         inputs, replay = self.replays[shape]

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 ENVIRONMENT = {
-    # One process per core: two threads per process were several times slower as soon as a neighbour was busy.
+    # One process per core: two threads per process were several times slower as soon as a neighbor was busy.
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
     # glibc: keep freed memory. By default large blocks (above 32 MB at most) are returned and page-faulted in again at

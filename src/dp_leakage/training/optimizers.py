@@ -1,6 +1,6 @@
 """Adam and SGD on one flat buffer, fused: one pass over the memory per step.
 
-These are the kernels of `torch.optim.Adam(fused=True)` and `torch.optim.SGD(fused=True)`, called without the optimiser
+These are the kernels of `torch.optim.Adam(fused=True)` and `torch.optim.SGD(fused=True)`, called without the optimizer
 objects, whose overhead exceeds the whole step of a small model.
 """
 
@@ -16,7 +16,7 @@ Slots = dict[str, Tensor]
 
 
 def slots(settings: TrainingSettings, flat: Tensor) -> Slots:
-    """The optimiser's initial memory: zeros like ``flat`` (K, P), and Adam's step count."""
+    """The optimizer's initial memory: zeros like ``flat`` (K, P), and Adam's step count."""
     if settings.optimizer == "adam":
         return {
             "mean": torch.zeros_like(flat),

@@ -14,7 +14,7 @@ INITIALISATIONS = ("torch", "glorot")
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """Optimiser, duration and batch size, shared by the whole ensemble.
+    """Optimizer, duration and batch size, shared by the whole ensemble.
 
     Attributes:
         optimizer: ``adam`` (β 0.9, 0.999; ε 1e-8) or ``sgd``.
@@ -27,7 +27,7 @@ class TrainingSettings:
         momentum: of ``sgd``, in [0, 1); Adam must leave it at 0.
         l2: λ ≥ 0 of a penalty λ·Σw² (Keras' convention: its gradient is 2λw) on weights, not on biases. It does not
             depend on the data, so it is added after noising and costs no privacy.
-        l2_on: penalise the weights of ``all`` layers, or only of the ``last``.
+        l2_on: penalize the weights of ``all`` layers, or only of the ``last``.
         epochs: passes over the model's records, ≥ 1.
         batch_size: records per step, ≥ 1; for ``poisson`` the expected number, so that the rate is batch_size/n; for
             ``class_poisson`` each (sub)class has that same rate, and batch_size may be a fraction.

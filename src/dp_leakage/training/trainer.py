@@ -60,7 +60,7 @@ def train(
         y: int64 (n,) classes from 0.
         subsets: int64 (K, m): the rows of x that each model trains on, or that coins decide about.
         seeds: K integers ≥ 0; a model's initial parameters, batches, noise and dropout depend only on its own seed.
-        settings: optimiser, epochs, batch size (in units: records, or persons).
+        settings: optimizer, epochs, batch size (in units: records, or persons).
         mechanism: what protects each step; None for plain training.
         held: bool (K, m), by fair coins: which rows of its subset each model trains on; None: all. Rates, steps and
             divisors depend on m, never on how many rows are held.

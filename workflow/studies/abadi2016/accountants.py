@@ -63,7 +63,7 @@ def draw(
         ax.set_xlabel("epoch")
     grid[0][0].set_ylabel("ε spent so far")
     delta = ", ".join(f"{value:g}" for value in sorted(set(rows["delta"])))
-    notes = [f"The same noise and batches in each panel; δ = {delta}; add/remove neighbours."]
+    notes = [f"The same noise and batches in each panel; δ = {delta}; add/remove neighbors."]
     if frame["projection_noise"].notna().any():
         notes.append("Where a private PCA came first, the curve begins with what it spent.")
     legend = [sample(style) for style in COUNTED.values()]

@@ -85,7 +85,7 @@ def control_rows(frame: pd.DataFrame, measure: str, *, by_class: bool = False) -
 
 
 def own_spent(frame: pd.DataFrame) -> pd.DataFrame:
-    """The ε of each private cell's own accountant for the neighbours that it speaks of: dataset, model, defense, ε."""
+    """The ε of each private cell's own accountant for the neighbors that it speaks of: dataset, model, defense, ε."""
     rows = frame[frame["metric"] == "epsilon_spent"]
     own = (rows["accounted_by"] == rows["accountant"]) & (rows["neighbors"] == claimed_relations(rows))
     return rows[own].rename(columns={"value": "epsilon_spent"})[["dataset", "model", "defense", "epsilon_spent"]]

@@ -1,6 +1,6 @@
 """Model inversion: for every class, an image that the model assigns to it (Fredrikson et al. 2015; zhang2020).
 
-The image x minimises a loss of the model's answer plus λ·R(x). All classes of all models, with all restarts, are
+The image x minimizes a loss of the model's answer plus λ·R(x). All classes of all models, with all restarts, are
 one batch for each penalty.
 """
 
@@ -19,14 +19,14 @@ from dp_leakage.data.dataset import Dataset
 from dp_leakage.models.ensemble import Ensemble
 from dp_leakage.models.input_gradients import logits_and_pull_back
 
-# What is minimised over an image, and how.
+# What is minimized over an image, and how.
 ATTACK = {
     "family": "model_inversion",
     "settings": {
         "loss": {
             "enum": ["probability", "cross_entropy"],
             "default": "probability",
-            "description": "What is minimised: 1 − p_y (zhang2020, equation 1), or −ln p_y, whose gradient does not "
+            "description": "What is minimized: 1 − p_y (zhang2020, equation 1), or −ln p_y, whose gradient does not "
             "vanish where p_y is 0.",
         },
         "box": {
@@ -244,7 +244,7 @@ def invert(models: Ensemble, classes: np.ndarray, shape: tuple[int, ...], search
 def objective(
     models: Ensemble, w: Tensor, labels: Tensor, search: _Search, generator: torch.Generator | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The minimised loss (K, B), the probability p_y (K, B), and the gradient that w follows (K, B, …).
+    """The minimized loss (K, B), the probability p_y (K, B), and the gradient that w follows (K, B, …).
 
     Args:
         models: K models.

@@ -31,7 +31,7 @@ def l2(x: Tensor) -> Tensor:
 
 
 def smoothness(x: Tensor) -> Tensor:
-    """Σ (difference of neighbours)², down and to the right, which favors broad strokes over single pixels."""
+    """Σ (difference of neighbors)², down and to the right, which favors broad strokes over single pixels."""
     down, right = x[..., 1:, :] - x[..., :-1, :], x[..., 1:] - x[..., :-1]
     return l2(down) + l2(right)
 

@@ -141,7 +141,7 @@ def assumed(without: np.ndarray, a: float | np.ndarray) -> np.ndarray:
 def chosen(margin: np.ndarray, inside: np.ndarray, settings: dict) -> Reach:
     """The a and the temperature with which an offline attack on the reference models themselves finds most members.
 
-    It maximises the share of their training records that the attack, helped by the other models, finds at the false
+    It maximizes the share of their training records that the attack, helped by the other models, finds at the false
     positive rate ``fpr``, over `RECORDS` of the records and `MODELS` of the models. Of equally good values it takes the
     first. Values that the settings fix are not chosen.
 

@@ -38,7 +38,7 @@ def score(
 ) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
     """Rebuilds images from their gradients; see `released.released` for what the attacker sees.
 
-    Minimises ‖g − G‖² (directional2023, equation 4) over a batch's images and the probabilities of their labels
+    Minimizes ‖g − G‖² (directional2023, equation 4) over a batch's images and the probabilities of their labels
     together, from Gaussian noise, by L-BFGS.
 
     Args:

@@ -54,7 +54,7 @@ def score(
 ) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
     """Rebuilds images from their gradients; see `released.released` for what the attacker sees.
 
-    Minimises 1 − cos(g, G) + α·TV(x) over x in [0, 1] (directional2023, equation 6) by Adam on the signs of the
+    Minimizes 1 − cos(g, G) + α·TV(x) over x in [0, 1] (directional2023, equation 6) by Adam on the signs of the
     gradient, from Gaussian noise. The attacker knows the class, since a gradient reveals it anyway (Zhao et al. 2020).
 
     Args:
@@ -116,5 +116,5 @@ def step_size(step: int, settings: dict) -> float:
 
 
 def total_variation(x: Tensor) -> Tensor:
-    """Mean absolute difference of neighbours along the height plus that along the width, (n,), of x (n, c, h, w)."""
+    """Mean absolute difference of neighbors along the height plus that along the width, (n,), of x (n, c, h, w)."""
     return x.diff(dim=2).abs().mean((1, 2, 3)) + x.diff(dim=3).abs().mean((1, 2, 3))

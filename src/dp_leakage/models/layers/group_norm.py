@@ -1,4 +1,4 @@
-"""Group normalisation: the normalisation of private image models, since it mixes no records."""
+"""Group normalization: the normalization of private image models, since it mixes no records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LEAST = 1e-5  # added to each variance, as PyTorch does
 
 @dataclass(frozen=True)
 class GroupNorm(Layer):
-    """Normalises ``groups`` of neighbouring channels in each record to mean 0 and variance 1, then scales and shifts
+    """Normalizes ``groups`` of neighboring channels in each record to mean 0 and variance 1, then scales and shifts
     them.
 
     ``channels`` must be a multiple of ``groups`` (Wu & He 2018).

@@ -1,4 +1,4 @@
-"""Layer normalisation of vectors."""
+"""Layer normalization of vectors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LEAST = 1e-5  # added to the variance, as PyTorch does
 
 @dataclass(frozen=True)
 class LayerNorm(Layer):
-    """Normalises each record's ``features`` to mean 0 and variance 1, then scales and shifts them (Ba et al. 2016)."""
+    """Normalizes each record's ``features`` to mean 0 and variance 1, then scales and shifts them (Ba et al. 2016)."""
 
     features: int
 

@@ -57,7 +57,7 @@ class MaxPool2d(Layer):
             to_lower = torch.mul(delta, (lower > upper).to(delta.dtype), out=by_column[..., 1::2, :])
             torch.sub(delta, to_lower, out=by_column[..., 0::2, :])
             to_right = (x[..., 1::2] > x[..., 0::2]).to(delta.dtype).mul_(by_column)
-            # PyTorch vectorises the interleaving of left and right only if they are real and imaginary parts.
+            # PyTorch vectorizes the interleaving of left and right only if they are real and imaginary parts.
             return torch.view_as_real(torch.complex(by_column.sub_(to_right), to_right)).flatten(-2)
         back = torch.ops.aten.max_pool2d_with_indices_backward(
             delta.flatten(0, 1),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ScaleGradients:
-    """Per-example gradients of a normalisation's parameters; see `PerExample`.
+    """Per-example gradients of a normalization's parameters; see `PerExample`.
 
     Attributes:
         names: scale (``weight``) and shift (``bias``).

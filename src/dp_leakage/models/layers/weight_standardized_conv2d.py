@@ -1,6 +1,6 @@
 """A convolution whose kernels are centered and scaled to length one before they are used.
 
-For the weights w of one output channel, v = w − mean(w) and ŵ = v/√(‖v‖² + 1e-4): scaled weight standardisation (Brock
+For the weights w of one output channel, v = w − mean(w) and ŵ = v/√(‖v‖² + 1e-4): scaled weight standardization (Brock
 et al. 2021) without its gain; private training of wide residual networks uses it (De et al. 2022, section 3).
 """
 

@@ -86,7 +86,7 @@ class Case:
 
     @property
     def apart(self) -> float:
-        """How far neighbouring data sets' clipped sums can lie apart, in clipping norms."""
+        """How far neighboring data sets' clipped sums can lie apart, in clipping norms."""
         return 2.0 if self.neighbours == "replace_one" else 1.0
 
     @property

@@ -1,4 +1,4 @@
-"""What a training proves, as a curve: the tightest known for its mechanism, between neighbouring sets of records."""
+"""What a training proves, as a curve: the tightest known for its mechanism, between neighboring sets of records."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -87,7 +87,7 @@ def proven_curve(training: Training, neighbours: Neighbours) -> TradeOff | None:
 
 
 def _of_one(training: Training, neighbours: Neighbours) -> TradeOff | None:
-    """The largest true positive rate of any test between neighbouring trainings, at every false positive rate.
+    """The largest true positive rate of any test between neighboring trainings, at every false positive rate.
 
     For Gaussian noise the curve is exact if every record is used once an epoch, in batches that everybody may know.
     Otherwise it comes from the privacy loss distribution: `library.loss_profile` for Poisson batches,
@@ -101,7 +101,7 @@ def _of_one(training: Training, neighbours: Neighbours) -> TradeOff | None:
         neighbours: of sets of *records*, also where units are classes.
 
     Returns:
-        None if nothing is proven: no noise, or neighbours that the mechanism does not protect.
+        None if nothing is proven: no noise, or neighbors that the mechanism does not protect.
     """
     mechanism = training.mechanism
     if mechanism.noise == "none" or mechanism.noise_multiplier == 0:
@@ -233,7 +233,7 @@ def _own(training: Training, neighbours: Neighbours) -> TradeOff | None:
 
 
 def proves(mechanism: Mechanism, neighbours: Neighbours) -> bool:
-    """Whether the mechanism, with enough noise, limits how well such neighbouring sets of *records* can be
+    """Whether the mechanism, with enough noise, limits how well such neighboring sets of *records* can be
     distinguished.
     """
     if mechanism.noise == "none":
@@ -253,7 +253,7 @@ def noise_for(target: Target, training: Training, neighbours: Neighbours) -> flo
         neighbours: between which the attacks choose, see ``rules.relation_of_game``.
 
     Raises:
-        UserError: nothing is proven for these neighbours, or no noise is enough.
+        UserError: nothing is proven for these neighbors, or no noise is enough.
     """
     name = amount_of(training.mechanism.noise)
     if not proves(training.mechanism, neighbours):

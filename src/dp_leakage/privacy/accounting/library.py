@@ -26,7 +26,7 @@ VAST = 1e8
 def gaussian_epsilon(sigma: float, delta: float, uses: int) -> float:
     """Exact ε of ``uses`` Gaussian mechanisms without sampling: one with σ/√uses (Balle & Wang 2018).
 
-    σ is relative to how far neighbouring data sets' sums can lie apart.
+    σ is relative to how far neighboring data sets' sums can lie apart.
     """
     from dp_accounting import get_epsilon_gaussian
 
@@ -137,8 +137,8 @@ def loss_profile(
 
     Args:
         rate: q in (0, 1).
-        sigma: relative to how far neighbouring data sets' sums lie apart if the unit is in the batch.
-        replaced: replace_one neighbours; else add_remove.
+        sigma: relative to how far neighboring data sets' sums lie apart if the unit is in the batch.
+        replaced: replace_one neighbors; else add_remove.
         steps, beside: as for ``pld_epsilon``.
 
     Returns:

@@ -52,9 +52,9 @@ def sampled_gaussian_epsilon(
 
     Args:
         rate: q in (0, 1].
-        sigma: relative to how far neighbouring data sets' sums can lie apart: the clipping norm for add_remove,
+        sigma: relative to how far neighboring data sets' sums can lie apart: the clipping norm for add_remove,
             twice that for replace_one.
-        replace: replace_one neighbours, under Poisson sampling or without replacement; else add_remove under
+        replace: replace_one neighbors, under Poisson sampling or without replacement; else add_remove under
             Poisson sampling, for which the divergence is exact.
         steps: T.
         delta, conversion: see ``epsilon_from_renyi``.
@@ -123,7 +123,7 @@ def poisson_gaussian(rate: float, sigma: float, orders: np.ndarray) -> np.ndarra
 
 
 def replaced_gaussian(rate: float, sigma: float, orders: np.ndarray) -> np.ndarray:
-    """A bound on the Rényi divergence of the sampled Gaussian for replace_one neighbours, by quadrature.
+    """A bound on the Rényi divergence of the sampled Gaussian for replace_one neighbors, by quadrature.
 
     The outputs are P = (1−q) μ₀ + q μ₁ and Q = (1−q) μ₀ + q μ₂, and any two of the μ lie at most one unit apart before
     noise. In sampling without replacement, μ₀ has another unit in place of the one in question. By advanced joint

@@ -175,7 +175,7 @@ def _is_summed(mechanism: Mechanism) -> bool:
 
 
 def _supported(mechanism: Mechanism) -> Iterator[tuple[str, str]]:
-    """Accountant and neighbours, for each that supports the mechanism's noise, sampler and unit."""
+    """Accountant and neighbors, for each that supports the mechanism's noise, sampler and unit."""
     if holds_groups(mechanism.unit) != (mechanism.sampler == "class_poisson") and mechanism.sampler not in FILES:
         return
     for name, rules in ACCOUNTANTS.items():

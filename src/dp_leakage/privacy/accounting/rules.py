@@ -1,4 +1,4 @@
-"""What each accountant assumes: the only place that says which samplers, noise and neighbours it covers.
+"""What each accountant assumes: the only place that says which samplers, noise and neighbors it covers.
 
 These functions compute nothing, so that the workflow can refuse a configuration while it builds the DAG.
 """
@@ -26,7 +26,7 @@ POISSON = ("poisson", "class_poisson", CYCLIC_POISSON)
 
 
 def relation_of_game(design: str, sampler: str) -> Neighbours:
-    """The neighbours between which a membership attack chooses.
+    """The neighbors between which a membership attack chooses.
 
     In a fixed ``split``, a member against a non-member: one record in place of another. With ``coins``, one for each
     record: with a record or without it, in otherwise equal batches; under Poisson sampling that is ``add_remove``.

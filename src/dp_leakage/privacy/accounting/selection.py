@@ -19,7 +19,7 @@ SHAPES = {"logarithmic": 0.0, "geometric": 1.0, "poisson": inf}
 def selection_epsilon(
     noise_multiplier: float, *, delta: float, epochs: int, batch_size: int, dataset_size: int, mean: float, runs: str
 ) -> float:
-    """ε of releasing the best of a random number of Poisson-sampled Gaussian trainings; add_remove neighbours, a bound.
+    """ε of releasing the best of a random number of Poisson-sampled Gaussian trainings; add_remove neighbors, a bound.
 
     By dp-accounting's ``RepeatAndSelectDpEvent``. What "best" means must not look at the training records itself, or
     must be part of each run's own mechanism.

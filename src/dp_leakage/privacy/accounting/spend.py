@@ -26,7 +26,7 @@ def noise_multiplier(accountant: str, *, epsilon: float, sigma_table: str = "com
 
     Args:
         accountant: a key of ``rules.ACCOUNTANTS``; ``noise_epsilon`` says where each one's formula, validity,
-            neighbours and source stand.
+            neighbors and source stand.
         epsilon: > 0, the whole training's budget.
         sigma_table: ``authors`` takes the σ for ``rdp`` from jayaraman2019's table,
             ``printed.AUTHORS_SIGMA``.
@@ -105,7 +105,7 @@ def epsilon_spent(
 def noise_epsilon(case: Case, amount: float) -> float:
     """ε of an amount of noise, σ or κ, from the accountant's own module (see `mechanisms.base`).
 
-    The functions called there state formula, validity, neighbours and source.
+    The functions called there state formula, validity, neighbors and source.
     """
     module = accountant_named(case.accountant).module
     return spent_by(module, amount, case) if module in FILES else float(call(module, "epsilon", amount, case))

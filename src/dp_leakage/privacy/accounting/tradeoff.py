@@ -1,6 +1,6 @@
 """The most that an attack can reach, as a curve: false positive rate → largest true positive rate.
 
-An attacker who must distinguish two neighbouring trainings has a false positive rate α and misses a share β of the
+An attacker who must distinguish two neighboring trainings has a false positive rate α and misses a share β of the
 cases. Dong, Roth & Su (2022) call α ↦ least β the trade-off function f. Here tpr = 1 − f(fpr) is drawn, the curve above
 every ROC. All curves are symmetric (they hold whichever of the two trainings has the member), concave, on or above the
 diagonal, and never below the truth: rounding goes up.
@@ -25,7 +25,7 @@ LEAST_RATE = 1e-60  # that decides about an ε
 
 @dataclass(frozen=True)
 class TradeOff:
-    """What a training proves about every attack that distinguishes it from a neighbouring one.
+    """What a training proves about every attack that distinguishes it from a neighboring one.
 
     Attributes:
         of: fpr, float64 (n,) in [0, 1] → the largest tpr, float64 (n,).
@@ -136,7 +136,7 @@ def gaussian(mu: float) -> TradeOff:
     """tpr = Φ(Φ⁻¹(fpr) + μ): exact for Gaussian noise without sampling (Dong, Roth & Su 2022, definition 6).
 
     Args:
-        mu: how far the neighbouring trainings' outputs lie apart in standard deviations, ≥ 0; k compose to √(Σ μ²).
+        mu: how far the neighboring trainings' outputs lie apart in standard deviations, ≥ 0; k compose to √(Σ μ²).
     """
     return TradeOff(lambda fpr: ndtr(ndtri(fpr) + mu), "gaussian")
 
@@ -225,7 +225,7 @@ def lowest(curves: Sequence[TradeOff]) -> TradeOff:
 
 
 def twice(curve: TradeOff) -> TradeOff:
-    """The curve for two steps from neighbour to neighbour.
+    """The curve for two steps from neighbor to neighbor.
 
     Replacing a record means removing one and adding one.
     """
@@ -233,7 +233,7 @@ def twice(curve: TradeOff) -> TradeOff:
 
 
 def several(curve: TradeOff, count: int) -> TradeOff:
-    """The curve for ``count`` ≥ 1 steps from neighbour to neighbour: F(F(…fpr)) (Dong, Roth & Su 2022, theorem 2.14).
+    """The curve for ``count`` ≥ 1 steps from neighbor to neighbor: F(F(…fpr)) (Dong, Roth & Su 2022, theorem 2.14).
 
     For Gaussian curves that is the curve of ``count`` times μ.
     """

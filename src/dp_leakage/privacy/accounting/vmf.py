@@ -104,7 +104,7 @@ def vmf_divergence(dimension: int, kappa: float, orders: np.ndarray) -> np.ndarr
 
     ∫ p^α q^{1−α} = C_d(κ)/C_d(κr) with r = ‖αμ + (1−α)μ'‖ ≤ 2α−1, and d ln C_d(t)/dt = −A_d(t), so
     D_α = 1/(α−1) · ∫ A_d(t) dt from κ to κ(2α−1). The difference of two ln C_d would lose all digits at
-    large d; the integral of the positive, smooth A_d loses none: eight Gauss nodes between neighbouring
+    large d; the integral of the positive, smooth A_d loses none: eight Gauss nodes between neighboring
     orders.
 
     Args:

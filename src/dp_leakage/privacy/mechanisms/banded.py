@@ -131,7 +131,7 @@ def amount_for(epsilon: float, case: Case) -> float | None:
 
 
 def proven(training: Training, neighbours: Neighbours) -> TradeOff | None:
-    """The trade-off curve between neighbouring sets of records, exact in a fixed order; None there for add_remove,
+    """The trade-off curve between neighboring sets of records, exact in a fixed order; None there for add_remove,
     which moves the others.
     """
     from dp_leakage.privacy.accounting import tradeoff

@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from dp_leakage.training.backward import BackwardPass
 
 Neighbours = Literal["add_remove", "zero_out", "replace_one"]
-"""Two data sets are neighbours if they differ in one unit's presence (``add_remove``); if one unit's contribution is
+"""Two data sets are neighbors if they differ in one unit's presence (``add_remove``); if one unit's contribution is
 set to zero while everything else, including the batches, stays in place (``zero_out``); or if they differ in one unit's
 value (``replace_one``).
 """
 Relations = dict[str, tuple[Neighbours, ...]]
-"""Sampler → neighbours, the default first."""
+"""Sampler → neighbors, the default first."""
 Claim = Literal["exact", "bound", "as_printed"]
 
 AHEAD = 2**20  # the most normals of a model that a GPU draws at once, 4 MB
@@ -55,7 +55,7 @@ class Accountant:
 
     Attributes:
         noise: the noise it accounts for, a module of this folder or a plugin.
-        relations: each sampler whose batches satisfy its assumptions, with the neighbours that it knows under that
+        relations: each sampler whose batches satisfy its assumptions, with the neighbors that it knows under that
             sampler; the first of each is the default.
         claim: ``exact``; ``bound`` (never below the true ε); or ``as_printed``: a paper's formula, which may
             be wrong outside its conditions.
@@ -82,7 +82,7 @@ class Declaration:
 
     Attributes:
         label: its name in figures and reports.
-        guarantee: one sentence: what is hidden, and for which neighbours.
+        guarantee: one sentence: what is hidden, and for which neighbors.
         module: dotted name of the module that defines its ``Noise``; "" if there is none.
         noise: the word for its noise in `Mechanism`.
         keys: keys that an entry may have besides `PRIVATE`; ``settings`` are always among them.

@@ -1,10 +1,10 @@
-"""Gradients of length one without noise: the control that shows what directional noise costs beyond normalisation."""
+"""Gradients of length one without noise: the control that shows what directional noise costs beyond normalization."""
 
 from dp_leakage.privacy.mechanisms.base import Declaration
 
 MECHANISMS = {
     "normalise": Declaration(
-        label="normalised, no noise",
+        label="normalized, no noise",
         guarantee="Hides nothing.",
         module="",
         noise="none",
