@@ -10,20 +10,28 @@ from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training import graphs, trainer
 from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.settings import TrainingSettings
+from dp_leakage.training.watch import Watch
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 
 # What the README promises: batched products round differently with other company and on other devices.
 TOLERANCE = {"rtol": 1e-3, "atol": 1e-4}
 SETTINGS = TrainingSettings("sgd", 0.1, epochs=3, batch_size=8)
+OPTIMIZERS = {
+    "sgd": SETTINGS,
+    "momentum": TrainingSettings("sgd", 0.05, momentum=0.9, epochs=3, batch_size=8),
+    "adam": TrainingSettings(
+        "adam", 0.02, l2=0.01, final_learning_rate=0.001, average_decay=0.9, epochs=3, batch_size=8
+    ),
+}
 NOISY = [Mechanism(sampler, noise_multiplier=0.5) for sampler in ("shuffle", "poisson", "wor")]
 
 
-def trained(name, mechanism, device="cuda", models=3, **arguments):
-    x, y = data_of(name)
+def trained(name, mechanism, device="cuda", models=3, settings=SETTINGS, dtype=torch.float32, **arguments):
+    x, y = data_of(name, dtype=dtype)
     subsets = subsets_of(40, 3, 30)[:models]
     layers = layers_of(name, **({} if name == "mixed" else {"dropout": 0.3 if mechanism in NOISY else 0.0}))
-    return trainer.train(layers, x, y, subsets, range(models), SETTINGS, mechanism, device=device, **arguments)[0]
+    return trainer.train(layers, x, y, subsets, range(models), settings, mechanism, device=device, **arguments)[0]
 
 
 @pytest.mark.parametrize("mechanism", [None, *NOISY], ids=lambda m: m.sampler if m else "plain")
@@ -36,11 +44,46 @@ def test_graphs_give_the_bytes_of_single_kernels(name, mechanism, monkeypatch):
         assert torch.equal(value, replayed.parameters[key]), key
 
 
-@pytest.mark.parametrize("name", ["softmax_regression", "mlp", "lenet", "cnn", "mixed", "residual", "table"])
+@pytest.mark.parametrize("mechanism", [None, *NOISY], ids=lambda m: m.sampler if m else "plain")
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_a_captured_optimizer_gives_the_bytes_of_single_kernels(optimizer, mechanism, monkeypatch):
+    replayed = trained("mlp", mechanism, settings=OPTIMIZERS[optimizer])
+    monkeypatch.setenv(graphs.OFF, "1")
+    single = trained("mlp", mechanism, settings=OPTIMIZERS[optimizer])
+    for key, value in single.parameters.items():
+        assert torch.equal(value, replayed.parameters[key]), key
+
+
+def test_a_watched_step_whose_passes_are_replayed_gives_the_bytes_of_single_kernels(monkeypatch):
+    def watched():
+        watch = Watch(39, torch.tensor([38]), torch.tensor([39]), torch.tensor([0]))
+        return trained("mlp", NOISY[0], watch=watch), watch.scores
+
+    (replayed, scores), _ = watched(), monkeypatch.setenv(graphs.OFF, "1")
+    single, expected = watched()
+    assert torch.equal(scores, expected)
+    for key, value in single.parameters.items():
+        assert torch.equal(value, replayed.parameters[key]), key
+
+
+@pytest.mark.parametrize("name", ["softmax_regression", "mlp", "lenet", "mixed", "residual", "table"])
 def test_as_on_the_cpu(name):
     mechanism = Mechanism(noise="none")
-    for key, value in trained(name, mechanism, "cpu").parameters.items():
-        torch.testing.assert_close(trained(name, mechanism).parameters[key], value, **TOLERANCE)
+    on_cpu, on_gpu = (trained(name, mechanism, device) for device in ("cpu", "cuda"))
+    for key, value in on_cpu.parameters.items():
+        torch.testing.assert_close(on_gpu.parameters[key], value, **TOLERANCE)
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("name", ["softmax_regression", "mlp", "lenet", "cnn", "mixed", "residual", "table"])
+def test_in_double_precision_as_on_the_cpu_to_more_digits(name, optimizer):
+    """A unit that two roundings put on different sides of 0, and a long step of Adam, need differences this small."""
+    mechanism, settings = Mechanism(noise="none"), OPTIMIZERS[optimizer]
+    on_cpu, on_gpu = (
+        trained(name, mechanism, device, settings=settings, dtype=torch.float64) for device in ("cpu", "cuda")
+    )
+    for key, value in on_cpu.parameters.items():
+        torch.testing.assert_close(on_gpu.parameters[key], value, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("unit", ["example", "batch", "person"])

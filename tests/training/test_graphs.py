@@ -9,13 +9,15 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from small import SETTINGS, SHAPES, data_of, layers_of, subsets_of
+from small import SETTINGS, SHAPES, data_of, layers_of, started, subsets_of
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training import graphs, lanes, trainer
-from dp_leakage.training.gradients import add_examples, fill_gradient, lay_out, sent
+from dp_leakage.training.gradients import add_examples, fill_gradient, lay_out, on_device, sent
+from dp_leakage.training.optimizers import Optimizer, slots
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.watch import Watch
 
@@ -35,11 +37,19 @@ def replaying(monkeypatch, captures: list) -> None:
     monkeypatch.setattr(trainer, "gradient_step", lambda program: graphs.Replayed(program, capture))
 
 
+OPTIMIZERS = {
+    "sgd": {"optimizer": "sgd"},
+    "momentum": {"optimizer": "sgd", "momentum": 0.9, "final_learning_rate": 0.001},
+    "adam": {"optimizer": "adam", "l2": 0.1, "final_learning_rate": 0.001, "average_epochs": 2},
+}
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS.values(), ids=OPTIMIZERS)
 @pytest.mark.parametrize("mechanism", CAPTURABLE, **names)
-def test_replayed_steps_give_the_same_bytes(mechanism, monkeypatch):
+def test_replayed_steps_give_the_same_bytes(mechanism, optimizer, monkeypatch):
     x, y = data_of("mlp")
     layers, subsets = layers_of("mlp", dropout=0.3), subsets_of(40, 3, 30)
-    settings = TrainingSettings("adam", 0.01, epochs=3, batch_size=8)
+    settings = TrainingSettings(learning_rate=0.01, epochs=3, batch_size=8, **optimizer)
     eager, _ = trainer.train(layers, x, y, subsets, [1, 2, 3], settings, mechanism)
     captures = []
     replaying(monkeypatch, captures)
@@ -64,6 +74,68 @@ def test_an_empty_batch_of_all_models_is_not_captured(monkeypatch):
         assert not captures
         step([nothing, [torch.arange(3)], nothing])
     assert len(captures) == 1
+
+
+def test_a_replay_is_the_whole_step_but_under_a_watch_only_its_passes(monkeypatch):
+    """A replay that does nothing leaves the parameters where the first step, which is not replayed, took them."""
+    monkeypatch.setattr(trainer, "gradient_step", lambda program: graphs.Replayed(program, lambda _: lambda: None))
+    x, y = data_of("mlp")
+    for watch, stays in ((None, True), (Watch(39, torch.tensor([38]), torch.tensor([39]), torch.tensor([0])), False)):
+        training = trainer.start(
+            layers_of("mlp"), x, y, subsets_of(40, 3), [1, 2, 3], SETTINGS, Mechanism("wor"), watch=watch
+        )
+        with torch.inference_mode():
+            step = trainer.steps(training)
+            next(step)
+            first = training.parameters.clone()
+            next(step)
+        assert torch.equal(training.parameters, first) == stays
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS.values(), ids=OPTIMIZERS)
+def test_the_rate_of_a_captured_step_is_a_tensor_that_stays_in_its_place(optimizer):
+    settings = TrainingSettings(learning_rate=0.5, epochs=3, **optimizer)
+    generator, moved = torch.Generator().manual_seed(1), []
+    steps = torch.randn(6, 3, 32, generator=generator)
+    for own in (0.0, torch.zeros(())):
+        flat, gradient = torch.ones(3, 32), torch.empty(3, 32)
+        chosen = Optimizer(settings, flat, gradient, slots(settings, flat))
+        chosen.rate = own
+        for step, drawn in enumerate(steps):
+            gradient.copy_(drawn)
+            chosen.set_rate(settings.rate(step // 2))
+            chosen.step()
+        assert chosen.rate is own or isinstance(own, float)
+        moved.append(flat)
+    torch.testing.assert_close(*moved)
+
+
+class Calls(TorchDispatchMode):
+    """Counts what runs on the device: all calls but those that only look at memory in another way."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, kind, types, arguments=(), named=None):
+        found = kind(*arguments, **(named or {}))
+        if not kind.is_view and kind.namespace == "aten":
+            self.names.append(kind.overloadpacket.__name__)
+        return found
+
+
+def test_two_calls_are_made_beside_a_replay(monkeypatch):
+    """One copies the rows and one the noise, which were drawn and sent before."""
+    monkeypatch.setattr(trainer, "gradient_step", lambda program: graphs.Replayed(program, lambda _: lambda: None))
+    training = started(layers_of("mlp"), *data_of("mlp"), subsets_of(40, 3), [1, 2, 3], GAUSSIAN[2], l2=0.1)
+    training.program.noise.ahead = 5  # as on a GPU
+    with torch.inference_mode():
+        step = trainer.steps(training)
+        next(step)
+        for _ in range(3):
+            with Calls() as calls:
+                next(step)
+            assert calls.names == ["copy_", "copy_"]
 
 
 def test_padding_to_few_shapes_moves_no_parameter_by_more_than_rounding(monkeypatch):
@@ -99,11 +171,12 @@ def test_a_capturable_step_stays_on_its_device_and_waits_for_nothing(name, mecha
     assert graphs.capturable(mechanism)
     assert len(program.lanes) == 1  # off the CPU all models go together
     with mode, torch.inference_mode():
-        examples = lay_out(program, [[torch.arange(size)] for size in (8, 8, 5)])
+        laid = lay_out(program, [[torch.arange(size)] for size in (8, 8, 5)])
+        (examples,) = on_device([laid], program.x.device)
         assert all(tensor.device.type == NO_KERNELS for tensor in examples[0])
         program.noise.add(0)
         add_examples(program, examples)
-        training.update(0.1)
+        training.finish_step()
 
 
 def test_on_a_gpu_only_what_is_captured_is_padded(monkeypatch):

@@ -38,7 +38,9 @@ def exact() -> AbstractContextManager[None]:
     return flags
 
 
-def adam_step(flat: Tensor, gradient: Tensor, mean: Tensor, square: Tensor, count: Tensor, rate: float) -> None:
+def adam_step(
+    flat: Tensor, gradient: Tensor, mean: Tensor, square: Tensor, count: Tensor, rate: float | Tensor
+) -> None:
     """One step of Adam (Kingma and Ba 2015, Algorithm 1) in place.
 
     Args:
@@ -46,7 +48,7 @@ def adam_step(flat: Tensor, gradient: Tensor, mean: Tensor, square: Tensor, coun
         gradient: of the same shape.
         mean, square: running averages of the gradient and of its square; brought up to date.
         count: how many steps were taken, this one included, float32 ().
-        rate: the learning rate.
+        rate: the learning rate; or a tensor of it, float32 () on the device of ``flat``.
     """
     import torch
 

@@ -5,7 +5,7 @@ saves passes over the buffer: the noise, already divided, is drawn into it, and 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -79,7 +79,7 @@ class Program:
 
 
 class Examples(NamedTuple):
-    """The examples of one lane in one step, if every example is a unit; on the data's device.
+    """The examples of one lane in one step, if every example is a unit.
 
     Attributes:
         rows: int64 (k, B), the row numbers of x.
@@ -105,7 +105,8 @@ def fill_gradient(program: Program, batches: list[Batch], step: int = 0) -> None
     """
     program.noise.add(step)
     if bounds_examples(program.mechanism):
-        add_examples(program, lay_out(program, batches))
+        (examples,) = on_device([lay_out(program, batches)], program.x.device)
+        add_examples(program, examples)
         return
     for lane in program.lanes:
         own = [batches[model] for model in lane.models]
@@ -114,7 +115,8 @@ def fill_gradient(program: Program, batches: list[Batch], step: int = 0) -> None
             _add_persons(program, lane, [Persons.of(batch) for batch in own])
         elif _single_records(program.mechanism, own[0]):
             # The mean of one record is the record itself, so this is the case where every example is a unit.
-            _add_examples(program, lane, _side_by_side(program, [torch.cat(own[0])]))
+            ((alone,),) = on_device([[_side_by_side(program, [torch.cat(own[0])])]], program.x.device)
+            _add_examples(program, lane, alone)
         else:
             for units in zip(*own, strict=True):  # lanes of (sub)classes have one model, and a batch is one unit
                 _add_units(program, lane, units)
@@ -163,11 +165,29 @@ def _finite_means(
     return BackwardPass([part.where(of_records) for part in passed.parts]), norms.where(kept, LEAST_NORM)
 
 
-def lay_out(program: Program, batches: list[Batch]) -> list[Examples]:
-    """The input of `add_examples` for one batch per model: the examples of each lane."""
+def lay_out(program: Program, batches: Sequence[Batch]) -> list[Examples]:
+    """The examples of each lane in a step of one batch per model, still on the CPU."""
     return [
         _side_by_side(program, [rows for model in lane.models for rows in batches[model]]) for lane in program.lanes
     ]
+
+
+def on_device(steps: list[list[Examples]], device: torch.device) -> list[list[Examples]]:
+    """What `lay_out` found for several steps, on the device: one copy for all rows, and one for all weights."""
+    if device.type == "cpu":
+        return steps
+    rows = _sent_together([own.rows for step in steps for own in step], device)
+    weights = _sent_together([own.weights for step in steps for own in step if own.weights is not None], device)
+    return [[Examples(next(rows), None if own.weights is None else next(weights)) for own in step] for step in steps]
+
+
+def _sent_together(tensors: list[Tensor], device: torch.device) -> Iterator[Tensor]:
+    """The same tensors on the device, as views of one."""
+    if not tensors:
+        return iter(())
+    together = sent(torch.cat([tensor.flatten() for tensor in tensors]), device)
+    parts = together.split([tensor.numel() for tensor in tensors])
+    return (part.view(tensor.shape) for part, tensor in zip(parts, tensors, strict=True))
 
 
 def add_examples(program: Program, examples: list[Examples]) -> None:
@@ -258,8 +278,7 @@ def _side_by_side(program: Program, batches: list[Tensor]) -> Examples:
         weights = (torch.arange(width) < own).to(program.x.dtype)
         if not private:
             weights.div_(own.clamp(min=1))
-    device = program.x.device
-    return Examples(sent(rows, device), None if weights is None else sent(weights, device))
+    return Examples(rows, weights)
 
 
 def _padded(program: Program, batches: list[Tensor]) -> tuple[Tensor, list[int]]:

@@ -1,12 +1,14 @@
-"""A step's passes as a CUDA graph, so that their many kernels are launched as one.
+"""A step as a CUDA graph, so that its many kernels are launched as one.
 
 With small models, a GPU waits for the CPU to launch the next kernel. A graph is captured once for each shape of a
-step's batches. It is replayed after the next steps' rows are copied into the tensors of the capture. The noise stays
-outside, since a graph would set up each random stream with extra kernels, which take longer than the draw itself.
+step's batches. It holds the passes, the penalty and the optimizer, and is replayed after the next step's rows are
+copied into the tensors of the capture. If canaries are watched, it holds only the passes, since the watch reads the
+gradient before the optimizer does. The noise stays outside, since a graph would set up each random stream with extra
+kernels, which take longer than the draw itself.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import torch
@@ -21,6 +23,7 @@ from dp_leakage.training.gradients import (
     bounds_examples,
     fill_gradient,
     lay_out,
+    on_device,
 )
 from dp_leakage.training.noise import directs
 from dp_leakage.training.samplers import Batch
@@ -66,22 +69,60 @@ class Replayed:
         self.program, self.capture = program, capture
         self.replays: dict[tuple, tuple[list[Tensor], Work]] = {}
 
-    def __call__(self, batches: list[Batch], step: int = 0) -> None:
+    def __call__(self, batches: Sequence[Batch], step: int = 0) -> None:
         """As `fill_gradient`."""
-        self.program.noise.add(step)
-        examples = lay_out(self.program, batches)
-        if not any(rows.shape[1] for rows, _ in examples):
-            return  # a graph of nothing cannot be captured
+        for _ in self.steps([batches], step, _nothing):
+            pass
+
+    def steps(self, drawn: Sequence[Sequence[Batch]], first: int, finish: Work) -> Iterator[None]:
+        """As `take_steps`, always with the same ``finish``. All rows go to the device before the first step."""
+        laid = on_device([lay_out(self.program, batches) for batches in drawn], self.program.x.device)
+        for step, examples in enumerate(laid, first):
+            self.program.noise.add(step)
+            self._replay(examples, finish)
+            yield
+
+    def _replay(self, examples: list[Examples], finish: Work) -> None:
         shape = tuple((rows.shape, weights is None) for rows, weights in examples)
-        if shape not in self.replays:
-            work = partial(add_examples, self.program, examples)
+        if not any(rows.shape[1] for rows, _ in examples):
+            finish()  # a graph of no pass cannot be captured
+        elif shape in self.replays:
+            inputs, replay = self.replays[shape]
+            for into, new in zip(inputs, _tensors(examples), strict=True):
+                into.copy_(new)
+            replay()
+        else:
+            own = [Examples(rows.clone(), None if weights is None else weights.clone()) for rows, weights in examples]
+
+            def work() -> None:
+                add_examples(self.program, own)
+                finish()
+
             work()  # runs once normally, so that libraries initialize themselves before the capture
-            self.replays[shape] = _tensors(examples), self.capture(work)
-            return
-        inputs, replay = self.replays[shape]
-        for into, new in zip(inputs, _tensors(examples), strict=True):
-            into.copy_(new)
-        replay()
+            self.replays[shape] = _tensors(own), self.capture(work)
+
+
+def take_steps(fill: Callable[..., None], drawn: Sequence[Sequence[Batch]], first: int, finish: Work) -> Iterator[None]:
+    """Takes steps, and yields after each.
+
+    Args:
+        fill: from `gradient_step`, or another function like `fill_gradient`. If it is replayed from graphs, the whole
+            step but the noise is.
+        drawn: for each step a batch per model.
+        first: the number of the first step, counted from 0 over the training.
+        finish: ends a step, from the gradient to the new parameters.
+    """
+    if isinstance(fill, Replayed):
+        yield from fill.steps(drawn, first, finish)
+        return
+    for step, batches in enumerate(drawn, first):
+        fill(batches, step=step)
+        finish()
+        yield
+
+
+def _nothing() -> None:
+    pass
 
 
 def _tensors(examples: list[Examples]) -> list[Tensor]:

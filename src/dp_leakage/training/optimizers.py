@@ -4,8 +4,6 @@ These are the kernels of `torch.optim.Adam(fused=True)` and `torch.optim.SGD(fus
 objects, whose overhead exceeds the whole step of a small model.
 """
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 
@@ -26,24 +24,40 @@ def slots(settings: TrainingSettings, flat: Tensor) -> Slots:
     return {"velocity": torch.zeros_like(flat)} if settings.momentum else {}
 
 
-def updater(settings: TrainingSettings, flat: Tensor, gradient: Tensor, memory: Slots) -> Callable[[float], None]:
-    """A function of the learning rate that moves ``flat`` one step against ``gradient``, both (K, P).
+class Optimizer:
+    """Moves parameters against their gradient, and brings its memory up to date.
 
-    It brings ``memory`` up to date.
+    Off the CPU the learning rate is a tensor of the device, so that a captured step follows its changes.
+
+    Args:
+        settings: which optimizer.
+        flat, gradient: (K, P), the parameters and their gradient.
+        memory: from `slots`.
     """
-    if settings.optimizer == "adam":
-        mean, square, count = (memory[name] for name in ("mean", "square", "step"))
 
-        def adam(rate: float) -> None:
-            count.add_(1)
-            adam_step(flat, gradient, mean, square, count, rate)
+    def __init__(self, settings: TrainingSettings, flat: Tensor, gradient: Tensor, memory: Slots) -> None:
+        self.settings, self.flat, self.gradient, self.memory = settings, flat, gradient, memory
+        self.rate: float | Tensor = 0.0
+        if flat.device.type != "cpu":
+            self.rate = torch.zeros((), dtype=torch.float32, device=flat.device)
 
-        return adam
+    def set_rate(self, rate: float) -> None:
+        """The learning rate of the next steps."""
+        if isinstance(self.rate, Tensor):
+            self.rate.fill_(rate)
+        else:
+            self.rate = rate
 
-    def plain(rate: float) -> None:
-        flat.add_(gradient, alpha=-rate)
-
-    def heavy_ball(rate: float) -> None:
-        flat.add_(memory["velocity"].mul_(settings.momentum).add_(gradient), alpha=-rate)
-
-    return heavy_ball if settings.momentum else plain
+    def step(self) -> None:
+        """One step. On a device it waits for nothing, so it can be captured (see `graphs`)."""
+        if self.settings.optimizer == "adam":
+            count = self.memory["step"].add_(1)
+            adam_step(self.flat, self.gradient, self.memory["mean"], self.memory["square"], count, self.rate)
+            return
+        along = self.gradient
+        if self.settings.momentum:
+            along = self.memory["velocity"].mul_(self.settings.momentum).add_(along)
+        if isinstance(self.rate, Tensor):
+            self.flat.addcmul_(along, self.rate, value=-1)
+        else:
+            self.flat.add_(along, alpha=-self.rate)

@@ -18,12 +18,12 @@ from dp_leakage.training.averages import AVERAGE, move_average, start_average
 from dp_leakage.training.backward import check_gradients, record_lengths
 from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.gradients import Program, bounds_examples
-from dp_leakage.training.graphs import gradient_step
+from dp_leakage.training.graphs import gradient_step, take_steps
 from dp_leakage.training.lanes import cut, make_lanes
 from dp_leakage.training.loop import History, run
 from dp_leakage.training.module_probe import check_foreign
 from dp_leakage.training.noise import start_noise
-from dp_leakage.training.optimizers import Slots, slots, updater
+from dp_leakage.training.optimizers import Optimizer, Slots, slots
 from dp_leakage.training.requests import check_request
 from dp_leakage.training.samplers import EVEN, HEADS, Batch, Roster, draw_epoch, draw_persons, parts_of, roster
 from dp_leakage.training.settings import TrainingSettings
@@ -109,7 +109,7 @@ class EnsembleTraining:
     parameters: Tensor
     trained_on: Tensor
     memory: Slots
-    update: Callable[[float], None]
+    optimizer: Optimizer
     rate: Callable[[int], float]
     penalty: Tensor | None
     generators: dict[str, list[Generator]]
@@ -132,6 +132,13 @@ class EnsembleTraining:
         for name, own in before.items():
             if not torch.allclose(own, program.fixed[name], rtol=0, atol=0, equal_nan=True):
                 raise UserError(f"training changed '{name}', which no noise protects; remove what writes it")
+
+    def finish_step(self) -> None:
+        """From the gradient of a step to the new parameters."""
+        self.program.noise.finish()
+        if self.penalty is not None:
+            self.program.gradient.addcmul_(self.parameters, self.penalty)
+        self.optimizer.step()
 
     def models(self) -> Ensemble:
         """The models as they are now, or their averages, as views of the buffer."""
@@ -166,21 +173,25 @@ class EnsembleTraining:
 
 def steps(training: EnsembleTraining) -> Iterator[None]:
     """Takes every step of an epoch for all models, and yields after each step."""
-    program, penalty = training.program, training.penalty
-    rate = training.rate(training.epoch)
+    training.optimizer.set_rate(training.rate(training.epoch))
     drawn = list(zip(*training.draw(training.epoch), strict=True))
-    for step, batches in enumerate(drawn, training.epoch * len(drawn)):
-        fill = partial(training.fill_gradient, step=step)
-        if training.watch is None:
-            fill(batches)
-        else:
-            training.watch.step(program, fill, list(batches))
-        program.noise.finish()
-        if penalty is not None:
-            program.gradient.addcmul_(training.parameters, penalty)
-        training.update(rate)
+    first = training.epoch * len(drawn)
+    if training.watch is None:
+        taken = take_steps(training.fill_gradient, drawn, first, training.finish_step)
+    else:
+        taken = _watched_steps(training, training.watch, drawn, first)
+    for step, _ in enumerate(taken, first):
         if training.move_average is not None:
             training.move_average(step, len(drawn))
+        yield
+
+
+def _watched_steps(
+    training: EnsembleTraining, watch: Watch, drawn: list[tuple[Batch, ...]], first: int
+) -> Iterator[None]:
+    for step, batches in enumerate(drawn, first):
+        watch.step(training.program, partial(training.fill_gradient, step=step), list(batches))
+        training.finish_step()
         yield
 
 
@@ -258,7 +269,7 @@ def start(
         parameters,
         trained_rows(subsets, held).to(device),
         memory,
-        updater(settings, parameters, gradient, memory),
+        Optimizer(settings, parameters, gradient, memory),
         settings.rate,
         flat.penalty(layers, settings.l2, settings.l2_on, parameters) if settings.l2 else None,
         generators,
