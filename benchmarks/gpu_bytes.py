@@ -10,6 +10,7 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 
@@ -17,8 +18,10 @@ from dp_leakage.models.architectures import build
 from dp_leakage.models.ensemble import Ensemble
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training.graphs import OFF
+from dp_leakage.training.samplers import HEADS
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
+from dp_leakage.training.watch import Watch
 
 RECORDS, CLASSES, MODELS = 80, 5, 3
 SHAPES = {
@@ -38,11 +41,14 @@ STEPS = {
     "class": Mechanism("class_poisson", unit="class", noise_multiplier=0.5),
     "person": Mechanism("poisson", unit="person", noise_multiplier=0.5),
     "vmf": Mechanism("wor", bound="normalise", noise="vmf", kappa=50.0),
+    "coins": Mechanism("poisson", noise_multiplier=0.5),
+    "watch": Mechanism(noise_multiplier=0.5),
 }
 
 
-def trained(name: str, mechanism: Mechanism | None, device: str) -> Ensemble:
+def trained(name: str, step: str, device: str) -> Ensemble:
     """Models of one architecture, two epochs."""
+    mechanism = STEPS[step]
     generator = torch.Generator().manual_seed(0)
     x = torch.rand(RECORDS, *SHAPES[name], generator=generator)
     y = torch.arange(RECORDS) % CLASSES
@@ -50,16 +56,23 @@ def trained(name: str, mechanism: Mechanism | None, device: str) -> Ensemble:
     groups = torch.arange(RECORDS) // 4 if mechanism is not None and mechanism.unit == "person" else y
     settings = TrainingSettings("adam", 0.01, epochs=2, batch_size=16)
     subsets = torch.arange(RECORDS).expand(MODELS, -1)
-    return train(layers, x, y, subsets, range(MODELS), settings, mechanism, groups=groups, device=device)[0]
+    options: dict[str, Any] = {}
+    if step == "coins":
+        options["held"] = torch.rand(subsets.shape, generator=generator) < HEADS
+    if step == "watch":  # a canary that is one parameter's gradient, in place of the last two records
+        canary, other = torch.arange(RECORDS - 2, RECORDS).split(1)
+        options["watch"] = Watch(RECORDS - 2, canary, other, along=torch.tensor([0]))
+    made, _ = train(layers, x, y, subsets, range(MODELS), settings, mechanism, groups=groups, device=device, **options)
+    return made
 
 
 def differing(device: str) -> Iterator[tuple[str, str, list[str]]]:
     """Architecture, step, and what differs of it: ``again``, ``without graphs``."""
     for name in SHAPES:
-        for step, mechanism in STEPS.items():
-            first, again = (trained(name, mechanism, device) for _ in range(2))
+        for step in STEPS:
+            first, again = (trained(name, step, device) for _ in range(2))
             os.environ[OFF] = "1"
-            single = trained(name, mechanism, device)
+            single = trained(name, step, device)
             del os.environ[OFF]
             others = {"again": again, "without graphs": single}
             yield name, step, [words for words, other in others.items() if not _same(first, other)]

@@ -1,6 +1,7 @@
 """Seconds of whole cells on a device: {none, shuffle, Poisson, whole batches} × {softmax regression, MLP}.
 
     python benchmarks/gpu_cells.py                      # on the GPU
+    python benchmarks/gpu_cells.py --processes 1 2 4 8  # so many private MLPs at once, each in a process of its own
     python benchmarks/gpu_cells.py --device cpu --quick
 
 Each cell trains 5 models for 100 epochs on 10,000 records in batches of 200, with and without a checkpoint that is
@@ -8,9 +9,11 @@ saved after each epoch. With ``--quick`` it is one epoch of a tenth of the recor
 """
 
 import argparse
+import multiprocessing
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import torch
 
@@ -27,6 +30,7 @@ MECHANISMS = {
     "poisson": Mechanism("poisson", noise_multiplier=1.0),
     "batch": Mechanism(unit="batch", noise_multiplier=1.0),
 }
+STARTED = 600  # seconds within which all processes must have begun
 ARCHITECTURES = {"softmax_regression": {}, "mlp": {"hidden": [256, 256]}}
 
 
@@ -54,15 +58,51 @@ def seconds(name: str, mechanism: Mechanism | None, device: str, epochs: int, re
         return time.perf_counter() - begun
 
 
+def at_once(count: int, *cell: object) -> float:
+    """Seconds per cell if ``count`` processes train one each; they start together, when all have begun the device."""
+    spawned = multiprocessing.get_context("spawn")  # a fork could not use a device that its parent has begun
+    ready, go = spawned.Barrier(count + 1), spawned.Event()
+    processes = [spawned.Process(target=_one_of, args=(ready, go, *cell)) for _ in range(count)]
+    for process in processes:
+        process.start()
+    ready.wait(timeout=STARTED)
+    begun = time.perf_counter()
+    go.set()
+    for process in processes:
+        process.join()
+    if any(process.exitcode for process in processes):
+        raise SystemExit(f"{count} processes at once: one failed")
+    return (time.perf_counter() - begun) / count
+
+
+def _one_of(ready: Any, go: Any, *cell: Any) -> None:
+    torch.set_num_threads(1)
+    warm_up(cell[2])
+    ready.wait(timeout=STARTED)
+    go.wait()
+    seconds(*cell)
+
+
+def warm_up(device: str) -> None:
+    """The libraries and the device begin."""
+    seconds("softmax_regression", None, device, 1, 1000, False)
+
+
 def main() -> None:
-    """Prints a line for each cell."""
+    """Prints a line for each cell, or for each number of processes."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
     parser.add_argument("--quick", action="store_true", help="one epoch of a tenth of the records")
+    parser.add_argument("--processes", type=int, nargs="+", default=[], help="time so many cells at once instead")
     given = parser.parse_args()
     torch.set_num_threads(1)
     epochs, records = (1, 1000) if given.quick else (100, 10_000)
-    seconds("softmax_regression", None, given.device, 1, 1000, False)  # libraries and the device begin
+    for count in given.processes:
+        spent = at_once(count, "mlp", MECHANISMS["shuffle"], given.device, epochs, records, False)
+        print(f"{count} at once: {spent:8.2f} s per cell", flush=True)
+    if given.processes:
+        return
+    warm_up(given.device)
     print(f"{MODELS} models, {epochs} epochs of {records} records, {given.device}: seconds, and with a checkpoint")
     for name in ARCHITECTURES:
         for of, mechanism in MECHANISMS.items():

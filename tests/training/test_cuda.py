@@ -6,6 +6,7 @@ import pytest
 import torch
 from small import data_of, layers_of, subsets_of
 
+from dp_leakage.common.kernels import exact
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training import graphs, trainer
 from dp_leakage.training.checkpoint import Checkpoint
@@ -84,6 +85,14 @@ def test_in_double_precision_as_on_the_cpu_to_more_digits(name, optimizer):
     )
     for key, value in on_cpu.parameters.items():
         torch.testing.assert_close(on_gpu.parameters[key], value, rtol=1e-5, atol=1e-6)
+
+
+def test_convolutions_answer_in_full_precision():
+    """TF32 would differ by about 1e-3."""
+    models, (x, _) = trained("lenet", None, "cpu"), data_of("lenet")
+    with exact():
+        answers = models.to("cuda").logits(x.to("cuda")).cpu()
+    torch.testing.assert_close(answers, models.to("cpu").logits(x), rtol=0, atol=5e-5)
 
 
 @pytest.mark.parametrize("unit", ["example", "batch", "person"])

@@ -25,8 +25,8 @@ def test_bytes_are_compared_and_a_difference_is_told(monkeypatch, capsys):
     assert capsys.readouterr().out.count("same bytes") == len(module.STEPS)
     count, trained = iter(range(99)), module.trained
 
-    def drifting(name, mechanism, device):
-        found = trained(name, mechanism, device)
+    def drifting(name, step, device):
+        found = trained(name, step, device)
         found.parameters["1.weight"][0] += next(count) % 2  # of three trainings the second
         return found
 
@@ -45,4 +45,15 @@ def test_cells_are_timed(monkeypatch, capsys):
     lines = capsys.readouterr().out.splitlines()[1:]
     assert [line.split()[:2] for line in lines] == [[n, m] for n in module.ARCHITECTURES for m in module.MECHANISMS]
     assert all(float(number) > 0 for line in lines for number in line.split()[2:])
+    torch.set_num_threads(threads)
+
+
+def test_cells_are_timed_in_several_processes_at_once(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["gpu_cells.py", "--device", "cpu", "--quick", "--processes", "2"])
+    monkeypatch.syspath_prepend(str(BENCHMARKS))  # where the processes look for what they are to do
+    threads = torch.get_num_threads()
+    importlib.import_module("gpu_cells").main()
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert [line[0] for line in lines] == ["2"]
+    assert all(float(line[3]) > 0 for line in lines)
     torch.set_num_threads(threads)

@@ -1,11 +1,14 @@
 """Which Python runs the jobs: the one that runs Snakemake, or the image's under apptainer."""
 
 import os
+import shutil
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
+IMAGE = os.environ.get("DP_LEAKAGE_IMAGE")  # built from this commit's Containerfile
 DATA = "results/quickstart-smoke/digits/data.npz"
 APPTAINER = """#!/bin/sh
 [ "$*" = --version ] && echo "apptainer version 1.3.4" && exit
@@ -74,6 +77,23 @@ def test_under_apptainer_jobs_run_the_python_of_the_image_that_the_config_names(
     assert (unrun.folder / "submission.log").exists() == (where == ON_SLURM)
     assert len([line for line in image() if line.startswith("exec ") and f" {tmp_path}/our.sif " in line]) == 2
     assert len([line for line in image() if line.startswith("python -m dp_leakage.steps.")]) == 2
+
+
+@pytest.mark.study
+@pytest.mark.skipif(not (IMAGE and shutil.which("apptainer")), reason="DP_LEAKAGE_IMAGE is not set, or no apptainer")
+def test_in_a_real_image_the_small_study_has_the_same_results(unrun, finished, monkeypatch):
+    """The headers of npz files also hold which Python wrote them."""
+    monkeypatch.setenv("APPTAINERENV_PYTHONPATH", "")  # the image has its own package, of this commit
+    unrun.run("--sdm", "apptainer", "--config", f"container={IMAGE}")
+    made, expected = unrun.hashes(), finished.hashes()
+    assert made.keys() == expected.keys()
+    for path in made:
+        if path.endswith(".npz"):
+            ours, theirs = (dict(np.load(own.results / path)) for own in (unrun, finished))
+            assert ours.keys() == theirs.keys()
+            assert all(np.array_equal(ours[name], theirs[name]) for name in ours), path
+        else:
+            assert made[path] == expected[path], path
 
 
 def test_without_apptainer_no_image_is_looked_for(unrun, tmp_path):
