@@ -249,13 +249,15 @@ def _spec(name: str, source: Json, roles: dict[str, int], projection: Json | Non
             {"defense": "gaussian", "accountant": "rdp", "sampler": "poisson"},
         ],
         "attacks": attacks,
-        "figures": _figures(attribute=features > 0, network="mlp" if table else "cnn_small", person="person" in source),
+        **({"groups": ["class", "sensitive"]} if "sensitive" in source else {}),
+        "figures": _figures(attribute=features > 0, network="mlp" if table else "cnn_small", source=source),
         "choices": [choice],
         "scales": {"smoke": SCALES["smoke"] | (FEWER_RATES if tuned else {})},
     }
 
 
-def _figures(*, attribute: bool, network: str, person: bool) -> Json:
+def _figures(*, attribute: bool, network: str, source: Json) -> Json:
+    person = "person" in source
     guessed = {"attack": "yeom_attribute", "definition": "gap"}
     membership = ["yeom", "lira_online", "rmia_online"]
     private = [f"{'person' if person else 'gaussian'}-rdp-eps={epsilon}" for epsilon in (1, 10, 1000)]
@@ -272,6 +274,7 @@ def _figures(*, attribute: bool, network: str, person: bool) -> Json:
         **({"fig_leakage_attribute": _attacked("leakage", "Attribute inference (Yeom)", guessed)} if attribute else {}),
         "fig_spent_epsilon": _figure("spent_epsilon", "The accounted ε", ["training"]),
         "table_members_exposed": _attacked("members_exposed", "Members exposed by the likelihood ratio", lira),
+        **({"fig_groups": _figure("groups", "Who pays", ["groups"])} if "sensitive" in source else {}),
         **({"table_persons": _attacked("persons_table", "People and their records", lira)} if person else {}),
     }
 

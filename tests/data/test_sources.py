@@ -20,7 +20,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.data import SOURCES, load, resolve
-from dp_leakage.data.raw import Gap, Raw, filled
+from dp_leakage.data.raw import Gap, Raw, filled, sensitive_columns
 from dp_leakage.data.sources import cifar, idx, purchase
 from dp_leakage.data.sources.digits import style
 
@@ -394,6 +394,23 @@ class TestTables:
             raw.x[:, 1:6], [[0, 0, 1, 0, 1], [1, 0, 0, 1, 0], [0, 1, 0, 1, 0], [0, 0, 1, 0, 1]]
         )
         assert sorted(raw.sensitive) == [1, 2, 3, 4]
+
+    def test_sensitive_columns_keep_the_users_names_and_values(self, tmp_path):
+        color, sex = ["red", "blue", "green", "red"], ["f", "m", "f", "f"]
+        spec = self.table(
+            tmp_path / "t.csv", age=[30, 41, 52, 63], color=color, sex=sex, one=["same"] * 4, rest=[1, 2, 3, 4]
+        )
+        raw = load({**spec, "sensitive": ["sex", "color", "age", "one"]}, tmp_path)
+        columns, values = sensitive_columns(raw)
+        own = {column.name: (column.categories, list(value)) for column, value in zip(columns, values.T, strict=True)}
+        assert own == {
+            "age": ((), [30, 41, 52, 63]),
+            "color": (("blue", "green", "red"), [2, 0, 1, 2]),
+            "sex": (("f", "m"), [0, 1, 0, 0]),
+            "one": (("same",), [0, 0, 0, 0]),
+        }
+        assert values.dtype == np.float32
+        assert sensitive_columns(load(spec, tmp_path))[1].shape == (4, 0)
 
     def test_too_many_texts_for_categories_may_name_persons(self, tmp_path):
         frame = pd.DataFrame({"y": ["a", "b"] * 101, "who": [f"p{k // 2}" for k in range(202)], "age": range(202)})

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from dp_leakage.metrics.groups import measure_groups
 from dp_leakage.metrics.intervals import Estimate
@@ -23,7 +24,7 @@ def rows(found: dict[tuple[str, str], tuple[float, float, float]], cell: dict[st
 
 
 def test_the_group_that_stands_out_is_named_with_an_interval_for_all_that_were_looked_at():
-    frame = rows({("class", "3"): (0.3, 0.2, 0.4), ("column 7", "highest quarter"): (-0.1, -0.2, 0.0)})
+    frame = rows({("class", "3"): (0.3, 0.2, 0.4), ("age", "30 to 45"): (-0.1, -0.2, 0.0)})
     (claim,) = group_claims(frame)
     held = simultaneous(Estimate(0.3, 0.2, 0.4), 2, (-2.0, 2.0))
     assert claim.words == (
@@ -44,9 +45,25 @@ def test_where_no_group_stands_out_beyond_chance_that_is_said_of_private_models_
     )
     undefended, private = group_claims(frame)
     assert "finds more among records of class 3" in undefended.words
-    assert "By group, private models: no group stands out beyond chance; nearest comes occurs once" in private.words
+    assert (
+        "By group, private models: no group stands out beyond chance; nearest come records that occur once,"
+        in private.words
+    )
     assert private.id == "digits.groups.private"
     assert group_claims(frame.iloc[:0]) == []
+
+
+@pytest.mark.parametrize(
+    ("by", "group", "words"),
+    [
+        ("class", "benign", "records of class benign"),
+        ("age", "30 to 45", "records with age: 30 to 45"),
+        ("duplicates", "several times", "records that occur several times"),
+    ],
+)
+def test_a_group_is_called_by_the_users_own_names(by, group, words):
+    (claim,) = group_claims(rows({(by, group): (0.3, 0.2, 0.4)}))
+    assert f"finds more among {words} than among all others" in claim.words
 
 
 def test_a_group_is_named_in_few_worlds_where_none_leaks_more():

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
@@ -40,8 +41,11 @@ def digit_files(n: int = 600) -> dict[str, bytes]:
 
 
 def csv(folder: Path) -> list[str]:
-    load_wine(as_frame=True).frame.to_csv(folder / "wine.csv", index=False)
-    return ["--data", "wine.csv", "--label", "target", "--sensitive", "alcohol"]
+    frame = load_wine(as_frame=True).frame
+    frame["grape"] = np.array(["barolo", "grignolino", "barbera"])[frame.pop("target")]
+    frame["color"] = np.where(frame["hue"] > 1, "red", "white")
+    frame.to_csv(folder / "wine.csv", index=False)
+    return ["--data", "wine.csv", "--label", "grape", "--sensitive", "alcohol,color"]
 
 
 def tsv(folder: Path) -> list[str]:
@@ -85,13 +89,34 @@ def report(workflow, **overrides: object) -> str:
     return (workflow.folder / "results" / "mine-smoke" / "report.html").read_text()
 
 
-def test_a_csv_becomes_a_study_and_a_report(whole):
-    said = new_study(whole, csv(whole.folder))
+@pytest.fixture(scope="module")
+def of_wine(another):
+    """A workflow that made and ran the smallest study of a table with named classes and sensitive columns."""
+    workflow = another("wine")
+    said = new_study(workflow, csv(workflow.folder))
+    return workflow, said, report(workflow, **SMALLEST)
+
+
+def test_a_csv_becomes_a_study_and_a_report(of_wine):
+    _, said, page = of_wine
     assert "pool                  118" in said
-    page = report(whole, **SMALLEST)
     assert ANSWER.search(page)
     assert "wine.csv" in page
     assert "pool has only 118 records" in page
+
+
+def test_leakage_by_group_is_told_by_the_users_own_names_of_classes_columns_and_values(of_wine):
+    workflow, _, page = of_wine
+    drawn = pd.read_csv(workflow.folder / "results/mine-smoke/figures/fig_groups.csv")
+    found = drawn.groupby("by")["group"].unique()
+    assert set(found["class"]) == {"barbera", "barolo", "grignolino"}
+    assert set(found["color"]) == {"red", "white"}
+    alcohol = load_wine(as_frame=True).frame["alcohol"].to_numpy(np.float32)
+    ends = {end for group in found["alcohol"] for end in group.split(" to ")}
+    assert ends <= {np.format_float_positional(value, trim="-") for value in alcohol}
+    told = [f"of class {group}" for group in found["class"]]
+    told += [f"with {by}: {group}" for by in ("alcohol", "color") for group in found[by]]
+    assert any(f"records {words}" in page for words in told)
 
 
 @pytest.mark.study

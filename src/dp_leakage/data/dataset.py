@@ -17,6 +17,8 @@ class Dataset(NamedTuple):
             ``target_nonmembers``, ``shadow_pool``, ``reference_pool``, …; roles do not overlap.
         sensitive: int64 columns of ``x`` that attribute inference may guess; empty means any column.
         person: int64 (n,), whose record each is; None if every record is a person of its own.
+        own_values: float32 (n, c), what the user's c sensitive columns hold, before any projection: numbers in the
+            user's units, or the places of categories; None if no column is sensitive.
     """
 
     x: np.ndarray
@@ -24,6 +26,7 @@ class Dataset(NamedTuple):
     roles: dict[str, np.ndarray]
     sensitive: np.ndarray
     person: np.ndarray | None = None
+    own_values: np.ndarray | None = None
 
     @property
     def n_classes(self) -> int:

@@ -4,8 +4,8 @@ An average over all records hides who pays: models remember records of small gro
 the rest (Yaghini, Kulynych, Cherubin, Veale & Troncoso 2022, "Disparate vulnerability to membership inference").
 """
 
-from collections.abc import Iterable
-from typing import Literal, get_args
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -16,31 +16,48 @@ WAYS: tuple[str, ...] = get_args(By)
 RECORDS = "records"  # in the same list of a study: each record by itself, which `metrics.calibration` measures
 Groups = dict[str, dict[str, np.ndarray]]  # what they differ in → name → rows, int64
 
-DISTINCT = 10  # up to so many different values, each is a group; more make quarters
-QUARTERS = ("lowest quarter", "second quarter", "third quarter", "highest quarter")
+DISTINCT = 10  # up to so many different numbers, each is a group; more make quarters
+QUARTILES = (0.25, 0.5, 0.75)
 NEAR = 1e-5  # of a record's length: what rounding leaves between equal records after a projection
 
 
-def groups_of(data: Dataset, by: Iterable[By]) -> Groups:
+class Names(NamedTuple):
+    """What the user calls them.
+
+    Attributes:
+        classes: by class number.
+        columns: of `Dataset.own_values`, in order: its name, and those of its categories, none for numbers.
+    """
+
+    classes: Sequence[str]
+    columns: Sequence[tuple[str, Sequence[str]]] = ()
+
+
+def groups_of(data: Dataset, by: Iterable[By], names: Names) -> Groups:
     """The groups of the records whose membership is attacked.
 
     Args:
-        data: features, labels, roles and the sensitive columns.
-        by: ``class``: a group for each, called by its number; ``sensitive``: for each such column (``column 3``), a
-            group for each of up to `DISTINCT` values, else quarters of equally many records, equal values together;
-            ``duplicates``: records that occur more than once among all records, and the others.
+        data: features, labels, roles and the values of sensitive columns.
+        by: ``class``: a group for each; ``sensitive``: for each such column a group for each category, or for each of
+            up to `DISTINCT` numbers, else quarters of equally many records, equal numbers together and called by the
+            interval they fill (``30 to 45``); ``duplicates``: records that occur more than once among all records, and
+            the others.
+        names: of classes and columns. A column that is called as one of `WAYS` becomes ``column class``, say.
     """
     rows = np.sort(data.targets)
     found: Groups = {}
     for way in by:
         if way == "class":
-            found["class"] = _by_value(rows, data.y[rows])
+            found["class"] = _by_category(rows, data.y[rows], names.classes)
         elif way == "duplicates":
             twice = repeated(data.x)[rows]
             found["duplicates"] = {"several times": rows[twice], "once": rows[~twice]}
         else:
-            columns = data.x.reshape(len(data.x), -1)
-            found |= {f"column {c}": _by_column(rows, columns[rows, c]) for c in data.sensitive.tolist()}
+            for place, (column, categories) in enumerate(names.columns):
+                assert data.own_values is not None  # there are as many as names
+                values = data.own_values[rows, place]
+                by_value = _by_category(rows, values, categories) if categories else _by_number(rows, values)
+                found[f"column {column}" if column in WAYS else column] = by_value
     return {way: {name: own for name, own in groups.items() if len(own)} for way, groups in found.items()}
 
 
@@ -59,13 +76,19 @@ def repeated(x: np.ndarray) -> np.ndarray:
     return found
 
 
-def _by_value(rows: np.ndarray, values: np.ndarray) -> dict[str, np.ndarray]:
-    return {f"{value:g}": rows[values == value] for value in np.unique(values)}
+def _by_category(rows: np.ndarray, places: np.ndarray, names: Sequence[str]) -> dict[str, np.ndarray]:
+    return {name: rows[places == place] for place, name in enumerate(names)}
 
 
-def _by_column(rows: np.ndarray, values: np.ndarray) -> dict[str, np.ndarray]:
-    if len(np.unique(values)) <= DISTINCT:
-        return _by_value(rows, values)
-    ends = np.quantile(values, (0.25, 0.5, 0.75))
-    quarter = np.searchsorted(ends, values, side="left")
-    return {name: rows[quarter == place] for place, name in enumerate(QUARTERS)}
+def _by_number(rows: np.ndarray, values: np.ndarray) -> dict[str, np.ndarray]:
+    ends = np.unique(values)
+    if len(ends) > DISTINCT:
+        ends = np.quantile(values, QUARTILES)
+    part = np.searchsorted(ends, values, side="left")
+    return {_interval(values[part == place]): rows[part == place] for place in np.unique(part)}
+
+
+def _interval(values: np.ndarray) -> str:
+    """From the least of some numbers to the largest, in as many digits as tell it from others."""
+    low, high = (np.format_float_positional(end, trim="-") for end in (values.min(), values.max()))
+    return low if low == high else f"{low} to {high}"

@@ -1,6 +1,6 @@
 """What a source hands over, and the checks that all sources share."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -44,6 +44,17 @@ class Column(NamedTuple):
     categories: tuple[str, ...] = ()
     fill: float | str | None = None
 
+    @property
+    def width(self) -> int:
+        """How many columns of ``x`` it became."""
+        return len(self.categories) if len(self.categories) > 2 else 1
+
+    def values(self, part: np.ndarray) -> np.ndarray:
+        """The numbers, or the places of the categories, (n,), of the columns of ``x`` that it became, (n, `width`)."""
+        if len(self.categories) == 2:
+            return part[:, 0].astype(np.int64)
+        return part.argmax(axis=1) if self.categories else part[:, 0]
+
 
 class Raw(NamedTuple):
     """All records of a source, before splitting and projecting.
@@ -82,6 +93,28 @@ class Raw(NamedTuple):
     divisor: float = 1.0
     person: np.ndarray | None = None
     people: tuple[str, ...] = ()
+
+
+def own_columns(raw: Raw) -> Iterator[tuple[Column, np.ndarray]]:
+    """Each column of the user's table, and the columns of ``x``, (n, d), that it became, (n, `Column.width`)."""
+    start = 0
+    for column in raw.columns or [Column(name) for name in raw.feature_names]:
+        yield column, raw.x[:, start : (start := start + column.width)]
+
+
+def sensitive_columns(raw: Raw) -> tuple[tuple[Column, ...], np.ndarray]:
+    """The user's columns that are sensitive, c of them, and their values in the user's units.
+
+    Returns:
+        The columns; float32 (n, c), numbers or the places of categories.
+    """
+    columns, values, start = [], [], 0
+    for column, part in own_columns(raw):
+        if start in raw.sensitive:
+            columns.append(column)
+            values.append(column.values(part))
+        start += column.width
+    return tuple(columns), np.array(values, np.float32).reshape(-1, len(raw.y)).T
 
 
 def filled(raw: Raw, roles: Mapping[str, np.ndarray]) -> Raw:

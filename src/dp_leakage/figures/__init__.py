@@ -115,8 +115,8 @@ DEFINITIONS: dict[str, Schema] = {
         "type": ["null", "string"],
         "minLength": 1,
         "default": None,
-        "description": "What the groups differ in, such as `class` or `column 3`; null for everything that was "
-        "measured.",
+        "description": "What the groups differ in: `class`, `duplicates` or the name of a sensitive column; null for "
+        "everything that was measured.",
     },
     "most": {
         "type": "integer",

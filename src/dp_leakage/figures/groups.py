@@ -40,7 +40,7 @@ def draw(
 
     Settings:
         attack: whose advantage; None: the first that was run.
-        by: what the groups differ in, such as ``class`` or ``column 3``; None: everything that was measured.
+        by: what the groups differ in, such as ``class`` or a column; None: everything that was measured.
         most: so many groups of a panel at most: those in which the attack finds most under any defense.
 
     Raises:
@@ -79,7 +79,7 @@ def group_rows(frame: pd.DataFrame, metric: str, settings: dict[str, Any]) -> pd
 
 
 def called(by: str, group: str) -> str:
-    """A group in words: ``class 3``, ``column 7: highest quarter``, ``several times``."""
+    """A group in words: ``class benign``, ``age: 30 to 45``, ``occurs once``."""
     if by == "duplicates":
         return f"occurs {group}"
     return f"{by} {group}" if by == "class" else f"{by}: {group}"

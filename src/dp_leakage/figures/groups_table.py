@@ -40,7 +40,7 @@ def draw(
 
     Settings:
         attack: whose numbers; None: the first that was run.
-        by: what the groups differ in, such as ``class`` or ``column 3``; None: everything that was measured.
+        by: what the groups differ in, such as ``class`` or a column; None: everything that was measured.
         most: so many groups of a table at most: those in which the attack finds most under any defense.
 
     Raises:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.data.projection import Fitted
-from dp_leakage.data.raw import Column, Raw
+from dp_leakage.data.raw import Column, Raw, own_columns
 from dp_leakage.engines.onnx import DIVISOR
 from dp_leakage.models.layers import Layers, Parameters, forward, module
 
@@ -116,14 +116,10 @@ def inputs_of(raw: Raw, rows: np.ndarray) -> dict[str, np.ndarray]:
     x = raw.x[rows]
     if not any(column.categories for column in raw.columns):
         return {RECORD: x * np.float32(raw.divisor)}
-    given, start = {}, 0
-    for column in raw.columns:
-        part = x[:, start : (start := start + _width(column))]
-        if column.categories:
-            chosen = part[:, 0].astype(int) if len(column.categories) == 2 else part.argmax(1)
-            given[column.name] = np.array(column.categories, object)[chosen][:, None]
-        else:
-            given[column.name] = part
+    given = {}
+    for column, part in own_columns(raw._replace(x=x)):
+        values = column.values(part)
+        given[column.name] = (np.array(column.categories, object)[values] if column.categories else values)[:, None]
     return given
 
 
@@ -227,10 +223,5 @@ def _fill(raw: Raw) -> np.ndarray | None:
     fill: list[float] = []
     for column in raw.columns:
         number = isinstance(column.fill, float) and not column.categories
-        fill += [float(column.fill) if number and column.fill is not None else np.nan] * _width(column)
+        fill += [float(column.fill) if number and column.fill is not None else np.nan] * column.width
     return np.array(fill, np.float32) if not np.isnan(fill).all() else None
-
-
-def _width(column: Column) -> int:
-    """How many columns of ``x`` it became."""
-    return len(column.categories) if len(column.categories) > 2 else 1

@@ -1,14 +1,12 @@
 """What models add to what an attacker guesses of attributes anyway, in a sentence for each data set."""
 
-import numpy as np
 import pandas as pd
 
 from dp_leakage.figures.style import name
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.rows import CELL
-from dp_leakage.metrics.runs import ALL
-from dp_leakage.metrics.simultaneous import simultaneous
 from dp_leakage.report.claims import Claim, Telling
+from dp_leakage.report.most import most
 
 METRIC, LIMITS = "attribute_added", (-1.0, 1.0)
 
@@ -26,25 +24,19 @@ def added_claims(metrics: pd.DataFrame) -> list[Claim]:
 
 
 def _claim(dataset: str, rows: pd.DataFrame) -> Claim:
-    key = [*CELL, "attack"]
-    together = rows[rows["repeat"] == ALL]
-    single = dict(iter(rows[rows["repeat"] != ALL].groupby(key)["value"]))
-    held = [
-        simultaneous(Estimate(*found), len(together), LIMITS, single.get(tuple(cell), np.array([])))
-        for found, cell in zip(together[["value", "low", "high"]].to_numpy(), together[key].to_numpy(), strict=True)
-    ]
-    place = max(range(len(held)), key=lambda at: (held[at].low > 0, held[at].value))
-    most, row = held[place], together.iloc[place]
-    tell = Telling({"dataset": dataset, "among": len(held)})
+    found, row, count = most(rows, [*CELL, "attack"], LIMITS)
+    tell = Telling({"dataset": dataset, "among": count})
     own = {column: row[column] for column in ("model", "defense", "attack", "of")}
-    points = tell(METRIC, most.value, _points(most), low=most.low, high=most.high, **own)
-    adds = f"the model adds {points} points" if most.low > 0 else f"the model adds nothing that shows ({points} points)"
+    points = tell(METRIC, found.value, _points(found), low=found.low, high=found.high, **own)
+    adds = (
+        f"the model adds {points} points" if found.low > 0 else f"the model adds nothing that shows ({points} points)"
+    )
     attack = name(row["attack"])
     where = f"{attack} on {name(row['model'])}, defense {row['defense']}"
-    looked = f", the most of {tell.count(len(held))} pairs of attack and cell, whose intervals hold together"
+    looked = f", the most of {tell.count(count)} pairs of attack and cell, whose intervals hold together"
     words = (
         f"Attributes of members: {adds} to the share of right guesses, beyond what the attacker's own data give. "
-        f"That is {where}{looked if len(held) > 1 else ''}."
+        f"That is {where}{looked if count > 1 else ''}."
     )
     cells = ((row["model"], row["defense"]),)
     return Claim(f"{dataset}.added", "added", dataset, words, cells=cells, screen=2, numbers=tuple(tell.numbers))

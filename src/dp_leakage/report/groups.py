@@ -1,15 +1,12 @@
 """The group of records in which attacks find most, in a sentence for each data set, undefended and private."""
 
-import numpy as np
 import pandas as pd
 
 from dp_leakage.figures.groups import called
 from dp_leakage.figures.style import name
-from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.rows import CELL
-from dp_leakage.metrics.runs import ALL
-from dp_leakage.metrics.simultaneous import simultaneous
 from dp_leakage.report.claims import Claim, Telling
+from dp_leakage.report.most import most
 
 METRIC, LIMITS = "group_excess", (-2.0, 2.0)
 
@@ -34,29 +31,28 @@ def group_claims(metrics: pd.DataFrame) -> list[Claim]:
 
 
 def _claim(dataset: str, kind: str, rows: pd.DataFrame) -> Claim:
-    key = [*CELL, "attack", "by", "group"]
-    together = rows[rows["repeat"] == ALL]
-    single = dict(iter(rows[rows["repeat"] != ALL].groupby(key)["value"]))
-    held = [
-        simultaneous(Estimate(*found), len(together), LIMITS, single.get(tuple(of), np.array([])))
-        for found, of in zip(together[["value", "low", "high"]].to_numpy(), together[key].to_numpy(), strict=True)
-    ]
-    place = max(range(len(held)), key=lambda at: (held[at].low > 0, held[at].value))
-    most, row = held[place], together.iloc[place]
-    tell = Telling({"dataset": dataset, "among": len(held)})
+    found, row, count = most(rows, [*CELL, "attack", "by", "group"], LIMITS)
+    tell = Telling({"dataset": dataset, "among": count})
     own = {column: row[column] for column in ("model", "defense", "attack", "by", "group")}
-    shown = tell.fraction(METRIC, most, **own)
-    group = called(row["by"], row["group"])
-    found = (
-        f"the attack finds more among records of {group} than among all others: the advantage is larger by {shown}"
-        if most.low > 0
-        else f"no group stands out beyond chance; nearest comes {group}, whose advantage is larger by {shown}"
+    shown = tell.fraction(METRIC, found, **own)
+    group = records(row["by"], row["group"])
+    said = (
+        f"the attack finds more among {group} than among all others: the advantage is larger by {shown}"
+        if found.low > 0
+        else f"no group stands out beyond chance; nearest come {group}, whose advantage is larger by {shown}"
     )
     words = (
-        f"By group, {kind} models: {found}. That is {name(row['attack'])} on {name(row['model'])}, defense "
-        f"{row['defense']}, the most of {tell.count(len(held))} combinations of group, attack and model, whose "
+        f"By group, {kind} models: {said}. That is {name(row['attack'])} on {name(row['model'])}, defense "
+        f"{row['defense']}, the most of {tell.count(count)} combinations of group, attack and model, whose "
         "intervals hold together."
     )
     cells = ((row["model"], row["defense"]),)
     claim = f"{dataset}.groups.{kind}"
     return Claim(claim, "groups", dataset, words, cells=cells, screen=2, numbers=tuple(tell.numbers))
+
+
+def records(by: str, group: str) -> str:
+    """The records of a group: ``records of class benign``, ``with age: 30 to 45``, ``that occur once``."""
+    if by == "duplicates":
+        return f"records that occur {group}"
+    return f"records {'of' if by == 'class' else 'with'} {called(by, group)}"

@@ -10,18 +10,20 @@ from dp_leakage.data.roles import OUTSIDERS, ROLES, trained_role
 from dp_leakage.provenance.contents import Expected, check_arrays, check_distinct
 from dp_leakage.provenance.files import read_arrays
 
+OPTIONAL = ("person", "own_values")  # arrays that a data set may lack
+
 
 def dataset_of(arrays: dict[str, np.ndarray]) -> Dataset:
     """The arrays of an ``.npz`` of step ``prepare`` or ``project`` as a Dataset."""
-    fields = ("x", "y", "sensitive", "person")
-    roles = {name: rows for name, rows in arrays.items() if name not in fields}
-    return Dataset(arrays["x"], arrays["y"], roles, arrays["sensitive"], arrays.get("person"))
+    roles = {name: rows for name, rows in arrays.items() if name not in Dataset._fields}
+    return Dataset(arrays["x"], arrays["y"], roles, arrays["sensitive"], arrays.get("person"), arrays.get("own_values"))
 
 
 def arrays_of(data: Dataset) -> dict[str, np.ndarray]:
     """The inverse of `dataset_of`."""
-    person = {} if data.person is None else {"person": data.person}
-    return {"x": data.x, "y": data.y, "sensitive": data.sensitive, **person, **data.roles}
+    own = {name: getattr(data, name) for name in OPTIONAL}
+    there = {name: array for name, array in own.items() if array is not None}
+    return {"x": data.x, "y": data.y, "sensitive": data.sensitive, **there, **data.roles}
 
 
 def checked_dataset(arrays: dict[str, np.ndarray], path: Path) -> Dataset:
@@ -34,6 +36,7 @@ def checked_dataset(arrays: dict[str, np.ndarray], path: Path) -> Dataset:
         "y": Expected("int64", "n", 0, y.size - 1),  # no class without records
         **{role: Expected("int64", str(axis), 0, y.size - 1) for axis, role in enumerate(roles)},
         **({"person": Expected("int64", "n", 0, y.size - 1)} if "person" in arrays else {}),
+        **({"own_values": Expected("float32", "nc")} if "own_values" in arrays else {}),
         # An empty one, which is usual, is no array of values.
         **({"sensitive": Expected("int64", "s", 0, x[:1].size - 1)} if sensitive.size or sensitive.ndim != 1 else {}),
     }

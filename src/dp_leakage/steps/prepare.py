@@ -9,8 +9,9 @@ from dp_leakage.common.paths import use_copies, user_path
 from dp_leakage.data import files_of, load
 from dp_leakage.data.augment import augmented_split
 from dp_leakage.data.dataset import Dataset
+from dp_leakage.data.groups import Names
 from dp_leakage.data.profile import profile
-from dp_leakage.data.raw import Raw, filled
+from dp_leakage.data.raw import Raw, filled, sensitive_columns
 from dp_leakage.data.roles import MEMBERS, trained_role
 from dp_leakage.data.splits import split, split_persons
 from dp_leakage.data.trees import content_of, content_of_source
@@ -30,8 +31,16 @@ def main(settings: Json, prepared: Path, data_dir: Path, own: list[Path] | None 
     for remark in remarks:
         log.info("%s", remark)
     x, y = raw.x.astype(np.float32, copy=False), raw.y.astype(np.int64)
-    arrays = arrays_of(Dataset(x, y, roles, raw.sensitive, raw.person))
-    stamp = provenance(settings, sha256=dict(raw.sha256), notes=list(raw.notes), remarks=remarks, n_records=len(raw.y))
+    columns, values = sensitive_columns(raw)
+    arrays = arrays_of(Dataset(x, y, roles, raw.sensitive, raw.person, values if columns else None))
+    stamp = provenance(
+        settings,
+        sha256=dict(raw.sha256),
+        n_records=len(raw.y),
+        notes=list(raw.notes),
+        remarks=remarks,
+        names=Names(raw.class_names, [(column.name, column.categories) for column in columns])._asdict(),
+    )
     write_arrays(prepared, arrays, stamp)
 
 

@@ -20,6 +20,7 @@ def main(settings: Json, prepared: Path, data: Path) -> None:
         n_records=made["n_records"],
         notes=[*made["notes"], *notes],
         remarks=made["remarks"],
+        names=made["names"],
     )
     write_arrays(data, arrays_of(dataset), stamp)
 

@@ -1,0 +1,35 @@
+"""The largest of several measured numbers, with an interval that pays for having looked at all of them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dp_leakage.metrics.intervals import Estimate
+from dp_leakage.metrics.runs import ALL
+from dp_leakage.metrics.simultaneous import simultaneous
+
+
+def most(
+    rows: pd.DataFrame, key: Sequence[str], limits: tuple[float, float], guess: float = 0.0
+) -> tuple[Estimate, "pd.Series[Any]", int]:
+    """The number that stands out most.
+
+    Args:
+        rows: of one metric, over all repeats and of single ones.
+        key: the columns that tell the numbers apart.
+        limits: the range of the metric.
+        guess: what it is by chance; a number that is surely above comes before one that is not.
+
+    Returns:
+        The number, with an interval so wide that those of all hold together; its row; and how many there are.
+    """
+    together = rows[rows["repeat"] == ALL]
+    single = dict(iter(rows[rows["repeat"] != ALL].groupby([*key])["value"]))
+    held = [
+        simultaneous(Estimate(*found), len(together), limits, single.get(tuple(of), np.array([])))
+        for found, of in zip(together[["value", "low", "high"]].to_numpy(), together[[*key]].to_numpy(), strict=True)
+    ]
+    place = max(range(len(held)), key=lambda at: (held[at].low > guess, held[at].value))
+    return held[place], together.iloc[place], len(held)
