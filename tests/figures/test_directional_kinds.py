@@ -70,6 +70,17 @@ def test_numbers_of_one_attack_are_chosen_by_their_setting():
     assert "median SSIM, IGA" in words(figure)
 
 
+def test_batches_of_different_size_get_columns_of_their_own():
+    rows = [
+        measured(cell("none"), value, "recognized", attack="dlg", candidates=10, batch=batch, weights="initial")
+        for batch, value in ((1, 0.9), (8, 0.2))
+    ]
+    asked = {"metrics": ["recognized/dlg/batch=1", "recognized/dlg/batch=8"]}
+    figure, found = draw("compared_table", completed(pd.DataFrame(rows)), asked)
+    assert found["measured"].tolist() == [0.9, 0.2]
+    assert all(f"batch {size}" in words(figure) for size in (1, 8))
+
+
 def test_several_metrics_over_the_spent_budget_get_a_panel_each(directional):
     spent = {"accounted_by": "rdp", "neighbors": "replace_one", "valid": True}
     auc = ("membership_auc", {"attack": "attack_r"}, 0.5)

@@ -172,10 +172,14 @@ DEFINITIONS: dict[str, Schema] = {
     },
     "images": {"type": "integer", "minimum": 1, "default": 100, "description": "How many training images to rebuild."},
     "batch": {
-        "type": "integer",
+        "type": ["integer", "array"],
         "minimum": 1,
+        "items": {"type": "integer", "minimum": 1},
+        "minItems": 1,
+        "uniqueItems": True,
         "default": 1,
-        "description": "How many images the step that is seen takes at once; a divisor of `images`.",
+        "description": "How many images the step that is seen takes at once; a divisor of `images`. Of a list, each is "
+        "measured separately.",
     },
     "candidates": {
         "type": ["integer", "null"],

@@ -104,8 +104,8 @@ def column_rows(frame: pd.DataFrame, asked: str) -> pd.DataFrame:
 def column_head(asked: str) -> str:
     """The head of such a column: what is asked for, as people write it."""
     metric, attack, conditions = _asked(asked)
-    words = f"{conditions.get('statistic', '')} {HEADS.get(metric, name(metric))}".strip()
-    return f"{words}, {name(attack)}" if attack else words
+    words = f"{conditions.pop('statistic', '')} {HEADS.get(metric, name(metric))}".strip()
+    return ", ".join([words, *([name(attack)] if attack else []), *(f"{key} {of}" for key, of in conditions.items())])
 
 
 def _asked(text: str) -> tuple[str, str | None, dict[str, str]]:

@@ -149,6 +149,7 @@ NAMES = {
     "theorem1": "Theorem 1",
     "mia_distance": "MIA distance",
     "shokri_trees": "Shokri trees",
+    "analytic": "Analytic inversion",
     "dlg": "DLG",
     "iga": "IGA",
     "vmf": "VMF",

@@ -48,7 +48,7 @@ QUALIFIERS = {
     "by": Qualifier(
         "of guessed attributes: `attack`, or `imputation` without the model; of groups: what they differ in"
     ),
-    "group": Qualifier("the group of records"),
+    "group": Qualifier("the group of records, by the user's own names"),
     "top": Qualifier("of guessed attributes: only this share of the guesses, the surest", float),
     "cells": Qualifier("of a model's structure: records in one cell share their `answers`, or their `leaves`"),
     "below": Qualifier("of a model's structure: cells of fewer records are small", float),
@@ -57,6 +57,7 @@ QUALIFIERS = {
     "class": Qualifier("the class that a picture is of, from 0", float),
     "layer": Qualifier("the layer whose outputs an attack sees"),
     "candidates": Qualifier("among how many equally likely images a rebuilt one is to be recognized", float),
+    "batch": Qualifier("of how many images a gradient is", float),
     "weights": Qualifier("the weights at which a gradient is seen: `initial` or `trained`"),
     "variant": Qualifier("which of an attack's variants"),
     "against": Qualifier("what a difference is taken against"),

@@ -24,6 +24,7 @@ from dp_leakage.report.context import ReportContext, ReportFigure
 from dp_leakage.report.elsewhere import claims_elsewhere
 from dp_leakage.report.explore import explored, marks_of
 from dp_leakage.report.groups import group_claims
+from dp_leakage.report.rebuilt import rebuilt_claims
 from dp_leakage.report.structure import structure_claims
 from dp_leakage.report.words import claims_of
 
@@ -49,6 +50,7 @@ def told(context: ReportContext) -> list[Claim]:
         *found,
         *added_claims(context.metrics),
         *group_claims(context.metrics),
+        *rebuilt_claims(context.metrics),
         *structure_claims(context.metrics),
         *calibration_claims(context.metrics),
     ]

@@ -1,6 +1,7 @@
 """Records are read off the gradient of a fully connected first layer."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from scipy.stats import norm
@@ -127,6 +128,16 @@ def test_no_unit_need_answer_to_one_record_alone(models, pictures):
         frame, images = analytic.score(models("mlp", hidden=[64, 32]), pictures, None, asked, 0)
         np.testing.assert_allclose(images["weights=initial"][0], pictures.x[:6], atol=1e-2)
         assert len(frame) == 6
+
+
+def test_of_a_list_of_batches_each_is_measured_as_if_alone(models, pictures):
+    target, asked = models("mlp", hidden=[64, 32]), SETTINGS | {"weights": ["initial"], "candidates": 2}
+    frame, images = analytic.score(target, pictures, None, asked | {"images": 4, "batch": [1, 2]}, 0)
+    for batch in (1, 2):
+        alone, made = analytic.score(target, pictures, None, asked | {"images": 4, "batch": batch}, 0)
+        own = frame[frame["batch"] == batch].drop(columns="batch").reset_index(drop=True)
+        pd.testing.assert_frame_equal(own, alone)
+        np.testing.assert_array_equal(images[f"batch={batch};weights=initial"], made["weights=initial"])
 
 
 def many(count, seed):

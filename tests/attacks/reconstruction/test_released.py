@@ -53,7 +53,7 @@ def test_a_mechanism_bounds_and_noises_it_as_in_training(models, pictures):
     bounded = flat(seen(models("mlp", Mechanism(**quiet)), pictures)[0].gradients)
     torch.testing.assert_close(torch.linalg.vector_norm(bounded, dim=1), torch.full((4,), 0.5), rtol=1e-4, atol=0)
     noisy = flat(
-        seen(models("mlp", Mechanism(**quiet | {"noise": "gaussian", "noise_multiplier": 2.0})), pictures)[0][4]
+        seen(models("mlp", Mechanism(**quiet | {"noise": "gaussian", "noise_multiplier": 2.0})), pictures)[0].gradients
     )
     noise = noisy - bounded
     assert noise.std().item() == pytest.approx(1.0, abs=5 / np.sqrt(2 * noise.numel()))

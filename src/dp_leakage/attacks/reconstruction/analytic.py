@@ -59,16 +59,16 @@ def score(
     """
     x, y = victims(data, settings["images"], "analytic")
     steps = released(target, x, y, settings, seed, "analytic")
-    rebuilt = [(seen, read_off(seen, settings["batch"]).reshape(x.shape)) for seen in steps]
+    rebuilt = [(seen, read_off(seen).reshape(x.shape)) for seen in steps]
     return outcome(data, x, rebuilt, settings, target.mechanism)
 
 
-def read_off(seen: Released, batch: int = 1) -> Tensor:
+def read_off(seen: Released) -> Tensor:
     """The inputs of the first layer, float32 (n, d), of a batch in any order. 0.5 where the gradient says nothing."""
     first = _first_layer(seen.layers)
     weight, bias = seen.gradients[f"{first}.weight"], seen.gradients[f"{first}.bias"]
     each = [torch.column_stack(both).double() for both in zip(weight, bias, strict=True)]
-    return torch.cat([_records(gradient, batch, seen.generator) for gradient in each]).float()
+    return torch.cat([_records(gradient, seen.batch, seen.generator) for gradient in each]).float()
 
 
 def _records(gradient: Tensor, batch: int, generator: Generator) -> Tensor:

@@ -72,7 +72,6 @@ def leak(seen: Released, shape: tuple[int, ...], n_classes: int, settings: dict)
     gradients = {name: value.double() for name, value in seen.gradients.items()}
     # Distances relative to ‖G‖², so that gradients of all lengths are matched to the same precision.
     length = squared_norms(gradients).clamp_min(torch.finfo(torch.float64).tiny)
-    batches = len(length)
 
     def unpacked(point: Tensor) -> tuple[Tensor, Tensor]:
         each = point.reshape(shape[0], -1)
@@ -80,11 +79,11 @@ def leak(seen: Released, shape: tuple[int, ...], n_classes: int, settings: dict)
 
     def distance(point: Tensor) -> Tensor:
         inner, squared = overlap(seen.layers, parameters, gradients, *unpacked(point))
-        mean = shape[0] // batches  # the seen gradient is a mean over the batch, that of the images a sum
-        return (squared / mean**2 - 2 * inner / mean) / length + 1
+        batch = seen.batch  # the seen gradient is a mean over it, that of the images a sum
+        return (squared / batch**2 - 2 * inner / batch) / length + 1
 
     start = torch.empty(shape[0], int(np.prod(shape[1:])) + n_classes, dtype=torch.float64)
     start.normal_(generator=seen.generator)
-    found = minimise(distance, start.reshape(batches, -1), settings["steps"], settings["memory"], MATCHED)
+    found = minimise(distance, start.reshape(len(length), -1), settings["steps"], settings["memory"], MATCHED)
     x, label = unpacked(found)
     return x.float(), label.float()

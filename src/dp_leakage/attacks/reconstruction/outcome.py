@@ -30,30 +30,32 @@ def outcome(
         rebuilt: the images that the attack made for each model and kind of weights, of the same shape. Pixels are
             clipped to [0, 1], since the attacker knows this range. Those of a batch come in any order; each stands for
             the original that it is assigned to (`matched`).
-        settings: of the attack; ``batch``, how many images a step takes; ``candidates``, among how many each rebuilt
-            one is to be recognized, or None.
+        settings: of the attack; ``batch``, how many images a step takes, or a list; ``candidates``, among how many each
+            rebuilt one is to be recognized, or None.
         mechanism: what protects the step.
 
     Returns:
-        A frame with repeat, target (number of the image), restart (0), ``weights``, ssim, mse (pixels in [0, 1]) and
-        mse_standardised (pixels in units of their channel's standard deviation over the members); with ``candidates``
-        also these, recognized and recognized_proven, see `recognition`; and the pictures:
-        ``original`` (n, c, h, w), and for each kind of weights ``weights=…`` (R, n, c, h, w).
+        A frame with repeat, target (number of the image), restart (0), ``weights``, for a list also ``batch``, ssim,
+        mse (pixels in [0, 1]) and mse_standardised (pixels in units of their channel's standard deviation over the
+        members); with ``candidates`` also these, recognized and recognized_proven, see `recognition`; and the pictures:
+        ``original`` (n, c, h, w), and for each kind of weights ``weights=…`` (R, n, c, h, w), for a list
+        ``batch=…;weights=…``.
     """
     truth = originals.numpy()
     spread = data.x[data.roles["target_members"]].std(axis=(0, 2, 3))
-    batch, candidates = settings["batch"], settings["candidates"]
+    candidates, several = settings["candidates"], isinstance(settings["batch"], list)
     others = None if candidates is None else others_among(data, len(truth), candidates)
     frames: list[pd.DataFrame] = []
     pictures: dict[str, list[np.ndarray]] = {}
     for seen, images in rebuilt:
-        made = matched(images.detach().clamp(0, 1).nan_to_num(0.5).numpy(), truth, batch)
+        made = matched(images.detach().clamp(0, 1).nan_to_num(0.5).numpy(), truth, seen.batch)
+        step = {"batch": seen.batch, "weights": seen.weights} if several else {"weights": seen.weights}
         asked = (
             {}
             if others is None
             else {
                 "candidates": candidates,
-                "recognized": recognized(made, truth, others, batch, candidates),
+                "recognized": recognized(made, truth, others, seen.batch, candidates),
                 "recognized_proven": most_recognized(mechanism, candidates, seen.weights),
             }
         )
@@ -64,7 +66,7 @@ def outcome(
                     "repeat": seen.repeat,
                     "target": np.arange(len(truth)),
                     "restart": 0,
-                    "weights": seen.weights,
+                    **step,
                     "ssim": similarity(truth, made),
                     "mse": error.mean(axis=1).astype(np.float64),
                     "mse_standardised": (error / spread**2).mean(axis=1).astype(np.float64),
@@ -72,7 +74,7 @@ def outcome(
                 }
             )
         )
-        pictures.setdefault(f"weights={seen.weights}", []).append(made)
+        pictures.setdefault(";".join(f"{key}={value}" for key, value in step.items()), []).append(made)
     stacked = {name: np.stack(images) for name, images in pictures.items()}
     return pd.concat(frames, ignore_index=True), {"original": truth, **stacked}
 

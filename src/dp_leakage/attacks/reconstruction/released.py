@@ -5,6 +5,7 @@ other as well.
 """
 
 from collections.abc import Iterator
+from itertools import product
 from typing import NamedTuple
 
 import torch
@@ -27,6 +28,7 @@ class Released(NamedTuple):
 
     Attributes:
         repeat: number of the target model.
+        batch: how many records a step takes.
         weights: ``initial`` or ``trained``, see `released`.
         layers: the architecture.
         parameters: name → (…) of the model; the attacker knows them.
@@ -35,6 +37,7 @@ class Released(NamedTuple):
     """
 
     repeat: int
+    batch: int
     weights: str
     layers: Layers
     parameters: Parameters
@@ -64,7 +67,7 @@ def released(target: Ensemble, x: Tensor, y: Tensor, settings: dict, seed: int, 
         target: the R models under attack, with the mechanism that they were trained with.
         x: (n, …) records; y: (n,) classes.
         settings: ``weights``, a list: ``initial``, a new model with PyTorch's initial parameters; ``trained``, the
-            target. ``batch``, how many records a step takes.
+            target. ``batch``, how many records a step takes, or a list.
         seed: of the initial models, the noise and the attacker's draws, so that all cells share them.
         attack: its name, for complaints.
 
@@ -73,20 +76,28 @@ def released(target: Ensemble, x: Tensor, y: Tensor, settings: dict, seed: int, 
             batches of several.
     """
     check_layers(target.layers, attack)
-    batch, mechanism = settings["batch"], target.mechanism
-    if len(x) % batch:
-        raise UserError(f"attack {attack}: key 'batch' must divide 'images'; got {batch} and {len(x)}")
-    if batch > 1 and mechanism is not None and mechanism.unit not in ("example", "batch"):
-        raise UserError(f"attack {attack}: key 'batch' must be 1 where units are of kind {mechanism.unit}; got {batch}")
-    for weights in settings["weights"]:
-        for repeat in range(target.size):
-            own = derived_seed(seed, repeat)
-            if weights == "initial":
-                parameters = initial_parameters(target.layers, _stream(own, "start"))
-            else:
-                parameters = {name: value[repeat] for name, value in target.parameters.items()}
-            gradients = released_gradients(target.layers, parameters, x, y, mechanism, _stream(own, "noise"), batch)
-            yield Released(repeat, weights, target.layers, parameters, gradients, _stream(own, attack))
+    batches, mechanism = batches_of(settings), target.mechanism
+    for batch in batches:
+        if len(x) % batch:
+            raise UserError(f"attack {attack}: key 'batch' must divide 'images'; got {batch} and {len(x)}")
+        if batch > 1 and mechanism is not None and mechanism.unit not in ("example", "batch"):
+            raise UserError(
+                f"attack {attack}: key 'batch' must be 1 where units are of kind {mechanism.unit}; got {batch}"
+            )
+    for batch, weights, repeat in product(batches, settings["weights"], range(target.size)):
+        own = derived_seed(seed, repeat)
+        if weights == "initial":
+            parameters = initial_parameters(target.layers, _stream(own, "start"))
+        else:
+            parameters = {name: value[repeat] for name, value in target.parameters.items()}
+        gradients = released_gradients(target.layers, parameters, x, y, mechanism, _stream(own, "noise"), batch)
+        yield Released(repeat, batch, weights, target.layers, parameters, gradients, _stream(own, attack))
+
+
+def batches_of(settings: dict) -> list[int]:
+    """How many records the steps take that are seen."""
+    batch = settings["batch"]
+    return batch if isinstance(batch, list) else [batch]
 
 
 def released_gradients(

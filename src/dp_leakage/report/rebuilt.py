@@ -1,0 +1,54 @@
+"""How often images rebuilt from gradients tell which record was in a step, in a sentence for each data set, undefended
+and private.
+"""
+
+import pandas as pd
+
+from dp_leakage.figures.frames import is_private
+from dp_leakage.figures.style import name
+from dp_leakage.metrics.rows import CELL
+from dp_leakage.report.claims import Claim, Telling
+from dp_leakage.report.most import most
+
+METRIC, CEILING = "recognized", "recognized_proven"
+STEP = ["candidates", "batch", "weights"]  # what tells an attack's numbers of a cell apart
+
+
+def rebuilt_claims(metrics: pd.DataFrame) -> list[Claim]:
+    """Of each data set, the attack and step that tell most about a record, among undefended models and private ones.
+
+    Args:
+        metrics: rows as `dp_leakage.figures.frames` names them, of single repeats too.
+
+    The interval is so wide that those of all attacks, steps and models of its kind on the data set hold together.
+    """
+    rows = metrics[metrics["metric"].isin([METRIC, CEILING])].fillna({"batch": 0.0})  # where it was no list
+    kinds = {"undefended": rows[rows["defense"] == "none"], "private": rows[is_private(rows)]}
+    return [
+        _claim(str(dataset), kind, own)
+        for dataset in dict.fromkeys(rows["dataset"])
+        for kind, of_kind in kinds.items()
+        if not (own := of_kind[of_kind["dataset"] == dataset]).empty
+    ]
+
+
+def _claim(dataset: str, kind: str, rows: pd.DataFrame) -> Claim:
+    key = [*CELL, "attack", *STEP]
+    guess = float(1 / rows["candidates"].min())
+    found, row, count = most(rows[rows["metric"] == METRIC], key, (0.0, 1.0), guess)
+    tell = Telling({"dataset": dataset, **{column: row[column] for column in (*CELL[1:], "attack", *STEP)}})
+    step = f"a step on {tell.plain('batch', row['batch'])} records" if row["batch"] > 1 else "a step"
+    right = f"{tell.percent(METRIC, found, among=count)} of the cases, where a guess is right in {100 * guess:g} %"
+    limits = rows[(rows["metric"] == CEILING) & (rows[key] == row[key]).all(axis=1)]["value"]
+    limit = float(limits.iloc[0])
+    proven = f" No attack on such a step is right in more than {tell(CEILING, limit, f'{100 * limit:.1f}')} %."
+    words = (
+        f"Images rebuilt from gradients, {kind} models: the image rebuilt from {step} tells which of "
+        f"{tell.plain('candidates', row['candidates'])} equally likely records was in it in {right}. That is "
+        f"{name(row['attack'])} on {name(row['model'])}, defense {row['defense']}, the most of {tell.count(count)} "
+        f"combinations of attack, step and model, whose intervals hold together.{proven if limit < 1 else ''}"
+    )
+    cells = ((row["model"], row["defense"]),)
+    return Claim(
+        f"{dataset}.rebuilt.{kind}", "rebuilt", dataset, words, cells=cells, screen=2, numbers=tuple(tell.numbers)
+    )
