@@ -2,6 +2,9 @@
 
 import numpy as np
 import pytest
+from lightgbm import LGBMClassifier
+from onnx import helper
+from onnxruntime import InferenceSession
 from skl2onnx import to_onnx
 from sklearn.datasets import load_iris
 from sklearn.ensemble import ExtraTreesClassifier, GradientBoostingClassifier, RandomForestClassifier
@@ -58,6 +61,61 @@ def test_a_file_has_the_structure_of_the_model_that_was_written_to_it(name, clas
             == len(set(zip(own.tolist(), other.tolist(), strict=True)))
         )
     assert of_trees(leaves, y[SEEN]) == of_trees(expected, y[SEEN])
+
+
+def written(booster, path, features):
+    """The trees of LightGBM as a converter writes them: two-way splits by ≤, and a number for each leaf."""
+    own = {name: [] for name in ("treeids", "nodeids", "modes", "featureids", "values", "truenodeids", "falsenodeids")}
+    told = {name: [] for name in ("treeids", "nodeids", "ids", "weights")}
+
+    def add(tree, node):
+        at = own["treeids"].count(tree)
+        leaf = "leaf_value" in node
+        given = (
+            tree,
+            at,
+            *(("LEAF", 0, 0.0) if leaf else ("BRANCH_LEQ", node["split_feature"], node["threshold"])),
+            0,
+            0,
+        )
+        for values, value in zip(own.values(), given, strict=True):
+            values.append(value)
+        if leaf:
+            for values, value in zip(told.values(), (tree, at, 0, node["leaf_value"]), strict=True):
+                values.append(value)
+            return at
+        place = len(own["treeids"]) - 1
+        for side, below in (("truenodeids", "left_child"), ("falsenodeids", "right_child")):
+            own[side][place] = add(tree, node[below])
+        return at
+
+    for tree, found in enumerate(booster.dump_model()["tree_info"]):
+        add(tree, found["tree_structure"])
+    attributes = {f"nodes_{name}": values for name, values in own.items()}
+    attributes |= {f"target_{name}": values for name, values in told.items()}
+    node = helper.make_node("TreeEnsembleRegressor", ["x"], ["y"], domain="ai.onnx.ml", n_targets=1, **attributes)
+    shapes = [helper.make_tensor_value_info(*of) for of in (("x", 1, [None, features]), ("y", 1, [None, 1]))]
+    opsets = [helper.make_opsetid("ai.onnx.ml", 3), helper.make_opsetid("", 17)]
+    graph = helper.make_graph([node], "trees", shapes[:1], shapes[1:])
+    path.write_bytes(helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString())
+    return path
+
+
+def test_the_leaves_of_boosted_trees_are_those_that_their_own_library_names(tmp_path):
+    """LightGBM's trees, whose file answers in onnxruntime as they do."""
+    y = (Y == 1).astype(int)
+    model = LGBMClassifier(n_estimators=2, num_leaves=6, min_child_samples=3, verbose=-1, n_jobs=1).fit(X, y)
+    path = written(model.booster_, tmp_path / "model.onnx", X.shape[1])
+    (said,) = InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, {"x": X})
+    np.testing.assert_allclose(said[:, 0], model.booster_.predict(X, raw_score=True), rtol=1e-5, atol=1e-6)
+    parameters, leaves = structure_of(path, X)
+    assert parameters == parameters_of(model)
+    expected = leaves_of(model, X)
+    assert leaves.shape == expected.shape == (150, 2)
+    for own, other in zip(leaves.T, expected.T, strict=True):
+        pairs = set(zip(own.tolist(), other.tolist(), strict=True))
+        assert len(pairs) == len(set(own.tolist())) == len(set(other.tolist())) == 6
+    assert of_trees(leaves, y) == of_trees(expected, y)
 
 
 def test_the_engine_says_it_of_the_training_records_if_asked(tmp_path):
