@@ -659,6 +659,59 @@ def test_a_plugin_with_noise_correlated_over_steps_trains_what_the_built_in_one_
         assert torch.equal(value, trained(same, (1, 2)).parameters[name])
 
 
+LATE = """
+import torch
+from dp_leakage.privacy.mechanisms import gaussian
+
+MECHANISM = {"relations": {"shuffle": ["zero_out"]}, "claim": "exact"}
+
+
+class Noise(gaussian.Noise):
+    def add(self, step):
+        self.gradient.zero_()
+
+    def finish(self):
+        for row, generator in zip(self.gradient, self.generators, strict=True):
+            row.add_(torch.empty_like(row).normal_(0.0, self.deviation, generator=generator), alpha=LEVEL)
+
+
+def epsilon(noise_multiplier, case):
+    return case.epochs / noise_multiplier
+"""
+
+
+def late_noise(tmp_path, monkeypatch, level="1.0"):
+    text = LATE.replace("LEVEL", level)
+    cell = private_cell(study_with(tmp_path, monkeypatch, "late", text, {"defense": "late", "accountant": "late"}))
+    return calibrated(cell.training["mechanism"], epochs=2, batch_size=40, dataset_size=120)
+
+
+def test_noise_that_a_plugin_adds_when_the_sum_is_complete_is_added(tmp_path, monkeypatch):
+    """`finish` is called for a plugin's class too: without it these models would have no noise at all."""
+    mechanism = late_noise(tmp_path, monkeypatch)
+    loud, bare = (trained(own).parameters for own in (mechanism, replace(mechanism, noise="none", noise_multiplier=0)))
+    assert all(not torch.equal(loud[name], bare[name]) for name in bare)
+    weights = torch.cat([(loud[name] - bare[name]).flatten() for name in bare])
+    gaussian = trained(replace(mechanism, noise="gaussian")).parameters
+    theirs = torch.cat([(gaussian[name] - bare[name]).flatten() for name in bare])
+    assert float(weights.std() / theirs.std()) == pytest.approx(1.0, abs=0.15)
+
+
+def test_a_sum_that_is_not_finite_when_a_plugin_has_seen_it_is_refused(tmp_path, monkeypatch):
+    mechanism = late_noise(tmp_path, monkeypatch, level="float('nan')")
+    with pytest.raises(UserError, match=r"late: finish leaves numbers in self\.gradient that are not finite"):
+        trained(mechanism)
+
+
+def test_a_plugins_noise_with_bounds_of_its_own_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        sys.modules[__name__], "LATE", LATE.replace("    def add(", "    bounds = True\n\n    def add(")
+    )
+    mechanism = late_noise(tmp_path, monkeypatch)
+    with pytest.raises(UserError, match=r"late: Noise\.bounds is True; valid is False"):
+        trained(mechanism)
+
+
 OWN_STEPS = """
 import torch
 

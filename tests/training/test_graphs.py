@@ -92,6 +92,24 @@ def test_a_replay_is_the_whole_step_but_under_a_watch_only_its_passes(monkeypatc
         assert torch.equal(training.parameters, first) == stays
 
 
+def test_a_replay_is_only_the_passes_where_noise_must_see_the_whole_sum(monkeypatch):
+    """Noise that a capture took in would be the same in every step."""
+    monkeypatch.setattr(trainer, "gradient_step", lambda program: graphs.Replayed(program, lambda work: lambda: None))
+    training = started(layers_of("mlp"), *data_of("mlp"), subsets_of(40, 3), [1, 2, 3], Mechanism("wor"))
+    seen = []
+
+    class Late(type(training.program.noise)):
+        def finish(self):
+            seen.append(len(seen))
+
+    training.program.noise.__class__ = Late
+    with torch.inference_mode():
+        steps = trainer.steps(training)
+        for _ in range(3):
+            next(steps)
+    assert seen == [0, 1, 2]
+
+
 @pytest.mark.parametrize("optimizer", OPTIMIZERS.values(), ids=OPTIMIZERS)
 def test_the_rate_of_a_captured_step_is_a_tensor_that_stays_in_its_place(optimizer):
     settings = TrainingSettings(learning_rate=0.5, epochs=3, **optimizer)

@@ -2,9 +2,9 @@
 
 With small models, a GPU waits for the CPU to launch the next kernel. A graph is captured once for each shape of a
 step's batches. It holds the passes, the penalty and the optimizer, and is replayed after the next step's rows are
-copied into the tensors of the capture. If canaries are watched, it holds only the passes, since the watch reads the
-gradient before the optimizer does. The noise stays outside, since a graph would set up each random stream with extra
-kernels, which take longer than the draw itself.
+copied into the tensors of the capture. It holds only the passes if something reads the sum before the optimizer does:
+canaries' watch, or noise that must see the whole sum. The noise stays outside, since a graph would set up each random
+stream with extra kernels, which take longer than the draw itself.
 """
 
 import os
@@ -25,7 +25,7 @@ from dp_leakage.training.gradients import (
     lay_out,
     on_device,
 )
-from dp_leakage.training.noise import directs
+from dp_leakage.training.noise import directs, sees_sum
 from dp_leakage.training.samplers import Batch
 
 OFF = "DP_LEAKAGE_NO_CUDA_GRAPHS"  # environment variable: train without graphs
@@ -107,12 +107,12 @@ def take_steps(fill: Callable[..., None], drawn: Sequence[Sequence[Batch]], firs
 
     Args:
         fill: from `gradient_step`, or another function like `fill_gradient`. If it is replayed from graphs, the whole
-            step but the noise is.
+            step but the noise is, unless that reads the sum.
         drawn: for each step a batch per model.
         first: the number of the first step, counted from 0 over the training.
         finish: ends a step, from the gradient to the new parameters.
     """
-    if isinstance(fill, Replayed):
+    if isinstance(fill, Replayed) and not sees_sum(fill.program.noise):
         yield from fill.steps(drawn, first, finish)
         return
     for step, batches in enumerate(drawn, first):

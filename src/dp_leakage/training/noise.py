@@ -56,6 +56,15 @@ class ClassNoise(Noise):
         if not bool(self.gradient.isfinite().all()):
             self._refuse("add does not fill all of self.gradient, in place, with finite numbers")
 
+    def finish(self) -> None:
+        """As in `Noise`."""
+        if not sees_sum(self):
+            return
+        with self._blamed():
+            self.own.finish()
+        if not bool(self.gradient.isfinite().all()):
+            self._refuse("finish leaves numbers in self.gradient that are not finite")
+
     def add_examples(self, passed: BackwardPass, total: Parameters, model: int) -> None:
         """As in `Noise`."""
         with self._adding("add_examples", total):
@@ -120,6 +129,12 @@ def start_noise(
     return (ClassNoise if own else kind)(step, gradient, divisor, generators, steps)
 
 
+def sees_sum(noise: Noise) -> bool:
+    """Whether the noise does something once a step's sum is complete (`Noise.finish`)."""
+    kind = type(noise.own if isinstance(noise, ClassNoise) else noise)
+    return kind.finish is not Noise.finish
+
+
 def directs(mechanism: Mechanism | None) -> bool:
     """Whether the noise turns each unit's gradient into a noisy one (`Noise.directs`)."""
     return _kind(mechanism).directs
@@ -144,4 +159,7 @@ def _own_class(plugin: str) -> type[Noise]:
         raise UserError(f"plugin {plugin}: Noise is no class that derives from {Noise.__module__}.Noise")
     if not isinstance(own.directs, bool):
         raise UserError(f"plugin {plugin}: Noise.directs is {own.directs!r}; valid is True or False")
+    if own.bounds is not False:
+        words = "valid is False, since gradients are bounded by the key 'bound' or a plugin's function `bound`"
+        raise UserError(f"plugin {plugin}: Noise.bounds is {own.bounds!r}; {words}")
     return own
