@@ -14,6 +14,7 @@ from dp_leakage.privacy.mechanism import Mechanism
 RUN = {"epochs": 7, "batch_size": 50, "dataset_size": 500}  # ten steps an epoch
 DELTA = 1e-5
 CHOICES = 50  # random parameters in all
+SAMPLES = {6: 200_000, 35: 400_000, 48: 400_000}  # of choices whose losses are rare; others need fewer
 
 
 def draw(number):
@@ -70,39 +71,35 @@ def best_tilt(sigma, steps, epochs, epsilon, present, rng):
 
 
 def check(number, samples):
-    """Monte Carlo's 99 % interval of δ at the proven ε, which must not lie above δ, and at the ε that is 3 % smaller.
+    """Monte Carlo's 99 % interval of δ must not lie above δ at the proven ε, and must at an ε that is 3 % smaller.
 
-    Returns:
-        The upper and the lower end at the smaller ε, over δ: the ε is within 3 % of the truth if δ there is larger.
+    So ours is not too small and no more than 3 % too large. In each direction, once in 200 seeds the first fails by
+    chance where the proof is exact; as rarely the second holds by chance.
     """
     sigma, steps, epochs, delta = draw(number)
     rng = np.random.default_rng([11, number])
     epsilon = allocation.epsilon(sigma, steps, epochs, delta)
-    upper = lower = 0.0
+    shown = []
     for present in (True, False):
         tilt = best_tilt(sigma, steps, epochs, epsilon, present, rng)
         at = np.array([epsilon, epsilon / 1.03])
         found, error = monte_carlo(sigma, steps, epochs, at, present, tilt, samples, rng)
-        assert found[0] - 2.576 * error[0] <= delta, (number, present)
-        upper, lower = max(upper, found[1] + 2.576 * error[1]), max(lower, found[1] - 2.576 * error[1])
-    return upper / delta, lower / delta
+        lowest = found - 2.576 * error
+        assert lowest[0] <= delta, (number, present)
+        shown.append(lowest[1])
+    assert max(shown) > delta, number
 
 
 @pytest.mark.parametrize("number", [1, 4, 8, 18])
-def test_the_curve_holds_against_monte_carlo(number):
-    """Two one-sided intervals, each wrong by chance once in 200 seeds; the seed is fixed."""
-    upper, _ = check(number, 20_000)
-    assert upper >= 1
+def test_the_curve_holds_against_monte_carlo_and_is_tight(number):
+    check(number, 20_000)
 
 
 @pytest.mark.slow
 def test_the_curve_holds_against_monte_carlo_at_fifty_choices_and_is_tight():
-    """99 % intervals neither refute the proven ε nor that it is within 3 % of the truth.
-
-    Each interval is wrong by chance once in 200 seeds; the seed is fixed.
-    """
-    found = [check(number, 100_000) for number in range(CHOICES)]
-    assert all(upper >= 1 for upper, _ in found)
+    """Other seeds may fail by chance, since there are a hundred intervals (see `check`); this one is fixed."""
+    for number in range(CHOICES):
+        check(number, SAMPLES.get(number, 40_000))
 
 
 @pytest.mark.parametrize("sigma", [0.6, 1.0, 3.0])
