@@ -29,6 +29,7 @@ from dp_leakage.training.noise import directs, sees_sum
 from dp_leakage.training.samplers import Batch
 
 OFF = "DP_LEAKAGE_NO_CUDA_GRAPHS"  # environment variable: train without graphs
+TOGETHER = 32  # steps whose rows are sent in one copy; a GPU takes them while the next ones are laid out
 Work = Callable[[], None]
 Capture = Callable[[Work], Work]
 
@@ -75,12 +76,13 @@ class Replayed:
             pass
 
     def steps(self, drawn: Sequence[Sequence[Batch]], first: int, finish: Work) -> Iterator[None]:
-        """As `take_steps`, always with the same ``finish``. All rows go to the device before the first step."""
-        laid = on_device([lay_out(self.program, batches) for batches in drawn], self.program.x.device)
-        for step, examples in enumerate(laid, first):
-            self.program.noise.add(step)
-            self._replay(examples, finish)
-            yield
+        """As `take_steps`, always with the same ``finish``."""
+        for begin in range(0, len(drawn), TOGETHER):
+            laid = [lay_out(self.program, batches) for batches in drawn[begin : begin + TOGETHER]]
+            for step, examples in enumerate(on_device(laid, self.program.x.device), first + begin):
+                self.program.noise.add(step)
+                self._replay(examples, finish)
+                yield
 
     def _replay(self, examples: list[Examples], finish: Work) -> None:
         shape = tuple((rows.shape, weights is None) for rows, weights in examples)
