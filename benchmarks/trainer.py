@@ -97,6 +97,7 @@ def ours(workload, x, y, models: int) -> Callable[[], None]:
     def endless():
         while True:
             yield from steps(training)
+            training.epoch += 1
 
     endless_steps = endless()
 

@@ -14,6 +14,7 @@ from dp_leakage.models.ensemble import Ensemble, trained_rows
 from dp_leakage.models.layers import Layers, Parameters, fixed, initial_parameters
 from dp_leakage.privacy.mechanism import PERSON, Mechanism, holds_groups
 from dp_leakage.training import flat
+from dp_leakage.training.ahead import Ahead
 from dp_leakage.training.averages import AVERAGE, move_average, start_average
 from dp_leakage.training.backward import check_gradients, record_lengths
 from dp_leakage.training.checkpoint import Checkpoint
@@ -116,6 +117,7 @@ class EnsembleTraining:
     draw: Callable[[int], list[list[Batch]]]
     watch: Watch | None = None
     move_average: Callable[[int, int], None] | None = None
+    prepare: Callable[[int], None] | None = None
     epoch: int = 0
     history: History = field(default_factory=list)
 
@@ -184,6 +186,8 @@ def steps(training: EnsembleTraining) -> Iterator[None]:
         if training.move_average is not None:
             training.move_average(step, len(drawn))
         yield
+    if training.prepare is not None:
+        training.prepare(training.epoch + 1)
 
 
 def _watched_steps(
@@ -263,6 +267,8 @@ def start(
     )
     if watch is not None:
         watch.begin(program, parameters, _parts(mechanism, subsets, len(x), generators["batches"]))
+    draw = _drawing(mechanism, subsets, groups, held, batch_size, generators["batches"])
+    ahead = None if device == "cpu" else Ahead(draw, generators["batches"], settings.epochs)
     return EnsembleTraining(
         program,
         gradient_step(program),
@@ -273,9 +279,10 @@ def start(
         settings.rate,
         flat.penalty(layers, settings.l2, settings.l2_on, parameters) if settings.l2 else None,
         generators,
-        _drawing(mechanism, subsets, groups, held, batch_size, generators["batches"]),
+        ahead or draw,
         watch,
         move_average=partial(move_average, settings, memory[AVERAGE], parameters) if AVERAGE in memory else None,
+        prepare=None if ahead is None else ahead.prepare,
     )
 
 
