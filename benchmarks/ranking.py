@@ -171,8 +171,8 @@ def known(attack: str, world: World) -> str:
 
 def ranked(world: World, data: Dataset, private: bool, peers: tuple[Rival, ...]) -> tuple[dict[str, list[str]], float]:
     """What each attack finds, and the mean accuracy of the targets on new records."""
-    models, losses = trained(world, data, heads(world.pool, world.targets, 1), 100, private)
-    references = trained(world, data, halves(world.pool, world.references, 2), 200, private)[0]
+    models, losses = traced(world, data, heads(world.pool, world.targets, 1), 100, private, data.traced)
+    references = trained(world, data, halves(world.pool, world.references, 2), 200, private)
     target, learnt = replace(asked(models, data), losses=losses), asked(references, data)
     others = {"reference": learnt, "shadow": shadows(world, data, private), None: None}
     found = {}
@@ -216,7 +216,7 @@ def shadows(world: World, data: Dataset, private: bool) -> Signals:
     roles = {"pool": np.arange(len(new))}
     own = Dataset(data.x[new], data.y[new], roles, np.array([], dtype=np.int64))
     smaller = world._replace(pool=len(new))
-    said = asked(trained(smaller, own, halves(len(new), world.references, 3), 300, private)[0], own)
+    said = asked(trained(smaller, own, halves(len(new), world.references, 3), 300, private), own)
     return replace(said, role=np.full(len(new), "shadow_pool"))
 
 
@@ -235,19 +235,28 @@ def prepared(world: World, folder: Path) -> Dataset:
     return Dataset(x.astype(np.float32), y, roles, np.array([], dtype=np.int64))
 
 
-def trained(world: World, data: Dataset, inside: np.ndarray, seed: int, private: bool) -> tuple[Ensemble, np.ndarray]:
-    """Models that train each on its records of the pool, bool (K, pool), and losses after each epoch (E, K, n)."""
+def trained(world: World, data: Dataset, inside: np.ndarray, seed: int, private: bool) -> Ensemble:
+    """Models that train each on its records of the pool, bool (K, pool)."""
+    return traced(world, data, inside, seed, private, None)[0]
+
+
+def traced(
+    world: World, data: Dataset, inside: np.ndarray, seed: int, private: bool, trace: np.ndarray | None
+) -> tuple[Ensemble, np.ndarray]:
+    """The same, with the losses of the rows ``trace`` after each epoch, float32 (E, K, n), empty without any."""
     layers = build(n_classes=data.n_classes, input_shape=data.x.shape[1:], **world.architecture)
     rate = world.private_rate if private else world.rate
     schedule = {"epochs": world.epochs, "batch_size": world.batch_size}
-    settings = TrainingSettings(optimizer="adam", learning_rate=rate, **schedule)
+    every = world.epochs if trace is None else 1
+    settings = TrainingSettings(optimizer="adam", learning_rate=rate, evaluate_every=every, **schedule)
     subsets = torch.arange(world.pool).expand(len(inside), -1)
     x, y, seeds = torch.from_numpy(data.x), torch.from_numpy(data.y), range(seed, seed + len(inside))
     mechanism = noise(world, schedule) if private else None
-    held, trace = torch.from_numpy(inside), torch.from_numpy(data.traced)
-    models, history = train(layers, x, y, subsets, seeds, settings, mechanism, held=held, trace=trace)
-    losses = torch.stack([row["losses"] for row in history]).numpy()
-    return models, losses.reshape(world.epochs, len(inside), -1)
+    held, rows = torch.from_numpy(inside), None if trace is None else torch.from_numpy(trace)
+    models, history = train(layers, x, y, subsets, seeds, settings, mechanism, held=held, trace=rows)
+    if rows is None:
+        return models, np.empty((0, len(inside), 0), np.float32)
+    return models, torch.stack([row["losses"] for row in history]).numpy().reshape(world.epochs, len(inside), -1)
 
 
 def noise(world: World, schedule: dict) -> Mechanism | None:

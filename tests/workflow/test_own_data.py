@@ -12,6 +12,8 @@ import pytest
 import yaml
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
+from dp_leakage.results import read_cell
+
 sys.path.append(str(Path(__file__).parents[1] / "data"))
 from data_files import image_bytes, write_files, write_zip
 
@@ -111,7 +113,9 @@ def test_leakage_by_group_is_told_by_the_users_own_names_of_classes_columns_and_
     found = drawn.groupby("by")["group"].unique()
     assert set(found["class"]) == {"barbera", "barolo", "grignolino"}
     assert set(found["color"]) == {"red", "white"}
+    own = read_cell(workflow.folder / "results/mine-smoke/mine/mlp/none").data.own_values
     alcohol = load_wine(as_frame=True).frame["alcohol"].to_numpy(np.float32)
+    np.testing.assert_array_equal(own[:, 0], alcohol)
     ends = {end for group in found["alcohol"] for end in group.split(" to ")}
     assert ends <= {np.format_float_positional(value, trim="-") for value in alcohol}
     told = [f"of class {group}" for group in found["class"]]
