@@ -697,6 +697,36 @@ def test_noise_that_a_plugin_adds_when_the_sum_is_complete_is_added(tmp_path, mo
     assert float(weights.std() / theirs.std()) == pytest.approx(1.0, abs=0.15)
 
 
+TURNED = """
+from dp_leakage.privacy.mechanisms import base
+
+MECHANISM = {"relations": {"shuffle": ["zero_out"]}, "claim": "exact"}
+
+
+class Noise(base.Noise):
+    directs = True
+
+    def add_examples(self, passed, total, model):
+        for view in total.values():
+            view.normal_(generator=self.generators[model])
+
+
+def epsilon(noise_multiplier, case):
+    return case.epochs / noise_multiplier
+"""
+
+
+def test_views_and_a_plugins_noise_on_each_gradient_are_refused(tmp_path, monkeypatch):
+    """Such noise is not added to a mean over views: these models would have none at all."""
+    entry = {"defense": "turned", "accountant": "turned", "noise_multiplier": [1]}
+    study_with(tmp_path, monkeypatch, "turned", TURNED, entry)
+    x, y = digits()
+    how = TrainingSettings(epochs=1, batch_size=40, views={"count": 2, "shift": 1})
+    given = build("softmax_regression", (1, 8, 8), 10), x.view(-1, 1, 8, 8), y, torch.arange(len(x))[None], [1], how
+    with pytest.raises(UserError, match="views do not go with noise 'turned'"):
+        train(*given, Mechanism(noise="turned", noise_multiplier=1.0))
+
+
 def test_a_sum_that_is_not_finite_when_a_plugin_has_seen_it_is_refused(tmp_path, monkeypatch):
     mechanism = late_noise(tmp_path, monkeypatch, level="float('nan')")
     with pytest.raises(UserError, match=r"late: finish leaves numbers in self\.gradient that are not finite"):
@@ -710,6 +740,39 @@ def test_a_plugins_noise_with_bounds_of_its_own_is_refused(tmp_path, monkeypatch
     mechanism = late_noise(tmp_path, monkeypatch)
     with pytest.raises(UserError, match=r"late: Noise\.bounds is True; valid is False"):
         trained(mechanism)
+
+
+HALVED = """
+MECHANISM = {"relations": {"poisson": ["add_remove"]}, "claim": "bound"}
+
+
+def bound(norms, clip_norm):
+    return clip_norm / 2 / norms.clamp(min=clip_norm)
+
+
+def epsilon(noise_multiplier, case):
+    return 0.5 / noise_multiplier
+"""
+
+
+def test_a_plugins_accountant_says_nothing_about_a_training_without_the_plugin(tmp_path, monkeypatch):
+    """Its ε rests on the plugin's own bound. It was the smallest of all, and so the one that DP-SGD itself spent."""
+    entry = {"defense": "halved", "accountant": "halved", "noise_multiplier": [1]}
+    cell = private_cell(study_with(tmp_path, monkeypatch, "halved", HALVED, entry))
+    terms = {"delta": 1e-5, "epochs": 2, "batch_size": 40, "dataset_size": 120}
+    own = calibrated(cell.training["mechanism"], epochs=2, batch_size=40, dataset_size=120)
+    assert {spent.accountant for spent in epsilon_report(own, **terms)} == {"halved", "pld", "rdp"}
+    bare = replace(own, bound="clip")
+    assert {spent.accountant for spent in epsilon_report(bare, **terms)} == {"pld", "rdp"}
+    claimed, *_ = epsilon_report(bare, **terms, accountant="halved")
+    assert (claimed.accountant, claimed.valid) == ("halved", False)
+    changes = {
+        "attacks": {"yeom": {}},
+        "figures": {},
+        "defenses": [{"defense": "none"}, entry | {"defense": "gaussian"}],
+    }
+    with pytest.raises(UserError, match="'halved' accounts for what plugin halved does, which this mechanism does not"):
+        quickstart(tmp_path, **changes)
 
 
 OWN_STEPS = """
@@ -735,6 +798,8 @@ def test_a_plugin_may_draw_batches_of_its_own(tmp_path, monkeypatch):
     assert (mechanism.sampler, mechanism.noise) == ("halves", "gaussian")
     assert mechanism.noise_multiplier == pytest.approx(1.0, rel=1e-5)
     assert bool(trained(mechanism).parameters["0.weight"].isfinite().all())
+    terms = {"delta": 1e-5, "epochs": 2, "batch_size": 40, "dataset_size": 120}
+    assert [spent.accountant for spent in epsilon_report(mechanism, **terms)] == ["halves"]
 
 
 PEOPLE = """

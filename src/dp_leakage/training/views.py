@@ -14,6 +14,7 @@ from torch import Generator, Tensor
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.training.noise import directs
 
 
 @dataclass(frozen=True)
@@ -65,8 +66,8 @@ def check_views(views: Views, shape: tuple[int, ...], mechanism: Mechanism | Non
         raise UserError(f"views need images of more than {views.shift} pixels a side, not records of shape {shape}")
     if mechanism is not None and (mechanism.unit, mechanism.bound == "per_layer") != ("example", False):
         raise UserError("views need a mechanism that bounds each example's whole gradient; remove views")
-    if mechanism is not None and mechanism.noise == "vmf":
-        raise UserError("views do not go with noise 'vmf'; remove views")
+    if mechanism is not None and directs(mechanism):  # such noise turns each record's own gradient, not a mean
+        raise UserError(f"views do not go with noise {mechanism.noise!r}; remove views")
 
 
 def varied(x: Tensor, views: Views, generator: Generator) -> Tensor:

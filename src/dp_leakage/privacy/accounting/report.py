@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from dp_leakage.common.user_code import FILES
 from dp_leakage.privacy.accounting import printed
 from dp_leakage.privacy.accounting.case import COMPOSING, Case
-from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, accountant_named, check_noise
+from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, accountant_named, check_noise, is_of
 from dp_leakage.privacy.accounting.spend import epsilon_spent
 from dp_leakage.privacy.mechanism import Mechanism, holds_groups
 
@@ -175,10 +175,13 @@ def _is_summed(mechanism: Mechanism) -> bool:
 
 
 def _supported(mechanism: Mechanism) -> Iterator[tuple[str, str]]:
-    """Accountant and neighbors, for each that supports the mechanism's noise, sampler and unit."""
+    """Accountant and neighbors, for each that supports the mechanism's noise, sampler and unit.
+
+    A plugin's accountant counts only for what the plugin does, however many other trainings it would have a number for.
+    """
     if holds_groups(mechanism.unit) != (mechanism.sampler == "class_poisson") and mechanism.sampler not in FILES:
         return
     for name, rules in ACCOUNTANTS.items():
-        if rules.noise == mechanism.noise:
+        if rules.noise == mechanism.noise and is_of(name, mechanism):
             for neighbours in rules.relations.get(mechanism.sampler, ()):
                 yield name, neighbours

@@ -6,7 +6,7 @@ These functions compute nothing, so that the workflow can refuse a configuration
 from collections.abc import Iterable
 
 from dp_leakage.common.errors import UserError, nearest
-from dp_leakage.common.user_code import FILES
+from dp_leakage.common.user_code import DEFINED, FILES
 from dp_leakage.privacy.mechanism import CYCLIC_POISSON, SAMPLERS, Mechanism, holds_groups
 from dp_leakage.privacy.mechanisms import ACCOUNTANTS
 from dp_leakage.privacy.mechanisms.base import Accountant, Neighbours
@@ -96,13 +96,31 @@ def check_noise(accountant: str, mechanism: Mechanism) -> None:
         )
 
 
+def is_of(accountant: str, mechanism: Mechanism) -> bool:
+    """Whether the mechanism does what a plugin does whose accountant this is; always for one of this package.
+
+    The ε of a plugin rests on its own bound, groups and noise, or else on its own batches.
+    """
+    plugin = accountant_named(accountant).module
+    if plugin not in FILES:
+        return True
+    parts = {"bound": mechanism.bound, "groups": mechanism.unit, "noise": mechanism.noise, "Noise": mechanism.noise}
+    used = [own for part, own in parts.items() if part in DEFINED[plugin]] or [mechanism.sampler]
+    return all(own == plugin for own in used)
+
+
 def check_mechanism(accountant: str, mechanism: Mechanism) -> None:
-    """Refuses a mechanism whose noise, sampler or unit the accountant does not cover.
+    """Refuses a mechanism whose noise, sampler or unit the accountant does not cover, or whose plugin is another.
 
     Raises:
         UserError: unknown accountant, or it does not account for the mechanism.
     """
     check_noise(accountant, mechanism)
+    if not is_of(accountant, mechanism):
+        raise UserError(
+            f"accountant: {accountant!r} accounts for what plugin {accountant_named(accountant).module} does, which "
+            "this mechanism does not; valid is an accountant of the package, or the plugin's own defense"
+        )
     check_sampler(accountant, mechanism.sampler)
     if holds_groups(mechanism.unit) != (mechanism.sampler == "class_poisson") and mechanism.sampler not in FILES:
         raise UserError(
