@@ -22,7 +22,8 @@ from dp_leakage.data import load, resolve
 from dp_leakage.figures import FIGURES, Needs, draw
 from dp_leakage.models.architectures import build
 from dp_leakage.models.layers.own import check_own
-from dp_leakage.privacy.accounting import epsilon_report, noise_multiplier
+from dp_leakage.privacy.accounting import epsilon_report, noise_multiplier, tradeoff
+from dp_leakage.privacy.accounting.curve import Training, proven_curve
 from dp_leakage.privacy.calibration import calibrated
 from dp_leakage.privacy.clipping import bound_scales
 from dp_leakage.privacy.mechanism import Mechanism
@@ -773,6 +774,42 @@ def test_a_plugins_accountant_says_nothing_about_a_training_without_the_plugin(t
     }
     with pytest.raises(UserError, match="'halved' accounts for what plugin halved does, which this mechanism does not"):
         quickstart(tmp_path, **changes)
+
+
+SPEAKS = """
+MECHANISM = {"relations": {"class_poisson": ["add_remove", "replace_one"], "cyclic_poisson": ["add_remove"]},
+             "claim": "bound"}
+
+
+def noise(row, scale, generator):
+    row.normal_(0.0, scale, generator=generator)
+
+GROUPS
+
+def epsilon(noise_multiplier, case):
+    return case.rate * (2 if case.neighbours == "replace_one" else 1) / noise_multiplier
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "neighbours", "epsilon"),
+    [
+        # A record that comes or goes changes its group, and one in place of another changes two of them.
+        ({"sampler": "class_poisson", "unit": "speaks"}, "add_remove", 2.0),
+        ({"sampler": "class_poisson", "unit": "speaks"}, "replace_one", 4.0),
+        # In its turn a record is drawn at as many times the rate as there are parts.
+        ({"sampler": "cyclic_poisson", "settings": {"bands": 3}}, "add_remove", 3.0),
+        ({"sampler": "cyclic_poisson"}, "add_remove", 1.0),
+    ],
+)
+def test_what_a_plugins_epsilon_proves_is_about_records_as_they_are_drawn(tmp_path, step, neighbours, epsilon):
+    groups = "def groups(x, y, seed):\n    return y\n" if "unit" in step else ""
+    (tmp_path / "speaks.py").write_text(SPEAKS.replace("GROUPS", groups))
+    plugins.load([tmp_path])
+    mechanism = Mechanism(noise="speaks", noise_multiplier=0.1, **step)
+    curve = proven_curve(Training(mechanism, 1e-9, epochs=1, batch_size=1, dataset_size=10), neighbours)
+    at = np.array([1e-6, 1e-3])
+    np.testing.assert_allclose(curve.tpr(at), tradeoff.epsilon_delta(epsilon, 0.0).tpr(at), rtol=0.05)
 
 
 OWN_STEPS = """

@@ -12,7 +12,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.common.user_code import FILES
 from dp_leakage.privacy.accounting import allocation, library, losses, renyi, tradeoff, vmf
 from dp_leakage.privacy.accounting.case import ONCE_AN_EPOCH, UNAMPLIFIED, Case, steps_per_epoch
-from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, POISSON, Neighbours
+from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, POISSON, Neighbours, is_of
 from dp_leakage.privacy.accounting.spend import epsilon_spent, least_noise
 from dp_leakage.privacy.accounting.tradeoff import TradeOff
 from dp_leakage.privacy.mechanism import PERSON, Mechanism, holds_groups
@@ -207,16 +207,20 @@ def _rates_by_renyi(kappa: float, case: Case, beside: float) -> list[TradeOff]:
 
 
 def _own(training: Training, neighbours: Neighbours) -> TradeOff | None:
-    """A plugin's noise or sampler: its accountant knows an ε at the training's δ."""
-    mechanism = training.mechanism
+    """A plugin's noise or sampler: its accountant knows an ε at the training's δ, for units.
+
+    If these are groups, one of them changes with a record, as in `_group`. A whole batch moves twice as far.
+    """
+    mechanism, grouped = training.mechanism, holds_groups(training.mechanism.unit)
+    wanted: Neighbours = "replace_one" if grouped else neighbours
     curves = []
     for name, rules in ACCOUNTANTS.items():
         known = rules.relations.get(mechanism.sampler, ())
-        if rules.noise != mechanism.noise or rules.claim == "as_printed":
+        if rules.noise != mechanism.noise or rules.claim == "as_printed" or not is_of(name, mechanism):
             continue
-        same = neighbours if neighbours not in PRESENCE or mechanism.sampler not in POISSON else "add_remove"
+        same = wanted if wanted not in PRESENCE or mechanism.sampler not in POISSON else "add_remove"
         relation = same if same in known else next((r for r in known if r in PRESENCE), None)
-        if relation is None or (relation != same and neighbours != "replace_one"):
+        if relation is None or (relation != same and wanted != "replace_one"):
             continue
         terms: dict[str, Any] = {
             "delta": training.delta,
@@ -225,11 +229,16 @@ def _own(training: Training, neighbours: Neighbours) -> TradeOff | None:
             "dataset_size": training.dataset_size,
             "sampler": mechanism.sampler,
             "neighbours": relation,
+            "turns": mechanism.turns,
         }
-        epsilon = epsilon_spent(name, noise_multiplier=mechanism.noise_multiplier, **terms)
+        relative = mechanism.sigma / (2 if mechanism.unit == "batch" else 1)
+        epsilon = epsilon_spent(name, noise_multiplier=relative, **terms)
         curve = tradeoff.epsilon_delta(max(epsilon, 0.0), training.delta)
         curves.append(curve if relation == same else tradeoff.twice(curve))
-    return tradeoff.lowest(curves) if curves else None
+    if not curves:
+        return None
+    curve = tradeoff.lowest(curves)
+    return tradeoff.twice(curve) if grouped and neighbours == "replace_one" else curve
 
 
 def proves(mechanism: Mechanism, neighbours: Neighbours) -> bool:

@@ -119,7 +119,7 @@ def _gaussian(mechanism: Mechanism, run: dict[str, Any]) -> Iterator[Spent]:
     for name, neighbours in _supported(mechanism):
         if run["projection_noise"] is not None and name not in COMPOSING:
             continue
-        terms = run | {"neighbours": neighbours, "sampler": mechanism.sampler}
+        terms = run | {"neighbours": neighbours, "sampler": mechanism.sampler, "turns": mechanism.turns}
         if ACCOUNTANTS[name].claim == "as_printed":
             used = sigma
             valid, note = printed_validity(name, used, Case(accountant=name, **terms))
