@@ -470,6 +470,9 @@ SCORE = "def score(target, learnt, settings, seed):\n    return None\n"
 LEARNS = "ATTACK = {'family': 'membership', %s}\n" + SCORE
 
 
+BOUNDED = "MECHANISM = {}\ndef bound(norms, clip_norm): ...\n"
+
+
 @pytest.mark.parametrize(
     ("file", "text", "sentence"),
     [
@@ -540,6 +543,15 @@ LEARNS = "ATTACK = {'family': 'membership', %s}\n" + SCORE
         ),
         ("npz.py", "SOURCE = {'summary': 'x'}\ndef load(spec, data_dir): ...\n", "'npz' is already a source of data"),
         ("mine.py", "MECHANISM = {}\n", "defines one or more of bound, noise or Noise, sample, groups"),
+        # Each trained with the package's own noise, bound or batches, and spent what the plugin says of its own.
+        ("mine.py", f"from elsewhere import Noise\n{BOUNDED}", "line 1: Noise is imported, assigned or defined under"),
+        ("mine.py", f"{BOUNDED}noise = print\n", "noise is imported, assigned or defined under a condition"),
+        ("mine.py", f"{BOUNDED}if True:\n    def sample(): ...\n", "sample is imported, assigned or defined under"),
+        (
+            "mine.py",
+            f"{BOUNDED}def noise(row, scale, generator): ...\nclass Noise: ...\n",
+            "defines both noise and Noise",
+        ),
         ("mine.py", "MECHANISM = {}\ndef noise(row, scale, generator): ...\n", "lacks the key 'relations'"),
         (
             "mine.py",

@@ -31,7 +31,7 @@ file hides no installed module.
 
 import ast
 import importlib.util
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
@@ -67,6 +67,7 @@ STEP = {
     "epsilon": ("noise_multiplier", "case"),
     "amount_for": ("epsilon", "case"),
 }
+TRAINED = ("bound", "noise", "Noise", "sample", "groups")  # what of it acts in a training step
 # MECHANISM: about its accountant, and about itself.
 MECHANISM = table(
     {"accountant": ANY, "relations": ANY, "claim": enum(*get_args(Claim)), "label": TEXT, "guarantee": TEXT, **SHARED}
@@ -108,6 +109,8 @@ def _load_file(path: Path) -> None:
     found = importlib.util.find_spec(name)
     if found is None or found.origin is None or Path(found.origin).resolve() != path.resolve():
         raise UserError(f"plugin {path}: another Python module is called '{name}'; rename the file")
+    if "MECHANISM" in declared:
+        _check_defined(path, tree, functions)
     for kind, value in declared.items():
         try:
             given = ast.literal_eval(value)
@@ -187,6 +190,31 @@ def _mechanism(path: Path, name: str, given: dict[str, Any], functions: Function
         bound=name if "bound" in functions else "clip",
     )
     _enter(path, MECHANISMS, name, declared, "a defense")
+
+
+def _check_defined(path: Path, tree: ast.Module, functions: Functions) -> None:
+    """Refuses parts of a mechanism that would not act: only what the file itself defines does, one noise at most."""
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            continue
+        for name in set(_named(node)) & set(TRAINED) - functions.keys():
+            words = f"{name} is imported, assigned or defined under a condition, and so would not act in a training"
+            raise UserError(
+                f"plugin {path}, line {node.lineno}: {words}; valid is a plain def or class, or another name"
+            )
+    if functions.keys() >= {"noise", "Noise"}:
+        raise UserError(f"plugin {path}: it defines both noise and Noise, of which one would not act; valid is either")
+
+
+def _named(node: ast.stmt) -> Iterator[str]:
+    """The names that a statement gives to something."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.alias):
+            yield part.asname or part.name
+        elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+            yield part.id
+        elif isinstance(part, ast.FunctionDef | ast.ClassDef):
+            yield part.name
 
 
 def _check_relations(path: Path, relations: Any) -> None:
