@@ -202,6 +202,23 @@ def test_small_models_with_ragged_batches_share_a_pass(sampler):
     assert len(dropping.program.lanes) == 3
 
 
+@pytest.mark.parametrize("sampler", ["class_poisson", "poisson", "shuffle"])
+def test_models_of_small_subclasses_share_a_pass_and_have_the_bytes_of_one_alone(sampler):
+    x, y = data_of("mlp")
+    groups = torch.repeat_interleave(torch.arange(8), torch.tensor([18, 5, 1, 1, 6, 3, 4, 2]))  # the first goes alone
+    held = torch.arange(40) < torch.tensor([[40], [9], [23]])
+    mechanism = Mechanism(sampler, "subclass", noise_multiplier=0.5)
+    arguments = (layers_of("mlp"), x, y, subsets_of(40, 3))
+    training = start(*arguments, SEEDS[:3], ADAM, mechanism, groups, held=held)
+    assert len(training.program.lanes) == 1
+    together, _ = train(*arguments, SEEDS[:3], ADAM, mechanism, groups=groups, held=held)
+    for model in range(3):
+        own = slice(model, model + 1)
+        alone, _ = train(*arguments[:3], arguments[3][own], SEEDS[own], ADAM, mechanism, groups=groups, held=held[own])
+        for name, value in alone.parameters.items():
+            assert torch.equal(value[0], together.parameters[name][model]), name
+
+
 @pytest.mark.parametrize("records", [8, 56, 80])
 def test_a_weights_gradient_has_the_same_bytes_wherever_it_lies(records):
     """MKL rounds otherwise where a product does not begin at a vector's edge."""

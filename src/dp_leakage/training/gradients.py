@@ -16,11 +16,11 @@ from dp_leakage.models.layers import Layers, Parameters
 from dp_leakage.models.norms import LEAST_NORM, norm
 from dp_leakage.models.products import CPU_MULTIPLE
 from dp_leakage.privacy.clipping import bound_scales, layer_norm
-from dp_leakage.privacy.mechanism import PER_LAYER, PERSON, Mechanism, holds_groups
+from dp_leakage.privacy.mechanism import PER_LAYER, Mechanism
 from dp_leakage.privacy.mechanisms.base import Noise
 from dp_leakage.training.backward import BackwardPass, backpropagate
 from dp_leakage.training.samplers import Batch, Persons
-from dp_leakage.training.tiles import MOST, SMALL, Layout, even_layout, lay_out_persons, passes_of
+from dp_leakage.training.tiles import Layout, even_layout, lay_out_persons, passes_of
 from dp_leakage.training.views import Viewing, varied
 
 
@@ -35,6 +35,8 @@ class Lane:
 
     def alone(self, place: int) -> "Lane":
         """The lane's model at this place, as a lane of its own."""
+        if len(self.models) == 1:
+            return self
         own = slice(place, place + 1)
         parameters, gradient = (
             {name: view[own] for name, view in views.items()} for views in (self.parameters, self.gradient)
@@ -57,7 +59,7 @@ class Program:
         width: most records of one model in one pass.
         multiple: batches are padded to a multiple of this many records.
         lengths: (n,), see `backward.record_lengths`.
-        tiles: the records of tiles, see `tiles.tile_sizes`.
+        tiles: the records of tiles, see `tiles.tile_sizes`; None if units of several records go one after the other.
         fixed: what the models have beside their parameters, name → (K, …).
         viewing: the views of each example; lanes then have one model. None for the examples as they are.
     """
@@ -73,7 +75,7 @@ class Program:
     width: int
     multiple: int = 1
     lengths: Tensor | None = None
-    tiles: tuple[int, int] = (SMALL, MOST)
+    tiles: tuple[int, int] | None = None
     fixed: Parameters = field(default_factory=dict)
     viewing: Viewing | None = None
 
@@ -111,19 +113,16 @@ def fill_gradient(program: Program, batches: list[Batch], step: int = 0) -> None
     for lane in program.lanes:
         own = [batches[model] for model in lane.models]
         assert program.mechanism is not None  # plain training bounds nothing, so every example is a unit
-        if program.mechanism.unit == PERSON and not program.noise.directs:
+        if program.tiles is not None and not program.noise.directs:
             _add_persons(program, lane, [Persons.of(batch) for batch in own])
-        elif _single_records(program.mechanism, own[0]):
-            # The mean of one record is the record itself, so this is the case where every example is a unit.
-            ((alone,),) = on_device([[_side_by_side(program, [torch.cat(own[0])])]], program.x.device)
-            _add_examples(program, lane, alone)
         else:
-            for units in zip(*own, strict=True):  # lanes of (sub)classes have one model, and a batch is one unit
+            for units in zip(*own, strict=True):  # where noise directs, lanes have one model; a batch is one unit
                 _add_units(program, lane, units)
 
 
 def _add_persons(program: Program, lane: Lane, batches: list[Persons]) -> None:
-    """The bounded mean gradients of the persons of a batch for each model of the lane."""
+    """The bounded mean gradients of the persons, or (sub)classes, of a batch for each model of the lane."""
+    assert program.tiles is not None
     most = min(program.tiles[1], program.width)  # a watched person comes with all records, drawn ones perhaps with few
     if torch.cat([batch.sizes for batch in batches]).numpy().max(initial=0) > most:
         for place, batch in enumerate(batches):
@@ -139,6 +138,7 @@ def _add_side_by_side(program: Program, lane: Lane, batches: list[Persons]) -> N
     """The same for persons whose records fit into one pass."""
     padded, _ = _padded(program, [batch.rows for batch in batches])
     rows = sent(padded, program.x.device)
+    assert program.tiles is not None
     layout = lay_out_persons(batches, rows.shape[1], program.tiles).to(rows.device)
     passed = _backpropagate(program, lane, rows)
     # A model without persons goes over a record of another model, on which its parameters may overflow.
@@ -203,10 +203,6 @@ def add_examples(program: Program, examples: list[Examples]) -> None:
 def bounds_examples(mechanism: Mechanism | None) -> bool:
     """Whether every example is a unit. Otherwise whole batches or groups are (for VMF around the sum, the batch)."""
     return mechanism is None or (mechanism.unit == "example" and mechanism.block != "sum")
-
-
-def _single_records(mechanism: Mechanism, batch: Batch) -> bool:
-    return holds_groups(mechanism.unit) and len(batch) > 0 and all(len(unit) == 1 for unit in batch)
 
 
 def _add_examples(program: Program, lane: Lane, examples: Examples) -> None:

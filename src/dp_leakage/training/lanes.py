@@ -13,9 +13,9 @@ from torch import Generator, Tensor
 
 from dp_leakage.models.layers import Layers, Parameters, activation_floats
 from dp_leakage.models.products import CPU_MULTIPLE, takes_one_at_a_time
-from dp_leakage.privacy.mechanism import BATCH, PERSON, Mechanism
+from dp_leakage.privacy.mechanism import BATCH, Mechanism
 from dp_leakage.training import flat
-from dp_leakage.training.gradients import Lane, bounds_examples
+from dp_leakage.training.gradients import Lane
 from dp_leakage.training.graphs import capturable
 from dp_leakage.training.noise import directs
 
@@ -60,10 +60,7 @@ def lane_size(
 
     On a CPU it does not depend on K, so a model's bytes do not either.
     """
-    together = bounds_examples(mechanism) or (mechanism is not None and mechanism.unit in (PERSON, BATCH))
-    if not together or directs(mechanism):
-        return 1
-    if any(layer.foreign for layer in layers):
+    if directs(mechanism) or any(layer.foreign for layer in layers):
         return 1
     bytes_per_model = batch_size * activation_floats(layers, shape) * parameters.element_size()
     if parameters.device.type != "cpu":

@@ -12,7 +12,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.common.kernels import exact
 from dp_leakage.models.ensemble import Ensemble, trained_rows
 from dp_leakage.models.layers import Layers, Parameters, fixed, initial_parameters
-from dp_leakage.privacy.mechanism import PERSON, Mechanism, holds_groups
+from dp_leakage.privacy.mechanism import BATCH, PERSON, Mechanism, holds_groups
 from dp_leakage.training import flat
 from dp_leakage.training.ahead import Ahead
 from dp_leakage.training.averages import AVERAGE, move_average, start_average
@@ -29,7 +29,7 @@ from dp_leakage.training.requests import check_request
 from dp_leakage.training.samplers import EVEN, HEADS, Batch, Roster, draw_epoch, draw_persons, parts_of, roster
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.streams import stream
-from dp_leakage.training.tiles import MOST, SMALL, tile_sizes
+from dp_leakage.training.tiles import SMALL, tile_sizes
 from dp_leakage.training.views import Viewing, Views, check_views, read_views
 from dp_leakage.training.watch import Watch
 
@@ -237,12 +237,19 @@ def start(
     if device != "cpu" or persons:  # a canary's rows leave the batch; of records, lanes on a CPU keep its width
         ragged = ragged or watch is not None
     expected, deviation = batch_size * share, math.sqrt(batch_size * share) if ragged else 0.0
-    tiles = (SMALL, MOST)
+    tiles: tuple[int, int] | None = None
+    if mechanism is not None and holds_groups(mechanism.unit):
+        # Records that come together. A batch has few large (sub)classes, which gain nothing from company (measured).
+        size = records * share / (int(groups.max()) + 1) if mechanism.sampler == "class_poisson" else 1.0
+        tiles = (SMALL, SMALL) if size <= SMALL else None
+        deviation = math.sqrt(expected * max(1.0, size))
     if persons:
         sizes = _sizes(mechanism, groups)
         tiles = tile_sizes(int(sizes.max()))
         expected, deviation = _spread(sizes.double(), batch_size * share, ragged)
     passes = cut(layers, parameters, mechanism, expected, x.shape[1:], deviation)
+    if tiles is None and mechanism is not None and not bounds_examples(mechanism) and mechanism.unit != BATCH:
+        passes = passes._replace(models=1)
     viewing = None
     if settings.views is not None:
         viewing = _viewing(read_views(settings.views), x, mechanism, seeds, device, watch)
