@@ -10,7 +10,7 @@ the one for a fixed direction.
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Generator, Tensor
@@ -18,7 +18,7 @@ from torch import Generator, Tensor
 from dp_leakage.models.layers import Parameters, PerExample
 from dp_leakage.models.layers.linear import LinearGradients
 from dp_leakage.privacy.mechanism import Block
-from dp_leakage.privacy.noise import sample_vmf
+from dp_leakage.privacy.noise import SHORT, sample_vmf, vmf_cosines
 from dp_leakage.privacy.vmf_sum import combinations, draw_vmf_sums
 
 if TYPE_CHECKING:
@@ -115,32 +115,74 @@ def _add_sum(
 
 
 def _add_rows(part: PerExample, kappa: float, scale: float, total: Parameters, generator: Generator) -> None:
-    if isinstance(part, LinearGradients) and part.examples <= part.input.shape[2]:
-        _add_linear_rows(part, kappa, scale, total, generator)
+    if isinstance(part, LinearGradients):
+        add = _add_linear_sums if part.examples <= part.input.shape[2] else _add_linear_rows
+        add(part, kappa, scale, total, generator)
         return
     for rows in _row_chunks(part):
         drawn = _around(rows.flatten(0, 1), kappa, generator)
         _add_drawn_rows(drawn.view(rows.shape).sum(0), part.names, scale, total)
 
 
+class LinearRows(NamedTuple):
+    """The rows of a linear layer's gradients: row j of example i is δᵢⱼ(xᵢ, 1), so only its sign depends on j.
+
+    Attributes:
+        means: float64 (B, i + 1), the directions of (xᵢ, 1).
+        signs: float64 (B, o), 1 or −1.
+        kappas: float64 (B, o), 0 where a row has no direction.
+    """
+
+    means: Tensor
+    signs: Tensor
+    kappas: Tensor
+
+
+def _linear_rows(part: LinearGradients, kappa: float) -> LinearRows:
+    inputs = torch.nn.functional.pad(part.input[0].double(), (0, 1), value=1.0)
+    lengths = torch.linalg.vector_norm(inputs, dim=1, keepdim=True)
+    delta = part.delta[0].double()
+    kappas = kappa * (delta.abs() * lengths > LEAST).double()
+    return LinearRows(inputs / lengths, torch.where(delta < 0, -1.0, 1.0).double(), kappas)
+
+
 def _add_linear_rows(
     part: LinearGradients, kappa: float, scale: float, total: Parameters, generator: Generator
 ) -> None:
-    """`_add_rows` by `privacy.vmf_sum`: row j of example i is δᵢⱼ(xᵢ, 1), so only its sign depends on j."""
-    inputs = torch.nn.functional.pad(part.input[0], (0, 1), value=1.0)
-    lengths = torch.linalg.vector_norm(inputs, dim=1, dtype=torch.float64)
-    means = inputs.double() / lengths[:, None]
+    """`_add_rows` by `sample_vmf`, without ever forming the rows or their draws: only the draws' sums."""
+    means, signs, kappas = _linear_rows(part, kappa)
+    dimension = means.shape[1]
+    dtype = torch.float64 if dimension < SHORT else part.input.dtype
+    size = max(1, ROWS_BYTES // (signs.shape[1] * dimension * 8))
+    rows = torch.zeros(signs.shape[1], dimension, dtype=torch.float64, device=means.device)
+    for own, sign, of_rows in zip(means.split(size), signs.split(size), kappas.split(size), strict=True):
+        noise = part.input.new_empty(*sign.shape, dimension).normal_(generator=generator).to(dtype)
+        along = sign * torch.bmm(noise, own.to(dtype)[:, :, None])[:, :, 0].double()
+        length = torch.linalg.vector_norm(noise, dim=2).double()
+        least = torch.finfo(dtype).eps * length  # if the noise is a multiple of the mean
+        across = (length**2 - along**2).maximum(least**2).sqrt_()
+        first = (along / length, across / length)
+        cosine, sine = vmf_cosines(dimension, of_rows, sign.shape, generator, first, means.device)
+        stretch = sine / across
+        rows += torch.bmm(stretch.T[:, None, :].to(dtype), noise.transpose(0, 1))[:, 0]
+        rows.addmm_(((cosine - stretch * along) * sign).T, own)
+    _add_drawn_rows(rows.to(part.input.dtype), part.names, scale, total)
+
+
+def _add_linear_sums(
+    part: LinearGradients, kappa: float, scale: float, total: Parameters, generator: Generator
+) -> None:
+    """`_add_rows` by `privacy.vmf_sum`."""
+    means, signs, kappas = _linear_rows(part, kappa)
     gram = (means @ means.T).fill_diagonal_(1)
-    delta = part.delta[0].T.double()
-    kappas, signs = kappa * (delta.abs() * lengths > LEAST).double(), torch.where(delta < 0, -1.0, 1.0).double()
-    means = means.to(inputs.dtype)
+    short = means.to(part.input.dtype)
     size = max(1, ROWS_BYTES // (4 * len(gram) ** 2))
     rows = []
-    for own_kappas, own_signs in zip(kappas.split(size), signs.split(size), strict=True):
-        drawn = draw_vmf_sums(gram, inputs.shape[1], own_kappas, own_signs, generator)
-        normal = inputs.new_empty(len(own_kappas), inputs.shape[1]).normal_(generator=generator)
-        weights, factor = combinations(drawn, normal @ means.T, normal.square().sum(1))
-        rows.append(normal.mul_(factor[:, None]).addmm_(weights.to(means.dtype), means))
+    for own_kappas, own_signs in zip(kappas.T.split(size), signs.T.split(size), strict=True):
+        drawn = draw_vmf_sums(gram, means.shape[1], own_kappas, own_signs, generator)
+        normal = short.new_empty(len(own_kappas), short.shape[1]).normal_(generator=generator)
+        weights, factor = combinations(drawn, normal @ short.T, normal.square().sum(1))
+        rows.append(normal.mul_(factor[:, None]).addmm_(weights.to(short.dtype), short))
     _add_drawn_rows(torch.cat(rows), part.names, scale, total)
 
 
