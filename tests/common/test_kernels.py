@@ -77,3 +77,15 @@ def test_no_other_module_calls_a_private_function_of_pytorch():
         if isinstance(node, ast.Attribute) and ast.unparse(node).startswith(PRIVATE)
     ]
     assert found == []
+
+
+def test_tiny_numbers_are_zero_inside_alone():
+    def kept():
+        return float(torch.full((1,), 1e-40) * 1.0) > 0
+
+    assert kept()
+    with kernels.flushed():
+        with kernels.flushed():
+            assert not kept()
+        assert not kept()
+    assert kept()

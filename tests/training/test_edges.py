@@ -9,7 +9,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.models.architectures import build
-from dp_leakage.models.layers import Linear
+from dp_leakage.models.layers import Linear, parameter_shapes
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
@@ -187,3 +187,14 @@ def test_a_precision_that_breaks_the_bound_is_refused():
 def test_settings_out_of_range_are_refused_in_a_sentence(settings, message):
     with pytest.raises(UserError, match=message):
         TrainingSettings(**settings)
+
+
+def test_weights_too_small_for_full_precision_become_zero_in_a_step():
+    x, y = data_of("softmax_regression")
+    x[:, 0] = 0.0  # so that no gradient moves the weights of this feature
+    layers = layers_of("softmax_regression")
+    initial = {name: torch.full(shape, 1e-40) for name, shape in parameter_shapes(layers).items()}
+    ensemble, _ = train(layers, x, y, subsets_of(len(x), 1), [1], SETTINGS, None, initial=initial)
+    weight = ensemble.parameters["0.weight"][0]
+    assert not weight[:, 0].any()
+    assert weight[:, 1:].all()

@@ -7,7 +7,8 @@ as MKL's. With the public fallbacks a training has other bits but the same meani
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,23 @@ def exact() -> AbstractContextManager[None]:
 
     flags: AbstractContextManager[None] = torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False)
     return flags
+
+
+@contextmanager
+def flushed() -> Iterator[None]:
+    """Context in which this thread's CPU takes numbers below 1.2e-38 (float32) or 2.2e-308 (float64) as zero.
+
+    The gradients of a saturated model, Adam's averages of them and shrunk weights fall that low, and then a step takes
+    up to sixteen times as long (measured).
+    """
+    import torch
+
+    before = float(torch.full((1,), 1e-40) * 1.0) == 0.0
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(before)
 
 
 def adam_step(

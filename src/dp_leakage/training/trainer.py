@@ -9,7 +9,7 @@ import torch
 from torch import Generator, Tensor
 
 from dp_leakage.common.errors import UserError
-from dp_leakage.common.kernels import exact
+from dp_leakage.common.kernels import exact, flushed
 from dp_leakage.models.ensemble import Ensemble, trained_rows
 from dp_leakage.models.layers import Layers, Parameters, fixed, initial_parameters
 from dp_leakage.privacy.mechanism import BATCH, PERSON, Mechanism, holds_groups
@@ -129,8 +129,9 @@ class EnsembleTraining:
         """
         program = self.program
         before = {} if program.mechanism is None else {name: own.clone() for name, own in program.fixed.items()}
-        for _ in steps(self):
-            pass
+        with flushed():
+            for _ in steps(self):
+                pass
         for name, own in before.items():
             if not torch.allclose(own, program.fixed[name], rtol=0, atol=0, equal_nan=True):
                 raise UserError(f"training changed '{name}', which no noise protects; remove what writes it")
