@@ -17,6 +17,7 @@ from dp_leakage.engines import ENGINES
 from dp_leakage.figures.files import RECORDS, write_figure
 from dp_leakage.provenance.files import write_arrays, write_table, write_tensors
 from dp_leakage.share import main, share
+from dp_leakage.study.protocol import seed_of
 
 SEED = 8412345976123
 SECRET = "5eed5eed5eed5eed"
@@ -152,6 +153,23 @@ def test_the_attackers_own_models_stay(results, tmp_path):
     write_tensors(path, {"0.weight": np.ones((1, 3))}, made)
     share(results, tmp_path / "shared", undefended=True)
     assert not (tmp_path / "shared" / path.relative_to(results)).exists()
+
+
+@pytest.mark.parametrize("source", ["digits", {"path": "mine.csv"}])
+@pytest.mark.parametrize(("seed", "guessed"), [(2023, True), (SEED, False)])
+def test_a_seed_that_is_found_by_trying_is_warned_of(results, tmp_path, capsys, monkeypatch, source, seed, guessed):
+    """Without it in the copy the noise could still be recomputed: study files have small seeds, and many are public."""
+    monkeypatch.setattr("dp_leakage.share.GUESSES", 3000)
+    names = {"dataset": "digits", "model": "mlp", "defense": "gaussian-rdp-eps=1", "role": "target"}
+    own = seed_of({"seed": seed, "datasets": {"digits": {"source": source}}}, *names.values())
+    settings = {**MADE["settings"], **names, "seed": own}
+    model = results / "digits" / "mlp" / "none" / "target.safetensors"
+    write_tensors(model, {"0.weight": np.ones((1, 3))}, {**MADE, "settings": settings})
+    assert main([str(results), str(tmp_path / "shared")]) == 0
+    said = capsys.readouterr().err
+    assert (
+        said.startswith("warning: key 'seed' of this study is 2023, which anybody can guess") if guessed else not said
+    )
 
 
 def test_figures_of_records_stay(results, tmp_path):

@@ -4,7 +4,8 @@
 
 Everything random in a training follows from its seed. Anyone with a model's file, the seed and the members can train
 the model again, to equal bytes. So anyone with the file, the seed and a guess at the members (or the data) can confirm
-the guess: noise that can be recomputed protects nobody.
+the guess: noise that can be recomputed protects nobody. A small number, such as that of most study files, is found by
+trying; then a warning says so.
 
 The copy holds what the following list names, and nothing else:
 
@@ -15,7 +16,7 @@ The copy holds what the following list names, and nothing else:
 So no data, member lists, answers about single records, seeds, paths, the attacker's models, or the report. Models that
 exist only as their answers are not among them. Parameters of a model without differential privacy can tell who was a
 member to anyone who has the records; whether to share them is your choice. Metrics and figures are computed from the
-members without noise.
+members without noise. Each model has spent its own ε on the members, and all models that go have spent more together.
 """
 
 import argparse
@@ -37,9 +38,11 @@ from dp_leakage.common.paths import is_dir, is_file
 from dp_leakage.figures.files import without_provenance
 from dp_leakage.metrics.rows import MEASURED, check_tidy, qualifiers
 from dp_leakage.provenance.files import read_table, read_tensors, replacing
+from dp_leakage.study.protocol import seed_of
 
 SETTINGS = ("mechanism", "dataset", "model", "defense", "architecture", "dropout", "training")  # of a model that go
 TEXT = re.compile(r"[\w.:=+-]{1,80}")  # a name or an import path: no other text among the settings goes
+GUESSES = 100_000  # seeds of a study that are tried, as an attacker would
 SECRET = re.compile(r"seed|random_state", re.IGNORECASE)  # names of settings that do not go
 
 
@@ -121,6 +124,28 @@ def _parameters(path: Path, undefended: bool) -> bytes:
     return save(going, {"dp_leakage": json.dumps(told, sort_keys=True)})
 
 
+def guessed_seed(path: Path) -> int | None:
+    """The seed of the study that a model's file is of, if it is among the first `GUESSES`; else None."""
+    _, made = read_tensors(path)
+    settings = made["settings"]
+    if not all(isinstance(settings.get(key), str) for key in ("dataset", "model", "defense", "role")):
+        return None
+    dataset, *named = (settings[key] for key in ("dataset", "model", "defense", "role"))
+    specs = [{"seed": 0, "datasets": {dataset: {"source": source}}} for source in ("", {"path": ""})]
+    for seed in range(GUESSES):
+        if any(seed_of(spec | {"seed": seed}, dataset, *named) == settings.get("seed") for spec in specs):
+            return seed
+    return None
+
+
+def _warn(results: Path, written: Sequence[Path], shared: Path) -> None:
+    """Says so if the noise of models that went can be recomputed; all models of a study have seeds of one seed."""
+    models = [results / path.relative_to(shared) for path in written if path.suffix == ".safetensors"]
+    if models and (seed := guessed_seed(models[0])) is not None:
+        words = f"key 'seed' of this study is {seed}, which anybody can guess, and then take the models' noise away"
+        print(f"warning: {words}; train with a long random seed, or release one by `make release`", file=sys.stderr)
+
+
 def _open(value: Any) -> Any:
     """Settings without seeds, and without texts that are not names, such as paths."""
     if isinstance(value, dict):
@@ -162,6 +187,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    _warn(options.results, written, options.shared)
     print(f"{len(written)} files in {options.shared}, without seeds and member lists")
     return 0
 
