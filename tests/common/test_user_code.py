@@ -163,6 +163,9 @@ def test_a_bound_that_is_too_long_is_refused_before_training_and_counts_as_0_in_
         ("    row.fill_(float('inf'))\n", "does not fill all of row"),
         ("    raise KeyError('boom')\n", "plugin plug, line 3: KeyError: 'boom'"),
         ("    row.normal_(generator)\n", "plugin plug, line 3: TypeError"),
+        # The same noise in all steps, which a difference of two of them would take away.
+        ("    row.normal_(generator=type(generator)().manual_seed(1))\n", "noise draws nothing from generator"),
+        ("    row.fill_(1.0)\n", "noise draws nothing from generator"),
     ],
 )
 def test_noise_that_does_not_fill_the_whole_gradient_is_refused(plug, body, sentence):

@@ -30,10 +30,14 @@ class FunctionNoise(Noise):
         own = function(plugin, "noise")
         for row, generator in zip(self.gradient, self.generators, strict=True):
             row.fill_(torch.nan)  # an entry that the plugin leaves unchanged would get no noise; NaN reveals it
+            before = generator.get_state()
             with blamed(f"plugin {plugin}", FILES.get(plugin)):
                 own(row, scale, generator)
             if not bool(row.isfinite().all()):
                 raise UserError(f"plugin {plugin}: noise does not fill all of row, in place, with finite numbers")
+            if torch.equal(before, generator.get_state()):
+                words = "noise draws nothing from generator, so that it may be the same in each step or model"
+                raise UserError(f"plugin {plugin}: {words}; valid is noise that is drawn from it alone")
 
 
 class ClassNoise(Noise):
