@@ -263,6 +263,16 @@ class TestProject:
             ({"features": "scattering"}, ["needs images"]),
             ({"groups": 2}, ["groups is 2", "no channels"]),
             ({"fit_on": ["target_member"]}, ["fit_on", "did you mean 'target_members'"]),
+            # The second moment would hold each record twice, and its noise is for one.
+            (
+                {
+                    "method": "private_pca",
+                    "components": 3,
+                    "noise": 1.0,
+                    "fit_on": ["target_members", "target_members"],
+                },
+                ["fit_on names 'target_members' more than once"],
+            ),
         ],
     )
     def test_wrong_settings_are_refused(self, settings, words):

@@ -47,6 +47,11 @@ def test_classes_as_units_take_a_private_projection_that_is_fitted_on_others(def
     load({**projected(fit_on=["shadow_pool"]), "defenses": [{"defense": "none"}, entry]})
 
 
+def test_a_projection_is_fitted_on_each_role_once():
+    with pytest.raises(UserError, match=r"projection\.fit_on"):
+        load(projected(fit_on=["target_members", "target_members"]))
+
+
 def test_times_without_their_settings_are_refused():
     with_kinds_of("lomurno2022")
     with pytest.raises(UserError, match="key 'timing' is missing; figure table shows how long training takes"):

@@ -338,6 +338,8 @@ def _checked(dataset: Dataset, settings: dict) -> dict:
     for role in [] if settings["fit_on"] == "all" else settings["fit_on"]:
         if role not in dataset.roles:
             raise UserError(f"projection: fit_on names {role!r}; {nearest(role, ['all', *dataset.roles])}")
+        if settings["fit_on"].count(role) > 1:  # its records would count twice, and move the sums twice as far
+            raise UserError(f"projection: fit_on names {role!r} more than once; valid is each role once")
     for chosen, key in missing_keys(settings):
         raise UserError(f"projection: {key} is missing; {chosen} needs it")
     if settings["scale"] == PRIVATE and dataset.x.ndim < 3:
