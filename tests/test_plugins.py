@@ -31,6 +31,7 @@ from dp_leakage.provenance.fingerprint import code_fingerprint
 from dp_leakage.study.file import load_studies
 from dp_leakage.study.plan import figure_settings
 from dp_leakage.study.steps import attack_settings, prepare_settings, train_settings
+from dp_leakage.training.noise import start_noise
 from dp_leakage.training.requests import check_private
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
@@ -668,6 +669,10 @@ def test_a_plugin_with_noise_correlated_over_steps_trains_what_the_built_in_one_
     theirs = calibrated(cell.training["mechanism"] | {"noise": "banded", "accountant": "banded_gdp"}, **schedule)
     assert ours.noise_multiplier == pytest.approx(theirs.noise_multiplier, rel=1e-5)
     same = replace(ours, noise="banded")
+    # An audit of every step undoes the correlation; without these numbers it would find far less.
+    both = [start_noise(one, torch.zeros(1, 4), 1.0, [torch.Generator()], 3) for one in (ours, same)]
+    assert len(both[0].independent) == 3
+    assert list(both[0].independent) == list(both[1].independent)
     for name, value in trained(ours, (1, 2)).parameters.items():
         assert torch.equal(value, trained(same, (1, 2)).parameters[name])
 

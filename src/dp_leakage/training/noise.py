@@ -51,6 +51,7 @@ class ClassNoise(Noise):
         self.directs = own.directs  # type: ignore[misc] # of this object only
         with self._blamed():
             self.own = own(mechanism, gradient, divisor, generators, steps)
+            self.independent = tuple(map(float, self.own.independent))
 
     def add(self, step: int) -> None:
         """As in `Noise`."""
