@@ -6,7 +6,7 @@ from dp_leakage.figures.groups import called
 from dp_leakage.figures.style import name
 from dp_leakage.metrics.rows import CELL
 from dp_leakage.report.claims import Claim, Telling
-from dp_leakage.report.most import most
+from dp_leakage.report.most import by_kind, most
 
 METRIC, LIMITS = "group_excess", (-2.0, 2.0)
 
@@ -19,15 +19,7 @@ def group_claims(metrics: pd.DataFrame) -> list[Claim]:
 
     The interval is so wide that those of all groups, attacks and models of its kind on the data set hold together.
     """
-    rows = metrics[metrics["metric"] == METRIC]
-    private = rows["accountant"].fillna("") != ""
-    kinds = {"undefended": rows[rows["defense"] == "none"], "private": rows[private]}
-    return [
-        _claim(str(dataset), kind, own)
-        for dataset in dict.fromkeys(rows["dataset"])
-        for kind, of_kind in kinds.items()
-        if not (own := of_kind[of_kind["dataset"] == dataset]).empty
-    ]
+    return [_claim(*own) for own in by_kind(metrics[metrics["metric"] == METRIC])]
 
 
 def _claim(dataset: str, kind: str, rows: pd.DataFrame) -> Claim:

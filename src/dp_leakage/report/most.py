@@ -1,14 +1,25 @@
 """The largest of several measured numbers, with an interval that pays for having looked at all of them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from dp_leakage.figures.frames import is_private
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.runs import ALL
 from dp_leakage.metrics.simultaneous import simultaneous
+
+
+def by_kind(rows: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame]]:
+    """(data set, ``undefended`` or ``private``, the rows of such models), wherever there are rows."""
+    kinds = {"undefended": rows[rows["defense"] == "none"], "private": rows[is_private(rows)]}
+    for dataset in dict.fromkeys(rows["dataset"]):
+        for kind, of_kind in kinds.items():
+            own = of_kind[of_kind["dataset"] == dataset]
+            if not own.empty:
+                yield str(dataset), kind, own
 
 
 def most(

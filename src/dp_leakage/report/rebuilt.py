@@ -4,11 +4,10 @@ and private.
 
 import pandas as pd
 
-from dp_leakage.figures.frames import is_private
 from dp_leakage.figures.style import name
 from dp_leakage.metrics.rows import CELL
 from dp_leakage.report.claims import Claim, Telling
-from dp_leakage.report.most import most
+from dp_leakage.report.most import by_kind, most
 
 METRIC, CEILING = "recognized", "recognized_proven"
 STEP = ["candidates", "batch", "weights"]  # what tells an attack's numbers of a cell apart
@@ -23,22 +22,16 @@ def rebuilt_claims(metrics: pd.DataFrame) -> list[Claim]:
     The interval is so wide that those of all attacks, steps and models of its kind on the data set hold together.
     """
     rows = metrics[metrics["metric"].isin([METRIC, CEILING])].fillna({"batch": 0.0})  # where it was no list
-    kinds = {"undefended": rows[rows["defense"] == "none"], "private": rows[is_private(rows)]}
-    return [
-        _claim(str(dataset), kind, own)
-        for dataset in dict.fromkeys(rows["dataset"])
-        for kind, of_kind in kinds.items()
-        if not (own := of_kind[of_kind["dataset"] == dataset]).empty
-    ]
+    return [_claim(*own) for own in by_kind(rows)]
 
 
 def _claim(dataset: str, kind: str, rows: pd.DataFrame) -> Claim:
     key = [*CELL, "attack", *STEP]
-    guess = float(1 / rows["candidates"].min())
-    found, row, count = most(rows[rows["metric"] == METRIC], key, (0.0, 1.0), guess)
+    likeliest = float(1 / rows["candidates"].min())
+    found, row, count = most(rows[rows["metric"] == METRIC], key, (0.0, 1.0), likeliest)
     tell = Telling({"dataset": dataset, **{column: row[column] for column in (*CELL[1:], "attack", *STEP)}})
     step = f"a step on {tell.plain('batch', row['batch'])} records" if row["batch"] > 1 else "a step"
-    right = f"{tell.percent(METRIC, found, among=count)} of the cases, where a guess is right in {100 * guess:g} %"
+    right = f"{tell.percent(METRIC, found, among=count)} of the cases, where a guess is right in {100 / row['candidates']:.3g} %"
     limits = rows[(rows["metric"] == CEILING) & (rows[key] == row[key]).all(axis=1)]["value"]
     limit = float(limits.iloc[0])
     proven = f" No attack on such a step is right in more than {tell(CEILING, limit, f'{100 * limit:.1f}')} %."
