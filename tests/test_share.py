@@ -167,9 +167,9 @@ def test_a_seed_that_is_found_by_trying_is_warned_of(results, tmp_path, capsys, 
     write_tensors(model, {"0.weight": np.ones((1, 3))}, {**MADE, "settings": settings})
     assert main([str(results), str(tmp_path / "shared")]) == 0
     said = capsys.readouterr().err
-    assert (
-        said.startswith("warning: key 'seed' of this study is 2023, which anybody can guess") if guessed else not said
-    )
+    found = "key 'seed' of this study is 2023, which anybody can guess"
+    searched = "the noise of these models is drawn from seeds of 32 bits"
+    assert said.startswith(f"warning: {found if guessed else searched}")
 
 
 def test_figures_of_records_stay(results, tmp_path):

@@ -5,7 +5,7 @@
 Everything random in a training follows from its seed. Anyone with a model's file, the seed and the members can train
 the model again, to equal bytes. So anyone with the file, the seed and a guess at the members (or the data) can confirm
 the guess: noise that can be recomputed protects nobody. A small number, such as that of most study files, is found by
-trying; then a warning says so.
+trying; and PyTorch's generator keeps 32 bits of any seed, so a search through all is possible too. A warning says so.
 
 The copy holds what the following list names, and nothing else:
 
@@ -139,11 +139,14 @@ def guessed_seed(path: Path) -> int | None:
 
 
 def _warn(results: Path, written: Sequence[Path], shared: Path) -> None:
-    """Says so if the noise of models that went can be recomputed; all models of a study have seeds of one seed."""
+    """Says how the noise of models that went can be found; all models of a study have seeds of one seed."""
     models = [results / path.relative_to(shared) for path in written if path.suffix == ".safetensors"]
-    if models and (seed := guessed_seed(models[0])) is not None:
+    if not models:
+        return
+    words = "the noise of these models is drawn from seeds of 32 bits, which somebody who guesses the data can search"
+    if (seed := guessed_seed(models[0])) is not None:
         words = f"key 'seed' of this study is {seed}, which anybody can guess, and then take the models' noise away"
-        print(f"warning: {words}; train with a long random seed, or release one by `make release`", file=sys.stderr)
+    print(f"warning: {words}; give a model away by `make release`, whose noise nobody can repeat", file=sys.stderr)
 
 
 def _open(value: Any) -> Any:

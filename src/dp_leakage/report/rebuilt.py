@@ -31,7 +31,8 @@ def _claim(dataset: str, kind: str, rows: pd.DataFrame) -> Claim:
     found, row, count = most(rows[rows["metric"] == METRIC], key, (0.0, 1.0), likeliest)
     tell = Telling({"dataset": dataset, **{column: row[column] for column in (*CELL[1:], "attack", *STEP)}})
     step = f"a step on {tell.plain('batch', row['batch'])} records" if row["batch"] > 1 else "a step"
-    right = f"{tell.percent(METRIC, found, among=count)} of the cases, where a guess is right in {100 / row['candidates']:.3g} %"
+    guess = f"{100 / row['candidates']:.3g} %"
+    right = f"{tell.percent(METRIC, found, among=count)} of the cases, where a guess is right in {guess}"
     limits = rows[(rows["metric"] == CEILING) & (rows[key] == row[key]).all(axis=1)]["value"]
     limit = float(limits.iloc[0])
     proven = f" No attack on such a step is right in more than {tell(CEILING, limit, f'{100 * limit:.1f}')} %."
