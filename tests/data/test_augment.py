@@ -29,6 +29,7 @@ def test_roles_have_their_sizes_and_classes_their_shares(order):
     assert raw.x.min() >= 0
     assert raw.x.max() <= 1
     assert "varied copies" in raw.notes[-1]
+    assert "An ε for single records is for one copy" in raw.notes[-1]
     again, same = augmented_split(faces(), ROLES, order, seed=0, stratified=True)
     assert (again.x == raw.x).all()
     assert all((rows[role] == same[role]).all() for role in ROLES)

@@ -63,7 +63,8 @@ def augmented_split(
         }
     note = (
         f"{len(raw.y):,} images, filled up with varied copies to {wanted:,}, {order.replace('_', ' the ')}: mirrored, "
-        f"turned by up to {TURN:g}°, shifted, zoomed and lit by up to {SHIFT:.0%}, {ZOOM:.0%} and {LIGHT:.0%}."
+        f"turned by up to {TURN:g}°, shifted, zoomed and lit by up to {SHIFT:.0%}, {ZOOM:.0%} and {LIGHT:.0%}. "
+        "An ε for single records is for one copy: it does not hold for an image, which may be there several times."
     )
     return raw._replace(x=x, y=y, names=(), notes=(*raw.notes, note)), rows
 
