@@ -24,7 +24,7 @@ FIGURE = {
     "settings": {"definition": {"$ref": "#/$defs/definition"}, "threshold": {"$ref": "#/$defs/threshold"}},
 }
 
-ROW, COLUMN = 0.17, 0.58  # inches
+ROW, COLUMN = 0.17, 0.68  # inches
 LIMIT = "no attack\nabove"
 SHADES = {"cmap": "Blues", "vmin": 0, "vmax": 1, "edgecolors": "white", "linewidth": 0.5}
 MIDDLE = {"ha": "center", "va": "center", "fontsize": 6.5}
