@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -21,6 +23,13 @@ def by_column(values: np.ndarray, name: str = "age", categories: tuple[str, ...]
     return groups
 
 
+def ends(name: str) -> tuple[float, float]:
+    """The two ends of an interval, of which the upper one is inside."""
+    words = name.split()
+    low, high = ([float(word) for before, word in pairwise(words) if before == of] for of in ("over", "to"))
+    return (low or [-np.inf])[0], (high or [np.inf])[0]
+
+
 def test_each_way_deals_every_record_that_is_asked_about_to_one_group_of_the_users_own_name():
     rng = np.random.default_rng(0)
     own = np.stack([rng.integers(0, 2, 120), rng.integers(18, 90, 120)], axis=1).astype(np.float32)
@@ -34,8 +43,8 @@ def test_each_way_deals_every_record_that_is_asked_about_to_one_group_of_the_use
     np.testing.assert_array_equal(found["sex"]["male"], np.flatnonzero(own[:100, 0] == 1))
     ages = own[:100, 1]
     for name, rows in found["age"].items():
-        low, high = map(int, name.split(" to "))
-        np.testing.assert_array_equal(rows, np.flatnonzero((low <= ages) & (ages <= high)))
+        low, high = ends(name)
+        np.testing.assert_array_equal(rows, np.flatnonzero((low < ages) & (ages <= high)))
     assert [len(rows) for rows in found["age"].values()] == pytest.approx([25] * 4, abs=5)  # equal ages stay together
     assert list(found["duplicates"]) == ["once"]
 
@@ -46,7 +55,26 @@ def test_few_numbers_are_groups_of_their_own_in_as_many_digits_as_tell_them_apar
 
 def test_equal_numbers_stay_in_one_quarter():
     groups = by_column(np.repeat(np.arange(12.0), [40, *[5] * 11]))
-    assert {name: len(rows) for name, rows in groups.items()} == {"0": 40, "1 to 2": 10, "3 to 7": 25, "8 to 11": 20}
+    sizes = {"up to 0": 40, "over 0 up to 2": 10, "over 2 up to 7": 25, "over 7": 20}
+    assert {name: len(rows) for name, rows in groups.items()} == sizes
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1.0, 1e5])
+def test_the_names_of_quarters_hold_no_number_of_a_record(scale):
+    """Names stand in tables and figures that others get; the ends of a quarter would each be one record's own."""
+    values = (np.random.default_rng(2).normal(3, 1, 200) * scale).astype(np.float32)
+    groups = by_column(values)
+    told = {end for name in groups for end in ends(name)}
+    assert not told & set(values.tolist())
+    assert [len(rows) for rows in groups.values()] == pytest.approx([50] * 4, abs=5)
+    for name, rows in groups.items():
+        low, high = ends(name)
+        np.testing.assert_array_equal(rows, np.flatnonzero((np.float32(low) < values) & (values <= np.float32(high))))
+
+
+def test_most_records_with_one_number_leave_fewer_groups_than_quarters():
+    groups = by_column(np.repeat(np.arange(12.0), [160, *[2] * 11]))
+    assert {name: len(rows) for name, rows in groups.items()} == {"up to 0": 160, "over 0": 22}
 
 
 def test_a_column_that_is_called_as_a_way_is_told_from_it():

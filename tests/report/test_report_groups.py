@@ -24,7 +24,7 @@ def rows(found: dict[tuple[str, str], tuple[float, float, float]], cell: dict[st
 
 
 def test_the_group_that_stands_out_is_named_with_an_interval_for_all_that_were_looked_at():
-    frame = rows({("class", "3"): (0.3, 0.2, 0.4), ("age", "30 to 45"): (-0.1, -0.2, 0.0)})
+    frame = rows({("class", "3"): (0.3, 0.2, 0.4), ("age", "over 30 up to 45"): (-0.1, -0.2, 0.0)})
     (claim,) = group_claims(frame)
     held = simultaneous(Estimate(0.3, 0.2, 0.4), 2, (-2.0, 2.0))
     assert claim.words == (
@@ -57,7 +57,7 @@ def test_where_no_group_stands_out_beyond_chance_that_is_said_of_private_models_
     ("by", "group", "words"),
     [
         ("class", "benign", "records of class benign"),
-        ("age", "30 to 45", "records with age: 30 to 45"),
+        ("age", "over 30 up to 45", "records with age: over 30 up to 45"),
         ("duplicates", "several times", "records that occur several times"),
     ],
 )

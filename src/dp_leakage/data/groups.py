@@ -5,6 +5,7 @@ the rest (Yaghini, Kulynych, Cherubin, Veale & Troncoso 2022, "Disparate vulnera
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -16,7 +17,7 @@ WAYS: tuple[str, ...] = get_args(By)
 RECORDS = "records"  # in the same list of a study: each record by itself, which `metrics.calibration` measures
 Groups = dict[str, dict[str, np.ndarray]]  # what they differ in → name → rows, int64
 
-DISTINCT = 10  # up to so many different numbers, each is a group; more make quarters
+DISTINCT = 10  # up to so many different numbers, each is a group; more make about quarters
 QUARTILES = (0.25, 0.5, 0.75)
 NEAR = 1e-5  # of a record's length: what rounding leaves between equal records after a projection
 
@@ -39,9 +40,8 @@ def groups_of(data: Dataset, by: Iterable[By], names: Names) -> Groups:
     Args:
         data: features, labels, roles and the values of sensitive columns.
         by: ``class``: a group for each; ``sensitive``: for each such column a group for each category, or for each of
-            up to `DISTINCT` numbers, else quarters of equally many records, equal numbers together and called by the
-            interval they fill (``30 to 45``); ``duplicates``: records that occur more than once among all records, and
-            the others.
+            up to `DISTINCT` numbers, else about quarters of the records, from one rounded quartile to the next
+            (``over 30 up to 45``); ``duplicates``: records that occur more than once among all records, and the others.
         names: of classes and columns. A column that is called as one of `WAYS` becomes ``column class``, say.
     """
     rows = np.sort(data.targets)
@@ -81,14 +81,31 @@ def _by_category(rows: np.ndarray, places: np.ndarray, names: Sequence[str]) -> 
 
 
 def _by_number(rows: np.ndarray, values: np.ndarray) -> dict[str, np.ndarray]:
-    ends = np.unique(values)
-    if len(ends) > DISTINCT:
-        ends = np.quantile(values, QUARTILES)
+    found = np.unique(values)
+    if len(found) <= DISTINCT:
+        return {_written(value): rows[values == value] for value in found}
+    ends = _rounded_quartiles(values)
     part = np.searchsorted(ends, values, side="left")
-    return {_interval(values[part == place]): rows[part == place] for place in np.unique(part)}
+    return {name: rows[part == place] for place, name in enumerate(_intervals(ends))}
 
 
-def _interval(values: np.ndarray) -> str:
-    """From the least of some numbers to the largest, in as many digits as tell it from others."""
-    low, high = (np.format_float_positional(end, trim="-") for end in (values.min(), values.max()))
-    return low if low == high else f"{low} to {high}"
+def _rounded_quartiles(values: np.ndarray) -> np.ndarray:
+    """The quartiles, each once, in digits of 1 to 10 % of what lies between the outer two.
+
+    Names of groups are in tables and figures that others get, and an exact quartile would be one record's value.
+    """
+    quartiles = np.quantile(values.astype(np.float64), QUARTILES)
+    between = quartiles[-1] - quartiles[0]
+    if between > 0:  # otherwise half of the records have this value
+        quartiles = np.round(quartiles, 1 - int(np.floor(np.log10(between)))) + 0.0  # which makes 0 of −0
+    return np.unique(quartiles.astype(values.dtype))
+
+
+def _intervals(ends: np.ndarray) -> list[str]:
+    words = [_written(end) for end in ends]
+    return [f"up to {words[0]}", *(f"over {low} up to {high}" for low, high in pairwise(words)), f"over {words[-1]}"]
+
+
+def _written(number: float) -> str:
+    """In as many digits as tell it from others."""
+    return np.format_float_positional(number, trim="-")

@@ -79,7 +79,7 @@ def group_rows(frame: pd.DataFrame, metric: str, settings: dict[str, Any]) -> pd
 
 
 def called(by: str, group: str) -> str:
-    """A group in words: ``class benign``, ``age: 30 to 45``, ``occurs once``."""
+    """A group in words: ``class benign``, ``age: over 45``, ``occurs once``."""
     if by == "duplicates":
         return f"occurs {group}"
     return f"{by} {group}" if by == "class" else f"{by}: {group}"

@@ -44,7 +44,7 @@ def _claim(dataset: str, kind: str, rows: pd.DataFrame) -> Claim:
 
 
 def records(by: str, group: str) -> str:
-    """The records of a group: ``records of class benign``, ``with age: 30 to 45``, ``that occur once``."""
+    """The records of a group: ``records of class benign``, ``with age: over 45``, ``that occur once``."""
     if by == "duplicates":
         return f"records that occur {group}"
     return f"records {'of' if by == 'class' else 'with'} {called(by, group)}"
