@@ -84,7 +84,7 @@ def test_a_target_without_sense_is_refused_in_a_sentence(given, sentence):
 
 def test_neighbours_that_a_mechanism_does_not_protect_have_no_noise():
     directional = Training(Mechanism(sampler="poisson", bound="normalise", noise="vmf"), 1e-5, **SCHEDULE)
-    with pytest.raises(UserError, match="proves nothing for add_remove neighbours, whatever its noise"):
+    with pytest.raises(UserError, match="proves nothing for add_remove neighbors, whatever its noise"):
         noise_for(Target.read({"advantage": 0.1}), directional, "add_remove")
 
 

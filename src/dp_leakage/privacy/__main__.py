@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 for relation in relations
             }
             raise UserError(
-                f"no accountant supports --sampler {options.sampler} with --neighbours {options.neighbors} and this "
+                f"no accountant supports --sampler {options.sampler} with --neighbors {options.neighbors} and this "
                 f"noise; valid are {', '.join(sorted(pairs))}"
             )
         if all(row[1] == NONE for row in rows):
@@ -136,7 +136,7 @@ def _select(options: argparse.Namespace) -> int:
     spent = selection_epsilon(options.noise_multiplier, mean=options.mean, runs=options.runs, **run)
     once = epsilon_spent("rdp", noise_multiplier=options.noise_multiplier, **run)
     print(f"one run: ε = {once:.4g}; the best of {options.mean:g} on average ({options.runs}): ε = {spent:.4g}")
-    print(f"add/remove neighbours, δ = {options.delta:g}, Poisson batches; release the best run alone")
+    print(f"add/remove neighbors, δ = {options.delta:g}, Poisson batches; release the best run alone")
     if options.grid is not None:
         seed = secrets.randbits(64) if options.seed is None else options.seed
         chosen = drawn_runs(options.mean, options.runs, options.grid, seed)

@@ -266,7 +266,7 @@ def noise_for(target: Target, training: Training, neighbours: Neighbours) -> flo
     """
     name = amount_of(training.mechanism.noise)
     if not proves(training.mechanism, neighbours):
-        raise UserError(f"target: the mechanism proves nothing for {neighbours} neighbours, whatever its noise")
+        raise UserError(f"target: the mechanism proves nothing for {neighbours} neighbors, whatever its noise")
     falls = name == "kappa"  # the larger this amount, the less noise there is
 
     def with_noise(noise: float) -> TradeOff:
