@@ -546,6 +546,7 @@ BOUNDED = "MECHANISM = {}\ndef bound(norms, clip_norm): ...\n"
         ("mine.py", "MECHANISM = {}\n", "defines one or more of bound, noise or Noise, sample, groups"),
         # Each trained with the package's own noise, bound or batches, and spent what the plugin says of its own.
         ("mine.py", f"from elsewhere import Noise\n{BOUNDED}", "line 1: Noise is imported, assigned or defined under"),
+        ("mine.py", f"from elsewhere import *\n{BOUNDED}", "line 1: import * may bring bound, noise, Noise"),
         ("mine.py", f"{BOUNDED}noise = print\n", "noise is imported, assigned or defined under a condition"),
         ("mine.py", f"{BOUNDED}if True:\n    def sample(): ...\n", "sample is imported, assigned or defined under"),
         (

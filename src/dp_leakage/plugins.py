@@ -197,7 +197,11 @@ def _check_defined(path: Path, tree: ast.Module, functions: Functions) -> None:
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             continue
-        for name in set(_named(node)) & set(TRAINED) - functions.keys():
+        named = set(_named(node))
+        if "*" in named:
+            words = f"import * may bring {', '.join(TRAINED)}, which would not act in a training; import names"
+            raise UserError(f"plugin {path}, line {node.lineno}: {words}")
+        for name in named & set(TRAINED) - functions.keys():
             words = f"{name} is imported, assigned or defined under a condition, and so would not act in a training"
             raise UserError(
                 f"plugin {path}, line {node.lineno}: {words}; valid is a plain def or class, or another name"
