@@ -13,6 +13,7 @@ from dp_leakage.models.architectures import build
 from dp_leakage.models.products import add_outer, takes_one_at_a_time
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training import samplers
+from dp_leakage.training.lanes import pass_width
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import start, train
 
@@ -200,6 +201,16 @@ def test_small_models_with_ragged_batches_share_a_pass(sampler):
     # Dropout draws for a padded pass too, so that a stream would depend on the others' batches.
     dropping = start(layers_of("mlp", dropout=0.3), x, y, subsets_of(40, 3), SEEDS[:3], ADAM, mechanism, held=held)
     assert len(dropping.program.lanes) == 3
+
+
+def test_a_large_class_that_is_seldom_drawn_goes_in_one_pass():
+    """Narrower passes would add its records in another order."""
+    settings = TrainingSettings("adam", 0.01, epochs=1, batch_size=0.5)
+    x, y = data_of("mlp")
+    mechanism = Mechanism("class_poisson", "class", noise_multiplier=0.5)
+    program = start(layers_of("mlp"), x, y % 2, subsets_of(40, 3), SEEDS[:3], settings, mechanism).program
+    assert len(program.lanes) == 3
+    assert program.width == pass_width(layers_of("mlp"), x.shape[1:])
 
 
 @pytest.mark.parametrize("sampler", ["class_poisson", "poisson", "shuffle"])

@@ -20,7 +20,7 @@ from dp_leakage.training.backward import check_gradients, record_lengths
 from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.gradients import Program, bounds_examples
 from dp_leakage.training.graphs import gradient_step, take_steps
-from dp_leakage.training.lanes import cut, make_lanes
+from dp_leakage.training.lanes import Passes, cut, make_lanes, pass_width
 from dp_leakage.training.loop import History, run
 from dp_leakage.training.module_probe import check_foreign
 from dp_leakage.training.noise import start_noise
@@ -250,7 +250,7 @@ def start(
         expected, deviation = _spread(sizes.double(), batch_size * share, ragged)
     passes = cut(layers, parameters, mechanism, expected, x.shape[1:], deviation)
     if tiles is None and mechanism is not None and not bounds_examples(mechanism) and mechanism.unit != BATCH:
-        passes = passes._replace(models=1)
+        passes = Passes(1, pass_width(layers, x.shape[1:]), 1)  # such units go one after the other
     viewing = None
     if settings.views is not None:
         viewing = _viewing(read_views(settings.views), x, mechanism, seeds, device, watch)
