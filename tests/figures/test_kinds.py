@@ -18,6 +18,7 @@ from dp_leakage.common.schemas import holds
 from dp_leakage.common.user_code import _imported
 from dp_leakage.figures import COMMON, FIGURES, draw, figures_of, resolve
 from dp_leakage.figures.frames import NUMBERS, OF_CELL
+from dp_leakage.figures.labels import named_beside
 from dp_leakage.figures.pareto import surely_beaten, undominated
 from dp_leakage.figures.style import ALARM, encode, name, number
 from dp_leakage.metrics.roc import tpr_at_fpr
@@ -261,8 +262,8 @@ def test_spent_epsilon_draws_cells_that_spend_the_same_once_and_lists_all(drawn:
         for words in ("DP-SGD, naive composition", "DP-SGD, advanced composition", "DP-SGD, zCDP", "DP-SGD, RDP")
     ]
     assert set(rows["model"]) == {"mlp", "softmax_regression"}
-    labels = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert "RDP (add/remove), if Poisson" in labels
+    assert "RDP (add/remove), if Poisson" in named_beside(figure)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["claim = spent"]
     assert "not what was spent" in figure.get_supxlabel()
 
 

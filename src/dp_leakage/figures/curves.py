@@ -98,11 +98,20 @@ def draw_line(ax: "Axes", line: pd.DataFrame, joined: pd.Series, style: Look) ->
     if len(through) == 1:
         through, single = through.iloc[:0], line
     if len(through):
-        ax.plot(through["x"], through["measured"], zorder=3, **style.line)
+        ax.plot(through["x"], through["measured"], zorder=3, label=style.label, **style.line)
         ax.fill_between(through["x"], through["low"], through["high"], color=style.color, alpha=0.16, linewidth=0)
-    for row in single.itertuples():
+    for place, row in enumerate(single.itertuples()):
+        named = {} if len(through) or place else {"label": style.label}
         reach = [[row.measured - row.low], [row.high - row.measured]]
-        bar = {"color": style.color, "linestyle": "none", "capsize": 2, "elinewidth": 1, "capthick": 1, "zorder": 3}
+        bar = {
+            **named,
+            "color": style.color,
+            "linestyle": "none",
+            "capsize": 2,
+            "elinewidth": 1,
+            "capthick": 1,
+            "zorder": 3,
+        }
         ax.errorbar([row.x], [row.measured], yerr=reach, **bar, **style.mark)
     printed = line[line["published"].notna()]
     hollow = {**style.mark, "markersize": 7.5, "markerfacecolor": "none", "color": style.color}

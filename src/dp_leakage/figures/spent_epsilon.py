@@ -103,7 +103,7 @@ def _draw(rows: pd.DataFrame, settings: dict[str, Any]) -> "Figure":
 def _line(ax: "Axes", line: pd.DataFrame, style: Look, beyond: float, *, hypothetical: bool) -> None:
     y = line["measured"].where(np.isfinite(line["measured"]), beyond)
     hollow = {"markerfacecolor": "white"} if hypothetical else {}
-    ax.plot(line["epsilon"], y, zorder=3, **{**style.line, **hollow})
+    ax.plot(line["epsilon"], y, zorder=3, label=style.label, **{**style.line, **hollow})
     invalid = ~line["valid"] & (not hypothetical)
     cross = {"color": style.color, "markersize": 9, "markeredgewidth": 1.2}
     ax.plot(line.loc[invalid, "epsilon"], y[invalid], "x", zorder=4, **cross)

@@ -16,6 +16,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from zlib import crc32
 
+from dp_leakage.figures.labels import name_lines, named_beside, room_for
 from dp_leakage.privacy.mechanisms import MECHANISMS
 
 if TYPE_CHECKING:
@@ -352,8 +353,14 @@ def label_edges(axes: "Sequence[Axes]", across: int, x_label: str, y_labels: Seq
 def finish(
     figure: "Figure", handles: Sequence["Artist"], notes: Iterable[str] = (), title: str | None = None
 ) -> "Figure":
-    """Puts the legend above the panels and the footnotes below, and makes the figure higher by what they need."""
+    """Puts names at lines that have one, the legend above the panels and the footnotes below.
+
+    The figure gets larger by what they need. ``handles`` whose name stands at the lines are left out of the legend.
+    """
     width, height = figure.get_size_inches()
+    beside = named_beside(figure)
+    handles = [handle for handle in handles if handle.get_label() not in beside]
+    width += room_for(beside)
     extra = 0.0
     words = fill(title or "", int(width * 13))
     heading = {"title": words or None, "title_fontproperties": {"size": 10, "weight": "bold"}}
@@ -367,6 +374,7 @@ def finish(
         figure.supxlabel(text, x=0.01, ha="left", fontsize=7, color=GRAY, linespacing=1.25)
         extra += 0.125 * (text.count("\n") + 1) + 0.05
     figure.set_size_inches(width, height + extra)
+    name_lines(figure)
     return figure
 
 

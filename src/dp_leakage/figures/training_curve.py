@@ -130,21 +130,23 @@ def _rings(ax: "Axes", part: pd.DataFrame) -> None:
 
 def _panel(ax: "Axes", part: pd.DataFrame, styles: Styles) -> None:
     for metric, dashes in ACCURACIES.items():
-        for style, line in _lines(part[part["metric"] == metric], styles):
-            ax.plot(line["epoch"], line["measured"], linestyle=(0, dashes) if dashes else "-", **style)
+        for label, style, line in _lines(part[part["metric"] == metric], styles):
+            named = {} if dashes else {"label": label}
+            ax.plot(line["epoch"], line["measured"], linestyle=(0, dashes) if dashes else "-", **named, **style)
             ax.fill_between(line["epoch"], line["low"], line["high"], color=style["color"], alpha=0.16, linewidth=0)
 
 
 def _budget_panel(ax: "Axes", part: pd.DataFrame, styles: Styles) -> None:
     spent = part[part["metric"] == "epsilon_spent"]
-    for style, line in _lines(spent, styles):
+    for _, style, line in _lines(spent, styles):
         ax.plot(line["epoch"], line["measured"], **style)
 
 
-def _lines(part: pd.DataFrame, styles: Styles) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
+def _lines(part: pd.DataFrame, styles: Styles) -> Iterator[tuple[str, dict[str, Any], pd.DataFrame]]:
     """(style, rows) per cell, with a marker now and then."""
     for defense, line in part.groupby("defense", sort=False):
-        yield {**styles[str(defense)][1], "markevery": max(1, len(line) // 6)}, line.sort_values("epoch")
+        label, style = styles[str(defense)]
+        yield label, {**style, "markevery": max(1, len(line) // 6)}, line.sort_values("epoch")
 
 
 def _styles(rows: pd.DataFrame) -> Styles:

@@ -57,7 +57,7 @@ def draw(
         log_axis(ax, "y", rows["measured"], span=None)
         for accountant, style in COUNTED.items():
             line = part[part["accounted_by"] == accountant]
-            ax.plot(line["epoch"], line["measured"], markevery=3, **style.line)
+            ax.plot(line["epoch"], line["measured"], markevery=3, label=style.label, **style.line)
         ticks: Any = ax.xaxis.get_major_locator()
         ticks.set_params(integer=True)
         ax.set_xlabel("epoch")

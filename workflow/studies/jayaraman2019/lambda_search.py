@@ -47,7 +47,7 @@ def draw(
         log_axis(ax, "x", positive, span=None)
         for metric, style in LINES.items():
             line = part[(part["metric"] == metric) & (part["l2"] > 0)]
-            ax.plot(line["l2"], line["measured"], zorder=3, **style.line)
+            ax.plot(line["l2"], line["measured"], zorder=3, label=style.label, **style.line)
             ax.fill_between(line["l2"], line["low"], line["high"], color=style.color, alpha=0.16, linewidth=0)
             for none in part[(part["metric"] == metric) & (part["l2"] == 0)].itertuples():
                 ax.axhline(none.measured, color=style.color, linewidth=0.8, linestyle=(0, (1, 3)))

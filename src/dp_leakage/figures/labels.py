@@ -1,0 +1,133 @@
+"""Names at the right ends of lines, in their colors, so that no legend has to be searched.
+
+A line that is drawn with a ``label`` is named beside the last panel of its row. The legend keeps what is named nowhere:
+what has no line, and lines that no last panel has.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+GAP = 10.5 / 72  # inches from one name to the next
+LEADER, SAMPLE, TEXT = 14.0, 19.0, 25.0  # points right of the panel: where a leader ends, the marker and the name stand
+CONTRAST = 4.5  # of letters on white at least, as WCAG 2 asks
+
+
+def named_lines(ax: "Axes") -> "dict[str, Line2D]":
+    """The lines of a panel that have a name, and of intervals the markers."""
+    handles, names = ax.get_legend_handles_labels()
+    return {name: getattr(handle, "lines", [handle])[0] for handle, name in zip(handles, names, strict=True)}
+
+
+def named_beside(figure: "Figure") -> set[str]:
+    """The names that stand beside panels."""
+    return {name for row in _rows(figure) for name in named_lines(row[-1])}
+
+
+def room_for(names: set[str]) -> float:
+    """The width in inches that names of lines take beside a panel."""
+    return TEXT / 72 + 0.066 * max(map(len, names)) if names else 0.0
+
+
+def name_lines(figure: "Figure") -> None:
+    """Writes the names beside the last panel of each row, and makes the figure higher where they need it."""
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    last = [row[-1] for row in _rows(figure) if named_lines(row[-1])]
+    if not last:
+        return
+    lay_out = ConstrainedLayoutEngine().execute
+    lay_out(figure)
+    width, height = figure.get_size_inches()
+    heights = [ax.get_position().height * height for ax in last]
+    lacking = max(GAP * len(named_lines(ax)) - high for ax, high in zip(last, heights, strict=True))
+    if lacking > 0:
+        figure.set_size_inches(width, height + lacking * len(list(_rows(figure))))
+        lay_out(figure)
+    for ax in last:
+        _name_lines_of(ax, GAP / (ax.get_position().height * figure.get_size_inches()[1]))
+
+
+def apart(places: np.ndarray, gap: float) -> np.ndarray:
+    """Places in [0, 1], moved as little as possible (in squares) until all are ``gap`` from each other.
+
+    Args:
+        places: shape (n,).
+        gap: at most 1/n; half of it stays free at both ends too.
+    """
+    from scipy.optimize import isotonic_regression
+
+    order = np.argsort(places, kind="stable")
+    steps = gap * np.arange(len(places))
+    moved = np.empty(len(places))
+    free = isotonic_regression(places[order] - steps).x  # names in touch are one block
+    moved[order] = free.clip(gap / 2, max(1 - gap / 2 - steps[-1], gap / 2)) + steps
+    return moved
+
+
+def readable(color: str) -> tuple[float, ...]:
+    """The color, darkened until letters in it are read on white."""
+    from matplotlib.colors import to_rgb
+
+    shade = np.array(to_rgb(color))
+    while 1.05 / (0.05 + _luminance(shade)) < CONTRAST:
+        shade = shade * 0.95
+    return tuple(shade.tolist())
+
+
+def _luminance(rgb: np.ndarray) -> float:
+    """Relative luminance of sRGB in [0, 1], as WCAG 2 defines it."""
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    return float(linear @ (0.2126, 0.7152, 0.0722))
+
+
+def _rows(figure: "Figure") -> "Iterator[Sequence[Axes]]":
+    """The panels of each row, from left to right."""
+    rows: dict[int, list[Axes]] = {}
+    for ax in figure.axes:
+        place = ax.get_subplotspec()
+        if place is not None:
+            rows.setdefault(place.rowspan.start, []).append(ax)
+    yield from rows.values()
+
+
+def _name_lines_of(ax: "Axes", gap: float) -> None:
+    lines = named_lines(ax)
+    to_panel = ax.transData + ax.transAxes.inverted()
+    ends = np.array([to_panel.transform(_end(line)) for line in lines.values()]).clip(0, 1)
+    for (name, line), end, high in zip(lines.items(), ends, apart(ends[:, 1], gap), strict=True):
+        _name(ax, name, line, end, float(high))
+
+
+def _end(line: "Line2D") -> np.ndarray:
+    """Where a line ends at right, in its data's units."""
+    points = np.column_stack([np.asarray(values, dtype=float) for values in line.get_data(orig=True)])
+    points = points[np.isfinite(points).all(axis=1)]
+    return points[points[:, 0].argmax()]
+
+
+def _name(ax: "Axes", name: str, line: "Line2D", end: np.ndarray, high: float) -> None:
+    """A leader from the line's end, then its marker, then its name."""
+    from matplotlib.lines import Line2D
+    from matplotlib.transforms import offset_copy
+
+    color = str(line.get_color())
+    beside = {
+        points: offset_copy(ax.transAxes, ax.figure, x=points, units="points") for points in (LEADER, SAMPLE, TEXT)
+    }
+    thin = {"arrowstyle": "-", "color": color, "linewidth": 0.6, "alpha": 0.6, "shrinkA": 0, "shrinkB": 0}
+    ax.annotate("", end, (1, high), "axes fraction", beside[LEADER], arrowprops=thin, annotation_clip=False)
+    marker = Line2D([1], [high])
+    marker.update_from(line)
+    marker.set(linestyle="none", transform=beside[SAMPLE], clip_on=False, markevery=None, label="")
+    ax.add_artist(marker)
+    text = ax.text(1, high, name, transform=beside[TEXT], color=readable(color), fontsize=8, va="center_baseline")
+    # What stands right of a row that is not full has the place of a panel there.
+    place = ax.get_subplotspec()
+    text.set_in_layout(place is None or place.is_last_col())

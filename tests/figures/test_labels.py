@@ -1,0 +1,96 @@
+"""Names at the ends of lines: all are there, apart, readable, and none is in the legend too."""
+
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.colors import to_rgb
+from scipy.optimize import minimize
+
+from dp_leakage.figures.curves import draw_line
+from dp_leakage.figures.labels import CONTRAST, apart, name_lines, named_beside, readable
+from dp_leakage.figures.style import COLORS, LOOKS, SPARE_COLORS, Look, canvas, finish, sample, styled
+
+PLACES = st.lists(st.floats(0, 1), min_size=1, max_size=12).map(np.array)
+
+
+def lines_of(heights: list[float]) -> pd.DataFrame:
+    """Lines from (1, 0.5) to (10, height)."""
+    ends = pd.DataFrame({"x": 10.0, "measured": heights})
+    rows = pd.concat([ends.assign(x=1.0, measured=0.5), ends])
+    return rows.assign(low=rows["measured"], high=rows["measured"], published=np.nan)
+
+
+@given(PLACES, st.floats(0.01, 1 / 12))
+def test_names_are_apart_inside_the_panel_and_in_the_order_of_the_lines(places, gap) -> None:
+    moved = apart(places, gap)
+    assert np.diff(np.sort(moved)).min(initial=1) >= gap - 1e-9
+    assert gap / 2 - 1e-9 <= moved.min() <= moved.max() <= 1 - gap / 2 + 1e-9
+    assert (np.argsort(moved, kind="stable") == np.argsort(places, kind="stable")).all()
+
+
+@pytest.mark.parametrize("places", [[0.5], [0.5, 0.5, 0.5], [0.2, 0.21, 0.8], [0.02, 0.03, 0.5, 0.97, 0.98]])
+def test_no_name_is_moved_further_than_needed(places) -> None:
+    """As a general solver moves them that knows only the distances and the ends."""
+    gap, n = 0.1, len(places)
+    limits = [(gap / 2, 1 - gap / 2)] * n
+    gaps = [{"type": "ineq", "fun": lambda at, i=i: at[i + 1] - at[i] - gap} for i in range(n - 1)]
+    found = minimize(lambda at: ((at - places) ** 2).sum(), np.linspace(0.1, 0.9, n), bounds=limits, constraints=gaps)
+    assert apart(np.array(places), gap) == pytest.approx(found.x, abs=1e-4)
+
+
+@pytest.mark.parametrize("color", [*COLORS, *SPARE_COLORS, *{known.color for known in LOOKS.values()}])
+def test_names_are_read_on_white_and_dark_colors_stay(color) -> None:
+    def contrast(rgb) -> float:
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in rgb]
+        return 1.05 / (0.05 + sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True)))
+
+    assert contrast(readable(color)) >= CONTRAST
+    if contrast(to_rgb(color)) >= CONTRAST:
+        assert readable(color) == to_rgb(color)
+
+
+@pytest.mark.parametrize("count", [1, 9, 30])
+@styled
+def test_each_line_is_named_once_and_many_make_the_figure_higher(count) -> None:
+    styles = [Look(f"number {i}" + " of a long name" * (i == 0) * 4, "#0072b2", "o") for i in range(count)]
+    figure, axes = canvas(1, 2)
+    for ax in axes[0]:
+        for style, (_, line) in zip(styles, lines_of([0.5] * count).groupby(level=0), strict=True):
+            draw_line(ax, line, line["x"] > 0, style)
+    height = figure.get_size_inches()[1]
+    finish(figure, [sample(style) for style in styles])
+    assert not figure.legends
+    figure.draw_without_rendering()
+    texts = [text for text in axes[0][1].texts if text.get_text()]
+    assert sorted(text.get_text() for text in texts) == sorted(style.label for style in styles)
+    assert not [text for text in axes[0][0].texts if text.get_text()]
+    assert (figure.get_size_inches()[1] > height) == (count == 30)
+    boxes = sorted((box.y0, box.y1) for box in (text.get_window_extent() for text in texts))
+    assert all(upper[0] >= lower[1] - 1.5 for lower, upper in pairwise(boxes))
+    right = max(text.get_window_extent().x1 for text in texts)
+    assert right <= figure.bbox.x1 + 1
+
+
+@styled
+def test_the_legend_keeps_lines_that_no_last_panel_has() -> None:
+    here, there = LOOKS["gaussian", "rdp"], LOOKS["gaussian", "zcdp"]
+    figure, ((left, right),) = canvas(1, 2)
+    draw_line(left, lines_of([0.2]), np.array([True, True]), there)
+    draw_line(right, lines_of([0.2]), np.array([True, True]), here)
+    assert named_beside(figure) == {here.label}
+    finish(figure, [sample(here), sample(there)])
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [there.label]
+
+
+@styled
+def test_a_figure_without_named_lines_is_left_as_it_is() -> None:
+    figure, ((ax,),) = canvas(1, 1)
+    ax.plot([0, 1], [0, 1])
+    size = tuple(figure.get_size_inches())
+    name_lines(figure)
+    assert tuple(figure.get_size_inches()) == size
+    assert not ax.texts
