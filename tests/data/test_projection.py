@@ -22,6 +22,7 @@ from dp_leakage.data.projection import (
     scale,
     unit_rows,
 )
+from dp_leakage.data.scattering import scattering
 from dp_leakage.study.cells import released_noise
 
 X = load_digits().data.astype(np.float32) / 16
@@ -233,6 +234,22 @@ class TestProject:
         np.testing.assert_allclose(made.x, (X - 0.1307) / 0.3081, rtol=1e-5, atol=1e-6)
         assert notes == ("0.1307 taken from every value, the rest divided by 0.3081.",)
 
+    def test_constants_of_channels_come_before_scattering_and_means_then_have_signs(self):
+        images = np.repeat(X.reshape(-1, 1, 8, 8), 3, axis=1) * np.array([1, 0.5, 0.25], np.float32)[:, None, None]
+        constants = [[0.485, 0.456, 0.406], [0.229, 0.224, 0.225]]
+        mean, std = np.array(constants)[:, :, None, None]
+        features = scattering(((images - mean) / std).astype(np.float32))
+        made, notes = project(dataset(images), {"mean_std": constants, "features": "scattering"}, 0)
+        np.testing.assert_allclose(made.x, features, rtol=1e-5, atol=1e-5)
+        assert notes[0] == (
+            "0.485, 0.456, 0.406 taken from every value, the rest divided by 0.229, 0.224, 0.225 (by channel)."
+        )
+        settings = {"mean_std": constants, "features": "scattering", "scale": "private", "bounds": [9, 9], "noise": 1.0}
+        normal, _ = project(dataset(images), settings, 0)
+        shift, stretch = fit_private_scaling(made.x, np.arange(1500), [9, 9], 1.0, 0, signed=True)
+        np.testing.assert_allclose(normal.x, (made.x - shift) / stretch, rtol=1e-5, atol=1e-5)
+        assert (shift < -1).any()
+
     def test_private_pca_depends_on_the_seed(self):
         settings = {"method": "private_pca", "components": 5, "noise": 20.0}
         first, again, other = (project(dataset(), settings, seed)[0].x for seed in (1, 1, 2))
@@ -261,6 +278,7 @@ class TestProject:
             ({"scale": "private", "noise": 1.0}, ["bounds is missing", "scale private"]),
             ({"scale": "private", "noise": 1.0, "bounds": [1, 1]}, ["channels of images"]),
             ({"features": "scattering"}, ["needs images"]),
+            ({"mean_std": [[0.1, 0.2], 1.0]}, ["mean_std lists 2 constants", "no channels"]),
             ({"groups": 2}, ["groups is 2", "no channels"]),
             ({"fit_on": ["target_member"]}, ["fit_on", "did you mean 'target_members'"]),
             # The second moment would hold each record twice, and its noise is for one.
@@ -287,27 +305,39 @@ class TestProject:
 
 
 class TestPrivateScaling:
-    @given(st.integers(0, 2**32 - 1), st.sampled_from([1e-30, 1e-3, 1.0, 1e30, np.inf]))
-    def test_one_record_moves_the_sum_by_at_most_the_claim(self, seed, size):
+    @given(st.integers(0, 2**32 - 1), st.sampled_from([1e-30, 1e-3, 1.0, 1e30, np.inf]), st.booleans())
+    def test_one_record_moves_the_sum_by_at_most_the_claim(self, seed, size, signed):
         rng = np.random.default_rng(seed)
         bounds = rng.uniform(0.01, 10, 2)
         with np.errstate(all="ignore"):
             x = (rng.standard_normal((2, 5, 3, 3)) * size).astype(np.float64)
-            one, other = channel_moments(x, bounds)
-        assert np.linalg.norm(one) <= 1 + 1e-12  # one record more or less
-        assert np.linalg.norm(one - other) <= np.sqrt(2) + 1e-12  # one record exchanged
+            one, other = channel_moments(x, bounds, signed)
+        assert np.linalg.norm(one) <= SENSITIVITY["add_remove"] + 1e-12
+        assert np.linalg.norm(one - other) <= SENSITIVITY["replace_one"] + 1e-12
 
-    def test_without_clipping_and_noise_it_is_the_mean_and_deviation_of_each_channel(self):
-        x = np.random.default_rng(0).random((400, 3, 4, 4)).astype(np.float32)
-        shift, stretch = fit_private_scaling(x, np.arange(400), [100, 100], 1e-9, 0)
-        np.testing.assert_allclose(shift.ravel(), x.mean((0, 2, 3)), rtol=1e-6)
+    @pytest.mark.parametrize("signed", [False, True])
+    def test_records_that_lie_farthest_apart_reach_the_claim_and_no_more(self, signed):
+        # Opposite means in one channel, and mean squares that lie in others of each record.
+        x = np.zeros((2, 3, 1, 2))
+        x[:, 0] = [[[1, 1]], [[-1, -1]]]
+        x[0, 1], x[1, 2] = [100, -100], [100, -100]
+        one, other = channel_moments(x, [1e-6, 1e-6], signed)
+        expected = SENSITIVITY["replace_one"] if signed else np.sqrt(1.5)  # the mean below 0 counts as 0
+        assert np.linalg.norm(one - other) == pytest.approx(expected, rel=1e-4)
+
+    @pytest.mark.parametrize(("signed", "center"), [(False, 0.0), (True, 0.0), (True, 0.8)])
+    def test_without_clipping_and_noise_it_is_the_mean_and_deviation_of_each_channel(self, signed, center):
+        x = (np.random.default_rng(0).random((400, 3, 4, 4)) - center).astype(np.float32)
+        shift, stretch = fit_private_scaling(x, np.arange(400), [100, 100], 1e-9, 0, signed)
+        np.testing.assert_allclose(shift.ravel(), x.mean((0, 2, 3)), rtol=2e-6)
         np.testing.assert_allclose(stretch.ravel() ** 2, x.var((0, 2, 3), dtype=np.float64) + 1e-5, rtol=1e-5)
 
-    def test_the_noise_has_the_claimed_deviation(self):
+    @pytest.mark.parametrize(("signed", "unit"), [(False, np.sqrt(2)), (True, 2.0)])
+    def test_the_noise_has_the_claimed_deviation(self, signed, unit):
         x = np.zeros((10, 4000, 1, 1), np.float32)
-        shift, _ = fit_private_scaling(x, np.arange(10), [2.0, 1.0], 3.0, 0)
-        # 4,000 means of N(0, (3·2·√2/10)²): their deviation lies within 5 % but once in 10^5.
-        assert shift.std() == pytest.approx(3 * 2 * np.sqrt(2) / 10, rel=0.05)
+        shift, _ = fit_private_scaling(x, np.arange(10), [2.0, 1.0], 3.0, 0, signed)
+        # 4,000 means of N(0, (3·2·unit/10)²): their deviation lies within 5 % but once in 10^5.
+        assert shift.std() == pytest.approx(3 * 2 * unit / 10, rel=0.05)
 
     def test_a_variance_that_is_lost_in_the_noise_counts_as_zero(self):
         images = X.reshape(-1, 1, 8, 8)

@@ -12,7 +12,7 @@ import numpy as np
 
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.data.dataset import Dataset
-from dp_leakage.data.projection_settings import CHOICES, PRIVATE, SETTINGS, fitted_privately, missing_keys
+from dp_leakage.data.projection_settings import CHOICES, PRIVATE, SETTINGS, fitted_privately, missing_keys, signed
 from dp_leakage.data.scattering import group_normalised, scattering
 
 CHUNK = 2048  # rows converted to float64 at a time
@@ -63,8 +63,8 @@ def project(dataset: Dataset, settings: dict, seed: int) -> tuple[Dataset, tuple
 
     Args:
         dataset: images are flattened where a step needs rows.
-        settings: applied in the order ``features`` (`scattering`), ``groups`` (`group_normalised`), ``mean_std``
-            (constants), ``scale`` (standard: zero mean, unit variance; range: to [0, 1]; private:
+        settings: applied in the order ``mean_std`` (constants), ``features`` (`scattering`), ``groups``
+            (`group_normalised`), ``scale`` (standard: zero mean, unit variance; range: to [0, 1]; private:
             `fit_private_scaling`), ``method``, ``row_norm``. All fits use the records of the roles ``fit_on``.
         seed: of the noise of the private PCA or the private scaling.
 
@@ -85,7 +85,8 @@ def fit_and_project(dataset: Dataset, settings: dict, seed: int) -> tuple[Datase
     rows = np.sort(np.concatenate([dataset.roles[role] for role in roles]))
     x, notes = _of_each_record(dataset.x, settings)
     if settings["scale"] == PRIVATE:
-        shift, stretch = fit_private_scaling(x, rows, settings["bounds"], settings["noise"], seed)
+        chosen = settings["bounds"], settings["noise"], seed, signed(settings)
+        shift, stretch = fit_private_scaling(x, rows, *chosen)
         known, x = known._replace(shift=shift, stretch=stretch), scaled(x, shift, stretch)
         notes.append(
             f"Channels scaled privately at noise multiplier {settings['noise']:g}, fitted on {len(rows):,} records."
@@ -142,7 +143,7 @@ def scaled(x: np.ndarray, shift: np.ndarray, stretch: np.ndarray) -> np.ndarray:
 
 
 def fit_private_scaling(
-    x: np.ndarray, rows: np.ndarray, bounds: Sequence[float], noise: float, seed: int
+    x: np.ndarray, rows: np.ndarray, bounds: Sequence[float], noise: float, seed: int, signed: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation of each channel, privately (Tramèr & Boneh 2021, §2.3, but with given bounds).
 
@@ -150,43 +151,53 @@ def fit_private_scaling(
     ``noise``/√2 under replacement, for any records (see `channel_moments`). The number of records counts as public.
 
     Args:
-        x: (n, channels, …), features of at least 0, such as scattering's or pixels.
+        x: (n, channels, …).
         rows: int64, the records that are measured.
         bounds: (for the means, for the mean squares) > 0; what they are must not depend on private records.
         noise: noise multiplier > 0.
         seed: of the noise.
+        signed: as in `channel_moments`.
 
     Returns:
         Shift and stretch, float64 (channels, 1, …) as many ones as a record has further dimensions. A variance that is
         lost in the noise counts as 0.
     """
-    total = sum(channel_moments(part, bounds).sum(axis=0) for part in _chunks(x, rows))
+    total = sum(channel_moments(part, bounds, signed).sum(axis=0) for part in _chunks(x, rows))
     total = total + noise * np.random.default_rng(seed).standard_normal(total.shape)
-    mean, square = total * np.sqrt(2) * np.array(bounds, dtype=float)[:, None] / len(rows)
+    mean, square = total * _shares(signed) * np.array(bounds, dtype=float)[:, None] / len(rows)
     stretch = np.sqrt(np.maximum(square - mean**2, 0) + LEAST_VARIANCE)
     shape = (len(mean), *[1] * (x.ndim - 2))
     return mean.reshape(shape), stretch.reshape(shape)
 
 
-def channel_moments(x: np.ndarray, bounds: Sequence[float]) -> np.ndarray:
-    """What each record adds to the sum that `fit_private_scaling` releases: at most length 1, no entry below 0.
+def channel_moments(x: np.ndarray, bounds: Sequence[float], signed: bool = False) -> np.ndarray:
+    """What each record adds to the sum that `fit_private_scaling` releases.
 
-    So one record more or less moves the sum by at most 1, and exchanging one by at most √2, as in ``SENSITIVITY``: for
-    vectors of length up to 1 without negative entries, ‖u − v‖² = ‖u‖² + ‖v‖² − 2u·v ≤ 2.
+    One record more or less moves the sum by at most 1, and exchanging one by at most √2, as in ``SENSITIVITY``. For
+    vectors of length up to r, ‖u − v‖² = ‖u‖² + ‖v‖² − 2u·v is at most 2r² if no entry is below 0, and 4r² otherwise.
+    Mean squares are of the first kind. With r² = 1/2 for them, means may have 1/2 as well if they are of the first
+    kind, but only 1/4 if they have signs: with 1/2, an exchange could move the sum by √3.
 
     Args:
         x: float64 (n, channels, …).
         bounds: as in `fit_private_scaling`.
+        signed: whether means below 0 count as such; otherwise they count as 0.
 
     Returns:
-        float64 (n, 2, channels): the channels' means (at least 0) and mean squares, each vector clipped to its bound
-        and divided by √2 times it.
+        float64 (n, 2, channels): the channels' means and mean squares, each vector clipped to its bound and then
+        scaled so that the bound becomes r.
     """
     flat = x.reshape(*x.shape[:2], -1)
-    moments = np.stack([np.maximum(flat.mean(axis=2), 0), (flat**2).mean(axis=2)], axis=1)
+    means = flat.mean(axis=2)
+    moments = np.stack([means if signed else np.maximum(means, 0), (flat**2).mean(axis=2)], axis=1)
     limits = np.array(bounds, dtype=float)[:, None]
     lengths = np.linalg.norm(moments, axis=2, keepdims=True)
-    return np.nan_to_num(moments / np.maximum(lengths, limits) / np.sqrt(2), nan=0.0)
+    return np.nan_to_num(moments / np.maximum(lengths, limits) / _shares(signed), nan=0.0)
+
+
+def _shares(signed: bool) -> np.ndarray:
+    """1/r of the means and of the mean squares in `channel_moments`: float64 (2, 1)."""
+    return np.array([[2.0 if signed else np.sqrt(2)], [np.sqrt(2)]])
 
 
 def scaling(x: np.ndarray, rows: np.ndarray, how: str) -> tuple[np.ndarray, np.ndarray]:
@@ -311,6 +322,11 @@ def unit_rows(x: np.ndarray) -> tuple[np.ndarray, int]:
 def _of_each_record(x: np.ndarray, settings: dict) -> tuple[np.ndarray, list[str]]:
     """The features that are computed from each record alone, and sentences about them."""
     notes = []
+    if (constants := settings["mean_std"]) is not None:
+        x = scaled(x, *(_of_channels(given, x.shape[1:]) for given in constants))
+        mean, std = (", ".join(f"{value:g}" for value in np.atleast_1d(given)) for given in constants)
+        by = " (by channel)" if any(map(np.ndim, constants)) else ""
+        notes.append(f"{mean} taken from every value, the rest divided by {std}{by}.")
     if settings["features"] == "scattering":
         x = scattering(x)
         notes.append(f"Scattering features of each image: {x.shape[1]} maps of {x.shape[2]} × {x.shape[3]}.")
@@ -320,11 +336,19 @@ def _of_each_record(x: np.ndarray, settings: dict) -> tuple[np.ndarray, list[str
             raise UserError(f"projection: groups is {groups}, but {words}; valid is a divisor of their number")
         x = group_normalised(x, groups, out=x if settings["features"] != "none" else None)
         notes.append(f"The channels of each record normalised in {groups} groups.")
-    if (constants := settings["mean_std"]) is not None:
-        mean, std = constants
-        x = scaled(x, np.array(mean), np.array(std))
-        notes.append(f"{mean:g} taken from every value, the rest divided by {std:g}.")
     return x, notes
+
+
+def _of_channels(constants: float | Sequence[float], shape: tuple[int, ...]) -> np.ndarray:
+    """A constant, or one for each channel of records of the shape (channels, …), in a form that broadcasts to them."""
+    given = np.array(constants, dtype=float)
+    if given.ndim and (len(shape) < 2 or len(given) != shape[0]):
+        words = f"have {shape[0]} channels" if len(shape) > 1 else "have no channels"
+        raise UserError(
+            f"projection: mean_std lists {len(given)} constants, but records {words}; valid are one number or one for "
+            "each channel"
+        )
+    return given.reshape(-1, *[1] * (len(shape) - 1)) if given.ndim else given
 
 
 def _checked(dataset: Dataset, settings: dict) -> dict:

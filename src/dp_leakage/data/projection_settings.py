@@ -6,9 +6,9 @@ from typing import Any
 PRIVATE, PRIVATE_PCA = "private", "private_pca"  # of scale and of method: fitted with noise
 
 SETTINGS: dict[str, object] = {
+    "mean_std": None,  # constants, or one of each for each channel: every value becomes (value − first)/second
     "features": "none",  # none | scattering
     "groups": None,  # of channels: each is normalised within each record
-    "mean_std": None,  # two constants: every value becomes (value − first)/second
     "scale": "none",  # none | standard | range | private
     "bounds": None,  # of scale private: lengths to which a record's channel means, and mean squares, are clipped
     "method": "none",  # none | pca | private_pca
@@ -42,3 +42,8 @@ def missing_keys(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
 def fitted_privately(settings: Mapping[str, Any]) -> bool:
     """Whether some of the projection is fitted with noise, whose cost is composed with the training's."""
     return settings.get("method") == PRIVATE_PCA or settings.get("scale") == PRIVATE
+
+
+def signed(settings: Mapping[str, Any]) -> bool:
+    """Whether values below 0 are expected in what ``scale`` is given, as the settings say and no record does."""
+    return settings.get("mean_std") is not None or settings.get("groups") is not None
