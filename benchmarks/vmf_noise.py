@@ -11,7 +11,7 @@ from time import perf_counter
 import torch
 
 from dp_leakage.models.layers.linear import LinearGradients
-from dp_leakage.privacy.directional import add_directed_examples
+from dp_leakage.privacy.directional import Drawing, add_directed_examples
 from dp_leakage.privacy.noise import sample_vmf
 from dp_leakage.privacy.vmf_sum import draw_vmf_sums
 from dp_leakage.training.backward import BackwardPass
@@ -46,8 +46,10 @@ def main() -> None:
         times = interleaved(
             {
                 "normal": lambda vector=vector: vector.normal_(generator=generator),
-                "regular": lambda gram=gram, d=dimension: draw_vmf_sums(gram, d, kappa, generator=generator),
-                "singular": lambda gram=singular, d=dimension: draw_vmf_sums(gram, d, kappa, generator=generator),
+                "regular": lambda gram=gram, d=dimension: draw_vmf_sums([gram], d, [kappa], generators=[generator]),
+                "singular": lambda gram=singular, d=dimension: draw_vmf_sums(
+                    [gram], d, [kappa], generators=[generator]
+                ),
             }
         )
         print(
@@ -64,7 +66,7 @@ def main() -> None:
         times = interleaved(
             {
                 "gram": lambda part=part, total=total: add_directed_examples(
-                    BackwardPass([part]), "row", 0.5, 1.0, total, generator
+                    BackwardPass([part]), Drawing("row", 0.5, 1.0, [64], [generator]), total
                 ),
                 "formed": lambda part=part: sample_vmf(
                     torch.nn.functional.normalize(part.rows()[0], dim=2).flatten(0, 1), 0.5, generator

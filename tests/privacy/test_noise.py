@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import ive
 
-from dp_leakage.privacy.noise import sample_vmf, sphere_coordinate, sphere_coordinates, vmf_cosines
+from dp_leakage.privacy.noise import (
+    Streams,
+    sample_vmf,
+    sphere_coordinate,
+    sphere_coordinates,
+    vmf_cosines,
+    vmf_cosines_of_streams,
+)
 
 DIMENSIONS = [2, 3, 10, 100, 10_000, 1_000_000]
 CONCENTRATIONS = [0.0, 0.5, 25.0, 250.0, 1e4, 1e6]
@@ -134,11 +141,29 @@ def test_a_sphere_coordinate_is_beta_distributed(dimension):
     assert stats.kstest((1 + s) / 2, stats.beta(half, half).cdf).pvalue > P
 
 
-@pytest.mark.parametrize("shapes", [[], [(1, 1)], [(1, 20), (1, 10), (1, 5), (1, 3)], [(64, 37), (64, 19), (64, 1)]])
-def test_coordinates_of_several_shapes_are_those_of_a_call_each_to_the_last_bit(shapes):
-    together, own = sphere_coordinates(33, shapes, generator(3)), generator(3)
-    assert len(together) == len(shapes)
-    assert all(torch.equal(s, sphere_coordinate(33, shape, own)[0]) for s, shape in zip(together, shapes, strict=True))
+def test_coordinates_of_several_streams_and_shapes_are_those_of_a_call_each_to_the_last_bit():
+    shapes = [[(1, 20), (1, 10), (1, 5), (1, 3)], [], [(64, 37), (64, 19), (64, 1)], [(1, 1)]]
+    dimensions, streams, own = [33, 1, 2, 1_000], *([generator(seed) for seed in range(4)] for _ in range(2))
+    for found, *alone in zip(sphere_coordinates(dimensions, shapes, streams), dimensions, shapes, own, strict=True):
+        dimension, of_stream, stream = alone
+        assert len(found) == len(of_stream)
+        assert all(
+            torch.equal(s, sphere_coordinate(dimension, shape, stream)[0])
+            for s, shape in zip(found, of_stream, strict=True)
+        )
+
+
+@pytest.mark.parametrize("dimension", [2, 31, 7_000])
+def test_cosines_of_several_streams_are_those_of_each_alone_to_the_last_bit(dimension):
+    counts = [1, 40, 0, 2_560, 7]
+    kappas = [torch.rand(count, generator=generator(count)).double() * 500 for count in counts]
+    streams = Streams([generator(seed) for seed in range(5)], counts, torch.device("cpu"))
+    together = vmf_cosines_of_streams(dimension, torch.cat(kappas), streams)
+    for seed, (count, kappa) in enumerate(zip(counts, kappas, strict=True)):
+        alone = generator(seed)
+        for flat, own in zip(together, vmf_cosines(dimension, kappa, (count,), alone), strict=True):
+            assert torch.equal(flat.split(counts)[seed], own)
+        assert torch.equal(alone.get_state(), streams.generators[seed].get_state())
 
 
 @pytest.mark.slow

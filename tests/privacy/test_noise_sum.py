@@ -26,7 +26,7 @@ def unit_rows(n, dimension, seed=1, repeated=False, alike=0.0):
 def fused(means, kappa, stream, signs=None, count=1):
     """Sums as the trainer forms them, (m, d): combinations of the means and one normal vector each."""
     kappa = torch.as_tensor(kappa, dtype=torch.float64).expand(count if signs is None else len(signs), len(means))
-    drawn = draw_vmf_sums(means @ means.T, means.shape[1], kappa, signs, stream)
+    (drawn,) = draw_vmf_sums([means @ means.T], means.shape[1], [kappa], signs if signs is None else [signs], [stream])
     z = torch.randn(len(kappa), means.shape[1], dtype=torch.float64, generator=stream)
     coefficients, factor = combinations(drawn, z @ means.T, z.square().sum(1))
     return coefficients @ means + factor[:, None] * z
@@ -92,7 +92,8 @@ def test_sums_around_the_same_means_differ_in_signs_and_concentrations(dimension
 
 def test_the_normal_vector_directs_only_what_lies_outside_the_span():
     means = unit_rows(6, 50)
-    drawn = draw_vmf_sums(means @ means.T, 50, torch.full((1, 6), 30.0).double(), generator=generator(3))
+    kappa = torch.full((1, 6), 30.0).double()
+    (drawn,) = draw_vmf_sums([means @ means.T], 50, [kappa], generators=[generator(3)])
     for seed in range(3):
         z = torch.randn(1, 50, dtype=torch.float64, generator=generator(seed))
         coefficients, factor = combinations(drawn, z @ means.T, z.square().sum(1))
@@ -116,7 +117,7 @@ def test_a_large_batch_of_a_real_size_has_the_right_mean_and_length(repeated):
     means = rows / rows.norm(dim=1, keepdim=True)  # in 300 of the dimensions
     gram = means @ means.T
     stream = generator(5)
-    drawn = draw_vmf_sums(gram, dimension, torch.full((60, size), kappa).double(), generator=stream)
+    (drawn,) = draw_vmf_sums([gram], dimension, [torch.full((60, size), kappa).double()], generators=[stream])
     signal = 0.0
     for k in range(1_000, -1, -1):
         signal = kappa / (dimension + 2 * k + kappa * signal)  # E[cos], the Bessel ratio
@@ -131,3 +132,13 @@ def test_a_large_batch_of_a_real_size_has_the_right_mean_and_length(repeated):
 def test_equal_generators_give_equal_sums():
     means, kappa = CASES["batch_well_below_dimension"]
     assert torch.equal(fused(means, kappa, generator(6)), fused(means, kappa, generator(6)))
+
+
+def test_models_side_by_side_draw_what_each_draws_alone_to_the_last_bit():
+    """Also where the Gram matrix is singular, and where one dimension or none is left outside the span."""
+    cases = [unit_rows(12, 9), unit_rows(8, 9), unit_rows(1, 9), unit_rows(7, 9, repeated=True), unit_rows(3, 9)]
+    grams, kappas = [own @ own.T for own in cases], [torch.full((4, len(own)), 9.0).double() for own in cases]
+    together = draw_vmf_sums(grams, 9, kappas, generators=[generator(seed) for seed in range(5)])
+    for seed, (gram, kappa, found) in enumerate(zip(grams, kappas, together, strict=True)):
+        (alone,) = draw_vmf_sums([gram], 9, [kappa], generators=[generator(seed)])
+        assert all(torch.equal(one, other) for one, other in zip(found, alone, strict=True))

@@ -104,8 +104,10 @@ def uneven(plugin, function, count, batch_size, steps, generator):
     return [torch.randperm(count, generator=generator)[:size] for size in sizes]
 
 
-@checked(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@checked(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(
+    block=st.sampled_from([None, None, "whole", "layer", "row"]),
+    awkward=st.booleans(),
     sampler=st.sampled_from(["plain", "shuffle", "cyclic", "poisson", "wor", "balls_in_bins", "uneven"]),
     tossed=st.booleans(),
     batch_size=st.integers(1, 90),
@@ -114,15 +116,24 @@ def uneven(plugin, function, count, batch_size, steps, generator):
     classes=st.sampled_from([2, 3, 10, 17]),
     order=st.permutations(range(9)),
 )
-def test_whatever_the_batches_and_the_company(sampler, tossed, batch_size, hidden, features, classes, order):
-    """Alone, among three and among nine in another order. The batches' lengths differ, and some need more passes."""
+def test_whatever_the_batches_and_the_company(
+    block, awkward, sampler, tossed, batch_size, hidden, features, classes, order
+):
+    """Alone, among three and among nine in another order. The batches' lengths differ, and some need more passes.
+
+    Awkward records are equal, so that Gram matrices are singular, or so long that gradients vanish.
+    """
     n, models = 90, 9
     generator = torch.Generator().manual_seed(batch_size)
     x, y = torch.randn(n, features, generator=generator), torch.randint(0, classes, (n,), generator=generator)
     held = torch.rand(models, n, generator=generator) < torch.linspace(0.2, 1, models)[:, None]
+    if awkward:
+        x[::7], x[1::9] = x[0], x[1::9] * 1e5
     layers = build("mlp", (features,), classes, hidden=hidden)
     settings = TrainingSettings("adam", 0.05, epochs=1, batch_size=batch_size)
     mechanism = None if sampler == "plain" else Mechanism(sampler, noise_multiplier=0.5)
+    if mechanism is not None and block is not None:
+        mechanism = Mechanism(sampler, bound="normalise", noise="vmf", kappa=50.0, block=block)
 
     def parameters(chosen):
         coins = held[chosen] if tossed else None
@@ -191,11 +202,13 @@ def test_small_models_of_persons_share_a_pass():
     assert len(start(layers_of("mlp", dropout=0.3), *arguments, groups=groups).program.lanes) == 3
 
 
+@pytest.mark.parametrize("noise", ["gaussian", "vmf"])
 @pytest.mark.parametrize("sampler", ["poisson", "shuffle"])
-def test_small_models_with_ragged_batches_share_a_pass(sampler):
+def test_small_models_with_ragged_batches_share_a_pass(sampler, noise):
     x, y = data_of("mlp")
     held = torch.arange(40) < torch.tensor([[5], [40], [20]])
-    mechanism = Mechanism(sampler, noise_multiplier=0.5)
+    how = {"bound": "normalise", "noise": "vmf", "kappa": 5.0} if noise == "vmf" else {"noise_multiplier": 0.5}
+    mechanism = Mechanism(sampler, **how)
     training = start(layers_of("mlp"), x, y, subsets_of(40, 3), SEEDS[:3], ADAM, mechanism, held=held)
     assert len(training.program.lanes) == 1
     # Dropout draws for a padded pass too, so that a stream would depend on the others' batches.

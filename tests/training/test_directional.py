@@ -8,7 +8,7 @@ from small import SHAPES, data_of, layers_of, started, subsets_of, take
 
 from dp_leakage.models.layers import initial_parameters
 from dp_leakage.models.layers.linear import LinearGradients
-from dp_leakage.privacy.directional import add_directed, add_directed_examples
+from dp_leakage.privacy.directional import Drawing, add_directed, add_directed_examples
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.privacy.noise import sample_vmf
 from dp_leakage.training.backward import BackwardPass, backpropagate
@@ -26,6 +26,10 @@ def example_gradients(name, n=BATCH):
     x, y = data_of(name, n, torch.float64)
     passed = backpropagate(layers, parameters, x[None], y[None])
     return passed, parameters, {part.names: part.rows()[0] for part in passed.parts}
+
+
+def add_draws(passed, block, kappa, scale, total, generator):
+    add_directed_examples(passed, Drawing(block, kappa, scale, [passed.parts[0].examples], [generator]), total)
 
 
 def unit_sum(rows, block):
@@ -48,7 +52,7 @@ def as_rows(parameters, names):
 def test_without_noise_it_is_the_sum_of_the_examples_unit_vectors(name, block):
     passed, parameters, rows = example_gradients(name)
     total = {key: torch.zeros_like(value) for key, value in parameters.items()}
-    add_directed_examples(passed, block, NO_NOISE, 0.5, total, torch.Generator().manual_seed(1))
+    add_draws(passed, block, NO_NOISE, 0.5, total, torch.Generator().manual_seed(1))
     for layer, expected in unit_sum(rows, block).items():
         directed = rows[layer].norm(dim=2).min(0).values > 0  # rows with a dead ReLU get a random direction
         chosen = directed if block == "row" else slice(None)
@@ -86,7 +90,7 @@ def test_draws_keep_the_share_of_the_mean_that_the_concentration_says(block):
     projections = torch.zeros(draws, dtype=torch.float64)
     for draw in range(draws):
         total = {key: torch.zeros_like(value) for key, value in parameters.items()}
-        add_directed_examples(passed, block, kappa, 1.0, total, generator)
+        add_draws(passed, block, kappa, 1.0, total, generator)
         projections[draw] = sum((as_rows(total, layer) * mean).sum() for layer, mean in means.items())
     z = (projections.mean() - expected) / (projections.std() / draws**0.5)
     assert abs(z) < 5  # false alarm 6e-7
@@ -102,7 +106,7 @@ def test_rows_of_a_linear_layer_have_the_law_of_rows_that_are_formed():
     samples = {"gram": [], "formed": []}
     for _ in range(3_000):
         total = {"0.weight": torch.zeros(1, 2, 12).double(), "0.bias": torch.zeros(1, 2).double()}
-        add_directed_examples(BackwardPass([part]), "row", 6.0, 1.0, total, generator)
+        add_draws(BackwardPass([part]), "row", 6.0, 1.0, total, generator)
         samples["gram"].append(as_rows(total, part.names))
         units = torch.nn.functional.normalize(part.rows()[0], dim=2)
         units[0] = torch.eye(1, 13)
@@ -123,7 +127,7 @@ def test_gradients_of_zero_get_uniform_directions_of_length_one():
     generator = torch.Generator().manual_seed(3)
     for _ in range(200):
         total = {key: torch.zeros_like(value) for key, value in parameters.items()}
-        add_directed_examples(silent, "whole", 1e6, 1.0, total, generator)
+        add_draws(silent, "whole", 1e6, 1.0, total, generator)
         draws.append(as_rows(total, ("0.weight", "0.bias")).flatten())
     draws = torch.stack(draws)
     # Sums of BATCH independent uniform unit vectors: mean 0, mean squared length BATCH.
@@ -139,7 +143,7 @@ def test_a_saturated_example_still_gives_vectors_of_length_one(size, block):
     x = torch.rand(1, 1, 300, generator=torch.Generator().manual_seed(2))
     passed = BackwardPass([LinearGradients(("0.weight", "0.bias"), x, torch.tensor([[[-size, size]]]))])
     total = {"0.weight": torch.zeros(1, 2, 300), "0.bias": torch.zeros(1, 2)}
-    add_directed_examples(passed, block, 50.0, 1.0, total, torch.Generator().manual_seed(3))
+    add_draws(passed, block, 50.0, 1.0, total, torch.Generator().manual_seed(3))
     rows = as_rows(total, ("0.weight", "0.bias"))
     lengths = rows.norm(dim=1) if block == "row" else rows.norm()
     torch.testing.assert_close(lengths, torch.ones_like(lengths), rtol=1e-5, atol=0)

@@ -18,28 +18,48 @@ from torch import Generator, Tensor
 from dp_leakage.models.layers import Parameters, PerExample
 from dp_leakage.models.layers.linear import LinearGradients
 from dp_leakage.privacy.mechanism import Block
-from dp_leakage.privacy.noise import SHORT, sample_vmf, vmf_cosines
+from dp_leakage.privacy.noise import SHORT, Streams, sample_vmf, vmf_cosines_of_streams
 from dp_leakage.privacy.vmf_sum import combinations, draw_vmf_sums
 
 if TYPE_CHECKING:
     from dp_leakage.training.backward import BackwardPass
 
 LEAST = 1e-30  # float32 has too few digits for much shorter vectors
+ALIGNMENT = 16  # numbers between models, as in `training.flat`
 ROWS_BYTES = 1 << 25  # of rows that are drawn at a time
 
 
-def add_directed_examples(
-    passed: "BackwardPass", block: Block, kappa: float, scale: float, total: Parameters, generator: Generator
-) -> None:
-    """total += scale·Σ Xᵢ, with Xᵢ around the directions of each example's gradient (of one model, K = 1)."""
-    if block == "whole":
-        _add_sum(passed, list(total), kappa, scale, total, generator)
-    elif block == "layer":
+class Drawing(NamedTuple):
+    """How K models draw around their examples' gradients.
+
+    Attributes:
+        block: what is one unit vector, see `Mechanism`.
+        kappa: κ.
+        scale: the factor of the draws.
+        sizes: how many examples each model has; those behind are padding.
+        generators: each model's stream.
+    """
+
+    block: Block
+    kappa: float
+    scale: float
+    sizes: Sequence[int]
+    generators: Sequence[Generator]
+
+
+def add_directed_examples(passed: "BackwardPass", drawing: Drawing, total: Parameters) -> None:
+    """total += scale·Σ Xᵢ for each model, with Xᵢ around the directions of each of its examples' gradients.
+
+    Models share the calls that small draws wait for. Each draws what it draws alone, from its own stream.
+    """
+    if drawing.block == "whole":
+        _add_sum(passed, list(total), drawing, total)
+    elif drawing.block == "layer":
         for part in passed.parts:
-            _add_sum(part, list(part.names), kappa, scale, total, generator)
+            _add_sum(part, list(part.names), drawing, total)
     else:
         for part in passed.parts:
-            _add_rows(part, kappa, scale, total, generator)
+            _add_rows(part, drawing, total)
 
 
 def add_directed(
@@ -53,7 +73,7 @@ def add_directed(
             _add_drawn_rows(_around(rows, kappa, generator), names, scale, total)
         return
     for names in layers if block == "layer" else [list(total)]:
-        drawn = _around(torch.cat([vector[name].flatten() for name in names])[None], kappa, generator)[0]
+        drawn = _around(torch.cat([vector[name].flatten() for name in names])[None], kappa, generator)
         for name, view in _named(drawn, names, total).items():
             total[name].add_(view, alpha=scale)
 
@@ -75,53 +95,68 @@ def _around(vectors: Tensor, kappa: float, generator: Generator) -> Tensor:
 
 
 def _named(flat: Tensor, names: list[str], like: Parameters) -> Parameters:
-    """Views of ``flat`` (d,) as the parameters ``names``, with K = 1 in front."""
-    parts = flat.split([like[name].numel() for name in names])
-    return {name: part.view(like[name].shape) for name, part in zip(names, parts, strict=True)}
+    """Views of ``flat`` (K, d) as the parameters ``names``."""
+    parts = flat.split([like[name][0].numel() for name in names], 1)
+    return {name: part.unflatten(1, like[name].shape[1:]) for name, part in zip(names, parts, strict=True)}
 
 
-def _add_sum(
-    source: "BackwardPass | PerExample",
-    names: list[str],
-    kappa: float,
-    scale: float,
-    total: Parameters,
-    generator: Generator,
-) -> None:
-    """All examples' draws at once, as one weighted sum and one normal vector (see `privacy.vmf_sum`)."""
-    gram = source.gram()[0]
-    lengths = gram.diagonal().sqrt()
-    directed = lengths > LEAST
-    dimension = sum(total[name].numel() for name in names)
-    zeros = total[names[0]].new_zeros(dimension)
-    for _ in range(int((~directed).sum())):
-        drawn = _around(zeros[None], kappa, generator)[0]
-        for name, view in _named(drawn, names, total).items():
-            total[name].add_(view, alpha=scale)
-    if not bool(directed.any()):
+def _of_model(total: Parameters, model: int) -> Parameters:
+    return {name: view[model : model + 1] for name, view in total.items()}
+
+
+def _add_sum(source: "BackwardPass | PerExample", names: list[str], drawing: Drawing, total: Parameters) -> None:
+    """All of a model's draws at once, as one weighted sum and one normal vector (see `privacy.vmf_sum`)."""
+    gram, sizes = source.gram(), torch.tensor(drawing.sizes)
+    lengths = gram.diagonal(dim1=1, dim2=2).sqrt()
+    within = (torch.arange(lengths.shape[1]) < sizes[:, None]).to(lengths.device)
+    directed = (lengths > LEAST) & within
+    dimension = sum(total[name][0].numel() for name in names)
+    normal = total[names[0]].new_zeros(len(sizes), -(-dimension // ALIGNMENT) * ALIGNMENT)[:, :dimension]
+    counts = directed.sum(1).tolist()
+    for model, count in enumerate(counts):
+        for _ in range(drawing.sizes[model] - count):
+            drawn = _around(normal[:1], drawing.kappa, drawing.generators[model])
+            for name, view in _named(drawn, names, total).items():
+                total[name][model : model + 1].add_(view, alpha=drawing.scale)
+    models = [model for model, count in enumerate(counts) if count]
+    if not models:
         return
-    own = lengths[directed]
-    cosines = (gram[directed][:, directed] / own[:, None] / own).fill_diagonal_(1)
-    drawn = draw_vmf_sums(cosines, dimension, cosines.new_full((1, len(own)), kappa), generator=generator)
-    normal = zeros.normal_(generator=generator)
+    places = [directed[model].nonzero()[:, 0] for model in models]
+    generators = [drawing.generators[model] for model in models]
+    cosines = gram / lengths[:, :, None] / lengths[:, None]
+    grams = [cosines[model][own][:, own].fill_diagonal_(1) for model, own in zip(models, places, strict=True)]
+    kappas = [gram.new_full((1, len(own)), drawing.kappa) for own in places]
+    drawn = draw_vmf_sums(grams, dimension, kappas, generators=generators)
+    for model, generator in zip(models, generators, strict=True):
+        normal[model].normal_(generator=generator)
     direction = _named(normal, names, total)
-    products = source.directional_derivative(direction)[0, directed].double() / own
-    weights, factor = combinations(drawn, products[None], torch.dot(normal, normal)[None])
-    scales = zeros.new_zeros(1, len(lengths))
-    scales[0, directed] = (weights[0] / own * scale).to(scales.dtype)
+    products = source.directional_derivative(direction).double() / lengths
+    scales, factors = total[names[0]].new_zeros(lengths.shape), total[names[0]].new_zeros(len(sizes))
+    for model, own, sums in zip(models, places, drawn, strict=True):
+        squared_length = torch.dot(normal[model], normal[model])
+        weights, factor = combinations(sums, products[model, own][None], squared_length[None])
+        scales[model, own] = (weights[0] / lengths[model, own] * drawing.scale).to(scales.dtype)
+        factors[model] = factor[0] * drawing.scale
     source.add_weighted_sum(scales, total)
     for name, view in direction.items():
-        total[name].add_(view, alpha=float(factor) * scale)
+        total[name].addcmul_(view, factors.view(-1, *[1] * (view.ndim - 1)))
 
 
-def _add_rows(part: PerExample, kappa: float, scale: float, total: Parameters, generator: Generator) -> None:
+def _add_rows(part: PerExample, drawing: Drawing, total: Parameters) -> None:
     if isinstance(part, LinearGradients):
-        add = _add_linear_sums if part.examples <= part.input.shape[2] else _add_linear_rows
-        add(part, kappa, scale, total, generator)
+        inputs = part.input.shape[2]
+        few = [model for model, size in enumerate(drawing.sizes) if 0 < size <= inputs]
+        many = [model for model, size in enumerate(drawing.sizes) if size > inputs]
+        for add, models in ((_add_linear_sums, few), (_add_linear_rows, many)):
+            if models:
+                add(part, models, drawing, total)
         return
-    for rows in _row_chunks(part):
-        drawn = _around(rows.flatten(0, 1), kappa, generator)
-        _add_drawn_rows(drawn.view(rows.shape).sum(0), part.names, scale, total)
+    for start, rows in _row_chunks(part):
+        for model, (size, generator) in enumerate(zip(drawing.sizes, drawing.generators, strict=True)):
+            if size > start:
+                own = rows[model, : size - start]
+                drawn = _around(own.flatten(0, 1), drawing.kappa, generator)
+                _add_drawn_rows(drawn.view(own.shape).sum(0), part.names, drawing.scale, _of_model(total, model))
 
 
 class LinearRows(NamedTuple):
@@ -138,61 +173,88 @@ class LinearRows(NamedTuple):
     kappas: Tensor
 
 
-def _linear_rows(part: LinearGradients, kappa: float) -> LinearRows:
-    inputs = torch.nn.functional.pad(part.input[0].double(), (0, 1), value=1.0)
-    lengths = torch.linalg.vector_norm(inputs, dim=1, keepdim=True)
-    delta = part.delta[0].double()
-    kappas = kappa * (delta.abs() * lengths > LEAST).double()
-    return LinearRows(inputs / lengths, torch.where(delta < 0, -1.0, 1.0).double(), kappas)
+def _linear_rows(part: LinearGradients, models: Sequence[int], drawing: Drawing) -> list[LinearRows]:
+    """Those of each model's examples."""
+    inputs = torch.nn.functional.pad(part.input.double(), (0, 1), value=1.0)
+    lengths = torch.linalg.vector_norm(inputs, dim=2, keepdim=True)
+    delta = part.delta.double()
+    kappas = drawing.kappa * (delta.abs() * lengths > LEAST).double()
+    found = LinearRows(inputs / lengths, torch.where(delta < 0, -1.0, 1.0).double(), kappas)
+    return [LinearRows(*(values[model, : drawing.sizes[model]] for values in found)) for model in models]
 
 
-def _add_linear_rows(
-    part: LinearGradients, kappa: float, scale: float, total: Parameters, generator: Generator
-) -> None:
+def _add_linear_rows(part: LinearGradients, models: Sequence[int], drawing: Drawing, total: Parameters) -> None:
     """`_add_rows` by `sample_vmf`, without ever forming the rows or their draws: only the draws' sums."""
-    means, signs, kappas = _linear_rows(part, kappa)
-    dimension = means.shape[1]
-    dtype = torch.float64 if dimension < SHORT else part.input.dtype
-    size = max(1, ROWS_BYTES // (signs.shape[1] * dimension * 8))
-    rows = torch.zeros(signs.shape[1], dimension, dtype=torch.float64, device=means.device)
-    for own, sign, of_rows in zip(means.split(size), signs.split(size), kappas.split(size), strict=True):
-        noise = part.input.new_empty(*sign.shape, dimension).normal_(generator=generator).to(dtype)
-        along = sign * torch.bmm(noise, own.to(dtype)[:, :, None])[:, :, 0].double()
+    outputs, dimension = part.delta.shape[2], part.input.shape[2] + 1
+    size = max(1, ROWS_BYTES // (outputs * dimension * 8))
+    at_once = max(1, size // part.examples)
+    for begin in range(0, len(models), at_once):
+        together = models[begin : begin + at_once]
+        own = _linear_rows(part, together, drawing)
+        sums = [part.input.new_zeros(outputs, dimension, dtype=torch.float64) for _ in together]
+        for start in range(0, max(len(rows.means) for rows in own), size):
+            left = [place for place, rows in enumerate(own) if len(rows.means) > start]
+            chunk = [LinearRows(*(values[start : start + size] for values in own[place])) for place in left]
+            generators = [drawing.generators[together[place]] for place in left]
+            _draw_rows(chunk, part.input.dtype, generators, [sums[place] for place in left])
+        for model, rows in zip(together, sums, strict=True):
+            _add_drawn_rows(rows.to(part.input.dtype), part.names, drawing.scale, _of_model(total, model))
+
+
+def _draw_rows(
+    examples: list[LinearRows], drawn_as: torch.dtype, generators: Sequence[Generator], sums: list[Tensor]
+) -> None:
+    """Adds one draw around each row of each model's examples to the model's ``sums``, float64 (o, i + 1)."""
+    dimension = examples[0].means.shape[1]
+    dtype = torch.float64 if dimension < SHORT else drawn_as
+    noises, alongs, acrosses, lengths = [], [], [], []
+    for (means, signs, _), generator in zip(examples, generators, strict=True):
+        noise = means.new_empty(*signs.shape, dimension, dtype=drawn_as).normal_(generator=generator).to(dtype)
+        along = signs * torch.bmm(noise, means.to(dtype)[:, :, None])[:, :, 0].double()
         length = torch.linalg.vector_norm(noise, dim=2).double()
         least = torch.finfo(dtype).eps * length  # if the noise is a multiple of the mean
-        across = (length**2 - along**2).maximum(least**2).sqrt_()
-        first = (along / length, across / length)
-        cosine, sine = vmf_cosines(dimension, of_rows, sign.shape, generator, first, means.device)
-        stretch = sine / across
-        rows += torch.bmm(stretch.T[:, None, :].to(dtype), noise.transpose(0, 1))[:, 0]
-        rows.addmm_(((cosine - stretch * along) * sign).T, own)
-    _add_drawn_rows(rows.to(part.input.dtype), part.names, scale, total)
+        noises.append(noise)
+        alongs.append(along.flatten())
+        lengths.append(length.flatten())
+        acrosses.append((length**2 - along**2).maximum(least**2).sqrt_().flatten())
+    along, across, length = torch.cat(alongs), torch.cat(acrosses), torch.cat(lengths)
+    streams = Streams(generators, [own.numel() for own in alongs], along.device)
+    kappas = torch.cat([own.kappas.flatten() for own in examples])
+    cosine, sine = vmf_cosines_of_streams(dimension, kappas, streams, (along / length, across / length))
+    stretch = sine / across
+    factors = zip(stretch.split(streams.counts), (cosine - stretch * along).split(streams.counts), strict=True)
+    for own, noise, (stretched, left), into in zip(examples, noises, factors, sums, strict=True):
+        shape = own.signs.shape
+        into += torch.bmm(stretched.view(shape).T[:, None, :].to(dtype), noise.transpose(0, 1))[:, 0]
+        into.addmm_((left.view(shape) * own.signs).T, own.means)
 
 
-def _add_linear_sums(
-    part: LinearGradients, kappa: float, scale: float, total: Parameters, generator: Generator
-) -> None:
+def _add_linear_sums(part: LinearGradients, models: Sequence[int], drawing: Drawing, total: Parameters) -> None:
     """`_add_rows` by `privacy.vmf_sum`."""
-    means, signs, kappas = _linear_rows(part, kappa)
-    gram = (means @ means.T).fill_diagonal_(1)
-    short = means.to(part.input.dtype)
-    size = max(1, ROWS_BYTES // (4 * len(gram) ** 2))
-    rows = []
-    for own_kappas, own_signs in zip(kappas.T.split(size), signs.T.split(size), strict=True):
-        drawn = draw_vmf_sums(gram, means.shape[1], own_kappas, own_signs, generator)
-        normal = short.new_empty(len(own_kappas), short.shape[1]).normal_(generator=generator)
-        weights, factor = combinations(drawn, normal @ short.T, normal.square().sum(1))
-        rows.append(normal.mul_(factor[:, None]).addmm_(weights.to(short.dtype), short))
-    _add_drawn_rows(torch.cat(rows), part.names, scale, total)
+    examples = _linear_rows(part, models, drawing)
+    generators = [drawing.generators[model] for model in models]
+    grams = [(own.means @ own.means.T).fill_diagonal_(1) for own in examples]
+    shorts = [own.means.to(part.input.dtype) for own in examples]
+    outputs, dimension = part.delta.shape[2], part.input.shape[2] + 1
+    size = max(1, ROWS_BYTES // (4 * part.examples**2))
+    found: list[list[Tensor]] = [[] for _ in models]
+    for start in range(0, outputs, size):
+        kappas, signs = ([own[which].T[start : start + size] for own in examples] for which in (2, 1))
+        drawn = draw_vmf_sums(grams, dimension, kappas, signs, generators)
+        for sums, short, generator, rows in zip(drawn, shorts, generators, found, strict=True):
+            normal = short.new_empty(len(sums.inside), dimension).normal_(generator=generator)
+            weights, factor = combinations(sums, normal @ short.T, normal.square().sum(1))
+            rows.append(normal.mul_(factor[:, None]).addmm_(weights.to(short.dtype), short))
+    for model, rows in zip(models, found, strict=True):
+        _add_drawn_rows(torch.cat(rows), part.names, drawing.scale, _of_model(total, model))
 
 
-def _row_chunks(part: PerExample) -> Iterator[Tensor]:
-    """(n, o, d): the gradient rows of some examples at a time."""
-    examples = part.examples
-    per_example = part.rows(slice(0, 1)).numel() * 8
+def _row_chunks(part: PerExample) -> Iterator[tuple[int, Tensor]]:
+    """(K, n, o, d): the gradient rows of some examples at a time, and which is the first."""
+    per_example = part.rows(slice(0, 1))[0].numel() * 8
     size = max(1, ROWS_BYTES // per_example)
-    for start in range(0, examples, size):
-        yield part.rows(slice(start, start + size))[0]
+    for start in range(0, part.examples, size):
+        yield start, part.rows(slice(start, start + size))
 
 
 def _add_drawn_rows(rows: Tensor, names: Sequence[str], scale: float, total: Parameters) -> None:

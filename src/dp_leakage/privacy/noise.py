@@ -9,6 +9,7 @@ floating-point generators and are meant for experiments, not for release (they a
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Generator, Tensor
@@ -82,27 +83,66 @@ def vmf_cosines(
     Returns:
         Cosine and sine, float64, both of ``shape``.
     """
-    m = dimension - 1.0
     kappa = torch.as_tensor(kappa, dtype=torch.float64, device=device).expand(shape).reshape(-1)
+    if first is not None:
+        first = first[0].reshape(-1), first[1].reshape(-1)
+    cosine, sine = vmf_cosines_of_streams(dimension, kappa, Streams([generator], [len(kappa)], kappa.device), first)
+    return cosine.view(shape), sine.view(shape)
+
+
+class Streams(NamedTuple):
+    """Random streams that draw side by side. Each fills its own part of a flat tensor, with what it draws alone.
+
+    Attributes:
+        generators: on ``device``.
+        counts: how many numbers each draws.
+        device: of the numbers.
+    """
+
+    generators: Sequence[Generator | None]
+    counts: Sequence[int]
+    device: torch.device
+
+    def uniforms(self, times: int) -> Tensor:
+        """Float64 uniforms in (0, 1], so that their logarithms are finite: (times, sum of the counts).
+
+        A stream draws all of its own at once, as if it drew ``times`` times.
+        """
+        pairs = zip(self.generators, self.counts, strict=True)
+        drawn = [_rand((times, count), generator, self.device) for generator, count in pairs]
+        return 1 - (drawn[0] if len(drawn) == 1 else torch.cat(drawn, 1))
+
+    def owners(self) -> Tensor:
+        """Which stream draws each number, int64."""
+        counts = torch.tensor(self.counts, device=self.device)
+        return torch.arange(len(counts), device=self.device).repeat_interleave(counts)
+
+
+def vmf_cosines_of_streams(
+    dimension: int, kappa: Tensor, streams: Streams, first: tuple[Tensor, Tensor] | None = None
+) -> tuple[Tensor, Tensor]:
+    """`vmf_cosines` of several streams in one go, all of one dimension: small draws take as long as their calls.
+
+    ``kappa``, ``first`` and the results are flat, stream after stream.
+    """
+    m = dimension - 1.0
     r = torch.sqrt(m * m + 4 * kappa * kappa)
     x0 = 2 * kappa / (m + r)
-    s, c = first or sphere_coordinate(dimension, kappa.shape, generator, device)
-    s, c = s.reshape(-1).clone(), c.reshape(-1).clone()
-    pending, slope, proposed = torch.arange(len(kappa), device=device), x0, s
-    chance = _uniform(s.shape, generator, device)
+    s, c = (part.clone() for part in first) if first is not None else _coordinate(dimension, *streams.uniforms(2))
+    pending, slope, proposed, owners = torch.arange(len(kappa), device=kappa.device), x0, s, streams.owners()
+    (chance,) = streams.uniforms(1)
     while True:
         u = slope * proposed
         rejected = (chance.log_() > m * (u / (1 + u) - torch.log1p(u))).nonzero()[:, 0]
         if not len(rejected):
             break
-        pending, slope = pending[rejected], slope[rejected]
-        # One call draws what three would, one after the other: small batches take as long as their calls.
-        radius, angle, chance = _uniform((3, len(pending)), generator, device)
+        pending, slope, owners = pending[rejected], slope[rejected], owners[rejected]
+        streams = streams._replace(counts=owners.bincount(minlength=len(streams.counts)).tolist())
+        radius, angle, chance = streams.uniforms(3)
         proposed, across = _coordinate(dimension, radius, angle)
         s[pending], c[pending] = proposed, across
     stretch = 1 + x0 * s
-    cosine, sine = (x0 + s) / stretch, torch.sqrt(2 * m / (m + r)) * c / stretch
-    return cosine.view(shape), sine.view(shape)
+    return (x0 + s) / stretch, torch.sqrt(2 * m / (m + r)) * c / stretch
 
 
 def sphere_coordinate(
@@ -116,35 +156,42 @@ def sphere_coordinate(
     s/√(1−s²) times √(d−1) is Student-t with d−1 degrees of freedom, drawn from two uniforms by Bailey's
     (1994) polar method, which stays exact for any d.
     """
-    return _coordinate(dimension, *_uniform((2, *shape), generator, device))
+    return _coordinate(dimension, *(1 - _rand((2, *shape), generator, device)))
 
 
 def sphere_coordinates(
-    dimension: int,
-    shapes: Sequence[tuple[int, ...]],
-    generator: Generator | None = None,
+    dimensions: Sequence[int],
+    shapes: Sequence[Sequence[tuple[int, ...]]],
+    generators: Sequence[Generator | None],
     device: torch.device | str = "cpu",
-) -> list[Tensor]:
-    """The s of `sphere_coordinate` for each of ``shapes``, the same draws as one call each, in few calls of PyTorch."""
-    if not shapes:
-        return []
-    sizes = [math.prod(shape) for shape in shapes]
-    drawn = _uniform((2 * sum(sizes),), generator, device).split([size for size in sizes for _ in range(2)])
-    coordinates, _ = _coordinate(dimension, torch.cat(drawn[::2]), torch.cat(drawn[1::2]))
-    return [part.view(shape) for part, shape in zip(coordinates.split(sizes), shapes, strict=True)]
+) -> list[list[Tensor]]:
+    """For each stream and dimension, the s of `sphere_coordinate` for each of its ``shapes``.
+
+    The draws are those of one call for each shape, in few calls of PyTorch.
+    """
+    sizes = [[math.prod(shape) for shape in own] for own in shapes]
+    counts = [sum(own) for own in sizes]
+    if not any(counts):
+        return [[torch.zeros(shape, dtype=torch.float64, device=device) for shape in own] for own in shapes]
+    drawn = [_rand((2 * count,), generator, device) for generator, count in zip(generators, counts, strict=True)]
+    parts = (1 - torch.cat(drawn)).split([size for own in sizes for size in own for _ in range(2)])
+    each = torch.tensor(dimensions, dtype=torch.float64, device=device)
+    dimension = each.repeat_interleave(torch.tensor(counts, device=device))
+    coordinates, _ = _coordinate(dimension, torch.cat(parts[::2]), torch.cat(parts[1::2]))
+    found = iter(coordinates.split([size for own in sizes for size in own]))
+    return [[next(found).view(shape) for shape in own] for own in shapes]
 
 
-def _coordinate(dimension: int, radius: Tensor, angle: Tensor) -> tuple[Tensor, Tensor]:
-    """s and √(1−s²) of `sphere_coordinate` from two uniforms; overwrites ``radius``."""
+def _coordinate(dimension: int | Tensor, radius: Tensor, angle: Tensor) -> tuple[Tensor, Tensor]:
+    """s and √(1−s²) of `sphere_coordinate` from two uniforms, of one dimension or one each; overwrites ``radius``."""
     w = radius.log_().mul_(-2.0 / (dimension - 1)).expm1_()
     tangent = w.sqrt_().mul_(torch.cos(2 * torch.pi * angle))
     c = torch.rsqrt(1 + tangent * tangent)
     return tangent * c, c
 
 
-def _uniform(shape: tuple[int, ...], generator: Generator | None, device: torch.device | str) -> Tensor:
-    """Float64 uniforms in (0, 1]: their logarithms are finite."""
-    return 1 - torch.rand(shape, generator=generator, dtype=torch.float64, device=device)
+def _rand(shape: tuple[int, ...], generator: Generator | None, device: torch.device | str) -> Tensor:
+    return torch.rand(shape, generator=generator, dtype=torch.float64, device=device)
 
 
 def _row_products(a: Tensor, b: Tensor) -> Tensor:

@@ -25,13 +25,14 @@ Xᵢ.
 A singular Gram matrix (equal gradients, B > d) needs no special treatment: r is its rank.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Generator, Tensor
 
 from dp_leakage.common.kernels import standard_gamma
-from dp_leakage.privacy.noise import SHORT, sphere_coordinates, vmf_cosines
+from dp_leakage.privacy.noise import SHORT, Streams, sphere_coordinates, vmf_cosines_of_streams
 
 LEAST_EIGENVALUE = 1e-9
 """Directions in which the unit vectors spread less than this (squared, relative to the largest eigenvalue) are ignored.
@@ -55,30 +56,55 @@ class VMFSums(NamedTuple):
 
 
 def draw_vmf_sums(
-    gram: Tensor, dimension: int, kappa: Tensor, signs: Tensor | None = None, generator: Generator | None = None
-) -> VMFSums:
-    """Draw m sums Σ Xᵢ, Xᵢ ~ vMF(±μᵢ, κᵢ) all independent, up to the directions outside the span.
+    grams: Sequence[Tensor],
+    dimension: int,
+    kappas: Sequence[Tensor],
+    signs: Sequence[Tensor] | None = None,
+    generators: Sequence[Generator | None] = (None,),
+) -> list[VMFSums]:
+    """For each of K models, draw m sums Σ Xᵢ, Xᵢ ~ vMF(±μᵢ, κᵢ) all independent, up to the directions outside the span.
+
+    A model draws what it draws alone. Each may have another number B of μᵢ.
 
     Args:
-        gram: float64 (B, B), ⟨μᵢ, μⱼ⟩, unit diagonal; may be singular.
+        grams: float64 (B, B), ⟨μᵢ, μⱼ⟩, unit diagonal; may be singular.
         dimension: d ≥ 2, of the μᵢ.
-        kappa: float64 (m, B), κ ≥ 0.
+        kappas: float64 (m, B), κ ≥ 0.
         signs: float64 (m, B), 1 or −1, of the μᵢ in each sum; without them all are 1.
-        generator: on the device of ``gram``.
+        generators: on the device of the ``grams``.
     """
-    coordinates, inverse = _span(gram)
-    rank = len(inverse)
-    draw = {"generator": generator, "device": gram.device}
-    cosine, sine = vmf_cosines(dimension, kappa, kappa.shape, **draw)
+    streams = Streams(generators, [kappa.numel() for kappa in kappas], grams[0].device)
+    cosines, sines = (
+        [part.view(kappa.shape) for part, kappa in zip(flat.split(streams.counts), kappas, strict=True)]
+        for flat in vmf_cosines_of_streams(dimension, torch.cat([kappa.flatten() for kappa in kappas]), streams)
+    )
+    inside, across = [], []
+    spans = [_span(gram) for gram in grams]
+    for (coordinates, inverse), sine, generator in zip(spans, sines, generators, strict=True):
+        spread, lengths = _draw_around(coordinates, sine, dimension, generator)
+        inside.append(spread @ inverse)
+        across.append(lengths)
+    means = cosines if signs is None else [cosine * sign for cosine, sign in zip(cosines, signs, strict=True)]
+    outside = _total_lengths(across, [dimension - len(inverse) for _, inverse in spans], generators)
+    return [
+        VMFSums(mean + own, total, inverse)
+        for mean, own, total, (_, inverse) in zip(means, inside, outside, spans, strict=True)
+    ]
+
+
+def _draw_around(
+    coordinates: Tensor, sine: Tensor, dimension: int, generator: Generator | None
+) -> tuple[Tensor, Tensor]:
+    """Of m sums: Σ (sᵢ/nᵢ) h̃ᵢ in the basis, float64 (m, r), and the lengths aᵢ, (m, B)."""
+    rank = coordinates.shape[1]
+    draw = {"generator": generator, "device": sine.device}
     # These draws are most of the work, and gradients are float32 anyway.
-    h = torch.randn(*kappa.shape, rank, dtype=torch.float64 if dimension < SHORT else torch.float32, **draw)
+    h = torch.randn(*sine.shape, rank, dtype=torch.float64 if dimension < SHORT else torch.float32, **draw)
     own = coordinates.to(h.dtype)
     h.addcmul_(torch.einsum("mbr,br->mb", h, own)[:, :, None], own, value=-1)
-    chi = _chi(dimension - rank, kappa.shape, **draw)
+    chi = _chi(dimension - rank, sine.shape, **draw)
     stretch = sine / torch.sqrt(h.square().sum(2).double() + chi * chi)
-    spread = torch.einsum("mbr,mb->mr", h, stretch.to(h.dtype)).double()
-    mean = cosine if signs is None else cosine * signs
-    return VMFSums(mean + spread @ inverse, _total_length(stretch * chi, dimension - rank, **draw), inverse)
+    return torch.einsum("mbr,mb->mr", h, stretch.to(h.dtype)).double(), stretch * chi
 
 
 def combinations(drawn: VMFSums, products: Tensor, squared_length: Tensor) -> tuple[Tensor, Tensor]:
@@ -124,20 +150,42 @@ def _chi(freedom: int, shape: torch.Size, generator: Generator | None, device: t
     return torch.sqrt(2 * standard_gamma(half, generator))
 
 
-def _total_length(lengths: Tensor, dimension: int, generator: Generator | None, device: torch.device) -> Tensor:
-    """Length (m,) of the sums of vectors of the given lengths (m, B), each uniform in direction in R^dimension."""
-    if dimension == 0:
-        return lengths.new_zeros(len(lengths))
-    if dimension == 1:
-        signs = torch.randint(2, lengths.shape, generator=generator, device=device) * 2 - 1
-        return (signs * lengths).sum(1).abs()
-    pairs, left = [], lengths.shape[1]
-    while left > 1:
-        pairs.append(left // 2)
-        left -= pairs[-1]
-    for cosine in sphere_coordinates(dimension, [(len(lengths), size) for size in pairs], generator, device):
-        size = cosine.shape[1]
-        a, b, odd = lengths.split([size, size, lengths.shape[1] - 2 * size], 1)
-        both = (a.square() + b.square() + 2 * a * b * cosine).clamp_min(0).sqrt()
-        lengths = torch.cat([both, odd], 1)
-    return lengths[:, 0]
+def _total_lengths(
+    lengths: Sequence[Tensor], dimensions: Sequence[int], generators: Sequence[Generator | None]
+) -> list[Tensor]:
+    """Of each model's m sums of vectors of the lengths (m, B), uniform in direction in R^dimension: lengths (m,)."""
+    pairs = [_pairs(own.shape[1]) if dimension > 1 else [] for own, dimension in zip(lengths, dimensions, strict=True)]
+    shapes = [[(len(own), size) for size in sizes] for own, sizes in zip(lengths, pairs, strict=True)]
+    cosines = sphere_coordinates(dimensions, shapes, generators, lengths[0].device)
+    left = list(lengths)
+    for level in range(max(map(len, pairs))):
+        models = [model for model, sizes in enumerate(pairs) if level < len(sizes)]
+        cut = [_halves(left[model], pairs[model][level]) for model in models]
+        a, b = (torch.cat([halves[side].flatten() for halves in cut]) for side in (0, 1))
+        cosine = torch.cat([cosines[model][level].flatten() for model in models])
+        both = (a.square() + b.square() + 2 * a * b * cosine).clamp_min_(0).sqrt_()
+        sums = both.split([halves[0].numel() for halves in cut])
+        for model, (half, _, odd), own in zip(models, cut, sums, strict=True):
+            left[model] = torch.cat([own.view(half.shape), odd], 1)
+    for model, dimension in enumerate(dimensions):
+        if dimension == 0:
+            left[model] = torch.zeros_like(left[model])
+        elif dimension == 1:
+            draw = {"generator": generators[model], "device": left[model].device}
+            signs = torch.randint(2, left[model].shape, **draw) * 2 - 1
+            left[model] = (signs * left[model]).sum(1, keepdim=True).abs()
+    return [own[:, 0] for own in left]
+
+
+def _pairs(count: int) -> list[int]:
+    """How many pairs are added at a time until one of ``count`` vectors is left."""
+    pairs = []
+    while count > 1:
+        pairs.append(count // 2)
+        count -= pairs[-1]
+    return pairs
+
+
+def _halves(lengths: Tensor, pairs: int) -> Sequence[Tensor]:
+    """The first and the second of each pair, and what has no partner."""
+    return lengths.split([pairs, pairs, lengths.shape[1] - 2 * pairs], 1)

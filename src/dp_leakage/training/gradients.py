@@ -116,7 +116,7 @@ def fill_gradient(program: Program, batches: list[Batch], step: int = 0) -> None
         if program.tiles is not None and not program.noise.directs:
             _add_persons(program, lane, [Persons.of(batch) for batch in own])
         else:
-            for units in zip(*own, strict=True):  # where noise directs, lanes have one model; a batch is one unit
+            for units in zip(*own, strict=True):  # where noise directs, such lanes have one model; a batch is one unit
                 _add_units(program, lane, units)
 
 
@@ -216,8 +216,9 @@ def _add_examples(program: Program, lane: Lane, examples: Examples) -> None:
             passed.add_weighted_sum(weights, lane.gradient)
             continue
         passed, norms = passed.finite()
-        if program.noise.directs:  # a single model, so no padding
-            program.noise.add_examples(passed, lane.gradient, lane.models.start)
+        if program.noise.directs:
+            sizes = [rows.shape[1]] * len(rows) if weights is None else weights.count_nonzero(1).tolist()
+            program.noise.add_all_examples(passed, sizes, lane.gradient, lane.models)
             continue
         if program.mechanism.bound == PER_LAYER:
             _add_by_layer(program, passed, weights, lane)

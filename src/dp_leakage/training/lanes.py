@@ -17,7 +17,7 @@ from dp_leakage.privacy.mechanism import BATCH, Mechanism
 from dp_leakage.training import flat
 from dp_leakage.training.gradients import Lane
 from dp_leakage.training.graphs import capturable
-from dp_leakage.training.noise import directs
+from dp_leakage.training.noise import goes_alone
 
 # Bytes of activations. A lane of 8 MB takes up to a sixth less time than one of 4, larger ones hardly less (measured on
 # processors with 2 MB of cache a core). Whether a model is alone decides its bytes, the number of the others does not.
@@ -60,7 +60,7 @@ def lane_size(
 
     On a CPU it does not depend on K, so a model's bytes do not either.
     """
-    if directs(mechanism) or any(layer.foreign for layer in layers):
+    if goes_alone(mechanism) or any(layer.foreign for layer in layers):
         return 1
     bytes_per_model = batch_size * activation_floats(layers, shape) * parameters.element_size()
     if parameters.device.type != "cpu":

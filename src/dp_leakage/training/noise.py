@@ -145,6 +145,12 @@ def directs(mechanism: Mechanism | None) -> bool:
     return _kind(mechanism).directs
 
 
+def goes_alone(mechanism: Mechanism | None) -> bool:
+    """Whether the noise directs the gradients of one model at a time. A plugin's always does."""
+    kind = _kind(mechanism)
+    return kind.directs and not (kind.shares and mechanism is not None and mechanism.noise not in FILES)
+
+
 def _kind(mechanism: Mechanism | None) -> type[Noise]:
     if mechanism is None or not (mechanism.noise_multiplier or mechanism.kappa is not None):
         return Noise

@@ -249,7 +249,8 @@ def start(
         tiles = tile_sizes(int(sizes.max()))
         expected, deviation = _spread(sizes.double(), batch_size * share, ragged)
     passes = cut(layers, parameters, mechanism, expected, x.shape[1:], deviation)
-    if tiles is None and mechanism is not None and not bounds_examples(mechanism) and mechanism.unit != BATCH:
+    takes_turns = noise.directs or (tiles is None and mechanism is not None and mechanism.unit != BATCH)
+    if takes_turns and not bounds_examples(mechanism):
         passes = Passes(1, pass_width(layers, x.shape[1:]), 1)  # such units go one after the other
     viewing = None
     if settings.views is not None:

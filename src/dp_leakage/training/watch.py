@@ -138,13 +138,13 @@ class Watch:
         mechanism = program.mechanism
         drawn = drawn.to(program.gradient)
         if program.noise.directs:
-            for lane in program.lanes:  # of one model each
-                for sign, along in zip(drawn[lane.models.start], at, strict=True):
+            for model, signs in enumerate(drawn):
+                total = flat.views(program.layers, program.gradient[model : model + 1])
+                for sign, along in zip(signs, at, strict=True):
                     if sign:
                         vector = torch.zeros_like(program.gradient[:1])
                         vector[0, along] = sign
-                        unit = flat.views(program.layers, vector)
-                        program.noise.add_unit(unit, lane.gradient, lane.models.start)
+                        program.noise.add_unit(flat.views(program.layers, vector), total, model)
             return
         if mechanism is None:
             bounded = drawn / program.divisor

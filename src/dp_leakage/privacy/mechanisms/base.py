@@ -138,8 +138,12 @@ class Noise:
     """
 
     # Whether it turns each unit's gradient into a noisy one, by `add_examples` and `add_unit`, instead of adding noise
-    # to the sum. Models are then processed one at a time.
+    # to the sum.
     directs: ClassVar[bool] = False
+
+    # Whether noise that directs takes the examples of several models at once, by `add_all_examples`. Otherwise, and for
+    # all noise of plugins, models are processed one at a time.
+    shares: ClassVar[bool] = False
 
     # Whether its bound changes from step to step, and so is its own, by `scales`, instead of the mechanism's.
     bounds: ClassVar[bool] = False
@@ -209,6 +213,14 @@ class Noise:
     def add_examples(self, passed: BackwardPass, total: Parameters, model: int) -> None:
         """If it ``directs``: adds a noisy vector for each example of one model to ``total``, name → (1, …)."""
         raise NotImplementedError
+
+    def add_all_examples(self, passed: BackwardPass, sizes: Sequence[int], total: Parameters, models: range) -> None:
+        """`add_examples` for all of a lane's models, total name → (k, …).
+
+        Each has as many examples as ``sizes`` says, of gradients that follow each other; the rest is padding. A model
+        must add the same bytes in any company.
+        """
+        self.add_examples(passed, total, models.start)
 
     def add_unit(self, mean: Parameters, total: Parameters, model: int) -> None:
         """If it ``directs``: adds a noisy vector for the gradient ``mean`` of one unit, name → (1, …)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dp_leakage.privacy.mechanisms import base
@@ -43,26 +44,32 @@ class Noise(base.Noise):
     """Each unit's gradient becomes a vector of length C around its direction; see `privacy.directional`."""
 
     directs = True
+    shares = True
 
     def add_examples(self, passed: BackwardPass, total: Parameters, model: int) -> None:
         """As in `base.Noise`."""
-        from dp_leakage.privacy.directional import add_directed_examples
+        self.add_all_examples(passed, [passed.parts[0].examples], total, range(model, model + 1))
 
-        add_directed_examples(passed, total=total, **self._how(model))
+    def add_all_examples(self, passed: BackwardPass, sizes: Sequence[int], total: Parameters, models: range) -> None:
+        """As in `base.Noise`."""
+        from dp_leakage.privacy.directional import Drawing, add_directed_examples
+
+        generators = self.generators[models.start : models.stop]
+        drawing = Drawing(**self._how(), sizes=sizes, generators=generators)
+        add_directed_examples(passed, drawing, total)
 
     def add_unit(self, mean: Parameters, total: Parameters, model: int) -> None:
         """As in `base.Noise`."""
         from dp_leakage.privacy.directional import add_directed
 
-        add_directed(mean, total=total, **self._how(model))
+        add_directed(mean, total=total, generator=self.generators[model], **self._how())
 
-    def _how(self, model: int) -> dict:
+    def _how(self) -> dict:
         mechanism = self.mechanism
         return {
             "block": "whole" if mechanism.block == "sum" else mechanism.block,
             "kappa": mechanism.kappa,
             "scale": mechanism.clip_norm / self.divisor,
-            "generator": self.generators[model],
         }
 
 
