@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import entropy, norm, rankdata
+from scipy.special import expit
+from scipy.stats import entropy, norm, pearsonr, rankdata
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 
@@ -59,6 +60,11 @@ def numbers(said):
     return found
 
 
+def normal(score):
+    """Ranks along the last axis as quantiles of the normal distribution."""
+    return norm.ppf((rankdata(score, axis=1) - 0.5) / score.shape[1])
+
+
 def fitted(examples, member, leaves, rounds=30):
     return HistGradientBoostingClassifier(
         max_iter=rounds, max_leaf_nodes=leaves, learning_rate=0.15, min_samples_leaf=50, early_stopping=False,
@@ -96,10 +102,33 @@ def test_with_two_references_trees_know_models_without_a_record_and_rmia_both(wo
         member.append(np.arange(len(examples[-1])) < len(inside))
     trees = fitted(examples, member, 4)
     odds = np.stack([trees.decision_function(by_hand(said[:, r], known, coins, online=False)) for r in range(4)])
-    ratio = rmia.score(target, two, dict(ATTACKS["rmia_online"].settings), 0).score
-    normal = [norm.ppf((rankdata(score, axis=1) - 0.5) / score.shape[1]) for score in (odds, ratio)]
-    np.testing.assert_allclose(found.score, sum(normal) / 2, atol=0.02)
+    without, within = (np.where(chosen, known[0], 0.0).sum(axis=0) for chosen in (~coins, coins))
+    probability = expit(np.stack([*said[0], without, within]) / without.std())  # each is in one and not in the other
+    ratio = np.log(2 * probability[:4] / (probability[4] + probability[5]))
+    told = pearsonr(*normal(np.stack([without, within]))).statistic
+    share = min(max(1 - np.log(1 - told**2) / np.log(1 - 0.7**2), 0.5), 1)
+    np.testing.assert_allclose(found.score, (1 - share) * normal(odds) + share * normal(ratio), atol=0.02)
     assert 0.4 < found.flagged.mean() < 0.6
+
+
+@pytest.mark.parametrize(
+    ("alike", "share"),
+    [
+        (0.0, 1.0),  # a model without the record tells nothing of what one with it says
+        (0.4, 0.741),  # 1 − ln .84 / ln .51
+        (0.9, 0.5),  # both tell the same
+    ],
+)
+def test_references_with_a_record_count_as_they_tell_what_those_without_it_do_not(alike, share):
+    rng = np.random.default_rng(3)
+    margin = rng.multivariate_normal([0.0, 2.0], [[1.0, alike], [alike, 1.0]], 100_000).T
+    assert combined._share(np.stack([np.exp(margin)] * 4), np.array([[False], [True]]).repeat(100_000, 1)) == (
+        pytest.approx(share, abs=0.01)  # only ranks count, so any rising function of margins gives the same
+    )
+
+
+def test_references_that_say_the_same_of_all_records_count_half():
+    assert combined._share(np.ones((4, 2, 10)), np.array([[False], [True]]).repeat(10, 1)) == 0.5
 
 
 def test_it_finds_about_as_much_as_the_best_of_the_attacks_that_it_combines(world):

@@ -42,6 +42,8 @@ RATE, FEWEST = 0.15, 50  # of the boosting: how far each tree moves the odds, an
 LEAST = 2  # reference models without which a reference is compared with those that trained on a record and did not
 TINY = 1e-12  # probability that less counts as
 MEMBER = 0.3  # offline, a model that trained on a record is taken to give it .3 P + .7, as in RMIA
+ALIKE = 0.7  # how margins of two models with the record correlate, as normal scores: .66 on digits, .77 on CIFAR-100
+LEAST_SPREAD = 1e-6  # deviation that equal margins count as having
 
 
 def score(target: Signals, learnt: Signals, settings: dict, seed: int) -> Scores:
@@ -75,11 +77,12 @@ def score(target: Signals, learnt: Signals, settings: dict, seed: int) -> Scores
 
 
 def _of_few(target: Signals, learnt: Signals, settings: dict) -> Scores:
-    """Scores by few references: the mean of two normal scores of ranks, flagged above the median.
+    """Scores by few references: a weighted mean of two normal scores of ranks, flagged above 0.
 
     One is of log odds that only know references without a record. A reference's own records are compared by those
     others that did not train on them, with records that nobody trained on, so the others' coins tell nothing. The
-    second is `rmia_online`, which also knows references with the record.
+    second is RMIA's online ratio, which also knows references with the record, at a temperature that brings the margins
+    of models without it to a deviation of 1. `_share` says how much the second counts.
     """
     asked, others = learnt.asked, population(learnt, "combined")
     new = others.records(np.flatnonzero(~others.trained_on.any(axis=0)))
@@ -99,9 +102,29 @@ def _of_few(target: Signals, learnt: Signals, settings: dict) -> Scores:
         member.append(np.arange(examples[-1].shape[1]) < inside.shape[1])
     few = settings | {"leaves": min(settings["leaves"], 4)}
     odds = _learnt(examples, member, features(statistics(target.asked), known, coins, online=False), few)
-    ratio = rmia.score(target, learnt, dict(ATTACKS["rmia_online"].settings), 0).score
-    mean = (_normal(odds) + _normal(ratio)) / 2
+    scale = max(float(asked.margin[0][~coins].std()), LEAST_SPREAD)
+    ratio = rmia.score(target, learnt, {**ATTACKS["rmia_online"].settings, "a": MEMBER, "temperature": scale}, 0).score
+    share = _share(known, coins)
+    mean = (1 - share) * _normal(odds) + share * _normal(ratio)
     return Scores(mean, mean > 0)
+
+
+def _share(known: np.ndarray, coins: np.ndarray) -> float:
+    """How much references with the record count, from ½ to 1, by what they tell beyond those without it.
+
+    Margins of two models with a record correlate by about `ALIKE`. How they correlate with margins of models without it
+    can be measured. In a normal model, the share is the part that only the former tell of −½ ln(1 − ρ²), the
+    information about the margin that a further model with the record would have.
+
+    Args:
+        known: `statistics` of the references, (4, K, n).
+        coins: what they trained on, bool (K, n).
+    """
+    pairs = np.stack([_mean(known, chosen)[0] for chosen in (~coins, coins)])
+    told = _normal(pairs[:, ~np.isnan(pairs).any(axis=0)])
+    spread = np.prod((told**2).sum(axis=1))
+    shared = min(np.prod(told, axis=0).sum() ** 2 / spread, ALIKE**2) if spread > 0 else ALIKE**2
+    return float(max(0.5, 1 - np.log1p(-shared) / np.log1p(-(ALIKE**2))))
 
 
 def _learnt(examples: list[np.ndarray], member: list[np.ndarray], asked: np.ndarray, settings: dict) -> np.ndarray:
