@@ -398,16 +398,18 @@ class TestTables:
     def test_sensitive_columns_keep_the_users_names_and_values(self, tmp_path):
         color, sex = ["red", "blue", "green", "red"], ["f", "m", "f", "f"]
         spec = self.table(
-            tmp_path / "t.csv", age=[30, 41, 52, 63], color=color, sex=sex, one=["same"] * 4, rest=[1, 2, 3, 4]
-        )
-        raw = load({**spec, "sensitive": ["sex", "color", "age", "one"]}, tmp_path)
+            tmp_path / "t.csv", age=[30, 41, 52, 63], color=color, sex=sex, one=["same"] * 4, rest=[1, 2, 3, 4],
+            smoker=[True, False, False, True],
+        )  # fmt: skip
+        raw = load({**spec, "sensitive": ["sex", "color", "age", "one", "smoker"]}, tmp_path)
         columns, values = sensitive_columns(raw)
-        own = {column.name: (column.categories, list(value)) for column, value in zip(columns, values.T, strict=True)}
+        own = {column.name: (column.words, list(value)) for column, value in zip(columns, values.T, strict=True)}
         assert own == {
             "age": ((), [30, 41, 52, 63]),
             "color": (("blue", "green", "red"), [2, 0, 1, 2]),
             "sex": (("f", "m"), [0, 1, 0, 0]),
             "one": (("same",), [0, 0, 0, 0]),
+            "smoker": (("False", "True"), [1, 0, 0, 1]),
         }
         assert values.dtype == np.float32
         assert sensitive_columns(load(spec, tmp_path))[1].shape == (4, 0)

@@ -27,7 +27,7 @@ class Names(NamedTuple):
 
     Attributes:
         classes: by class number.
-        columns: of `Dataset.own_values`, in order: its name, and those of its categories, none for numbers.
+        columns: of `Dataset.own_values`, in order: its name, and the words for its values, none for numbers.
     """
 
     classes: Sequence[str]

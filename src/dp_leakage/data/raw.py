@@ -38,11 +38,18 @@ class Column(NamedTuple):
         categories: the texts that it holds, sorted; empty for numbers. Each becomes a column of zeros and ones, but of
             two only the second does.
         fill: what stands for a value that is missing (and for a text that is no category); None for nothing.
+        truth: whether its numbers are truth values, 0 and 1.
     """
 
     name: str
     categories: tuple[str, ...] = ()
     fill: float | str | None = None
+    truth: bool = False
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What the user calls its values, in the order of `values`; empty for numbers."""
+        return ("False", "True") if self.truth else self.categories
 
     @property
     def width(self) -> int:

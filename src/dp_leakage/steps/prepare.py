@@ -39,7 +39,7 @@ def main(settings: Json, prepared: Path, data_dir: Path, own: list[Path] | None 
         n_records=len(raw.y),
         notes=list(raw.notes),
         remarks=remarks,
-        names=Names(raw.class_names, [(column.name, column.categories) for column in columns])._asdict(),
+        names=Names(raw.class_names, [(column.name, column.words) for column in columns])._asdict(),
     )
     write_arrays(prepared, arrays, stamp)
 

@@ -122,7 +122,7 @@ def load(spec: dict, data_dir: Path) -> Raw:
             gaps.append(Gap(name, own, np.flatnonzero(missing), categories))
         if name in spec.get("sensitive", []):
             sensitive += range(len(names), len(names) + len(parts))
-        own_columns.append(Column(name, categories))
+        own_columns.append(Column(name, categories, truth=column.dtype.kind == "b" and not categories))
         names += [name + suffix for suffix in parts]
         columns += parts.values()
     if not columns:
