@@ -31,12 +31,23 @@ def test_real_data_have_no_near_copies_until_they_are_made(load):
         lambda rng: np.exp(2 * rng.normal(size=(2000, 8))),
         lambda rng: rng.random((2000, 30)) < 0.3,
         lambda rng: np.c_[rng.integers(0, 5, (2000, 6)), rng.normal(size=(2000, 2))],
+        lambda rng: np.c_[rng.integers(0, 4, (2000, 3)), rng.integers(0, 2, 2000) * 1e3, rng.normal(size=(2000, 2))],
+        lambda rng: np.c_[np.eye(6)[rng.integers(0, 6, 900)], np.eye(9)[rng.integers(0, 9, 900)], rng.normal(size=900)],
+        lambda rng: np.c_[rng.integers(0, 30, (2000, 2)), rng.normal(size=2000)],
         lambda rng: np.c_[np.zeros(400), rng.integers(0, 2, 400)],
         lambda rng: np.zeros((400, 3)),
     ],
 )
 def test_there_is_no_false_alarm_whatever_the_number_and_kind_of_columns(drawn):
     assert share_of_near_copies(drawn(np.random.default_rng(1)).astype(np.float32)) < MANY_NEAR / 2
+
+
+def test_near_copies_are_seen_beside_columns_of_categories():
+    rng = np.random.default_rng(4)
+    people = np.c_[np.eye(6)[rng.integers(0, 6, 400)], rng.integers(0, 5, (400, 2)), rng.normal(size=(400, 5))]
+    visits = np.repeat(people, 3, axis=0)
+    visits[:, -5:] += 0.02 * rng.normal(size=(1200, 5))
+    assert share_of_near_copies(visits.astype(np.float32)) > 0.9
 
 
 def test_users_are_told_what_near_copies_hide_and_what_to_do():

@@ -1,8 +1,11 @@
+from typing import NamedTuple, Self
+
 import numpy as np
+import pytest
 from sklearn.datasets import load_wine
 
 from dp_leakage.data.profile import profile
-from dp_leakage.data.raw import Raw
+from dp_leakage.data.raw import Column, Raw
 from dp_leakage.data.splits import split
 
 RNG = np.random.default_rng(0)
@@ -13,6 +16,24 @@ def raw(x=None, y=None, n=2000, **more):
     x = RNG.standard_normal((len(y), 3)).astype(np.float32) if x is None else x
     names = tuple(f"class{c}" for c in range(int(y.max()) + 1))
     return Raw(x, y.astype(np.int64), names, ("age", "height", "weight")[: x.shape[1]], **more)
+
+
+class Table(NamedTuple):
+    """A column of whole numbers, as it stands or as categories, and one of measurements."""
+
+    x: np.ndarray
+    columns: tuple[Column, ...]
+
+    @classmethod
+    def of(cls, codes: np.ndarray, categories: bool) -> Self:
+        if not categories:
+            return cls(cls.beside(codes[:, None]), (Column("code"), Column("height")))
+        found = np.unique(codes)
+        return cls(cls.beside(codes[:, None] == found), (Column("code", tuple(map(str, found))), Column("height")))
+
+    @staticmethod
+    def beside(columns: np.ndarray) -> np.ndarray:
+        return np.c_[columns, RNG.normal(size=len(columns))].astype(np.float32)
 
 
 def roles(n=2000):
@@ -52,6 +73,28 @@ def test_small_and_absent_classes_are_named_at_most_five():
 def test_one_class_among_the_members_is_said():
     y = np.repeat([0, 1], 1000)
     assert any("nothing to learn" in sentence for sentence in profile(raw(y=y), roles()))
+
+
+@pytest.mark.parametrize("texts", [False, True])
+def test_a_column_that_gives_the_label_away_is_named_and_none_that_is_wrong_once(texts):
+    y = RNG.integers(0, 3, 2000)
+    codes = (2 * y + RNG.integers(0, 2, 2000)).astype(np.float32)
+    table = Table.of(codes, texts)
+    (said,) = profile(raw(table.x, y, columns=table.columns), roles())
+    assert said.startswith("Column 'code' gives the label away")
+    assert "DROP=code" in said
+    codes[np.argmax(y == 2)] = 0
+    table = Table.of(codes, texts)
+    assert profile(raw(table.x, y, columns=table.columns), roles()) == []
+
+
+@pytest.mark.parametrize("first", [0, 123_456_789])
+def test_a_column_that_numbers_the_records_is_named_and_none_of_ages_or_measurements(first):
+    x = np.stack([first + RNG.permutation(4000)[:2000] * 100, RNG.integers(0, 99, 2000), RNG.normal(size=2000)], axis=1)
+    (said,) = profile(raw(x.astype(np.float32)), roles())
+    assert said.startswith("Column 'age' has a different whole number in nearly every record")
+    assert "DROP=age" in said
+    assert "KEY=age" in said
 
 
 def test_constant_columns_are_named_and_sensitive_ones_apart():

@@ -5,13 +5,15 @@ from collections.abc import Mapping
 import numpy as np
 
 from dp_leakage.data.near_copies import share_of_near_copies
-from dp_leakage.data.raw import Raw
+from dp_leakage.data.raw import Raw, own_columns
 from dp_leakage.data.roles import trained_role
 from dp_leakage.data.splits import duplicates
 
 FEW_RECORDS = 200  # records in a role; an advantage over 200 + 200 records has a standard error of 0.05
 FEW_PER_CLASS = 10
 MANY_NEAR = 0.1  # share of records with a near-copy; data without copies have at most 0.04 (binary columns)
+RECORDS_PER_VALUE = 10  # mean number from which on it is no chance that each value of a column has one class
+NUMBERED = 0.99  # share of different whole numbers in a column that may number the records
 SHOWN = 5  # names in a sentence
 
 
@@ -19,8 +21,9 @@ def profile(raw: Raw, roles: Mapping[str, np.ndarray]) -> list[str]:
     """Sentences on what makes results on ``raw``, split into ``roles`` (role → rows), hard to judge, if anything does.
 
     They report too few records in a role, too few of a class among the members, classes that are absent there, a
-    single class, one class that dominates, constant columns, records that occur in two roles or twice in one, many
-    records that nearly do, and columns that seem to say whose record it is.
+    single class, one class that dominates, constant columns, columns that give the label away or seem to number the
+    records, records that occur in two roles or twice in one, many records that nearly do, and columns that seem to say
+    whose record it is.
     """
     role = trained_role(roles)
     members = roles.get(role, np.arange(len(raw.y)))
@@ -28,6 +31,7 @@ def profile(raw: Raw, roles: Mapping[str, np.ndarray]) -> list[str]:
         *_few_records(roles),
         *_classes(raw, members, role),
         *_constant_columns(raw, members, role),
+        *_columns_that_are_no_features(raw),
         *_duplicates(raw, roles),
         *(_near_copies(raw) if raw.person is None else ()),
         *_persons(raw),
@@ -88,6 +92,44 @@ def _constant_columns(raw: Raw, members: np.ndarray, role: str) -> list[str]:
     if hidden:
         said.append(f"Attribute inference has nothing to guess in {_listed(hidden)}.")
     return said
+
+
+def _columns_that_are_no_features(raw: Raw) -> list[str]:
+    if raw.x.ndim != 2:
+        return []
+    columns = [(column.name, column.values(part)) for column, part in own_columns(raw)]
+    telling = [name for name, values in columns if _gives_away(values, raw.y)]
+    numbering = [name for name, values in columns if _numbers_records(values)]
+    return [
+        *(
+            f"Column {name!r} gives the label away: records with the same value have the same class. If it was derived "
+            f"from the label, leave it out (DROP={name}); models have little else to learn while it is there."
+            for name in telling
+        ),
+        *(
+            f"Column {name!r} has a different whole number in nearly every record. If it numbers or names the records, "
+            f"leave it out (DROP={name}), or name the records by it in the report (KEY={name}); models memorize it."
+            for name in numbering
+        ),
+    ]
+
+
+def _gives_away(values: np.ndarray, y: np.ndarray) -> bool:
+    """Whether all records with the same value have the same class, and chance does not explain it."""
+    for asked in (FEW_RECORDS, len(y)):  # a few suffice to refuse most columns
+        different, places = np.unique(values[:asked], return_inverse=True)
+        pairs = np.unique(places * (y.max() + 1) + y[:asked])
+        if len(pairs) > len(different):
+            return False
+    return y.min() < y.max() and len(different) <= len(y) / RECORDS_PER_VALUE
+
+
+def _numbers_records(values: np.ndarray) -> bool:
+    """Whether nearly every record has a whole number of its own."""
+    return all(
+        len(part) >= FEW_RECORDS and (part % 1 == 0).all() and len(np.unique(part)) >= NUMBERED * len(part)
+        for part in (values[:FEW_RECORDS], values)
+    )
 
 
 def _duplicates(raw: Raw, roles: Mapping[str, np.ndarray]) -> list[str]:
