@@ -14,7 +14,7 @@ from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, accountant_named
 TOLERANCE = 1e-6
 """Calibrated noise spends at most the target ε, and at most this much less (relative)."""
 PLD_TOLERANCE = 1e-4  # its ε jumps by that much where a finer grid is chosen
-MAX_NOISE = 1e15
+LEAST_NOISE, MAX_NOISE = 1e-100, 1e15
 MOST_TURNS = 100  # the most rounds of a search, which ends after ten if ε falls smoothly
 PLD_TURNS = 12  # each takes a second, and a tiny ε has jumps that no search can pass
 
@@ -160,7 +160,7 @@ def least_noise(
     target.
 
     Raises:
-        UserError: no noise up to ``MAX_NOISE`` reaches the target.
+        UserError: no noise up to ``MAX_NOISE`` reaches the target, or even ``LEAST_NOISE`` stays below it.
     """
 
     def excess(x: float) -> float:
@@ -171,6 +171,11 @@ def least_noise(
     while f_low < 0:
         high, f_high = low, f_low
         low, stride = low - stride, 2 * stride
+        if exp(low) < LEAST_NOISE:
+            raise UserError(
+                f"{what}: even noise of {LEAST_NOISE:g} stays below {target:g}, so none is the least; a smaller δ or "
+                "target needs some."
+            )
         f_low = excess(low)
     while f_high > 0:
         low, f_low = high, f_high
