@@ -3,7 +3,7 @@
     python benchmarks/frontier_networks.py results/frontier first_tutorial_1.2 0 1 2    # a run's folder, row, seeds
 
 Data sets are those that a run of the study has prepared, and noise multipliers those of its trainings. PyTorch's
-modules are trained by ``opacus.PrivacyEngine`` on Poisson batches; nothing of the package is used.
+modules are trained by ``opacus.PrivacyEngine`` on Poisson batches; nothing of the package is used but its scattering.
 """
 
 import sys
@@ -16,8 +16,10 @@ import numpy as np
 import torch
 from opacus import PrivacyEngine
 from torch import nn
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, group_norm
 from torch.utils.data import DataLoader, TensorDataset
+
+from dp_leakage.data.scattering import scattering
 
 
 def images(activation: type[nn.Module]) -> nn.Sequential:
@@ -45,7 +47,10 @@ def he(weight: torch.Tensor) -> None:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the study; ``start`` fills weights, with biases of 0, and None leaves PyTorch's."""
+    """A row of the study; ``start`` fills weights, with biases of 0, and None leaves PyTorch's.
+
+    With ``groups``, images become scattering features whose channels are normalized in so many groups.
+    """
 
     dataset: str
     network: Callable[[], nn.Sequential]
@@ -56,6 +61,7 @@ class Row:
     clip: float = 1.0
     momentum: float = 0.0
     start: Callable[[torch.Tensor], object] | None = None
+    groups: int | None = None
 
 
 TUTORIAL = "mnist", lambda: images(nn.ReLU)
@@ -71,6 +77,8 @@ ROWS = {
     # Batches with which the README's first version printed the same accuracies.
     "opacus_6.86_256": Row(*EXAMPLE, 0.7, 45, 256, 0.25, clip=1.5),
     "mnist_features": Row("mnist_scattering", features, 1.402, 25, 1024, 1.0, clip=0.1, momentum=0.9),
+    # Without a private normalization, whose cost the authors' σ of this row has no room for.
+    "mnist_groups": Row("mnist", features, 1.3575, 25, 1024, 1.0, clip=0.1, momentum=0.9, groups=27),
     "fashion_features": Row("fashion_mnist_scattering", features, 2.1825, 40, 2048, 4.0, clip=0.1, momentum=0.9),
 }
 
@@ -83,6 +91,8 @@ def main(results: str, name: str, *seeds: str) -> None:
         x, y = torch.tensor(data["x"], dtype=torch.float32), torch.tensor(data["y"], dtype=torch.long)
         members, others = torch.tensor(data["target_members"]), torch.tensor(data["target_nonmembers"])
     x = x.reshape(len(x), *(x.shape[1:] if x.ndim == 4 else (1, 28, 28)))
+    if row.groups is not None:
+        x = torch.cat([group_norm(torch.from_numpy(scattering(some.numpy())), row.groups) for some in x.split(1000)])
     for seed in map(int, seeds):
         started = time.process_time()
         net = trained(row, x, y, members, seed)
