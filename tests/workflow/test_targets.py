@@ -135,10 +135,10 @@ def test_a_study_that_cannot_be_read_is_named_and_left_out_unless_it_is_asked_fo
         (b"scale: [smoke\n", "config.yaml, line 2 is not valid YAML"),
         (b"\tscale: smoke\n", "config.yaml, line 1 is not valid YAML"),
         (b"scale: 2020-99-99\ndata_dir: x\ndevice: cpu\n", "key 'scale' is '2020-99-99'"),
-        (b"scale: smoke\nscale: paper\n", "config.yaml: key 'scale' is a duplicate"),
-        (b'scale: smoke\ndata_dir: "a\\0b"\ndevice: cpu\n', "config.yaml, line 2 has 'a\\x00b'"),
+        (b"scale: smoke\nscale: paper\n", "config.yaml, line 1: key 'scale' is a duplicate"),
+        (b'scale: smoke\ndata_dir: "a\\0b"\ndevice: cpu\n', "config.yaml: key 'data_dir' is 'a\\x00b'"),
         (b"__use_yte__: true\n?if True:\n  scale: smoke\n", "config.yaml"),
-        (b"scale: smoke\ndata_dir: x\ndevice: cpu\noverrides: {quickstart: {5: null}}\n", "key '5' is not text"),
+        (b"scale: smoke\ndata_dir: x\ndevice: cpu\noverrides: {quickstart: {5: null}}\n", "key 'overrides.quickstart' has the key 5, which is not text"),
         (None, "config.yaml does not exist"),
     ],
 )

@@ -6,6 +6,7 @@ refused or read as text, so that no other module has to deal with it.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from math import isfinite
 from pathlib import Path
@@ -24,29 +25,59 @@ MAX_VALUES = 100_000  # after aliases are expanded
 NO_TEXT = "write it in quotes, or give it a name"
 MAX_WHOLE = 2**63  # bound of whole numbers; no count or seed here is larger
 
-STRING, MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
-_NUMBER = {
-    "tag:yaml.org,2002:int": re.compile(r"[-+]?(0|[1-9][0-9_]*)"),
+_NUMBERS = {
+    "tag:yaml.org,2002:int": re.compile(r"[-+]?(0|[1-9][0-9_]*)$"),
     "tag:yaml.org,2002:float": re.compile(
-        r"[-+]?([0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)([eE][-+][0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
+        r"([-+]?([0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)([eE][-+][0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$"
     ),
 }
-_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("null", "bool", "map", "seq")} | {STRING, MERGE} | _NUMBER.keys()
+_PLAIN = {f"tag:yaml.org,2002:{kind}" for kind in ("null", "bool", "merge", "str", "seq", "map")} | _NUMBERS.keys()
 _BREAKS = "\t\n\r\x85"  # control characters that texts may hold
 
 
 # PyYAML's parser in C is about ten times faster, if the installation has it.
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Reads decimal numbers only: 010 is not 8, 1:30 is not 90, and a date is text."""
+PARSER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(PARSER):  # type: ignore[misc, valid-type]
+    """Reads decimal numbers only: 010 is not 8, 1:30 is not 90, and a date is text. A key stands once."""
 
     yaml_implicit_resolvers: ClassVar = {
-        first: [(tag, pattern) for tag, pattern in kinds if tag in _TAGS and tag not in _NUMBER]
+        first: [(tag, pattern) for tag, pattern in kinds if tag in _PLAIN - _NUMBERS.keys()]
         for first, kinds in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 
+    def __init__(self, text: str, where: str) -> None:
+        super().__init__(text)
+        self.where = where
+        self.merged: dict[yaml.Node, bool] = {}  # whether a mapping has all keys that it merges (``<<``)
 
-for _tag, _pattern in _NUMBER.items():
-    _Loader.add_implicit_resolver(_tag, re.compile(f"(?:{_pattern.pattern})$"), list("-+.0123456789"))
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """As PyYAML's, which lets a later key win, and keys merged without end fill the memory."""
+        if self.merged.get(node):
+            return
+        where = f"{self.where}, line {node.start_mark.line + 1}"
+        if node in self.merged:
+            raise UserError(f"{where}: a mapping is merged into itself; write it out")
+        self.merged[node] = False
+        keys = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.value != "<<")
+        if twice := [key for key, count in keys.items() if count > 1]:
+            raise UserError(f"{where}: key {twice[0]!r} is a duplicate; keep one")
+        super().flatten_mapping(node)
+        if len(node.value) > MAX_VALUES:
+            raise UserError(f"{where}: merged keys expand to more than {MAX_VALUES:,} values; write less")
+        self.merged[node] = True
+
+
+def _refuse(loader: _Loader, node: yaml.Node) -> None:
+    tag = node.tag.replace("tag:yaml.org,2002:", "!!")
+    raise UserError(f"{loader.where}, line {node.start_mark.line + 1}: tag {tag!r} is not read; leave it out")
+
+
+for _tag, _pattern in _NUMBERS.items():
+    _Loader.add_implicit_resolver(_tag, _pattern, list("-+.0123456789"))
+for _other in yaml.SafeLoader.yaml_constructors.keys() - _PLAIN:  # with None, for all tags that it does not know
+    _Loader.add_constructor(_other, _refuse)
 
 
 def read_yaml(path: Path) -> Json:
@@ -87,13 +118,9 @@ def parse(text: str, where: str) -> Any:
         raise UserError(f"{where} has {len(text):,} characters; valid are up to {MAX_TEXT:,}")
     try:
         _check_depth(text, where)
-        loader = _Loader(text)
+        loader = _Loader(text, where)
         try:
-            node = loader.get_single_node()
-            if node is None:
-                return None
-            _Nodes(where).count(node)
-            return loader.construct_document(node)
+            value = loader.get_single_data()
         finally:
             loader.dispose()
     except UserError:
@@ -105,10 +132,12 @@ def parse(text: str, where: str) -> Any:
         raise UserError(f"{where}{line} is not valid YAML: {problem}; valid are keys and values") from None
     except Exception as error:  # a parser fails with exceptions of many classes; this block does nothing but parse
         raise UserError(f"{where} is not valid YAML: {error}") from None
+    check_value(value, where)
+    return value
 
 
-def check_value(value: Any, where: str, key: str = "", depth: int = 0) -> None:
-    """Refuses what ``parse`` would refuse, in values that another reader took from the command line.
+def check_value(value: Any, where: str, key: str = "", depth: int = 0) -> int:
+    """Refuses all but bounded plain data, in values of this reader, of the command line or of a declaration.
 
     Args:
         value: what was read.
@@ -116,22 +145,29 @@ def check_value(value: Any, where: str, key: str = "", depth: int = 0) -> None:
         key: of the value, its parts joined by dots.
         depth: levels above it.
 
+    Returns:
+        How many values there are; what several aliases name counts as often.
+
     Raises:
-        UserError: a key that is no text, a number that is not finite or beyond 2⁶³, a control character, too deep.
+        UserError: a key that is no text, a value of another type, a number that is not finite or beyond 2⁶³, a control
+            character, too deep, too many.
     """
     if depth > MAX_DEPTH:
         raise UserError(f"{where}: key '{key[:50]}' is nested deeper than {MAX_DEPTH} levels")
-    if isinstance(value, Mapping):
-        for name, child in value.items():
-            if not isinstance(name, str):
-                raise UserError(f"{where}: key '{key}' has the key {name!r}, which is not text; {NO_TEXT}")
-            _check_scalar(name, f"{where}: a key of '{key}' is")
-            check_value(child, where, f"{key}.{name}" if key else name, depth + 1)
-    elif isinstance(value, list | tuple):
-        for place, child in enumerate(value):
-            check_value(child, where, f"{key}.{place}", depth + 1)
-    else:
+    if not isinstance(value, Mapping | list | tuple):
         _check_scalar(value, f"{where}: key '{key}' is")
+        return 1
+    for name in value if isinstance(value, Mapping) else ():
+        if not isinstance(name, str):
+            place = f"{where}: key '{key}'" if key else where
+            raise UserError(f"{place} has the key {name!r}, which is not text; {NO_TEXT}")
+        _check_scalar(name, f"{where}: a key of '{key}' is")
+    size = 1
+    for name, child in value.items() if isinstance(value, Mapping) else enumerate(value):
+        size += check_value(child, where, f"{key}.{name}" if key else str(name), depth + 1)
+        if size > MAX_VALUES:
+            raise UserError(f"{where}: key '{key}' holds more than {MAX_VALUES:,} values; write less")
+    return size
 
 
 def written(spec: Mapping[str, Any], header: Iterable[str] = (), comments: Mapping[str, str] | None = None) -> str:
@@ -177,71 +213,12 @@ def _comment(text: str) -> str:
 
 def _check_depth(text: str, where: str) -> None:
     """Checks the depth before PyYAML makes nodes by recursion, since deep ones end the interpreter."""
-    depth = values = 0
-    for event in yaml.parse(text, Loader=_Loader):
-        values += isinstance(event, yaml.NodeEvent)
+    depth = 0
+    for event in yaml.parse(text, Loader=PARSER):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > MAX_DEPTH or values > MAX_VALUES:
+        if depth > MAX_DEPTH:
             line = event.start_mark.line + 1 if event.start_mark else 1
-            words = f"{MAX_DEPTH} levels" if depth > MAX_DEPTH else f"{MAX_VALUES:,} values"
-            raise UserError(f"{where}, line {line} is beyond the {words} that are read")
-
-
-class _Nodes:
-    """Checks nodes before values are made of them, and counts what their aliases expand to."""
-
-    def __init__(self, where: str) -> None:
-        self.where = where
-        self.sizes: dict[int, int] = {}
-        self.open: set[int] = set()
-
-    def count(self, node: yaml.Node) -> int:
-        """How many values a node holds, with all below it. Raises UserError for what ``parse`` refuses."""
-        if id(node) in self.sizes:
-            return self.sizes[id(node)]
-        where = f"{self.where}, line {node.start_mark.line + 1}"
-        if id(node) in self.open:
-            raise UserError(f"{where}: an alias leads back into itself; write it out")
-        if node.tag not in _TAGS:
-            raise UserError(f"{where}: tag {node.tag.replace('tag:yaml.org,2002:', '!!')!r} is not read; leave it out")
-        self.open.add(id(node))
-        size = 1
-        if isinstance(node, yaml.ScalarNode):
-            self._judge(node, where)
-        elif isinstance(node, yaml.SequenceNode):
-            size += sum(map(self.count, node.value))
-        elif isinstance(node, yaml.MappingNode):
-            size += sum(self.count(key) + self.count(value) for key, value in node.value)
-            self._judge_keys(node)
-        if size > MAX_VALUES:
-            raise UserError(f"{where}: aliases expand to more than {MAX_VALUES:,} values; write less")
-        self.open.discard(id(node))
-        self.sizes[id(node)] = size
-        return size
-
-    def _judge(self, node: yaml.ScalarNode, where: str) -> None:
-        if node.tag in _NUMBER:
-            text = node.value
-            if not _NUMBER[node.tag].fullmatch(text):
-                raise UserError(f"{where}: {text!r} is not a number")
-            _check_scalar(_number(text), f"{where} has")
-        else:
-            _check_scalar(node.value, f"{where} has")
-
-    def _judge_keys(self, node: yaml.MappingNode) -> None:
-        seen: set[str] = set()
-        for key, _ in node.value:
-            line = key.start_mark.line + 1
-            if key.tag == MERGE:
-                continue
-            if key.tag != STRING:
-                shown = key.value if isinstance(key, yaml.ScalarNode) else "a collection"
-                raise UserError(f"{self.where}, line {line}: key {shown!r} is not text; {NO_TEXT}")
-            if key.value in seen:
-                raise UserError(
-                    f"{self.where}: key '{key.value}' is a duplicate (line {node.start_mark.line + 1} on); keep one"
-                )
-            seen.add(key.value)
+            raise UserError(f"{where}, line {line} is nested deeper than {MAX_DEPTH} levels")
 
 
 def _check_scalar(value: object, place: str) -> None:
@@ -258,9 +235,3 @@ def _check_scalar(value: object, place: str) -> None:
         wrong = next((c for c in value if category(c) in ("Cc", "Cs") and c not in _BREAKS), None)
         if wrong is not None:
             raise UserError(f"{place} {value[:50]!r}, with the character {wrong!r}; valid is text that can be shown")
-
-
-def _number(text: str) -> float:
-    """The value of a YAML number. A whole number with a hundred digits counts as infinite."""
-    digits = text.replace("_", "").lower().replace(".inf", "inf").replace(".nan", "nan")
-    return int(digits) if len(digits) < 100 and digits.lstrip("+-").isdigit() else float(digits)
