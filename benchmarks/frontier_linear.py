@@ -75,7 +75,7 @@ def main(data: str, features: str, name: str, trainings: str, *only: str) -> Non
         if only and str(number) not in only:
             continue
         started = time.process_time()
-        fitted = [normalisation(moments, way, setting, np.random.default_rng([1, seed])) for seed in seeds]
+        fitted = [normalization(moments, way, setting, np.random.default_rng([1, seed])) for seed in seeds]
         shift, stretch = (np.stack(part).astype(np.float32) for part in zip(*fitted, strict=True))
         found = train(x, y, moments, (shift, stretch), way, setting)
         seconds = (time.process_time() - started) / len(seeds)
@@ -103,7 +103,7 @@ def _moments(x: np.ndarray) -> np.ndarray:
     return np.stack([flat.mean(axis=2), (flat**2).mean(axis=2)], axis=1)
 
 
-def normalisation(
+def normalization(
     moments: np.ndarray, way: Way, setting: Setting, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Shift and stretch of each raw map, (maps,): noisy moments of clipped records, as in the authors' code."""

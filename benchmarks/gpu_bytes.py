@@ -40,7 +40,7 @@ STEPS = {
     "batch": Mechanism(unit="batch", noise_multiplier=0.5),
     "class": Mechanism("class_poisson", unit="class", noise_multiplier=0.5),
     "person": Mechanism("poisson", unit="person", noise_multiplier=0.5),
-    "vmf": Mechanism("wor", bound="normalise", noise="vmf", kappa=50.0),
+    "vmf": Mechanism("wor", bound="normalize", noise="vmf", kappa=50.0),
     "coins": Mechanism("poisson", noise_multiplier=0.5),
     "watch": Mechanism(noise_multiplier=0.5),
 }

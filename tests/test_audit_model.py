@@ -135,7 +135,7 @@ ESTIMATORS = {
     "forest": RandomForestClassifier(30, random_state=0),
     "boosting": GradientBoostingClassifier(n_estimators=5, random_state=0),
     "logistic": LogisticRegression(C=10, max_iter=300),
-    "neighbours": KNeighborsClassifier(5),
+    "neighbors": KNeighborsClassifier(5),
     "lightgbm": LGBMClassifier(n_estimators=10, verbose=-1, n_jobs=1, random_state=0),
 }
 

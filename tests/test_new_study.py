@@ -154,7 +154,7 @@ def test_missing_values_can_be_filled_and_categories_are_told_from_numbers():
     assert study.spec["attacks"]["yeom_attribute"]["features"] == 1
 
 
-def test_binary_columns_stay_as_they_are_and_others_are_standardised(capsys):
+def test_binary_columns_stay_as_they_are_and_others_are_standardized(capsys):
     binary = (wine().drop(columns="target") > wine().median()[:-1]).astype(int).assign(target=wine()["target"])
     binary.to_csv("binary.csv", index=False)
     wine().to_csv("wine.csv", index=False)

@@ -198,7 +198,7 @@ def test_own_noise_trains_and_is_solved_for_and_spent_by_its_own_accountant(exam
     assert sigma == pytest.approx(0.5, rel=1e-5)
     own = Mechanism(sampler="shuffle", noise="gamma_noise", noise_multiplier=sigma)
     (spent,) = epsilon_report(own, **terms)
-    assert (spent.accountant, spent.neighbours, spent.valid) == ("pure", "zero_out", True)
+    assert (spent.accountant, spent.neighbors, spent.valid) == ("pure", "zero_out", True)
     assert spent.epsilon == pytest.approx(4.0, rel=1e-5)
     alone, pair = trained(own, seeds=(7,)), trained(own, seeds=(3, 7))
     assert torch.equal(alone.parameters["0.weight"][0], pair.parameters["0.weight"][1])
@@ -805,12 +805,12 @@ def noise(row, scale, generator):
 GROUPS
 
 def epsilon(noise_multiplier, case):
-    return case.rate * (2 if case.neighbours == "replace_one" else 1) / noise_multiplier
+    return case.rate * (2 if case.neighbors == "replace_one" else 1) / noise_multiplier
 """
 
 
 @pytest.mark.parametrize(
-    ("step", "neighbours", "epsilon"),
+    ("step", "neighbors", "epsilon"),
     [
         # A record that comes or goes changes its group, and one in place of another changes two of them.
         ({"sampler": "class_poisson", "unit": "speaks"}, "add_remove", 2.0),
@@ -820,12 +820,12 @@ def epsilon(noise_multiplier, case):
         ({"sampler": "cyclic_poisson"}, "add_remove", 1.0),
     ],
 )
-def test_what_a_plugins_epsilon_proves_is_about_records_as_they_are_drawn(tmp_path, step, neighbours, epsilon):
+def test_what_a_plugins_epsilon_proves_is_about_records_as_they_are_drawn(tmp_path, step, neighbors, epsilon):
     groups = "def groups(x, y, seed):\n    return y\n" if "unit" in step else ""
     (tmp_path / "speaks.py").write_text(SPEAKS.replace("GROUPS", groups))
     plugins.load([tmp_path])
     mechanism = Mechanism(noise="speaks", noise_multiplier=0.1, **step)
-    curve = proven_curve(Training(mechanism, 1e-9, epochs=1, batch_size=1, dataset_size=10), neighbours)
+    curve = proven_curve(Training(mechanism, 1e-9, epochs=1, batch_size=1, dataset_size=10), neighbors)
     at = np.array([1e-6, 1e-3])
     np.testing.assert_allclose(curve.tpr(at), tradeoff.epsilon_delta(epsilon, 0.0).tpr(at), rtol=0.05)
 

@@ -15,7 +15,7 @@ import importlib
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +26,7 @@ from dp_leakage.audits.power import FAULTS, chances, models_for
 from dp_leakage.common.apart import Arrays, apart
 from dp_leakage.common.arguments import Parser, number, whole
 from dp_leakage.common.errors import UserError, nearest
+from dp_leakage.common.old_words import today
 from dp_leakage.common.paths import user_path
 from dp_leakage.common.shown import duration
 from dp_leakage.common.user_code import blamed, module_files
@@ -51,7 +52,7 @@ def scored(
     Args:
         train: see the module.
         data: its members are trained on, ``canaries`` of them replaced.
-        canary: ``mislabelled``, ``optimised``, ``blank`` or ``feature``.
+        canary: ``mislabeled``, ``optimized``, ``blank`` or ``feature``.
         canaries: m, per model.
         models: K.
         seed: draws canaries and coins; the trainings get seeds derived from it.
@@ -316,7 +317,12 @@ def _parser() -> argparse.ArgumentParser:
         default=1,
         help="canaries in each training; with more than 1, a one-run audit",
     )
-    parser.add_argument("--canary", choices=("mislabelled", "optimised", "blank", "feature"), default="optimised")
+    parser.add_argument(
+        "--canary",
+        type=partial(today, key="canary"),
+        choices=("mislabeled", "optimized", "blank", "feature"),
+        default="optimized",
+    )
     parser.add_argument(
         "--claim",
         choices=("gaussian", "approximate"),

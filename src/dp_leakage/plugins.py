@@ -49,7 +49,7 @@ from dp_leakage.models.layers.own import OWN, layers_of
 from dp_leakage.privacy.defenses import PLAIN
 from dp_leakage.privacy.mechanism import SAMPLERS, UNITS
 from dp_leakage.privacy.mechanisms import ACCOUNTANTS, MECHANISMS, noise_module
-from dp_leakage.privacy.mechanisms.base import Accountant, Claim, Declaration, Neighbours
+from dp_leakage.privacy.mechanisms.base import Accountant, Claim, Declaration, Neighbors
 
 Functions = dict[str, ast.FunctionDef | ast.ClassDef]
 ENVIRONMENT = "DP_LEAKAGE_PLUGINS"  # the folders, for the workflow's jobs
@@ -173,7 +173,7 @@ def _mechanism(path: Path, name: str, given: dict[str, Any], functions: Function
         accountant = given.get("accountant", name)
         check_name(accountant, f"plugin {path}: accountant")
         _check_relations(path, given["relations"])
-        relations = {sampler: tuple(neighbours) for sampler, neighbours in given["relations"].items()}
+        relations = {sampler: tuple(neighbors) for sampler, neighbors in given["relations"].items()}
         rules = Accountant(name if own_noise else "gaussian", relations, given["claim"], module=name)
         _enter(path, ACCOUNTANTS, accountant, rules, "an accountant")
     elif set(given) & {"relations", "claim", "accountant"}:
@@ -223,7 +223,7 @@ def _named(node: ast.stmt) -> Iterator[str]:
 
 def _check_relations(path: Path, relations: Any) -> None:
     """For each sampler, the neighbors that the accounting covers; at least one of each."""
-    samplers, neighbours = tuple(SAMPLERS), get_args(Neighbours)
+    samplers, neighbors = tuple(SAMPLERS), get_args(Neighbors)
     if not isinstance(relations, dict) or not relations:
         raise UserError(
             f"plugin {path}: relations is {relations!r}; valid is a mapping such as {{'poisson': ['add_remove']}}"
@@ -233,12 +233,12 @@ def _check_relations(path: Path, relations: Any) -> None:
             raise UserError(f"plugin {path}: relations has the sampler {sampler!r}; {nearest(sampler, samplers)}")
         if not isinstance(known, list | tuple) or not known:
             raise UserError(
-                f"plugin {path}: relations[{sampler!r}] is {known!r}; valid is a list of {', '.join(neighbours)}"
+                f"plugin {path}: relations[{sampler!r}] is {known!r}; valid is a list of {', '.join(neighbors)}"
             )
         for relation in known:
-            if relation not in neighbours:
+            if relation not in neighbors:
                 raise UserError(
-                    f"plugin {path}: relations[{sampler!r}] has {relation!r}; {nearest(relation, neighbours)}"
+                    f"plugin {path}: relations[{sampler!r}] has {relation!r}; {nearest(relation, neighbors)}"
                 )
 
 

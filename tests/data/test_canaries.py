@@ -39,7 +39,7 @@ def true_labels(placed, rows):
     return np.array([DATA.y[np.flatnonzero((DATA.x == x).all(axis=1))[0]] for x in placed.x[rows]])
 
 
-@pytest.mark.parametrize(("kind", "right"), [("natural", True), ("mislabelled", False)])
+@pytest.mark.parametrize(("kind", "right"), [("natural", True), ("mislabeled", False)])
 def test_natural_canaries_are_a_member_and_an_nonmember_and_mislabelled_ones_have_wrong_labels(kind, right):
     placed = place(DATA, kind, 7, True, 3)
     assert (placed.y[placed.held] == placed.y[placed.other]).all()
@@ -55,8 +55,8 @@ def test_feature_canaries_have_a_feature_of_their_own():
 
 
 @pytest.mark.parametrize("data", [DATA, IMAGES])
-def test_optimised_canaries_lie_where_the_records_lie_least(data):
-    placed = place(data, "optimised", 2, True, 3)
+def test_optimized_canaries_lie_where_the_records_lie_least(data):
+    placed = place(data, "optimized", 2, True, 3)
     records = data.x[:80].reshape(80, -1)
     canary, *_ = placed.x[placed.held].reshape(2, -1)
     assert np.linalg.norm(canary) == pytest.approx(np.linalg.norm(records, axis=1).mean(), rel=1e-5)
@@ -100,7 +100,7 @@ def test_a_canary_takes_the_place_of_a_whole_person(kind, replaced):
     placed = place(PERSONS, kind, 6, replaced, 3)
     assert set(placed.of) == set(range(6))
     assert len(placed.held) == len(placed.other) == len(placed.of)
-    several = kind in ("natural", "mislabelled")
+    several = kind in ("natural", "mislabeled")
     assert (len(placed.held) > 6) == several
     members = {one: int((PERSON[OF_ROLE[0]] == one).sum()) for one in range(30)}
     staying, counts = np.unique(placed.person[placed.fixed], return_counts=True)

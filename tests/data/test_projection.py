@@ -187,7 +187,7 @@ class TestScaling:
         oracle = MinMaxScaler().fit(X[self.rows].astype(np.float64))
         np.testing.assert_allclose(scale(X, self.rows, "range"), oracle.transform(X), atol=1e-6)
 
-    def test_columns_of_zeros_and_ones_are_not_standardised_whatever_stands_beside_them(self):
+    def test_columns_of_zeros_and_ones_are_not_standardized_whatever_stands_beside_them(self):
         flags = (np.random.default_rng(3).random((len(X), 2)) < (0.02, 0.5)).astype(np.float32)
         mixed = np.column_stack([X[:, 10:14], flags])
         scaled = scale(mixed, self.rows, "standard")
@@ -219,7 +219,7 @@ class TestProject:
         assert list(made.sensitive) == [3]
 
     @pytest.mark.parametrize("fit_on", ["all", ["shadow_pool"]])
-    def test_pca_is_fitted_on_the_roles_named_and_rows_normalised_after(self, fit_on):
+    def test_pca_is_fitted_on_the_roles_named_and_rows_normalized_after(self, fit_on):
         rows = np.arange(1500) if fit_on == "all" else np.arange(600, 1500)
         settings = {"method": "pca", "components": 12, "row_norm": True, "fit_on": fit_on}
         made, notes = project(dataset(), settings, 0)

@@ -7,7 +7,7 @@ from scipy.signal import convolve2d
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.data import scattering as module
-from dp_leakage.data.scattering import MAPS, group_normalised, scattering
+from dp_leakage.data.scattering import MAPS, group_normalized, scattering
 
 # Scattering2D(J=2, shape=…) of kymatio 0.3.0 on uniform noise: two gray images of 28 × 28, a color one of 8 × 20.
 KYMATIO = np.load(Path(__file__).parent / "kymatio.npz")
@@ -57,11 +57,11 @@ def test_no_record_depends_on_another_and_chunks_change_nothing(monkeypatch):
     assert whole.shape == (7, 2 * MAPS, 2, 2)
 
 
-def test_group_normalisation_is_pytorchs():
+def test_group_normalization_is_pytorchs():
     x = np.random.default_rng(2).standard_normal((300, 12, 3, 3)).astype(np.float32) * 5 + 1
     theirs = torch.nn.functional.group_norm(torch.from_numpy(x), 4).numpy()
-    np.testing.assert_allclose(group_normalised(x, 4), theirs, atol=1e-5)
-    group_normalised(x, 4, out=x)
+    np.testing.assert_allclose(group_normalized(x, 4), theirs, atol=1e-5)
+    group_normalized(x, 4, out=x)
     np.testing.assert_allclose(x, theirs, atol=1e-5)
 
 

@@ -549,7 +549,7 @@ def picture_list() -> list[tuple[dict, str, dict[str, np.ndarray]]]:
 DIRECTIONAL = {
     "none": ("", "", "", ""),
     "gaussian": ("rdp", "example", "whole", "clip"),
-    "vmf": ("per_step", "example", "row", "normalise"),
+    "vmf": ("per_step", "example", "row", "normalize"),
 }
 
 

@@ -7,7 +7,7 @@ import pytest
 from dp_leakage.common.errors import UserError
 from dp_leakage.figures.bounds import bound_notes
 from dp_leakage.figures.frames import attack_rows, chosen, drawn_numbers, metric_rows, panels
-from dp_leakage.figures.notes import accounting_notes, claimed_neighbours, claimed_relations, remarks
+from dp_leakage.figures.notes import accounting_notes, claimed_neighbors, claimed_relations, remarks
 from dp_leakage.figures.published import KEYS
 from dp_leakage.metrics.rows import completed
 from dp_leakage.metrics.spent import spent
@@ -140,7 +140,7 @@ def test_spent_is_the_smallest_that_a_valid_accountant_proves_for_what_was_done(
     assert replaced["epsilon_spent"].to_dict() == {"a": 14.0}
 
 
-def test_spent_never_takes_the_smallest_over_different_neighbours() -> None:
+def test_spent_never_takes_the_smallest_over_different_neighbors() -> None:
     rows = pd.DataFrame(
         [
             spent_row("poisson", 1.35, "pld", "add_remove"),
@@ -177,12 +177,12 @@ def claiming(accountant: str, unit: str = "example", block: str = "", defense: s
         (claiming("a_plugins"), ""),
     ],
 )
-def test_figures_take_an_epsilon_for_the_neighbours_that_the_noise_was_solved_for(cell, relation):
+def test_figures_take_an_epsilon_for_the_neighbors_that_the_noise_was_solved_for(cell, relation):
     assert list(claimed_relations(cell)) == [relation]
-    assert claimed_neighbours(cell) == {relation} - {""}
+    assert claimed_neighbors(cell) == {relation} - {""}
 
 
-def test_noise_on_the_sum_keeps_the_bound_for_its_neighbours_and_names_them():
+def test_noise_on_the_sum_keeps_the_bound_for_its_neighbors_and_names_them():
     rows = claiming("vmf_rdp", block="sum").assign(delta=1e-5, metric="")
-    assert any("dash-dotted" in note for note in bound_notes(rows, claimed_neighbours(rows)))
+    assert any("dash-dotted" in note for note in bound_notes(rows, claimed_neighbors(rows)))
     assert "of the summed gradient (add/remove neighbors)" in accounting_notes(rows, {})[0]

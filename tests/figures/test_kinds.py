@@ -267,7 +267,7 @@ def test_spent_epsilon_draws_cells_that_spend_the_same_once_and_lists_all(drawn:
     assert "not what was spent" in figure.get_supxlabel()
 
 
-def test_spent_epsilon_keeps_to_the_neighbours_of_the_claim_unless_asked(drawn: dict, quick: pd.DataFrame) -> None:
+def test_spent_epsilon_keeps_to_the_neighbors_of_the_claim_unless_asked(drawn: dict, quick: pd.DataFrame) -> None:
     _, rows = drawn["spent epsilon"]
     assert set(rows.loc[~rows["hypothetical"], "neighbors"]) == {"zero_out", "add_remove"}
     _, rows = draw("spent_epsilon", quick, {"neighbors": "replace_one"})

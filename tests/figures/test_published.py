@@ -123,7 +123,7 @@ def test_a_print_stands_beside_the_bound_that_the_mechanism_usually_has_and_no_o
     known = (directional["mechanism"] == "gaussian") & (directional["metric"] == "mi_auc")
     printed = directional[known].head(1)
     ours = map_published(printed).iloc[0]
-    cells = pd.DataFrame([ours, ours]).assign(bound=["clip", "normalise"], low=0.0, high=1.0).reset_index(drop=True)
+    cells = pd.DataFrame([ours, ours]).assign(bound=["clip", "normalize"], low=0.0, high=1.0).reset_index(drop=True)
     joined = with_published(cells, printed)
     assert joined["published"].notna().tolist() == [True, False]
     assert joined["inside"].isna().tolist() == [False, True]

@@ -55,10 +55,10 @@ def test_labels_say_the_unit_block_and_bound_where_they_are_not_the_usual_ones()
     assert look(Series("gaussian", "naive", "batch", "whole")).label == "DP-SGD, naive composition, batch clipping"
     assert look(Series("vmf", "vmf_pure", "example", "row")).label == "VMF, pure, by row"
     assert look(Series("subclass", "class_moments", "subclass", "whole")).label == "subclass"
-    normalized = look(Series("gaussian", "rdp", "example", "whole", "normalise"))
+    normalized = look(Series("gaussian", "rdp", "example", "whole", "normalize"))
     assert normalized.label == "DP-SGD, RDP, normalized"
     assert normalized.thin
-    assert look(Series("vmf", "vmf_pure", "example", "row", "normalise")).label == "VMF, pure, by row"
+    assert look(Series("vmf", "vmf_pure", "example", "row", "normalize")).label == "VMF, pure, by row"
 
 
 def test_another_unit_of_the_same_accountant_has_its_color_and_half_a_marker() -> None:

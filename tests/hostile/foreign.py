@@ -12,7 +12,7 @@ from pathlib import Path
 
 import given
 import numpy as np
-from invented import Input, made_graph, modelled, onnx, trained
+from invented import Input, made_graph, modeled, onnx, trained
 
 from dp_leakage.common.config import merged
 from dp_leakage.data.dataset import Dataset
@@ -69,7 +69,7 @@ def products(count: int, size: int) -> bytes:
         made += [h.make_node("MatMul", [f"m{k}", f"m{k}"], [f"m{k + 1}"]) for k in range(count)]
         return [*made, h.make_node("Slice", [f"m{count}", "o", "e"], ["w"]), h.make_node("MatMul", ["x", "w"], ["z"])]
 
-    return made_graph(nodes, initialisers=(shape, end, start))
+    return made_graph(nodes, initializers=(shape, end, start))
 
 
 def spread(rows: int, columns: int) -> bytes:
@@ -89,7 +89,7 @@ def spread(rows: int, columns: int) -> bytes:
             h.make_node("Mul", ["x", "sum"], ["z"]),
         ]
 
-    return made_graph(nodes, initialisers=(shape,))
+    return made_graph(nodes, initializers=(shape,))
 
 
 def random(kind: str, **attributes: object) -> Input:
@@ -115,7 +115,7 @@ def constant(*values: float) -> Input:
         from onnx import helper
 
         return made_graph(
-            nodes, outputs=(("z", DOUBLE, (None, 2)),), initialisers=(helper.make_tensor("n", DOUBLE, [1], [0.0]),)
+            nodes, outputs=(("z", DOUBLE, (None, 2)),), initializers=(helper.make_tensor("n", DOUBLE, [1], [0.0]),)
         )
 
     return lambda f: onnx(f, graph=made)
@@ -182,7 +182,7 @@ def audited_with(option: str, text: str, name: str = "brk4:D") -> Input:
 
     def run(folder: Path) -> str | None:
         (folder / "m.onnx").write_bytes(made_graph(lambda h: [h.make_node("Identity", ["x"], ["z"])]))
-        return own(folder, text, lambda: modelled(folder, "--model=m.onnx", f"--{option}-model={name}"))
+        return own(folder, text, lambda: modeled(folder, "--model=m.onnx", f"--{option}-model={name}"))
 
     return run
 
@@ -196,7 +196,7 @@ def module(forward: str, before: str = "") -> Input:
         from safetensors.torch import save_file
 
         save_file({"out.weight": torch.zeros(2, 2), "out.bias": torch.zeros(2)}, folder / "w.safetensors")
-        return own(folder, text, lambda: modelled(folder, "--model=brk4:Net", "--weights=w.safetensors"))
+        return own(folder, text, lambda: modeled(folder, "--model=brk4:Net", "--weights=w.safetensors"))
 
     return run
 
@@ -276,7 +276,7 @@ MUST: dict[str, Input] = {
         h.make_node("Abs", ["x"], ["a"]), h.make_node("RandomUniformLike", ["x"], ["u"]), h.make_node("Less", ["u", "a"], ["less"]),
         h.make_node("Where", ["less", "x", "u"], ["z"])]),
     "onnx/dropout that trains": lambda f: onnx(f, graph=lambda: made_graph(
-        lambda h: [h.make_node("Dropout", ["x", "rate", "on"], ["z"])], initialisers=_dropout())),
+        lambda h: [h.make_node("Dropout", ["x", "rate", "on"], ["z"])], initializers=_dropout())),
     "onnx/one slow product": lambda f: onnx(f, graph=lambda: spread(18_000, 18_000)),
     "onnx/sixteen terabytes": lambda f: onnx(f, graph=lambda: spread(2_000_000, 2_000_000)),
     "onnx/sixteen gigabytes": lambda f: onnx(f, graph=lambda: spread(4_000_000_000, 1)),
@@ -284,7 +284,7 @@ MUST: dict[str, Input] = {
     "onnx/functions, 2^30": lambda f: onnx(f, graph=lambda: function_bomb(30)),
     "onnx/chain of 50,000": lambda f: onnx(f, graph=lambda: chain(50_000)),
     "onnx/40 products of constants": lambda f: onnx(f, graph=lambda: products(40, 4000)),
-    "onnx/no classes": graph(lambda h: [h.make_node("Slice", ["x", "o", "o", "a"], ["z"])], outputs=(("z", FLOAT, (None, 0)),), initialisers=()),
+    "onnx/no classes": graph(lambda h: [h.make_node("Slice", ["x", "o", "o", "a"], ["z"])], outputs=(("z", FLOAT, (None, 0)),), initializers=()),
     # ------------------------------------------------------------------ classes for reference and shadow models
     **{f"{option}/{what}": audited_with(option, text, name) for option in ("reference", "shadow") for what, text, name in [
         ("no probabilities", "", "sklearn.svm:SVC"), ("no classifier", "", "sklearn.linear_model:LinearRegression"), ("a dict", "", "builtins:dict"),

@@ -67,10 +67,10 @@ def onnx(
 ) -> str | None:
     """`audit_model` of an ONNX file and a table of two features."""
     (folder / name).write_bytes(graph() if graph else content)
-    return modelled(folder, f"--model={name}")
+    return modeled(folder, f"--model={name}")
 
 
-def modelled(folder: Path, *words: str) -> str | None:
+def modeled(folder: Path, *words: str) -> str | None:
     given.sound().assign(m=np.arange(300) // 2 % 2).to_csv(folder / "d.csv", index=False)
     return audited(folder, *words, "--data=d.csv", "--label=y", "--members=m")
 
@@ -79,14 +79,14 @@ def made_graph(
     nodes: Callable[[object], list],
     inputs: tuple = (("x", 1, (None, 2)),),
     outputs: tuple = (("z", 1, (None, 2)),),
-    initialisers: tuple = (),
+    initializers: tuple = (),
     opset: str = "",
 ) -> bytes:
     """An ONNX model of these nodes; ``inputs`` and ``outputs`` are names, types and shapes."""
     from onnx import helper
 
     infos = [[helper.make_tensor_value_info(*one) for one in side] for side in (inputs, outputs)]
-    graph = helper.make_graph(nodes(helper), "g", *infos, list(initialisers))
+    graph = helper.make_graph(nodes(helper), "g", *infos, list(initializers))
     sets = [helper.make_opsetid("", 13), *([helper.make_opsetid(opset, 1)] if opset else [])]
     model = helper.make_model(graph, opset_imports=sets)
     model.ir_version = 7
@@ -107,7 +107,7 @@ def endless() -> bytes:
         helper.make_tensor("n", TensorProto.INT64, [], [2**62]),
         helper.make_tensor("c", TensorProto.BOOL, [], [True]),
     )
-    return made_graph(lambda h: [h.make_node("Loop", ["n", "c", "x"], ["z"], body=body)], initialisers=starts)
+    return made_graph(lambda h: [h.make_node("Loop", ["n", "c", "x"], ["z"], body=body)], initializers=starts)
 
 
 def outside_weights(place: str) -> bytes:
@@ -116,7 +116,7 @@ def outside_weights(place: str) -> bytes:
 
     weight = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[2, 2], data_location=TensorProto.EXTERNAL)
     weight.external_data.append(StringStringEntryProto(key="location", value=place))
-    return made_graph(lambda h: [h.make_node("MatMul", ["x", "w"], ["z"])], initialisers=(weight,))
+    return made_graph(lambda h: [h.make_node("MatMul", ["x", "w"], ["z"])], initializers=(weight,))
 
 
 def swelling() -> bytes:
@@ -126,7 +126,7 @@ def swelling() -> bytes:
     shape = helper.make_tensor("s", TensorProto.INT64, [2], [2, 2**57])
     return made_graph(
         lambda h: [h.make_node("ConstantOfShape", ["s"], ["big"]), h.make_node("MatMul", ["x", "big"], ["z"])],
-        initialisers=(shape,),
+        initializers=(shape,),
     )
 
 
@@ -143,7 +143,7 @@ def weights(folder: Path, content: bytes, name: str = "w.safetensors", model: st
     sys.path.insert(0, str(folder))
     importlib.invalidate_caches()
     try:
-        return modelled(folder, f"--model={model}", f"--weights={name}")
+        return modeled(folder, f"--model={model}", f"--weights={name}")
     finally:
         sys.path[:] = path
         sys.modules.pop("brk2", None)
@@ -610,9 +610,9 @@ MUST: dict[str, Input] = {
     # ------------------------------------------------------------------ models
     "onnx/empty": lambda f: onnx(f, b""),
     "onnx/noise": lambda f: onnx(f, bytes(range(256)) * 40),
-    "onnx/folder": lambda f: ((f / "m.onnx").mkdir(), modelled(f, "--model=m.onnx"))[-1],
-    "onnx/loop of links": lambda f: ((f / "m.onnx").symlink_to("m.onnx"), modelled(f, "--model=m.onnx"))[-1],
-    "onnx/pipe": lambda f: (os.mkfifo(f / "m.onnx"), modelled(f, "--model=m.onnx"))[-1],
+    "onnx/folder": lambda f: ((f / "m.onnx").mkdir(), modeled(f, "--model=m.onnx"))[-1],
+    "onnx/loop of links": lambda f: ((f / "m.onnx").symlink_to("m.onnx"), modeled(f, "--model=m.onnx"))[-1],
+    "onnx/pipe": lambda f: (os.mkfifo(f / "m.onnx"), modeled(f, "--model=m.onnx"))[-1],
     "onnx/own operator": lambda f: onnx(f, graph=lambda: made_graph(lambda h: [h.make_node("Evil", ["x"], ["z"], domain="evil")], opset="evil")),
     "onnx/unknown operator": lambda f: onnx(f, graph=lambda: made_graph(lambda h: [h.make_node("NoSuch", ["x"], ["z"])])),
     "onnx/weights elsewhere": lambda f: onnx(f, graph=lambda: outside_weights("no_such.bin")),
@@ -652,8 +652,8 @@ MUST: dict[str, Input] = {
     "weights/two colons": lambda f: weights(f, b"", model="brk2:Net:x"),
     "weights/of a layer": lambda f: weights(f, b"", model="torch.nn:Linear"),
     "weights/of nothing": lambda f: weights(f, b"", model=":"),
-    "model/references unknown": lambda f: (onnx(f, graph=_identity), modelled(f, "--model=m.onnx", "--reference-model=resnet9000"))[-1],
-    "model/references of system": lambda f: (onnx(f, graph=_identity), modelled(f, "--model=m.onnx", "--reference-model=os:system"))[-1],
+    "model/references unknown": lambda f: (onnx(f, graph=_identity), modeled(f, "--model=m.onnx", "--reference-model=resnet9000"))[-1],
+    "model/references of system": lambda f: (onnx(f, graph=_identity), modeled(f, "--model=m.onnx", "--reference-model=os:system"))[-1],
     "members/unknown column": lambda f: (onnx(f, graph=_identity), audited(f, "--model=m.onnx", "--data=d.csv", "--label=y", "--members=who"))[-1],
     **{f"members/{name}": (lambda data, end: lambda f: (onnx(f, graph=_identity), (f / f"l{end}").write_bytes(data), audited(
         f, "--model=m.onnx", "--data=d.csv", "--label=y", f"--members=l{end}"))[-1])(data, end) for name, data, end in [

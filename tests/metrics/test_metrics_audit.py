@@ -7,7 +7,7 @@ import pytest
 from dp_leakage.audits import approximate_dp
 from dp_leakage.metrics.audit import measure_audit
 
-DESIGN = {"share": 0.5, "bug": None, "canary": "natural", "claim": "approximate", "neighbours": "zero_out"}
+DESIGN = {"share": 0.5, "bug": None, "canary": "natural", "claim": "approximate", "neighbors": "zero_out"}
 DESIGN |= {"score": "loss", "start": "random"}
 
 
@@ -63,8 +63,8 @@ def test_a_row_says_what_was_done_and_what_the_design_could_have_shown():
 
 
 def exchanged(frame, delta=0.0):
-    """(design, neighbours) → bound, of canaries that change places."""
-    rows = rows_of(frame, 1, delta, neighbours="replace_one")
+    """(design, neighbors) → bound, of canaries that change places."""
+    rows = rows_of(frame, 1, delta, neighbors="replace_one")
     return {(row["audit"], row["neighbors"]): row["value"] for row in rows}
 
 

@@ -51,7 +51,7 @@ LAYERS = {
     "average pooling that overlaps": (AvgPool2d(3, 2, 1), IMAGE),
     "global average pooling": (GlobalAvgPool2d(), IMAGE),
     "tempered sigmoid": (TemperedSigmoid(1.58, 3.0, 0.71), VECTOR),
-    "standardised convolution": (WeightStandardizedConv2d(3, 4, 3, stride=2, padding=1), IMAGE),
+    "standardized convolution": (WeightStandardizedConv2d(3, 4, 3, stride=2, padding=1), IMAGE),
     "pointwise convolution with stride": (Conv2d(3, 4, 1, stride=2), IMAGE),
     "group normalization": (GroupNorm(3, 6), (6, 4, 5)),
     "layer normalization": (LayerNorm(7), VECTOR),
@@ -150,7 +150,7 @@ def test_parameters_are_named_and_shaped_as_those_of_the_exported_module(name, s
     assert output_shape(layers, shape) == (10,)
 
 
-def test_the_glorot_start_is_that_of_torchs_initialiser():
+def test_the_glorot_start_is_that_of_torchs_initializer():
     layers = (Linear(100, 400), ReLU(), Conv2d(4, 8, 5))
     start = initial_parameters(layers, generator(), "glorot")
     assert not start["0.bias"].any()
@@ -187,7 +187,7 @@ def test_categories_become_vectors_and_other_columns_stay():
     assert output.shape[2:] == output_shape((layer,), (4,))
 
 
-def test_standardised_kernels_have_mean_zero_and_length_one():
+def test_standardized_kernels_have_mean_zero_and_length_one():
     from dp_leakage.models.layers.weight_standardized_conv2d import standardized
 
     kernels, _ = standardized(torch.randn(2, 5, 3, 3, 3, dtype=torch.float64, generator=generator()))

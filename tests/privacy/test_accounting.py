@@ -23,21 +23,21 @@ from dp_leakage.privacy.mechanism import Mechanism
 
 JAYARAMAN = {"delta": 1e-5, "epochs": 100, "batch_size": 200, "dataset_size": 10_000}
 GAUSSIAN = [
-    (name, sampler, neighbours)
+    (name, sampler, neighbors)
     for name, rules in ACCOUNTANTS.items()
     if rules.noise == "gaussian"
     for sampler, relations in rules.relations.items()
-    for neighbours in relations
+    for neighbors in relations
 ]
 QUICK = [terms for terms in GAUSSIAN if terms[0] != "pld"]
 DIRECTIONAL = [
-    (name, sampler, neighbours, summed)
+    (name, sampler, neighbors, summed)
     for name, rules in ACCOUNTANTS.items()
     if rules.noise == "vmf"
     for sampler, relations in rules.relations.items()
-    for neighbours in relations
+    for neighbors in relations
     for summed in (False, True)
-    if summed or neighbours == "replace_one"
+    if summed or neighbors == "replace_one"
 ]
 epsilons = st.floats(-2, 3).map(lambda x: 10**x)
 trainings = st.fixed_dictionaries(
@@ -53,8 +53,8 @@ trainings = st.fixed_dictionaries(
 @given(st.sampled_from(QUICK), epsilons, trainings)
 @settings(max_examples=120, deadline=None)
 def test_gaussian_noise_and_epsilon_invert_each_other(terms, epsilon, training):
-    name, sampler, neighbours = terms
-    training = training | {"sampler": sampler, "neighbours": neighbours}
+    name, sampler, neighbors = terms
+    training = training | {"sampler": sampler, "neighbors": neighbors}
     sigma = noise_multiplier(name, epsilon=epsilon, **training)
     spent = epsilon_spent(name, noise_multiplier=sigma, **training)
     assert spent <= epsilon * (1 + 1e-9)
@@ -64,8 +64,8 @@ def test_gaussian_noise_and_epsilon_invert_each_other(terms, epsilon, training):
 @pytest.mark.parametrize("terms", [terms for terms in GAUSSIAN if terms[0] == "pld"])
 @pytest.mark.parametrize("epsilon", [0.5, 30.0])
 def test_pld_noise_and_epsilon_invert_each_other(terms, epsilon):
-    name, sampler, neighbours = terms
-    training = JAYARAMAN | {"sampler": sampler, "neighbours": neighbours}
+    name, sampler, neighbors = terms
+    training = JAYARAMAN | {"sampler": sampler, "neighbors": neighbors}
     sigma = noise_multiplier(name, epsilon=epsilon, **training)
     spent = epsilon_spent(name, noise_multiplier=sigma, **training)
     # The grid that pld settles for depends on σ, so its ε has steps of a few 1e-4.
@@ -85,8 +85,8 @@ def _room(name):
 )
 @settings(max_examples=120, deadline=None)
 def test_concentration_and_epsilon_invert_each_other(terms, epsilon, training, blocks):
-    name, sampler, neighbours, summed = terms
-    training = training | {"sampler": sampler, "neighbours": neighbours, "blocks": blocks, "summed": summed}
+    name, sampler, neighbors, summed = terms
+    training = training | {"sampler": sampler, "neighbors": neighbors, "blocks": blocks, "summed": summed}
     kappa = kappa_for(name, epsilon=epsilon, **training)
     spent = epsilon_spent(name, kappa=kappa, **training)
     assert epsilon * (1 - _room(name)) <= spent <= epsilon * (1 + 1e-9)
@@ -95,8 +95,8 @@ def test_concentration_and_epsilon_invert_each_other(terms, epsilon, training, b
 @given(st.sampled_from(QUICK), st.floats(-1, 5).map(lambda x: 10**x), trainings)
 @settings(max_examples=80, deadline=None)
 def test_epsilon_falls_with_noise_and_delta_and_rises_with_epochs(terms, sigma, training):
-    name, sampler, neighbours = terms
-    training = training | {"sampler": sampler, "neighbours": neighbours}
+    name, sampler, neighbors = terms
+    training = training | {"sampler": sampler, "neighbors": neighbors}
     spent = epsilon_spent(name, noise_multiplier=sigma, **training)
     room = 1 + 1e-4  # of the search over orders
     assert np.isfinite(spent)
@@ -109,8 +109,8 @@ def test_epsilon_falls_with_noise_and_delta_and_rises_with_epochs(terms, sigma, 
 @given(st.sampled_from(DIRECTIONAL), st.floats(-4, 6).map(lambda x: 10**x), trainings, st.integers(2, 10**6))
 @settings(max_examples=80, deadline=None)
 def test_directional_epsilon_rises_with_concentration_and_epochs(terms, kappa, training, dimension):
-    name, sampler, neighbours, summed = terms
-    training = training | {"sampler": sampler, "neighbours": neighbours, "blocks": [dimension], "summed": summed}
+    name, sampler, neighbors, summed = terms
+    training = training | {"sampler": sampler, "neighbors": neighbors, "blocks": [dimension], "summed": summed}
     spent = epsilon_spent(name, kappa=kappa, **training)
     assert np.isfinite(spent)
     least = spent * (1 - _room(name))
@@ -179,7 +179,7 @@ def test_a_sampler_is_refused_exactly_where_the_accountant_does_not_support_it(n
         (lambda: noise_multiplier("rdp", epsilon=1, **JAYARAMAN | {"epochs": 0}), "epochs: 0 is not a positive"),
         (lambda: noise_multiplier("rdp", epsilon=1, **JAYARAMAN | {"batch_size": 10_001}), "batch_size: 10001"),
         (lambda: noise_multiplier("rdp", epsilon=1, sampler="shuffle", **JAYARAMAN), "sampler: 'shuffle'"),
-        (lambda: noise_multiplier("naive", epsilon=1, neighbours="replace_one", **JAYARAMAN), "neighbours: the acc"),
+        (lambda: noise_multiplier("naive", epsilon=1, neighbors="replace_one", **JAYARAMAN), "neighbors: the acc"),
         (lambda: noise_multiplier("rdp", epsilon=1, conversion="loose", **JAYARAMAN), "conversion: 'loose'"),
         (lambda: noise_multiplier("rdp", epsilon=0.001, conversion="classic", **JAYARAMAN), "no noise up to"),
         (lambda: noise_multiplier("rdp", epsilon=2, sigma_table="authors", **JAYARAMAN), "epsilon: 2 is not in"),
@@ -193,7 +193,7 @@ def test_a_sampler_is_refused_exactly_where_the_accountant_does_not_support_it(n
         (lambda: kappa_for("vmf_rdp", epsilon=1, **JAYARAMAN), r"blocks: \[\] does not give the dimension"),
         (lambda: kappa_for("vmf_rdp", epsilon=1, blocks=[1], **JAYARAMAN), r"blocks: \[1\] does not give"),
         (
-            lambda: kappa_for("vmf_rdp", epsilon=1, blocks=[9], neighbours="add_remove", **JAYARAMAN),
+            lambda: kappa_for("vmf_rdp", epsilon=1, blocks=[9], neighbors="add_remove", **JAYARAMAN),
             "'add_remove' does not hold for noise around each example's gradient",
         ),
         (lambda: epsilon_spent("rdp", noise_multiplier=0, **JAYARAMAN), "noise_multiplier: 0 is no amount"),

@@ -88,7 +88,7 @@ def test_epsilon_is_continuous_where_the_closed_bound_takes_over():
 
 
 def test_composing_in_turns_is_composing_at_once(monkeypatch):
-    asked = {"rate": 1e-3, "sigma": 1.0, "delta": 1e-5, "steps": 50_000, "neighbours": "add_remove"}
+    asked = {"rate": 1e-3, "sigma": 1.0, "delta": 1e-5, "steps": 50_000, "neighbors": "add_remove"}
     at_once = library.pld_epsilon(**asked)
     monkeypatch.setattr(library, "AT_ONCE", 300)
     assert library.pld_epsilon(**asked) == pytest.approx(at_once, rel=1e-5)
@@ -110,10 +110,10 @@ def test_more_steps_than_can_be_composed_have_the_renyi_bound():
     assert of_pld == of_rdp
 
 
-@pytest.mark.parametrize(("neighbours", "apart"), [("add_remove", 1), ("replace_one", 2)])
-def test_a_loss_distribution_without_sampling_is_exact(neighbours, apart):
+@pytest.mark.parametrize(("neighbors", "apart"), [("add_remove", 1), ("replace_one", 2)])
+def test_a_loss_distribution_without_sampling_is_exact(neighbors, apart):
     training = {"delta": 1e-5, "epochs": 400, "batch_size": 50, "dataset_size": 50}
-    found = epsilon_spent("pld", noise_multiplier=30.0, sampler="poisson", neighbours=neighbours, **training)
+    found = epsilon_spent("pld", noise_multiplier=30.0, sampler="poisson", neighbors=neighbors, **training)
     assert found == pytest.approx(get_epsilon_gaussian(30 / apart / sqrt(400), 1e-5), rel=1e-9)
 
 

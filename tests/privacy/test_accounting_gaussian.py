@@ -28,13 +28,13 @@ def library_rdp(rate, sigma, orders):
     return rdp_privacy_accountant._compute_rdp_poisson_subsampled_gaussian(rate, sigma, orders)
 
 
-def library_pld(rate, sigma, steps, delta, neighbours, spacing, pessimistic):
+def library_pld(rate, sigma, steps, delta, neighbors, spacing, pessimistic):
     step = privacy_loss_distribution.from_gaussian_mechanism(
         sigma,
         sampling_prob=rate,
         value_discretization_interval=spacing,
         pessimistic_estimate=pessimistic,
-        neighboring_relation=NeighboringRelation[neighbours],
+        neighboring_relation=NeighboringRelation[neighbors],
     )
     with np.errstate(all="ignore"):
         return step.self_compose(steps).get_epsilon_for_delta(delta)
@@ -168,10 +168,10 @@ def test_pld_without_sampling_is_exact_gaussian_composition(sigma, steps):
     assert pld_epsilon(1.0, sigma, 1e-5, steps, "add_remove") == pytest.approx(gdp, rel=1e-3)
 
 
-@pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 @pytest.mark.parametrize(("sigma", "delta"), [(0.01, 1e-5), (1e7, 1e-5), (1.0, 1e-14), (1.0, 0.9)])
-def test_pld_at_the_ends_of_its_range_is_finite_and_at_most_rdp(neighbours, sigma, delta):
-    training = JAYARAMAN | {"delta": delta, "neighbours": neighbours}
+def test_pld_at_the_ends_of_its_range_is_finite_and_at_most_rdp(neighbors, sigma, delta):
+    training = JAYARAMAN | {"delta": delta, "neighbors": neighbors}
     pld = epsilon_spent("pld", noise_multiplier=sigma, **training)
     assert 0 <= pld <= epsilon_spent("rdp", noise_multiplier=sigma, **training)
     assert np.isfinite(pld)
@@ -196,7 +196,7 @@ def test_replacing_a_unit_is_bounded_by_class_moments_and_by_rdp(rate, sigma, st
     training = {"delta": 1e-5, "epochs": epochs, "batch_size": round(rate * 1000), "dataset_size": 1000}
     steps = epochs * steps_per_epoch(training["batch_size"], 1000)
     spent = {
-        name: epsilon_spent(name, noise_multiplier=sigma, sampler=sampler, neighbours="replace_one", **training)
+        name: epsilon_spent(name, noise_multiplier=sigma, sampler=sampler, neighbors="replace_one", **training)
         for name, sampler in [("class_moments", "class_poisson"), ("pld", "class_poisson"), ("rdp", "poisson")]
     }
     theirs = library_pld(rate, sigma, steps, 1e-5, "REPLACE_ONE", spent["pld"] / 2e4, pessimistic=True)
@@ -249,7 +249,7 @@ def test_class_moments_are_those_of_the_papers_mixture(rate, sigma):
         epochs=steps,
         batch_size=round(1000 * rate),
         dataset_size=1000,
-        neighbours="replace_one",
+        neighbors="replace_one",
     )
     steps *= steps_per_epoch(round(1000 * rate), 1000)
     tail = np.min((steps * np.maximum(first, second) + log(1 / delta)) / kappa)
@@ -272,16 +272,16 @@ def test_sampling_without_replacement_is_at_most_the_librarys_bound(rate, sigma)
 
 @pytest.mark.parametrize(("sigma", "steps", "epsilon"), [(1.6, 100, 18.6), (3.65, 500, 7.0)])
 def test_theorem_1_is_flagged_outside_its_conditions_as_in_the_papers_trainings(sigma, steps, epsilon):
-    for neighbours in ("replace_one", "add_remove"):
-        assert not printed.theorem1_is_valid(sigma, 1e-3, 0.2, steps, neighbours)
+    for neighbors in ("replace_one", "add_remove"):
+        assert not printed.theorem1_is_valid(sigma, 1e-3, 0.2, steps, neighbors)
     inverted = sqrt(16 * 0.2**2 * steps * log(1e3)) / printed.theorem1_epsilon(sigma, 1e-3, 0.2, steps, "replace_one")
     assert inverted == pytest.approx(sigma)
 
 
 def test_theorem_1_is_near_the_moments_where_its_conditions_hold():
     rate, sigma, steps, delta = 0.001, 8.0, 200_000, 1e-5
-    for neighbours, apart in (("replace_one", 2), ("add_remove", 1)):
-        assert printed.theorem1_is_valid(sigma, delta, rate, steps, neighbours)
-        theorem = printed.theorem1_epsilon(sigma, delta, rate, steps, neighbours)
+    for neighbors, apart in (("replace_one", 2), ("add_remove", 1)):
+        assert printed.theorem1_is_valid(sigma, delta, rate, steps, neighbors)
+        theorem = printed.theorem1_epsilon(sigma, delta, rate, steps, neighbors)
         moments = renyi.sampled_gaussian_epsilon(rate, sigma / apart, False, steps, delta, "classic")
         assert moments <= theorem * 1.01

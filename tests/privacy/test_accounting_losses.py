@@ -80,8 +80,8 @@ def sphere_hockey_stick(kappa, angle, epsilon):
     height, azimuth = (np.arange(400) + 0.5) / 200 - 1, (np.arange(400) + 0.5) * pi / 200
     x, (c, s) = height[:, None], (np.cos(angle / 2), np.sin(angle / 2))
     across = np.sqrt(1 - x**2) * np.cos(azimuth)
-    normaliser = kappa / (4 * pi * np.sinh(kappa))
-    p, q = (normaliser * np.exp(kappa * (c * across + sign * s * x)) for sign in (1, -1))
+    normalizer = kappa / (4 * pi * np.sinh(kappa))
+    p, q = (normalizer * np.exp(kappa * (c * across + sign * s * x)) for sign in (1, -1))
     return np.maximum(p - exp(epsilon) * q, 0).sum() / 200 * pi / 200
 
 
@@ -229,7 +229,7 @@ VMF = [(int(RANDOM.integers(2, 16)), 10 ** RANDOM.uniform(-0.7, 1), RANDOM.unifo
 @pytest.mark.parametrize(("dimension", "kappa", "rate"), VMF)
 def test_directions_are_bounded_between_vectors_at_any_angle(dimension, kappa, rate, sampler):
     rng = np.random.default_rng(3)
-    mechanism = Mechanism(sampler, bound="normalise", noise="vmf", kappa=kappa, block="sum")
+    mechanism = Mechanism(sampler, bound="normalize", noise="vmf", kappa=kappa, block="sum")
     run = Training(mechanism, 1e-5, 1, round(100 * rate), 100, blocks=(dimension,))
     curve = proven_curve(run, "replace_one")
     assert curve.source in ("loss_distribution", "pure")
@@ -249,7 +249,7 @@ def test_directions_are_bounded_between_vectors_at_any_angle(dimension, kappa, r
 
 def test_independent_blocks_are_bounded_and_nearly_reached():
     rng, kappas, blocks = np.random.default_rng(4), 1.5, (3, 3, 8)
-    mechanism = Mechanism("shuffle", bound="normalise", noise="vmf", kappa=kappas, block="layer")
+    mechanism = Mechanism("shuffle", bound="normalize", noise="vmf", kappa=kappas, block="layer")
     curve = proven_curve(Training(mechanism, 1e-5, 2, 10, 100, blocks=blocks), "replace_one")
     draws = [vonmises_fisher(np.eye(d)[0], kappas).rvs(2 * DRAWS, random_state=rng)[:, 0] for d in blocks]
     loss = 2 * kappas * np.sum(draws, axis=0).reshape(2, DRAWS).sum(axis=0)  # two epochs
@@ -279,7 +279,7 @@ def test_planted_optimism_crosses_the_curve():
 def test_curves_are_as_low_as_the_loss_distribution_allows():
     wor = Training(Mechanism("wor", noise_multiplier=0.451), 1e-5, 1, 35, 10_000)
     assert proven_curve(wor, "replace_one").advantage == pytest.approx(0.593, abs=1e-3)  # 0.985 by Rényi divergences
-    directional = Mechanism("shuffle", bound="normalise", noise="vmf", kappa=5.0)
+    directional = Mechanism("shuffle", bound="normalize", noise="vmf", kappa=5.0)
     twice = Training(directional, 1e-5, 2, 10, 100, blocks=(100,))
     assert proven_curve(twice, "replace_one").advantage == pytest.approx(0.521, abs=1e-3)  # 0.648 by Rényi divergences
 
@@ -291,12 +291,12 @@ def test_any_concentration_has_an_epsilon_and_a_curve_that_rises(sampler, blocks
     run = {"epochs": 2, "batch_size": 20, "dataset_size": 100}
     terms = run | {"kappa": kappa, "delta": 1e-5, "blocks": blocks, "summed": summed, "sampler": sampler}
     relations = ["replace_one", *(["add_remove"] if summed and sampler == "poisson" else [])]
-    mechanism = Mechanism(sampler, bound="normalise", noise="vmf", kappa=kappa, block="sum" if summed else "layer")
-    for neighbours in relations:
-        assert epsilon_spent("vmf_pld", **terms, neighbours=neighbours) <= epsilon_spent(
-            "vmf_rdp", **terms, neighbours=neighbours
+    mechanism = Mechanism(sampler, bound="normalize", noise="vmf", kappa=kappa, block="sum" if summed else "layer")
+    for neighbors in relations:
+        assert epsilon_spent("vmf_pld", **terms, neighbors=neighbors) <= epsilon_spent(
+            "vmf_rdp", **terms, neighbors=neighbors
         )
-        curve = proven_curve(Training(mechanism, 1e-5, **run, blocks=blocks), neighbours)
+        curve = proven_curve(Training(mechanism, 1e-5, **run, blocks=blocks), neighbors)
         fpr = np.linspace(0, 1, 41)
         tpr = curve.tpr(fpr)
         assert np.all(np.isfinite(tpr))
@@ -308,7 +308,7 @@ def test_any_concentration_has_an_epsilon_and_a_curve_that_rises(sampler, blocks
 @settings(max_examples=20, deadline=None)
 def test_epsilon_of_a_fixed_size_is_the_curves_and_at_most_the_renyi_bound(rate, sigma, epochs):
     run = {"epochs": epochs, "batch_size": max(1, round(10_000 * rate)), "dataset_size": 10_000}
-    terms = run | {"noise_multiplier": sigma, "delta": 1e-5, "sampler": "wor", "neighbours": "replace_one"}
+    terms = run | {"noise_multiplier": sigma, "delta": 1e-5, "sampler": "wor", "neighbors": "replace_one"}
     epsilon = epsilon_spent("pld", **terms)
     assert 0 <= epsilon <= epsilon_spent("rdp", **terms)
     curve = proven_curve(Training(Mechanism("wor", noise_multiplier=sigma), 1e-5, **run), "replace_one")

@@ -74,7 +74,7 @@ def test_a_budget_holds_the_projection_too(accountant):
 
 
 def test_replacing_a_record_moves_the_second_moments_by_root_two():
-    run = {**MNIST, "epochs": 5, "neighbours": "replace_one"}
+    run = {**MNIST, "epochs": 5, "neighbors": "replace_one"}
     assert SENSITIVITY["replace_one"] ** 2 == pytest.approx(2)
     theirs = PLDAccountant(NeighboringRelation.REPLACE_ONE)
     theirs = theirs.compose(PoissonSampledDpEvent(0.01, GaussianDpEvent(2.0)), 500)

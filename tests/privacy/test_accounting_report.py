@@ -15,7 +15,7 @@ RUN = {"delta": 1e-5, "epochs": 100, "batch_size": 200, "dataset_size": 10_000}
 
 def rows(mechanism, **terms):
     report = epsilon_report(mechanism, **RUN | terms)
-    keyed = {(row.accountant, row.neighbours): row for row in report}
+    keyed = {(row.accountant, row.neighbors): row for row in report}
     assert len(keyed) == len(report)  # a metric's name and setting tell all rows apart
     return keyed
 
@@ -27,7 +27,7 @@ def test_a_shuffled_cell_at_nominal_1000_shows_what_it_spent_and_what_poisson_ba
     assert report[0].accountant == nominal
     assert report[0].epsilon == pytest.approx(1000)
     assert report[0].valid == (nominal == "zcdp")
-    spent = {(row.accountant, row.neighbours): row for row in report}
+    spent = {(row.accountant, row.neighbors): row for row in report}
     assert spent["gdp", "zero_out"].epsilon == pytest.approx(
         {"naive": 227, "advanced": 33, "zcdp": 978}[nominal], rel=1e-2
     )
@@ -49,8 +49,8 @@ def test_a_poisson_cell_has_valid_rows_for_both_relations():
 def test_replace_one_costs_more_than_add_remove_or_zero_out():
     for sampler, base in (("poisson", "add_remove"), ("shuffle", "zero_out")):
         spent = rows(Mechanism(sampler, noise_multiplier=3.0))
-        for (name, neighbours), row in spent.items():
-            if neighbours == "replace_one":
+        for (name, neighbors), row in spent.items():
+            if neighbors == "replace_one":
                 assert row.epsilon > spent[name, base].epsilon
 
 
@@ -81,7 +81,7 @@ def test_a_whole_batchs_gradient_counts_twice_the_clipping_norm():
     assert spent["gdp", "replace_one"].epsilon == gdp.epsilon
     for sampler, relations in (("poisson", {"add_remove", "replace_one"}), ("wor", {"replace_one"})):
         sampled = rows(Mechanism(sampler, unit="batch", noise_multiplier=5.0))
-        assert {neighbours for name, neighbours in sampled if name == "rdp"} == relations
+        assert {neighbors for name, neighbors in sampled if name == "rdp"} == relations
         assert (("pld", "replace_one") in sampled) == (sampler == "wor")
 
 
@@ -127,7 +127,7 @@ def test_a_nominal_accountant_of_other_noise_is_refused():
 
 @pytest.mark.parametrize(("block", "unit", "blocks"), [("whole", "example", [5000]), ("row", "example", [401] * 120)])
 def test_directional_noise_around_each_example_has_replace_one_rows_only(block, unit, blocks):
-    mechanism = Mechanism("poisson", unit, "normalise", noise="vmf", block=block, kappa=2.0)
+    mechanism = Mechanism("poisson", unit, "normalize", noise="vmf", block=block, kappa=2.0)
     spent = rows(mechanism, blocks=blocks, accountant="per_step")
     assert list(spent) == [(name, "replace_one") for name in ("per_step", "vmf_pure", "vmf_rdp", "vmf_pld")]
     assert spent["per_step", "replace_one"].epsilon == 4.0
@@ -137,12 +137,12 @@ def test_directional_noise_around_each_example_has_replace_one_rows_only(block, 
 
 @pytest.mark.parametrize(("block", "unit"), [("sum", "example"), ("whole", "batch")])
 def test_directional_noise_around_the_sum_speaks_of_add_remove_too(block, unit):
-    spent = rows(Mechanism("poisson", unit, "normalise", noise="vmf", block=block, kappa=2.0), blocks=[5000])
+    spent = rows(Mechanism("poisson", unit, "normalize", noise="vmf", block=block, kappa=2.0), blocks=[5000])
     assert spent["vmf_rdp", "add_remove"].epsilon < spent["vmf_rdp", "replace_one"].epsilon
 
 
 def test_one_step_around_one_vector_is_what_per_step_says():
-    mechanism = Mechanism("shuffle", bound="normalise", noise="vmf", kappa=2.0)
+    mechanism = Mechanism("shuffle", bound="normalize", noise="vmf", kappa=2.0)
     spent = rows(mechanism, blocks=[5000], epochs=1)
     assert spent["per_step", "replace_one"].valid
     assert spent["per_step", "replace_one"].epsilon == spent["vmf_pure", "replace_one"].epsilon
@@ -165,11 +165,11 @@ def test_every_row_is_of_an_accountant_that_supports_the_sampler(sampler, sigma)
     unit = "class" if sampler == "class_poisson" else "example"
     spent = rows(Mechanism(sampler, unit, noise_multiplier=sigma))
     assert spent
-    assert perf_counter() - start < 10  # a runaway discretisation takes minutes
-    for (name, neighbours), row in spent.items():
+    assert perf_counter() - start < 10  # a runaway discretization takes minutes
+    for (name, neighbors), row in spent.items():
         assert np.isfinite(row.epsilon)
         if row.sampling == "as_trained":
-            assert neighbours in ACCOUNTANTS[name].relations[sampler]
+            assert neighbors in ACCOUNTANTS[name].relations[sampler]
 
 
 def test_a_private_projection_before_shuffled_batches_is_reported_by_those_who_can_add_it():

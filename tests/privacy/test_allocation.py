@@ -126,12 +126,12 @@ def test_two_steps_agree_with_quadrature(sigma):
             assert found == pytest.approx(max(removed, added), rel=0.03)
 
 
-@pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
-def test_one_step_an_epoch_is_gaussian_noise_without_sampling(neighbours):
-    run = {"epochs": 7, "batch_size": 500, "dataset_size": 500, "delta": DELTA, "neighbours": neighbours}
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+def test_one_step_an_epoch_is_gaussian_noise_without_sampling(neighbors):
+    run = {"epochs": 7, "batch_size": 500, "dataset_size": 500, "delta": DELTA, "neighbors": neighbors}
     found = epsilon_spent("pld", noise_multiplier=3.0, sampler="balls_in_bins", **run)
-    same = "zero_out" if neighbours == "add_remove" else neighbours
-    assert found == pytest.approx(epsilon_spent("gdp", noise_multiplier=3.0, **run | {"neighbours": same}), rel=1e-9)
+    same = "zero_out" if neighbors == "add_remove" else neighbors
+    assert found == pytest.approx(epsilon_spent("gdp", noise_multiplier=3.0, **run | {"neighbors": same}), rel=1e-9)
 
 
 def test_a_projection_composes_as_one_more_gaussian_mechanism():
@@ -156,18 +156,18 @@ def test_a_replaced_record_costs_no_less_than_opposite_gradients_show():
 
 
 @pytest.mark.parametrize("unit", ["example", "batch"])
-@pytest.mark.parametrize("neighbours", ["add_remove", "zero_out", "replace_one"])
-def test_the_curve_and_the_epsilon_agree_and_lie_below_what_known_batches_prove(unit, neighbours):
+@pytest.mark.parametrize("neighbors", ["add_remove", "zero_out", "replace_one"])
+def test_the_curve_and_the_epsilon_agree_and_lie_below_what_known_batches_prove(unit, neighbors):
     mechanism = Mechanism("balls_in_bins", unit=unit, noise_multiplier=2.0)
-    curve = proven_curve(Training(mechanism, DELTA, **RUN), neighbours)
+    curve = proven_curve(Training(mechanism, DELTA, **RUN), neighbors)
     known = proven_curve(Training(Mechanism("shuffle", unit=unit, noise_multiplier=2.0), DELTA, **RUN), "zero_out")
     rows = epsilon_report(mechanism, delta=DELTA, **RUN, accountant="pld")
-    spent = {row.neighbours: row.epsilon for row in rows if row.accountant == "pld" and row.valid}
-    if (unit, neighbours) == ("batch", "replace_one"):
-        assert neighbours not in spent
+    spent = {row.neighbors: row.epsilon for row in rows if row.accountant == "pld" and row.valid}
+    if (unit, neighbors) == ("batch", "replace_one"):
+        assert neighbors not in spent
         return
-    assert curve.epsilon(DELTA) == pytest.approx(spent[neighbours], abs=0.06)
-    if neighbours != "replace_one":
+    assert curve.epsilon(DELTA) == pytest.approx(spent[neighbors], abs=0.06)
+    if neighbors != "replace_one":
         assert curve.advantage < 0.7 * known.advantage
 
 

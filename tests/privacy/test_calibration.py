@@ -14,7 +14,7 @@ def settings(accountant: str, sampler: str, **changes: object) -> dict:
     return {
         "sampler": sampler,
         "unit": "class" if sampler == "class_poisson" else "example",
-        "bound": "normalise" if noise == "vmf" else "clip",
+        "bound": "normalize" if noise == "vmf" else "clip",
         "clip_norm": 1.0,
         "noise": noise,
         "block": "whole",
@@ -38,7 +38,7 @@ def test_the_noise_of_a_budget_spends_that_budget(accountant, sampler):
 
 def test_the_samplers_of_one_accountant_differ_in_noise():
     poisson, fixed = (calibrated(settings("rdp", s), **SCHEDULE).noise_multiplier for s in ("poisson", "wor"))
-    # Replace-one neighbours of fixed-size batches: about twice the noise of add-or-remove-one.
+    # Replace-one neighbors of fixed-size batches: about twice the noise of add-or-remove-one.
     assert fixed > 1.5 * poisson
 
 

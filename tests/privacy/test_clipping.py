@@ -9,7 +9,7 @@ norm = st.floats(min_value=0, max_value=2.0**100, width=32)
 positive = st.floats(min_value=2.0**-20, max_value=2.0**20, width=32)
 
 
-@given(norm, positive, st.sampled_from(["clip", "normalise"]), st.sampled_from([torch.float32, torch.float64]))
+@given(norm, positive, st.sampled_from(["clip", "normalize"]), st.sampled_from([torch.float32, torch.float64]))
 def test_no_gradient_is_left_longer_than_the_bound(length, clip_norm, bound, dtype):
     norms = torch.tensor([length], dtype=dtype)
     scale = bound_scales(norms, clip_norm, bound)
@@ -25,15 +25,15 @@ def test_clipping_leaves_short_gradients_alone_and_never_lengthens(length, clip_
         assert scale == pytest.approx(1, rel=1e-5)
 
 
-def test_normalising_brings_every_gradient_to_the_bound_but_not_what_float32_sees_only_in_part():
+def test_normalizing_brings_every_gradient_to_the_bound_but_not_what_float32_sees_only_in_part():
     norms = torch.tensor([1e-6, 0.5, 3.0, 1e10, 0.0])
-    scaled = bound_scales(norms, 2.0, "normalise") * norms
+    scaled = bound_scales(norms, 2.0, "normalize") * norms
     torch.testing.assert_close(scaled, torch.tensor([2.0, 2.0, 2.0, 2.0, 0.0]), rtol=1e-5, atol=0)
-    assert bound_scales(torch.tensor([1e-20]), 2.0, "normalise") * 1e-20 < 1e-7
+    assert bound_scales(torch.tensor([1e-20]), 2.0, "normalize") * 1e-20 < 1e-7
 
 
 def test_the_norms_are_not_overwritten():
     norms = torch.tensor([0.5, 3.0])
-    for bound in ("clip", "normalise"):
+    for bound in ("clip", "normalize"):
         bound_scales(norms, 1.0, bound)
     assert norms.tolist() == [0.5, 3.0]

@@ -155,13 +155,13 @@ def test_restored_noise_goes_on_as_if_it_had_not_been_interrupted(name):
 
 @pytest.mark.parametrize("sampler", ["shuffle", "cyclic"])
 @pytest.mark.parametrize("name", ["blt", "tree"])
-@pytest.mark.parametrize("neighbours", ["zero_out", "replace_one"])
-def test_epsilon_and_curve_are_those_of_gaussian_noise_of_as_many_epochs(name, sampler, neighbours):
-    terms = RUN | {"neighbours": neighbours, "delta": 1e-5, "sampler": sampler, "noise_multiplier": 3.0}
+@pytest.mark.parametrize("neighbors", ["zero_out", "replace_one"])
+def test_epsilon_and_curve_are_those_of_gaussian_noise_of_as_many_epochs(name, sampler, neighbors):
+    terms = RUN | {"neighbors": neighbors, "delta": 1e-5, "sampler": sampler, "noise_multiplier": 3.0}
     assert epsilon_spent(f"{name}_gdp", **terms) == epsilon_spent("gdp", **terms)
     mechanism = Mechanism(sampler, noise=name, noise_multiplier=3.0, settings=STRATEGIES[name])
-    curve = proven_curve(Training(mechanism, 1e-5, **RUN), neighbours)
-    plain = proven_curve(Training(Mechanism(sampler, noise_multiplier=3.0), 1e-5, **RUN), neighbours)
+    curve = proven_curve(Training(mechanism, 1e-5, **RUN), neighbors)
+    plain = proven_curve(Training(Mechanism(sampler, noise_multiplier=3.0), 1e-5, **RUN), neighbors)
     assert float(curve.tpr(0.01)) == pytest.approx(float(plain.tpr(0.01)), rel=1e-12)
 
 
@@ -193,35 +193,35 @@ def amplified(bands, sigma=1.3, **changed):
 
 
 @pytest.mark.parametrize("bands", [1, 2, 3, 7])
-@pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
-def test_amplified_epsilon_is_that_of_dp_accountings_sampled_gaussian_for_as_many_turns(bands, neighbours):
-    relation = {"add_remove": "ADD_OR_REMOVE_ONE", "replace_one": "REPLACE_ONE"}[neighbours]
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+def test_amplified_epsilon_is_that_of_dp_accountings_sampled_gaussian_for_as_many_turns(bands, neighbors):
+    relation = {"add_remove": "ADD_OR_REMOVE_ONE", "replace_one": "REPLACE_ONE"}[neighbors]
     oracle = PLDAccountant(NeighboringRelation[relation], value_discretization_interval=1e-4)
     event = PoissonSampledDpEvent(bands * 0.1, GaussianDpEvent(1.3))
     oracle.compose(event, math.ceil(70 / bands))
-    assert amplified(bands, neighbours=neighbours) == pytest.approx(oracle.get_epsilon(1e-5), rel=2e-3)
+    assert amplified(bands, neighbors=neighbors) == pytest.approx(oracle.get_epsilon(1e-5), rel=2e-3)
 
 
-@pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
-def test_one_band_spends_what_dp_sgd_spends_and_as_many_as_steps_what_a_fixed_order_does(neighbours):
-    terms = RUN | {"neighbours": neighbours, "delta": 1e-5, "noise_multiplier": 1.3}
-    assert amplified(1, neighbours=neighbours) == epsilon_spent("pld", **terms)
-    same = "zero_out" if neighbours == "add_remove" else neighbours
-    fixed = epsilon_spent("banded_gdp", **terms | {"neighbours": same})
-    assert amplified(10, neighbours=neighbours) == pytest.approx(fixed, rel=1e-9)
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+def test_one_band_spends_what_dp_sgd_spends_and_as_many_as_steps_what_a_fixed_order_does(neighbors):
+    terms = RUN | {"neighbors": neighbors, "delta": 1e-5, "noise_multiplier": 1.3}
+    assert amplified(1, neighbors=neighbors) == epsilon_spent("pld", **terms)
+    same = "zero_out" if neighbors == "add_remove" else neighbors
+    fixed = epsilon_spent("banded_gdp", **terms | {"neighbors": same})
+    assert amplified(10, neighbors=neighbors) == pytest.approx(fixed, rel=1e-9)
 
 
-@pytest.mark.parametrize("neighbours", ["add_remove", "zero_out", "replace_one"])
-def test_the_amplified_curve_is_a_sampled_gaussians_and_agrees_with_epsilon(neighbours):
+@pytest.mark.parametrize("neighbors", ["add_remove", "zero_out", "replace_one"])
+def test_the_amplified_curve_is_a_sampled_gaussians_and_agrees_with_epsilon(neighbors):
     def curve(sampler, noise, bands=1):
         mechanism = Mechanism(sampler, noise=noise, noise_multiplier=1.3, settings={"bands": bands})
-        return proven_curve(Training(mechanism, 1e-5, **RUN), neighbours)
+        return proven_curve(Training(mechanism, 1e-5, **RUN), neighbors)
 
     one, plain = curve("cyclic_poisson", "banded"), curve("poisson", "gaussian")
     assert float(one.tpr(0.01)) == float(plain.tpr(0.01))
     two = curve("cyclic_poisson", "banded", bands=2)
-    relation = "add_remove" if neighbours == "zero_out" else neighbours
-    epsilon = amplified(2, neighbours=relation)
+    relation = "add_remove" if neighbors == "zero_out" else neighbors
+    epsilon = amplified(2, neighbors=relation)
     for fpr in (1e-3, 0.01, 0.1):
         assert float(two.tpr(fpr)) <= math.exp(epsilon) * fpr + 1e-5 + 1e-9
     assert float(one.tpr(0.01)) < float(two.tpr(0.01)) < float(curve("cyclic_poisson", "banded", bands=10).tpr(0.01))
@@ -235,7 +235,7 @@ def test_noise_for_a_budget_is_found_from_the_settings_of_a_cell(name):
     mechanism = calibrated(settings, **RUN)
     bands = STRATEGIES[name]["bands"]
     assert amplified(bands, mechanism.sigma) == pytest.approx(2, rel=1e-3)
-    (row,) = [row for row in epsilon_report(mechanism, delta=1e-5, **RUN) if row.neighbours == "add_remove"]
+    (row,) = [row for row in epsilon_report(mechanism, delta=1e-5, **RUN) if row.neighbors == "add_remove"]
     assert (row.accountant, row.valid) == ("banded_pld", True)
     assert row.epsilon == amplified(bands, mechanism.sigma)
 

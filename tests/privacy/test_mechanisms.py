@@ -108,9 +108,9 @@ def test_restored_noise_goes_on_as_if_it_had_not_been_interrupted():
         assert torch.equal(second.gradient, expected[step])
 
 
-@pytest.mark.parametrize("neighbours", ["zero_out", "replace_one"])
-def test_banded_noise_spends_what_unsampled_gaussian_noise_of_as_many_epochs_spends(neighbours):
-    terms = RUN | {"neighbours": neighbours}
+@pytest.mark.parametrize("neighbors", ["zero_out", "replace_one"])
+def test_banded_noise_spends_what_unsampled_gaussian_noise_of_as_many_epochs_spends(neighbors):
+    terms = RUN | {"neighbors": neighbors}
     ours = epsilon_spent("banded_gdp", noise_multiplier=3.0, sampler="cyclic", **terms)
     assert ours == epsilon_spent("gdp", noise_multiplier=3.0, sampler="shuffle", **terms)
     sigma = noise_multiplier("banded_gdp", epsilon=2.0, **terms)
@@ -122,8 +122,8 @@ def test_what_is_proven_where_each_record_comes_once_an_epoch_is_not_amplified_b
     settings = {"bands": 4} if noise == "banded" else {}
     mechanism = Mechanism(sampler, noise=noise, noise_multiplier=3.0, settings=settings)
     training = Training(mechanism, 1e-5, epochs=7, batch_size=50, dataset_size=500)
-    for neighbours, apart in (("zero_out", 1), ("replace_one", 2)):
+    for neighbors, apart in (("zero_out", 1), ("replace_one", 2)):
         mu = apart * math.sqrt(7) / 3.0
-        curve = proven_curve(training, neighbours)
+        curve = proven_curve(training, neighbors)
         assert float(curve.tpr(0.01)) == pytest.approx(norm.cdf(norm.ppf(0.01) + mu), rel=1e-6)
     assert proven_curve(training, "add_remove") is None

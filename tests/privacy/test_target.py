@@ -22,13 +22,13 @@ MECHANISMS = {
     "fixed size": (Mechanism(sampler="wor"), "replace_one"),
     "batch": (Mechanism(sampler="poisson", unit="batch"), "replace_one"),
     "class": (Mechanism(sampler="class_poisson", unit="class"), "replace_one"),
-    "directional": (Mechanism(sampler="shuffle", bound="normalise", noise="vmf"), "replace_one"),
+    "directional": (Mechanism(sampler="shuffle", bound="normalize", noise="vmf"), "replace_one"),
 }
 
 
-def risk(target, training, neighbours, noise):
+def risk(target, training, neighbors, noise):
     name = "kappa" if training.mechanism.noise == "vmf" else "noise_multiplier"
-    curve = proven_curve(replace(training, mechanism=replace(training.mechanism, **{name: noise})), neighbours)
+    curve = proven_curve(replace(training, mechanism=replace(training.mechanism, **{name: noise})), neighbors)
     if target.measure == "advantage":
         return curve.advantage
     return float(curve.tpr(target.fpr)) if target.measure == "tpr" else curve.precision(target.prior, target.fpr)
@@ -37,10 +37,10 @@ def risk(target, training, neighbours, noise):
 @pytest.mark.parametrize("given", TARGETS, ids=str)
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_the_noise_of_a_target_gives_the_wanted_risk_back_and_no_more(name, given):
-    mechanism, neighbours = MECHANISMS[name]
+    mechanism, neighbors = MECHANISMS[name]
     training, target = Training(mechanism, 1e-5, blocks=(100,), **SCHEDULE), Target.read(given)
-    noise = noise_for(target, training, neighbours)
-    found = risk(target, training, neighbours, noise)
+    noise = noise_for(target, training, neighbors)
+    found = risk(target, training, neighbors, noise)
     assert found <= target.value
     assert found == pytest.approx(target.value, rel=2e-3)
 
@@ -82,8 +82,8 @@ def test_a_target_without_sense_is_refused_in_a_sentence(given, sentence):
     assert sentence in str(caught.value)
 
 
-def test_neighbours_that_a_mechanism_does_not_protect_have_no_noise():
-    directional = Training(Mechanism(sampler="poisson", bound="normalise", noise="vmf"), 1e-5, **SCHEDULE)
+def test_neighbors_that_a_mechanism_does_not_protect_have_no_noise():
+    directional = Training(Mechanism(sampler="poisson", bound="normalize", noise="vmf"), 1e-5, **SCHEDULE)
     with pytest.raises(UserError, match="proves nothing for add_remove neighbors, whatever its noise"):
         noise_for(Target.read({"advantage": 0.1}), directional, "add_remove")
 
@@ -98,11 +98,11 @@ def test_a_defense_and_a_study_may_give_targets_in_place_of_epsilon():
     assert names == ["gaussian-zcdp-eps=1", "gaussian-zcdp-precision=0.5-prior=0.01-fpr=0.001"]
 
 
-@pytest.mark.parametrize(("design", "neighbours"), [("split", "replace_one"), ("coins", "add_remove")])
-def test_the_noise_of_a_cell_follows_the_game_of_its_study(design, neighbours):
+@pytest.mark.parametrize(("design", "neighbors"), [("split", "replace_one"), ("coins", "add_remove")])
+def test_the_noise_of_a_cell_follows_the_game_of_its_study(design, neighbors):
     entry = {"defense": "gaussian", "accountant": "rdp", "target": {"advantage": 0.2}}
     ((_, settings, _),) = expanded(entry, {"delta": 1e-5, "design": design})
     mechanism = calibrated(settings, **SCHEDULE)
-    curve = proven_curve(Training(mechanism, 1e-5, **SCHEDULE), neighbours)
+    curve = proven_curve(Training(mechanism, 1e-5, **SCHEDULE), neighbors)
     assert curve.advantage == pytest.approx(0.2, rel=2e-3)
     assert curve.advantage <= 0.2

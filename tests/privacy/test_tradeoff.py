@@ -35,7 +35,7 @@ def gaussian(sigma, sampler="poisson", **more):
 
 # ---------------------------------------------------------------------- closed forms
 @pytest.mark.parametrize(
-    ("epsilon", "neighbours", "advantage"),
+    ("epsilon", "neighbors", "advantage"),
     [
         (1, "replace_one", 0.21),
         (4, "replace_one", 0.645),
@@ -44,8 +44,8 @@ def gaussian(sigma, sampler="poisson", **more):
         (10, "add_remove", 0.683),
     ],
 )
-def test_gaussian_noise_of_a_budget_allows_an_advantage_far_below_what_its_point_allows(epsilon, neighbours, advantage):
-    curve = proven_curve(training(gaussian(get_sigma_gaussian(epsilon, 1e-5))), neighbours)
+def test_gaussian_noise_of_a_budget_allows_an_advantage_far_below_what_its_point_allows(epsilon, neighbors, advantage):
+    curve = proven_curve(training(gaussian(get_sigma_gaussian(epsilon, 1e-5))), neighbors)
     assert curve.advantage == pytest.approx(advantage, rel=0.01)
     assert curve.advantage == pytest.approx(2 * norm.cdf(curve.mu / 2) - 1, rel=1e-9)
     assert tradeoff.epsilon_delta(epsilon, 1e-5).advantage > 1.1 * curve.advantage
@@ -142,12 +142,12 @@ def assert_bounds_draws(curve, members, nonmembers, tight=None):
 
 
 @pytest.mark.parametrize(("rate", "sigma"), SAMPLED[:60])
-@pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
-def test_small_compositions_of_sampled_steps_are_bounded_and_nearly_reached(rate, sigma, neighbours):
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+def test_small_compositions_of_sampled_steps_are_bounded_and_nearly_reached(rate, sigma, neighbors):
     rng = np.random.default_rng(1)
     size, total = max(30, round(rate * 1000)), 1000  # 34 steps at most
-    curve = proven_curve(training(gaussian(sigma), batch_size=size, dataset_size=total), neighbours)
-    steps, q, other = -(-total // size), size / total, -1.0 if neighbours == "replace_one" else 0.0
+    curve = proven_curve(training(gaussian(sigma), batch_size=size, dataset_size=total), neighbors)
+    steps, q, other = -(-total // size), size / total, -1.0 if neighbors == "replace_one" else 0.0
     noise = sigma * rng.standard_normal((2, DRAWS, steps))
     chosen = rng.random((2, DRAWS, steps)) < q
     shift = np.array([1.0, other])[:, None, None]
@@ -164,7 +164,7 @@ def test_small_compositions_of_sampled_steps_are_bounded_and_nearly_reached(rate
 @pytest.mark.parametrize("sampler", ["poisson", "wor", "shuffle"])
 def test_directional_noise_is_bounded_at_antipodal_directions(kappa, sampler):
     rng = np.random.default_rng(2)
-    mechanism = Mechanism(sampler=sampler, bound="normalise", noise="vmf", kappa=kappa)
+    mechanism = Mechanism(sampler=sampler, bound="normalize", noise="vmf", kappa=kappa)
     schedule = {"epochs": 4, "batch_size": 50, "dataset_size": 100, "blocks": (3,)}
     curve = proven_curve(training(mechanism, **schedule), "replace_one")
     uses, q = (4, 1.0) if sampler == "shuffle" else (8, 0.5)
@@ -173,18 +173,18 @@ def test_directional_noise_is_bounded_at_antipodal_directions(kappa, sampler):
     cosine[1] *= -1
     flat = 2 * rng.random((2, DRAWS, uses)) - 1  # another record's direction, at right angles, seen along this one
     seen = np.where(rng.random((2, DRAWS, uses)) < q, cosine, flat)
-    normaliser = log(kappa / np.sinh(kappa))
-    ratio = np.logaddexp(log(q) + normaliser + kappa * seen, log(1 - q) if q < 1 else -inf)
-    ratio -= np.logaddexp(log(q) + normaliser - kappa * seen, log(1 - q) if q < 1 else -inf)
+    normalizer = log(kappa / np.sinh(kappa))
+    ratio = np.logaddexp(log(q) + normalizer + kappa * seen, log(1 - q) if q < 1 else -inf)
+    ratio -= np.logaddexp(log(q) + normalizer - kappa * seen, log(1 - q) if q < 1 else -inf)
     total = ratio.sum(axis=2)
     assert_bounds_draws(curve, total[0], total[1])
 
 
 # ---------------------------------------------------------------------- other people's code
 @pytest.mark.parametrize(("rate", "sigma", "steps"), [(0.01, 1.1, 600), (0.2, 2.0, 30), (0.001, 0.6, 5000)])
-@pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
-def test_curve_and_privacy_profile_of_dp_accounting_tell_the_same(rate, sigma, steps, neighbours):
-    replaced = neighbours == "replace_one"
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+def test_curve_and_privacy_profile_of_dp_accounting_tell_the_same(rate, sigma, steps, neighbors):
+    replaced = neighbors == "replace_one"
     curve = tradeoff.profile(*library.loss_profile(rate, sigma / (2 if replaced else 1), replaced, steps))
     fine = np.concatenate(([0.0], np.geomspace(1e-12, 1, 4000)))
 
@@ -221,7 +221,7 @@ def test_curve_is_that_of_riskcal(rate, sigma, steps):
     )
 
 
-# ---------------------------------------------------------------------- which neighbours
+# ---------------------------------------------------------------------- which neighbors
 def hockey_stick(rate, sigma, x, other, epsilon):
     """∫ max(0, p − e^ε q) of the sampled steps around 0, with x or ``other`` (in the plane) as the record."""
     grid = np.arange(-8, 8, 0.08) * max(sigma, 0.5)
@@ -245,7 +245,7 @@ def test_opposite_records_of_full_length_are_the_worst_to_replace_by_each_other(
 
 
 @pytest.mark.parametrize("mu", [0.1, 1.0, 3.0])
-def test_two_steps_from_neighbour_to_neighbour_double_mu(mu):
+def test_two_steps_from_neighbor_to_neighbor_double_mu(mu):
     assert tradeoff.twice(tradeoff.gaussian(mu)).tpr(FPR) == pytest.approx(tradeoff.gaussian(2 * mu).tpr(FPR))
 
 
@@ -279,32 +279,32 @@ def test_class_changes_with_one_record_and_two_classes_where_one_record_stands_f
 
 def test_private_projection_of_the_same_records_lifts_every_curve():
     plain = {"epochs": 5, "batch_size": 50, "dataset_size": 1000}
-    for mechanism, neighbours in (
+    for mechanism, neighbors in (
         (gaussian(1.5), "add_remove"),
         (gaussian(1.5), "replace_one"),
         (gaussian(1.5, "wor"), "replace_one"),
-        (Mechanism(sampler="poisson", bound="normalise", noise="vmf", kappa=2.0), "replace_one"),
+        (Mechanism(sampler="poisson", bound="normalize", noise="vmf", kappa=2.0), "replace_one"),
     ):
         run = plain | {"blocks": (50,)}
-        alone = proven_curve(training(mechanism, **run), neighbours).advantage
-        weak = proven_curve(training(mechanism, **run, projection_noise=1e5), neighbours).advantage
-        strong = proven_curve(training(mechanism, **run, projection_noise=2.0), neighbours).advantage
+        alone = proven_curve(training(mechanism, **run), neighbors).advantage
+        weak = proven_curve(training(mechanism, **run, projection_noise=1e5), neighbors).advantage
+        strong = proven_curve(training(mechanism, **run, projection_noise=2.0), neighbors).advantage
         assert alone <= 1.01 * weak or mechanism.noise == "vmf"
         assert weak < strong
-        shift = sqrt(2 if neighbours == "replace_one" else 1) / 2.0
+        shift = sqrt(2 if neighbors == "replace_one" else 1) / 2.0
         assert strong >= tradeoff.gaussian(shift).advantage - 1e-9
 
 
 def test_noise_of_nothing_or_of_directions_that_show_a_records_presence_proves_nothing():
     assert proven_curve(training(Mechanism(noise="none")), "replace_one") is None
-    directional = Mechanism(sampler="poisson", bound="normalise", noise="vmf", kappa=1.0)
+    directional = Mechanism(sampler="poisson", bound="normalize", noise="vmf", kappa=1.0)
     assert proven_curve(training(directional, blocks=(10,)), "add_remove") is None
-    summed = Mechanism(sampler="poisson", bound="normalise", noise="vmf", kappa=1.0, block="sum")
+    summed = Mechanism(sampler="poisson", bound="normalize", noise="vmf", kappa=1.0, block="sum")
     assert proven_curve(training(summed, blocks=(10,)), "add_remove").advantage < 1
 
 
 @pytest.mark.parametrize(
-    ("design", "sampler", "neighbours"),
+    ("design", "sampler", "neighbors"),
     [
         ("split", "poisson", "replace_one"),
         ("split", "shuffle", "replace_one"),
@@ -314,8 +314,8 @@ def test_noise_of_nothing_or_of_directions_that_show_a_records_presence_proves_n
         ("coins", "wor", "zero_out"),
     ],
 )
-def test_game_of_a_design_says_between_which_neighbours_an_attack_chooses(design, sampler, neighbours):
-    assert relation_of_game(design, sampler) == neighbours
+def test_game_of_a_design_says_between_which_neighbors_an_attack_chooses(design, sampler, neighbors):
+    assert relation_of_game(design, sampler) == neighbors
 
 
 # ---------------------------------------------------------------------- every curve

@@ -141,7 +141,7 @@ def small(own):
 
 def audit(plan, path, models=120):
     state = Checkpoint(path / "audit.safetensors", "this", 0.0)
-    return audited(plan, models, "optimised", state, lambda done, of: None)
+    return audited(plan, models, "optimized", state, lambda done, of: None)
 
 
 def test_the_audit_clears_the_release_and_finds_an_eighth_of_the_noise(small, tmp_path, monkeypatch):
@@ -153,7 +153,7 @@ def test_the_audit_clears_the_release_and_finds_an_eighth_of_the_noise(small, tm
     assert audit(small, tmp_path)["epsilon_at_least"] > BETWEEN
 
 
-@pytest.mark.parametrize("canary", ["optimised", "mislabelled", "blank"])
+@pytest.mark.parametrize("canary", ["optimized", "mislabeled", "blank"])
 def test_a_twin_differs_in_one_person_with_all_records(small, tmp_path, monkeypatch, canary):
     given = []
 

@@ -33,7 +33,7 @@ def small(plan):
 
 def audit(plan, path, models=MODELS):
     state = Checkpoint(path / "audit.safetensors", "this", 0.0)
-    return audited(plan, models, "optimised", state, lambda done, of: None)
+    return audited(plan, models, "optimized", state, lambda done, of: None)
 
 
 # The twins draw from the system, so these tests state their false alarms. At ε = 2, μ is .50 and 120 guesses are right
@@ -125,7 +125,7 @@ def test_the_sheet_has_the_audit_and_what_it_could_have_shown(tmp_path, monkeypa
     told = json.loads((tmp_path / "model" / PRIVACY).read_text())
     (found,) = told["measured"]["audits"]
     sheet = (tmp_path / "model" / SHEET).read_text()
-    assert f"10 twins of the training, canary optimised: ε ≥ {found['epsilon_at_least']:.3g} at δ = 1e-05" in sheet
+    assert f"10 twins of the training, canary optimized: ε ≥ {found['epsilon_at_least']:.3g} at δ = 1e-05" in sheet
     assert f"the largest that it could have shown is {found['could_have_shown']:.3g}." in sheet
     assert any("audits measured was computed from the same records" in sentence for sentence in told["outside"])
     assert {path.name for path in tmp_path.iterdir()} == {"repo", "model"}

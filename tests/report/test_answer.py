@@ -131,8 +131,8 @@ def test_accuracy_is_lost_against_the_best_undefended_model_of_the_data_not_the_
     assert (answer.best.model, answer.kind) == ("b", "neither")
 
 
-def test_epsilon_ranks_nothing_where_less_is_proven_for_other_neighbours() -> None:
-    """1.35 for add/remove neighbours and an advantage of .261; 2.04 for replace-one ones and .233, which is safer."""
+def test_epsilon_ranks_nothing_where_less_is_proven_for_other_neighbors() -> None:
+    """1.35 for add/remove neighbors and an advantage of .261; 2.04 for replace-one ones and .233, which is safer."""
     alike = (0.02, 0.0, 0.04), (0.05, 0.03, 0.07)
     poisson, wor = cell("a", "rdp", 1, *alike, 1.35), cell("a", "zcdp", 2, *alike, 2.04)
     for rows, relation, limit in ((poisson, "add_remove", 0.261), (wor, "replace_one", 0.233)):
@@ -275,7 +275,7 @@ def test_the_front_holds_what_no_other_setting_beats(frame: pd.DataFrame) -> Non
 
 
 def proven(advantage: float, **more: object) -> Proven:
-    return Proven(advantage, **{"tprs": {0.01: 0.12, 0.001: 0.021}, "mu": 0.5, "exact": True, "neighbours": "x"} | more)
+    return Proven(advantage, **{"tprs": {0.01: 0.12, 0.001: 0.021}, "mu": 0.5, "exact": True, "neighbors": "x"} | more)
 
 
 def test_what_is_proven_is_said_rounded_up() -> None:
@@ -315,7 +315,7 @@ def test_what_is_proven_of_a_cell_is_read_from_its_metrics(metrics: pd.DataFrame
     assert found.proven.mu == pytest.approx(mu)
     assert found.proven.advantage == pytest.approx(2 * norm.cdf(mu / 2) - 1)
     assert found.proven.exact
-    assert found.proven.neighbours == "replace_one"
+    assert found.proven.neighbors == "replace_one"
 
 
 def fixed(score: np.ndarray, member: np.ndarray) -> pd.DataFrame:

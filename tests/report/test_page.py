@@ -232,7 +232,7 @@ def test_a_lower_bound_above_the_spent_epsilon_is_shown_in_red(context: ReportCo
 
 
 def test_the_alarm_is_raised_where_epsilon_is_known_for_a_presence_alone(context: ReportContext) -> None:
-    """Spent 1 for zero-out neighbours and nothing else known; canaries that change places prove 2.92 of an exchange."""
+    """Spent 1 for zero-out neighbors and nothing else known; canaries that change places prove 2.92 of an exchange."""
     spent = context.metrics["metric"] == "epsilon_spent"
     naive = context.metrics["defense"] == "gaussian-naive-eps=1"
     by_gdp = context.metrics["accounted_by"] == "gdp"
@@ -258,7 +258,7 @@ def test_the_alarm_is_raised_where_epsilon_is_known_for_a_presence_alone(context
 
 
 def test_a_claim_of_another_library_that_an_attack_contradicts_is_shown_in_red(context: ReportContext) -> None:
-    """A claim does not say for which neighbours it holds: a presence is held against ε, an exchange against twice ε."""
+    """A claim does not say for which neighbors it holds: a presence is held against ε, an exchange against twice ε."""
     frame = context.metrics
     (defense,) = frame.loc[frame["defense"] == "gaussian-rdp-eps=1", "defense"].unique()
     of = (frame["defense"] == defense) & (frame["model"] == "mlp")

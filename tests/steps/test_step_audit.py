@@ -15,7 +15,7 @@ TRAINING = {"optimizer": "adam", "learning_rate": 0.01, "momentum": 0.0, "l2": 0
 GROUPED = {"sampler": "class_poisson", "bound": "clip", "noise": "gaussian", "block": "whole", "rdp_sigma": None}
 GROUPED |= {"accountant": "class_moments", "noise_multiplier": 2.0, "epsilon": None}
 GROUPED |= {"clip_norm": 1.0, "delta": 1e-3, "settings": {}, "kappa": None}
-VMF = GROUPED | {"unit": "example", "sampler": "poisson", "bound": "normalise", "noise": "vmf", "kappa": 50.0}
+VMF = GROUPED | {"unit": "example", "sampler": "poisson", "bound": "normalize", "noise": "vmf", "kappa": 50.0}
 VMF |= {"accountant": "vmf_rdp"}
 EXAMPLES = GROUPED | {"unit": "example", "sampler": "shuffle", "accountant": "gdp"}
 MECHANISMS = {
@@ -30,12 +30,12 @@ DESIGN = {"canaries": 4, "score": "white_box", "relation": "replace_one", "start
 DESIGN |= {"design": "one_run", "models": 3, "bug": None}
 # Which canaries go with which mechanisms.
 DESIGNS = {
-    "none": ("natural", "mislabelled", "optimised", "feature", "blank", "gradient"),
-    "gaussian": ("natural", "mislabelled", "optimised", "feature", "blank", "gradient"),
-    "class": ("natural", "mislabelled", "feature", "blank"),
+    "none": ("natural", "mislabeled", "optimized", "feature", "blank", "gradient"),
+    "gaussian": ("natural", "mislabeled", "optimized", "feature", "blank", "gradient"),
+    "class": ("natural", "mislabeled", "feature", "blank"),
     "subclass": ("natural", "blank"),
-    "vmf": ("natural", "mislabelled", "optimised", "blank", "gradient"),
-    "person": ("natural", "mislabelled", "optimised", "feature", "blank", "gradient"),
+    "vmf": ("natural", "mislabeled", "optimized", "blank", "gradient"),
+    "person": ("natural", "mislabeled", "optimized", "feature", "blank", "gradient"),
 }
 
 
@@ -70,7 +70,7 @@ def settings_for(name, designs, folder, shape=(6,)):
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_every_model_tosses_a_coin_for_every_canary(name, tmp_path):
     designs = {canary: DESIGN | {"canary": canary} for canary in DESIGNS[name]}
-    designs["losses"] = DESIGN | {"canary": "mislabelled", "score": "loss"}
+    designs["losses"] = DESIGN | {"canary": "mislabeled", "score": "loss"}
     if name != "vmf":
         designs["start"] = DESIGN | {"canary": "blank", "score": "margin", "relation": "presence", "start": "trained"}
     frame = run(settings_for(name, designs, tmp_path), tmp_path)
@@ -91,9 +91,9 @@ def test_every_model_tosses_a_coin_for_every_canary(name, tmp_path):
 
 def test_the_coin_says_what_the_model_was_trained_on(tmp_path):
     """Without noise every score is higher, on average, where the canary was held."""
-    told = ("blank", "feature", "gradient", "mislabelled")
+    told = ("blank", "feature", "gradient", "mislabeled")
     designs = {canary: DESIGN | {"canary": canary} for canary in told}
-    designs["losses"] = DESIGN | {"canary": "mislabelled", "score": "loss"}
+    designs["losses"] = DESIGN | {"canary": "mislabeled", "score": "loss"}
     frame = run(settings_for("none", designs, tmp_path), tmp_path)
     for design, part in frame.groupby("design"):
         assert part["score"][part["held"]].mean() > part["score"][~part["held"]].mean(), design
@@ -101,7 +101,7 @@ def test_the_coin_says_what_the_model_was_trained_on(tmp_path):
 
 def test_images_are_asked_about_shifted_and_mirrored(tmp_path):
     designs = {score: DESIGN | {"canary": "blank", "score": score} for score in ("margin", "white_box")}
-    designs["optimised"] = DESIGN | {"canary": "optimised", "score": "margin"}
+    designs["optimized"] = DESIGN | {"canary": "optimized", "score": "margin"}
     settings = settings_for("gaussian", designs, tmp_path, (1, 10, 10))
     frame = run(settings | {"architecture": {"name": "cnn_small"}}, tmp_path)
     assert np.isfinite(frame["score"]).all()

@@ -32,8 +32,8 @@ def test_an_old_word_for_a_users_module_is_read():
 
 def test_old_words_for_settings_of_figures_are_read():
     figures = {
-        "spent": {"kind": "spent_epsilon", "settings": {"neighbours": "replace_one"}},
-        "lost": {"kind": "accuracy_loss", "settings": {"normalised": False}},
+        "spent": {"kind": "spent_epsilon", "settings": {"neighbors": "replace_one"}},
+        "lost": {"kind": "accuracy_loss", "settings": {"normalized": False}},
     }
     spec = load({"figures": figures})["quickstart"].spec["figures"]
     assert spec["spent"]["settings"]["neighbors"] == "replace_one"

@@ -122,7 +122,7 @@ def test_an_audit_is_told_how_many_bounds_hold_together_and_coins_whom_they_deci
     cell = study.cell("digits", "mlp", "none")
     told = settings_of(study, "measure_coins", cell)
     assert told["comparisons"] == study.bounds_together
-    assert told["claim"] == {"delta": study.spec["delta"], "neighbours": "add_remove"}
+    assert told["claim"] == {"delta": study.spec["delta"], "neighbors": "add_remove"}
     audits = studies["audits-smoke"]
     audited = next(cell for cell in audits.cells.values() if cell.audits)
     assert settings_of(audits, "measure_audit", audited)["comparisons"] == audits.bounds_together

@@ -81,8 +81,8 @@ def test_cells_are_called_as_the_file_contract_says(quickstart):
             "subclass-k_sub=5-partition=random-class_moments-eps=1",
         ),
         ({"defense": "class", "accountant": "theorem1", "epsilon": [1]}, "class-theorem1-eps=1"),
-        ({"defense": "normalise"}, "normalise"),
-        ({"defense": "normalise", "learning_rate": [0.5]}, "normalise-learning_rate=0.5"),
+        ({"defense": "normalize"}, "normalize"),
+        ({"defense": "normalize", "learning_rate": [0.5]}, "normalize-learning_rate=0.5"),
         (
             {"defense": "gaussian", "accountant": "rdp", "l2": 0.1, "learning_rate": [0.5], "epsilon": [1]},
             "gaussian-l2=0.1-learning_rate=0.5-rdp-eps=1",
@@ -92,10 +92,10 @@ def test_cells_are_called_as_the_file_contract_says(quickstart):
             "gaussian-clip_norm=0.5-sampler=wor-rdp-eps=1",
         ),
         (
-            {"defense": "gaussian", "accountant": "rdp", "bound": "normalise", "delta": 1.0e-6, "epsilon": [1]},
-            "gaussian-normalise-delta=1e-06-rdp-eps=1",
+            {"defense": "gaussian", "accountant": "rdp", "bound": "normalize", "delta": 1.0e-6, "epsilon": [1]},
+            "gaussian-normalize-delta=1e-06-rdp-eps=1",
         ),
-        ({"defense": "vmf", "accountant": "vmf_rdp", "bound": "normalise", "epsilon": [1]}, "vmf-whole-vmf_rdp-eps=1"),
+        ({"defense": "vmf", "accountant": "vmf_rdp", "bound": "normalize", "epsilon": [1]}, "vmf-whole-vmf_rdp-eps=1"),
         ({"defense": "class", "accountant": "pld", "epsilon": [1]}, "class-pld-eps=1"),
     ],
 )

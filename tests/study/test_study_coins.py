@@ -86,9 +86,9 @@ def test_the_references_are_the_cells_own_repeats_or_the_undefended_ones_and_not
     assert attack_inputs(changed, cell, "lira_online")["reference_signals"][0].parent.name == "none"
 
 
-def test_a_cells_bound_is_for_the_neighbours_that_its_coins_decide_between_and_corrected_for_all_cells():
+def test_a_cells_bound_is_for_the_neighbors_that_its_coins_decide_between_and_corrected_for_all_cells():
     study = load({})["quickstart"]
-    for defense, neighbours in (
+    for defense, neighbors in (
         ("none", "add_remove"),
         ("gaussian-rdp-eps=1", "add_remove"),
         ("gaussian-zcdp-eps=1", "zero_out"),
@@ -98,7 +98,7 @@ def test_a_cells_bound_is_for_the_neighbours_that_its_coins_decide_between_and_c
         private = [cell for cell in study.cells.values() if cell.columns["accountant"]]
         # Two for each private cell: of (ε, δ)-DP, and of its own mechanism.
         assert told["comparisons"] == len(study.cells) + len(private)
-        assert told["claim"] == {"delta": 1e-5, "neighbours": neighbours}
+        assert told["claim"] == {"delta": 1e-5, "neighbors": neighbors}
         assert told["private"] == (defense != "none")
 
 

@@ -1,4 +1,4 @@
-"""One thread, as in every training process: two are slower as soon as a neighbour is busy."""
+"""One thread, as in every training process: two are slower as soon as a neighbor is busy."""
 
 import torch
 

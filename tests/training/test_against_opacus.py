@@ -126,10 +126,10 @@ def test_batches_wider_than_a_pass_are_summed_piece_by_piece(name, monkeypatch):
     compare(name, "adam", None, equal_batches(), plain_steps)
 
 
-def test_normalising_gives_every_example_the_same_length():
+def test_normalizing_gives_every_example_the_same_length():
     x, y = data_of("mlp", dtype=torch.float64)
     layers = layers_of("mlp")
-    mechanism = Mechanism(bound="normalise", clip_norm=3.0, noise="none")
+    mechanism = Mechanism(bound="normalize", clip_norm=3.0, noise="none")
     training = started(layers, x, y, subsets_of(len(x), 1), [0], mechanism, learning_rate=1.0, batch_size=4)
     before = training.parameters.clone()
     take(training, [[torch.tensor([7])]])

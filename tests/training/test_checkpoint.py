@@ -86,7 +86,7 @@ def kill_at_random_moments(settings, mechanism, folder, kills):
     [
         (ADAM, NOISY),
         (MOMENTUM, None),
-        (ADAM, Mechanism(bound="normalise", noise="vmf", kappa=30.0, block="layer")),
+        (ADAM, Mechanism(bound="normalize", noise="vmf", kappa=30.0, block="layer")),
         (ADAM, BANDED),
     ],
     ids=["gaussian", "none", "vmf", "banded"],

@@ -21,7 +21,7 @@ MECHANISMS = [
     Mechanism("wor", noise_multiplier=0.5),
     Mechanism("poisson", unit="batch", noise_multiplier=0.1),
     Mechanism("class_poisson", unit="class", noise_multiplier=0.1),
-    Mechanism("wor", bound="normalise", noise="vmf", kappa=50.0, block="sum"),
+    Mechanism("wor", bound="normalize", noise="vmf", kappa=50.0, block="sum"),
 ]
 NAMES = ["none" if m is None else f"{m.sampler} {m.unit} {m.noise}" for m in MECHANISMS]
 

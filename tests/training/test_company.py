@@ -87,7 +87,7 @@ def test_alone_and_in_an_ensemble_bit_for_bit(name, sampler):
         Mechanism(unit="batch", noise_multiplier=0.1),
         Mechanism("class_poisson", unit="class", noise_multiplier=0.1),
         *(
-            Mechanism("wor", bound="normalise", noise="vmf", kappa=50.0, block=block)
+            Mechanism("wor", bound="normalize", noise="vmf", kappa=50.0, block=block)
             for block in ("whole", "layer", "row", "sum")
         ),
     ],
@@ -133,7 +133,7 @@ def test_whatever_the_batches_and_the_company(
     settings = TrainingSettings("adam", 0.05, epochs=1, batch_size=batch_size)
     mechanism = None if sampler == "plain" else Mechanism(sampler, noise_multiplier=0.5)
     if mechanism is not None and block is not None:
-        mechanism = Mechanism(sampler, bound="normalise", noise="vmf", kappa=50.0, block=block)
+        mechanism = Mechanism(sampler, bound="normalize", noise="vmf", kappa=50.0, block=block)
 
     def parameters(chosen):
         coins = held[chosen] if tossed else None
@@ -207,7 +207,7 @@ def test_small_models_of_persons_share_a_pass():
 def test_small_models_with_ragged_batches_share_a_pass(sampler, noise):
     x, y = data_of("mlp")
     held = torch.arange(40) < torch.tensor([[5], [40], [20]])
-    how = {"bound": "normalise", "noise": "vmf", "kappa": 5.0} if noise == "vmf" else {"noise_multiplier": 0.5}
+    how = {"bound": "normalize", "noise": "vmf", "kappa": 5.0} if noise == "vmf" else {"noise_multiplier": 0.5}
     mechanism = Mechanism(sampler, **how)
     training = start(layers_of("mlp"), x, y, subsets_of(40, 3), SEEDS[:3], ADAM, mechanism, held=held)
     assert len(training.program.lanes) == 1

@@ -152,7 +152,7 @@ def test_a_saturated_example_still_gives_vectors_of_length_one(size, block):
 @pytest.mark.parametrize("block", [*BLOCKS, "sum"])
 def test_a_step_divides_by_the_batch_or_for_the_sum_not_at_all(block):
     x, y = data_of("mlp", dtype=torch.float64)
-    mechanism = Mechanism(bound="normalise", clip_norm=CLIP, noise="vmf", kappa=NO_NOISE, block=block)
+    mechanism = Mechanism(bound="normalize", clip_norm=CLIP, noise="vmf", kappa=NO_NOISE, block=block)
     training = started(layers_of("mlp"), x, y, subsets_of(40, 1), [1], mechanism, learning_rate=1.0, batch_size=BATCH)
     before = training.parameters.clone()
     take(training, [[torch.arange(1)]])

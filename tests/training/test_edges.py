@@ -21,7 +21,7 @@ MECHANISMS = [
     Mechanism("poisson", unit="class", noise_multiplier=0.1),
     Mechanism("class_poisson", unit="class", noise_multiplier=0.1),
     *(
-        Mechanism("poisson", bound="normalise", noise="vmf", kappa=5.0, block=block)
+        Mechanism("poisson", bound="normalize", noise="vmf", kappa=5.0, block=block)
         for block in ("whole", "layer", "row", "sum")
     ),
 ]
@@ -139,8 +139,8 @@ def test_subclasses_are_the_groups_that_the_caller_names():
         ({"mechanism": Mechanism("class_poisson", noise_multiplier=1.0)}, "whole \\(sub\\)classes"),
         ({"mechanism": Mechanism(clip_norm=0.0, noise_multiplier=1.0)}, "clip_norm is 0.0"),
         ({"mechanism": Mechanism(noise_multiplier=-1.0)}, "noise_multiplier is -1.0"),
-        ({"mechanism": Mechanism(noise="vmf", kappa=1.0)}, "valid: normalise"),
-        ({"mechanism": Mechanism(bound="normalise", noise="vmf")}, "kappa is None"),
+        ({"mechanism": Mechanism(noise="vmf", kappa=1.0)}, "valid: normalize"),
+        ({"mechanism": Mechanism(bound="normalize", noise="vmf")}, "kappa is None"),
         ({"mechanism": Mechanism("wor"), "settings": TrainingSettings(batch_size=7.5)}, "must be whole"),
     ],
 )

@@ -66,7 +66,7 @@ def minus(left, right):
     power=st.integers(-30, 30),
     nearly=st.sampled_from([0.0, 1e-15, 1e-12, 1e-7, 1e-3]),
     clip_norm=st.sampled_from([1e-3, 1.0, 40.0]),
-    bound=st.sampled_from(["clip", "normalise"]),
+    bound=st.sampled_from(["clip", "normalize"]),
     name=st.sampled_from(["softmax_regression", "mlp", "table"]),
 )
 def test_records_that_cancel_move_the_sum_by_no_more_than_the_bound_and_nobody_elses_term(
@@ -102,7 +102,7 @@ def _shapes(name):
 @given(
     seed=st.integers(0, 2**32),
     magnitude=st.sampled_from([1e-30, 1.0, 1e4, 1e16, 1e30]),
-    bound=st.sampled_from(["clip", "normalise"]),
+    bound=st.sampled_from(["clip", "normalize"]),
     sizes=st.sampled_from(SIZES),
 )
 def test_any_layer_and_any_number_of_records(name, seed, magnitude, bound, sizes):
@@ -125,7 +125,7 @@ def test_any_layer_and_any_number_of_records(name, seed, magnitude, bound, sizes
     seed=st.integers(0, 2**32),
     powers=st.lists(st.integers(-320, 308), min_size=1, max_size=6),
     clip_norm=st.sampled_from([1e-30, 1e-3, 1.0, 1e30]),
-    bound=st.sampled_from(["clip", "normalise"]),
+    bound=st.sampled_from(["clip", "normalize"]),
     odd=st.sampled_from([None, float("nan"), float("inf")]),
 )
 def test_a_term_is_no_longer_than_the_bound_whatever_the_vector(seed, powers, clip_norm, bound, odd):

@@ -22,7 +22,7 @@ from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.watch import Watch
 
 GAUSSIAN = [Mechanism(sampler, noise_multiplier=0.5) for sampler in ("shuffle", "poisson", "wor")]
-CAPTURABLE = [None, *GAUSSIAN, Mechanism(bound="normalise", noise="none")]
+CAPTURABLE = [None, *GAUSSIAN, Mechanism(bound="normalize", noise="none")]
 names = {"ids": lambda m: "plain" if m is None else f"{m.sampler} {m.bound} {m.noise}"}
 NO_KERNELS = "lazy"  # a device of which builds of PyTorch have no kernels, so that only shapes are computed
 
@@ -202,7 +202,7 @@ def test_on_a_gpu_only_what_is_captured_is_padded(monkeypatch):
     monkeypatch.setattr(lanes, "lane_size", lambda *_: 3)
     layers = layers_of("mlp")
     parameters = SimpleNamespace(device=torch.device(NO_KERNELS))
-    directional = Mechanism("poisson", bound="normalise", noise="vmf", kappa=5.0)
+    directional = Mechanism("poisson", bound="normalize", noise="vmf", kappa=5.0)
     kinds = zip((None, *GAUSSIAN, directional), (False, False, True, False, True), strict=True)
     multiples = [lanes.cut(layers, parameters, kind, 8, (12,), ragged).multiple for kind, ragged in kinds]
     assert multiples == [1, 1, lanes.RAGGED_MULTIPLE, 1, 1]
@@ -225,7 +225,7 @@ def test_only_pinned_memory_is_copied_to_a_gpu_and_nobody_waits():
 
 
 def test_the_stand_in_notices_a_wait(monkeypatch):
-    mechanism = Mechanism("wor", bound="normalise", noise="vmf", kappa=50.0)
+    mechanism = Mechanism("wor", bound="normalize", noise="vmf", kappa=50.0)
     mode, training = started_without_values("mlp", mechanism, monkeypatch)
     assert not graphs.capturable(mechanism)
     with mode, torch.inference_mode(), pytest.raises(DataDependentOutputException):

@@ -40,7 +40,7 @@ def test_replacing_all_records_of_a_unit_moves_the_sum_by_twice_the_bound(
     groups = torch.repeat_interleave(torch.arange(4), torch.tensor(sizes))
     replaced = int(torch.randint(4, (1,), generator=generator))
     other = groups == replaced
-    # The neighbour: every record of one unit is another one, and so may its label be.
+    # The neighbor: every record of one unit is another one, and so may its label be.
     x2, y2 = x.clone(), y.clone()
     x2[other] = magnitude * torch.randn(x[other].shape, generator=generator)
     y2[other] = torch.randint(CLASSES, (int(other.sum()),), generator=generator)

@@ -46,7 +46,7 @@ def step_sum(name, x, y, persons, mechanism, chosen, **changed):
     seed=st.integers(0, 2**32),
     magnitude=st.sampled_from([1e-6, 1.0, 30.0, 1e4, 1e16, 1e30, 1e38]),
     clip_norm=st.sampled_from([1e-2, 1.0, 25.0]),
-    bound=st.sampled_from(["clip", "normalise"]),
+    bound=st.sampled_from(["clip", "normalize"]),
     sizes=st.sampled_from(SIZES),
 )
 def test_no_person_moves_the_sum_by_more_than_the_bound(name, seed, magnitude, clip_norm, bound, sizes):

@@ -38,7 +38,7 @@ def in_float64(passed):
     seed=st.integers(0, 2**32),
     magnitude=st.sampled_from([1e-6, 1e-2, 1.0, 30.0, 1e4]),
     clip_norm=st.sampled_from([1e-3, 0.1, 1.0, 25.0]),
-    bound=st.sampled_from(["clip", "normalise", "automatic"]),
+    bound=st.sampled_from(["clip", "normalize", "automatic"]),
 )
 def test_removing_any_one_example_moves_the_sum_by_at_most_the_bound(name, seed, magnitude, clip_norm, bound):
     layers = layers_of(name)
@@ -90,7 +90,7 @@ def test_layers_that_are_bounded_by_themselves_move_the_sum_by_at_most_the_bound
 
 @pytest.mark.parametrize(
     ("unit", "bound"),
-    [*product(("example", "batch"), ("clip", "normalise", "automatic")), ("example", "per_layer")],
+    [*product(("example", "batch"), ("clip", "normalize", "automatic")), ("example", "per_layer")],
 )
 @pytest.mark.parametrize("gray", [197 / 255, 0.1])
 def test_the_bound_holds_for_wide_inputs_whose_squares_sum_up_to_rounding(unit, bound, gray):
@@ -105,7 +105,7 @@ def test_the_bound_holds_for_wide_inputs_whose_squares_sum_up_to_rounding(unit, 
     assert training.program.gradient[0].double().norm() * training.program.divisor <= 0.01
 
 
-@pytest.mark.parametrize("bound", ["clip", "normalise"])
+@pytest.mark.parametrize("bound", ["clip", "normalize"])
 @pytest.mark.parametrize("magnitude", [1.0, 1e6, 1e13, 1e18, 1e30])
 @pytest.mark.parametrize("delta", [1.0, 1e-12, 1e-20, 1e-30, 1e-42])
 def test_the_bound_holds_where_squares_vanish_or_overflow(bound, magnitude, delta):

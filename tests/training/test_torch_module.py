@@ -72,7 +72,7 @@ def train_net(mechanism, settings=SETTINGS, seeds=SEEDS, **arguments):
         (Mechanism("wor", clip_norm=0.8, noise="none"), "sgd"),
         (Mechanism("poisson", clip_norm=0.8, noise="none"), "adam"),
         (Mechanism(unit="batch", clip_norm=0.8, noise="none"), "adam"),
-        (Mechanism(unit="class", bound="normalise", noise="none"), "sgd"),
+        (Mechanism(unit="class", bound="normalize", noise="none"), "sgd"),
         (Mechanism("poisson", unit="person", clip_norm=0.8, noise_multiplier=0.5), "adam"),
         (Mechanism("wor", clip_norm=0.8, noise_multiplier=0.5), "sgd"),
         (Mechanism(bound="per_layer", clip_norm=0.8, noise="none"), "sgd"),
@@ -117,7 +117,7 @@ def test_an_observer_of_the_steps_scores_a_canary_as_of_the_built_in_architectur
 
 @pytest.mark.parametrize("block", ["whole", "layer", "row"])
 def test_directional_noise_takes_a_module(block):
-    models, _ = train_net(Mechanism("wor", bound="normalise", noise="vmf", kappa=50.0, block=block))
+    models, _ = train_net(Mechanism("wor", bound="normalize", noise="vmf", kappa=50.0, block=block))
     assert all(bool(value.isfinite().all()) for value in models.parameters.values())
 
 

@@ -34,7 +34,7 @@ def summed(x, y, batch, mechanism, width=None, views=VIEWS):
         return lane, {name: view[0] * training.program.divisor for name, view in lane.gradient.items()}
 
 
-@pytest.mark.parametrize("bound", ["clip", "normalise", "automatic"])
+@pytest.mark.parametrize("bound", ["clip", "normalize", "automatic"])
 def test_the_sum_is_that_of_autograds_mean_gradients_each_bounded_once(bound):
     layers, x, y = case()
     batch = torch.tensor([4, 9, 0])
@@ -48,7 +48,7 @@ def test_the_sum_is_that_of_autograds_mean_gradients_each_bounded_once(bound):
         loss = torch.nn.functional.cross_entropy(oracle(own), y[row].expand(3))  # the mean over the views
         found = dict(zip(total, torch.autograd.grad(loss, list(oracle.parameters())), strict=True))
         length = float(torch.cat([value.flatten() for value in found.values()]).norm())
-        scale = {"clip": min(1, C / length), "normalise": C / length, "automatic": C / (length + 0.01)}[bound]
+        scale = {"clip": min(1, C / length), "normalize": C / length, "automatic": C / (length + 0.01)}[bound]
         for name, value in found.items():
             total[name] += scale * value
     for name, value in total.items():
@@ -116,7 +116,7 @@ def test_passes_of_any_width_and_checkpoints_give_the_same(tmp_path):
         ({"count": 2, "shift": 10}, None, "more than 10 pixels"),
         (VIEWS, Mechanism("poisson", unit="batch", noise_multiplier=1.0), "each example's whole gradient"),
         (VIEWS, Mechanism("poisson", bound="per_layer", noise_multiplier=1.0), "each example's whole gradient"),
-        (VIEWS, Mechanism("poisson", bound="normalise", noise="vmf", kappa=1.0), "do not go with noise 'vmf'"),
+        (VIEWS, Mechanism("poisson", bound="normalize", noise="vmf", kappa=1.0), "do not go with noise 'vmf'"),
     ],
 )
 def test_impossible_views_are_refused(views, mechanism, words):

@@ -188,7 +188,7 @@ def test_a_canary_in_a_class_is_looked_for_in_its_class_as_a_whole():
 
 
 def test_noise_around_directions_shows_a_gradient_canary_on_either_side():
-    mechanism = Mechanism("shuffle", bound="normalise", noise="vmf", kappa=40.0)
+    mechanism = Mechanism("shuffle", bound="normalize", noise="vmf", kappa=40.0)
     watch = gradient_canary(mechanism, replaced=True)
     trained(PRESENT[:200], mechanism, watch)
     scores = watch.scores[:, 0].numpy()

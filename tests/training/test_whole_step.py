@@ -94,10 +94,10 @@ def check(layers, x, y, mechanism, sizes=HUGE):
 
 MAIN = {
     "clip": Mechanism("poisson", clip_norm=C, noise_multiplier=0.0),
-    "normalise": Mechanism("poisson", bound="normalise", clip_norm=C, noise_multiplier=0.0),
+    "normalize": Mechanism("poisson", bound="normalize", clip_norm=C, noise_multiplier=0.0),
     "per_layer": Mechanism("poisson", bound="per_layer", clip_norm=C, noise_multiplier=0.0),
     "batch": Mechanism("poisson", unit="batch", clip_norm=C, noise_multiplier=0.0),
-    "vmf": Mechanism("poisson", bound="normalise", clip_norm=C, noise="vmf", kappa=CONCENTRATED),
+    "vmf": Mechanism("poisson", bound="normalize", clip_norm=C, noise="vmf", kappa=CONCENTRATED),
 }
 
 

@@ -18,7 +18,7 @@ EVERY_STEP = {
     "repeats": 2,
     "epsilon": [100],
     "defenses": [{"defense": "none"}, {"defense": "gaussian", "accountant": "rdp", "sampler": "poisson"}],
-    "audit": {"designs": {"one": {"design": "one_run", "canary": "mislabelled", "models": 4, "beyond_reach": "mark"}}},
+    "audit": {"designs": {"one": {"design": "one_run", "canary": "mislabeled", "models": 4, "beyond_reach": "mark"}}},
     "groups": ["class"],
     "timing": {"rounds": 1, "records": 100},
     "figures": {

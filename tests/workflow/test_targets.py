@@ -138,7 +138,10 @@ def test_a_study_that_cannot_be_read_is_named_and_left_out_unless_it_is_asked_fo
         (b"scale: smoke\nscale: paper\n", "config.yaml, line 1: key 'scale' is a duplicate"),
         (b'scale: smoke\ndata_dir: "a\\0b"\ndevice: cpu\n', "config.yaml: key 'data_dir' is 'a\\x00b'"),
         (b"__use_yte__: true\n?if True:\n  scale: smoke\n", "config.yaml"),
-        (b"scale: smoke\ndata_dir: x\ndevice: cpu\noverrides: {quickstart: {5: null}}\n", "key 'overrides.quickstart' has the key 5, which is not text"),
+        (
+            b"scale: smoke\ndata_dir: x\ndevice: cpu\noverrides: {quickstart: {5: null}}\n",
+            "key 'overrides.quickstart' has the key 5, which is not text",
+        ),
         (None, "config.yaml does not exist"),
     ],
 )

@@ -15,7 +15,7 @@ from dp_leakage.audits.one_run import curve_refuted, one_run_p_value
 from dp_leakage.common.errors import UserError
 
 # A fault of a training → how many times as far as claimed it separates the canary's scores, for Gaussian noise.
-# Measured on the bundled digits (100 records, softmax regression, 400 trainings, ε from 1 to 8, canary `optimised`):
+# Measured on the bundled digits (100 records, softmax regression, 400 trainings, ε from 1 to 8, canary `optimized`):
 # 1.92 to 1.95 and 8.4 to 8.6, where a correct training shows .96 to .97. The values here leave room for other models.
 FAULTS: Mapping[str, float] = MappingProxyType({
     "half the claimed noise": 1.8,

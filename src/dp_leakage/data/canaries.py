@@ -1,7 +1,7 @@
 """Canaries of an audit: places in the training set whose content a coin decides.
 
 The training set always has its usual size, so that the mechanism and its accounting are the cell's own. The two data
-sets that a coin decides between are neighbours: with a record and without it, or with another record in its place.
+sets that a coin decides between are neighbors: with a record and without it, or with another record in its place.
 """
 
 from typing import NamedTuple
@@ -11,7 +11,7 @@ import numpy as np
 from dp_leakage.common.errors import UserError
 from dp_leakage.data.dataset import Dataset
 
-KINDS = ("natural", "mislabelled", "optimised", "feature", "blank", "gradient")
+KINDS = ("natural", "mislabeled", "optimized", "feature", "blank", "gradient")
 FAR = 10.0  # length of a feature canary in mean lengths of the records; clipped unless a model is sure of it
 
 
@@ -40,15 +40,15 @@ class Canaries(NamedTuple):
 def place(data: Dataset, kind: str, count: int, replaced: bool, seed: int) -> Canaries:
     """Canaries in place of ``count`` of the target's members.
 
-    ``natural``: a member, or a non-member of its class. ``mislabelled``: the same, but both have a wrong label.
-    ``optimised``: a vector, or its negative, that has the records' mean length and points in the directions in
+    ``natural``: a member, or a non-member of its class. ``mislabeled``: the same, but both have a wrong label.
+    ``optimized``: a vector, or its negative, that has the records' mean length and points in the directions in
     which they vary least, so that the other records hardly move a model's answer about it (ClipBKD; Jagielski,
     Ullman & Oprea 2020, algorithm 2). ``feature``: a long vector, or its negative, along a feature that is zero in
     all other records; it adds coordinates to a step's sum that no other record touches. ``blank``: zeros with one
     label, or zeros with another. ``gradient``: no records; the training puts gradients in their places.
 
     If it is known whose each record is, canaries are persons, in place of persons with all their records. A ``natural``
-    or ``mislabelled`` one has all records of a member, or of a non-member with about as many, of whom the longer one
+    or ``mislabeled`` one has all records of a member, or of a non-member with about as many, of whom the longer one
     is cut; any other has one record.
 
     Args:
@@ -63,7 +63,7 @@ def place(data: Dataset, kind: str, count: int, replaced: bool, seed: int) -> Ca
     """
     rng = np.random.default_rng(seed)
     members = data.trainable
-    paired = kind in ("natural", "mislabelled")
+    paired = kind in ("natural", "mislabeled")
     if data.person is not None:
         pairs = _persons(data, data.person, paired, rng)
     elif paired:
@@ -90,10 +90,10 @@ def place(data: Dataset, kind: str, count: int, replaced: bool, seed: int) -> Ca
         own = data.person.max() + 1 + of
         person = np.concatenate([data.person[fixed], own, own])
     match kind:
-        case "mislabelled":
+        case "mislabeled":
             wrong = rng.integers(1, data.n_classes, size=len(held))
             y[held], y[other] = (y[held] + wrong) % data.n_classes, (y[other] + wrong) % data.n_classes
-        case "optimised":
+        case "optimized":
             directions = _least(data.x[members], count)
             x[held], x[other] = directions, -directions
             y[held] = rng.integers(data.n_classes, size=count)

@@ -13,7 +13,7 @@ import numpy as np
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.projection_settings import CHOICES, PRIVATE, SETTINGS, fitted_privately, missing_keys, signed
-from dp_leakage.data.scattering import group_normalised, scattering
+from dp_leakage.data.scattering import group_normalized, scattering
 
 CHUNK = 2048  # rows converted to float64 at a time
 MAX_SQUARE = 16_384  # the most features for which a square matrix is formed (2 GiB in float64)
@@ -59,12 +59,12 @@ class Fitted(NamedTuple):
 
 
 def project(dataset: Dataset, settings: dict, seed: int) -> tuple[Dataset, tuple[str, ...]]:
-    """The data set with its features scaled, projected and normalised as ``settings`` says (see ``SETTINGS``).
+    """The data set with its features scaled, projected and normalized as ``settings`` says (see ``SETTINGS``).
 
     Args:
         dataset: images are flattened where a step needs rows.
         settings: applied in the order ``mean_std`` (constants), ``features`` (`scattering`), ``groups``
-            (`group_normalised`), ``scale`` (standard: zero mean, unit variance; range: to [0, 1]; private:
+            (`group_normalized`), ``scale`` (standard: zero mean, unit variance; range: to [0, 1]; private:
             `fit_private_scaling`), ``method``, ``row_norm``. All fits use the records of the roles ``fit_on``.
         seed: of the noise of the private PCA or the private scaling.
 
@@ -123,7 +123,7 @@ def fit_and_project(dataset: Dataset, settings: dict, seed: int) -> tuple[Datase
 def scale(x: np.ndarray, rows: np.ndarray, how: str) -> np.ndarray:
     """Each feature shifted and stretched, so that over ``rows`` it has zero mean and unit variance or fills [0, 1].
 
-    A feature of zeros and ones is not standardised. That would stretch a rare one to many times the others' length,
+    A feature of zeros and ones is not standardized. That would stretch a rare one to many times the others' length,
     and clipping would then remove more of every gradient.
 
     Args:
@@ -334,8 +334,8 @@ def _of_each_record(x: np.ndarray, settings: dict) -> tuple[np.ndarray, list[str
         if x.ndim < 3 or x.shape[1] % groups:
             words = f"records have {x.shape[1]} channels" if x.ndim > 2 else "records have no channels"
             raise UserError(f"projection: groups is {groups}, but {words}; valid is a divisor of their number")
-        x = group_normalised(x, groups, out=x if settings["features"] != "none" else None)
-        notes.append(f"The channels of each record normalised in {groups} groups.")
+        x = group_normalized(x, groups, out=x if settings["features"] != "none" else None)
+        notes.append(f"The channels of each record normalized in {groups} groups.")
     return x, notes
 
 

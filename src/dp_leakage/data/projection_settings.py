@@ -8,7 +8,7 @@ PRIVATE, PRIVATE_PCA = "private", "private_pca"  # of scale and of method: fitte
 SETTINGS: dict[str, object] = {
     "mean_std": None,  # constants, or one of each for each channel: every value becomes (value − first)/second
     "features": "none",  # none | scattering
-    "groups": None,  # of channels: each is normalised within each record
+    "groups": None,  # of channels: each is normalized within each record
     "scale": "none",  # none | standard | range | private
     "bounds": None,  # of scale private: lengths to which a record's channel means, and mean squares, are clipped
     "method": "none",  # none | pca | private_pca

@@ -80,7 +80,7 @@ def scattering(x: np.ndarray) -> np.ndarray:
     return features.reshape(n, channels * MAPS, *features.shape[2:])
 
 
-def group_normalised(x: np.ndarray, groups: int, out: np.ndarray | None = None) -> np.ndarray:
+def group_normalized(x: np.ndarray, groups: int, out: np.ndarray | None = None) -> np.ndarray:
     """Each record's groups of channels with mean 0 and variance 1, computed from this record alone (Wu & He 2018).
 
     Args:

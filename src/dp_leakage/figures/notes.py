@@ -9,7 +9,7 @@ import pandas as pd
 from dp_leakage.figures.frames import listed
 from dp_leakage.figures.style import name
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, own_sampler
-from dp_leakage.privacy.accounting.rules import claimed_neighbours as relation_claimed
+from dp_leakage.privacy.accounting.rules import claimed_neighbors as relation_claimed
 
 EPOCHS = "shuffled batches; nominal ε of an accountant that composes whole epochs, without credit for sampling"
 STEPS = "Poisson batches; ε of the sampled Gaussian, composed over all steps"
@@ -47,12 +47,12 @@ def accounting_notes(frame: pd.DataFrame, settings: Mapping[str, Any]) -> list[s
         mine = frame["accountant"] == accountant
         for note, source, relation, block in sorted(set(zip(*(column[mine] for column in said), strict=True))):
             meaning = "; ".join(filter(None, (note.rstrip(".") or MEANING.get(accountant), RDP_SIGMA.get(source))))
-            neighbours = f" ({name(relation)} neighbors)" if relation else ""
+            neighbors = f" ({name(relation)} neighbors)" if relation else ""
             if meaning:
-                groups.setdefault((neighbours, meaning), []).append(
+                groups.setdefault((neighbors, meaning), []).append(
                     _short(accountant) + (" of the summed gradient" if block else "")
                 )
-    meanings = [f"{', '.join(names)}{neighbours}: {meaning}." for (neighbours, meaning), names in groups.items()]
+    meanings = [f"{', '.join(names)}{neighbors}: {meaning}." for (neighbors, meaning), names in groups.items()]
     conditions = [text for accountant, text in CONDITIONS.items() if accountant in set(frame["accountant"])]
     return [*meanings, *conditions, *remarks(frame), *own_notes(settings)]
 
@@ -82,7 +82,7 @@ def _column(frame: pd.DataFrame, column: str) -> "pd.Series[str]":
     return frame[column].fillna("") if column in frame else pd.Series("", index=frame.index)
 
 
-def claimed_neighbours(frame: pd.DataFrame) -> set[str]:
+def claimed_neighbors(frame: pd.DataFrame) -> set[str]:
     """The neighboring relations for which the private series of a frame claim their ε."""
     return set(claimed_relations(frame)) - {""}
 

@@ -23,7 +23,7 @@ from dp_leakage.figures.frames import (
 from dp_leakage.figures.limits import divided, proven_notes, with_proven
 from dp_leakage.figures.notes import (
     accounting_notes,
-    claimed_neighbours,
+    claimed_neighbors,
     own_notes,
     remarks,
     spent_notes,
@@ -293,7 +293,7 @@ def _with_limits(given: Given, over: Over) -> tuple[pd.DataFrame, Callable[..., 
     spent = set(rows["spent_neighbors"].dropna()) if over.x == "epsilon_spent" else None
 
     def relations(part: pd.DataFrame) -> set[str]:
-        return claimed_neighbours(part) if spent is None else spent
+        return claimed_neighbors(part) if spent is None else spent
 
     def behind(ax: "Axes", part: pd.DataFrame) -> "list[Artist]":
         by_noise = _limits(ax, part, over.x, limit)

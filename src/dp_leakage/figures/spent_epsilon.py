@@ -109,10 +109,10 @@ def _line(ax: "Axes", line: pd.DataFrame, style: Look, beyond: float, *, hypothe
     ax.plot(line.loc[invalid, "epsilon"], y[invalid], "x", zorder=4, **cross)
 
 
-def _look(judge: str, neighbours: str, batches: str) -> Look:
+def _look(judge: str, neighbors: str, batches: str) -> Look:
     """The accountant's own look, with what it assumes in the label; dashed where the batches were not such."""
     own = look(Series("gaussian", judge))
-    label = f"{name(judge)} ({name(neighbours)})" if neighbours else name(judge)
+    label = f"{name(judge)} ({name(neighbors)})" if neighbors else name(judge)
     if not batches:
         return Look(label, own.color, own.marker, own.dashes)
     return Look(f"{label}, if {DRAWN.get(batches, batches)}", own.color, own.marker, (3, 2))

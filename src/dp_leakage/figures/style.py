@@ -78,7 +78,7 @@ LOOKS: dict[tuple[str, str], Look] = {
     ("l2", ""): Look("ℓ2 penalty", "#555555", "P"),
     ("dropout", ""): Look("dropout", "#808080", "X"),
     ("l2_dropout", ""): Look("ℓ2 and dropout", "#808080", "h"),
-    ("normalise", ""): Look("normalized, no noise", "#a0522d", (4, 1, 45)),
+    ("normalize", ""): Look("normalized, no noise", "#a0522d", (4, 1, 45)),
     ("claimed", "claimed"): Look("private, as its library claims", "#117733", ">", (3, 1)),
     ("gaussian", "naive"): Look("DP-SGD, naive composition", "#d55e00", "s", (1, 1.2)),
     ("gaussian", "advanced"): Look("DP-SGD, advanced composition", "#e69f00", "D", (5, 1.2, 1, 1.2)),
@@ -175,7 +175,7 @@ NAMES = {
 
 # How markers are filled, so that the same mechanism on other blocks is told apart.
 BLOCK_FILLS = {"row": "left", "layer": "bottom", "sum": "none"}
-BOUNDED = {"clip": "clipped", "normalise": "normalized", "per_layer": "clipped by layer"}
+BOUNDED = {"clip": "clipped", "normalize": "normalized", "per_layer": "clipped by layer"}
 
 RC = {
     "font.family": "DejaVu Sans",

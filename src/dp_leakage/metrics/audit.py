@@ -61,7 +61,7 @@ def measure_audit(
             "design": design["design"],
             "guesses": found.guesses,
             "models": design["models"],
-            "neighbors": design["neighbours"],
+            "neighbors": design["neighbors"],
             "coins": len(part),
             "reach": reach(design["design"], len(part), claim, confidence, share),
             "right": found.right,
@@ -69,7 +69,7 @@ def measure_audit(
             "start": design["start"],
         }
         rows.append(_row(found.epsilon, facts))
-        if design["neighbours"] == "replace_one":
+        if design["neighbors"] == "replace_one":
 
             def at(
                 delta: float, score: Any = score, held: Any = held, design: Any = design, share: float = share

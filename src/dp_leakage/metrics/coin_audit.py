@@ -23,7 +23,7 @@ SHARE = 0.25  # share of the coins that are guessed, the surest ones
 
 
 def measure_coins(
-    said: Signals, delta: float, comparisons: int, neighbours: str, own: Claim | None = None
+    said: Signals, delta: float, comparisons: int, neighbors: str, own: Claim | None = None
 ) -> list[dict]:
     """Rows ``epsilon_lower_bound``: of all repeats together, and of each by itself.
 
@@ -33,7 +33,7 @@ def measure_coins(
         comparisons: number of bounds that the study states together. The rows for ``all`` repeats are corrected for it,
             so that they hold together with 95 % confidence over all cells. The row of one repeat is not corrected
             (``stated=alone``).
-        neighbours: what a coin decides, ``add_remove`` or ``zero_out``, which depends on the batches that it changes.
+        neighbors: what a coin decides, ``add_remove`` or ``zero_out``, which depends on the batches that it changes.
         own: the claim of exactly this mechanism. From the same guesses it shows more than the bare claim of (ε, δ)-DP,
             and gets a row of its own (``claim=own``), for all repeats together.
     """
@@ -44,7 +44,7 @@ def measure_coins(
     scores = margin - margin.mean(axis=0) if len(margin) > 1 else margin
     claim = approximate_dp(delta)
     together = corrected(CONFIDENCE, comparisons)
-    game: dict[str, Any] = {"design": "one_run", "neighbors": neighbours}
+    game: dict[str, Any] = {"design": "one_run", "neighbors": neighbors}
     both = game | {"confidence": together, "runs": len(held), "stated": "together"}
     found = one_run_bound(scores.ravel(), held.ravel(), claim, together, SHARE)
     rows = [_row(ALL, found, **both)]

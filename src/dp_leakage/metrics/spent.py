@@ -17,7 +17,7 @@ def is_hypothetical(rows: pd.DataFrame) -> "pd.Series[bool]":
     return rows["sampling"].str.startswith("hypothetical").astype(bool)
 
 
-def spent(frame: pd.DataFrame, neighbours: str | None = None) -> pd.DataFrame:
+def spent(frame: pd.DataFrame, neighbors: str | None = None) -> pd.DataFrame:
     """The ε that each private cell really spent: the smallest that a valid accountant proves for its training.
 
     Rows that are not ``valid`` (printed formulas outside their conditions), or whose ``sampling`` is hypothetical (what
@@ -26,7 +26,7 @@ def spent(frame: pd.DataFrame, neighbours: str | None = None) -> pd.DataFrame:
 
     Args:
         frame: rows over all repeats.
-        neighbours: count this neighboring relation only. None: of each cell the relation of the study's own attacks,
+        neighbors: count this neighboring relation only. None: of each cell the relation of the study's own attacks,
             for which its proven limits hold; where no ε or no limit is known for that, the relation that most cells
             have.
 
@@ -34,7 +34,7 @@ def spent(frame: pd.DataFrame, neighbours: str | None = None) -> pd.DataFrame:
         A row a cell: dataset, model, defense, epsilon_spent, spent_accountant, spent_neighbors.
     """
     rows = known(frame)
-    if neighbours is None:
+    if neighbors is None:
         games = relations_of_games(frame)
         most = {relation: place for place, relation in enumerate(relations(rows))}
         keys = zip(*(rows[column] for column in CELL), strict=True)
@@ -42,22 +42,22 @@ def spent(frame: pd.DataFrame, neighbours: str | None = None) -> pd.DataFrame:
         rank = [-1 if game else most[relation] for game, relation in zip(own, rows["spent_neighbors"], strict=True)]
         rows = rows.assign(rank=rank)
     else:
-        rows = rows[rows["spent_neighbors"] == neighbours].assign(rank=0)
+        rows = rows[rows["spent_neighbors"] == neighbors].assign(rank=0)
     best = rows.sort_values([*CELL, "rank", "epsilon_spent", "spent_accountant"], kind="stable").drop_duplicates(CELL)
     return best[[*CELL, "epsilon_spent", "spent_accountant", "spent_neighbors"]].reset_index(drop=True)
 
 
-def spent_alike(frame: pd.DataFrame, neighbours: str | None = None) -> tuple[pd.DataFrame, str]:
+def spent_alike(frame: pd.DataFrame, neighbors: str | None = None) -> tuple[pd.DataFrame, str]:
     """The ε that cells spent for one neighboring relation, so that they may stand on one axis, and that relation.
 
     Args:
         frame: rows over all repeats.
-        neighbours: the relation; None: that which most cells have.
+        neighbors: the relation; None: that which most cells have.
 
     Returns:
         Rows as `spent` gives them, none for cells without a known ε for this relation; "" where no ε is known at all.
     """
-    relation = next(iter(relations(known(frame))), "") if neighbours is None else neighbours
+    relation = next(iter(relations(known(frame))), "") if neighbors is None else neighbors
     return spent(frame, relation), relation
 
 
@@ -89,7 +89,7 @@ def contradicted(frame: pd.DataFrame) -> pd.DataFrame:
     A bound that says for which ``neighbors`` it holds is compared with the ε spent for those; where none is known for
     replace_one, its twin for a ``presence`` is, with that for add/remove and for zero-out ones. Any other bound is
     compared with the ε spent for the study's own attacks, else with the claim. What another library claims does not say
-    for which neighbours: a ``presence`` is compared with the claim, replace_one with twice that, which it allows in any
+    for which neighbors: a ``presence`` is compared with the claim, replace_one with twice that, which it allows in any
     case.
 
     Args:

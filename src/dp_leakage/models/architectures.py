@@ -311,7 +311,7 @@ def wide_resnet(
 
     ``depth`` is 6n + 4 for n blocks in each of three stages with 16, 32 and 64 times ``width`` channels. Each
     convolution comes after its normalization and activation, group normalization replaces batch normalization, and
-    kernels are standardised.
+    kernels are standardized.
     """
     blocks, rest = divmod(depth - 4, 6)
     if blocks < 1 or rest:

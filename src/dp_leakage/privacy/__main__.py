@@ -18,7 +18,7 @@ from dp_leakage.privacy.accounting import ACCOUNTANTS, epsilon_spent, kappa_for,
 from dp_leakage.privacy.accounting.case import CONVERSIONS, Case
 from dp_leakage.privacy.accounting.curve import Training, noise_for, proven_curve, proves
 from dp_leakage.privacy.accounting.report import printed_validity
-from dp_leakage.privacy.accounting.rules import Neighbours, relation_of_game
+from dp_leakage.privacy.accounting.rules import Neighbors, relation_of_game
 from dp_leakage.privacy.accounting.selection import SHAPES, drawn_runs, selection_epsilon
 from dp_leakage.privacy.mechanism import CYCLIC_POISSON, Mechanism, Sampler
 from dp_leakage.privacy.mechanisms import with_amount
@@ -47,7 +47,7 @@ STEPS = {
         "balls_in_bins": Mechanism(),
         "class_poisson": Mechanism(unit="class"),
     },
-    "vmf": dict.fromkeys(("poisson", "shuffle", "wor"), Mechanism(bound="normalise", noise="vmf")),
+    "vmf": dict.fromkeys(("poisson", "shuffle", "wor"), Mechanism(bound="normalize", noise="vmf")),
 }
 EXACT = {"gaussian": "exact", "pure": "exact"}
 # The accountants that answer in seconds and whose answer means something.
@@ -99,19 +99,19 @@ def _rows(options: argparse.Namespace) -> Iterator[tuple[str, ...]]:
         if rules.noise == "vmf" and not options.blocks and not directional:
             continue  # without blocks the question is about Gaussian noise only
         for sampler, relations in rules.relations.items():
-            neighbours = options.neighbors or relations[0]
-            if options.sampler in (None, sampler) and neighbours in relations:
-                yield _row(name, options, sampler, neighbours)
+            neighbors = options.neighbors or relations[0]
+            if options.sampler in (None, sampler) and neighbors in relations:
+                yield _row(name, options, sampler, neighbors)
 
 
-def _row(name: str, options: argparse.Namespace, sampler: str, neighbours: str) -> tuple[str, ...]:
+def _row(name: str, options: argparse.Namespace, sampler: str, neighbors: str) -> tuple[str, ...]:
     terms: dict[str, Any] = {
         "delta": options.delta,
         "epochs": options.epochs,
         "batch_size": options.batch_size,
         "dataset_size": options.dataset_size,
         "sampler": sampler,
-        "neighbours": neighbours,
+        "neighbors": neighbors,
         "conversion": options.conversion,
         "turns": options.bands if sampler == CYCLIC_POISSON else 1,
     }
@@ -125,9 +125,9 @@ def _row(name: str, options: argparse.Namespace, sampler: str, neighbours: str) 
         else:
             answer = noise = (kappa_for if directional else noise_multiplier)(name, epsilon=options.epsilon, **terms)
     except UserError as error:
-        return name, NONE, sampler, neighbours, str(error)
+        return name, NONE, sampler, neighbors, str(error)
     symbol = "κ = " if directional and options.epsilon is not None else ""
-    return name, f"{symbol}{answer:.6g}", sampler, neighbours, _statement(name, noise, terms)
+    return name, f"{symbol}{answer:.6g}", sampler, neighbors, _statement(name, noise, terms)
 
 
 def _select(options: argparse.Namespace) -> int:
@@ -163,25 +163,25 @@ def _risks(options: argparse.Namespace, target: Target | None) -> Iterator[tuple
         raise UserError("--kappa needs --blocks, the dimensions of a unit's vectors, such as 61706 or 120x401,10x85.")
     for sampler, step in STEPS["vmf" if directional else "gaussian"].items():
         mechanism = replace(step, sampler=sampler, block="sum" if directional and options.summed else step.block)
-        own: Neighbours = relation_of_game("coins", sampler)
-        relations: list[Neighbours] = (
+        own: Neighbors = relation_of_game("coins", sampler)
+        relations: list[Neighbors] = (
             [options.neighbors] if options.neighbors else ["replace_one", *([] if target else [own])]
         )
-        for neighbours in relations:
-            if options.sampler in (None, sampler) and proves(mechanism, neighbours):
-                yield _risk(options, mechanism, neighbours, target)
+        for neighbors in relations:
+            if options.sampler in (None, sampler) and proves(mechanism, neighbors):
+                yield _risk(options, mechanism, neighbors, target)
 
 
 def _risk(
-    options: argparse.Namespace, mechanism: Mechanism, neighbours: Neighbours, target: Target | None
+    options: argparse.Namespace, mechanism: Mechanism, neighbors: Neighbors, target: Target | None
 ) -> tuple[str, ...]:
     run = (options.delta, options.epochs, options.batch_size, options.dataset_size, options.blocks)
     name, symbol = ("kappa", "κ") if mechanism.noise == "vmf" else ("noise_multiplier", "σ")
-    place = (mechanism.sampler, neighbours)
+    place = (mechanism.sampler, neighbors)
     try:
         given = getattr(options, name)
-        noise = given if target is None else noise_for(target, Training(mechanism, *run), neighbours)
-        curve = proven_curve(Training(with_amount(mechanism, noise), *run), neighbours)
+        noise = given if target is None else noise_for(target, Training(mechanism, *run), neighbors)
+        curve = proven_curve(Training(with_amount(mechanism, noise), *run), neighbors)
     except UserError as error:
         return ("-", NONE, *place, str(error))
     assert curve is not None  # as `proves` says
@@ -212,7 +212,7 @@ def _parser() -> argparse.ArgumentParser:
     training.add_argument("--dataset-size", type=records, required=True, help="records (or classes) in all")
     training.add_argument("--sampler", choices=get_args(Sampler), help="only accountants for this sampler")
     training.add_argument(
-        "--neighbors", "--neighbours", choices=get_args(Neighbours), help="only guarantees for these neighbors"
+        "--neighbors", "--neighbours", choices=get_args(Neighbors), help="only guarantees for these neighbors"
     )
     training.add_argument("--conversion", choices=CONVERSIONS, default="tight", help="of Rényi divergences")
     training.add_argument(

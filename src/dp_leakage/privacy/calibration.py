@@ -63,10 +63,10 @@ def _for_target(settings: dict[str, Any], step: Mechanism, blocks: Sequence[int]
     """The noise with which no attack exceeds the cell's target, between the neighbors that the target names."""
     from dp_leakage.privacy.accounting.curve import Training, noise_for
 
-    wanted = {key: value for key, value in settings["target"].items() if key != "neighbours"}
+    wanted = {key: value for key, value in settings["target"].items() if key != "neighbors"}
     run = schedule | {"blocks": blocks, "projection_noise": settings.get("projection_noise")}
     training = Training(step, settings["delta"], **run)
-    return noise_for(Target.read(wanted), training, settings["target"]["neighbours"])
+    return noise_for(Target.read(wanted), training, settings["target"]["neighbors"])
 
 
 def epsilon_after(

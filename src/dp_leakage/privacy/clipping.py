@@ -32,14 +32,14 @@ def bound_scales(norms: Tensor, clip_norm: float | Tensor, bound: Bound | str, d
     """The factor for each unit's gradient, given its ℓ2 norm.
 
     ``clip``: min(1, C/‖g‖) (Abadi et al. 2016, algorithm 1); ``per_layer`` is the same for the gradient of one layer,
-    whose C is `layer_norm`. ``normalise``: C/‖g‖; below a norm of about 1e-12 the
+    whose C is `layer_norm`. ``normalize``: C/‖g‖; below a norm of about 1e-12 the
     result is shorter than C. Any other bound is the function ``bound(norms, C)`` of a file in ``privacy.mechanisms``,
     or of a plugin.
 
     Args:
         norms: ≥ 0 and finite, any shape, float32 or float64.
         clip_norm: C > 0; for ``clip`` also one for each of the norms, as a tensor that broadcasts with them.
-        bound: ``clip``, ``normalise``, or the name of such a file.
+        bound: ``clip``, ``normalize``, or the name of such a file.
         divisor: what the bounded sum is to be divided by, > 0.
 
     Returns:
@@ -47,7 +47,7 @@ def bound_scales(norms: Tensor, clip_norm: float | Tensor, bound: Bound | str, d
         error would reveal the record; `check_bound` raises it before a training.
     """
     length = _length(clip_norm, norms)
-    if bound == "normalise":
+    if bound == "normalize":
         return (norms + LEAST_LENGTH).reciprocal_().mul_(length / divisor)
     if bound in ("clip", PER_LAYER):
         return (norms + OPACUS_EPSILON).reciprocal_().mul_(length / divisor).clamp_(max=1 / divisor)

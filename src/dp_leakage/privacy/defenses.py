@@ -84,7 +84,7 @@ def _budgeted(entry: Json, spec: Json, variant: list[str]) -> Iterator[tuple[str
         mechanism = _mechanism(entry, accountant, spec) | budget
         if "target" in budget:
             relation = relation_of_game(spec.get("design", "split"), mechanism["sampler"])
-            mechanism |= {"target": budget["target"] | {"neighbours": relation}, "rdp_sigma": None}
+            mechanism |= {"target": budget["target"] | {"neighbors": relation}, "rdp_sigma": None}
         variants = [mechanism[field] for field in declared.spelled]
         variants += [mechanism["unit"]] if mechanism["unit"] == "batch" else []
         variants += [mechanism["bound"]] if mechanism["bound"] != declared.bound else []

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 from dp_leakage.common.errors import UserError, nearest
 
 Sampler = Literal["shuffle", "poisson", "wor", "cyclic", "balls_in_bins", "cyclic_poisson", "class_poisson"]
-Bound = Literal["clip", "normalise", "per_layer"]
+Bound = Literal["clip", "normalize", "per_layer"]
 Block = Literal["whole", "layer", "row", "sum"]
 PERSON, BATCH = "person", "batch"
 PER_LAYER, CYCLIC_POISSON = "per_layer", "cyclic_poisson"
@@ -31,7 +31,7 @@ class Mechanism:
             ``class_poisson`` each (sub)class with rate q.
         unit: whose gradient is bounded: every example's, the mean gradient of each person's records, the whole batch's
             mean, or the mean gradient of each (sub)class in the batch. If it is ``person``, the sampler draws persons.
-        bound: ``clip`` to ``clip_norm``, ``normalise`` to exactly that length, or clip ``per_layer``, each layer to an
+        bound: ``clip`` to ``clip_norm``, ``normalize`` to exactly that length, or clip ``per_layer``, each layer to an
             equal share of that length; or the name of a file of `privacy.mechanisms` or of a plugin.
         clip_norm: C > 0, the bound's ℓ2 length.
         noise: ``none``, or the module of `privacy.mechanisms` or the plugin that defines it: ``gaussian`` with standard
@@ -95,7 +95,7 @@ def check_step(mechanism: Mechanism) -> None:
         raise UserError("sampler 'cyclic_poisson' deals single records to parts of the data; valid unit: example")
     if not mechanism.clip_norm > 0:
         raise UserError(f"clip_norm is {mechanism.clip_norm} but must be above 0")
-    if mechanism.noise == "vmf" and mechanism.bound != "normalise":
-        raise UserError(f"bound {mechanism.bound!r} leaves no unit vectors for noise 'vmf'; valid: normalise")
+    if mechanism.noise == "vmf" and mechanism.bound != "normalize":
+        raise UserError(f"bound {mechanism.bound!r} leaves no unit vectors for noise 'vmf'; valid: normalize")
     if mechanism.bound == PER_LAYER and mechanism.unit != "example":
-        raise UserError(f"bound 'per_layer' is of examples, not of unit {mechanism.unit!r}; valid: clip, normalise")
+        raise UserError(f"bound 'per_layer' is of examples, not of unit {mechanism.unit!r}; valid: clip, normalize")

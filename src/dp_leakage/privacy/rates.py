@@ -1,6 +1,6 @@
 """What a training proves, as numbers in a table: at listed rates, and interpolated between them.
 
-Rows ``advantage_proven``, ``mu`` and ``tpr_proven`` at ``fpr=…``, with the ``neighbours`` for which they hold.
+Rows ``advantage_proven``, ``mu`` and ``tpr_proven`` at ``fpr=…``, with the ``neighbors`` for which they hold.
 """
 
 import numpy as np

@@ -17,7 +17,7 @@ independent of everything else. As μᵢ lies in S, with h̃ᵢ = hᵢ − ⟨h�
 The second line is a sum of independent vectors with given lengths and uniform directions. It equals R w with w uniform.
 Two of them, of lengths a and b, add up to one of length √(a² + b² + 2abc) in a uniform direction, where c is one
 coordinate of a uniform point on the sphere of R^{d−r}; so R comes from adding them up in pairs.
-The first line is Σ βᵢ μᵢ. For w, take a standard normal vector z, project S out of it and normalise the rest. The
+The first line is Σ βᵢ μᵢ. For w, take a standard normal vector z, project S out of it and normalize the rest. The
 projection is also a combination of the μᵢ, given the products ⟨μᵢ, z⟩. So Σ Xᵢ = Σ cᵢ μᵢ + f z: one weighted backward
 pass and one normal vector. As long as only the sum is released, its law, and hence the privacy, is that of drawing all
 Xᵢ.

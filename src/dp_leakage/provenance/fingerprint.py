@@ -136,7 +136,7 @@ def _parsed(path: Path) -> tuple[list[Import], str]:
     if key not in _kept.found:
         tree = _tree(path, content)
         imports = [_import(node) for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
-        _kept.found[key] = [imports, _digest(_normalised(tree).encode())]
+        _kept.found[key] = [imports, _digest(_normalized(tree).encode())]
         _kept.grown = True
     imports, code = _kept.found[key]
     return imports, code
@@ -182,7 +182,7 @@ def _imports_of(path: Path, module: str = "") -> tuple[str, ...]:
     return tuple(sorted(name for name in found if name.startswith(PACKAGE + ".") and _path(name).exists()))
 
 
-def _normalised(tree: ast.Module) -> str:
+def _normalized(tree: ast.Module) -> str:
     """A syntax tree as text, without docstrings (comments are not in the tree anyway). Changes the tree.
 
     The declaration of an attack, a kind of figure or a data source does not count either: the parts that a step depends

@@ -37,7 +37,7 @@ from dp_leakage.training.tuning import with_rate
 WORKFLOW = Path("workflow")
 DECLARED = ("data_subjects", "sensitive_fields", "decision", "owner", "expires")  # keys of `release` for the sheet
 CHOOSING = ("mean", "runs", "score_noise")  # keys of `release` beside `choose`
-FREE = ("learning_rate", "momentum", "optimizer", "l2", "initialisation")  # of training, in which trainings may differ
+FREE = ("learning_rate", "momentum", "optimizer", "l2", "initialization")  # of training, in which trainings may differ
 OUTSIDE = "outside the privacy budget"  # a source's words for what looked at all records
 
 

@@ -16,7 +16,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.common.schemas import Schema, check, enum
 from dp_leakage.privacy.accounting import tradeoff
 from dp_leakage.privacy.accounting.curve import Training, proven_curve
-from dp_leakage.privacy.accounting.rules import Neighbours
+from dp_leakage.privacy.accounting.rules import Neighbors
 from dp_leakage.privacy.accounting.selection import SHAPES
 from dp_leakage.privacy.accounting.spend import least_noise
 from dp_leakage.privacy.accounting.tradeoff import TradeOff
@@ -145,7 +145,7 @@ def enough_noise(told: Json, selection: Json | None, epsilon: float | None, delt
     return told | {"noise_multiplier": sigma}
 
 
-def relation(sampler: str) -> Neighbours:
+def relation(sampler: str) -> Neighbors:
     """Between which sets of records the statement holds."""
     return "add_remove" if sampler == "poisson" else "zero_out"
 

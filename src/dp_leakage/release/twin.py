@@ -26,7 +26,7 @@ from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.released import Release, uniforms
 from dp_leakage.training.settings import TrainingSettings
 
-CANARIES = ("optimised", "mislabelled", "blank")
+CANARIES = ("optimized", "mislabeled", "blank")
 DESIGN, SHARE = "many_runs", 1.0
 Show = Callable[[int, int], None]
 

@@ -57,7 +57,7 @@ class Setting:
         dataset, model, defense: names.
         row: the cell's columns.
         private: whether it is a private training with an ε that is known.
-        spent, neighbours, accountant: its accounted ε, for which neighbors ("" if not known), and by whom.
+        spent, neighbors, accountant: its accounted ε, for which neighbors ("" if not known), and by whom.
         accuracy: on new records.
         loss: of accuracy, a fraction of the best undefended one.
         twin_loss: the same against the undefended model of the same architecture; None if it was not measured.
@@ -77,7 +77,7 @@ class Setting:
     row: pd.Series
     private: bool
     spent: float
-    neighbours: str
+    neighbors: str
     accountant: str
     accuracy: Estimate
     loss: Estimate
@@ -239,7 +239,7 @@ class _Judge:
             row=row,
             private=bool(row["private"]),
             spent=np.nan if told is None else float(told["epsilon_spent"]),
-            neighbours="" if told is None else str(told["spent_neighbors"]),
+            neighbors="" if told is None else str(told["spent_neighbors"]),
             accountant="" if told is None else str(told["spent_accountant"]),
             accuracy=accuracy,
             loss=loss,

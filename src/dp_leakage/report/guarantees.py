@@ -26,7 +26,7 @@ class Proven:
         tprs: FPR → TPR.
         mu: μ of Gaussian noise that allows this advantage.
         exact: whether that is exactly the cell's own noise.
-        neighbours: the neighboring data sets, which are those of the study's attack game.
+        neighbors: the neighboring data sets, which are those of the study's attack game.
         mu_bound: μ of Gaussian noise that bounds the whole curve; infinite if none does.
         regret: what that μ gives away (`TradeOff.regret`).
     """
@@ -35,7 +35,7 @@ class Proven:
     tprs: dict[float, float]
     mu: float
     exact: bool
-    neighbours: str
+    neighbors: str
     mu_bound: float = inf
     regret: float = nan
 
@@ -49,15 +49,15 @@ def proven_of(here: pd.DataFrame, defense: str) -> Proven | None:
     rates = rows[rows["metric"] == "tpr_proven"]
     tprs = dict(zip(map(float, rates["fpr"]), map(float, rates["value"]), strict=True))
     bounded = (float(values.get(name, nan)) for name in BY_GAUSSIAN[1:])
-    exact, neighbours = rows["source"].iloc[0] == "gaussian", str(rows["neighbors"].iloc[0])
-    return Proven(float(values["advantage_proven"]), tprs, float(values["mu"]), exact, neighbours, *bounded)
+    exact, neighbors = rows["source"].iloc[0] == "gaussian", str(rows["neighbors"].iloc[0])
+    return Proven(float(values["advantage_proven"]), tprs, float(values["mu"]), exact, neighbors, *bounded)
 
 
 def proven_words(proven: Proven | None, tell: Telling) -> str:
     """The sentence on what is proven about a cell."""
     if proven is None:
         return "Nothing is proven of attacks that were not tried."
-    said = {"neighbors": proven.neighbours}
+    said = {"neighbors": proven.neighbors}
     limit = tell("advantage_proven", proven.advantage, rounded_up(proven.advantage), **said)
     words = f"No attack can have an advantage above {limit} (proven)"
     if proven.advantage >= SAYS_LITTLE:

@@ -83,7 +83,7 @@ def _setting_row(one: Setting) -> list[str]:
         interval(*leak.auc) if leak else "–",
         rounded_up(one.proven.advantage) if one.proven else "–",
         number(one.spent),
-        name(one.neighbours) if one.neighbours else "–",
+        name(one.neighbors) if one.neighbors else "–",
     ]
 
 

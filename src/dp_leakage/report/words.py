@@ -291,15 +291,15 @@ def tiles_of(answer: Answer, one: Setting, place: int = 0) -> list[Claim]:
         figure, words = "–", "nothing is proven of attacks that were not tried"
     else:
         limit = one.proven.advantage
-        figure = tell("advantage_proven", limit, rounded_up(limit), neighbors=one.proven.neighbours)
+        figure = tell("advantage_proven", limit, rounded_up(limit), neighbors=one.proven.neighbors)
         little = "; that rules out next to nothing" if one.proven.advantage >= SAYS_LITTLE else ""
         words = f"advantage, proven for any attack{little}"
     found.append(_tile(answer, one, place, "proven", "No attack can exceed", figure, words, tell))
     if one.private:
         tell = Telling(_where(one))
-        said = {"accounted_by": one.accountant, "neighbors": one.neighbours}
+        said = {"accounted_by": one.accountant, "neighbors": one.neighbors}
         figure = tell("epsilon_spent", one.spent, number(one.spent), **said)
-        whose = f"{name(one.neighbours)} neighbors" if one.neighbours else "neighbors not known"
+        whose = f"{name(one.neighbors)} neighbors" if one.neighbors else "neighbors not known"
         delta = one.row["delta"]
         words = f"{whose}, δ = {tell('delta', delta, f'{delta:g}')}"
         note = one.row.get("accounting_note")

@@ -12,7 +12,7 @@ from dp_leakage.audits import Claim, approximate_dp, gaussian_dp, own_curves
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import canonical
 from dp_leakage.privacy.accounting.curve import Training, proven_curve
-from dp_leakage.privacy.accounting.rules import Neighbours
+from dp_leakage.privacy.accounting.rules import Neighbors
 from dp_leakage.privacy.mechanism import PERSON, Mechanism
 from dp_leakage.steps import Json
 from dp_leakage.steps._models import mechanism_of
@@ -21,10 +21,10 @@ from dp_leakage.steps._models import mechanism_of
 def claim_of(design: Mapping[str, Any], made: Json) -> Claim:
     """The claim that a design tests. Raises UserError if nothing is proven for what its coins decide."""
     delta = made["settings"]["delta"]
-    return approximate_dp(delta) if design["claim"] == "approximate" else own_claim(made, delta, design["neighbours"])
+    return approximate_dp(delta) if design["claim"] == "approximate" else own_claim(made, delta, design["neighbors"])
 
 
-def own_claim(made: Json, delta: float, neighbours: Neighbours) -> Claim:
+def own_claim(made: Json, delta: float, neighbors: Neighbors) -> Claim:
     """The claim of exactly the mechanism of a training, from the training's or its audit's provenance.
 
     Raises:
@@ -34,7 +34,7 @@ def own_claim(made: Json, delta: float, neighbours: Neighbours) -> Claim:
     step = tuple(mechanism[key] for key in ("noise", "sampler"))
     if step == ("gaussian", "shuffle") and mechanism["unit"] in ("example", PERSON) and "most_records" not in made:
         return gaussian_dp(delta)
-    return _own(canonical(made), delta, neighbours)
+    return _own(canonical(made), delta, neighbors)
 
 
 def units_at_once(mechanism: Mechanism, made: Json) -> int:
@@ -43,7 +43,7 @@ def units_at_once(mechanism: Mechanism, made: Json) -> int:
 
 
 @lru_cache
-def _own(made_as_text: str, delta: float, neighbours: Neighbours) -> Claim:
+def _own(made_as_text: str, delta: float, neighbors: Neighbors) -> Claim:
     """Computed once for all designs of a cell, since its curves take seconds."""
     made = json.loads(made_as_text)
     settings = made["settings"]
@@ -66,9 +66,9 @@ def _own(made_as_text: str, delta: float, neighbours: Neighbours) -> Claim:
             for amount, factor in ((mechanism.noise_multiplier, 1 / strength), (mechanism.kappa, strength))
         )
         scaled = replace(training, mechanism=replace(mechanism, noise_multiplier=noise, kappa=kappa))
-        proven = proven_curve(scaled, neighbours)
+        proven = proven_curve(scaled, neighbors)
         if proven is None:
-            raise UserError(f"audit claim 'own': nothing is proven of {settings['defense']} for {neighbours} neighbors")
+            raise UserError(f"audit claim 'own': nothing is proven of {settings['defense']} for {neighbors} neighbors")
         return proven.tpr
 
     return own_curves(f"this {mechanism.noise} mechanism", delta, tpr)

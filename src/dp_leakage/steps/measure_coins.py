@@ -23,7 +23,7 @@ def main(settings: Json, signals: Path, training: Path, rows: Path) -> None:
 
 def _own(made: Json, claim: Json) -> Claim | None:
     """The claim of exactly the mechanism of a training; None if nothing is proven for what a coin decides."""
-    own = own_claim(made, claim["delta"], claim["neighbours"])
+    own = own_claim(made, claim["delta"], claim["neighbors"])
     try:
         own.curve(1.0)
     except UserError:

@@ -14,7 +14,7 @@ from dp_leakage.metrics.intervals import Estimate, wilson
 from dp_leakage.metrics.measure import FPR_OF_TPR
 from dp_leakage.metrics.rows import row
 from dp_leakage.metrics.runs import ALL
-from dp_leakage.privacy.accounting.rules import Neighbours, relation_of_game
+from dp_leakage.privacy.accounting.rules import Neighbors, relation_of_game
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.privacy.mechanisms import amount_of
 from dp_leakage.privacy.rates import FPR_OF_CURVE
@@ -42,10 +42,10 @@ def main(settings: Json, training: Path, baseline: Path, measured: Path, curve: 
     mechanism = _mechanism(training, made)
     limit: list[Json] = []
     if mechanism is not None:
-        neighbours = relation_of_game(settings["design"], mechanism.sampler)
-        ceiling = _curve(mechanism, made, neighbours)
-        rows += [*_spent(mechanism, made, neighbours, ceiling), *_limit(neighbours, ceiling, FPR_OF_TPR)]
-        limit = _limit(neighbours, ceiling, FPR_OF_CURVE)
+        neighbors = relation_of_game(settings["design"], mechanism.sampler)
+        ceiling = _curve(mechanism, made, neighbors)
+        rows += [*_spent(mechanism, made, neighbors, ceiling), *_limit(neighbors, ceiling, FPR_OF_TPR)]
+        limit = _limit(neighbors, ceiling, FPR_OF_CURVE)
     write_rows(measured, rows, provenance(settings))
     write_rows(proven, limit, provenance(settings))
     write_table(
@@ -85,7 +85,7 @@ def _mechanism(training: Path, made: Json) -> Mechanism | None:
     return replace(today, **{name: trained})
 
 
-def _spent(mechanism: Mechanism, made: Json, neighbours: Neighbours, ceiling: "TradeOff | None") -> list[Json]:
+def _spent(mechanism: Mechanism, made: Json, neighbors: Neighbors, ceiling: "TradeOff | None") -> list[Json]:
     """Rows noise_multiplier (or kappa), and epsilon_spent under every accountant that applies.
 
     If the coins are persons' and the mechanism hides single records, those ε are no bounds for a person. A person's is
@@ -105,21 +105,21 @@ def _spent(mechanism: Mechanism, made: Json, neighbours: Neighbours, ceiling: "T
         **_schedule(made),
     ):
         valid, note = spent.valid and most == 1, spent.note if most == 1 else f"one record of a person's {most} at most"
-        said: Json = {"accounted_by": spent.accountant, "neighbors": spent.neighbours, "valid": valid, "note": note}
+        said: Json = {"accounted_by": spent.accountant, "neighbors": spent.neighbors, "valid": valid, "note": note}
         if spent.sampling != "as_trained":
             said["sampling"] = spent.sampling
         rows.append(_row("epsilon_spent", spent.epsilon, **said))
     if most > 1 and ceiling is not None:
-        said = {"accounted_by": GROUP, "neighbors": neighbours, "valid": True}
+        said = {"accounted_by": GROUP, "neighbors": neighbors, "valid": True}
         rows.append(_row("epsilon_spent", ceiling.epsilon(nominal["delta"]), **said))
     return rows
 
 
-def _limit(neighbours: Neighbours, ceiling: "TradeOff | None", rates: Iterable[float]) -> list[Json]:
+def _limit(neighbors: Neighbors, ceiling: "TradeOff | None", rates: Iterable[float]) -> list[Json]:
     """Rows of what the training proves for these neighbors, at these FPRs."""
     if ceiling is None:
         return []
-    said = {"neighbors": neighbours, "source": ceiling.source}
+    said = {"neighbors": neighbors, "source": ceiling.source}
     return [
         _row("advantage_proven", ceiling.advantage, **said),
         _row("mu", ceiling.mu, **said),
@@ -129,15 +129,13 @@ def _limit(neighbours: Neighbours, ceiling: "TradeOff | None", rates: Iterable[f
     ]
 
 
-def _curve(mechanism: Mechanism, made: Json, neighbours: Neighbours) -> "TradeOff | None":
+def _curve(mechanism: Mechanism, made: Json, neighbors: Neighbors) -> "TradeOff | None":
     """What the training proves for these neighbors."""
     from dp_leakage.privacy.accounting.curve import Training, proven_curve
 
     nominal = made["settings"]["mechanism"]
     run: Json = {**_schedule(made), "blocks": made["blocks"], "projection_noise": nominal.get("projection_noise")}
-    return proven_curve(
-        Training(mechanism, nominal["delta"], **run, records=units_at_once(mechanism, made)), neighbours
-    )
+    return proven_curve(Training(mechanism, nominal["delta"], **run, records=units_at_once(mechanism, made)), neighbors)
 
 
 def _by_epoch(history: pd.DataFrame, mechanism: Mechanism | None, made: Json) -> "pd.Series[float]":

@@ -33,7 +33,7 @@ from dp_leakage.study.protocol import (
 MEMBERSHIP = "membership"  # the family of attacks that are also measured together
 # Defaults of an audit's design.
 AUDIT_DEFAULTS: Json = {
-    "canary": "mislabelled",
+    "canary": "mislabeled",
     "canaries": 1,
     "score": "loss",
     "relation": "replace_one",
@@ -117,7 +117,7 @@ def audit_design(spec: Json, cell: Cell, name: str) -> Json:
     whole = AUDIT_DEFAULTS | {"share": _default_share(given["design"], claim)} | given | {"claim": claim}
     poisson = mechanism is not None and mechanism["sampler"] in POISSON
     presence = "add_remove" if poisson else "zero_out"
-    return whole | {"neighbours": "replace_one" if whole["relation"] == "replace_one" else presence}
+    return whole | {"neighbors": "replace_one" if whole["relation"] == "replace_one" else presence}
 
 
 def _default_share(design: str, claim: str) -> float:
@@ -313,7 +313,7 @@ def released_noise(projection: Json) -> float | None:
 
 def target_words(mechanism: Json) -> str:
     """The risk that a mechanism's noise was chosen by, such as ``advantage ≤ 0.1``; "" if it was given otherwise."""
-    wanted = {key: value for key, value in mechanism.get("target", {}).items() if key != "neighbours"}
+    wanted = {key: value for key, value in mechanism.get("target", {}).items() if key != "neighbors"}
     return Target.read(wanted).words if wanted else ""
 
 

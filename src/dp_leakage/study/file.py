@@ -10,6 +10,7 @@ from dp_leakage.attacks import ATTACKS
 from dp_leakage.common.config import Json, merged
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.names import RULES
+from dp_leakage.common.old_words import renamed
 from dp_leakage.common.schemas import check
 from dp_leakage.common.yaml_files import check_value, parse, read_yaml
 from dp_leakage.figures import enter
@@ -19,9 +20,6 @@ from dp_leakage.study.plan import figure_cells
 from dp_leakage.study.schema import composed
 
 STUDY_FILE = "study.yaml"  # the file of a study that has a folder
-# Words of version 0.2, read until 1.0.
-OLD_ENGINE = ("engine", "opacus")
-OLD_SETTINGS = {"neighbours": "neighbors", "normalised": "normalized"}
 QUOTING = {
     "overrides": "'overrides={quickstart: {repeats: 5}}'",
     "only_datasets": "'only_datasets=[digits]'",
@@ -73,7 +71,7 @@ def load_study(
     def allow(spec: Json, where: str) -> None:
         check(spec, composed(schema, spec), where)
 
-    raw = _renamed(raw)
+    raw = renamed(raw)
     allow(raw, where)
     for name, changes in raw.get("scales", {}).items():
         if words := sorted({"study", "scales"} & changes.keys()):
@@ -83,7 +81,7 @@ def load_study(
             allow(merged(raw, changes), f"{where} at scale '{name}'")
     if scale != "paper" and scale not in raw.get("scales", {}):
         return None
-    changes = _renamed(overrides.get(raw["study"], {}))
+    changes = renamed(overrides.get(raw["study"], {}))
     _check_changes(raw, changes, f"overrides.{raw['study']}")
     changed = spec = merged(raw, changes)
     if scale != "paper":
@@ -100,18 +98,6 @@ def load_study(
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
     return study
-
-
-def _renamed(given: Any, of_figure: bool = False) -> Any:
-    """What a study file says in today's words: ``engine: ensemble`` for ``opacus``, and the settings of figures."""
-    if not isinstance(given, Mapping):
-        return given
-    return {
-        OLD_SETTINGS.get(key, key) if of_figure else key: "ensemble"
-        if (key, value) == OLD_ENGINE
-        else _renamed(value, of_figure=key == "settings")
-        for key, value in given.items()
-    }
 
 
 def _from_here(folder: Path) -> Path:

@@ -54,7 +54,7 @@ def capturable(mechanism: Mechanism | None) -> bool:
     Directional noise waits for results, groups of records have many shapes, and a plugin's bound may do anything.
     """
     return bounds_examples(mechanism) and (
-        mechanism is None or (not directs(mechanism) and mechanism.bound in ("clip", "normalise"))
+        mechanism is None or (not directs(mechanism) and mechanism.bound in ("clip", "normalize"))
     )
 
 

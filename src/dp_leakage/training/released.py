@@ -108,9 +108,9 @@ def check_released(mechanism: Mechanism | None) -> Mechanism:
     """The mechanism, if a training can be released under it. Raises UserError if not."""
     if mechanism is None or mechanism.noise != "gaussian" or not mechanism.noise_multiplier:
         raise UserError("a model can be released only under Gaussian noise; name a cell of defense `gaussian`")
-    if mechanism.unit not in ("example", PERSON) or mechanism.bound not in ("clip", "normalise"):
+    if mechanism.unit not in ("example", PERSON) or mechanism.bound not in ("clip", "normalize"):
         words = f"got unit {mechanism.unit!r} and bound {mechanism.bound!r}"
-        raise UserError(f"a release must bound each record, or each person, by `clip` or `normalise`; {words}")
+        raise UserError(f"a release must bound each record, or each person, by `clip` or `normalize`; {words}")
     if mechanism.sampler not in SAMPLERS:
         raise UserError(f"the sampler of a release must be {' or '.join(SAMPLERS)}; got {mechanism.sampler!r}")
     return mechanism

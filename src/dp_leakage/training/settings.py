@@ -9,7 +9,7 @@ from dp_leakage.common.errors import UserError, nearest
 
 OPTIMIZERS = ("adam", "sgd")
 SCHEDULES = ("linear", "cosine")
-INITIALISATIONS = ("torch", "glorot")
+INITIALIZATIONS = ("torch", "glorot")
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class TrainingSettings:
         average_epochs: ≥ 1. The same with the plain mean over the steps of so many last epochs.
         views: {count, shift, mirror}: each step sees so many varied views of each image, see `training.views`; None for
             the images as they are.
-        initialisation: of the built-in layers: ``torch``, as in PyTorch, or ``glorot``, as in Keras (see
+        initialization: of the built-in layers: ``torch``, as in PyTorch, or ``glorot``, as in Keras (see
             `layers.initial_parameters`).
     """
 
@@ -51,7 +51,7 @@ class TrainingSettings:
     epochs: int = 100
     batch_size: float = 200
     evaluate_every: int = 1
-    initialisation: Literal["torch", "glorot"] = "torch"
+    initialization: Literal["torch", "glorot"] = "torch"
     final_learning_rate: float | None = None
     schedule: Literal["linear", "cosine"] = "linear"
     warmup_epochs: int = 0
@@ -66,9 +66,9 @@ class TrainingSettings:
             raise UserError(f"schedule {self.schedule!r} is unknown; {nearest(self.schedule, SCHEDULES)}")
         if self.l2_on not in ("all", "last"):
             raise UserError(f"l2_on {self.l2_on!r} is unknown; {nearest(self.l2_on, ('all', 'last'))}")
-        if self.initialisation not in INITIALISATIONS:
+        if self.initialization not in INITIALIZATIONS:
             raise UserError(
-                f"initialisation {self.initialisation!r} is unknown; {nearest(self.initialisation, INITIALISATIONS)}"
+                f"initialization {self.initialization!r} is unknown; {nearest(self.initialization, INITIALIZATIONS)}"
             )
         valid = {
             "learning_rate": (self.learning_rate > 0, "above 0"),

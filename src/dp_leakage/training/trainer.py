@@ -220,7 +220,7 @@ def start(
     if mechanism is not None:
         check_foreign(layers, math.ceil(min(settings.batch_size, records)), x.dtype)
     parameters = torch.zeros(len(seeds), flat.size(layers), dtype=x.dtype, device=device)
-    rest = _fill_start(layers, parameters, seeds, settings.initialisation, initial)
+    rest = _fill_start(layers, parameters, seeds, settings.initialization, initial)
     gradient = torch.zeros_like(parameters)
     memory = slots(settings, parameters) | start_average(settings, parameters)
     generators = {

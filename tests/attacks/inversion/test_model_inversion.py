@@ -58,7 +58,7 @@ def test_the_way_back_is_autograds(name):
 )
 @pytest.mark.parametrize(("shift", "looks"), [(0, 1), (2, 1), (2, 3)])
 def test_the_gradient_is_that_of_finite_differences(loss, box, penalty, shift, looks):
-    # Tanh layers, so that there are no kinks but the regulariser's, which random pixels keep away from.
+    # Tanh layers, so that there are no kinks but the regularizer's, which random pixels keep away from.
     models = models_of("mlp", dtype=torch.float64, hidden=[7], activation="tanh")
     generator = torch.Generator().manual_seed(3)
     w = torch.rand(2, CLASSES, *SHAPE, generator=generator, dtype=torch.float64) + 0.1
@@ -251,8 +251,8 @@ def test_rows_of_numbers_are_refused():
 
 
 def test_the_penalties_that_a_study_may_name_are_those_that_there_are():
-    from dp_leakage.attacks.inversion.regularisers import REGULARISERS
+    from dp_leakage.attacks.inversion.regularizers import REGULARIZERS
 
     said = ATTACKS["inversion_l1"].schemas["penalties"]
-    assert all(holds([[[name, 0.5]]], said) for name in REGULARISERS)
+    assert all(holds([[[name, 0.5]]], said) for name in REGULARIZERS)
     assert not holds([[["l3", 0.5]]], said)

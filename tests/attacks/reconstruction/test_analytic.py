@@ -23,10 +23,10 @@ SETTINGS = ATTACKS["analytic"].settings | {"images": 6, "weights": ["initial", "
     [
         None,
         Mechanism(clip_norm=1e-3, noise="none"),
-        Mechanism(clip_norm=0.5, bound="normalise", noise="none"),
-        Mechanism(bound="normalise", noise="vmf", block="row", kappa=1e12),
+        Mechanism(clip_norm=0.5, bound="normalize", noise="none"),
+        Mechanism(bound="normalize", noise="vmf", block="row", kappa=1e12),
     ],
-    ids=["plain", "clipped", "normalised", "rows"],
+    ids=["plain", "clipped", "normalized", "rows"],
 )
 @pytest.mark.parametrize(
     "settings", [{"hidden": [20], "activation": "sigmoid"}, {"hidden": []}], ids=["mlp", "softmax"]

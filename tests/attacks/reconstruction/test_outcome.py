@@ -81,7 +81,7 @@ def test_images_that_say_nothing_recognize_as_many_records_as_a_guess():
         (Mechanism(noise_multiplier=2.0, unit="batch"), "initial", norm.cdf(norm.ppf(0.1) + 1)),
         (Mechanism(noise_multiplier=2.0), "trained", 1.0),
         (Mechanism(noise="none"), "initial", 1.0),
-        (Mechanism(noise="vmf", bound="normalise", kappa=1.0), "initial", 1.0),
+        (Mechanism(noise="vmf", bound="normalize", kappa=1.0), "initial", 1.0),
         (None, "initial", 1.0),
     ],
 )

@@ -49,7 +49,7 @@ def test_a_batch_has_the_mean_of_its_records_gradients_each_bounded(models, pict
 
 def test_a_mechanism_bounds_and_noises_it_as_in_training(models, pictures):
     """10,000 normal numbers or more: their deviation lies within 5 standard errors but for one seed in a million."""
-    quiet = {"clip_norm": 0.5, "bound": "normalise", "noise": "none"}
+    quiet = {"clip_norm": 0.5, "bound": "normalize", "noise": "none"}
     bounded = flat(seen(models("mlp", Mechanism(**quiet)), pictures)[0].gradients)
     torch.testing.assert_close(torch.linalg.vector_norm(bounded, dim=1), torch.full((4,), 0.5), rtol=1e-4, atol=0)
     noisy = flat(
@@ -60,7 +60,7 @@ def test_a_mechanism_bounds_and_noises_it_as_in_training(models, pictures):
 
 
 def test_directional_noise_turns_each_row_by_itself(models, pictures):
-    mechanism = Mechanism(bound="normalise", noise="vmf", block="row", kappa=1e6)
+    mechanism = Mechanism(bound="normalize", noise="vmf", block="row", kappa=1e6)
     target = models("mlp", mechanism, hidden=[5])
     plain = seen(models("mlp", hidden=[5]), pictures)[0].gradients
     for name in ("1", "3"):

@@ -25,7 +25,7 @@ ATTACKS = {
     "mia_r": ("attack_r", MIA_R),
     "iga": ("iga", FULL),
 }
-# The mean squared error goes up to 1.8, which pixels in [0, 1] cannot: it is read as one of standardised pixels.
+# The mean squared error goes up to 1.8, which pixels in [0, 1] cannot: it is read as one of standardized pixels.
 METRICS = {
     "mi_accuracy": "balanced_accuracy",
     "mi_auc": "membership_auc",

@@ -12,7 +12,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from dp_leakage.attacks.inversion.regularisers import REGULARISERS
+from dp_leakage.attacks.inversion.regularizers import REGULARIZERS
 from dp_leakage.attacks.inversion.scores import Found, Frames, classes_of, judged
 from dp_leakage.common.errors import UserError
 from dp_leakage.data.dataset import Dataset
@@ -271,7 +271,7 @@ def objective(
     if terms:
         with torch.enable_grad():
             image = x.detach().requires_grad_()
-            penalty = sum(weight * REGULARISERS[kind](image).flatten(2).sum(2) for kind, weight in terms)
+            penalty = sum(weight * REGULARIZERS[kind](image).flatten(2).sum(2) for kind, weight in terms)
             gradient = gradient + torch.autograd.grad(penalty.sum(), image)[0]
         loss = loss + penalty.detach()
     if search.box == "tanh" and search.gradient == "variable":

@@ -31,7 +31,7 @@ ATTACK = {
             "default": [64, 64],
             "description": "Widths of the attack networks' hidden layers.",
         },
-        "initialisation": {
+        "initialization": {
             "enum": ["torch", "glorot"],
             "default": "torch",
             "description": "How the attack networks begin: as PyTorch's do, or as Keras' do.",
@@ -64,7 +64,7 @@ def fit(models: Signals, settings: dict, seed: int) -> dict[str, np.ndarray]:
 
     Args:
         models: of the shadow models, with probabilities.
-        settings: ``per_class``; ``hidden``, the widths of the ReLU layers, and their ``initialisation``;
+        settings: ``per_class``; ``hidden``, the widths of the ReLU layers, and their ``initialization``;
             ``learning_rate`` of Adam, ``epochs``, ``batch_size``; ``l2``, the weight λ of a penalty λ·Σw².
         seed: draws the out records, the networks' initial parameters and their batches.
 
@@ -102,7 +102,7 @@ def fit(models: Signals, settings: dict, seed: int) -> dict[str, np.ndarray]:
             epochs=settings["epochs"],
             batch_size=settings["batch_size"],
             evaluate_every=settings["epochs"],
-            initialisation=settings["initialisation"],
+            initialization=settings["initialization"],
             l2=settings["l2"],
         ),
         None,

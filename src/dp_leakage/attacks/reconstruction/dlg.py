@@ -5,7 +5,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from dp_leakage.attacks.reconstruction.lbfgs import minimise
+from dp_leakage.attacks.reconstruction.lbfgs import minimize
 from dp_leakage.attacks.reconstruction.matching import overlap, squared_norms
 from dp_leakage.attacks.reconstruction.outcome import outcome
 from dp_leakage.attacks.reconstruction.released import Released, released, victims
@@ -84,6 +84,6 @@ def leak(seen: Released, shape: tuple[int, ...], n_classes: int, settings: dict)
 
     start = torch.empty(shape[0], int(np.prod(shape[1:])) + n_classes, dtype=torch.float64)
     start.normal_(generator=seen.generator)
-    found = minimise(distance, start.reshape(len(length), -1), settings["steps"], settings["memory"], MATCHED)
+    found = minimize(distance, start.reshape(len(length), -1), settings["steps"], settings["memory"], MATCHED)
     x, label = unpacked(found)
     return x.float(), label.float()

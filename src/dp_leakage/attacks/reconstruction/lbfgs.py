@@ -11,7 +11,7 @@ DECREASE = 1e-4  # share of the predicted decrease that a step must reach (Armij
 HALVINGS = 12
 
 
-def minimise(
+def minimize(
     objective: Callable[[Tensor], Tensor], start: Tensor, steps: int, memory: int = 20, enough: float = -torch.inf
 ) -> Tensor:
     """Minimizes n functions of d variables side by side (Nocedal & Wright 2006, algorithm 7.5, with backtracking).

@@ -41,14 +41,14 @@ class GroupNorm(Layer):
     def forward(
         self, name: str, parameters: Parameters, x: Tensor, dropout: list[Generator] | None
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """As in `Layer`; keeps the normalised input, and each group's mean and inverse deviation."""
+        """As in `Layer`; keeps the normalized input, and each group's mean and inverse deviation."""
         import torch
 
         weight, bias = (_by_channel(parameters[f"{name}.{own}"], x) for own in ("weight", "bias"))
         x = x.expand(len(weight), *x.shape[1:]).contiguous()
-        normalised, mean, inverse = torch.native_group_norm(x.flatten(0, 1), None, None, *self._sizes(x), LEAST)
-        normalised = normalised.view(x.shape)
-        return torch.addcmul(bias, normalised, weight), (normalised, x, mean, inverse)
+        normalized, mean, inverse = torch.native_group_norm(x.flatten(0, 1), None, None, *self._sizes(x), LEAST)
+        normalized = normalized.view(x.shape)
+        return torch.addcmul(bias, normalized, weight), (normalized, x, mean, inverse)
 
     def pull_back(self, name: str, parameters: Parameters, kept: Kept, delta: Tensor) -> Tensor:
         """As in `Layer`."""

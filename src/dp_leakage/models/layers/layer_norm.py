@@ -36,13 +36,13 @@ class LayerNorm(Layer):
     def forward(
         self, name: str, parameters: Parameters, x: Tensor, dropout: list[Generator] | None
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """As in `Layer`; keeps the normalised input, and each record's mean and inverse deviation."""
+        """As in `Layer`; keeps the normalized input, and each record's mean and inverse deviation."""
         import torch
 
         weight, bias = (parameters[f"{name}.{own}"].unsqueeze(1) for own in ("weight", "bias"))
         x = x.expand(len(weight), *x.shape[1:]).contiguous()
-        normalised, mean, inverse = torch.native_layer_norm(x, [self.features], None, None, LEAST)
-        return torch.addcmul(bias, normalised, weight), (normalised, x, mean, inverse)
+        normalized, mean, inverse = torch.native_layer_norm(x, [self.features], None, None, LEAST)
+        return torch.addcmul(bias, normalized, weight), (normalized, x, mean, inverse)
 
     def pull_back(self, name: str, parameters: Parameters, kept: Kept, delta: Tensor) -> Tensor:
         """As in `Layer`."""

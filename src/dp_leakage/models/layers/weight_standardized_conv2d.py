@@ -20,7 +20,7 @@ LEAST = 1e-4  # added to ‖v‖², so that a channel of equal weights stays fin
 
 @dataclass(frozen=True)
 class WeightStandardizedConv2d(Conv2d):
-    """`Conv2d` with standardised kernels."""
+    """`Conv2d` with standardized kernels."""
 
     def forward(
         self, name: str, parameters: Parameters, x: Tensor, dropout: list[Generator] | None

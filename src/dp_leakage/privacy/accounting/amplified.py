@@ -15,7 +15,7 @@ def advanced_epsilon(
     the data (Balle, Barthe & Gaboardi 2018). T steps with (ε', δ') are (ε'√(2T ln(1/δ'')) + Tε'(e^ε' − 1)/(e^ε' +
     1), Tδ' + δ'')-DP (Kairouz, Oh & Viswanath 2015, theorem 3.4), or (Tε', Tδ')-DP if that is less. The
     projection's ε is added.
-    Neighbours: add_remove.
+    Neighbors: add_remove.
 
     Args:
         rate: q in (0, 1].

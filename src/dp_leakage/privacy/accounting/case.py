@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from dp_leakage.common.errors import UserError, nearest
-from dp_leakage.privacy.accounting.rules import accountant_named, check_sampler, claimed_neighbours
+from dp_leakage.privacy.accounting.rules import accountant_named, check_sampler, claimed_neighbors
 
 ONCE_AN_EPOCH = ("shuffle", "cyclic", "balls_in_bins")  # samplers that use each unit once an epoch
 UNAMPLIFIED = ("shuffle", "cyclic")  # of these, those whose batches every proof takes as known
@@ -24,7 +24,7 @@ class Case:
         dataset_size: number of units: records, or (sub)classes. Only the ratio of the two matters, so if units are
             classes, both may be counted in records.
         sampler: how units are drawn; None means the accountant's first.
-        neighbours: the relation; None means the accountant's first, except for ``summed`` Poisson batches, where it
+        neighbors: the relation; None means the accountant's first, except for ``summed`` Poisson batches, where it
             means add_remove, the tighter one.
         conversion: from Rényi divergence to (ε, δ), ``tight`` or ``classic``.
         blocks: von Mises–Fisher only: the dimension of each unit vector that gets noise, in one step and for one unit:
@@ -42,7 +42,7 @@ class Case:
     batch_size: int
     dataset_size: int
     sampler: str | None = None
-    neighbours: str | None = None
+    neighbors: str | None = None
     conversion: str = "tight"
     blocks: tuple[int, ...] = ()
     summed: bool = False
@@ -60,9 +60,9 @@ class Case:
 
     @property
     def relation(self) -> str:
-        """``neighbours``, which a checked case always has."""
-        assert self.neighbours is not None
-        return self.neighbours
+        """``neighbors``, which a checked case always has."""
+        assert self.neighbors is not None
+        return self.neighbors
 
     @property
     def rate(self) -> float:
@@ -87,7 +87,7 @@ class Case:
     @property
     def apart(self) -> float:
         """How far neighboring data sets' clipped sums can lie apart, in clipping norms."""
-        return 2.0 if self.neighbours == "replace_one" else 1.0
+        return 2.0 if self.neighbors == "replace_one" else 1.0
 
     @property
     def beside(self) -> float:
@@ -97,7 +97,7 @@ class Case:
         """
         if self.projection_noise is None:
             return 0.0
-        return (2.0 if self.neighbours == "replace_one" else 1.0) / (2 * self.projection_noise**2)
+        return (2.0 if self.neighbors == "replace_one" else 1.0) / (2 * self.projection_noise**2)
 
     def _check_relation(self) -> None:
         rules = accountant_named(self.accountant)
@@ -106,13 +106,13 @@ class Case:
         sampler = str(self.sampler)
         check_sampler(self.accountant, sampler)
         known = rules.relations[sampler]
-        if self.neighbours is None:
-            claimed = claimed_neighbours(self.accountant, sampler, self.summed)
-            object.__setattr__(self, "neighbours", claimed)
-        if self.neighbours not in known:
+        if self.neighbors is None:
+            claimed = claimed_neighbors(self.accountant, sampler, self.summed)
+            object.__setattr__(self, "neighbors", claimed)
+        if self.neighbors not in known:
             raise UserError(
-                f"neighbours: the accountant {self.accountant!r} says nothing about {self.neighbours!r} "
-                f"under the sampler {self.sampler!r}; {nearest(self.neighbours, known)}."
+                f"neighbors: the accountant {self.accountant!r} says nothing about {self.neighbors!r} "
+                f"under the sampler {self.sampler!r}; {nearest(self.neighbors, known)}."
             )
 
     def _check_numbers(self) -> None:
@@ -135,9 +135,9 @@ class Case:
                 f"blocks: {list(self.blocks)} does not give the dimension, at least 2, of each unit vector, "
                 f"which the accountant {self.accountant!r} needs."
             )
-        if self.neighbours == "add_remove" and not self.summed:
+        if self.neighbors == "add_remove" and not self.summed:
             raise UserError(
-                "neighbours: 'add_remove' does not hold for noise around each example's gradient, whose "
+                "neighbors: 'add_remove' does not hold for noise around each example's gradient, whose "
                 "presence adds a vector of length one and can show in the sum's support; valid: replace_one."
             )
 

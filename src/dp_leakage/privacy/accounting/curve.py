@@ -12,7 +12,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.common.user_code import FILES
 from dp_leakage.privacy.accounting import allocation, library, losses, renyi, tradeoff, vmf
 from dp_leakage.privacy.accounting.case import ONCE_AN_EPOCH, UNAMPLIFIED, Case, steps_per_epoch
-from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, POISSON, Neighbours, is_of
+from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, POISSON, Neighbors, is_of
 from dp_leakage.privacy.accounting.spend import epsilon_spent, least_noise
 from dp_leakage.privacy.accounting.tradeoff import TradeOff
 from dp_leakage.privacy.mechanism import PERSON, Mechanism, holds_groups
@@ -73,20 +73,20 @@ class Training:
         """Number of steps that a unit of Poisson batches can be in: all, or one in each turn."""
         return ceil(self.steps / self.mechanism.turns)
 
-    def projection_cost(self, neighbours: Neighbours) -> float:
+    def projection_cost(self, neighbors: Neighbors) -> float:
         """ρ = Δ²/2σ² of the private PCA, 0 without one; Δ² is 1, and 2 for replace_one (``data.projection``)."""
         if self.projection_noise is None:
             return 0.0
-        return (2.0 if neighbours == "replace_one" else 1.0) / (2 * self.projection_noise**2)
+        return (2.0 if neighbors == "replace_one" else 1.0) / (2 * self.projection_noise**2)
 
 
-def proven_curve(training: Training, neighbours: Neighbours) -> TradeOff | None:
+def proven_curve(training: Training, neighbors: Neighbors) -> TradeOff | None:
     """`_of_one`, for as many units as come and go together (group privacy: Dong, Roth & Su 2022, theorem 2.14)."""
-    curve = _of_one(training, neighbours)
+    curve = _of_one(training, neighbors)
     return None if curve is None else tradeoff.several(curve, training.records)
 
 
-def _of_one(training: Training, neighbours: Neighbours) -> TradeOff | None:
+def _of_one(training: Training, neighbors: Neighbors) -> TradeOff | None:
     """The largest true positive rate of any test between neighboring trainings, at every false positive rate.
 
     For Gaussian noise the curve is exact if every record is used once an epoch, in batches that everybody may know.
@@ -98,7 +98,7 @@ def _of_one(training: Training, neighbours: Neighbours) -> TradeOff | None:
 
     Args:
         training: see ``Training``; with noise.
-        neighbours: of sets of *records*, also where units are classes.
+        neighbors: of sets of *records*, also where units are classes.
 
     Returns:
         None if nothing is proven: no noise, or neighbors that the mechanism does not protect.
@@ -107,24 +107,24 @@ def _of_one(training: Training, neighbours: Neighbours) -> TradeOff | None:
     if mechanism.noise == "none" or mechanism.noise_multiplier == 0:
         return None
     if mechanism.noise == "gaussian" and mechanism.sampler not in FILES:
-        return _group(training, neighbours) if holds_groups(mechanism.unit) else _gaussian(training, neighbours)
+        return _group(training, neighbors) if holds_groups(mechanism.unit) else _gaussian(training, neighbors)
     if mechanism.noise == "vmf":
-        return _directional(training, neighbours)
+        return _directional(training, neighbors)
     module = import_module(noise_module(mechanism.noise))
-    return module.proven(training, neighbours) if hasattr(module, "proven") else _own(training, neighbours)
+    return module.proven(training, neighbors) if hasattr(module, "proven") else _own(training, neighbors)
 
 
-def _gaussian(training: Training, neighbours: Neighbours) -> TradeOff | None:
-    mechanism, beside = training.mechanism, training.projection_cost(neighbours)
+def _gaussian(training: Training, neighbors: Neighbors) -> TradeOff | None:
+    mechanism, beside = training.mechanism, training.projection_cost(neighbors)
     batch = mechanism.unit == "batch"  # one bounded vector, which moves by up to 2C whatever happens to a record
-    relative = mechanism.sigma / (2 if batch or neighbours == "replace_one" else 1)
+    relative = mechanism.sigma / (2 if batch or neighbors == "replace_one" else 1)
     if mechanism.sampler == "poisson":
-        if batch and neighbours == "replace_one":  # without the record it may be equally far from both
+        if batch and neighbors == "replace_one":  # without the record it may be equally far from both
             return _replaced(training, relative, beside)
-        return poisson(training, relative, neighbours == "replace_one", beside)
+        return poisson(training, relative, neighbors == "replace_one", beside)
     if mechanism.sampler == "balls_in_bins":
-        return _allocated(training, neighbours == "replace_one")
-    if neighbours == "add_remove":  # this also changes the batches of others
+        return _allocated(training, neighbors == "replace_one")
+    if neighbors == "add_remove":  # this also changes the batches of others
         return None
     if mechanism.sampler in UNAMPLIFIED:
         return tradeoff.gaussian(sqrt(training.epochs / relative**2 + 2 * beside))
@@ -154,12 +154,12 @@ def _allocated(training: Training, replaced: bool) -> TradeOff:
     return known[0] if len(known) == 1 else tradeoff.lowest(known)
 
 
-def _group(training: Training, neighbours: Neighbours) -> TradeOff | None:
+def _group(training: Training, neighbors: Neighbors) -> TradeOff | None:
     """Units are (sub)classes: a record that comes or goes changes its class's bounded mean, by up to 2C."""
     if training.mechanism.sampler != "class_poisson":
         return None
     once = poisson(training, training.mechanism.sigma / 2, True, training.projection_cost("zero_out"))
-    return tradeoff.twice(once) if neighbours == "replace_one" else once
+    return tradeoff.twice(once) if neighbors == "replace_one" else once
 
 
 def poisson(training: Training, relative: float, replaced: bool, beside: float) -> TradeOff:
@@ -179,19 +179,19 @@ def _divergences(training: Training, relative: float, replaced: bool, beside: fl
     return tradeoff.renyi(orders, training.uses * each + beside * orders)
 
 
-def _directional(training: Training, neighbours: Neighbours) -> TradeOff | None:
+def _directional(training: Training, neighbors: Neighbors) -> TradeOff | None:
     mechanism = training.mechanism
     summed = mechanism.block == "sum" or mechanism.unit == "batch"
-    if neighbours in PRESENCE:
+    if neighbors in PRESENCE:
         if not summed or mechanism.sampler != "poisson":
             return None
-        neighbours = "add_remove"
+        neighbors = "add_remove"
     assert mechanism.kappa is not None  # directional noise has one
     if mechanism.kappa == 0:
-        return tradeoff.gaussian(sqrt(2 * training.projection_cost(neighbours)))
-    run = (training.epochs, training.batch_size, training.dataset_size, mechanism.sampler, neighbours)
+        return tradeoff.gaussian(sqrt(2 * training.projection_cost(neighbors)))
+    run = (training.epochs, training.batch_size, training.dataset_size, mechanism.sampler, neighbors)
     case = Case("vmf_rdp", 0.5, *run, blocks=tuple(training.blocks or ()), summed=summed)  # δ has no effect here
-    beside = training.projection_cost(neighbours)
+    beside = training.projection_cost(neighbors)
     known = vmf.loss_profile(mechanism.kappa, case, beside)
     curves = [tradeoff.profile(*known)] if known else _rates_by_renyi(mechanism.kappa, case, beside)
     if not beside:
@@ -206,13 +206,13 @@ def _rates_by_renyi(kappa: float, case: Case, beside: float) -> list[TradeOff]:
     ]
 
 
-def _own(training: Training, neighbours: Neighbours) -> TradeOff | None:
+def _own(training: Training, neighbors: Neighbors) -> TradeOff | None:
     """A plugin's noise or sampler: its accountant knows an ε at the training's δ, for units.
 
     If these are groups, one of them changes with a record, as in `_group`. A whole batch moves twice as far.
     """
     mechanism, grouped = training.mechanism, holds_groups(training.mechanism.unit)
-    wanted: Neighbours = "replace_one" if grouped else neighbours
+    wanted: Neighbors = "replace_one" if grouped else neighbors
     curves = []
     for name, rules in ACCOUNTANTS.items():
         known = rules.relations.get(mechanism.sampler, ())
@@ -228,7 +228,7 @@ def _own(training: Training, neighbours: Neighbours) -> TradeOff | None:
             "batch_size": training.batch_size,
             "dataset_size": training.dataset_size,
             "sampler": mechanism.sampler,
-            "neighbours": relation,
+            "neighbors": relation,
             "turns": mechanism.turns,
         }
         relative = mechanism.sigma / (2 if mechanism.unit == "batch" else 1)
@@ -238,10 +238,10 @@ def _own(training: Training, neighbours: Neighbours) -> TradeOff | None:
     if not curves:
         return None
     curve = tradeoff.lowest(curves)
-    return tradeoff.twice(curve) if grouped and neighbours == "replace_one" else curve
+    return tradeoff.twice(curve) if grouped and neighbors == "replace_one" else curve
 
 
-def proves(mechanism: Mechanism, neighbours: Neighbours) -> bool:
+def proves(mechanism: Mechanism, neighbors: Neighbors) -> bool:
     """Whether the mechanism, with enough noise, limits how well such neighboring sets of *records* can be
     distinguished.
     """
@@ -249,29 +249,29 @@ def proves(mechanism: Mechanism, neighbours: Neighbours) -> bool:
         return False
     tried = with_amount(mechanism, 1.0)
     return (
-        proven_curve(Training(tried, 0.5, epochs=1, batch_size=1, dataset_size=1, blocks=(2,)), neighbours) is not None
+        proven_curve(Training(tried, 0.5, epochs=1, batch_size=1, dataset_size=1, blocks=(2,)), neighbors) is not None
     )
 
 
-def noise_for(target: Target, training: Training, neighbours: Neighbours) -> float:
+def noise_for(target: Target, training: Training, neighbors: Neighbors) -> float:
     """The least noise with which no attack can reach more than the target: σ, or for directional noise the largest κ.
 
     Args:
         target: see ``Target``.
         training: of which ``mechanism`` lacks its noise.
-        neighbours: between which the attacks choose, see ``rules.relation_of_game``.
+        neighbors: between which the attacks choose, see ``rules.relation_of_game``.
 
     Raises:
         UserError: nothing is proven for these neighbors, or no noise is enough.
     """
     name = amount_of(training.mechanism.noise)
-    if not proves(training.mechanism, neighbours):
-        raise UserError(f"target: the mechanism proves nothing for {neighbours} neighbors, whatever its noise")
+    if not proves(training.mechanism, neighbors):
+        raise UserError(f"target: the mechanism proves nothing for {neighbors} neighbors, whatever its noise")
     falls = name == "kappa"  # the larger this amount, the less noise there is
 
     def with_noise(noise: float) -> TradeOff:
         mechanism = with_amount(training.mechanism, 1 / noise if falls else noise)
-        curve = proven_curve(replace(training, mechanism=mechanism), neighbours)
+        curve = proven_curve(replace(training, mechanism=mechanism), neighbors)
         assert curve is not None  # as `proves` says
         return curve
 
@@ -279,18 +279,18 @@ def noise_for(target: Target, training: Training, neighbours: Neighbours) -> flo
         return curve.advantage if target.fpr is None else float(curve.tpr(target.fpr)) - target.fpr
 
     allowed = target.limit - (target.fpr or 0.0)
-    if beyond_guessing(tradeoff.gaussian(sqrt(2 * training.projection_cost(neighbours)))) >= allowed:
+    if beyond_guessing(tradeoff.gaussian(sqrt(2 * training.projection_cost(neighbors)))) >= allowed:
         raise UserError(f"target: the private PCA alone exceeds {target.words}; valid is more noise there")
-    start = 1.0 if falls else _first_guess(target, training, neighbours)
+    start = 1.0 if falls else _first_guess(target, training, neighbors)
     tolerance = TIGHT if with_noise(start).source == "gaussian" else LOOSE
     noise = least_noise(lambda x: beyond_guessing(with_noise(x)), allowed, start, 0.1, tolerance, what="target")
     return 1 / noise if falls else noise
 
 
-def _first_guess(target: Target, training: Training, neighbours: Neighbours) -> float:
+def _first_guess(target: Target, training: Training, neighbors: Neighbors) -> float:
     """σ at which many small steps have the target's risk, by the central limit theorem (Bu, Dong, Long & Su 2020)."""
     mu = 2 * ndtri((1 + target.limit) / 2) if target.fpr is None else ndtri(target.limit) - ndtri(target.fpr)
-    apart = 2 if neighbours == "replace_one" or training.mechanism.unit not in ("example", PERSON) else 1
+    apart = 2 if neighbors == "replace_one" or training.mechanism.unit not in ("example", PERSON) else 1
     if training.mechanism.sampler in ONCE_AN_EPOCH:
         return float(apart * sqrt(training.epochs) / mu)
     return float(apart / sqrt(log1p((mu / training.rate) ** 2 / training.steps)))

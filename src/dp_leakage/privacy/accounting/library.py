@@ -51,7 +51,7 @@ def gaussian_sigma(epsilon: float, delta: float, uses: int) -> float:
         return float(get_sigma_gaussian(epsilon, delta) * sqrt(uses))
 
 
-def pld_epsilon(rate: float, sigma: float, delta: float, steps: int, neighbours: str, beside: float = 0.0) -> float:
+def pld_epsilon(rate: float, sigma: float, delta: float, steps: int, neighbors: str, beside: float = 0.0) -> float:
     """ε of the Poisson-sampled Gaussian from its privacy loss distribution; a bound, tight to about 1e-3.
 
     Without sampling (q = 1) it is the exact ε of ``gaussian_epsilon``.
@@ -65,7 +65,7 @@ def pld_epsilon(rate: float, sigma: float, delta: float, steps: int, neighbours:
         sigma: relative to the clipping norm, also for ``replace_one``.
         delta: in (0, 1).
         steps: T.
-        neighbours: ``add_remove`` or ``replace_one``.
+        neighbors: ``add_remove`` or ``replace_one``.
         beside: ρ = Δ²/2σ² ≥ 0 of a Gaussian mechanism without sampling that is composed with the steps.
     """
     from dp_accounting import NeighboringRelation
@@ -74,8 +74,8 @@ def pld_epsilon(rate: float, sigma: float, delta: float, steps: int, neighbours:
     relation = {
         "add_remove": NeighboringRelation.ADD_OR_REMOVE_ONE,
         "replace_one": NeighboringRelation.REPLACE_ONE,
-    }[neighbours]
-    replace = neighbours == "replace_one"
+    }[neighbors]
+    replace = neighbors == "replace_one"
     apart = 2 if replace else 1
     if rate == 1:
         return gaussian_epsilon(1 / sqrt(steps * (apart / sigma) ** 2 + 2 * beside), delta, 1)

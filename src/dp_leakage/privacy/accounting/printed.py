@@ -13,7 +13,7 @@ def naive_sigma(epsilon: float, delta: float, epochs: int) -> float:
     """σ = k √(2 ln(1.25 k/δ)) / ε: k classic Gaussian mechanisms, each with ε/k and δ/k.
 
     The classic mechanism is Dwork & Roth's (2014, theorem A.1). A bound only where ε/k < 1; see
-    ``naive_is_valid``. Neighbours: zero_out. Source: jayaraman2019's released code.
+    ``naive_is_valid``. Neighbors: zero_out. Source: jayaraman2019's released code.
     """
     return epochs * _classic_gaussian(delta / epochs) / epsilon
 
@@ -34,7 +34,7 @@ def advanced_sigma(epsilon: float, delta: float, epochs: int) -> float:
     Half of δ goes to the composition, half is split over the epochs' classic Gaussian mechanisms; each
     epoch's ε₀ solves ε = ε₀ √(2k ln(2/δ)) + k ε₀². Using k ε₀² in place of the usual k ε₀ (e^ε₀−1) is sound, since a
     pure mechanism's mean privacy loss is at most ε₀²/2. A bound only where ε₀ < 1; see ``advanced_is_valid``.
-    Neighbours: zero_out. Source: jayaraman2019's released code.
+    Neighbors: zero_out. Source: jayaraman2019's released code.
     """
     a = log(2 / delta)
     return sqrt(epochs * log(2.5 * epochs / delta)) * (sqrt(a + 2 * epsilon) + sqrt(a)) / epsilon
@@ -60,31 +60,31 @@ def zcdp_sigma(epsilon: float, delta: float, epochs: int) -> float:
 def zcdp_epsilon(sigma: float, delta: float, epochs: int) -> float:
     """ε = ρ + 2 √(ρ ln(1/δ)) with ρ = k/(2σ²), an upper bound for every σ > 0.
 
-    Bun & Steinke (2016), proposition 1.3. Neighbours: zero_out. Source of its use: jayaraman2019, table 1
+    Bun & Steinke (2016), proposition 1.3. Neighbors: zero_out. Source of its use: jayaraman2019, table 1
     and released code.
     """
     rho = epochs / (2 * sigma**2)
     return rho + 2 * sqrt(rho * log(1 / delta))
 
 
-def theorem1_epsilon(sigma: float, delta: float, rate: float, steps: int, neighbours: str) -> float:
+def theorem1_epsilon(sigma: float, delta: float, rate: float, steps: int, neighbors: str) -> float:
     """ε = 4q √(T ln(1/δ)) / σ for replacing a (sub)class, half of it for adding or removing one.
 
     zhang2020, theorem 1 (σ² = 16 q² T ln(1/δ)/ε²) and remark 1. Its proof replaces κ(κ+1)/(1−q) by κ², so it is an
     approximation even where ``theorem1_is_valid``, and all of the paper's own trainings lie outside.
     """
-    return (4 if neighbours == "replace_one" else 2) * rate * sqrt(steps * log(1 / delta)) / sigma
+    return (4 if neighbors == "replace_one" else 2) * rate * sqrt(steps * log(1 / delta)) / sigma
 
 
-def theorem1_is_valid(sigma: float, delta: float, rate: float, steps: int, neighbours: str) -> bool:
+def theorem1_is_valid(sigma: float, delta: float, rate: float, steps: int, neighbors: str) -> bool:
     """Whether the conditions of the theorem's moment bound hold, for its own choice of order.
 
     In units of the sensitivity s (2 for replace_one, 1 for add_remove): σ/s ≥ 1, q < s/(16σ), and the order
     2 ln(1/δ)/ε at most (σ/s)² ln(s/(qσ)). The paper prints the first two; its range of orders is four times
     too wide for replace_one.
     """
-    relative = sigma / (2 if neighbours == "replace_one" else 1)
-    order = 2 * log(1 / delta) / theorem1_epsilon(sigma, delta, rate, steps, neighbours)
+    relative = sigma / (2 if neighbors == "replace_one" else 1)
+    order = 2 * log(1 / delta) / theorem1_epsilon(sigma, delta, rate, steps, neighbors)
     return relative >= 1 and rate < 1 / (16 * relative) and order <= relative**2 * log(1 / (rate * relative))
 
 

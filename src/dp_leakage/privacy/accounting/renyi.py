@@ -101,7 +101,7 @@ def _divergence(rate: float, sigma: float, replace: bool, orders: np.ndarray) ->
 def poisson_gaussian(rate: float, sigma: float, orders: np.ndarray) -> np.ndarray:
     """Rényi divergence of (1−q) N(0,σ²) + q N(1,σ²) from N(0,σ²), by quadrature.
 
-    Neighbours: add_remove, Poisson sampling; of the two directions this is the larger (Mironov, Talwar &
+    Neighbors: add_remove, Poisson sampling; of the two directions this is the larger (Mironov, Talwar &
     Zhang 2019). With w the density ratio at a standard normal u, e^{(α−1)D} − 1 = E[w^α − 1 − α(w−1)]. Since the mean
     of w is one, the subtraction does not change the value, but it makes the integrand non-negative and keeps every
     digit of a divergence as small as 1e-20. The trapezoidal rule converges geometrically for this analytic

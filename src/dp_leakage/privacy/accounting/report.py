@@ -30,7 +30,7 @@ class Spent(NamedTuple):
     Attributes:
         accountant: a key of ``rules.ACCOUNTANTS``.
         epsilon: ε at the training's δ (at δ = 0 for ``vmf_pure`` and ``per_step``).
-        neighbours: the relation of the statement.
+        neighbors: the relation of the statement.
         valid: whether it bounds what this training spent.
         sampling: ``as_trained``, or ``hypothetical_SAMPLER``: what the same noise would spend if batches were drawn in
             that way.
@@ -39,7 +39,7 @@ class Spent(NamedTuple):
 
     accountant: str
     epsilon: float
-    neighbours: str
+    neighbors: str
     valid: bool
     sampling: str
     note: str
@@ -116,22 +116,22 @@ def _gaussian(mechanism: Mechanism, run: dict[str, Any]) -> Iterator[Spent]:
     # Whatever happens to a record, a batch's one bounded vector moves by up to twice the clipping norm.
     sigma = mechanism.sigma
     relative = sigma / (2 if batch else 1)
-    for name, neighbours in _supported(mechanism):
+    for name, neighbors in _supported(mechanism):
         if run["projection_noise"] is not None and name not in COMPOSING:
             continue
-        terms = run | {"neighbours": neighbours, "sampler": mechanism.sampler, "turns": mechanism.turns}
+        terms = run | {"neighbors": neighbors, "sampler": mechanism.sampler, "turns": mechanism.turns}
         if ACCOUNTANTS[name].claim == "as_printed":
             used = sigma
             valid, note = printed_validity(name, used, Case(accountant=name, **terms))
             if batch:
                 valid, note = False, BATCH
         else:
-            if batch and (name, neighbours) == ("pld", "replace_one") and mechanism.sampler in HALFWAY:
+            if batch and (name, neighbors) == ("pld", "replace_one") and mechanism.sampler in HALFWAY:
                 continue
-            used = sigma if neighbours == "replace_one" else relative
+            used = sigma if neighbors == "replace_one" else relative
             valid, note = True, BATCH_DOUBLED if batch else ""
         epsilon = epsilon_spent(name, noise_multiplier=used, **terms)
-        yield Spent(name, epsilon, neighbours, valid, "as_trained", note)
+        yield Spent(name, epsilon, neighbors, valid, "as_trained", note)
     if mechanism.sampler == "shuffle":
         for name in ("rdp", "pld"):
             epsilon = epsilon_spent(name, noise_multiplier=relative, **run)
@@ -140,10 +140,10 @@ def _gaussian(mechanism: Mechanism, run: dict[str, Any]) -> Iterator[Spent]:
 
 def _own(mechanism: Mechanism, run: dict[str, Any]) -> Iterator[Spent]:
     """The number for noise of a file or plugin of its own, which only that can compute."""
-    for name, neighbours in _supported(mechanism):
-        terms = run | {"neighbours": neighbours, "sampler": mechanism.sampler, "turns": mechanism.turns}
+    for name, neighbors in _supported(mechanism):
+        terms = run | {"neighbors": neighbors, "sampler": mechanism.sampler, "turns": mechanism.turns}
         epsilon = epsilon_spent(name, noise_multiplier=mechanism.noise_multiplier, **terms)
-        yield Spent(name, epsilon, neighbours, ACCOUNTANTS[name].claim != "as_printed", "as_trained", "")
+        yield Spent(name, epsilon, neighbors, ACCOUNTANTS[name].claim != "as_printed", "as_trained", "")
 
 
 def printed_validity(name: str, sigma: float, case: Case) -> tuple[bool, str]:
@@ -161,13 +161,13 @@ def printed_validity(name: str, sigma: float, case: Case) -> tuple[bool, str]:
 
 def _directional(mechanism: Mechanism, run: dict[str, Any], blocks: tuple[int, ...]) -> Iterator[Spent]:
     summed = _is_summed(mechanism)
-    for name, neighbours in _supported(mechanism):
-        if neighbours == "add_remove" and not summed:
+    for name, neighbors in _supported(mechanism):
+        if neighbors == "add_remove" and not summed:
             continue
-        terms = run | {"neighbours": neighbours, "sampler": mechanism.sampler, "blocks": blocks}
+        terms = run | {"neighbors": neighbors, "sampler": mechanism.sampler, "blocks": blocks}
         epsilon = epsilon_spent(name, kappa=mechanism.kappa, summed=summed, **terms)
         valid = name != "per_step" or (len(blocks) == 1 and Case(accountant=name, **terms).uses == 1)
-        yield Spent(name, epsilon, neighbours, valid, "as_trained", "" if valid else PER_STEP)
+        yield Spent(name, epsilon, neighbors, valid, "as_trained", "" if valid else PER_STEP)
 
 
 def _is_summed(mechanism: Mechanism) -> bool:
@@ -183,5 +183,5 @@ def _supported(mechanism: Mechanism) -> Iterator[tuple[str, str]]:
         return
     for name, rules in ACCOUNTANTS.items():
         if rules.noise == mechanism.noise and is_of(name, mechanism):
-            for neighbours in rules.relations.get(mechanism.sampler, ()):
-                yield name, neighbours
+            for neighbors in rules.relations.get(mechanism.sampler, ()):
+                yield name, neighbors

@@ -9,12 +9,12 @@ from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.user_code import DEFINED, FILES
 from dp_leakage.privacy.mechanism import CYCLIC_POISSON, SAMPLERS, Mechanism, holds_groups
 from dp_leakage.privacy.mechanisms import ACCOUNTANTS
-from dp_leakage.privacy.mechanisms.base import Accountant, Neighbours
+from dp_leakage.privacy.mechanisms.base import Accountant, Neighbors
 
 __all__ = [
     "ACCOUNTANTS",
     "Accountant",
-    "Neighbours",
+    "Neighbors",
     "accountant_named",
     "check_mechanism",
     "check_noise",
@@ -25,7 +25,7 @@ __all__ = [
 POISSON = ("poisson", "class_poisson", CYCLIC_POISSON)
 
 
-def relation_of_game(design: str, sampler: str) -> Neighbours:
+def relation_of_game(design: str, sampler: str) -> Neighbors:
     """The neighbors between which a membership attack chooses.
 
     In a fixed ``split``, a member against a non-member: one record in place of another. With ``coins``, one for each
@@ -47,7 +47,7 @@ def accountant_named(name: str) -> Accountant:
     return ACCOUNTANTS[name]
 
 
-def claimed_neighbours(accountant: str, sampler: str, summed: bool = False) -> Neighbours:
+def claimed_neighbors(accountant: str, sampler: str, summed: bool = False) -> Neighbors:
     """The relation of an accountant's ε if none is asked for.
 
     Args:

@@ -14,7 +14,7 @@ Divergence = Callable[[np.ndarray], np.ndarray]
 def any_unit(rate: float, orders: np.ndarray, divergence: np.ndarray) -> np.ndarray:
     """ln(1 − q + q e^{(α−1)D})/(α−1): joint convexity, for any way to draw batches and any real order.
 
-    Neighbours: replace_one; also add_remove if the steps with and without the unit are at most D apart.
+    Neighbors: replace_one; also add_remove if the steps with and without the unit are at most D apart.
     """
     exponent = (orders - 1) * divergence
     small = exponent < 1

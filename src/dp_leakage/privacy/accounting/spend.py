@@ -31,7 +31,7 @@ def noise_multiplier(accountant: str, *, epsilon: float, sigma_table: str = "com
         sigma_table: ``authors`` takes the σ for ``rdp`` from jayaraman2019's table,
             ``printed.AUTHORS_SIGMA``.
         **training: delta, epochs, batch_size, dataset_size and, if not the accountant's own, sampler,
-            neighbours and conversion: the attributes of ``case.Case``.
+            neighbors and conversion: the attributes of ``case.Case``.
 
     Returns:
         σ relative to the clipping norm.

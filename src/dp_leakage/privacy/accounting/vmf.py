@@ -28,7 +28,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 def pure_epsilon(kappa: float, case: Case) -> float:
     """ε = 2κm for each step that a unit can take part in, δ = 0; always a bound.
 
-    Neighbours: replace_one; add_remove too for Poisson batches of summed gradients. If the batch without the unit is
+    Neighbors: replace_one; add_remove too for Poisson batches of summed gradients. If the batch without the unit is
     within 2κm, sampling amplifies a step to ln(1 + q(e^{2κm} − 1)) (Balle, Barthe & Gaboardi 2018). That is always so
     without replacement, since another unit is in its place. Under Poisson sampling it is so only for summed gradients,
     since otherwise the unit's presence in a batch shows.
@@ -43,7 +43,7 @@ def pure_epsilon(kappa: float, case: Case) -> float:
 def renyi_epsilon(kappa: float, case: Case) -> float:
     """ε from the closed-form Rényi divergence, composed and converted; at most ``pure_epsilon``.
 
-    Neighbours and amplification: any sampler, replace_one: the step's divergence D becomes at most ln(1 − q + q
+    Neighbors and amplification: any sampler, replace_one: the step's divergence D becomes at most ln(1 − q + q
     e^{(α−1)D})/(α−1) by joint convexity, since with probability 1−q the two data sets' batches are the same. If
     shuffled, each unit is in one batch an epoch. ``wor``, replace_one: also the bound of Wang, Balle & Kasiviswanathan
     (2019), theorem 9. ``poisson``, add_remove, summed gradients only: the binomial expansion (Zhu & Wang 2019; Mironov,
@@ -58,7 +58,7 @@ def renyi_epsilon(kappa: float, case: Case) -> float:
 def pld_epsilon(kappa: float, case: Case) -> float:
     """ε from the privacy loss distribution of the worst pair (``worst_pair``), composed; at most ``renyi_epsilon``.
 
-    Neighbours and amplification: see ``sampled_how``.
+    Neighbors and amplification: see ``sampled_how``.
     """
     bound = renyi_epsilon(kappa, case)
     if bound == 0:
@@ -84,14 +84,14 @@ def sampled_how(case: Case) -> tuple[float, How]:
     """
     if case.sampler == "shuffle":
         return 1.0, "shown"
-    if case.neighbours == "add_remove" and case.rate < 1:
+    if case.neighbors == "add_remove" and case.rate < 1:
         return case.rate, "added"
     return case.rate, "replaced" if case.sampler == "wor" or case.summed else "shown"
 
 
 def divergences(kappa: float, case: Case) -> list[tuple[np.ndarray, np.ndarray]]:
     """Bounds on one step's divergence as (orders, divergence), κ > 0; ``renyi_epsilon`` names their sources."""
-    return _step_bounds(kappa, case.rate, case.sampler, case.neighbours, case.blocks)
+    return _step_bounds(kappa, case.rate, case.sampler, case.neighbors, case.blocks)
 
 
 def printed_epsilon(kappa: float) -> float:
@@ -226,7 +226,7 @@ def worst_pair(kappa: float, blocks: tuple[int, ...]) -> Pair | None:
 
 @lru_cache(maxsize=64)
 def _step_bounds(
-    kappa: float, rate: float, sampler: str, neighbours: str, blocks: tuple[int, ...]
+    kappa: float, rate: float, sampler: str, neighbors: str, blocks: tuple[int, ...]
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Orders, and bounds on one step's divergence at these orders. Each bound is the smallest one at some orders."""
     dimensions = Counter(blocks)
@@ -239,7 +239,7 @@ def _step_bounds(
         return [(ORDERS, divergence(ORDERS))]
     bounds = [(ORDERS, any_unit(rate, ORDERS, divergence(ORDERS)))]
     whole = whole_orders(2**10)
-    if neighbours == "add_remove":
+    if neighbors == "add_remove":
         bounds.append((whole, poisson_unit(rate, whole, divergence)))
     elif sampler == "wor":
         bounds.append((whole, wor_unit(rate, whole, divergence, 2 * kappa * len(blocks))))

@@ -1,7 +1,7 @@
 """The mechanisms: every file of this folder is one. `base` says what a file holds.
 
 >>> sorted(MECHANISMS)[:8]
-['adaptive', 'automatic', 'banded', 'banded_optimal', 'blt', 'class', 'gaussian', 'normalise']
+['adaptive', 'automatic', 'banded', 'banded_optimal', 'blt', 'class', 'gaussian', 'normalize']
 """
 
 from dataclasses import replace
@@ -11,7 +11,7 @@ from pkgutil import iter_modules
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.privacy.mechanisms.base import Accountant, Declaration
 
-_FIRST = ("normalise", "gaussian", "vmf", "groups")  # order of these files; the others follow by name
+_FIRST = ("normalize", "gaussian", "vmf", "groups")  # order of these files; the others follow by name
 _FILES = sorted(
     (found.name for found in iter_modules(__path__) if found.name != "base"),
     key=lambda name: (_FIRST.index(name) if name in _FIRST else len(_FIRST), name),

@@ -26,7 +26,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.common.schemas import COUNT
 from dp_leakage.privacy.mechanism import CYCLIC_POISSON, Mechanism
 from dp_leakage.privacy.mechanisms import base
-from dp_leakage.privacy.mechanisms.base import Accountant, Declaration, Neighbours
+from dp_leakage.privacy.mechanisms.base import Accountant, Declaration, Neighbors
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
@@ -130,17 +130,17 @@ def amount_for(epsilon: float, case: Case) -> float | None:
     return case.apart * library.gaussian_sigma(epsilon, case.delta, case.uses)
 
 
-def proven(training: Training, neighbours: Neighbours) -> TradeOff | None:
+def proven(training: Training, neighbors: Neighbors) -> TradeOff | None:
     """The trade-off curve between neighboring sets of records, exact in a fixed order; None there for add_remove,
     which moves the others.
     """
     from dp_leakage.privacy.accounting import tradeoff
     from dp_leakage.privacy.accounting.curve import poisson
 
-    replaced = neighbours == "replace_one"
+    replaced = neighbors == "replace_one"
     relative = training.mechanism.sigma / (2.0 if replaced else 1.0)
     if training.mechanism.sampler == CYCLIC_POISSON:
         return poisson(training, relative, replaced, 0.0)
-    if neighbours == "add_remove":
+    if neighbors == "add_remove":
         return None
     return tradeoff.gaussian(math.sqrt(training.epochs) / relative)

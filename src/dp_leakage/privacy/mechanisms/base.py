@@ -8,7 +8,7 @@ A file of this folder declares one or more mechanisms in ``MECHANISMS``, the acc
     bound(norms, clip_norm) → the factor of each unit's gradient, where a declaration's ``bound`` is the file's name; as
         a plugin's (`plugins`), it keeps every gradient within clip_norm, and sees one unit at a time; optional. A bound
         that changes from step to step is a ``Noise`` in the same file, whose ``scales`` then count;
-    proven(training, neighbours) → the `tradeoff.TradeOff` that a training proves; optional;
+    proven(training, neighbors) → the `tradeoff.TradeOff` that a training proves; optional;
     Noise(mechanism, gradient, divisor, generators, steps), a subclass of the one below.
 
 The workflow reads all of it while it plans, so PyTorch, SciPy and the accountants' modules are imported in functions.
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from dp_leakage.models.layers import Parameters
     from dp_leakage.training.backward import BackwardPass
 
-Neighbours = Literal["add_remove", "zero_out", "replace_one"]
+Neighbors = Literal["add_remove", "zero_out", "replace_one"]
 """Two data sets are neighbors if they differ in one unit's presence (``add_remove``); if one unit's contribution is
 set to zero while everything else, including the batches, stays in place (``zero_out``); or if they differ in one unit's
 value (``replace_one``).
 """
-Relations = dict[str, tuple[Neighbours, ...]]
+Relations = dict[str, tuple[Neighbors, ...]]
 """Sampler → neighbors, the default first."""
 Claim = Literal["exact", "bound", "as_printed"]
 
@@ -65,7 +65,7 @@ class Accountant:
     """
 
     noise: str
-    relations: Mapping[str, tuple[Neighbours, ...]]
+    relations: Mapping[str, tuple[Neighbors, ...]]
     claim: Claim
     module: str
     by_losses: bool = False

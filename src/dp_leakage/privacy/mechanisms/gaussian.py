@@ -76,12 +76,12 @@ def epsilon(sigma: float, case: Case) -> float:
         case "pld" if case.sampler == "wor":
             return library.fixed_size_epsilon(case.rate, relative, case.delta, case.steps, case.beside)
         case "pld" if case.sampler == "balls_in_bins":
-            replaced = case.neighbours == "replace_one"
+            replaced = case.neighbors == "replace_one"
             beside = case.beside / 2 if replaced else case.beside  # for one record in or out
             return allocation.epsilon(sigma, case.steps_per_epoch, case.epochs, case.delta, replaced, beside)
         case "pld":
             return library.pld_epsilon(case.rate, sigma, case.delta, case.steps, case.relation, case.beside)
-    replaced = case.neighbours == "replace_one"
+    replaced = case.neighbors == "replace_one"
     return renyi.sampled_gaussian_epsilon(
         case.rate, relative, replaced, case.uses, case.delta, case.conversion, case.beside
     )

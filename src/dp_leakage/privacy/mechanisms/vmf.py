@@ -22,7 +22,7 @@ MECHANISMS = {
         module=HERE,
         noise="vmf",
         keys=frozenset({"unit", "block"}),
-        bound="normalise",
+        bound="normalize",
         spelled=("block",),
         amount="kappa",
     )

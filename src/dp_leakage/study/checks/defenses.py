@@ -4,7 +4,7 @@ from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.schemas import check
 from dp_leakage.models.architectures import is_import_path
-from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, Neighbours, check_mechanism, check_noise
+from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, Neighbors, check_mechanism, check_noise
 from dp_leakage.privacy.defenses import (
     BUDGETS,
     UNITS,
@@ -101,7 +101,7 @@ def _check_mechanism(entry: Json, mechanism: Json, key: str) -> None:
     except UserError as error:
         raise UserError(f"key '{key}': {error}") from None
     if "target" in mechanism:
-        _check_target(step, mechanism["target"]["neighbours"], key)
+        _check_target(step, mechanism["target"]["neighbors"], key)
     if step.noise != "none" and "accounting_note" not in entry:
         try:
             check_mechanism(mechanism["accountant"], step)
@@ -110,10 +110,10 @@ def _check_mechanism(entry: Json, mechanism: Json, key: str) -> None:
             raise UserError(f"key '{key}': {reason} (or say in accounting_note why it is done)") from None
 
 
-def _check_target(step: Mechanism, neighbours: Neighbours, key: str) -> None:
+def _check_target(step: Mechanism, neighbors: Neighbors, key: str) -> None:
     """Refuses a limit on something that the mechanism's noise does not limit."""
     from dp_leakage.privacy.accounting.curve import proves
 
-    words = f"{neighbours} neighbours, between which attacks choose in this study"
+    words = f"{neighbors} neighbors, between which attacks choose in this study"
     complaint = f"key '{key}.target' asks for a limit, but the mechanism proves none for {words}"
-    require(proves(step, neighbours), complaint)
+    require(proves(step, neighbors), complaint)

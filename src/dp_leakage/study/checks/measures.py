@@ -171,7 +171,7 @@ def _check_audit_design(study: Study, cell: Cell, name: str) -> None:
     mechanism, where = cell.training["mechanism"] or {}, f"for {cell.defense}"
     records = study.spec["datasets"][cell.dataset]["roles"]
     gradient, watched = design["canary"] == "gradient", design["score"] == "white_box"
-    paired = ["target_nonmembers"] if design["canary"] in ("natural", "mislabelled") else []
+    paired = ["target_nonmembers"] if design["canary"] in ("natural", "mislabeled") else []
     most = min(records[role] for role in (trained_role(records), *paired))
     require(
         design["canaries"] <= most,

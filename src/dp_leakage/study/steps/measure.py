@@ -47,7 +47,7 @@ def _coins(study: Study, job: Job) -> Json:
     return {
         "signals": answered(study, cell.dataset, cell.model, TARGET, cell.defense)[1],
         "training": made(study, "train_target", cell),
-        "claim": {"delta": delta_of(study, cell), "neighbours": relation_of_game(COINS, sampler)},
+        "claim": {"delta": delta_of(study, cell), "neighbors": relation_of_game(COINS, sampler)},
         "comparisons": study.bounds_together,
         "private": adds_noise(cell),
         "code": step_code("measure_coins", *MECHANISM_FILES, own=own_files(cell.training)),

@@ -3,12 +3,12 @@
 from dp_leakage.privacy.mechanisms.base import Declaration
 
 MECHANISMS = {
-    "normalise": Declaration(
+    "normalize": Declaration(
         label="normalized, no noise",
         guarantee="Hides nothing.",
         module="",
         noise="none",
-        bound="normalise",
+        bound="normalize",
         private=False,
         keys=frozenset(),
     )

@@ -56,7 +56,7 @@ def _shifted(x: Tensor, by: int, axis: int) -> Tensor:
     return x.index_select(axis, (torch.arange(side, device=x.device) - by).clamp_(0, side - 1))
 
 
-REGULARISERS: dict[str, Callable[[Tensor], Tensor]] = {
+REGULARIZERS: dict[str, Callable[[Tensor], Tensor]] = {
     "none": none,
     "l1": l1,
     "l1_mean": l1_mean,

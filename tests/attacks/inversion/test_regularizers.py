@@ -1,10 +1,10 @@
-"""The regularisers against loops over pixels."""
+"""The regularizers against loops over pixels."""
 
 import numpy as np
 import pytest
 import torch
 
-from dp_leakage.attacks.inversion.regularisers import btv, l1, l1_mean, l2, smoothness
+from dp_leakage.attacks.inversion.regularizers import btv, l1, l1_mean, l2, smoothness
 
 
 def btv_by_hand(x, p, alpha):

@@ -1,0 +1,41 @@
+"""Words of versions up to 0.2 that study files and commands may still say; they are read until 1.0."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+SETTINGS = {"neighbours": "neighbors", "normalised": "normalized"}  # of figures
+KEYS = {"initialisation": "initialization"}
+_NORMALIZE = {"normalise": "normalize"}
+# Where they stand → old word → today's. A cell's name holds the word of its defense and bound.
+VALUES: Mapping[str, Mapping[str, str]] = {
+    "bound": _NORMALIZE,
+    "canary": {"mislabelled": "mislabeled", "optimised": "optimized"},
+    "cell": _NORMALIZE,
+    "defense": _NORMALIZE,
+    "engine": {"opacus": "ensemble"},
+}
+
+
+def renamed(given: Any, key: str = "") -> Any:
+    """What stands under a key of a study file, in today's words."""
+    match given:
+        case Mapping():
+            keys = KEYS | (SETTINGS if key == "settings" else {})
+            return {keys.get(name, name): renamed(value, name) for name, value in given.items()}
+        case list():
+            return [renamed(value, key) for value in given]
+        case str():
+            return today(given, key)
+    return given
+
+
+def today(value: str, key: str) -> str:
+    """A value in today's words.
+
+    >>> today("mlp/gaussian-normalise-rdp-eps=1", "cell"), today("my.normalise", "bound")
+    ('mlp/gaussian-normalize-rdp-eps=1', 'my.normalise')
+    """
+    for old, new in VALUES.get(key, {}).items():
+        value = re.sub(rf"(?<![\w.:]){old}(?![\w.:])", new, value)
+    return value

@@ -1,0 +1,78 @@
+"""Study files and commands in the words of version 0.2 mean what they meant."""
+
+import json
+
+import pytest
+import yaml
+from loading import QUICKSTART, load
+
+from dp_leakage.audit_training import _parser
+from dp_leakage.common.config import merged
+from dp_leakage.common.errors import UserError
+from dp_leakage.common.yaml_files import read_yaml
+
+AUDITS = {
+    "one": {"design": "one_run", "canary": "mislabelled", "models": 2, "canaries": 20, "beyond_reach": "mark"},
+    "many": {"design": "many_runs", "canary": "optimised", "models": 20, "beyond_reach": "mark"},
+}
+OLD = {
+    "training": {"initialisation": "glorot"},
+    "defenses": [
+        {"defense": "none"},
+        {"defense": "normalise", "audits": ["one"]},
+        {"defense": "gaussian", "accountant": "rdp", "bound": "normalise", "sampler": "poisson", "audits": ["many"]},
+    ],
+    "audit": {"designs": AUDITS},
+    "attacks": {"shokri": {"initialisation": "glorot"}},
+    "figures": {
+        "fig_loss": {"kind": "accuracy_loss", "settings": {"neighbours": "replace_one", "normalised": False}},
+        "fig_few": {
+            "kind": "accuracy_loss",
+            "select": {"defense": ["none", "normalise", "gaussian-normalise-rdp-eps=1"]},
+        },
+    },
+}
+
+
+@pytest.fixture
+def written(tmp_path):
+    """A function that writes the quickstart with changes, and plans it."""
+
+    def plan(changes):
+        spec = read_yaml(QUICKSTART)
+        spec = merged({key: spec[key] for key in spec if key not in ("figures", "scales")}, changes)
+        path = tmp_path / "quickstart.yaml"
+        path.write_text(yaml.safe_dump(spec))
+        return load(file=path)["quickstart"]
+
+    return plan
+
+
+def test_a_study_in_old_words_is_that_in_todays(written):
+    told = json.dumps(OLD)
+    for old, new in {
+        "initialisation": "initialization",
+        "normalise": "normalize",
+        "optimised": "optimized",
+        "mislabelled": "mislabeled",
+        "neighbours": "neighbors",
+    }.items():
+        told = told.replace(old, new)
+    study, today = written(OLD), written(json.loads(told))
+    assert study.spec == today.spec
+    assert set(study.cells) == set(today.cells) >= {"digits/mlp/normalize", "digits/mlp/gaussian-normalize-rdp-eps=1"}
+    assert written(merged(OLD, {"training": {"initialisation": "torch"}})).spec != today.spec
+
+
+def test_the_command_reads_old_canaries_and_refuses_others(capsys):
+    given = ["--train", "m:f", "--epsilon", "1", "--canary"]
+    assert _parser().parse_args([*given, "optimised"]).canary == "optimized"
+    assert _parser().parse_args([*given, "mislabelled"]).canary == "mislabeled"
+    with pytest.raises(SystemExit):
+        _parser().parse_args([*given, "gilded"])
+    assert "'gilded'" in capsys.readouterr().err
+
+
+def test_a_slip_of_the_pen_is_still_refused(written):
+    with pytest.raises(UserError, match="initialisations"):
+        written(merged(OLD, {"training": {"initialisations": "glorot"}}))
