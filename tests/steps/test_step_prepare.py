@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 from dp_leakage.common.errors import UserError
+from dp_leakage.data.groups import Names, groups_of
 from dp_leakage.data.raw import Raw, ranges
 from dp_leakage.data.splits import split
 from dp_leakage.provenance.files import read_arrays
 from dp_leakage.steps import prepare
+from dp_leakage.steps._data import dataset_of
 from dp_leakage.steps.prepare import official_rows
 
 Y = np.arange(100) % 5
@@ -38,3 +40,20 @@ def test_records_of_a_source_that_names_no_checksum_are_prepared(tmp_path, monke
     arrays, made = read_arrays(tmp_path / "prepared.npz")
     assert len(arrays["x"]) == 100
     assert made["sha256"] == {}
+
+
+@pytest.mark.parametrize("words", [("no", "yes"), ("False", "True"), ("0", "1")])
+def test_groups_of_a_column_with_two_values_bear_the_users_words(words, tmp_path):
+    """Texts, truth values and numbers as a table's file holds them."""
+    rows = [f"{words[k % 2]},{k},{'ab'[k // 50]}" for k in range(100)]
+    (tmp_path / "t.csv").write_text("\n".join(["smoker,age,y", *rows]))
+    source = {"source": "csv", "path": str(tmp_path / "t.csv"), "label": "y", "sensitive": ["smoker"]}
+    settings = {"source": source, "roles": {"target_members": 60, "target_nonmembers": 40}, "seed": 1}
+    settings |= {"stratified": False, "official_split": False, "augment": None, "content": None}
+    prepare.main(settings, tmp_path / "prepared.npz", tmp_path)
+    arrays, made = read_arrays(tmp_path / "prepared.npz")
+    found = groups_of(dataset_of(arrays), ["sensitive"], Names(**made["names"]))["smoker"]
+    assert {name: list(own) for name, own in found.items()} == {
+        words[0]: list(range(0, 100, 2)),
+        words[1]: list(range(1, 100, 2)),
+    }
