@@ -1,14 +1,15 @@
-"""What a study, or a config, is refused for: python tests/refusals.py > tests/refusals.md
+"""What a study, a config or a figure is refused for: python tests/refusals.py > tests/refusals.md
 
 The page has every case with the sentence that it gets. A change of wording shows there, in one place.
 """
 
 import re
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import chdir
 from copy import deepcopy
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import yaml
@@ -17,7 +18,11 @@ from loading import CONFIG, PRIVATE_PCA, QUICKSTART, REPO, SCHEMAS, gaussian, lo
 from dp_leakage.common.config import merged
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.yaml_files import read_yaml
+from dp_leakage.figures import draw, enter
 from dp_leakage.study.file import load_studies
+
+sys.path.append(str(REPO / "tests" / "figures"))
+import synthetic
 
 
 def _audited(**design):
@@ -255,6 +260,43 @@ PERSONS = {
     },
 }
 
+NO_DP = "accountant == ''"
+# Case → kind of figure, its numbers (a function of `synthetic`), which of them (a query), settings.
+FIGURES = {
+    "unknown kind": ("leekage", "quick_frame", "", {}),
+    "unknown setting": ("leakage", "quick_frame", "", {"atack": "yeom"}),
+    "unknown model": ("leakage", "quick_frame", "", {"model": "mpl"}),
+    "unknown data set": ("leakage", "quick_frame", "", {"dataset": ["digit"]}),
+    "unit of no cell": ("leakage", "quick_frame", "", {"unit": "batch"}),
+    "attack without numbers": ("leakage", "quick_frame", "", {"attack": "shokry"}),
+    "metric that was not measured": ("spent_axis", "quick_frame", "", {"metric": "accuracy_lost"}),
+    "spent ε of nothing private": ("spent_epsilon", "quick_frame", NO_DP, {}),
+    "axis of spent ε for nothing private": ("spent_axis", "quick_frame", NO_DP, {}),
+    "one curve over the noise of nothing": ("collapse", "quick_frame", NO_DP, {}),
+    "training of no cell": ("training_curve", "history_frame", "", {"defense": "gaussian-rdp-eps=2"}),
+    "search without λ": ("lambda_search", "quick_frame", "", {}),
+    "attack without scores": ("roc", "score_frame", "", {"attack": "lyra"}),
+    "comparison with nothing": ("paired_table", "score_frame", "", {"against": "nothing"}),
+    "claims without audits": ("claimed_measured", "quick_frame", "", {}),
+    "audits without bugs": ("proved", "audited_frame", "", {"bugs": True}),
+    "persons in a study of records": ("persons_table", "quick_frame", "", {"attack": "yeom"}),
+    "guesses that were not measured": ("guesses_table", "guesses_frame", "", {"attack": "yeom"}),
+    "groups of another kind": ("groups", "groups_frame", "", {"by": "duplicates"}),
+    "structure that was not counted": ("structure_table", "quick_frame", "", {}),
+    "changes from no undefended cell": ("decoded_table", "image_frame", "mechanism != 'none'", {}),
+    "unknown layer": ("decoded_table", "image_frame", "", {"layers": ["conv9"]}),
+    "pictures of another layer": ("decoded_pictures", "picture_list", "", {"layers": ["conv9"]}),
+    "picture beyond the last": ("decoded_pictures", "picture_list", "", {"image": 5}),
+    "accountants of nothing private": ("accountants", "image_frame", "mechanism == 'none'", {}),
+    "no private PCA": ("projection_noise", "projected_frame", "projection != 'private_pca'", {}),
+    "unknown inversion": ("mia_budget", "inversion_frame", "", {"attack": "inversion_l2"}),
+    "inversion of nothing private": ("mia_budget", "inversion_frame", "mechanism == 'none'", {}),
+    "unknown class": ("subclasses", "inversion_images", "", {"classes": [12]}),
+    "no budget in common": (
+        "difference_table", "directional_frame", "mechanism != 'vmf'", {"metrics": ["membership_auc/attack_r"]}
+    ),
+}  # fmt: skip
+
 # File → what it says.
 FILES = {
     "twice": "study: a\nstudy: b\n",
@@ -286,6 +328,18 @@ def written(text):
     return read_yaml(Path("study.yaml"))
 
 
+@cache
+def numbers(name):
+    """The made-up numbers of a function of `synthetic`."""
+    return getattr(synthetic, name)()
+
+
+def drawn(kind, name, query, settings):
+    """A figure of some of the made-up numbers."""
+    shown = numbers(name)
+    return draw(kind, shown.query(query) if query else shown, settings)
+
+
 LONG = re.compile(r"([Vv]alid(?::| is)) (?:\w+, ){3,}\w+")  # a list of names, which grows with each new attack or key
 PARETO = {"kind": "pareto"}
 NAMES = {
@@ -308,6 +362,8 @@ def cases() -> Iterator[tuple[str, str, Callable[[], object]]]:
         yield "Names", case, partial(named, *files)
     for case, text in FILES.items():
         yield "Study files", case, partial(written, text)
+    for case, figure in FIGURES.items():
+        yield "Figures", case, partial(drawn, *figure)
 
 
 def page() -> str:
@@ -320,11 +376,13 @@ def page() -> str:
             refused()
             sentence = "(taken)"
         except UserError as error:
-            sentence = LONG.sub(r"\1 …", str(error).replace(f"{REPO}/", ""))
+            sentence = LONG.sub(r"\1 …", str(error).replace(f"{REPO}/", "")).partition("; there is: ")[0]
         lines.append(f"- {case}: {sentence}")
-    return "\n".join(["# What a study or a config is refused for", *lines, ""])
+    return "\n".join(["# What a study, a config or a figure is refused for", *lines, ""])
 
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        for kinds in sorted((REPO / "workflow" / "studies").iterdir()):
+            enter(kinds)
         print(page(), end="")

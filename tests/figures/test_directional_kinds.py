@@ -34,10 +34,6 @@ def test_differences_are_of_the_same_budget_and_stand_beside_the_print(direction
     np.testing.assert_allclose(rows["published"], [-0.003, -0.009])
     assert rows["inside"].tolist() == [True, False]
     assert "VMF less Gaussian" in words(figure)
-    with pytest.raises(UserError, match="no budget in common"):
-        draw(
-            "difference_table", directional[directional["mechanism"] != "vmf"], {"metrics": ["membership_auc/attack_r"]}
-        )
 
 
 def test_a_table_beside_print_has_the_number_of_the_cell_with_as_many_records(directional, prints):

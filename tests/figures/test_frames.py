@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dp_leakage.common.errors import UserError
 from dp_leakage.figures.bounds import bound_notes
 from dp_leakage.figures.frames import attack_rows, chosen, drawn_numbers, metric_rows, panels
 from dp_leakage.figures.notes import accounting_notes, claimed_neighbors, claimed_relations, remarks
@@ -37,30 +36,6 @@ def test_settings_choose_data_sets_models_and_units_and_keep_the_undefended_mode
     assert set(frame["model"]) == {"mlp"}
     assert "none" in set(frame["mechanism"])
     assert set(chosen(quick, {"model": ["mlp", "softmax_regression"]})["model"]) == {"mlp", "softmax_regression"}
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"model": "mpl"}, "'model': no cell has 'mpl'; did you mean 'mlp'"),
-        ({"dataset": ["digit"]}, "'dataset': no cell has 'digit'; did you mean 'digits'"),
-        ({"unit": "batch"}, "'unit': no cell has 'batch'; Valid: example"),
-    ],
-)
-def test_a_name_that_no_cell_has_is_refused_with_the_nearest(quick: pd.DataFrame, settings: dict, words: str) -> None:
-    with pytest.raises(UserError) as error:
-        chosen(quick, settings)
-    assert words in str(error.value)
-
-
-def test_what_was_not_measured_is_refused_with_what_was(quick: pd.DataFrame) -> None:
-    frame = chosen(quick, {})
-    with pytest.raises(
-        UserError, match=r"nothing measured for members_exposed \(attack=lira\); there is: accuracy_loss"
-    ):
-        metric_rows(frame, "members_exposed", attack="lira")
-    with pytest.raises(UserError, match="nothing was measured for 'shokry'; did you mean 'shokri'"):
-        attack_rows(frame, "shokry", "gap")
 
 
 def test_attribute_attacks_come_in_the_definition_asked_for(quick: pd.DataFrame) -> None:

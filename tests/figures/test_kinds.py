@@ -166,11 +166,7 @@ def test_a_kind_of_figure_says_what_its_own_settings_hold() -> None:
         figures_of("mine.py", "mine", given | {"needs": "scors"})
 
 
-def test_wrong_kinds_and_settings_are_refused_with_the_nearest() -> None:
-    with pytest.raises(UserError, match="did you mean 'leakage'"):
-        resolve("leekage", {})
-    with pytest.raises(UserError, match="'leakage' has no setting 'atack': did you mean 'attack'"):
-        resolve("leakage", {"atack": "yeom"})
+def test_settings_that_are_not_given_have_their_defaults() -> None:
     assert resolve("leakage", {"attack": "yeom"})["definition"] == "gap"
 
 
@@ -262,7 +258,7 @@ def test_spent_epsilon_draws_cells_that_spend_the_same_once_and_lists_all(drawn:
         for words in ("DP-SGD, naive composition", "DP-SGD, advanced composition", "DP-SGD, zCDP", "DP-SGD, RDP")
     ]
     assert set(rows["model"]) == {"mlp", "softmax_regression"}
-    assert "RDP (add/remove), if Poisson" in named_beside(figure)
+    assert "RDP (add/remove), if Poisson" in {name for _, lines in named_beside(figure) for name in lines}
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["claim = spent"]
     assert "not what was spent" in figure.get_supxlabel()
 
@@ -272,12 +268,6 @@ def test_spent_epsilon_keeps_to_the_neighbors_of_the_claim_unless_asked(drawn: d
     assert set(rows.loc[~rows["hypothetical"], "neighbors"]) == {"zero_out", "add_remove"}
     _, rows = draw("spent_epsilon", quick, {"neighbors": "replace_one"})
     assert set(rows["neighbors"]) == {"replace_one"}
-
-
-@pytest.mark.parametrize("kind", ["spent_epsilon", "spent_axis", "collapse"])
-def test_figures_of_private_cells_refuse_a_study_that_has_none(kind: str, quick: pd.DataFrame) -> None:
-    with pytest.raises(UserError, match=r"none of its cells|nothing measured|no ε spent"):
-        draw(kind, quick[quick["accountant"] == ""], {})
 
 
 @pytest.mark.parametrize("kind", [kind for kind in FIGURES if kind not in OF_OTHER_FRAMES])
@@ -404,20 +394,16 @@ def test_training_curves_are_means_over_repeats_with_students_interval(drawn: di
     values = histories[(histories["defense"] == "none") & (histories["epoch"] == 50)]["test_accuracy"]
     assert row["measured"] == pytest.approx(values.mean())
     assert row["high"] - row["measured"] == pytest.approx(4.302652730 * values.std() / np.sqrt(3))
-    with pytest.raises(UserError, match="no cell is called 'gaussian-rdp-eps=2'; did you mean 'gaussian-rdp-eps="):
-        draw("training_curve", histories, {"defense": "gaussian-rdp-eps=2"})
     single, rows = draw("training_curve", histories[histories["repeat"] == 0].drop(columns="epsilon_spent"), {})
     assert len(single.axes) == 1
     assert rows["low"].isna().all()
 
 
-def test_lambda_is_read_from_the_column_or_the_name(lambdas: pd.DataFrame, quick: pd.DataFrame) -> None:
+def test_lambda_is_read_from_the_column_or_the_name(lambdas: pd.DataFrame) -> None:
     named = lambdas[lambdas["l2"] > 0].copy()
     named["defense"] = [f"l2-lambda={value:g}" for value in named.pop("l2")]
     _, rows = draw("lambda_search", named, {"model": "mlp"})
     assert sorted(set(rows["l2"])) == [1e-8, 1e-6, 1e-5, 1e-4, 1e-2]
-    with pytest.raises(UserError, match="its cells have no λ"):
-        draw("lambda_search", quick, {})
 
 
 def test_results_count_what_lies_inside_and_near(drawn: dict) -> None:
@@ -486,11 +472,6 @@ def test_the_roc_says_where_there_are_too_few_records_and_gives_the_rates_of_the
     assert (rows["measured"] <= rows["high"]).all()
 
 
-def test_attacks_without_scores_are_refused_with_the_nearest(scores: pd.DataFrame) -> None:
-    with pytest.raises(UserError, match=r"no scores of 'lyra' .*did you mean 'lira'"):
-        draw("roc", scores, {"attack": "lyra"})
-
-
 def test_paired_differences_are_those_of_the_scores(scores: pd.DataFrame) -> None:
     _, rows = draw("paired_table", scores, {"attacks": ["lira"]})
     others = [defense for defense in scores["defense"].unique() if defense != "none"]
@@ -526,8 +507,6 @@ def test_defenses_attacked_on_other_records_are_not_compared(scores: pd.DataFram
     moved = scores.assign(record=scores["record"] + (scores["defense"] == "none"))
     with pytest.raises(UserError, match="attacked on different records"):
         draw("paired_table", moved, {"attacks": ["lira"]})
-    with pytest.raises(UserError, match="'against': no scores of 'nothing'"):
-        draw("paired_table", scores, {"against": "nothing"})
 
 
 def test_training_curves_of_all_panels_lie_inside_the_axes_that_they_share(histories: pd.DataFrame) -> None:
@@ -551,11 +530,6 @@ def test_a_bound_above_what_was_spent_is_counted_and_no_other(drawn: dict, audit
     figure, rows = draw("claimed_measured", broken, {})
     assert "2 above what was spent, in red" in " ".join(figure.get_supxlabel().split())  # one in each model
     assert (rows["measured"] > rows["epsilon_spent"]).sum() == 2
-
-
-def test_a_study_without_audit_has_nothing_to_compare(quick: pd.DataFrame) -> None:
-    with pytest.raises(UserError, match="valid is a study with key 'audit'"):
-        draw("claimed_measured", quick, {})
 
 
 def test_every_leakage_figure_gives_what_the_noise_proves_and_not_what_its_point_allows(drawn: dict) -> None:
@@ -648,8 +622,6 @@ def test_what_was_proved_is_drawn_as_a_share_of_the_claim(audited: pd.DataFrame)
     figure, rows = draw("proved", audited, {})
     assert rows["share"].tolist() == pytest.approx((rows["measured"] / rows["epsilon"]).tolist())
     assert len(figure.axes[0].get_yticklabels()) == len(rows) > 0
-    with pytest.raises(UserError, match="setting 'bugs' is True, and there are no such audits"):
-        draw("proved", audited, {"bugs": True})
 
 
 def test_bounds_that_coins_prove_of_the_same_cells_are_no_audits(audited: pd.DataFrame) -> None:
@@ -768,8 +740,6 @@ def test_people_and_records_stand_beside_each_other_in_a_table(persons: pd.DataF
     assert set(rows.loc[rows["accountant"] == "", "hides"]) == {""}
     both = rows[rows["metric"].isin(["membership_auc", "record_auc"])].groupby("defense")["measured"]
     np.testing.assert_allclose(both.min() * 2, both.max())
-    with pytest.raises(UserError, match="nothing measured for record_advantage"):
-        draw("persons_table", persons[~persons["metric"].str.startswith("record_")], {"attack": "yeom"})
 
 
 def test_what_a_model_adds_stands_beside_imputation_in_a_table(guesses: pd.DataFrame) -> None:
@@ -790,8 +760,6 @@ def test_what_a_model_adds_stands_beside_imputation_in_a_table(guesses: pd.DataF
     assert words.count("CSMIA") == rows["defense"].nunique()
     _, one = draw("guesses_table", guesses, {"model": "mlp", "attack": "csmia"})
     assert set(one["attack"]) == {"csmia"}
-    with pytest.raises(UserError, match="nothing measured for attribute_accuracy"):
-        draw("guesses_table", guesses, {"attack": "yeom"})
 
 
 def test_the_groups_with_the_largest_leakage_are_drawn(groups: pd.DataFrame) -> None:
@@ -803,8 +771,6 @@ def test_the_groups_with_the_largest_leakage_are_drawn(groups: pd.DataFrame) -> 
     assert set(rows["attack"]) == {"lira"}
     labels = [text.get_text() for text in figure.axes[0].get_yticklabels()]
     assert labels == [f"class {group}" for group in largest.index]
-    with pytest.raises(UserError, match="nothing measured for group_advantage"):
-        draw("groups", groups, {"by": "duplicates"})
 
 
 def test_the_table_of_groups_has_what_is_known_of_each(groups: pd.DataFrame) -> None:
@@ -823,5 +789,3 @@ def test_the_table_of_structure_says_what_was_counted_and_nothing_else(structure
     assert {"−1,234", "99.5 %", "25.0 %", "softmax regression", "MLP"} <= set(words)
     assert words.count("–") == 3  # leaves and parameters of the MLP
     assert len(rows) == 9
-    with pytest.raises(UserError, match="nothing measured for smallest_cell"):
-        draw("structure_table", structure[~structure["metric"].isin(set(rows["metric"]))], {})

@@ -76,14 +76,23 @@ def test_each_line_is_named_once_and_many_make_the_figure_higher(count) -> None:
 
 
 @styled
-def test_the_legend_keeps_lines_that_no_last_panel_has() -> None:
-    here, there = LOOKS["gaussian", "rdp"], LOOKS["gaussian", "zcdp"]
-    figure, ((left, right),) = canvas(1, 2)
-    draw_line(left, lines_of([0.2]), np.array([True, True]), there)
-    draw_line(right, lines_of([0.2]), np.array([True, True]), here)
-    assert named_beside(figure) == {here.label}
-    finish(figure, [sample(here), sample(there)])
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == [there.label]
+def test_what_no_last_panel_has_is_named_beside_the_last_panel_that_has_it() -> None:
+    here, there, both = (LOOKS["gaussian", accountant] for accountant in ("rdp", "zcdp", "pld"))
+    figure, ((left, right), (lower, spare)) = canvas(2, 2)
+    for ax, styles in ((left, (there, both)), (right, (here, both)), (lower, (there,))):
+        for style in styles:
+            draw_line(ax, lines_of([0.2]), np.array([True, True]), style)
+    spare.remove()
+    beside = [(ax, set(lines)) for ax, lines in named_beside(figure)]
+    assert beside == [(right, {here.label, both.label}), (lower, {there.label})]
+    lower.clear()
+    beside = [(ax, set(lines)) for ax, lines in named_beside(figure)]
+    assert beside == [(left, {there.label}), (right, {here.label, both.label})]
+    finish(figure, [sample(style) for style in (here, there, both)])
+    assert not figure.legends
+    figure.draw_without_rendering()
+    (between,) = (text.get_window_extent() for text in left.texts if text.get_text())
+    assert left.bbox.x1 < between.x0 < between.x1 < right.get_tightbbox().x0 + 1
 
 
 @styled

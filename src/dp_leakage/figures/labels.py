@@ -1,7 +1,7 @@
 """Names at the right ends of lines, in their colors, so that no legend has to be searched.
 
-A line that is drawn with a ``label`` is named beside the last panel of its row. The legend keeps what is named nowhere:
-what has no line, and lines that no last panel has.
+A line that is drawn with a ``label`` is named beside the last panel of its row. Where no last panel has such a line, it
+is named beside the last panel of each row that has it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,33 +25,44 @@ def named_lines(ax: "Axes") -> "dict[str, Line2D]":
     return {name: getattr(handle, "lines", [handle])[0] for handle, name in zip(handles, names, strict=True)}
 
 
-def named_beside(figure: "Figure") -> set[str]:
-    """The names that stand beside panels."""
-    return {name for row in _rows(figure) for name in named_lines(row[-1])}
+def named_beside(figure: "Figure") -> "list[tuple[Axes, dict[str, Line2D]]]":
+    """The panels beside which names stand, each with the lines that are named there."""
+    rows = list(_rows(figure))
+    last = {name for row in rows for name in named_lines(row[-1])}
+    found = []
+    for row in rows:
+        there = [named_lines(ax) for ax in row]
+        for place, ax in enumerate(row):
+            later = last.union(*there[place + 1 :]) if ax is not row[-1] else set()
+            own = {name: line for name, line in there[place].items() if name not in later}
+            found += [(ax, own)] if own else []
+    return found
 
 
-def room_for(names: set[str]) -> float:
-    """The width in inches that names of lines take beside a panel."""
-    return TEXT / 72 + 0.066 * max(map(len, names)) if names else 0.0
+def room_for(figure: "Figure") -> float:
+    """The width in inches that the names take beside the panels."""
+    longest: dict[int, int] = {}
+    for ax, lines in named_beside(figure):
+        longest[_column(ax)] = max(longest.get(_column(ax), 0), *map(len, lines))
+    return sum(TEXT / 72 + 0.066 * letters for letters in longest.values())
 
 
 def name_lines(figure: "Figure") -> None:
-    """Writes the names beside the last panel of each row, and makes the figure higher where they need it."""
+    """Writes the names beside the panels, and makes the figure higher where they need it."""
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    last = [row[-1] for row in _rows(figure) if named_lines(row[-1])]
-    if not last:
+    beside = named_beside(figure)
+    if not beside:
         return
     lay_out = ConstrainedLayoutEngine().execute
     lay_out(figure)
     width, height = figure.get_size_inches()
-    heights = [ax.get_position().height * height for ax in last]
-    lacking = max(GAP * len(named_lines(ax)) - high for ax, high in zip(last, heights, strict=True))
+    lacking = max(GAP * len(lines) - ax.get_position().height * height for ax, lines in beside)
     if lacking > 0:
         figure.set_size_inches(width, height + lacking * len(list(_rows(figure))))
         lay_out(figure)
-    for ax in last:
-        _name_lines_of(ax, GAP / (ax.get_position().height * figure.get_size_inches()[1]))
+    for ax, lines in beside:
+        _name_lines_of(ax, lines, GAP / (ax.get_position().height * figure.get_size_inches()[1]))
 
 
 def apart(places: np.ndarray, gap: float) -> np.ndarray:
@@ -97,8 +108,12 @@ def _rows(figure: "Figure") -> "Iterator[Sequence[Axes]]":
     yield from rows.values()
 
 
-def _name_lines_of(ax: "Axes", gap: float) -> None:
-    lines = named_lines(ax)
+def _column(ax: "Axes") -> int:
+    place = ax.get_subplotspec()
+    return 0 if place is None else place.colspan.start
+
+
+def _name_lines_of(ax: "Axes", lines: "dict[str, Line2D]", gap: float) -> None:
     to_panel = ax.transData + ax.transAxes.inverted()
     ends = np.array([to_panel.transform(_end(line)) for line in lines.values()]).clip(0, 1)
     for (name, line), end, high in zip(lines.items(), ends, apart(ends[:, 1], gap), strict=True):
@@ -127,7 +142,4 @@ def _name(ax: "Axes", name: str, line: "Line2D", end: np.ndarray, high: float) -
     marker.update_from(line)
     marker.set(linestyle="none", transform=beside[SAMPLE], clip_on=False, markevery=None, label="")
     ax.add_artist(marker)
-    text = ax.text(1, high, name, transform=beside[TEXT], color=readable(color), fontsize=8, va="center_baseline")
-    # What stands right of a row that is not full has the place of a panel there.
-    place = ax.get_subplotspec()
-    text.set_in_layout(place is None or place.is_last_col())
+    ax.text(1, high, name, transform=beside[TEXT], color=readable(color), fontsize=8, va="center_baseline")

@@ -358,9 +358,9 @@ def finish(
     The figure gets larger by what they need. ``handles`` whose name stands at the lines are left out of the legend.
     """
     width, height = figure.get_size_inches()
-    beside = named_beside(figure)
+    beside = {name for _, lines in named_beside(figure) for name in lines}
     handles = [handle for handle in handles if handle.get_label() not in beside]
-    width += room_for(beside)
+    width += room_for(figure)
     extra = 0.0
     words = fill(title or "", int(width * 13))
     heading = {"title": words or None, "title_fontproperties": {"size": 10, "weight": "bold"}}
