@@ -9,7 +9,9 @@ from loading import QUICKSTART, load
 from dp_leakage.audit_training import _parser
 from dp_leakage.common.config import merged
 from dp_leakage.common.errors import UserError
+from dp_leakage.common.identity import derived_seed
 from dp_leakage.common.yaml_files import read_yaml
+from dp_leakage.study.protocol import seed_of
 
 AUDITS = {
     "one": {"design": "one_run", "canary": "mislabelled", "models": 2, "canaries": 20, "beyond_reach": "mark"},
@@ -62,6 +64,14 @@ def test_a_study_in_old_words_is_that_in_todays(written):
     assert study.spec == today.spec
     assert set(study.cells) == set(today.cells) >= {"digits/mlp/normalize", "digits/mlp/gaussian-normalize-rdp-eps=1"}
     assert written(merged(OLD, {"training": {"initialisation": "torch"}})).spec != today.spec
+
+
+def test_a_cell_with_a_new_name_has_the_seed_that_it_had(written):
+    spec = written(OLD).spec
+    for now, then in (("normalize", "normalise"), ("gaussian-normalize-rdp-eps=1", "gaussian-normalise-rdp-eps=1")):
+        assert seed_of(spec, "digits", "mlp", now, "target") == derived_seed(
+            spec["seed"], "digits", "mlp", then, "target"
+        )
 
 
 def test_the_command_reads_old_canaries_and_refuses_others(capsys):

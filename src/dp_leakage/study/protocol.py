@@ -5,6 +5,7 @@ file as the schema describes it, after overrides and scale.
 from dp_leakage.attacks import ATTACKS, OF_PERSON
 from dp_leakage.common.config import Json, merged
 from dp_leakage.common.identity import derived_seed
+from dp_leakage.common.old_words import seeded
 from dp_leakage.data import resolve
 from dp_leakage.engines import GIVEN
 
@@ -45,7 +46,7 @@ def seed_of(spec: Json, dataset: str, *what: str) -> int:
     """
     source = spec["datasets"][dataset]["source"]
     own = not isinstance(source, str) and "path" in source
-    return derived_seed(spec["seed"], "" if own else dataset, *what)
+    return derived_seed(spec["seed"], "" if own else dataset, *map(seeded, what))
 
 
 def by_person(spec: Json, dataset: str) -> bool:
