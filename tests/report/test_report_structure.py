@@ -10,10 +10,11 @@ def row(model: str, metric: str, cells: str, value: float) -> dict:
     return {**cell, "metric": metric, "cells": cells, "value": value, "low": float("nan"), "high": float("nan")}
 
 
-def checked(model: str, smallest: float, certain: float, freedom: float | None) -> list[dict]:
+def checked(model: str, smallest: float, certain: float, freedom: float | None, small: float = 0.5) -> list[dict]:
     rows = [
         row(model, "smallest_cell", "answers", smallest),
         row(model, "smallest_cell", "leaves", 1),
+        row(model, "in_small_cells", "answers", small),
         row(model, "class_disclosed", "answers", certain),
     ]
     return rows if freedom is None else [*rows, row(model, "residual_freedom", "", freedom)]
@@ -23,11 +24,24 @@ def test_models_with_small_cells_certain_classes_and_too_many_parameters_are_cou
     rows = [*checked("tree", 3, 0.4, 12), *checked("forest", 1, 1.0, -900), *checked("stump", 40, 0.0, 180)]
     (claim,) = structure_claims(pd.DataFrame(rows))
     assert claim.words == (
-        "Structure, checked without any attack: 2 of 3 models answer some training record as they answer fewer than 9 "
-        "others; 2 make the class of some of them certain, of 100 % of its records at most (forest, defense none); 1 "
-        "of 3 took more numbers from the training records than there are records."
+        "Structure, checked without any attack: in 2 of 3 models, some training record gets the same answer as fewer "
+        "than 9 others; in 2, the answer makes the class of some records certain, of 100 % of them at most (forest, "
+        "defense none); 1 of 3 took more numbers from the training records than there are records."
     )
     assert [one.value for one in claim.numbers] == [2, 3, 2, 1.0, 1, 3]
+
+
+def test_a_model_that_answers_nearly_every_record_differently_is_not_said_to_make_classes_certain():
+    network = checked("mlp", 1, 1.0, None, small=0.99)
+    (claim,) = structure_claims(pd.DataFrame([*network, *checked("stump", 3, 0.4, 12)]))
+    assert claim.words == (
+        "Structure, checked without any attack: in 2 of 2 models, some training record gets the same answer as fewer "
+        "than 9 others; in 1, this holds for nearly all records, as is usual for networks and alone no leak; in 1, the "
+        "answer makes the class of some records certain, of 40 % of them at most (stump, defense none); 0 of 1 took "
+        "more numbers from the training records than there are records."
+    )
+    (alone,) = structure_claims(pd.DataFrame(network))
+    assert "certain" not in alone.words
 
 
 def test_what_was_not_checked_is_not_said():

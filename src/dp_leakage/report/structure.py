@@ -8,7 +8,8 @@ from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.runs import ALL
 from dp_leakage.report.claims import Claim, Telling
 
-CHECKED = ("smallest_cell", "class_disclosed", "residual_freedom")
+CHECKED = ("smallest_cell", "in_small_cells", "class_disclosed", "residual_freedom")
+NEARLY_ALL = 0.9  # share of records in small cells from which on a model answers nearly every record differently
 
 
 def structure_claims(metrics: pd.DataFrame) -> list[Claim]:
@@ -25,20 +26,21 @@ def structure_claims(metrics: pd.DataFrame) -> list[Claim]:
 
 
 def _claim(dataset: str, rows: pd.DataFrame) -> Claim:
-    smallest, sure, freedom = (rows[rows["metric"] == metric].set_index(CELL)["value"] for metric in CHECKED)
+    smallest, small, sure, freedom = (rows[rows["metric"] == metric].set_index(CELL)["value"] for metric in CHECKED)
     tell, said = Telling({"dataset": dataset}), []
     if len(smallest):
-        small = int((smallest < SMALL).sum())
         said.append(
-            f"{tell.count(small)} of {tell.count(len(smallest))} models answer some training record as they answer "
-            f"fewer than {SMALL - 1} others"
+            f"in {tell.count(int((smallest < SMALL).sum()))} of {tell.count(len(smallest))} models, some training "
+            f"record gets the same answer as fewer than {SMALL - 1} others"
         )
-        certain = f"{tell.count(int((sure > 0).sum()))} make the class of some of them certain"
-        if sure.max() > 0:
-            model, defense = sure.idxmax()[1:]
-            shown = tell("class_disclosed", sure.max(), f"{100 * sure.max():.0f} %", model=model, defense=defense)
-            certain += f", of {shown} of its records at most ({name(model)}, defense {defense})"
-        said.append(certain)
+        # An answer of its own tells nobody a record's class who does not know it.
+        apart = sure.index.isin(small.index[small >= NEARLY_ALL])
+        if apart.any():
+            said.append(
+                f"in {tell.count(int(apart.sum()))}, this holds for nearly all records, as is usual for networks and "
+                "alone no leak"
+            )
+        said += _certain(sure[~apart], tell)
     if len(freedom):
         over = int((freedom < 0).sum())
         said.append(
@@ -50,3 +52,14 @@ def _claim(dataset: str, rows: pd.DataFrame) -> Claim:
     return Claim(
         f"{dataset}.structure", "structure", dataset, words, cells=cells, screen=2, numbers=tuple(tell.numbers)
     )
+
+
+def _certain(sure: pd.Series, tell: Telling) -> list[str]:
+    if not len(sure):
+        return []
+    certain = f"in {tell.count(int((sure > 0).sum()))}, the answer makes the class of some records certain"
+    if sure.max() > 0:
+        model, defense = sure.idxmax()[1:]
+        shown = tell("class_disclosed", sure.max(), f"{100 * sure.max():.0f} %", model=model, defense=defense)
+        certain += f", of {shown} of them at most ({name(model)}, defense {defense})"
+    return [certain]
