@@ -11,6 +11,7 @@ from scipy.special import ive
 from dp_leakage.privacy.noise import (
     Streams,
     sample_vmf,
+    sample_vmf_of_streams,
     sphere_coordinate,
     sphere_coordinates,
     vmf_cosines,
@@ -139,6 +140,16 @@ def test_a_sphere_coordinate_is_beta_distributed(dimension):
     np.testing.assert_allclose(s**2 + c**2, 1, atol=1e-12)
     half = (dimension - 1) / 2
     assert stats.kstest((1 + s) / 2, stats.beta(half, half).cdf).pvalue > P
+
+
+@pytest.mark.parametrize("dimension", [2, 31, 681, 7_000])
+def test_one_row_of_each_stream_is_what_the_stream_draws_alone_to_the_last_bit(dimension):
+    means, kappas = unit_rows(5, dimension, torch.float32), torch.tensor([0.0, 1.0, 50.0, 300.0, 1e6]).double()
+    together = sample_vmf_of_streams(means, kappas, [generator(seed) for seed in range(5)])
+    for seed, row in enumerate(together):
+        own = slice(seed, seed + 1)
+        assert torch.equal(sample_vmf_of_streams(means[own], kappas[own], [generator(seed)])[0], row)
+        torch.testing.assert_close(sample_vmf(means[seed], kappas[own], generator(seed)), row, rtol=1e-4, atol=1e-6)
 
 
 def test_coordinates_of_several_streams_and_shapes_are_those_of_a_call_each_to_the_last_bit():

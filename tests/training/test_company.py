@@ -104,9 +104,9 @@ def uneven(plugin, function, count, batch_size, steps, generator):
     return [torch.randperm(count, generator=generator)[:size] for size in sizes]
 
 
-@checked(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@checked(max_examples=70, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(
-    block=st.sampled_from([None, None, "whole", "layer", "row"]),
+    block=st.sampled_from([None, None, "whole", "layer", "row", "sum"]),
     awkward=st.booleans(),
     sampler=st.sampled_from(["plain", "shuffle", "cyclic", "poisson", "wor", "balls_in_bins", "uneven"]),
     tossed=st.booleans(),
@@ -202,12 +202,12 @@ def test_small_models_of_persons_share_a_pass():
     assert len(start(layers_of("mlp", dropout=0.3), *arguments, groups=groups).program.lanes) == 3
 
 
-@pytest.mark.parametrize("noise", ["gaussian", "vmf"])
+@pytest.mark.parametrize("block", [None, "row", "sum"])
 @pytest.mark.parametrize("sampler", ["poisson", "shuffle"])
-def test_small_models_with_ragged_batches_share_a_pass(sampler, noise):
+def test_small_models_with_ragged_batches_share_a_pass(sampler, block):
     x, y = data_of("mlp")
     held = torch.arange(40) < torch.tensor([[5], [40], [20]])
-    how = {"bound": "normalize", "noise": "vmf", "kappa": 5.0} if noise == "vmf" else {"noise_multiplier": 0.5}
+    how = {"bound": "normalize", "noise": "vmf", "kappa": 5.0, "block": block} if block else {"noise_multiplier": 0.5}
     mechanism = Mechanism(sampler, **how)
     training = start(layers_of("mlp"), x, y, subsets_of(40, 3), SEEDS[:3], ADAM, mechanism, held=held)
     assert len(training.program.lanes) == 1

@@ -68,7 +68,7 @@ def test_without_noise_a_formed_gradient_becomes_its_own_unit_vectors(name, bloc
         widths = [parameters[key].numel() // value.shape[1] for key in layer]
         parts = zip(layer, value[0].split(widths, 1), strict=True)
         vector |= {key: part.reshape(parameters[key].shape) for key, part in parts}
-    add_directed(vector, block, NO_NOISE, 0.5, total, torch.Generator().manual_seed(1))
+    add_directed(vector, block, NO_NOISE, 0.5, total, [torch.Generator().manual_seed(1)])
     for layer, expected in unit_sum(rows, block).items():
         chosen = rows[layer][0].norm(dim=1) > 0 if block == "row" else slice(None)
         torch.testing.assert_close(as_rows(total, layer)[chosen], 0.5 * expected[chosen], rtol=1e-6, atol=1e-7)

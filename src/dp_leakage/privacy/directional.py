@@ -18,14 +18,20 @@ from torch import Generator, Tensor
 from dp_leakage.models.layers import Parameters, PerExample
 from dp_leakage.models.layers.linear import LinearGradients
 from dp_leakage.privacy.mechanism import Block
-from dp_leakage.privacy.noise import SHORT, Streams, sample_vmf, vmf_cosines_of_streams
+from dp_leakage.privacy.noise import (
+    ALIGNMENT,
+    SHORT,
+    Streams,
+    sample_vmf,
+    sample_vmf_of_streams,
+    vmf_cosines_of_streams,
+)
 from dp_leakage.privacy.vmf_sum import combinations, draw_vmf_sums
 
 if TYPE_CHECKING:
     from dp_leakage.training.backward import BackwardPass
 
 LEAST = 1e-30  # float32 has too few digits for much shorter vectors
-ALIGNMENT = 16  # numbers between models, as in `training.flat`
 ROWS_BYTES = 1 << 25  # of rows that are drawn at a time
 
 
@@ -63,17 +69,23 @@ def add_directed_examples(passed: "BackwardPass", drawing: Drawing, total: Param
 
 
 def add_directed(
-    vector: Parameters, block: Block, kappa: float, scale: float, total: Parameters, generator: Generator
+    vectors: Parameters, block: Block, kappa: float, scale: float, total: Parameters, generators: Sequence[Generator]
 ) -> None:
-    """total += scale·X, with X around the direction of ``vector``, one gradient: name → (1, …), as ``total``."""
+    """total += scale·X for each model, with X around the direction of its gradient in ``vectors``, shaped as ``total``.
+
+    Each model draws what it draws alone, from its own stream.
+    """
     layers = _by_layer(total)
     if block == "row":
         for names in layers:
-            rows = torch.cat([vector[name][0].unflatten(0, (-1, 1)).flatten(1) for name in names], 1)
-            _add_drawn_rows(_around(rows, kappa, generator), names, scale, total)
+            for model, generator in enumerate(generators):
+                rows = torch.cat([vectors[name][model].unflatten(0, (-1, 1)).flatten(1) for name in names], 1)
+                drawn = sample_vmf(*_directions(rows, kappa), generator)
+                _add_drawn_rows(drawn, names, scale, _of_model(total, model))
         return
     for names in layers if block == "layer" else [list(total)]:
-        drawn = _around(torch.cat([vector[name].flatten() for name in names])[None], kappa, generator)
+        flat = torch.cat([vectors[name].flatten(1) for name in names], 1)
+        drawn = sample_vmf_of_streams(*_directions(flat, kappa), generators)
         for name, view in _named(drawn, names, total).items():
             total[name].add_(view, alpha=scale)
 
@@ -83,15 +95,14 @@ def _by_layer(parameters: Parameters) -> list[list[str]]:
     return [list(names) for _, names in groupby(parameters, lambda name: name.rpartition(".")[0])]
 
 
-def _around(vectors: Tensor, kappa: float, generator: Generator) -> Tensor:
-    """One draw around the direction of each row of ``vectors`` (n, d), uniform if a row has no direction."""
-    lengths = torch.linalg.vector_norm(
-        vectors, dim=1, dtype=torch.float64
-    )  # squares of small numbers vanish in float32
+def _directions(vectors: Tensor, kappa: float) -> tuple[Tensor, Tensor]:
+    """The rows of ``vectors`` (n, d) at length 1, and the κ of each: 0, for a uniform draw, if it has no direction."""
+    # Squares of small numbers vanish in float32.
+    lengths = torch.linalg.vector_norm(vectors, dim=1, dtype=torch.float64)
     directed = lengths > LEAST
     means = vectors / lengths[:, None].to(vectors.dtype)
     means[~directed] = torch.eye(1, vectors.shape[1], dtype=vectors.dtype, device=vectors.device)
-    return sample_vmf(means, kappa * directed.double(), generator)
+    return means, kappa * directed.double()
 
 
 def _named(flat: Tensor, names: list[str], like: Parameters) -> Parameters:
@@ -115,7 +126,7 @@ def _add_sum(source: "BackwardPass | PerExample", names: list[str], drawing: Dra
     counts = directed.sum(1).tolist()
     for model, count in enumerate(counts):
         for _ in range(drawing.sizes[model] - count):
-            drawn = _around(normal[:1], drawing.kappa, drawing.generators[model])
+            drawn = sample_vmf(*_directions(normal[:1], drawing.kappa), drawing.generators[model])
             for name, view in _named(drawn, names, total).items():
                 total[name][model : model + 1].add_(view, alpha=drawing.scale)
     models = [model for model, count in enumerate(counts) if count]
@@ -155,7 +166,7 @@ def _add_rows(part: PerExample, drawing: Drawing, total: Parameters) -> None:
         for model, (size, generator) in enumerate(zip(drawing.sizes, drawing.generators, strict=True)):
             if size > start:
                 own = rows[model, : size - start]
-                drawn = _around(own.flatten(0, 1), drawing.kappa, generator)
+                drawn = sample_vmf(*_directions(own.flatten(0, 1), drawing.kappa), generator)
                 _add_drawn_rows(drawn.view(own.shape).sum(0), part.names, drawing.scale, _of_model(total, model))
 
 

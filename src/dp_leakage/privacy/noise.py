@@ -8,12 +8,13 @@ floating-point generators and are meant for experiments, not for release (they a
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Generator, Tensor
 
+ALIGNMENT = 16  # numbers, as in `training.flat`
 SHORT = 64  # below this dimension a draw may lie so near ±μ that 32 bits would lose its orthogonal part
 
 
@@ -33,27 +34,43 @@ def sample_vmf(mean: Tensor, kappa: float | Tensor, generator: Generator | None 
         A tensor like ``mean``, rows of unit length to its precision.
     """
     rows = mean.reshape(-1, mean.shape[-1])
-    dimension = rows.shape[1]
+    kappas = torch.as_tensor(kappa, dtype=torch.float64, device=mean.device).expand(len(rows))
     noise = torch.empty_like(rows).normal_(generator=generator)
+    streams = Streams([generator], [len(rows)], rows.device)
+    return _turned(noise, rows, kappas, streams, _row_products).view(mean.shape)
+
+
+def sample_vmf_of_streams(means: Tensor, kappas: Tensor, generators: Sequence[Generator]) -> Tensor:
+    """`sample_vmf` for one row of each stream: means (K, d), kappas float64 (K,). Each draws what it draws alone."""
+    count, dimension = means.shape
+    # Every row begins at a vector's edge, so that it rounds alike in any company.
+    rows, noise = means.new_zeros(2, count, -(-dimension // ALIGNMENT) * ALIGNMENT)[:, :, :dimension]
+    rows.copy_(means)
+    for row, generator in zip(noise, generators, strict=True):
+        row.normal_(generator=generator)
+    return _turned(noise, rows, kappas, Streams(generators, [1] * count, means.device), _each_product)
+
+
+def _turned(
+    noise: Tensor, rows: Tensor, kappas: Tensor, streams: "Streams", products: Callable[[Tensor, Tensor], Tensor]
+) -> Tensor:
+    """Draws around the ``rows`` (n, d) from standard normal ``noise`` (n, d), which it overwrites.
+
+    ``products`` are inner products of rows, float64 (n,).
+    """
+    dtype, dimension = rows.dtype, rows.shape[1]
     if dimension < SHORT:
         rows, noise = torch.nn.functional.normalize(rows.double(), dim=1), noise.double()
-    along = _row_products(noise, rows)
+    along = products(noise, rows)
     length = torch.linalg.vector_norm(noise, dim=1).double()
     across_squared = (noise - along[:, None] * rows).square_().sum(1) if dimension < SHORT else length**2 - along**2
     least = torch.finfo(noise.dtype).eps * length  # if g is a multiple of μ
     across = torch.maximum(across_squared, least**2).sqrt_()
-    cosine, sine = vmf_cosines(
-        dimension,
-        kappa,
-        rows.shape[:1],
-        generator,
-        first=(along / length, across / length),
-        device=rows.device,
-    )
+    cosine, sine = vmf_cosines_of_streams(dimension, kappas, streams, (along / length, across / length))
     stretch = sine / across
     draw = noise.mul_(stretch[:, None].to(noise.dtype))
     draw.addcmul_(rows, (cosine - stretch * along)[:, None].to(noise.dtype))
-    return draw.to(mean.dtype).view(mean.shape)
+    return draw.to(dtype)
 
 
 def vmf_cosines(
@@ -197,3 +214,8 @@ def _rand(shape: tuple[int, ...], generator: Generator | None, device: torch.dev
 def _row_products(a: Tensor, b: Tensor) -> Tensor:
     """Inner products of the rows, float64 (n,). As matrix products they need no temporary array of size (n, d)."""
     return torch.bmm(a[:, None, :], b[:, :, None])[:, 0, 0].double()
+
+
+def _each_product(a: Tensor, b: Tensor) -> Tensor:
+    """The same one by one: a batched product of a single row rounds otherwise than one of several."""
+    return torch.stack([torch.dot(*rows) for rows in zip(a, b, strict=True)]).double()

@@ -113,10 +113,12 @@ def fill_gradient(program: Program, batches: list[Batch], step: int = 0) -> None
     for lane in program.lanes:
         own = [batches[model] for model in lane.models]
         assert program.mechanism is not None  # plain training bounds nothing, so every example is a unit
-        if program.tiles is not None and not program.noise.directs:
+        if sums_examples(program.mechanism):
+            _add_whole_batches(program, lane, [rows for batch in own for rows in batch])
+        elif program.tiles is not None and not program.noise.directs:
             _add_persons(program, lane, [Persons.of(batch) for batch in own])
         else:
-            for units in zip(*own, strict=True):  # where noise directs, such lanes have one model; a batch is one unit
+            for units in zip(*own, strict=True):  # where noise directs, lanes have one model; a batch is one unit
                 _add_units(program, lane, units)
 
 
@@ -167,8 +169,10 @@ def _finite_means(
 
 def lay_out(program: Program, batches: Sequence[Batch]) -> list[Examples]:
     """The examples of each lane in a step of one batch per model, still on the CPU."""
+    mean = program.mechanism is None
     return [
-        _side_by_side(program, [rows for model in lane.models for rows in batches[model]]) for lane in program.lanes
+        _side_by_side(program, [rows for model in lane.models for rows in batches[model]], mean)
+        for lane in program.lanes
     ]
 
 
@@ -202,7 +206,12 @@ def add_examples(program: Program, examples: list[Examples]) -> None:
 
 def bounds_examples(mechanism: Mechanism | None) -> bool:
     """Whether every example is a unit. Otherwise whole batches or groups are (for VMF around the sum, the batch)."""
-    return mechanism is None or (mechanism.unit == "example" and mechanism.block != "sum")
+    return mechanism is None or (mechanism.unit == "example" and not sums_examples(mechanism))
+
+
+def sums_examples(mechanism: Mechanism | None) -> bool:
+    """Whether noise is drawn around the sum of a batch's examples."""
+    return mechanism is not None and mechanism.unit == "example" and mechanism.block == "sum"
 
 
 def _add_examples(program: Program, lane: Lane, examples: Examples) -> None:
@@ -263,17 +272,16 @@ def _add_by_layer(program: Program, passed: BackwardPass, weights: Tensor | None
         part.add_weighted_sum(scales, lane.gradient)
 
 
-def _side_by_side(program: Program, batches: list[Tensor]) -> Examples:
-    """A batch for each model of a lane. Shorter ones are padded at weight 0."""
-    private = program.mechanism is not None
+def _side_by_side(program: Program, batches: list[Tensor], mean: bool) -> Examples:
+    """A batch for each model of a lane, with the weights of its mean, or 1. Shorter ones are padded at weight 0."""
     rows, sizes = _padded(program, batches)
     width = rows.shape[1]
     if min(sizes) == width:
-        weights = None if private else torch.full(rows.shape, 1 / max(width, 1), dtype=program.x.dtype)
+        weights = torch.full(rows.shape, 1 / max(width, 1), dtype=program.x.dtype) if mean else None
     else:
         own = torch.tensor(sizes)[:, None]
         weights = (torch.arange(width) < own).to(program.x.dtype)
-        if not private:
+        if mean:
             weights.div_(own.clamp(min=1))
     return Examples(rows, weights)
 
@@ -318,6 +326,21 @@ def _add_units(program: Program, lane: Lane, units: Sequence[Tensor]) -> None:
     for rows in torch.stack(list(units)).split(program.width, dim=1) if count else ():
         scales = program.x.new_full(rows.shape, 1 / count)
         _backpropagate(program, lane, sent(rows, program.x.device)).add_weighted_sum(scales, mean)
+    _add_means(program, lane, mean)
+
+
+def _add_whole_batches(program: Program, lane: Lane, batches: list[Tensor]) -> None:
+    """The noisy mean gradient of a batch for each model of the lane. Shorter batches are padded at weight 0."""
+    means = {name: torch.zeros_like(view) for name, view in lane.gradient.items()}
+    for rows, weights in _side_by_side(program, batches, mean=True).parts(program.width):
+        assert weights is not None  # of a mean
+        passed = _backpropagate(program, lane, sent(rows, program.x.device))
+        passed.add_weighted_sum(sent(weights, program.x.device), means)
+    _add_means(program, lane, means)
+
+
+def _add_means(program: Program, lane: Lane, mean: Parameters) -> None:
+    """One unit's mean gradient for each model of the lane, bounded or made noisy."""
     of_names = torch.stack([norm(view.flatten(1)) for view in mean.values()], 1)
     lengths = torch.stack([torch.linalg.vector_norm(own) for own in of_names])
     kept = lengths.isfinite()
@@ -325,7 +348,7 @@ def _add_units(program: Program, lane: Lane, units: Sequence[Tensor]) -> None:
         lengths = lengths.where(kept, LEAST_NORM)
         mean = {name: view.where(_for_each(kept, view), 0.0) for name, view in mean.items()}
     if program.noise.directs:
-        program.noise.add_unit(mean, lane.gradient, lane.models.start)
+        program.noise.add_all_units(mean, lane.gradient, lane.models)
         return
     scales = _bound(program, lengths)
     for name, view in mean.items():

@@ -18,7 +18,7 @@ from dp_leakage.training.ahead import Ahead
 from dp_leakage.training.averages import AVERAGE, move_average, start_average
 from dp_leakage.training.backward import check_gradients, record_lengths
 from dp_leakage.training.checkpoint import Checkpoint
-from dp_leakage.training.gradients import Program, bounds_examples
+from dp_leakage.training.gradients import Program, bounds_examples, sums_examples
 from dp_leakage.training.graphs import gradient_step, take_steps
 from dp_leakage.training.lanes import Passes, cut, make_lanes, pass_width
 from dp_leakage.training.loop import History, run
@@ -249,8 +249,8 @@ def start(
         tiles = tile_sizes(int(sizes.max()))
         expected, deviation = _spread(sizes.double(), batch_size * share, ragged)
     passes = cut(layers, parameters, mechanism, expected, x.shape[1:], deviation)
-    takes_turns = noise.directs or (tiles is None and mechanism is not None and mechanism.unit != BATCH)
-    if takes_turns and not bounds_examples(mechanism):
+    in_turns = noise.directs or (tiles is None and mechanism is not None and mechanism.unit != BATCH)
+    if in_turns and not bounds_examples(mechanism) and not sums_examples(mechanism):
         passes = Passes(1, pass_width(layers, x.shape[1:]), 1)  # such units go one after the other
     viewing = None
     if settings.views is not None:

@@ -141,8 +141,8 @@ class Noise:
     # to the sum.
     directs: ClassVar[bool] = False
 
-    # Whether noise that directs takes the examples of several models at once, by `add_all_examples`. Otherwise, and for
-    # all noise of plugins, models are processed one at a time.
+    # Whether noise that directs takes the examples of several models at once, by `add_all_examples`, or their units,
+    # by `add_all_units`. Otherwise, and for all noise of plugins, models are processed one at a time.
     shares: ClassVar[bool] = False
 
     # Whether its bound changes from step to step, and so is its own, by `scales`, instead of the mechanism's.
@@ -225,6 +225,10 @@ class Noise:
     def add_unit(self, mean: Parameters, total: Parameters, model: int) -> None:
         """If it ``directs``: adds a noisy vector for the gradient ``mean`` of one unit, name → (1, …)."""
         raise NotImplementedError
+
+    def add_all_units(self, means: Parameters, total: Parameters, models: range) -> None:
+        """`add_unit` for one unit of each of a lane's models, name → (k, …), with the same bytes in any company."""
+        self.add_unit(means, total, models.start)
 
     def tensors(self) -> dict[str, Tensor]:
         """Everything that `add` needs to continue, for a checkpoint."""

@@ -60,9 +60,13 @@ class Noise(base.Noise):
 
     def add_unit(self, mean: Parameters, total: Parameters, model: int) -> None:
         """As in `base.Noise`."""
+        self.add_all_units(mean, total, range(model, model + 1))
+
+    def add_all_units(self, means: Parameters, total: Parameters, models: range) -> None:
+        """As in `base.Noise`."""
         from dp_leakage.privacy.directional import add_directed
 
-        add_directed(mean, total=total, generator=self.generators[model], **self._how())
+        add_directed(means, total=total, generators=self.generators[models.start : models.stop], **self._how())
 
     def _how(self) -> dict:
         mechanism = self.mechanism
