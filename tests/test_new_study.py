@@ -158,11 +158,15 @@ def test_binary_columns_stay_as_they_are_and_others_are_standardized(capsys):
     binary = (wine().drop(columns="target") > wine().median()[:-1]).astype(int).assign(target=wine()["target"])
     binary.to_csv("binary.csv", index=False)
     wine().to_csv("wine.csv", index=False)
-    plain, scaled = (loaded(new_study(f"{n}.csv", "--label", "target", name=n)) for n in ("binary", "wine"))
+    plain = loaded(new_study("binary.csv", "--label", "target", name="binary"))
+    said = capsys.readouterr().out
+    assert "snakemake binary --config scale=smoke" in said
+    assert "scaling" not in said
+    scaled = loaded(new_study("wine.csv", "--label", "target", name="wine"))
+    assert "accuracy is measured on them, and scaling is fitted on them" in capsys.readouterr().out
     assert plain.spec["datasets"]["binary"].get("projection") is None
     assert scaled.spec["datasets"]["wine"]["projection"]["scale"] == "standard"
     assert plain.spec["models"]["mlp"]["architecture"]["hidden"] == [256]
-    assert "snakemake binary --config scale=smoke" in capsys.readouterr().out
 
 
 def test_only_what_misleads_is_to_beware_of(capsys):

@@ -35,9 +35,10 @@ LEAST_MEMBERS = LEAST_POOL // 2  # mean number of records that a model trains on
 LEAST_TUNING = 200  # least number of records set apart; with fewer, very different rates look alike
 ROLES = {
     POOL: "for each model a coin says of each of these whether it trains on it; attacks must tell which way it fell",
-    OUTSIDERS: "no model trains on these: accuracy is measured on them, and scaling is fitted on them",
+    OUTSIDERS: "no model trains on these: accuracy is measured on them",
     TUNING: "set apart: learning rates are tried on these alone, which costs the others no privacy",
 }
+SCALING = ", and scaling is fitted on them"
 RATES = [0.001, 0.003, 0.01, 0.03]  # for Adam; the best rates of undefended and of noisy training are seldom the same
 SPLIT_SEED = 1
 NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)
@@ -168,8 +169,12 @@ def study_text(name: str, source: dict[str, Any], raw: Raw) -> tuple[str, list[s
         *beware(remarks),
     ]
     comments = {key: words.replace("NAME", name) for key, words in COMMENTS.items()}
-    text = written(_spec(name, source, roles, _projection(raw), _askable(raw, rows)), header, comments)
-    sizes = [f"  {role:<18}{count:>7,}   {ROLES[role]}" for role, count in roles.items()]
+    projection = _projection(raw)
+    text = written(_spec(name, source, roles, projection, _askable(raw, rows)), header, comments)
+    fitted = (projection or {}).get("fit_on", [])
+    sizes = [
+        f"  {role:<18}{count:>7,}   {ROLES[role]}{SCALING if role in fitted else ''}" for role, count in roles.items()
+    ]
     untuned = (
         []
         if TUNING in roles

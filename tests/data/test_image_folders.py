@@ -46,7 +46,7 @@ def test_damaged_images_are_refused_with_the_key_that_skips_and_counts_them(fold
     assert len(raw.x) == len(raw.y) == len(raw.names) == 10
     assert np.bincount(raw.y).tolist() == [3, 3, 4]
     assert "cat/1.png" not in raw.names
-    assert any("2 damaged images were skipped" in note for note in raw.notes)
+    assert any("damaged images skipped (skip_damaged): 2." in note for note in raw.notes)
 
 
 def test_gray_images_among_colored_ones_are_said(folder):

@@ -142,7 +142,7 @@ def read(path: Path, spec: dict) -> Raw:
     given = {split: np.flatnonzero(splits[rows] == split) for split in sorted({*splits} - {""})}
     notes = [f"{path.name}: {len(names):,} of {len(splits):,} images in {len(class_names):,} classes."]
     if len(names) < len(wanted):
-        notes.append(f"{path.name}: {len(wanted) - len(names):,} damaged images were skipped (skip_damaged).")
+        notes.append(f"{path.name}: damaged images skipped (skip_damaged): {len(wanted) - len(names):,}.")
     if 0 < gray < len(names):
         notes.append(f"{path.name}: {gray:,} of {len(names):,} images are gray, and became colored like the others.")
     return Raw(
