@@ -40,6 +40,7 @@ POPULATION = 0.25  # share of the non-members that the attacker knows as such, a
 SHADOWED = 0.25  # share of the non-members that shadow models draw from, if there are any
 REFERENCES, SHADOWS = 16, 8  # trained here, if the user names an architecture for them
 TRAINING: Json = {"optimizer": "adam", "learning_rate": 0.01, "epochs": 30}
+NOT_MODELS = (".pt", ".pth", ".safetensors", ".pkl", ".joblib")  # endings of files of weights, and of pickles
 TARGETS = ["target_members", "target_nonmembers"]
 QUESTION = "How much do the outputs of this model tell about the records that it was trained on?"
 TRAINED_LATER = (
@@ -285,6 +286,11 @@ def _given_model(options: argparse.Namespace) -> Given:
             )
         weights = path_in_study(user_path(options.weights))
         model = {"engine": "module", "architecture": {"name": options.model, "weights": weights, **_draws(options)}}
+    elif Path(options.model).suffix in NOT_MODELS:
+        raise UserError(
+            f"model: {options.model} holds weights or a pickle, which cannot be asked alone; valid is an .onnx file, "
+            "or MODEL=my_module:Class with WEIGHTS=…"
+        )
     else:
         model = {"engine": "onnx", "architecture": {"name": path_in_study(user_path(options.model))}}
     _asked_once(model, raw)
