@@ -19,6 +19,7 @@ from dp_leakage.metrics.runs import by_repeat
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+SCORES = ["repeat", "record", "member", "score"]
 FIGURE = {
     "caption": "How much each defense reduces each attack, compared on the same records. An interval below 0 says "
     "that the defense helps against this attack, beyond the chance of records and trainings.",
@@ -62,7 +63,7 @@ def draw(
         UserError: there are no scores of ``attacks`` or ``against``, or the two attacked other records.
     """
     frame = chosen(metrics, settings)
-    attacks = listed(settings["attacks"]) or list(dict.fromkeys(frame["attack"]))
+    attacks = listed(settings["attacks"]) or list(frame["attack"].unique())
     require_scores(frame, "attacks", "attack", attacks)
     require_scores(frame, "against", "defense", [settings["against"]])
     rows = pd.DataFrame(
@@ -89,14 +90,16 @@ def _differences(cells: pd.DataFrame, against: str, fpr: float | None) -> list[d
     what = "membership_auc" if fpr is None else "tpr_at_fpr"
     rate = {} if fpr is None else {"fpr": fpr}
     rows = []
-    for attack, scored in cells.groupby("attack", sort=False):
+    # Groups are copies, which are dear with all the columns that name a cell, on every record.
+    for attack, scored in cells[["attack", "defense", *SCORES]].groupby("attack", sort=False):
         base = scored[scored["defense"] == against]
         if base.empty:
             continue
         judged = _judged(base, fpr)
         for defense, own in scored[scored["defense"] != against].groupby("defense", sort=False):
             found = _paired(_judged(own, fpr), judged, f"'{defense}' and '{against}'")
-            rows.append(own_row(own.iloc[0], f"{what}_difference", found, attack=attack, against=against, **rate))
+            first = cells.loc[own.index[0]]
+            rows.append(own_row(first, f"{what}_difference", found, attack=attack, against=against, **rate))
     return rows
 
 

@@ -59,7 +59,7 @@ def draw(
 
     scores, proven = divided(metrics)
     frame = chosen(scores, settings)
-    attacks = listed(settings["attack"]) or list(dict.fromkeys(frame["attack"]))
+    attacks = listed(settings["attack"]) or list(frame["attack"].unique())
     require_scores(frame, "attack", "attack", attacks)
     rows = pd.concat(
         [
