@@ -130,6 +130,24 @@ def test_under_poisson_sampling_scores_are_log_likelihood_ratios():
     assert scores[PRESENT].mean() > scores[~PRESENT].mean() + 0.2
 
 
+@pytest.mark.parametrize("bound", ["clip", "normalize", "adaptive", "per_layer"])
+def test_what_the_other_records_add_is_known_from_the_steps_own_pass_as_from_a_second_one(bound, monkeypatch):
+    settings = {"quantile": 0.5, "rate": 0.2, "share": 0.1} if bound == "adaptive" else {}
+    mechanism = Mechanism("poisson", bound=bound, noise_multiplier=1.0, clip_norm=0.5, settings=settings)
+    scores = []
+    for _ in range(2):
+        watch = Watch(RECORDS + 1, HELD, OTHER, claimed=mechanism, rate=3 / (RECORDS + 1))
+        x = X.clone()
+        x[RECORDS] = 1.0
+        rows = torch.tensor([[RECORDS], [RECORDS + 1], [RECORDS]])
+        subsets = torch.cat([torch.arange(RECORDS).expand(3, -1), rows], 1)
+        how = TrainingSettings("sgd", 0.5, epochs=4, batch_size=3, evaluate_every=4)
+        train(LAYERS, x, Y, subsets, range(3), how, mechanism, watch=watch)
+        scores.append(watch.scores)
+        monkeypatch.setattr("dp_leakage.training.watch.adds_apart", lambda program: False)
+    torch.testing.assert_close(*scores, rtol=1e-4, atol=1e-5)
+
+
 def test_a_canary_in_one_secret_step_of_each_epoch_is_looked_for_in_all_of_them():
     """As above, and E[score] with the canary is the divergence of the mixture, not that of one known step."""
     mechanism = Mechanism("balls_in_bins", noise_multiplier=1.0, clip_norm=0.01)

@@ -19,6 +19,7 @@ from dp_leakage.privacy.clipping import bound_scales, layer_norm
 from dp_leakage.privacy.mechanism import PER_LAYER, Mechanism
 from dp_leakage.privacy.mechanisms.base import Noise
 from dp_leakage.training.backward import BackwardPass, backpropagate
+from dp_leakage.training.flat import views
 from dp_leakage.training.samplers import Batch, Persons
 from dp_leakage.training.tiles import Layout, even_layout, lay_out_persons, passes_of
 from dp_leakage.training.views import Viewing, varied
@@ -101,14 +102,28 @@ class Examples(NamedTuple):
         return [Examples(self.rows[:, own], None if self.weights is None else self.weights[:, own]) for own in slices]
 
 
-def fill_gradient(program: Program, batches: list[Batch], step: int = 0) -> None:
-    """Writes every model's gradient into its lane, for one batch per model. ``step`` is counted over the whole
-    training.
+class Apart(NamedTuple):
+    """The part of a step's bounded sum that comes from some records, without noise, for an observer.
+
+    Attributes:
+        records: bool (n,), which of x.
+        sums: flat buffer (K, P), to which it is added.
+    """
+
+    records: Tensor
+    sums: Tensor
+
+
+def fill_gradient(program: Program, batches: list[Batch], step: int = 0, apart: Apart | None = None) -> None:
+    """Writes every model's gradient into its lane, for one batch per model.
+
+    ``step`` is counted over the whole training. Of examples that are units, and bounded as a whole, the same pass can
+    also add up some ``apart``.
     """
     program.noise.add(step)
     if bounds_examples(program.mechanism):
         (examples,) = on_device([lay_out(program, batches)], program.x.device)
-        add_examples(program, examples)
+        add_examples(program, examples, apart)
         return
     for lane in program.lanes:
         own = [batches[model] for model in lane.models]
@@ -194,14 +209,26 @@ def _sent_together(tensors: list[Tensor], device: torch.device) -> Iterator[Tens
     return (part.view(tensor.shape) for part, tensor in zip(parts, tensors, strict=True))
 
 
-def add_examples(program: Program, examples: list[Examples]) -> None:
-    """Adds the examples' gradients to each lane's gradient, with every example a unit.
+def add_examples(program: Program, examples: list[Examples], apart: Apart | None = None) -> None:
+    """Adds the examples' gradients to each lane's gradient, with every example a unit; see `fill_gradient`.
 
     Except for directional noise and plugins, this work depends only on the shapes in ``examples`` and on a GPU never
     waits for a result, so it can be captured (see `graphs`).
     """
     for lane, of_lane in zip(program.lanes, examples, strict=True):
-        _add_examples(program, lane, of_lane)
+        _add_examples(program, lane, of_lane, apart)
+
+
+def adds_apart(program: Program) -> bool:
+    """Whether `fill_gradient` can add up some records apart, without them depending on the batch's other records.
+
+    Not on a GPU, which replays the step.
+    """
+    mechanism, layers = program.mechanism, program.layers
+    if mechanism is None or program.noise.directs or mechanism.bound == PER_LAYER or program.viewing is not None:
+        return False
+    alike = not any(layer.foreign or layer.draws for layer in layers)
+    return alike and program.x.device.type == "cpu" and bounds_examples(mechanism)
 
 
 def bounds_examples(mechanism: Mechanism | None) -> bool:
@@ -214,7 +241,7 @@ def sums_examples(mechanism: Mechanism | None) -> bool:
     return mechanism is not None and mechanism.unit == "example" and mechanism.block == "sum"
 
 
-def _add_examples(program: Program, lane: Lane, examples: Examples) -> None:
+def _add_examples(program: Program, lane: Lane, examples: Examples, apart: Apart | None) -> None:
     """The gradient if every example is a unit."""
     for rows, weights in examples.parts(program.width):
         if program.viewing is not None:
@@ -236,6 +263,9 @@ def _add_examples(program: Program, lane: Lane, examples: Examples) -> None:
         if weights is not None:
             scales.mul_(weights)
         passed.add_weighted_sum(scales, lane.gradient)
+        if apart is not None:
+            of_lane = views(program.layers, apart.sums[lane.models.start : lane.models.stop])
+            passed.add_weighted_sum(scales * apart.records[rows], of_lane)
 
 
 def _add_views(program: Program, viewing: Viewing, lane: Lane, rows: Tensor, weights: Tensor | None) -> None:

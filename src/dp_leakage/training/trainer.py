@@ -195,7 +195,7 @@ def _watched_steps(
     training: EnsembleTraining, watch: Watch, drawn: list[tuple[Batch, ...]], first: int
 ) -> Iterator[None]:
     for step, batches in enumerate(drawn, first):
-        watch.step(training.program, partial(training.fill_gradient, step=step), list(batches))
+        watch.step(training.program, training.fill_gradient, list(batches), step)
         training.finish_step()
         yield
 

@@ -21,7 +21,7 @@ from dp_leakage.privacy.mechanisms.base import Noise
 from dp_leakage.training import flat
 from dp_leakage.training.backward import BackwardPass, backpropagate
 from dp_leakage.training.blocks import block_dimensions
-from dp_leakage.training.gradients import Program, bounds_examples, example_scales, fill_gradient
+from dp_leakage.training.gradients import Apart, Program, adds_apart, bounds_examples, example_scales, fill_gradient
 from dp_leakage.training.lanes import lane_size, make_lanes
 from dp_leakage.training.samplers import Batch
 
@@ -112,14 +112,23 @@ class Watch:
         turn = {"canary_turn": self.turn, "canary_taken": self.taken} if len(self.turn) else {}
         return {"canary_scores": self.scores, "canary_past": self.past, **allocated, **turn}
 
-    def step(self, program: Program, fill: Callable[[list[Batch]], None], batches: list[Batch]) -> None:
-        """Computes every model's gradient on one batch per model, including canaries, and adds to the scores."""
-        fill([[rows[rows < self.first] for rows in batch] for batch in batches])
+    def step(self, program: Program, fill: Callable[[list[Batch], int], None], batches: list[Batch], step: int) -> None:
+        """Computes every model's gradient on one batch per model, including canaries, and adds to the scores.
+
+        ``fill`` does the same as `fill_gradient` of the program; ``step`` is counted over the whole training.
+        """
+        kept: list[Batch] = [[rows[rows < self.first] for rows in batch] for batch in batches]
+        known = None
+        if self.scored and adds_apart(program):
+            known = torch.zeros_like(program.gradient)
+            fill_gradient(program, kept, step, Apart(self.fixed, known))
+        else:
+            fill(kept, step)
         there, signs = self._drawn(batches)
         if self.along is not None:
             self._insert(program, signs, self.along)
         if self.scored:
-            self._observe(program, batches, there)
+            self._observe(program, there, self._known(program, batches) if known is None else known)
 
     def _drawn(self, batches: list[Batch]) -> tuple[Tensor, Tensor]:
         """(K, m): 1 if a canary's place is in the batch; and the sign of what stands there."""
@@ -156,10 +165,10 @@ class Watch:
             bounded = drawn * lengths * example_scales(program.noise, lengths, range(len(drawn)), drawn.abs())
         add_rows(program.gradient.mT, at.to(drawn.device), bounded.mT)
 
-    def _observe(self, program: Program, batches: list[Batch], there: Tensor) -> None:
-        """What the step's update reveals about each canary."""
+    def _observe(self, program: Program, there: Tensor, known: Tensor) -> None:
+        """What the step's update reveals about each canary; ``known`` is what other units add to it."""
         clip = 1.0 if program.mechanism is None else program.noise.clip_norm_of(range(len(self.scores)))
-        seen = (program.gradient - self._known(program, batches)) * (program.divisor / clip)
+        seen = (program.gradient - known) * (program.divisor / clip)
         up = self._possible(there)
         if self.along is not None:
             along, squares = self._filtered(seen[:, self.along.to(seen.device)].double().cpu(), up)
