@@ -11,7 +11,7 @@ import pandas as pd
 
 from dp_leakage.figures import draw
 from dp_leakage.figures.files import further_notes, read_figure, write_figure
-from dp_leakage.figures.style import LOOKS, Series, canvas, encode, finish, look, name, number, order
+from dp_leakage.figures.style import LOOKS, Series, canvas, encode, finish, look, mechanism_name, name, number, order
 
 
 def test_importing_the_registry_loads_neither_matplotlib_nor_pandas() -> None:
@@ -72,6 +72,11 @@ def test_numbers_and_names_are_written_for_readers() -> None:
     values = (1000, 0.05, 57169.3, float("inf"), float("nan"), 300000)
     assert [number(value) for value in values] == ["1000", "0.05", "57200", "∞", "–", "300000"]
     assert name("softmax_regression") == "softmax regression"
+
+
+def test_a_model_that_is_called_as_a_mechanism_is_keeps_its_own_name() -> None:
+    assert [name("tree"), mechanism_name("tree")] == ["tree", "DP-FTRL, tree"]
+    assert [name("person"), mechanism_name("gaussian")] == ["person", "Gaussian"]
 
 
 def test_the_same_figure_is_the_same_bytes_in_any_process_and_under_any_matplotlibrc(

@@ -11,7 +11,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.figures.frames import listed, own_row
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.numbers import budget, fraction
-from dp_leakage.figures.style import GRAY, Series, footnotes, look, name, styled
+from dp_leakage.figures.style import GRAY, Series, footnotes, look, mechanism_name, name, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -196,7 +196,7 @@ def _cell_words(cell: dict[str, Any]) -> str:
     """The defense and its budget: VMF by row, ε = 1 per step."""
     if not cell["accountant"]:
         return look(Series(cell["mechanism"])).label
-    words = f"{name(cell['mechanism'])} by {cell['block']}" if cell["mechanism"] == "vmf" else name(cell["mechanism"])
+    words = mechanism_name(cell["mechanism"]) + (f" by {cell['block']}" if cell["mechanism"] == "vmf" else "")
     claimed = budget(*(np.nan if cell.get(key) is None else cell[key] for key in ("epsilon", "noise_multiplier")))
     per_step = " per step" if cell["accountant"] == "per_step" else ""
     return f"{words}\n{claimed if claimed.startswith('σ') else f'ε = {claimed}'}{per_step}"

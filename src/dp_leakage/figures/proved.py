@@ -9,7 +9,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.figures.frames import chosen, drawn_numbers
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.numbers import number
-from dp_leakage.figures.style import ALARM, COLORS, GRAY, INK, canvas, finish, name, styled
+from dp_leakage.figures.style import ALARM, COLORS, GRAY, INK, canvas, finish, mechanism_name, name, styled
 from dp_leakage.metrics.intervals import CONFIDENCE
 from dp_leakage.metrics.rows import CELL
 
@@ -180,4 +180,4 @@ def _heading(row: Any) -> str:
 
 def _label(row: Any) -> str:
     sampled = ", Poisson" if row.accountant in ("rdp", "pld") else ""
-    return f"{name(row.mechanism)}{sampled}, ε = {number(row.epsilon)}"
+    return f"{mechanism_name(row.mechanism)}{sampled}, ε = {number(row.epsilon)}"

@@ -217,7 +217,7 @@ def look(series: Series) -> Look:
     known = LOOKS.get((series.mechanism, series.accountant))
     if known is None:
         number = crc32(f"{series.mechanism}/{series.accountant}".encode())
-        label = ", ".join(name(part) for part in series[:2] if part)
+        label = ", ".join(filter(None, [mechanism_name(series.mechanism), name(series.accountant)]))
         color = SPARE_COLORS[number % len(SPARE_COLORS)]
         marker = SPARE_MARKERS[number // len(SPARE_COLORS) % len(SPARE_MARKERS)]
         known = replace(SPARE, label=label, color=color, marker=marker)
@@ -251,9 +251,14 @@ def order(series: Series) -> tuple[Any, ...]:
 
 def name(identifier: str) -> str:
     """A name as people write it: ``softmax_regression`` → softmax regression, ``cifar100`` → CIFAR-100."""
-    if identifier not in NAMES and identifier in MECHANISMS:
-        return MECHANISMS[identifier].label
     return NAMES.get(identifier, identifier.replace("_", " "))
+
+
+def mechanism_name(mechanism: str) -> str:
+    """The same of a mechanism; a model or data set may be called ``tree`` without being one."""
+    if mechanism not in NAMES and mechanism in MECHANISMS:
+        return MECHANISMS[mechanism].label
+    return name(mechanism)
 
 
 def number(value: float) -> str:
