@@ -3,7 +3,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dp_leakage.privacy.clipping import bound_scales
+from dp_leakage.privacy.clipping import bound_scales, check_bound
 
 norm = st.floats(min_value=0, max_value=2.0**100, width=32)
 positive = st.floats(min_value=2.0**-20, max_value=2.0**20, width=32)
@@ -30,6 +30,13 @@ def test_normalizing_brings_every_gradient_to_the_bound_but_not_what_float32_see
     scaled = bound_scales(norms, 2.0, "normalize") * norms
     torch.testing.assert_close(scaled, torch.tensor([2.0, 2.0, 2.0, 2.0, 0.0]), rtol=1e-5, atol=0)
     assert bound_scales(torch.tensor([1e-20]), 2.0, "normalize") * 1e-20 < 1e-7
+
+
+@pytest.mark.parametrize("clip_norm", [1e-3, 0.01, 1.0, 100.0])
+def test_gradients_that_only_factors_with_few_digits_would_bound_count_as_0(clip_norm):
+    check_bound("adaptive", clip_norm)  # .01/1e38 is below the smallest normal number
+    norms = torch.tensor([1e30, 7.8e37])
+    assert (bound_scales(norms, clip_norm, "adaptive").double() * norms.double() <= clip_norm).all()
 
 
 def test_the_norms_are_not_overwritten():

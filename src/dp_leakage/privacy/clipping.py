@@ -94,4 +94,5 @@ def _own_scales(norms: Tensor, length: float | Tensor, plugin: str) -> Tensor:
     if scales.shape != each.shape or scales.dtype != norms.dtype or scales.layout != torch.strided:
         words = f"{tuple(scales.shape[1:])} {scales.dtype} for one unit's length; valid is one factor, {norms.dtype}"
         raise UserError(f"plugin {plugin}: bound returns {words}")
-    return scales.reshape(norms.shape)
+    lost = scales.abs() < torch.finfo(scales.dtype).tiny  # has too few digits left to keep to the bound
+    return scales.where(~lost, 0.0).reshape(norms.shape)
