@@ -42,7 +42,7 @@ def test_no_name_is_moved_further_than_needed(places) -> None:
     assert apart(np.array(places), gap) == pytest.approx(found.x, abs=1e-4)
 
 
-@pytest.mark.parametrize("color", [*COLORS, *SPARE_COLORS, *{known.color for known in LOOKS.values()}])
+@pytest.mark.parametrize("color", [*COLORS, *SPARE_COLORS, *sorted({known.color for known in LOOKS.values()})])
 def test_names_are_read_on_white_and_dark_colors_stay(color) -> None:
     def contrast(rgb) -> float:
         linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in rgb]
