@@ -10,6 +10,7 @@ from dp_leakage.audit_training import _parser
 from dp_leakage.common.config import merged
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import derived_seed
+from dp_leakage.common.old_words import renamed
 from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.study.protocol import seed_of
 
@@ -64,6 +65,26 @@ def test_a_study_in_old_words_is_that_in_todays(written):
     assert study.spec == today.spec
     assert set(study.cells) == set(today.cells) >= {"digits/mlp/normalize", "digits/mlp/gaussian-normalize-rdp-eps=1"}
     assert written(merged(OLD, {"training": {"initialisation": "torch"}})).spec != today.spec
+
+
+@pytest.mark.parametrize(
+    ("old", "changes"),
+    [
+        ("initialisation", {"training": {"initialization": "torch"}}),
+        ("initialisation", {"attacks": {"shokri": {"initialization": "torch"}}}),
+        ("normalised", {"figures": {"fig_loss": {"settings": {"normalized": True}}}}),
+    ],
+)
+def test_an_old_word_beside_the_new_one_is_refused(written, old, changes):
+    with pytest.raises(UserError, match=rf"{old}'; did you mean"):
+        written(merged(OLD, changes))
+
+
+def test_arguments_of_the_users_own_code_keep_their_names():
+    own = {"name": "nets:Net", "initialisation": "orthogonal", "bound": "normalise"}
+    given = {"models": {"mlp": {"architecture": own, "private": own}}, "datasets": {"digits": {"source": own}}}
+    assert renamed(given) == given
+    assert renamed({"attacks": {"mine": {"initialisation": 1}}}) == {"attacks": {"mine": {"initialisation": 1}}}
 
 
 def test_a_cell_with_a_new_name_has_the_seed_that_it_had(written):

@@ -4,8 +4,15 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-SETTINGS = {"neighbours": "neighbors", "normalised": "normalized"}  # of figures
-KEYS = {"initialisation": "initialization"}
+_BEGIN = {"initialisation": "initialization"}
+# Under which key → old key → today's.
+KEYS: Mapping[str, Mapping[str, str]] = {
+    "choose": _BEGIN,
+    "settings": {"neighbours": "neighbors", "normalised": "normalized"},  # of figures
+    "shokri": _BEGIN,
+    "training": _BEGIN,
+}
+FOREIGN = ("architecture", "private", "source")  # under them stand arguments of the user's own code, as it calls them
 _NORMALIZE = {"normalise": "normalize"}
 # Where they stand → old word → today's. A cell's name holds the word of its defense and bound.
 VALUES: Mapping[str, Mapping[str, str]] = {
@@ -18,10 +25,16 @@ VALUES: Mapping[str, Mapping[str, str]] = {
 
 
 def renamed(given: Any, key: str = "") -> Any:
-    """What stands under a key of a study file, in today's words."""
+    """What stands under a key of a study file, in today's words.
+
+    An old key beside today's stays, so that the schema refuses it.
+
+    >>> renamed({"initialisation": "glorot", "initialization": "torch"}, "training")
+    {'initialisation': 'glorot', 'initialization': 'torch'}
+    """
     match given:
-        case Mapping():
-            keys = KEYS | (SETTINGS if key == "settings" else {})
+        case Mapping() if key not in FOREIGN:
+            keys = {old: new for old, new in KEYS.get(key, {}).items() if new not in given}
             return {keys.get(name, name): renamed(value, name) for name, value in given.items()}
         case list():
             return [renamed(value, key) for value in given]
