@@ -25,6 +25,7 @@ MAX_VALUES = 100_000  # after aliases are expanded
 NO_TEXT = "write it in quotes, or give it a name"
 MAX_WHOLE = 2**63  # bound of whole numbers; no count or seed here is larger
 
+MERGE = "tag:yaml.org,2002:merge"
 _NUMBERS = {
     "tag:yaml.org,2002:int": re.compile(r"[-+]?(0|[1-9][0-9_]*)$"),
     "tag:yaml.org,2002:float": re.compile(
@@ -63,10 +64,28 @@ class _Loader(PARSER):  # type: ignore[misc, valid-type]
         keys = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.value != "<<")
         if twice := [key for key, count in keys.items() if count > 1]:
             raise UserError(f"{where}: key {twice[0]!r} is a duplicate; keep one")
-        super().flatten_mapping(node)
-        if len(node.value) > MAX_VALUES:
+        if self._size_of_merged(node) > MAX_VALUES:
             raise UserError(f"{where}: merged keys expand to more than {MAX_VALUES:,} values; write less")
+        super().flatten_mapping(node)
         self.merged[node] = True
+
+    def _size_of_merged(self, node: yaml.MappingNode) -> int:
+        """How many keys a mapping gets from those that it merges, which get theirs first."""
+        size = 0
+        for key, value in node.value:
+            for part in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+                if key.tag == MERGE and isinstance(part, yaml.MappingNode):
+                    self.flatten_mapping(part)
+                    size += len(part.value)
+        return size
+
+
+def _number(loader: _Loader, node: yaml.ScalarNode) -> Any:
+    """Of a number that is tagged as one, which may be written in quotes."""
+    if not _NUMBERS[node.tag].match(node.value):
+        where = f"{loader.where}, line {node.start_mark.line + 1}"
+        raise UserError(f"{where}: {node.value!r} is no decimal number; leave the tag out")
+    return PARSER.yaml_constructors[node.tag](loader, node)
 
 
 def _refuse(loader: _Loader, node: yaml.Node) -> None:
@@ -76,6 +95,7 @@ def _refuse(loader: _Loader, node: yaml.Node) -> None:
 
 for _tag, _pattern in _NUMBERS.items():
     _Loader.add_implicit_resolver(_tag, _pattern, list("-+.0123456789"))
+    _Loader.add_constructor(_tag, _number)
 for _other in yaml.SafeLoader.yaml_constructors.keys() - _PLAIN:  # with None, for all tags that it does not know
     _Loader.add_constructor(_other, _refuse)
 
