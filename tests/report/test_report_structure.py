@@ -25,8 +25,8 @@ def test_models_with_small_cells_certain_classes_and_too_many_parameters_are_cou
     (claim,) = structure_claims(pd.DataFrame(rows))
     assert claim.words == (
         "Structure, checked without any attack: in 2 of 3 models, some training record gets the same answer as fewer "
-        "than 9 others; in 2, the answer makes the class of some records certain, of 100 % of them at most (forest, "
-        "defense none); 1 of 3 took more numbers from the training records than there are records."
+        "than 9 others; in 2, the answer makes the class of some records certain, of 100 % of a model's records "
+        "at most (forest, defense none); 1 of 3 took more numbers from the training records than there are records."
     )
     assert [one.value for one in claim.numbers] == [2, 3, 2, 1.0, 1, 3]
 
@@ -37,8 +37,8 @@ def test_a_model_that_answers_nearly_every_record_differently_is_not_said_to_mak
     assert claim.words == (
         "Structure, checked without any attack: in 2 of 2 models, some training record gets the same answer as fewer "
         "than 9 others; in 1, this holds for nearly all records, as is usual for networks and alone no leak; in 1, the "
-        "answer makes the class of some records certain, of 40 % of them at most (stump, defense none); 0 of 1 took "
-        "more numbers from the training records than there are records."
+        "answer makes the class of some records certain, of 40 % of a model's records at most (stump, defense none); "
+        "0 of 1 took more numbers from the training records than there are records."
     )
     (alone,) = structure_claims(pd.DataFrame(network))
     assert "certain" not in alone.words

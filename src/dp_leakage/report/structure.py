@@ -61,5 +61,5 @@ def _certain(sure: pd.Series, tell: Telling) -> list[str]:
     if sure.max() > 0:
         model, defense = sure.idxmax()[1:]
         shown = tell("class_disclosed", sure.max(), f"{100 * sure.max():.0f} %", model=model, defense=defense)
-        certain += f", of {shown} of them at most ({name(model)}, defense {defense})"
+        certain += f", of {shown} of a model's records at most ({name(model)}, defense {defense})"
     return [certain]
