@@ -562,6 +562,8 @@ BOUNDED = "MECHANISM = {}\ndef bound(norms, clip_norm): ...\n"
         ),
         ("yeom.py", "ATTACK = {'family': 'membership'}\n" + SCORE, "'yeom' is already an attack"),
         ("vmf.py", "MECHANISM = {}\ndef bound(norms, clip_norm): ...\n", "'vmf' is already a defense"),
+        # Studies that say the old word mean the package's own defense.
+        ("normalise.py", "MECHANISM = {}\ndef bound(norms, clip_norm): ...\n", "'normalise' is already a defense"),
         ("random.py", "ATTACK = {'family': 'membership'}\n" + SCORE, "another Python module is called 'random'"),
         ("My Attack.py", "ATTACK = {'family': 'membership'}\n" + SCORE, "is not a valid name; valid are"),
     ],

@@ -39,6 +39,7 @@ from dp_leakage.attacks import ATTACKS, attacks_of
 from dp_leakage.common.declarations import SHARED, check_new, check_plain, schemas_of
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.names import check_name
+from dp_leakage.common.old_words import today
 from dp_leakage.common.paths import is_dir
 from dp_leakage.common.schemas import ANY, TEXT, check, enum, table
 from dp_leakage.common.user_code import DEFINED, FILES, add_folder
@@ -244,7 +245,8 @@ def _check_relations(path: Path, relations: Any) -> None:
 
 def _enter(path: Path, registry: dict[str, Any], name: str, entry: object, what: str) -> None:
     check_name(name, f"plugin {path}")
-    if name in registry or (registry is MECHANISMS and name in PLAIN):
+    known = today(name, "defense") if registry is MECHANISMS else name  # studies may still say the old word
+    if known in registry or (registry is MECHANISMS and name in PLAIN):
         raise UserError(f"plugin {path}: '{name}' is already {what}; choose another name")
     registry[name] = entry
 

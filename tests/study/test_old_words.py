@@ -95,6 +95,11 @@ def test_a_cell_with_a_new_name_has_the_seed_that_it_had(written):
         )
 
 
+def test_a_model_called_like_a_defense_has_the_seed_of_its_own_name(written):
+    spec = written(OLD).spec
+    assert seed_of(spec, "digits", "normalize", "none") == derived_seed(spec["seed"], "digits", "normalize", "none")
+
+
 def test_the_command_reads_old_canaries_and_refuses_others(capsys):
     given = ["--train", "m:f", "--epsilon", "1", "--canary"]
     assert _parser().parse_args([*given, "optimised"]).canary == "optimized"

@@ -42,11 +42,11 @@ def seed_of(spec: Json, dataset: str, *what: str) -> int:
     """The seed of one random draw of the study on a data set.
 
     The user's own data count without the name that the study gives them, so that the same study under another name has
-    the same results.
+    the same results. ``what`` begins with a model or an attack; a defense behind it counts as `seeded` says.
     """
     source = spec["datasets"][dataset]["source"]
     own = not isinstance(source, str) and "path" in source
-    return derived_seed(spec["seed"], "" if own else dataset, *map(seeded, what))
+    return derived_seed(spec["seed"], "" if own else dataset, *what[:1], *map(seeded, what[1:]))
 
 
 def by_person(spec: Json, dataset: str) -> bool:
