@@ -11,6 +11,9 @@ import hypothesis
 import pytest
 from workflow_copies import REPO, Workflow, copied, fresh
 
+# As make has it: with two threads, a model's bytes depend on the models beside it. Set before torch loads.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # A shell starts what runs in its background with the first two ignored, nohup with the third, and what the tests start
 # would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
