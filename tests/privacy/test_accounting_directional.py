@@ -14,7 +14,7 @@ from scipy.special import ive
 from dp_leakage.privacy.accounting import epsilon_spent
 from dp_leakage.privacy.accounting.sampling import any_unit, poisson_unit, whole_orders, wor_unit
 from dp_leakage.privacy.accounting.vmf import bessel_ratio, vmf_divergence
-from dp_leakage.privacy.noise import vmf_cosines
+from dp_leakage.privacy.noise import Streams, vmf_cosines
 
 TRAINING = {"delta": 1e-5, "epochs": 20, "batch_size": 50, "dataset_size": 5000}
 
@@ -64,7 +64,8 @@ def test_the_closed_form_divergence_is_the_integral(dimension, kappa, order):
 @pytest.mark.parametrize(("dimension", "kappa"), [(1_000, 20.0), (10_000, 100.0), (1_000_000, 900.0)])
 @pytest.mark.parametrize("order", [1.5, 2.0, 3.0])
 def test_the_closed_form_divergence_is_the_monte_carlo_estimate_at_large_dimension(dimension, kappa, order):
-    cosine, _ = vmf_cosines(dimension, kappa, (400_000,), torch.Generator().manual_seed(5))
+    stream = Streams([torch.Generator().manual_seed(5)], [400_000], torch.device("cpu"))
+    cosine, _ = vmf_cosines(dimension, torch.full((400_000,), kappa, dtype=torch.float64), stream)
     moments = np.exp(2 * kappa * (order - 1) * cosine.numpy())
     mean, error = moments.mean(), moments.std() / np.sqrt(len(moments))
     exact = np.exp((order - 1) * vmf_divergence(dimension, kappa, np.array([order]))[0])

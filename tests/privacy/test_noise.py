@@ -15,7 +15,6 @@ from dp_leakage.privacy.noise import (
     sphere_coordinate,
     sphere_coordinates,
     vmf_cosines,
-    vmf_cosines_of_streams,
 )
 
 DIMENSIONS = [2, 3, 10, 100, 10_000, 1_000_000]
@@ -25,6 +24,16 @@ Z, P = 4.5, 1e-5
 
 def generator(seed=0):
     return torch.Generator().manual_seed(seed)
+
+
+def cosines(dimension, kappa, count, stream):
+    """Of one stream alone."""
+    kappas = torch.as_tensor(kappa, dtype=torch.float64).expand(count)
+    return vmf_cosines(dimension, kappas, Streams([stream], [count], torch.device("cpu")))
+
+
+def coordinate(dimension, shape, stream):
+    return sphere_coordinate(dimension, *(1 - torch.rand((2, *shape), generator=stream, dtype=torch.float64)))
 
 
 def unit_rows(n, dimension, dtype=torch.float64, seed=1):
@@ -47,7 +56,7 @@ def z_score(draws, mean):
 @pytest.mark.parametrize("dimension", DIMENSIONS)
 @pytest.mark.parametrize("kappa", CONCENTRATIONS)
 def test_cosines_have_the_bessel_ratio_as_mean_and_the_right_second_moment(dimension, kappa):
-    cosine, sine = (x.numpy() for x in vmf_cosines(dimension, kappa, (60_000,), generator()))
+    cosine, sine = (x.numpy() for x in cosines(dimension, kappa, 60_000, generator()))
     np.testing.assert_allclose(cosine**2 + sine**2, 1, atol=1e-12)
     assert np.all(sine >= 0)
     mean = mean_cosine(dimension, kappa)
@@ -136,7 +145,7 @@ def test_a_gaussian_along_the_mean_itself_gives_a_finite_draw(dimension):
 
 @pytest.mark.parametrize("dimension", [2, 3, 5, 1_000, 10**7])
 def test_a_sphere_coordinate_is_beta_distributed(dimension):
-    s, c = (x.numpy() for x in sphere_coordinate(dimension, (20_000,), generator(8)))
+    s, c = (x.numpy() for x in coordinate(dimension, (20_000,), generator(8)))
     np.testing.assert_allclose(s**2 + c**2, 1, atol=1e-12)
     half = (dimension - 1) / 2
     assert stats.kstest((1 + s) / 2, stats.beta(half, half).cdf).pvalue > P
@@ -159,8 +168,7 @@ def test_coordinates_of_several_streams_and_shapes_are_those_of_a_call_each_to_t
         dimension, of_stream, stream = alone
         assert len(found) == len(of_stream)
         assert all(
-            torch.equal(s, sphere_coordinate(dimension, shape, stream)[0])
-            for s, shape in zip(found, of_stream, strict=True)
+            torch.equal(s, coordinate(dimension, shape, stream)[0]) for s, shape in zip(found, of_stream, strict=True)
         )
 
 
@@ -169,10 +177,10 @@ def test_cosines_of_several_streams_are_those_of_each_alone_to_the_last_bit(dime
     counts = [1, 40, 0, 2_560, 7]
     kappas = [torch.rand(count, generator=generator(count)).double() * 500 for count in counts]
     streams = Streams([generator(seed) for seed in range(5)], counts, torch.device("cpu"))
-    together = vmf_cosines_of_streams(dimension, torch.cat(kappas), streams)
+    together = vmf_cosines(dimension, torch.cat(kappas), streams)
     for seed, (count, kappa) in enumerate(zip(counts, kappas, strict=True)):
         alone = generator(seed)
-        for flat, own in zip(together, vmf_cosines(dimension, kappa, (count,), alone), strict=True):
+        for flat, own in zip(together, cosines(dimension, kappa, count, alone), strict=True):
             assert torch.equal(flat.split(counts)[seed], own)
         assert torch.equal(alone.get_state(), streams.generators[seed].get_state())
 
@@ -181,7 +189,7 @@ def test_cosines_of_several_streams_are_those_of_each_alone_to_the_last_bit(dime
 @pytest.mark.parametrize("dimension", DIMENSIONS)
 @pytest.mark.parametrize("kappa", [0.5, 25.0, 1e4, 1e6])
 def test_cosines_over_millions_of_draws(dimension, kappa):
-    cosine, sine = (x.numpy() for x in vmf_cosines(dimension, kappa, (4_000_000,), generator(9)))
+    cosine, sine = (x.numpy() for x in cosines(dimension, kappa, 4_000_000, generator(9)))
     mean = mean_cosine(dimension, kappa)
     assert z_score(cosine, mean) < Z
     assert z_score(sine**2, (dimension - 1) * mean / kappa) < Z

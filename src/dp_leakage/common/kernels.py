@@ -16,6 +16,16 @@ if TYPE_CHECKING:
     from torch import Generator, Tensor
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # Adam's constants, as in its paper and in PyTorch
+ALIGNMENT = 16  # numbers, 64 bytes in float32
+
+
+def aligned(count: int) -> int:
+    """``count`` numbers, rounded up so that the next row starts at a vector's edge.
+
+    Otherwise a kernel would process the same number in its vector part in one ensemble and in its remainder in another,
+    and these round differently.
+    """
+    return -(-count // ALIGNMENT) * ALIGNMENT
 
 
 @cache

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Generator, Tensor
 
+from dp_leakage.common.kernels import aligned
 from dp_leakage.models.layers import Parameters, PerExample
 from dp_leakage.models.layers.linear import LinearGradients
 from dp_leakage.privacy.mechanism import Block
 from dp_leakage.privacy.noise import (
-    ALIGNMENT,
     SHORT,
     Streams,
     sample_vmf,
     sample_vmf_of_streams,
-    vmf_cosines_of_streams,
+    vmf_cosines,
 )
 from dp_leakage.privacy.vmf_sum import combinations, draw_vmf_sums
 
@@ -122,7 +122,7 @@ def _add_sum(source: "BackwardPass | PerExample", names: list[str], drawing: Dra
     within = (torch.arange(lengths.shape[1]) < sizes[:, None]).to(lengths.device)
     directed = (lengths > LEAST) & within
     dimension = sum(total[name][0].numel() for name in names)
-    normal = total[names[0]].new_zeros(len(sizes), -(-dimension // ALIGNMENT) * ALIGNMENT)[:, :dimension]
+    normal = total[names[0]].new_zeros(len(sizes), aligned(dimension))[:, :dimension]
     counts = directed.sum(1).tolist()
     for model, count in enumerate(counts):
         for _ in range(drawing.sizes[model] - count):
@@ -231,7 +231,7 @@ def _draw_rows(
     along, across, length = torch.cat(alongs), torch.cat(acrosses), torch.cat(lengths)
     streams = Streams(generators, [own.numel() for own in alongs], along.device)
     kappas = torch.cat([own.kappas.flatten() for own in examples])
-    cosine, sine = vmf_cosines_of_streams(dimension, kappas, streams, (along / length, across / length))
+    cosine, sine = vmf_cosines(dimension, kappas, streams, (along / length, across / length))
     stretch = sine / across
     factors = zip(stretch.split(streams.counts), (cosine - stretch * along).split(streams.counts), strict=True)
     for own, noise, (stretched, left), into in zip(examples, noises, factors, sums, strict=True):

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import torch
 from torch import Generator, Tensor
 
-ALIGNMENT = 16  # numbers, as in `training.flat`
+from dp_leakage.common.kernels import aligned
+
 SHORT = 64  # below this dimension a draw may lie so near ±μ that 32 bits would lose its orthogonal part
 
 
@@ -44,7 +45,7 @@ def sample_vmf_of_streams(means: Tensor, kappas: Tensor, generators: Sequence[Ge
     """`sample_vmf` for one row of each stream: means (K, d), kappas float64 (K,). Each draws what it draws alone."""
     count, dimension = means.shape
     # Every row begins at a vector's edge, so that it rounds alike in any company.
-    rows, noise = means.new_zeros(2, count, -(-dimension // ALIGNMENT) * ALIGNMENT)[:, :, :dimension]
+    rows, noise = means.new_zeros(2, count, aligned(dimension))[:, :, :dimension]
     rows.copy_(means)
     for row, generator in zip(noise, generators, strict=True):
         row.normal_(generator=generator)
@@ -66,45 +67,11 @@ def _turned(
     across_squared = (noise - along[:, None] * rows).square_().sum(1) if dimension < SHORT else length**2 - along**2
     least = torch.finfo(noise.dtype).eps * length  # if g is a multiple of μ
     across = torch.maximum(across_squared, least**2).sqrt_()
-    cosine, sine = vmf_cosines_of_streams(dimension, kappas, streams, (along / length, across / length))
+    cosine, sine = vmf_cosines(dimension, kappas, streams, (along / length, across / length))
     stretch = sine / across
     draw = noise.mul_(stretch[:, None].to(noise.dtype))
     draw.addcmul_(rows, (cosine - stretch * along)[:, None].to(noise.dtype))
     return draw.to(dtype)
-
-
-def vmf_cosines(
-    dimension: int,
-    kappa: float | Tensor,
-    shape: tuple[int, ...],
-    generator: Generator | None = None,
-    first: tuple[Tensor, Tensor] | None = None,
-    device: torch.device | str = "cpu",
-) -> tuple[Tensor, Tensor]:
-    """Cosines ⟨μ, x⟩ of draws x from vMF(μ, κ), and their sines, by rejection.
-
-    Ulrich's (1984) and Wood's (1994) envelope, written so that nothing cancels. With m = d−1, r = √(m²+4κ²)
-    and x₀ = 2κ/(m+r), a proposal is a coordinate s of a uniform point on the sphere, mapped to
-    t = (x₀+s)/(1+x₀s). Then √(1−t²) = √(1−x₀²) √(1−s²)/(1+x₀s) with 1−x₀² = 2m/(m+r), and since κ(1−x₀²) = m
-    x₀ the logarithm of the acceptance probability is m (u/(1+u) − ln(1+u)) with u = x₀s. At least about 0.66
-    are accepted.
-
-    Args:
-        dimension: d ≥ 2.
-        kappa: κ ≥ 0, one number or float64, broadcastable to ``shape``.
-        shape: of the result.
-        generator: on ``device``.
-        first: the first proposals (s, √(1−s²)), float64, if there are any; they must be independent of everything else.
-        device: where to draw.
-
-    Returns:
-        Cosine and sine, float64, both of ``shape``.
-    """
-    kappa = torch.as_tensor(kappa, dtype=torch.float64, device=device).expand(shape).reshape(-1)
-    if first is not None:
-        first = first[0].reshape(-1), first[1].reshape(-1)
-    cosine, sine = vmf_cosines_of_streams(dimension, kappa, Streams([generator], [len(kappa)], kappa.device), first)
-    return cosine.view(shape), sine.view(shape)
 
 
 class Streams(NamedTuple):
@@ -135,17 +102,31 @@ class Streams(NamedTuple):
         return torch.arange(len(counts), device=self.device).repeat_interleave(counts)
 
 
-def vmf_cosines_of_streams(
+def vmf_cosines(
     dimension: int, kappa: Tensor, streams: Streams, first: tuple[Tensor, Tensor] | None = None
 ) -> tuple[Tensor, Tensor]:
-    """`vmf_cosines` of several streams in one go, all of one dimension: small draws take as long as their calls.
+    """Cosines ⟨μ, x⟩ of draws x from vMF(μ, κ), and their sines, by rejection.
 
-    ``kappa``, ``first`` and the results are flat, stream after stream.
+    Ulrich's (1984) and Wood's (1994) envelope, written so that nothing cancels. With m = d−1, r = √(m²+4κ²)
+    and x₀ = 2κ/(m+r), a proposal is a coordinate s of a uniform point on the sphere, mapped to
+    t = (x₀+s)/(1+x₀s). Then √(1−t²) = √(1−x₀²) √(1−s²)/(1+x₀s) with 1−x₀² = 2m/(m+r), and since κ(1−x₀²) = m
+    x₀ the logarithm of the acceptance probability is m (u/(1+u) − ln(1+u)) with u = x₀s. At least about 0.66
+    are accepted. Small draws take as long as their calls of PyTorch, so several streams share these.
+
+    Args:
+        dimension: d ≥ 2, of all streams.
+        kappa: κ ≥ 0 of each draw, float64 (n,), stream after stream.
+        streams: who draws how many of the n.
+        first: the first proposals (s, √(1−s²)), float64 (n,), if there are any; they must be independent of everything
+            else.
+
+    Returns:
+        Cosine and sine, float64 (n,).
     """
     m = dimension - 1.0
     r = torch.sqrt(m * m + 4 * kappa * kappa)
     x0 = 2 * kappa / (m + r)
-    s, c = (part.clone() for part in first) if first is not None else _coordinate(dimension, *streams.uniforms(2))
+    s, c = (part.clone() for part in first) if first is not None else sphere_coordinate(dimension, *streams.uniforms(2))
     pending, slope, proposed, owners = torch.arange(len(kappa), device=kappa.device), x0, s, streams.owners()
     (chance,) = streams.uniforms(1)
     while True:
@@ -156,24 +137,10 @@ def vmf_cosines_of_streams(
         pending, slope, owners = pending[rejected], slope[rejected], owners[rejected]
         streams = streams._replace(counts=owners.bincount(minlength=len(streams.counts)).tolist())
         radius, angle, chance = streams.uniforms(3)
-        proposed, across = _coordinate(dimension, radius, angle)
+        proposed, across = sphere_coordinate(dimension, radius, angle)
         s[pending], c[pending] = proposed, across
     stretch = 1 + x0 * s
     return (x0 + s) / stretch, torch.sqrt(2 * m / (m + r)) * c / stretch
-
-
-def sphere_coordinate(
-    dimension: int,
-    shape: tuple[int, ...],
-    generator: Generator | None = None,
-    device: torch.device | str = "cpu",
-) -> tuple[Tensor, Tensor]:
-    """One coordinate s of uniform points on the unit sphere of Rᵈ, d ≥ 2, and √(1−s²); float64.
-
-    s/√(1−s²) times √(d−1) is Student-t with d−1 degrees of freedom, drawn from two uniforms by Bailey's
-    (1994) polar method, which stays exact for any d.
-    """
-    return _coordinate(dimension, *(1 - _rand((2, *shape), generator, device)))
 
 
 def sphere_coordinates(
@@ -194,13 +161,18 @@ def sphere_coordinates(
     parts = (1 - torch.cat(drawn)).split([size for own in sizes for size in own for _ in range(2)])
     each = torch.tensor(dimensions, dtype=torch.float64, device=device)
     dimension = each.repeat_interleave(torch.tensor(counts, device=device))
-    coordinates, _ = _coordinate(dimension, torch.cat(parts[::2]), torch.cat(parts[1::2]))
+    coordinates, _ = sphere_coordinate(dimension, torch.cat(parts[::2]), torch.cat(parts[1::2]))
     found = iter(coordinates.split([size for own in sizes for size in own]))
     return [[next(found).view(shape) for shape in own] for own in shapes]
 
 
-def _coordinate(dimension: int | Tensor, radius: Tensor, angle: Tensor) -> tuple[Tensor, Tensor]:
-    """s and √(1−s²) of `sphere_coordinate` from two uniforms, of one dimension or one each; overwrites ``radius``."""
+def sphere_coordinate(dimension: int | Tensor, radius: Tensor, angle: Tensor) -> tuple[Tensor, Tensor]:
+    """One coordinate s of uniform points on the unit sphere of Rᵈ, d ≥ 2, and √(1−s²), float64.
+
+    s/√(1−s²) times √(d−1) is Student-t with d−1 degrees of freedom, drawn from two uniforms in (0, 1] by Bailey's
+    (1994) polar method, which stays exact for any d. The dimension is one for all, or one each; ``radius`` is
+    overwritten.
+    """
     w = radius.log_().mul_(-2.0 / (dimension - 1)).expm1_()
     tangent = w.sqrt_().mul_(torch.cos(2 * torch.pi * angle))
     c = torch.rsqrt(1 + tangent * tangent)

@@ -32,7 +32,7 @@ import torch
 from torch import Generator, Tensor
 
 from dp_leakage.common.kernels import standard_gamma
-from dp_leakage.privacy.noise import SHORT, Streams, sphere_coordinates, vmf_cosines_of_streams
+from dp_leakage.privacy.noise import SHORT, Streams, sphere_coordinates, vmf_cosines
 
 LEAST_EIGENVALUE = 1e-9
 """Directions in which the unit vectors spread less than this (squared, relative to the largest eigenvalue) are ignored.
@@ -76,7 +76,7 @@ def draw_vmf_sums(
     streams = Streams(generators, [kappa.numel() for kappa in kappas], grams[0].device)
     cosines, sines = (
         [part.view(kappa.shape) for part, kappa in zip(flat.split(streams.counts), kappas, strict=True)]
-        for flat in vmf_cosines_of_streams(dimension, torch.cat([kappa.flatten() for kappa in kappas]), streams)
+        for flat in vmf_cosines(dimension, torch.cat([kappa.flatten() for kappa in kappas]), streams)
     )
     inside, across = [], []
     spans = [_span(gram) for gram in grams]

@@ -5,19 +5,13 @@ import math
 import torch
 from torch import Tensor
 
+from dp_leakage.common.kernels import aligned
 from dp_leakage.models.layers import Layers, Parameters, parameter_shapes
-
-ALIGNMENT = 16  # numbers, 64 bytes in float32
 
 
 def size(layers: Layers) -> int:
-    """P: number of parameters of one model, rounded up so that each model's row starts at a vector's edge.
-
-    Otherwise a kernel would process the same number in its vector part in one ensemble and in its remainder in another,
-    and these round differently.
-    """
-    count = sum(math.prod(shape) for shape in parameter_shapes(layers).values())
-    return -(-count // ALIGNMENT) * ALIGNMENT
+    """P: number of parameters of one model, rounded up as `aligned` says."""
+    return aligned(sum(math.prod(shape) for shape in parameter_shapes(layers).values()))
 
 
 def views(layers: Layers, flat: Tensor) -> Parameters:
