@@ -30,3 +30,8 @@ def test_keys_merged_through_others_are_those_of_both():
 def test_a_tag_makes_no_number_of_what_is_none(number):
     with pytest.raises(UserError, match=r"line 1: '.*' is no decimal number"):
         parse(f"repeats: {number}\n", "study.yaml")
+
+
+def test_a_quoted_merge_is_a_key_like_any_other():
+    with pytest.raises(UserError, match="line 1: key '<<' is a duplicate"):
+        parse('"<<": 1\n"<<": 2\n', "study.yaml")

@@ -61,7 +61,7 @@ class _Loader(PARSER):  # type: ignore[misc, valid-type]
         if node in self.merged:
             raise UserError(f"{where}: a mapping is merged into itself; write it out")
         self.merged[node] = False
-        keys = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.value != "<<")
+        keys = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.tag != MERGE)
         if twice := [key for key, count in keys.items() if count > 1]:
             raise UserError(f"{where}: key {twice[0]!r} is a duplicate; keep one")
         if self._size_of_merged(node) > MAX_VALUES:
