@@ -100,6 +100,6 @@ def test_a_figure_without_named_lines_is_left_as_it_is() -> None:
     figure, ((ax,),) = canvas(1, 1)
     ax.plot([0, 1], [0, 1])
     size = tuple(figure.get_size_inches())
-    name_lines(figure)
+    name_lines(figure, named_beside(figure))
     assert tuple(figure.get_size_inches()) == size
     assert not ax.texts

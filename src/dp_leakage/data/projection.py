@@ -85,8 +85,7 @@ def fit_and_project(dataset: Dataset, settings: dict, seed: int) -> tuple[Datase
     rows = np.sort(np.concatenate([dataset.roles[role] for role in roles]))
     x, notes = _of_each_record(dataset.x, settings)
     if settings["scale"] == PRIVATE:
-        chosen = settings["bounds"], settings["noise"], seed, signed(settings)
-        shift, stretch = fit_private_scaling(x, rows, *chosen)
+        shift, stretch = fit_private_scaling(x, rows, settings["bounds"], settings["noise"], seed, signed(settings))
         known, x = known._replace(shift=shift, stretch=stretch), scaled(x, shift, stretch)
         notes.append(
             f"Channels scaled privately at noise multiplier {settings['noise']:g}, fitted on {len(rows):,} records."

@@ -100,19 +100,11 @@ def draw_line(ax: "Axes", line: pd.DataFrame, joined: pd.Series, style: Look) ->
     if len(through):
         ax.plot(through["x"], through["measured"], zorder=3, label=style.label, **style.line)
         ax.fill_between(through["x"], through["low"], through["high"], color=style.color, alpha=0.16, linewidth=0)
+    bar = {"color": style.color, "linestyle": "none", "capsize": 2, "elinewidth": 1, "capthick": 1, "zorder": 3}
     for place, row in enumerate(single.itertuples()):
-        named = {} if len(through) or place else {"label": style.label}
         reach = [[row.measured - row.low], [row.high - row.measured]]
-        bar = {
-            **named,
-            "color": style.color,
-            "linestyle": "none",
-            "capsize": 2,
-            "elinewidth": 1,
-            "capthick": 1,
-            "zorder": 3,
-        }
-        ax.errorbar([row.x], [row.measured], yerr=reach, **bar, **style.mark)
+        label = None if len(through) or place else style.label  # a line is named once
+        ax.errorbar([row.x], [row.measured], yerr=reach, label=label, **bar, **style.mark)
     printed = line[line["published"].notna()]
     hollow = {**style.mark, "markersize": 7.5, "markerfacecolor": "none", "color": style.color}
     ax.plot(printed["x"], printed["published"], linestyle="none", zorder=4, **hollow)

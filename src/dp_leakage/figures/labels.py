@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
+    Beside = Sequence[tuple[Axes, dict[str, Line2D]]]  # panels, each with the lines that are named beside it
+
 GAP = 10.5 / 72  # inches from one name to the next
 LEADER, SAMPLE, TEXT = 14.0, 19.0, 25.0  # points right of the panel: where a leader ends, the marker and the name stand
 CONTRAST = 4.5  # of letters on white at least, as WCAG 2 asks
@@ -25,11 +27,11 @@ def named_lines(ax: "Axes") -> "dict[str, Line2D]":
     return {name: getattr(handle, "lines", [handle])[0] for handle, name in zip(handles, names, strict=True)}
 
 
-def named_beside(figure: "Figure") -> "list[tuple[Axes, dict[str, Line2D]]]":
+def named_beside(figure: "Figure") -> "Beside":
     """The panels beside which names stand, each with the lines that are named there."""
     rows = list(_rows(figure))
     last = {name for row in rows for name in named_lines(row[-1])}
-    found = []
+    found: list[tuple[Axes, dict[str, Line2D]]] = []
     for row in rows:
         there = [named_lines(ax) for ax in row]
         for place, ax in enumerate(row):
@@ -39,19 +41,18 @@ def named_beside(figure: "Figure") -> "list[tuple[Axes, dict[str, Line2D]]]":
     return found
 
 
-def room_for(figure: "Figure") -> float:
+def room_for(beside: "Beside") -> float:
     """The width in inches that the names take beside the panels."""
     longest: dict[int, int] = {}
-    for ax, lines in named_beside(figure):
+    for ax, lines in beside:
         longest[_column(ax)] = max(longest.get(_column(ax), 0), *map(len, lines))
     return sum(TEXT / 72 + 0.066 * letters for letters in longest.values())
 
 
-def name_lines(figure: "Figure") -> None:
+def name_lines(figure: "Figure", beside: "Beside") -> None:
     """Writes the names beside the panels, and makes the figure higher where they need it."""
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    beside = named_beside(figure)
     if not beside:
         return
     lay_out = ConstrainedLayoutEngine().execute

@@ -363,9 +363,10 @@ def finish(
     The figure gets larger by what they need. ``handles`` whose name stands at the lines are left out of the legend.
     """
     width, height = figure.get_size_inches()
-    beside = {name for _, lines in named_beside(figure) for name in lines}
-    handles = [handle for handle in handles if handle.get_label() not in beside]
-    width += room_for(figure)
+    beside = named_beside(figure)
+    named = set().union(*(lines for _, lines in beside))
+    handles = [handle for handle in handles if handle.get_label() not in named]
+    width += room_for(beside)
     extra = 0.0
     words = fill(title or "", int(width * 13))
     heading = {"title": words or None, "title_fontproperties": {"size": 10, "weight": "bold"}}
@@ -379,7 +380,7 @@ def finish(
         figure.supxlabel(text, x=0.01, ha="left", fontsize=7, color=GRAY, linespacing=1.25)
         extra += 0.125 * (text.count("\n") + 1) + 0.05
     figure.set_size_inches(width, height + extra)
-    name_lines(figure)
+    name_lines(figure, beside)
     return figure
 
 
