@@ -194,3 +194,13 @@ def test_the_best_score_wins_and_what_diverged_does_not():
 def test_what_cannot_be_chosen_is_refused(wanted, sentence):
     with pytest.raises(UserError, match=sentence):
         released_plan("quickstart", f"mlp/{DP}", wanted)
+
+
+def test_a_choice_under_a_target_is_refused_since_it_would_exceed_the_risk(own):
+    own.study("digits", {"pool": 900, "target_nonmembers": 300})
+    path = own.folder / "studies" / "mine.yaml"
+    path.write_text(path.read_text().replace("epsilon:\n- 100", "target:\n- advantage: 0.1"))
+    cell = "own/gaussian-rdp-advantage=0.1"
+    assert released_plan("mine", cell, {}, own.folder).selection is None
+    with pytest.raises(UserError, match=r"release.choose: the cell's noise keeps one training to a target"):
+        released_plan("mine", cell, CHOOSE, own.folder)
