@@ -174,7 +174,7 @@ def _selection(settings: Json, wanted: Json, judged: int) -> tuple[tuple[Json, .
                 raise UserError(f"release.{key}: nothing is chosen; name settings in release.choose, or remove the key")
         return (settings,), None
     if "target" in settings["mechanism"]:
-        words = "the cell's noise keeps one training to a target, which a choice would exceed; name a cell with an epsilon"
+        words = "the cell's noise keeps one training to a target, which a choice would exceed; name one with an ε"
         raise UserError(f"release.choose: {words}, or remove the key")
     choose = wanted["choose"]
     if not judged and "score_noise" not in wanted:
