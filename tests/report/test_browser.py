@@ -262,3 +262,30 @@ def test_every_setting_is_a_table_to_sort_and_search(page: Path) -> None:
     assert found["sorted"] == "ascending"
     assert 0 < len(found["left"]) < len(found["before"])
     assert all("rdp" in words.lower() and "10" in words for words in found["left"])
+
+
+def test_names_in_a_crowded_picture_cover_neither_each_other_nor_a_point(page: Path, tmp_path: Path) -> None:
+    """Forty series in one corner: those that find no place are named only when they are pointed at."""
+    text = page.read_text(encoding="utf-8")
+    found = re.search(r'<script type="application/json" id="cells">(.*?)</script>', text, re.DOTALL)
+    known = json.loads(found[1])
+    told = next(point for point in known["points"] if point["told"])
+    near = [told | {"series": f"series {n}", "told": n == 39, "x": [0.3 + 0.01 * (n % 8), 0.2, 0.5]} for n in range(40)]
+    for n, point in enumerate(near):
+        point["up"] = {key: [0.1 + 0.004 * (n // 8), *ends[1:]] for key, ends in told["up"].items()}
+    known["points"][:] = [*near, *({**point, "told": False} for point in known["points"][len(near) :])]
+    crowded = tmp_path / "crowded.html"
+    crowded.write_text(text.replace(found[1], json.dumps(known)), encoding="utf-8")
+    drawn = used(
+        crowded,
+        """const ends = (one) => { const b = one.getBBox(); return [b.x, b.x + b.width, b.y + 2, b.y + b.height - 2]; };
+        const names = [...document.querySelectorAll("#picture .series")];
+        return {names: names.map(one => one.textContent), boxes: names.map(ends),
+          marks: [...document.querySelectorAll("#picture circle:not(.near)")].map(ends)}""",
+    )
+    assert "series 39" in drawn["names"]  # that of the answer comes first
+    assert 2 <= len(drawn["names"]) < 40
+    others = [*enumerate(drawn["boxes"]), *((None, mark) for mark in drawn["marks"])]
+    for place, (left, right, top, bottom) in enumerate(drawn["boxes"]):
+        for other, (first, last, high, low) in others:
+            assert other == place or last <= left or first >= right or low <= top or high >= bottom

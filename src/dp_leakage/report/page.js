@@ -24,6 +24,17 @@
     return Array.from({ length: last - first + 1 }, (_, place) => (first + place) * step);
   };
 
+  // A name stands beside its series' last point, above or below it if it must, and covers no point and no other name.
+  // A series with no free place is named only when it is pointed at.
+  const box = (left, middle, width, height) =>
+    ({ left, right: left + width, top: middle - height / 2, bottom: middle + height / 2 });
+  const meet = (one, other) =>
+    one.left < other.right && other.left < one.right && one.top < other.bottom && other.top < one.bottom;
+  const inside = (one) =>
+    one.left >= SIZE.left && one.right <= SIZE.width && one.top >= SIZE.top && one.bottom <= SIZE.height - SIZE.bottom;
+  const places = (across, height, width) => [-RADIUS, RADIUS, -16, 16, -26, 26].flatMap((by) =>
+    [across - 2 * RADIUS - width, across + 2 * RADIUS].map((left) => box(left, height + by, width, 14)));
+
   const explore = (known) => {
     let shown = known.points.findIndex((point) => point.told), chosen = shown;
     let measure = Object.keys(known.measures)[0], group = known.points[shown].group;
@@ -118,18 +129,20 @@
         });
         marks.append(mark);
       }
-      const taken = [];  // labels stand left of their series' last point, moved up or down until none covers another
-      for (const points of series.values()) {
+      svg.append(lines, labels, marks);  // before the names, whose widths the browser measures
+      const taken = here.map((point) => box(x(point.x[0]) - RADIUS, y(point.up[measure][0]), 2 * RADIUS, 2 * RADIUS));
+      const ordered = [...series.values()].sort((one, other) => other.some((p) => p.told) - one.some((p) => p.told));
+      for (const points of ordered) {
         const last = points.reduce((best, point) => (point.x[0] >= best.x[0] ? point : best));
-        const width = Math.min(7 * last.series.length, SIZE.width - SIZE.left);
-        const right = Math.max(x(last.x[0]) - 2 * RADIUS, SIZE.left + width), wanted = y(last.up[measure][0]) - RADIUS;
-        const free = (height) => taken.every((one) =>
-          Math.abs(one.height - height) > 14 || one.right - one.width > right || right - width > one.right);
-        const moved = [0, -15, 15, -30, 30, -45, 45, -60, 60].find((by) => free(wanted + by) && wanted + by > 14) ?? 0;
-        taken.push({ height: wanted + moved, right, width });
-        labels.append(make("text", { class: "series", x: right, y: wanted + moved, "text-anchor": "end" }, last.series));
+        const name = make("text", { class: "series" }, last.series);
+        labels.append(name);
+        const free = places(x(last.x[0]), y(last.up[measure][0]), name.getComputedTextLength())
+          .find((place) => inside(place) && !taken.some((other) => meet(place, other)));
+        if (!free) { name.remove(); continue; }
+        taken.push(free);
+        name.setAttribute("x", free.left);
+        name.setAttribute("y", (free.top + free.bottom) / 2 + 4);
       }
-      svg.append(lines, labels, marks);
       say(chosen);
     };
 
