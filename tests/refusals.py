@@ -119,6 +119,13 @@ STUDIES = {
     "noise for no defense": {"defenses": [{"defense": "none"}, {"defense": "dropout", "dropout": 0.5, "clip_norm": 1}]},
     "same cell twice": {"defenses": [{"defense": "none"}, {"defense": "none"}]},
     "batch larger than the data": {"training": {"batch_size": 201}},
+    "more bands than an epoch has steps": _entry("banded", accountant="banded_gdp", bands=100),
+    "more bands than an epoch of the trials of learning rates has": {
+        "datasets": {"digits": {"roles": {"tuning": 200}}},
+        "tune": {"learning_rate": [0.01]},
+        **_entry("banded", accountant="banded_gdp", bands=4),
+    },
+    "bands that outlast their horizon": _entry("banded_optimal", accountant="banded_gdp", bands=4, horizon=2),
     "shadow size": {"shadow": {"size": 9999}},
     "unknown figure kind": {"figures": {"f": {"kind": "leak"}}},
     "unknown figure part": {"figures": {"f": {"kind": "leakage", "parts": ["yoem"]}}},

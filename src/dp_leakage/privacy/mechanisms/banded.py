@@ -20,7 +20,8 @@ theorem 4), for an observer who knows the parts. One band is DP-SGD itself.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.schemas import COUNT
@@ -78,12 +79,8 @@ class Noise(base.Noise):
         self, mechanism: Mechanism, gradient: Tensor, divisor: float, generators: list[Generator], steps: int
     ) -> None:
         super().__init__(mechanism, gradient, divisor, generators, steps)
+        check(mechanism.settings, steps)
         bands = mechanism.settings["bands"]
-        if not 1 <= bands <= steps:
-            raise UserError(
-                f"bands is {bands}, but an epoch has {steps} steps; valid is 1 to {steps}, so that no record takes "
-                "part twice within the bands"
-            )
         self.independent = self.coefficients = _coefficients(bands, mechanism.settings.get("horizon"))
         self.past = gradient.new_zeros(bands - 1, *gradient.shape)
 
@@ -99,14 +96,24 @@ class Noise(base.Noise):
             self.past[step % len(self.past)].copy_(self.gradient)
 
 
+def check(settings: Mapping[str, Any], steps: int) -> None:
+    """As in `base`."""
+    bands, horizon = settings["bands"], settings.get("horizon")
+    if not 1 <= bands <= steps:
+        raise UserError(
+            f"bands is {bands}, but an epoch has {steps} steps; valid is 1 to {steps}, so that no record takes "
+            "part twice within the bands"
+        )
+    if horizon is not None and horizon < bands:
+        raise UserError(f"horizon is {horizon}, but bands is {bands}; valid is {bands} or more")
+
+
 def _coefficients(bands: int, horizon: int | None) -> list[float]:
     """c_0 … c_{b−1}, the first column of B, of length one."""
     from dp_leakage.privacy import correlated
 
     if horizon is None:
         return correlated.root(bands).tolist()
-    if horizon < bands:
-        raise UserError(f"horizon is {horizon}, but bands is {bands}; valid is {bands} or more")
     return correlated.optimal(bands, horizon).tolist()
 
 

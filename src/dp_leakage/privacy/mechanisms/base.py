@@ -9,6 +9,8 @@ A file of this folder declares one or more mechanisms in ``MECHANISMS``, the acc
         a plugin's (`plugins`), it keeps every gradient within clip_norm, and sees one unit at a time; optional. A bound
         that changes from step to step is a ``Noise`` in the same file, whose ``scales`` then count;
     proven(training, neighbors) → the `tradeoff.TradeOff` that a training proves; optional;
+    check(settings, steps), which refuses with a UserError settings of its own that do not go with so many steps in an
+        epoch; optional;
     Noise(mechanism, gradient, divisor, generators, steps), a subclass of the one below.
 
 The workflow reads all of it while it plans, so PyTorch, SciPy and the accountants' modules are imported in functions.

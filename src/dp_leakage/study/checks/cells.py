@@ -1,25 +1,28 @@
 """Checks of each cell: whether its model, defense, data set and training settings fit together."""
 
+from importlib import import_module
 from math import ceil
 
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError
+from dp_leakage.common.user_code import FILES
 from dp_leakage.data.roles import POOL, TUNING
 from dp_leakage.engines import ENGINES, GIVEN
 from dp_leakage.models.architectures import build, is_import_path
-from dp_leakage.privacy.accounting.case import check_projection
+from dp_leakage.privacy.accounting.case import check_projection, steps_per_epoch
 from dp_leakage.privacy.accounting.printed import authors_sigma
 from dp_leakage.privacy.defenses import (
     CLAIMED,
 )
 from dp_leakage.privacy.mechanism import holds_groups
+from dp_leakage.privacy.mechanisms import MECHANISMS
 from dp_leakage.study import TUNE, Cell, Study
 from dp_leakage.study.checks.complaints import require
 from dp_leakage.study.protocol import traced, training_of
 from dp_leakage.study.steps import AUXILIARY
 from dp_leakage.training.settings import TrainingSettings
-from dp_leakage.training.tuning import FOLDS
+from dp_leakage.training.tuning import FOLDS, same_steps
 
 
 def check_cells(study: Study) -> None:
@@ -112,6 +115,7 @@ def _check_training(study: Study, cell: Cell) -> None:
             raise UserError(f"key 'datasets.{cell.dataset}.projection' (of {cell.key}): {error}") from None
     words = f"valid is at most the {members} {people} of data set {cell.dataset}"
     require(size <= members, f"key '{_origin(spec, cell, 'batch_size', size)}' is {size}; {words}")
+    _check_steps(cell, steps_per_epoch(size, members), "")
     delta = mechanism.get("delta")
     if delta is not None and not holds_groups(mechanism["unit"]) and not cell.columns["accounting_note"]:
         words = f"valid is below 1/{members}, the δ of publishing one of data set {cell.dataset}'s {members} {people}"
@@ -127,6 +131,22 @@ def _check_training(study: Study, cell: Cell) -> None:
         if "size" in spec.get(role, {}) and spec[role].get("defense") == "same" and mechanism.get("accountant"):
             words = f"defense: same trains its models in batches of {size}; valid is that many records or more"
             require(size <= spec[role]["size"], f"key '{role}.size' is {spec[role]['size']}, but {words}")
+            _check_steps(cell, steps_per_epoch(size, spec[role]["size"]), f"{role} models of ")
+
+
+def _check_steps(cell: Cell, steps: int, whose: str) -> None:
+    """Refuses settings of a mechanism's own noise that do not go with so many steps in an epoch.
+
+    A plugin's file is not run while planning.
+    """
+    mechanism = cell.training["mechanism"]
+    module = "" if mechanism is None else MECHANISMS[cell.columns["mechanism"]].module
+    if not module or module in FILES or not hasattr(own := import_module(module), "check"):
+        return
+    try:
+        own.check(mechanism["settings"], steps)
+    except UserError as error:
+        raise UserError(f"key 'defenses' ({whose}{cell.key}): {error}") from None
 
 
 def _origin(spec: Json, cell: Cell, name: str, value: object) -> str:
@@ -158,6 +178,10 @@ def check_tuning(study: Study) -> None:
         words = f"valid is {ceil(FOLDS * batch)} or more, since half of them must fill a batch of {cell.model}"
         complaint = f"{key}.{TUNING}' is {roles[TUNING]}; {words}"
         require(roles[TUNING] // FOLDS >= batch, complaint)
+        sizes = {"records": cell.columns["n_records"], "members": cell.columns["n_members"]}
+        tried = same_steps(cell.training["training"], **sizes, available=roles[TUNING] // FOLDS)
+        steps = steps_per_epoch(tried["batch_size"], roles[TUNING] // FOLDS)
+        _check_steps(cell, steps, f"trials on {roles[TUNING] // FOLDS} records of role '{TUNING}' for ")
     reached = any(cell.rates for cell in study.cells.values())
     require(reached, "key 'tune' reaches no cell: each has a learning rate of its own, or is not trained here")
 
