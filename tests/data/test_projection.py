@@ -330,7 +330,7 @@ class TestPrivateScaling:
         x = (np.random.default_rng(0).random((400, 3, 4, 4)) - center).astype(np.float32)
         shift, stretch = fit_private_scaling(x, np.arange(400), [100, 100], 1e-9, 0, signed)
         np.testing.assert_allclose(shift.ravel(), x.mean((0, 2, 3)), rtol=2e-6)
-        np.testing.assert_allclose(stretch.ravel() ** 2, x.var((0, 2, 3), dtype=np.float64) + 1e-5, rtol=1e-5)
+        np.testing.assert_allclose(stretch.ravel() ** 2, x.var((0, 2, 3), dtype=np.float64), rtol=1e-5)
 
     @pytest.mark.parametrize(("signed", "unit"), [(False, np.sqrt(2)), (True, 2.0)])
     def test_the_noise_has_the_claimed_deviation(self, signed, unit):
@@ -339,15 +339,29 @@ class TestPrivateScaling:
         # 4,000 means of N(0, (3·2·unit/10)²): their deviation lies within 5 % but once in 10^5.
         assert shift.std() == pytest.approx(3 * 2 * unit / 10, rel=0.05)
 
+    def test_a_channel_that_is_lost_in_the_noise_stays_small_beside_one_that_is_not(self):
+        images = X.reshape(-1, 1, 8, 8) * np.array([1, 0.01], np.float32)[:, None, None]
+        noise = 2 * np.sqrt(2) / len(X)  # deviation of a mean square's
+        assert images[:, 1].var() < noise / 100
+        for seed in range(5):  # with a noisy variance below 0 and above
+            settings = {"scale": "private", "bounds": [1, 1], "noise": 2.0}
+            made, notes = project(dataset(images), settings, seed)
+            assert made.x[:, 0].std() == pytest.approx(1, abs=0.05)
+            assert made.x[:, 1].std() < 0.1
+            assert "privately at noise multiplier 2," in notes[0]
+
     def test_a_variance_that_is_lost_in_the_noise_counts_as_zero(self):
-        images = X.reshape(-1, 1, 8, 8)
-        _, stretch = fit_private_scaling(
-            images, ALL, [1e4, 0.1], 1e3, 3
-        )  # the noise on the mean's square is far larger
-        assert stretch.ravel() == pytest.approx([np.sqrt(1e-5)])
-        made, notes = project(dataset(images), {"scale": "private", "bounds": [0.1, 1e3], "noise": 1e4}, 3)
-        assert np.isfinite(made.x).all()
-        assert "privately at noise multiplier 10000" in notes[0]
+        # The noise on the mean's square is far larger.
+        _, stretch = fit_private_scaling(X.reshape(-1, 1, 8, 8), ALL, [1e4, 0.1], 1e3, 3)
+        assert stretch.ravel() == pytest.approx([np.sqrt(1e3 * np.sqrt(2) * 0.1 / len(X))])
+
+    @pytest.mark.parametrize("unit", [1e-3, 4.0, 255.0])
+    def test_the_unit_of_the_pixels_changes_nothing_if_the_bounds_follow_it(self, unit):
+        images = X.reshape(-1, 1, 8, 8) * np.array([1, 0.01, 0.2], np.float32)[:, None, None]
+        settings = {"scale": "private", "bounds": [1, 0.5], "noise": 2.0}
+        made, _ = project(dataset(images), settings, 0)
+        other, _ = project(dataset(unit * images), settings | {"bounds": [unit, 0.5 * unit**2]}, 0)
+        np.testing.assert_allclose(other.x, made.x, rtol=1e-4, atol=1e-5)
 
     def test_its_cost_is_composed_into_epsilon_as_the_private_pcas_is(self):
         settings = {"scale": "private", "bounds": [1, 1], "noise": 5.6, "fit_on": ["target_members"]}

@@ -18,8 +18,6 @@ from dp_leakage.data.scattering import group_normalized, scattering
 CHUNK = 2048  # rows converted to float64 at a time
 MAX_SQUARE = 16_384  # the most features for which a square matrix is formed (2 GiB in float64)
 
-LEAST_VARIANCE = 1e-5  # added to a channel's variance, as batch and group normalization do
-
 SENSITIVITY = {"add_remove": 1.0, "replace_one": np.sqrt(2.0)}
 """ℓ2 sensitivity of the upper triangle of Σ u uᵀ over records of ℓ2 norm at most 1, by neighbor relation.
 
@@ -146,6 +144,9 @@ def fit_private_scaling(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation of each channel, privately (Tramèr & Boneh 2021, §2.3, but with given bounds).
 
+    To each variance is added one deviation of the noise on its mean square, so that a channel that is lost in the noise
+    is not stretched to the length of the others. In other units of x, with bounds that follow, the result is the same.
+
     Formal guarantee: one Gaussian mechanism with noise multiplier ``noise`` under add/remove of a record, and
     ``noise``/√2 under replacement, for any records (see `channel_moments`). The number of records counts as public.
 
@@ -163,8 +164,9 @@ def fit_private_scaling(
     """
     total = sum(channel_moments(part, bounds, signed).sum(axis=0) for part in _chunks(x, rows))
     total = total + noise * np.random.default_rng(seed).standard_normal(total.shape)
-    mean, square = total * _shares(signed) * np.array(bounds, dtype=float)[:, None] / len(rows)
-    stretch = np.sqrt(np.maximum(square - mean**2, 0) + LEAST_VARIANCE)
+    units = _shares(signed) * np.array(bounds, dtype=float)[:, None] / len(rows)
+    mean, square = total * units
+    stretch = np.sqrt(np.maximum(square - mean**2, 0) + noise * units[1])
     shape = (len(mean), *[1] * (x.ndim - 2))
     return mean.reshape(shape), stretch.reshape(shape)
 
