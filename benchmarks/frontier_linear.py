@@ -20,47 +20,52 @@ from dp_leakage.data import load
 from dp_leakage.data.scattering import MAPS, scattering
 
 CLIP, MOMENTUM, MOMENT_NOISE, LEAST_VARIANCE, MICROBATCH, CHUNK = 0.1, 0.9, 8.0, 1e-5, 256, 1000
+SIGNED = 2**0.5  # how much more noise the study adds to means that may lie below 0
 
 
 @dataclass(frozen=True)
 class Way:
-    """How to train: ``noise`` is relative to the clipping norm; ``bounds`` None are the medians of the private records.
-
-    ``centered`` takes ImageNet's mean from the pixels and divides by its deviation before the features are computed.
+    """How to train: ``noise`` is relative to the clipping norm, and ``moment_noise``, of means and of mean squares, to
+    the ``bounds``, which are the medians of the private records if they are None.
     """
 
     noise: float
+    epochs: int
     shuffled: bool = False
     bounds: tuple[float, float] | None = None
-    centered: bool = False
-    moment_noise: float = MOMENT_NOISE
+    moment_noise: tuple[float, float] = (MOMENT_NOISE, MOMENT_NOISE)
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A row of the study, as printed by the authors, and the ways to train it."""
+    """A row of the study, as printed by the authors, and the ways to train it.
+
+    ``pixels`` are the means and deviations by which each color is standardized before the features are computed.
+    """
 
     members: int
     batch: int
     rate: float
-    epochs: int
-    pixels: tuple[tuple[float, ...], tuple[float, ...]]  # constants of the authors' code for each color
+    pixels: tuple[tuple[float, ...], tuple[float, ...]]
     ways: dict[str, Way]
 
 
-STUDY = {"mnist": Way(3.132, bounds=(0.3, 0.15)), "cifar10": Way(6.0969, bounds=(1.0, 0.5))}
+STUDY = {
+    "mnist": Way(3.132, 40, bounds=(0.3, 0.15)),
+    "cifar10": Way(5.641, 51, bounds=(1.0, 1.5), moment_noise=(MOMENT_NOISE * SIGNED, MOMENT_NOISE)),
+}
 SETTINGS = {
-    "mnist": Setting(60_000, 4096, 8.0, 40, ((0.0,), (1.0,)), {
+    "mnist": Setting(60_000, 4096, 8.0, ((0.0,), (1.0,)), {
         "as the study": STUDY["mnist"],
         "medians as bounds": replace(STUDY["mnist"], bounds=None),
-        "medians, shuffled, the printed noise": Way(3.04, shuffled=True),
-        "moments without noise": replace(STUDY["mnist"], bounds=None, moment_noise=0.0),
+        "medians, shuffled, the printed noise": Way(3.04, 40, shuffled=True),
+        "moments without noise": replace(STUDY["mnist"], bounds=None, moment_noise=(0.0, 0.0)),
     }),
-    "cifar10": Setting(50_000, 8192, 4.0, 60, ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)), {
+    "cifar10": Setting(50_000, 8192, 4.0, ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)), {
         "as the study": STUDY["cifar10"],
-        "pixels centered, medians as bounds": replace(STUDY["cifar10"], bounds=None, centered=True),
-        "the same, shuffled, the printed noise": Way(5.67, shuffled=True, centered=True),
-        "moments without noise": replace(STUDY["cifar10"], bounds=None, moment_noise=0.0),
+        "medians as bounds": replace(STUDY["cifar10"], bounds=None),
+        "medians, shuffled, the printed noise": Way(5.67, 60, shuffled=True),
+        "moments without noise": replace(STUDY["cifar10"], bounds=None, moment_noise=(0.0, 0.0)),
     }),
 }  # fmt: skip
 
@@ -107,30 +112,32 @@ def normalization(
     moments: np.ndarray, way: Way, setting: Setting, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Shift and stretch of each raw map, (maps,): noisy moments of clipped records, as in the authors' code."""
-    colors = len(setting.pixels[0])
-    shift, stretch = np.zeros((colors, MAPS)), np.ones((colors, MAPS))
-    if way.centered:  # a constant passes the average alone, as the first map
-        shift[:, 0], stretch = setting.pixels[0], stretch * np.array(setting.pixels[1])[:, None]
-    shift, stretch = shift.ravel(), stretch.ravel()
+    center, deviation = map(np.array, setting.pixels)
+    shift, stretch = np.zeros((len(center), MAPS)), np.repeat(deviation, MAPS)
+    shift[:, 0] = center  # a constant passes the average alone, which is the first map
+    shift = shift.ravel()
     means = (moments[:, 0] - shift) / stretch
     squares = (moments[:, 1] - 2 * shift * moments[:, 0] + shift**2) / stretch**2
     found = []
-    for values, bound in zip((means, squares), way.bounds or (None, None), strict=True):
+    for values, bound, noise in zip((means, squares), way.bounds or (None, None), way.moment_noise, strict=True):
         lengths = np.linalg.norm(values, axis=1, keepdims=True)
         bound = np.median(lengths) if bound is None else bound
-        clipped = (values / np.maximum(lengths / bound, 1)).mean(axis=0) if way.moment_noise else values.mean(axis=0)
-        found.append(clipped + way.moment_noise * bound / len(values) * rng.standard_normal(len(clipped)))
+        clipped = (values / np.maximum(lengths / bound, 1)).mean(axis=0) if noise else values.mean(axis=0)
+        spread = noise * bound / len(values)
+        found.append(clipped + spread * rng.standard_normal(len(clipped)))
     variance = np.maximum(found[1] - found[0] ** 2, 0)
     print(f"# maps without variance: {(variance == 0).sum()} of {len(variance)}", file=sys.stderr)
-    # The authors drop maps whose variance is lost in the noise; the study keeps them.
-    deviation = np.where((variance == 0) & (way.bounds is None), np.inf, np.sqrt(variance + LEAST_VARIANCE))
-    return shift + stretch * found[0], stretch * deviation
+    if way.bounds is None:  # the authors drop maps whose variance is lost in the noise
+        length = np.where(variance == 0, np.inf, np.sqrt(variance + LEAST_VARIANCE))
+    else:  # the study adds a deviation of the noise on mean squares, the last one
+        length = np.sqrt(variance + spread)
+    return shift + stretch * found[0], stretch * length
 
 
 def batches(way: Way, setting: Setting, rng: np.random.Generator) -> Iterator[Iterator[np.ndarray]]:
     """The records of each step, by epoch: Poisson samples, or shuffled and without what fills no batch."""
     n, batch = setting.members, setting.batch
-    for _ in range(setting.epochs):
+    for _ in range(way.epochs):
         if way.shuffled:
             order = rng.permutation(n)
             steps = n // MICROBATCH // (batch // MICROBATCH)
