@@ -2,11 +2,15 @@
 
 
 def flipped(path, places):
-    """Writes the file with one bit of the byte at each place changed, yields after each, and puts it back."""
+    """Changes one bit of the byte at each place of the file, yields after each, and puts the byte back."""
     content = path.read_bytes()
-    for place in places:
-        changed = bytearray(content)
-        changed[place] ^= 1 << place % 8
-        path.write_bytes(changed)
-        yield place
-    path.write_bytes(content)
+
+    def put(place, byte):
+        file.seek(place)
+        file.write(bytes([byte]))
+
+    with path.open("r+b", buffering=0) as file:
+        for place in places:
+            put(place, content[place] ^ 1 << place % 8)
+            yield place
+            put(place, content[place])

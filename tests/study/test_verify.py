@@ -43,12 +43,13 @@ def test_whatever_is_cut_off_or_added_shows(files, kept):
 
 def test_a_changed_bit_of_any_byte_shows_when_all_is_read_and_the_file_is_named(files):
     for path in files:
+        together = [one for one in files if one.stem == path.stem]  # a figure's PNG holds the digests of the others
         size = path.stat().st_size
         # Each byte of the beginning and of the end, where headers, directories and padding are, and some between.
         between = range(600, max(size - 3000, 600), 97)
         for _ in flipped(path, {*range(min(600, size)), *between, *range(max(size - 3000, 0), size)}):
             with pytest.raises(UserError, match=f"^[^,]*{path.name} is damaged"):
-                check_content(files)
+                check_content(together)
     check_content(files)
 
 
