@@ -562,7 +562,12 @@ BOUNDED = "MECHANISM = {}\ndef bound(norms, clip_norm): ...\n"
         ),
         ("yeom.py", "ATTACK = {'family': 'membership'}\n" + SCORE, "'yeom' is already an attack"),
         ("vmf.py", "MECHANISM = {}\ndef bound(norms, clip_norm): ...\n", "'vmf' is already a defense"),
-        # Studies that say the old word mean the package's own defense.
+        # Studies that say the old word mean the package's own.
+        (
+            "learnt_attribute.py",
+            "ATTACK = {'family': 'membership'}\n" + SCORE,
+            "'learnt_attribute' is already an attack",
+        ),
         ("normalise.py", "MECHANISM = {}\ndef bound(norms, clip_norm): ...\n", "'normalise' is already a defense"),
         ("random.py", "ATTACK = {'family': 'membership'}\n" + SCORE, "another Python module is called 'random'"),
         ("My Attack.py", "ATTACK = {'family': 'membership'}\n" + SCORE, "is not a valid name; valid are"),

@@ -245,7 +245,7 @@ def _check_relations(path: Path, relations: Any) -> None:
 
 def _enter(path: Path, registry: dict[str, Any], name: str, entry: object, what: str) -> None:
     check_name(name, f"plugin {path}")
-    known = today(name, "defense") if registry is MECHANISMS else name  # studies may still say the old word
+    known = today(name, what.split()[-1])  # studies may still say the old word
     if known in registry or (registry is MECHANISMS and name in PLAIN):
         raise UserError(f"plugin {path}: '{name}' is already {what}; choose another name")
     registry[name] = entry

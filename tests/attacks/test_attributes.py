@@ -17,7 +17,7 @@ from dp_leakage.data.dataset import Dataset
 from dp_leakage.metrics import measure_attribute
 from dp_leakage.metrics.rows import tidy
 
-NAMES = ["yeom_values", "fredrikson", "csmia", "learnt_attribute"]
+NAMES = ["yeom_values", "fredrikson", "csmia", "learned_attribute"]
 SETTINGS = {**ATTACKS["csmia"].settings, "features": 1}
 SIZE = 150  # of each role
 
@@ -98,7 +98,7 @@ def logistic(x, code, asked):
 
 def test_imputation_and_the_learnt_attack_are_logistic_regressions_of_what_each_knows(known):
     data = planted()
-    frame = attacked("learnt_attribute", remembering(data, known), data).set_index(["repeat", "record"]).sort_index()
+    frame = attacked("learned_attribute", remembering(data, known), data).set_index(["repeat", "record"]).sort_index()
     own, asked = data.roles["reference_pool"], np.arange(2 * SIZE)
 
     def without(rows):

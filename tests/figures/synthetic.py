@@ -278,7 +278,7 @@ def guesses_frame() -> pd.DataFrame:
     ]
     wanted += [("attribute_added", {"of": of}) for of in ("members", "nonmembers", "difference")]
     rows = []
-    for attack, (metric, said) in product(("csmia", "learnt_attribute"), wanted):
+    for attack, (metric, said) in product(("csmia", "learned_attribute"), wanted):
         value = rng.uniform(0.2, 0.4, len(cells))
         numbers = {"value": value, "low": value - 0.1, "high": value + 0.1}
         rows.append(cells.assign(metric=metric, attack=attack, **said, **numbers))
@@ -420,7 +420,7 @@ def inversion_frame() -> pd.DataFrame:
             found = {"distance": distance + rng.random(30), "ssim": 0.2 * rng.random(30), "confidence": rng.random(30)}
             rows += measure_inversion(index.assign(restart=0, **found), attack)
         if cell["mechanism"] == "none":
-            for number, variant in enumerate(("black", "grey", "mean", "class_mean")):
+            for number, variant in enumerate(("black", "gray", "mean", "class_mean")):
                 found = {"distance": 6.0 + number + rng.random(30), "ssim": 0.1 * rng.random(30), "confidence": 0.1}
                 rows += measure_inversion(index.assign(restart=0, variant=variant, **found), "inversion_controls")
         parts.append(pd.DataFrame(rows).assign(**cell))

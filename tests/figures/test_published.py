@@ -109,7 +109,7 @@ def test_values_of_directional2023_read_by_eye_arrive_where_they_belong(directio
     assert auc == pytest.approx(0.571)
     assert value(("cifar10", "mlp", *gauss), "test_accuracy", epsilon=8.0) == pytest.approx(0.369)
     iga = {"attack": "iga", "weights": "initial"}
-    mse = value(("lfw", "lenet", *vmf), "mse_standardised", epsilon=5.0, statistic="median", **iga)
+    mse = value(("lfw", "lenet", *vmf), "mse_standardized", epsilon=5.0, statistic="median", **iga)
     assert mse == 1.56
     ssim = value(("fashion_mnist", "lenet", *gauss), "ssim", epsilon=200.0, statistic="mean", **iga)
     assert ssim == 0.23

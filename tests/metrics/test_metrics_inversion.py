@@ -48,7 +48,7 @@ def test_one_repeat_has_no_interval_for_a_class():
 
 
 def test_variants_are_judged_apart():
-    frame = pd.concat([frame_of(2, variant="black"), frame_of(2, variant="grey")])
+    frame = pd.concat([frame_of(2, variant="black"), frame_of(2, variant="gray")])
     rows = measure_inversion(frame, "c")
     for variant, part in frame.groupby("variant"):
         row = found(rows, "mia_distance", attack="c", measure="euclidean", statistic="mean", variant=variant)

@@ -6,6 +6,7 @@ import pytest
 import yaml
 from loading import QUICKSTART, load
 
+from dp_leakage.attacks import ATTACKS
 from dp_leakage.audit_training import _parser
 from dp_leakage.common.config import merged
 from dp_leakage.common.errors import UserError
@@ -107,6 +108,27 @@ def test_the_command_reads_old_canaries_and_refuses_others(capsys):
     with pytest.raises(SystemExit):
         _parser().parse_args([*given, "gilded"])
     assert "'gilded'" in capsys.readouterr().err
+
+
+def test_old_names_of_attacks_and_metrics_are_read_wherever_a_study_names_them():
+    old = {
+        "attacks": {"learnt_attribute": {"features": 3}, "inversion_unpenalised": {}},
+        "defenses": [{"defense": "none", "attacks": ["inversion_unpenalised", "yeom"]}],
+        "figures": {
+            "table": {"parts": ["learnt_attribute"], "settings": {"attack": "learnt_attribute"}},
+            "other": {"settings": {"metrics": ["mse_standardised/iga/statistic=mean"]}},
+        },
+    }
+    told = json.dumps(old)
+    for was, now in (("unpenalised", "unpenalized"), ("learnt", "learned"), ("standardised", "standardized")):
+        told = told.replace(was, now)
+    assert renamed(old) == json.loads(told)
+    assert {"learned_attribute", "inversion_unpenalized"} <= ATTACKS.keys()
+
+
+def test_an_attack_with_a_new_name_draws_as_it_did():
+    assert ATTACKS["inversion_unpenalized"].draws_as == "inversion_unpenalised"
+    assert ATTACKS["learned_attribute"].draws_as == "attributes"  # as under its old name
 
 
 def test_a_slip_of_the_pen_is_still_refused(written):

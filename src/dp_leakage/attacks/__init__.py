@@ -17,7 +17,7 @@ columns:
   guess are bool, or the numbers of values. An attack may add ``imputed``, the guess without the model;
 - ``model_inversion``: repeat, target (the class), restart, distance (Euclidean), ssim, confidence;
 - ``decoder_inversion``, ``gradient_reconstruction``: repeat, target (the picture), restart, and at least one of mse,
-  mse_standardised, ssim, distance.
+  mse_standardized, ssim, distance.
 
 Families with pictures may have further columns, of those that metrics have (`metrics.rows.QUALIFIERS`: ``layer``,
 ``variant``, …). Each of their values is measured separately.

@@ -5,8 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 _BEGIN = {"initialisation": "initialization"}
+ATTACKS = {"inversion_unpenalised": "inversion_unpenalized", "learnt_attribute": "learned_attribute"}
 # Under which key → old key → today's.
 KEYS: Mapping[str, Mapping[str, str]] = {
+    "attacks": ATTACKS,
     "choose": _BEGIN,
     "settings": {"neighbours": "neighbors", "normalised": "normalized"},  # of figures
     "shokri": _BEGIN,
@@ -16,11 +18,15 @@ FOREIGN = ("architecture", "private", "source")  # under them stand arguments of
 _NORMALIZE = {"normalise": "normalize"}
 # Where they stand → old word → today's. A cell's name holds the word of its defense and bound.
 VALUES: Mapping[str, Mapping[str, str]] = {
+    "attack": ATTACKS,
+    "attacks": ATTACKS,
     "bound": _NORMALIZE,
     "canary": {"mislabelled": "mislabeled", "optimised": "optimized"},
     "cell": _NORMALIZE,
     "defense": _NORMALIZE,
     "engine": {"opacus": "ensemble"},
+    "metrics": {**ATTACKS, "mse_standardised": "mse_standardized"},  # of figures, such as ssim/iga
+    "parts": ATTACKS,
 }
 
 

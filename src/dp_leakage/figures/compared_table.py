@@ -48,7 +48,7 @@ HEADS = {
     "balanced_accuracy": "attack accuracy",
     "ssim": "SSIM",
     "mse": "MSE",
-    "mse_standardised": "MSE, standardized",
+    "mse_standardized": "MSE, standardized",
     "recognized": "recognized",
     "recognized_proven": "of any attack, at most",
 }

@@ -15,7 +15,7 @@ from dp_leakage.metrics.runs import ALL
 # column → metric, and its range
 MEASURED = {
     "mse": ("mse", (0.0, np.inf)),
-    "mse_standardised": ("mse_standardised", (0.0, np.inf)),
+    "mse_standardized": ("mse_standardized", (0.0, np.inf)),
     "ssim": ("ssim", (-1.0, 1.0)),
     "distance": ("mia_distance", (0.0, np.inf)),
 }
@@ -25,10 +25,10 @@ TAIL = (1 - CONFIDENCE) / 2
 
 
 def measure_reconstruction(frame: pd.DataFrame, attack: str) -> list[dict]:
-    """Rows mse, mse_standardised, ssim and mia_distance (those that the frame has) of one attack on one cell.
+    """Rows mse, mse_standardized, ssim and mia_distance (those that the frame has) of one attack on one cell.
 
     Args:
-        frame: repeat, target, restart, some of ``mse``, ``mse_standardised``, ``ssim`` and ``distance``, and the
+        frame: repeat, target, restart, some of ``mse``, ``mse_standardized``, ``ssim`` and ``distance``, and the
             attack's own columns, which are of `rows.QUALIFIERS` (``layer``, ``variant``). Each of their values is
             measured separately. Perhaps also those of `RECOGNIZED`: how many candidates there were, the chance
             that the record is recognized among them, and how often any attack can be right.

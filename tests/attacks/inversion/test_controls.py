@@ -10,7 +10,7 @@ from dp_leakage.attacks.inversion.controls import EXAMPLES, SHOWN, score
 def test_controls_are_as_far_as_numpy_says():
     data = data_of()
     frame, pictures = score(models_of("softmax_regression"), data, None, {"k_sub": 0}, 0)
-    blank = {"black": 0.0, "grey": 0.5, "mean": data.x.mean(0)}
+    blank = {"black": 0.0, "gray": 0.5, "mean": data.x.mean(0)}
     assert set(frame["variant"]) == {*blank, "class_mean"}
     for row in frame.itertuples():
         own = data.x[data.y == row.target]

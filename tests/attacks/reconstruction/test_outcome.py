@@ -28,7 +28,7 @@ def test_measures_are_the_textbooks_in_stated_spaces(models, pictures):
     np.testing.assert_allclose(trained["mse"], error.mean(axis=(1, 2, 3)), rtol=1e-5)
     spread = pictures.x[pictures.roles["target_members"]].std(axis=(0, 2, 3))
     expected = (error.mean(axis=(2, 3)) / spread**2).mean(axis=1)
-    np.testing.assert_allclose(trained["mse_standardised"], expected, rtol=1e-5)
+    np.testing.assert_allclose(trained["mse_standardized"], expected, rtol=1e-5)
     first = structural_similarity(x[0].numpy(), made[0], data_range=1, channel_axis=0)
     assert trained["ssim"].iloc[0] == pytest.approx(first)
 

@@ -33,9 +33,9 @@ METRICS = {
     "test_accuracy": "test_accuracy",
     "top10_accuracy": "top10_accuracy",
     "ssim": "ssim",
-    "mse": "mse_standardised",
+    "mse": "mse_standardized",
     "delta_mi_auc": "membership_auc_difference",
-    "delta_mse": "mse_standardised_difference",
+    "delta_mse": "mse_standardized_difference",
 }
 OF_NO_ATTACK = ("train_test_gap", "test_accuracy", "top10_accuracy")
 

@@ -14,14 +14,14 @@ from dp_leakage.figures.style import number
 MEASURES = {"euclidean": "Euclidean", "1-ssim": "1 − SSIM"}
 CONTROLS = {
     "black": "black image",
-    "grey": "grey image",
+    "gray": "gray image",
     "mean": "mean of all images",
     "class_mean": "mean of the class",
 }
 ATTACKS = {
     "inversion_original": "original",
     "inversion_original_slow": "original, small steps",
-    "inversion_unpenalised": "without penalty",
+    "inversion_unpenalized": "without penalty",
     "inversion_l1": "enhanced (ℓ1)",
     "inversion_l1_sum": "enhanced (ℓ1 as a sum)",
     "inversion_btv": "enhanced (BTV)",

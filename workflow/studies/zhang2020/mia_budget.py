@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 FIGURE = {
     "caption": "What accuracy, and how far from the training images the inverted ones stay. A measure of "
-    "protection should rise as ε falls; grey lines are pictures that need no model.",
+    "protection should rise as ε falls; gray lines are pictures that need no model.",
     "settings": {
         "attack": {"$ref": "#/$defs/attack", "default": "inversion_l1"},
         "measure": {"$ref": "#/$defs/measure"},
@@ -46,7 +46,7 @@ ACROSS = {
     "epsilon_spent": "ε spent (→ weaker protection)",
     "k_sub": "subclasses of each class (k_sub)",
 }
-DASHES = {"black": "-", "grey": (0, (1, 1.5)), "mean": (0, (4, 2)), "class_mean": (0, (4, 1.5, 1, 1.5))}
+DASHES = {"black": "-", "gray": (0, (1, 1.5)), "mean": (0, (4, 2)), "class_mean": (0, (4, 1.5, 1, 1.5))}
 
 
 @styled

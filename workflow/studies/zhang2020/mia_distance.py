@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 FIGURE = {
     "caption": "How near inverted images come to the training images of each class, under defenses with the "
-    "same accuracy. Higher is more robust, but only down to what pictures reach that show nothing: the grey lines "
+    "same accuracy. Higher is more robust, but only down to what pictures reach that show nothing: the gray lines "
     "are a black image.",
     "settings": {
         "attack": {"$ref": "#/$defs/attack", "default": "inversion_l1"},

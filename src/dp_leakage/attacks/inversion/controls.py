@@ -35,7 +35,7 @@ SHOWN = 2  # subclasses shown of each class
 def score(
     target: Ensemble, data: Dataset, fitted: dict[str, np.ndarray] | None, settings: dict, seed: int
 ) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
-    """The black, the grey and the mean image, and for comparison the mean of each class, which no attacker has.
+    """The black, the gray and the mean image, and for comparison the mean of each class, which no attacker has.
 
     Args:
         target: the models; only their training records and the probabilities that they give these pictures are used.
@@ -45,7 +45,7 @@ def score(
         seed: of k-means.
 
     Returns:
-        The frame of `scores.judged` with a column ``variant`` (black, grey, mean, class_mean); and name → float32
+        The frame of `scores.judged` with a column ``variant`` (black, gray, mean, class_mean); and name → float32
         array: each variant's image for every class, (K, C, …), and, if asked for, ``subclasses`` (C, subclasses,
             images, …): members of the largest subclasses of each class.
     """
@@ -56,7 +56,7 @@ def score(
     by_class = [[data.x[rows[data.y[rows] == c]].mean(0) for c in classes] for rows in indices]
     variants = {
         "black": np.zeros(shape, np.float32),
-        "grey": np.full(shape, 0.5, np.float32),
+        "gray": np.full(shape, 0.5, np.float32),
         "mean": np.broadcast_to(whole, shape).astype(np.float32),
         "class_mean": np.array(by_class, np.float32),
     }

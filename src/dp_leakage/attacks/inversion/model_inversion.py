@@ -115,7 +115,7 @@ ATTACK = {
         "inversion_original_slow": {"like": "inversion_original", "settings": {"learning_rate": 0.1}},
         # zhang2020's algorithm without a penalty, and its two enhanced attacks with the printed settings: the ℓ1 norm
         # as a mean over pixels or, as its formula says, a sum.
-        "inversion_unpenalised": {},
+        "inversion_unpenalized": {"draws_as": "inversion_unpenalised"},  # its name until version 0.2
         "inversion_l1": {"settings": {"penalties": [[["l1_mean", 0.05]]]}},
         "inversion_l1_sum": {"settings": {"penalties": [[["l1", 0.05]]]}},
         "inversion_btv": {"settings": {"penalties": [[["btv", 0.001]]], "learning_rate": 0.05, "steps": 100}},

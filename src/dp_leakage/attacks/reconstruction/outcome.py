@@ -36,7 +36,7 @@ def outcome(
 
     Returns:
         A frame with repeat, target (number of the image), restart (0), ``weights``, for a list also ``batch``, ssim,
-        mse (pixels in [0, 1]) and mse_standardised (pixels in units of their channel's standard deviation over the
+        mse (pixels in [0, 1]) and mse_standardized (pixels in units of their channel's standard deviation over the
         members); with ``candidates`` also these, recognized and recognized_proven, see `recognition`; and the pictures:
         ``original`` (n, c, h, w), and for each kind of weights ``weights=…`` (R, n, c, h, w), for a list
         ``batch=…;weights=…``.
@@ -69,7 +69,7 @@ def outcome(
                     **step,
                     "ssim": similarity(truth, made),
                     "mse": error.mean(axis=1).astype(np.float64),
-                    "mse_standardised": (error / spread**2).mean(axis=1).astype(np.float64),
+                    "mse_standardized": (error / spread**2).mean(axis=1).astype(np.float64),
                     **asked,
                 }
             )

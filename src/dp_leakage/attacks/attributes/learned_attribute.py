@@ -1,4 +1,4 @@
-"""Learnt: a classifier of the model's answers with every candidate value, beside all that is known of a record.
+"""Learned: a classifier of the model's answers with every candidate value, beside all that is known of a record.
 
 It is fitted on the attacker's own records, as imputation is; the model's answers are the only difference.
 """
@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.attacks.attributes.guessing import Asked, guessed
-from dp_leakage.attacks.attributes.guessing import fitted as learnt
+from dp_leakage.attacks.attributes.guessing import fitted as learned
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.models.ensemble import Models
 
@@ -23,7 +23,7 @@ ATTACK = {
     },
 }
 
-LEAST = 1e-6  # probability that less counts as: its logarithm is what is learnt from
+LEAST = 1e-6  # probability that less counts as: its logarithm is what is learned from
 
 
 def score(target: Models, data: Dataset, fitted: dict | None, settings: dict, seed: int) -> pd.DataFrame:
@@ -32,7 +32,7 @@ def score(target: Models, data: Dataset, fitted: dict | None, settings: dict, se
     def judge(asked: Asked) -> np.ndarray:
         own, other = (_features(asked, rows) for rows in (asked.own, asked.record))
         code, size = asked.code(asked.own), len(asked.tried)
-        return np.stack([learnt(asked.learner, a, code, size)(b) for a, b in zip(own, other, strict=True)])
+        return np.stack([learned(asked.learner, a, code, size)(b) for a, b in zip(own, other, strict=True)])
 
     return guessed(target, data, settings, seed, judge)
 
