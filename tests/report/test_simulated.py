@@ -455,7 +455,8 @@ def check(studies: int) -> None:
 
 
 def test_all_that_a_hundred_studies_claim_is_true():
-    check(5)
+    """Of 96 studies: what is true in 75 of 100 instead of 95 is found 96 times in 100; the long test finds less."""
+    check(4)
 
 
 @pytest.mark.slow
@@ -473,7 +474,7 @@ def test_a_sentence_that_recommends_what_fails_is_found(monkeypatch):
     """An answer by other limits than the world's: what loses 12 % is said to lose at most 10 %."""
     lax, real = Acceptable(accuracy_loss=0.2, advantage=0.3), answers
     monkeypatch.setattr("test_simulated.answers", lambda metrics, limits, *more: real(metrics, lax, *more))
-    found = failing(simulate("just beyond the limits", 6))
+    found = failing(simulate("just beyond the limits", 4))
     assert {"recommended", "words answer both"} <= set(found)
 
 
@@ -484,7 +485,7 @@ def test_an_interval_that_is_too_narrow_is_found(monkeypatch):
 
     real = claims_of
     monkeypatch.setattr("test_simulated.claims_of", lambda *given: [narrow(claim) for claim in real(*given)])
-    assert "interval baseline test_accuracy" in failing(simulate("weak", 6))
+    assert "interval baseline test_accuracy" in failing(simulate("weak", 4))
 
 
 def main(studies: int) -> None:
