@@ -104,6 +104,38 @@ def test_it_recommends_what_keeps_the_accuracy_and_protects_with_both_intervals(
     )
 
 
+def test_an_epsilon_that_does_not_hold_of_the_training_is_not_the_one_that_is_recommended() -> None:
+    """Noise for Poisson batches beside shuffled ones: ε = 1 was recommended where 6.65 was spent."""
+    claimed = cell("a", "rdp", 1, (0.05, 0.04, 0.06), (0.0, -0.01, 0.01), 6.65)
+    hypothetical = claimed[-1] | {"accounted_by": "rdp", "valid": False, "sampling": "hypothetical_poisson"}
+    rows = [*cell("a", "", 0, *BEST), *claimed, hypothetical | {"value": 0.9}]
+    answer, told = decided(pd.DataFrame(rows))
+    assert told.startswith("On d, use ε = 6.65 (claimed as 1; DP-SGD, RDP; a). It keeps")
+    number = next(one for one in claims_of([answer], {})[0].numbers if one.estimates == "epsilon_spent")
+    assert (number.value, number.qualifiers["neighbors"]) == (6.65, "zero_out")
+
+
+def test_noise_that_is_known_by_its_risk_alone_is_called_by_it() -> None:
+    """Two cells of directional noise were both called "VMF, RDP, –", and were recommended as "σ = –"."""
+    told = {
+        "mechanism": "vmf",
+        "accountant": "vmf_rdp",
+        "bound": "normalize",
+        "epsilon": np.nan,
+        "noise_multiplier": np.nan,
+    }
+    vmf = [
+        row | told | {"defense": f"vmf-whole-vmf_rdp-advantage={risk}", "target": f"advantage ≤ {risk}"}
+        for risk, loss in ((0.3, 0.05), (0.2, 0.07))
+        for row in cell("a", "rdp", 1, (loss, loss - 0.01, loss + 0.01), (0.0, -0.01, 0.01), 3.26)
+    ]
+    frame = pd.DataFrame([*(row | {"target": ""} for row in cell("a", "", 0, *BEST)), *vmf])
+    assert "use target advantage ≤ 0.3 (VMF, RDP; a)." in decided(frame)[1]
+    labels = {line[0] for table in tables.settings(answers(frame)) for line in table.rows}
+    assert labels >= {"VMF, RDP, advantage ≤ 0.3", "VMF, RDP, advantage ≤ 0.2"}
+    assert any("right at advantage ≤ 0.3" in sentence for sentence in tables.verdicts(frame))
+
+
 def test_where_only_leaking_models_are_accurate_the_first_sentence_says_so() -> None:
     """A table of many classes: ε = 50 cost next to nothing and leaked .646, and was recommended in bold."""
     leaky = cell("a", "rdp", 50, (-0.01, -0.02, 0.0), (0.646, 0.62, 0.67), 50.0)

@@ -64,14 +64,26 @@ def budget_words(epsilon: float, noise_multiplier: float) -> str:
 
 def cell_budget(row: Any) -> str:
     """The cell's budget, and what else its folder name says that no series knows."""
-    return budget(row.epsilon, row.noise_multiplier) + _further(row)
+    return (_target(row) or budget(row.epsilon, row.noise_multiplier)) + _further(row)
+
+
+def cell_words(row: Any) -> str:
+    """The cell's budget with its symbol; the risk that its noise was chosen by, if it has neither ε nor σ."""
+    return _target(row) or budget_words(row.epsilon, row.noise_multiplier)
 
 
 def cell_label(series: Series, row: Any) -> str:
     """The series, its budget with the symbol, and what else its folder name says that no series knows."""
     if not series.accountant:
         return look(series).label
-    return f"{look(series).label}, {budget_words(row.epsilon, row.noise_multiplier)}{_further(row)}"
+    return f"{look(series).label}, {cell_words(row)}{_further(row)}"
+
+
+def _target(row: Any) -> str:
+    """``advantage ≤ 0.1``, if nothing else names the cell's noise; else "". Some tables have no such column."""
+    target = getattr(row, "target", "")
+    known = isfinite(row.epsilon) or isfinite(row.noise_multiplier)
+    return target if isinstance(target, str) and not known else ""
 
 
 def _further(row: Any) -> str:

@@ -9,7 +9,7 @@ import pandas as pd
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.figures.frames import NUMBERS, OF_CELL, chosen, each_series, in_order, listed, panels, unprinted
 from dp_leakage.figures.notes import own_notes
-from dp_leakage.figures.numbers import budget_words
+from dp_leakage.figures.numbers import cell_words
 from dp_leakage.figures.style import INK, canvas, finish, log_axis, look, styled
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def _styles(rows: pd.DataFrame) -> Styles:
     for series, line in each_series(rows.drop_duplicates("defense")):
         own = look(series)
         for place, row in enumerate(line.itertuples()):
-            words = f", {budget_words(row.epsilon, row.noise_multiplier)}" if series.accountant else ""
+            words = f", {cell_words(row)}" if series.accountant else ""
             drawn = {"color": own.color, **own.mark, "markersize": 4 + place, "linewidth": max(1.6 - 0.5 * place, 0.5)}
             styles[row.defense] = own.label + words, {**drawn, "markerfacecolor": "white"} if place else drawn
     return styles

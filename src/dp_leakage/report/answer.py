@@ -23,11 +23,12 @@ from dp_leakage.metrics.intervals import Estimate, ratio
 from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.runs import ALL
 from dp_leakage.metrics.simultaneous import simultaneous
-from dp_leakage.metrics.spent import spent
+from dp_leakage.metrics.spent import known, spent
 from dp_leakage.report.guarantees import SAYS_LITTLE, Proven, proven_of
 from dp_leakage.report.leak import Leak, leaks
 from dp_leakage.report.tuned import Tuned, tuned_of
 
+NEAR = 1e-3  # relative: what a search for noise misses its ε by, and versions of libraries differ by, is less
 Key = tuple[str, str, str]  # data set, model, defense
 Kind = Literal["both", "open", "neither", "guessing", "untried", "elsewhere"]
 Is = Literal["yes", "no", "open"]
@@ -57,6 +58,7 @@ class Setting:
         dataset, model, defense: names.
         row: the cell's columns.
         private: whether it is a private training with an ε that is known.
+        holds: whether the ε that its noise was chosen for is proven of the training as it was run.
         spent, neighbors, accountant: its accounted ε, for which neighbors ("" if not known), and by whom.
         accuracy: on new records.
         loss: of accuracy, a fraction of the best undefended one.
@@ -76,6 +78,7 @@ class Setting:
     defense: str
     row: pd.Series
     private: bool
+    holds: bool
     spent: float
     neighbors: str
     accountant: str
@@ -238,6 +241,7 @@ class _Judge:
             *key,
             row=row,
             private=bool(row["private"]),
+            holds=_holds(own, row),
             spent=np.nan if told is None else float(told["epsilon_spent"]),
             neighbors="" if told is None else str(told["spent_neighbors"]),
             accountant="" if told is None else str(told["spent_accountant"]),
@@ -293,6 +297,11 @@ class _Judge:
             return "yes" if by_proof else "no"
         enough = advantage is not None and self.aware and advantage.high <= self.acceptable.advantage
         return "yes" if enough else "open"
+
+
+def _holds(own: pd.DataFrame, row: pd.Series) -> bool:
+    """Whether a valid accountant proves the ε that a cell is named by, for any neighbors."""
+    return bool((known(own)["epsilon_spent"] <= (1 + NEAR) * row["epsilon"]).any())
 
 
 def _of(row: pd.Series) -> Estimate:

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from dp_leakage.figures.frames import chosen, each_budget, each_series, in_order, is_private, panels
 from dp_leakage.figures.members_exposed import of_whom
-from dp_leakage.figures.numbers import budget, budget_words, cell_budget, cell_label, count, fraction, interval
+from dp_leakage.figures.numbers import budget, cell_budget, cell_label, cell_words, count, fraction, interval
 from dp_leakage.figures.style import look, name, number
 from dp_leakage.metrics import STRONGEST
 from dp_leakage.metrics.measure import FPR_OF_TPR
@@ -302,7 +302,7 @@ def verdicts(metrics: pd.DataFrame) -> list[str]:
             for kind, own in rows.groupby(rows["defense"].str.contains("partition=random")):
                 row = own.loc[own["value"].idxmax()]
                 use = f"{100 * row['value']:.0f} % of new records right"
-                at = f" at {budget_words(row['epsilon'], row['noise_multiplier'])}" if series.accountant else ""
+                at = f" at {cell_words(row)}" if series.accountant else ""
                 label = look(series).label + (", random" if kind else "")
                 reached = leak.get(tuple(row[CELL]))
                 if reached is not None:

@@ -165,13 +165,22 @@ def _digits(words: str) -> list[str]:
 
 
 def _cell(one: Setting, tell: Telling) -> str:
-    """``ε = 10 (DP-SGD, RDP; MLP)``."""
-    where = _where(one)
+    """``ε = 10 (DP-SGD, RDP; MLP)``; what was spent, where the ε that it is named by does not hold."""
+    where, claim = _where(one), ""
     if np.isfinite(one.row["epsilon"]):
-        budget = f"ε = {tell.plain('claimed_epsilon', one.row['epsilon'], **where)}"
-    else:
+        claimed = tell.plain("claimed_epsilon", one.row["epsilon"], **where)
+        budget = f"ε = {claimed}"
+        if not one.holds:
+            said = {"accounted_by": one.accountant, "neighbors": one.neighbors}
+            budget = f"ε = {tell.plain('epsilon_spent', one.spent, **said, **where)}"
+            claim = f"claimed as {claimed}; "
+    elif np.isfinite(one.row["noise_multiplier"]):
         budget = f"σ = {tell.plain('noise_multiplier', one.row['noise_multiplier'], **where)}"
-    return f"{budget} ({look(one.series).label}; {name(one.model)})"
+    else:  # directional noise that was chosen by risk
+        budget = f"target {one.row['target']}"
+        for digits in _digits(budget):
+            tell("target", float(digits), digits, **where)
+    return f"{budget} ({claim}{look(one.series).label}; {name(one.model)})"
 
 
 def _use(answer: Answer, one: Setting, tell: Telling, whole: str = BEST) -> str:
