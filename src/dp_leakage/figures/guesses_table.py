@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.figures.frames import chosen, drawn_numbers, is_private, metric_rows, panels
-from dp_leakage.figures.limits import divided, proven_notes, proven_tpr
+from dp_leakage.figures.limits import divided, proven_notes, proven_tprs
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.numbers import beside_prints, rows_by_budget
 from dp_leakage.figures.style import name, styled
@@ -73,9 +73,9 @@ def _ceiling(others: pd.DataFrame, proven: pd.DataFrame) -> pd.DataFrame:
     guess in `TradeOff.reconstruction`. The upper end of its interval counts.
     """
     private = others[is_private(others)]
+    limit = proven_tprs(proven)
     rates = [
-        proven_tpr(proven, tuple(cell), np.array([rate]))[0]
-        for *cell, rate in private[[*CELL, "high"]].itertuples(index=False)
+        limit(tuple(cell), np.array([rate]))[0] for *cell, rate in private[[*CELL, "high"]].itertuples(index=False)
     ]
     return private.assign(metric="attribute_accuracy_proven", value=rates, low=np.nan, high=np.nan, of="members")
 

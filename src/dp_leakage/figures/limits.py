@@ -1,5 +1,7 @@
 """What a training proves, beside what was measured: rows of the proven ROC, and what a figure says of them."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pandas as pd
 
@@ -22,12 +24,18 @@ def divided(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     return measured, proven.drop_duplicates([*CELL, "metric", *qualifiers(frame)])
 
 
-def proven_tpr(proven: pd.DataFrame, cell: tuple[str, ...], fpr: np.ndarray) -> np.ndarray:
-    """The largest TPR that any attack on a cell can have at rates (n,) in [0, 1], (n,); 1 where nothing is proven."""
-    rows = proven[(proven["metric"] == "tpr_proven") & (proven[CELL] == list(cell)).all(axis=1)].sort_values("fpr")
-    if rows.empty:
-        return np.ones(len(fpr))
-    return between(np.asarray(fpr, dtype=float), rows["fpr"].to_numpy(), rows["value"].to_numpy())
+def proven_tprs(proven: pd.DataFrame) -> Callable[[tuple[str, ...], np.ndarray], np.ndarray]:
+    """A function of a cell and of rates (n,) in [0, 1]: the largest TPR that any attack on the cell can have at each.
+
+    It is 1 where nothing is proven.
+    """
+    rows = proven[proven["metric"] == "tpr_proven"].sort_values("fpr")
+    curves = {cell: (part["fpr"].to_numpy(), part["value"].to_numpy()) for cell, part in rows.groupby(CELL)}
+
+    def tpr(cell: tuple[str, ...], fpr: np.ndarray) -> np.ndarray:
+        return between(np.asarray(fpr, dtype=float), *curves[cell]) if cell in curves else np.ones(len(fpr))
+
+    return tpr
 
 
 def with_proven(rows: pd.DataFrame, proven: pd.DataFrame, fpr: float | None) -> pd.DataFrame:
@@ -50,8 +58,8 @@ def with_proven(rows: pd.DataFrame, proven: pd.DataFrame, fpr: float | None) -> 
         found = np.array([of[metric].get(key, nothing) for key in keys], dtype=float)
         return np.where(private, found, np.nan)
 
-    tprs = {key: proven_tpr(proven, key, np.array([rate]))[0] for key in dict.fromkeys(keys)}
-    tpr = np.array([tprs[key] for key in keys], dtype=float)
+    limit = proven_tprs(proven)
+    tpr = np.array([limit(key, np.array([rate]))[0] for key in keys], dtype=float)
     return rows.assign(
         advantage_proven=column("advantage_proven", 1.0),
         tpr_proven=np.where(private, tpr, np.nan),

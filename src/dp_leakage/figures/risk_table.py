@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.figures.frames import chosen, drawn_numbers, panels, rate_rows
-from dp_leakage.figures.limits import divided, proven_notes, proven_tpr
+from dp_leakage.figures.limits import divided, proven_notes, proven_tprs
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.numbers import rows_by_budget
 from dp_leakage.figures.style import styled
@@ -46,8 +46,9 @@ def draw(
     rates = rate_rows(frame, STRONGEST, fpr)
     rates = rates.assign(attack=rates["of"], of="")
     rows = drawn_numbers(pd.concat([_precisions(rates, prior, fpr) for prior in PRIORS]), None, ["attack", "prior"])
+    limit = proven_tprs(proven)
     limits = [
-        precision(row.prior, float(proven_tpr(proven, (row.dataset, row.model, row.defense), np.array([fpr]))[0]), fpr)
+        precision(row.prior, float(limit((row.dataset, row.model, row.defense), np.array([fpr]))[0]), fpr)
         for row in rows.itertuples()
     ]
     rows = rows.assign(precision_proven=np.where(rows["accountant"] != "", limits, np.nan))

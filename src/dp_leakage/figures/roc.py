@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.figures.frames import chosen, listed, own_row, panels, require_scores
-from dp_leakage.figures.limits import divided, proven_notes, proven_tpr
+from dp_leakage.figures.limits import divided, proven_notes, proven_tprs
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.style import ALARM, GRAY, INK, finish, log_axis, name, panel_grid, styled, told_apart
 from dp_leakage.metrics.measure import at_fpr
@@ -81,7 +81,7 @@ def draw(
         for which in ("x", "y"):
             log_axis(ax, which, [least, 1.0], span=None)
         ax.plot([least, 1], [least, 1], color=GRAY, linewidth=0.8)
-        limit = proven_tpr(proven, tuple(part.iloc[0][CELL]), fine)
+        limit = proven_tprs(proven)(tuple(part.iloc[0][CELL]), fine)
         if limit.min() < 1:
             # In steps to the next rate: the limit rises, and a chord of a concave curve would lie below it.
             ax.plot(fine, limit, color=INK, linewidth=1.6, zorder=4, drawstyle="steps-pre")
@@ -124,5 +124,5 @@ def _curve(scores: pd.DataFrame, attack: str, proven: pd.DataFrame) -> pd.DataFr
     found = {fpr: at_fpr(fpr)(score, member) for fpr in rates}
     cell = scores.iloc[0]
     curve = pd.DataFrame([own_row(cell, "tpr_at_fpr", found[fpr], attack=attack, fpr=fpr) for fpr in rates])
-    limit = proven_tpr(proven, tuple(curve.iloc[0][CELL]), curve["fpr"].to_numpy())
+    limit = proven_tprs(proven)(tuple(curve.iloc[0][CELL]), curve["fpr"].to_numpy())
     return curve.assign(tpr_proven=limit, crosses=curve["low"] > limit)
