@@ -67,7 +67,7 @@ release: $(RUNS)  ## train the model that you give away, once on all records: ST
 	  $${MODELS:+--models "$$MODELS"} $${CANARY:+--canary "$$CANARY"}
 
 test: $(INSTALLED)  ## the tests (minutes)
-	pytest -n 2 --dist loadfile --timeout 600
+	pytest -n 2 --dist loadfile --no-loadscope-reorder --timeout 600
 
 test-long: $(INSTALLED)  ## whole studies at smoke scale, kills, full disks and damaged files (tens of minutes)
 	pytest -m 'slow or study or faults'
@@ -79,7 +79,7 @@ test-slurm: $(INSTALLED)  ## test on a SLURM cluster of one node, which this set
 	pytest -m slurm tests/slurm
 
 coverage: $(INSTALLED)  ## the tests, and which lines of the package they reach (longer than `make test`)
-	pytest -n 2 --dist loadfile --cov=dp_leakage --cov-report=term:skip-covered
+	pytest -n 2 --dist loadfile --no-loadscope-reorder --cov=dp_leakage --cov-report=term:skip-covered
 
 lint: $(INSTALLED)  ## ruff, mypy, codespell, snakefmt, snakemake --lint
 	ruff check .

@@ -29,6 +29,11 @@ hypothesis.settings.load_profile("repeatable")
 SHARED = REPO.parent / "shared" / "data"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The runs of Snakemake, which are long, come first: at the end no process waits for another's long file."""
+    items.sort(key=lambda item: "workflow" not in item.path.parts)
+
+
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory) -> Workflow:
     """The small study, run to its end once for all processes of the tests. Do not edit: ask for `workflow`, a copy."""
