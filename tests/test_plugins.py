@@ -561,7 +561,17 @@ BOUNDED = "MECHANISM = {}\ndef bound(norms, clip_norm): ...\n"
             "need a function `epsilon`",
         ),
         ("yeom.py", "ATTACK = {'family': 'membership'}\n" + SCORE, "'yeom' is already an attack"),
-        ("vmf.py", "MECHANISM = {}\ndef bound(norms, clip_norm): ...\n", "'vmf' is already a defense"),
+        ("dropout.py", "MECHANISM = {}\ndef bound(norms, clip_norm): ...\n", "'dropout' is already a defense"),
+        # Its batches were those of every cell with Poisson batches, whose ε stayed.
+        ("poisson.py", "MECHANISM = {}\ndef sample(count, batch_size, steps, generator): ...\n", "'poisson' is a word of the package"),
+        # So was its function the noise of DP-SGD.
+        (
+            "gaussian.py",
+            "ATTACK = {'family': 'membership'}\ndef noise(row, scale, generator): ...\n" + SCORE,
+            "'gaussian' is a word",
+        ),
+        ("example.py", "MECHANISM = {}\ndef groups(x, y, seed): ...\n", "'example' is a word"),
+        ("clip.py", "MECHANISM = {}\ndef bound(norms, clip_norm): ...\n", "'clip' is a word"),
         # Studies that say the old word mean the package's own.
         (
             "learnt_attribute.py",

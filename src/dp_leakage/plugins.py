@@ -48,8 +48,8 @@ from dp_leakage.figures import FIGURES, figures_of
 from dp_leakage.models.architectures import ACTIVATIONS
 from dp_leakage.models.layers.own import OWN, layers_of
 from dp_leakage.privacy.defenses import PLAIN
-from dp_leakage.privacy.mechanism import SAMPLERS, UNITS
-from dp_leakage.privacy.mechanisms import ACCOUNTANTS, MECHANISMS, noise_module
+from dp_leakage.privacy.mechanism import SAMPLERS, UNITS, Bound
+from dp_leakage.privacy.mechanisms import ACCOUNTANTS, MECHANISM_FILES, MECHANISMS, noise_module
 from dp_leakage.privacy.mechanisms.base import Accountant, Claim, Declaration, Neighbors
 
 Functions = dict[str, ast.FunctionDef | ast.ClassDef]
@@ -69,6 +69,9 @@ STEP = {
     "amount_for": ("epsilon", "case"),
 }
 TRAINED = ("bound", "noise", "Noise", "sample", "groups")  # what of it acts in a training step
+# What the package's own samplers, units, bounds and noise are called. A training asks first whether a word is a
+# plugin's, so that a file of such a name, of whatever kind, would take its place under the accountants of the package.
+WORDS = frozenset([*SAMPLERS, *UNITS, *get_args(Bound), "none", *(path.rpartition(".")[2] for path in MECHANISM_FILES)])
 # MECHANISM: about its accountant, and about itself.
 MECHANISM = table(
     {"accountant": ANY, "relations": ANY, "claim": enum(*get_args(Claim)), "label": TEXT, "guarantee": TEXT, **SHARED}
@@ -107,6 +110,9 @@ def _load_file(path: Path) -> None:
         {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)},
     )
     check_name(name, f"plugin {path}")
+    if name in WORDS:
+        words = "a word of the package for a sampler, a unit, a bound or noise, whose place it would take"
+        raise UserError(f"plugin {path}: '{name}' is {words}; rename the file")
     found = importlib.util.find_spec(name)
     if found is None or found.origin is None or Path(found.origin).resolve() != path.resolve():
         raise UserError(f"plugin {path}: another Python module is called '{name}'; rename the file")
