@@ -563,7 +563,11 @@ BOUNDED = "MECHANISM = {}\ndef bound(norms, clip_norm): ...\n"
         ("yeom.py", "ATTACK = {'family': 'membership'}\n" + SCORE, "'yeom' is already an attack"),
         ("dropout.py", "MECHANISM = {}\ndef bound(norms, clip_norm): ...\n", "'dropout' is already a defense"),
         # Its batches were those of every cell with Poisson batches, whose ε stayed.
-        ("poisson.py", "MECHANISM = {}\ndef sample(count, batch_size, steps, generator): ...\n", "'poisson' is a word of the package"),
+        (
+            "poisson.py",
+            "MECHANISM = {}\ndef sample(count, batch_size, steps, generator): ...\n",
+            "'poisson' is a word of the package",
+        ),
         # So was its function the noise of DP-SGD.
         (
             "gaussian.py",
