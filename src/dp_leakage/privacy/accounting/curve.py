@@ -101,7 +101,8 @@ def _of_one(training: Training, neighbors: Neighbors) -> TradeOff | None:
         neighbors: of sets of *records*, also where units are classes.
 
     Returns:
-        None if nothing is proven: no noise, or neighbors that the mechanism does not protect.
+        None if nothing is proven: no noise, neighbors that the mechanism does not protect, or a private projection
+        beside noise or a sampler whose own accounting cannot add its cost.
     """
     mechanism = training.mechanism
     if mechanism.noise == "none" or mechanism.noise_multiplier == 0:
@@ -110,6 +111,8 @@ def _of_one(training: Training, neighbors: Neighbors) -> TradeOff | None:
         return _group(training, neighbors) if holds_groups(mechanism.unit) else _gaussian(training, neighbors)
     if mechanism.noise == "vmf":
         return _directional(training, neighbors)
+    if training.projection_noise is not None:  # whose cost such accounting does not know
+        return None
     module = import_module(noise_module(mechanism.noise))
     return module.proven(training, neighbors) if hasattr(module, "proven") else _own(training, neighbors)
 

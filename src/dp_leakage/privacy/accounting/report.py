@@ -82,7 +82,9 @@ def epsilon_report(
     if mechanism.noise == "none" or mechanism.noise_multiplier == 0:
         return []
     run: dict[str, Any] = {"delta": delta, "epochs": epochs, "batch_size": batch_size, "dataset_size": dataset_size}
-    if mechanism.noise == "vmf":
+    if projection_noise is not None and mechanism.noise != "gaussian":
+        rows: list[Spent] = []
+    elif mechanism.noise == "vmf":
         rows = list(_directional(mechanism, run, tuple(blocks or ())))
     elif mechanism.noise == "gaussian":
         run |= {"projection_noise": projection_noise}
