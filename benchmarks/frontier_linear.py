@@ -51,7 +51,7 @@ class Setting:
 
 
 STUDY = {
-    "mnist": Way(3.132, 40, bounds=(0.3, 0.15)),
+    "mnist": Way(3.0246, 37, bounds=(0.3, 0.15)),
     "cifar10": Way(5.641, 51, bounds=(1.0, 1.5), moment_noise=(MOMENT_NOISE * SIGNED, MOMENT_NOISE)),
 }
 SETTINGS = {
