@@ -94,6 +94,10 @@ STUDIES = {
         "datasets": {"digits": {"projection": PRIVATE_PCA}},
         **gaussian(accountant="zcdp", epsilon=[8]),
     },
+    "private projection that alone spends the budget": {
+        "datasets": {"digits": {"projection": PRIVATE_PCA}},
+        **gaussian(accountant="rdp", epsilon=[0.1]),
+    },
     "unknown accountant": gaussian(accountant="rpd"),
     "no accountant": gaussian(),
     "sampler against accountant": gaussian(accountant="rdp", sampler="shuffle"),

@@ -1,15 +1,26 @@
 """A private projection's cost, composed with the training's: against dp-accounting's own composition of events."""
 
+import re
+
 import numpy as np
 import pytest
-from dp_accounting import GaussianDpEvent, NeighboringRelation, PoissonSampledDpEvent, SelfComposedDpEvent
+from dp_accounting import (
+    GaussianDpEvent,
+    NeighboringRelation,
+    PoissonSampledDpEvent,
+    SelfComposedDpEvent,
+    get_sigma_gaussian,
+)
 from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.data.projection import SENSITIVITY
 from dp_leakage.privacy.accounting import epsilon_report, epsilon_spent, noise_multiplier
 from dp_leakage.privacy.accounting.amplified import advanced_epsilon
+from dp_leakage.privacy.accounting.case import check_share
 from dp_leakage.privacy.accounting.library import gaussian_epsilon
 from dp_leakage.privacy.calibration import calibrated, epsilon_after
 from dp_leakage.privacy.mechanism import Mechanism
@@ -54,6 +65,16 @@ def test_the_curve_of_a_cell_is_dp_accountings():
     ]
     theirs = [library(RdpAccountant(ORDERS), 1.5, 4.0, epochs) for epochs in (1, 5, 40)]
     np.testing.assert_allclose(ours, theirs, rtol=0.03)
+
+
+@given(st.floats(0.01, 300), st.floats(1e-9, 0.1))
+def test_a_projection_is_refused_if_it_alone_spends_the_budget(epsilon, delta):
+    enough = float(get_sigma_gaussian(epsilon, delta))
+    check_share(1.01 * enough, epsilon, delta)
+    with pytest.raises(UserError, match="alone spends") as refused:
+        check_share(0.99 * enough, epsilon, delta)
+    said = float(re.search("more than (.*?), so", str(refused.value))[1])
+    assert said == pytest.approx(enough, rel=7e-3)  # three digits
 
 
 @pytest.mark.parametrize("accountant", ["rdp", "pld"])

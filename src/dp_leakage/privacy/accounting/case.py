@@ -1,7 +1,7 @@
 """The question to an accountant, checked once."""
 
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, erfc, exp, sqrt
 
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.privacy.accounting.rules import accountant_named, check_sampler, claimed_neighbors
@@ -155,6 +155,45 @@ def check_projection(accountant: str, noise: float) -> None:
         )
     if not noise > 0:
         raise UserError(f"projection_noise: {noise:g} is no amount of noise; valid: above 0.")
+
+
+def check_share(noise: float, epsilon: float, delta: float) -> None:
+    """Refuses a private projection that spends a whole budget, so that nothing is left for the training.
+
+    Under add_remove, between whose neighbors it spends least, by the exact δ of a Gaussian (Balle & Wang 2018,
+    theorem 8).
+
+    Args:
+        noise: the projection's noise multiplier, above 0.
+        epsilon: above 0.
+        delta: in (0, 1).
+
+    Raises:
+        UserError: it does.
+    """
+    if _gaussian_delta(epsilon, noise) < delta:
+        return
+    low, high = noise, noise
+    while _gaussian_delta(epsilon, high) >= delta:
+        low, high = high, 2 * high
+    while high - low > 1e-3 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if _gaussian_delta(epsilon, middle) >= delta else (low, middle)
+    raise UserError(
+        f"noise {noise:g} of the projection alone spends ε = {epsilon:g} at δ = {delta:g} or more; valid is more than "
+        f"{high:.3g}, so that something is left for the training, or a larger ε"
+    )
+
+
+def _gaussian_delta(epsilon: float, sigma: float) -> float:
+    """The δ of one Gaussian mechanism at an ε; for an ε whose exponential overflows, 0."""
+
+    def above(x: float) -> float:
+        return erfc(x / sqrt(2)) / 2
+
+    if epsilon > 700:
+        return 0.0
+    return above(epsilon * sigma - 0.5 / sigma) - exp(epsilon) * above(epsilon * sigma + 0.5 / sigma)
 
 
 def steps_per_epoch(batch_size: int, dataset_size: int) -> int:

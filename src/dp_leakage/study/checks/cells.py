@@ -10,7 +10,7 @@ from dp_leakage.common.user_code import FILES
 from dp_leakage.data.roles import POOL, TUNING
 from dp_leakage.engines import ENGINES, GIVEN
 from dp_leakage.models.architectures import build, is_import_path
-from dp_leakage.privacy.accounting.case import check_projection, steps_per_epoch
+from dp_leakage.privacy.accounting.case import check_projection, check_share, steps_per_epoch
 from dp_leakage.privacy.accounting.printed import authors_sigma
 from dp_leakage.privacy.defenses import (
     CLAIMED,
@@ -111,6 +111,8 @@ def _check_training(study: Study, cell: Cell) -> None:
         require(not holds_groups(mechanism["unit"]), f"key 'datasets.{cell.dataset}.projection' {words}")
         try:
             check_projection(mechanism["accountant"], mechanism["projection_noise"])
+            if mechanism["epsilon"] is not None:
+                check_share(mechanism["projection_noise"], mechanism["epsilon"], mechanism["delta"])
         except UserError as error:
             raise UserError(f"key 'datasets.{cell.dataset}.projection' (of {cell.key}): {error}") from None
     words = f"valid is at most the {members} {people} of data set {cell.dataset}"
