@@ -7,9 +7,11 @@ from dp_leakage.attacks import ATTACKS
 from dp_leakage.audits import approximate_dp
 from dp_leakage.audits.designs import reach
 from dp_leakage.common.config import Json
+from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import identity
 from dp_leakage.metrics.coin_audit import SHARE
 from dp_leakage.metrics.runs import ALL
+from dp_leakage.provenance.files import REBUILD
 from dp_leakage.report.leak import leaks
 from dp_leakage.steps._metrics import read_metrics
 from dp_leakage.study import Study
@@ -33,7 +35,11 @@ def measured_of(study: Study, cell: Cell, coins: int) -> Json:
     known = [name for name, attack in ATTACKS.items() if attack.family == MEMBERSHIP]
     if not path.exists():
         return {"attacks_run": [], "attacks_not_run": known}
-    frame = read_metrics([path], [identity(measure_settings(study, cell))])
+    try:
+        frame = read_metrics([path], [identity(measure_settings(study, cell))])
+    except UserError as error:
+        words = f"run `snakemake {study.target}` first, or delete it: the release then says nothing of attacks"
+        raise UserError(f"{str(error).removesuffix(REBUILD)}{words}") from None
     frame = frame[frame["repeat"] == ALL]
     told: Json = {
         "attacks_run": cell.membership,
