@@ -19,5 +19,5 @@ def test_metrics_of_other_settings_are_refused_with_the_command_that_makes_them_
     write_table(path, pd.DataFrame({"metric": ["accuracy"]}), {"identity": "of-others", "settings": {}})
     monkeypatch.setattr(measured, "measure_settings", lambda study, cell: {"seed": 1})
     study = SimpleNamespace(path=lambda name, cell: path, target="mine")
-    with pytest.raises(UserError, match="other settings or other code .*: run `snakemake mine` first, or delete it"):
+    with pytest.raises(UserError, match=r"other settings or other code .*: run `snakemake mine` first, or delete it"):
         measured.measured_of(study, SimpleNamespace(), 8)
