@@ -132,7 +132,7 @@ def _attack(path: Path, name: str, given: dict[str, Any], functions: Functions) 
     for own, attack in attacks_of(f"plugin {path}", name, given).items():
         takes = SCORE[attack.reads == "models"]
         _define(path, functions, {"score": takes} | ({"fit": FIT} if attack.learns else {}))
-        _enter(path, ATTACKS, own, attack, "an attack")
+        _enter(path, ATTACKS, own, attack, "an attack", key="attack")
 
 
 def _figure(path: Path, name: str, given: dict[str, Any], functions: Functions) -> None:
@@ -196,7 +196,7 @@ def _mechanism(path: Path, name: str, given: dict[str, Any], functions: Function
         step={"unit": name} if "groups" in functions else {},
         bound=name if "bound" in functions else "clip",
     )
-    _enter(path, MECHANISMS, name, declared, "a defense")
+    _enter(path, MECHANISMS, name, declared, "a defense", key="defense")
 
 
 def _check_defined(path: Path, tree: ast.Module, functions: Functions) -> None:
@@ -249,9 +249,10 @@ def _check_relations(path: Path, relations: Any) -> None:
                 )
 
 
-def _enter(path: Path, registry: dict[str, Any], name: str, entry: object, what: str) -> None:
+def _enter(path: Path, registry: dict[str, Any], name: str, entry: object, what: str, key: str = "") -> None:
+    """``key`` is that under which studies may still say old words, see `today`."""
     check_name(name, f"plugin {path}")
-    known = today(name, what.split()[-1])  # studies may still say the old word
+    known = today(name, key)
     if known in registry or (registry is MECHANISMS and name in PLAIN):
         raise UserError(f"plugin {path}: '{name}' is already {what}; choose another name")
     registry[name] = entry

@@ -10,6 +10,7 @@ from dp_leakage.figures.style import name
 from dp_leakage.metrics.rows import CELL, NUMBERS, qualifiers
 from dp_leakage.privacy.rates import between
 
+Limits = Callable[[tuple[str, ...], np.ndarray], np.ndarray]
 PROVEN = ("advantage_proven", "tpr_proven", "mu", "mu_bound", "mu_regret")
 
 
@@ -24,7 +25,7 @@ def divided(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     return measured, proven.drop_duplicates([*CELL, "metric", *qualifiers(frame)])
 
 
-def proven_tprs(proven: pd.DataFrame) -> Callable[[tuple[str, ...], np.ndarray], np.ndarray]:
+def proven_tprs(proven: pd.DataFrame) -> Limits:
     """A function of a cell and of rates (n,) in [0, 1]: the largest TPR that any attack on the cell can have at each.
 
     It is 1 where nothing is proven.

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from dp_leakage.figures.frames import chosen, listed, own_row, panels, require_scores
-from dp_leakage.figures.limits import divided, proven_notes, proven_tprs
+from dp_leakage.figures.limits import Limits, divided, proven_notes, proven_tprs
 from dp_leakage.figures.notes import own_notes
 from dp_leakage.figures.style import ALARM, GRAY, INK, finish, log_axis, name, panel_grid, styled, told_apart
 from dp_leakage.metrics.measure import at_fpr
@@ -61,9 +61,10 @@ def draw(
     frame = chosen(scores, settings)
     attacks = listed(settings["attack"]) or list(frame["attack"].unique())
     require_scores(frame, "attack", "attack", attacks)
+    limit_of = proven_tprs(proven)
     rows = pd.concat(
         [
-            _curve(part, attack, proven)
+            _curve(part, attack, limit_of)
             for _, cell in frame.groupby(["dataset", "model", "defense"], sort=False)
             for attack, part in ((attack, cell[cell["attack"] == attack]) for attack in attacks)
             if len(part)
@@ -81,7 +82,7 @@ def draw(
         for which in ("x", "y"):
             log_axis(ax, which, [least, 1.0], span=None)
         ax.plot([least, 1], [least, 1], color=GRAY, linewidth=0.8)
-        limit = proven_tprs(proven)(tuple(part.iloc[0][CELL]), fine)
+        limit = limit_of(tuple(part.iloc[0][CELL]), fine)
         if limit.min() < 1:
             # In steps to the next rate: the limit rises, and a chord of a concave curve would lie below it.
             ax.plot(fine, limit, color=INK, linewidth=1.6, zorder=4, drawstyle="steps-pre")
@@ -112,7 +113,7 @@ def draw(
     return finish(figure, legend, notes, settings.get("title")), rows
 
 
-def _curve(scores: pd.DataFrame, attack: str, proven: pd.DataFrame) -> pd.DataFrame:
+def _curve(scores: pd.DataFrame, attack: str, limit_of: Limits) -> pd.DataFrame:
     """TPR with its interval at rates from one false alarm among the non-members to all but one, and what is proven.
 
     ``crosses`` is where the interval lies above that: the mechanism, the accounting or the attack is wrong.
@@ -124,5 +125,5 @@ def _curve(scores: pd.DataFrame, attack: str, proven: pd.DataFrame) -> pd.DataFr
     found = {fpr: at_fpr(fpr)(score, member) for fpr in rates}
     cell = scores.iloc[0]
     curve = pd.DataFrame([own_row(cell, "tpr_at_fpr", found[fpr], attack=attack, fpr=fpr) for fpr in rates])
-    limit = proven_tprs(proven)(tuple(curve.iloc[0][CELL]), curve["fpr"].to_numpy())
+    limit = limit_of(tuple(curve.iloc[0][CELL]), curve["fpr"].to_numpy())
     return curve.assign(tpr_proven=limit, crosses=curve["low"] > limit)

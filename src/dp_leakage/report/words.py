@@ -170,7 +170,7 @@ def _cell(one: Setting, tell: Telling) -> str:
     if np.isfinite(one.row["epsilon"]):
         claimed = tell.plain("claimed_epsilon", one.row["epsilon"], **where)
         budget = f"ε = {claimed}"
-        if not one.holds and np.isfinite(one.spent):
+        if not one.holds:
             said = {"accounted_by": one.accountant, "neighbors": one.neighbors}
             budget = f"ε = {tell.plain('epsilon_spent', one.spent, **said, **where)}"
             claim = f"claimed as {claimed}; "

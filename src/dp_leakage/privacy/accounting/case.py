@@ -1,7 +1,7 @@
 """The question to an accountant, checked once."""
 
 from dataclasses import dataclass
-from math import ceil, erfc, exp, sqrt
+from math import ceil, erfc, exp, floor, log10, sqrt
 
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.privacy.accounting.rules import accountant_named, check_sampler, claimed_neighbors
@@ -173,20 +173,22 @@ def check_share(noise: float, epsilon: float, delta: float) -> None:
     """
     if _gaussian_delta(epsilon, noise) < delta:
         return
-    low, high = noise, noise
-    while _gaussian_delta(epsilon, high) >= delta:
-        low, high = high, 2 * high
-    while high - low > 1e-3 * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if _gaussian_delta(epsilon, middle) >= delta else (low, middle)
+    from dp_leakage.privacy.accounting.library import gaussian_sigma
+
+    least = gaussian_sigma(epsilon, delta, 1)
+    digits = 2 - floor(log10(least))  # three are said, rounded up
+    least = ceil(least * 10**digits) / 10**digits
     raise UserError(
         f"noise {noise:g} of the projection alone spends ε = {epsilon:g} at δ = {delta:g} or more; valid is more than "
-        f"{high:.3g}, so that something is left for the training, or a larger ε"
+        f"{least:.3g}, so that something is left for the training, or a larger ε"
     )
 
 
 def _gaussian_delta(epsilon: float, sigma: float) -> float:
-    """The δ of one Gaussian mechanism at an ε; for an ε whose exponential overflows, 0."""
+    """The δ of one Gaussian mechanism at an ε, without the imports that `library` takes while a study is planned.
+
+    For an ε whose exponential overflows it is 0.
+    """
 
     def above(x: float) -> float:
         return erfc(x / sqrt(2)) / 2

@@ -179,11 +179,12 @@ def check_tuning(study: Study) -> None:
         batch = cell.columns["batch_size"] * cell.columns["n_members"] / cell.columns["n_records"]
         words = f"valid is {ceil(FOLDS * batch)} or more, since half of them must fill a batch of {cell.model}"
         complaint = f"{key}.{TUNING}' is {roles[TUNING]}; {words}"
-        require(roles[TUNING] // FOLDS >= batch, complaint)
+        available = roles[TUNING] // FOLDS
+        require(available >= batch, complaint)
         sizes = {"records": cell.columns["n_records"], "members": cell.columns["n_members"]}
-        tried = same_steps(cell.training["training"], **sizes, available=roles[TUNING] // FOLDS)
-        steps = steps_per_epoch(tried["batch_size"], roles[TUNING] // FOLDS)
-        _check_steps(cell, steps, f"trials on {roles[TUNING] // FOLDS} records of role '{TUNING}' for ")
+        tried = same_steps(cell.training["training"], **sizes, available=available)
+        steps = steps_per_epoch(tried["batch_size"], available)
+        _check_steps(cell, steps, f"trials on {available} records of role '{TUNING}' for ")
     reached = any(cell.rates for cell in study.cells.values())
     require(reached, "key 'tune' reaches no cell: each has a learning rate of its own, or is not trained here")
 
