@@ -223,7 +223,7 @@ def test_a_large_class_that_is_seldom_drawn_goes_in_one_pass():
     mechanism = Mechanism("class_poisson", "class", noise_multiplier=0.5)
     program = start(layers_of("mlp"), x, y % 2, subsets_of(40, 3), SEEDS[:3], settings, mechanism).program
     assert len(program.lanes) == 3
-    assert program.width == pass_width(layers_of("mlp"), x.shape[1:])
+    assert program.width == pass_width(layers_of("mlp"), x.shape[1:], x.device)
 
 
 @pytest.mark.parametrize("sampler", ["class_poisson", "poisson", "shuffle"])

@@ -172,7 +172,7 @@ def test_a_person_with_more_records_than_fit_into_a_pass_goes_in_parts(name, mon
     weights = {key: torch.randn(shape, generator=generator) / 4 for key, shape in _shapes(name).items()}
     release = release_of(name, x, y, persons, start=weights)
     at_once = steps_of(release, persons, range(5))
-    monkeypatch.setattr(formed, "pass_width", lambda layers, shape: 8)
+    monkeypatch.setattr(formed, "pass_width", lambda *_: 8)
     in_parts = steps_of(release, persons, range(5))
     assert max(abs(value) for value in minus(at_once, in_parts)) <= 5  # a step each, from rounding
 

@@ -60,7 +60,8 @@ def rows_of(train_indices: Tensor) -> Tensor:
 
 
 NO_ROW = -1
-LOGITS_BYTES = 1 << 24  # bytes of activations that `Ensemble.logits` holds at a time
+LOGITS_BYTES = 1 << 24  # bytes of activations that `Ensemble.logits` holds at a time, about a CPU's caches
+ON_A_GPU = 32  # times as many there, where few records leave most of it idle
 
 
 def check_parameters(parameters: Mapping[str, Tensor], one: Mapping[str, Tensor], models: int) -> None:
@@ -130,7 +131,8 @@ class Ensemble:
 
     def _logits_of_one(self, x: Tensor, model: int, rows: Tensor | None) -> Tensor:
         parameters = {name: value[model : model + 1] for name, value in self.parameters.items()}
-        size = max(1, LOGITS_BYTES // (4 * activation_floats(self.layers, x.shape[1:])))
+        most = LOGITS_BYTES * (1 if self.device.type == "cpu" else ON_A_GPU)
+        size = max(1, most // (4 * activation_floats(self.layers, x.shape[1:])))
         records = x.split(size) if rows is None else (x[some] for some in rows.split(size))
         parts = [forward(self.layers, parameters, part[None])[0][0] for part in records]
         return parts[0] if len(parts) == 1 else torch.cat(parts)

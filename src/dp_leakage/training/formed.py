@@ -131,4 +131,4 @@ def _at_once(program: Program, length: int) -> int:
 
 def _width(program: Program) -> int:
     """The most records of a person in one pass, a multiple of `CPU_MULTIPLE`; longer ones are added in parts."""
-    return max(1, pass_width(program.layers, program.x.shape[1:]) // CPU_MULTIPLE) * CPU_MULTIPLE
+    return max(1, pass_width(program.layers, program.x.shape[1:], program.x.device) // CPU_MULTIPLE) * CPU_MULTIPLE

@@ -23,7 +23,7 @@ from dp_leakage.training.noise import goes_alone
 # processors with 2 MB of cache a core). Whether a model is alone decides its bytes, the number of the others does not.
 ALONE_BYTES = 1 << 21  # a model with more is alone
 LANE_BYTES = 1 << 23
-PASS_BYTES = 1 << 28  # bytes of main memory for the activations of one pass
+PASS_BYTES = 1 << 28  # bytes of main memory for the activations of one pass on a CPU
 UNCUT = 1 << 62  # records, more than any batch has
 RAGGED_SPREAD = 3.0  # standard deviations of a batch's length that its first pass leaves room for
 RAGGED_MULTIPLE = 32  # on a GPU, so that batches of different lengths have few shapes and a training needs few graphs
@@ -64,9 +64,8 @@ def lane_size(
         return 1
     bytes_per_model = batch_size * activation_floats(layers, shape) * parameters.element_size()
     if parameters.device.type != "cpu":
-        memory = torch.cuda.get_device_properties(parameters.device).total_memory
         padding = RAGGED_MULTIPLE / batch_size
-        return max(1, int(SHARE_OF_GPU * memory / bytes_per_model / (1 + padding)))
+        return max(1, int(pass_bytes(parameters.device) / bytes_per_model / (1 + padding)))
     weights = (value for name, value in flat.views(layers, parameters).items() if name.endswith("weight"))
     if any(layer.alone for layer in layers) or any(map(takes_one_at_a_time, weights)):
         return 1
@@ -101,12 +100,12 @@ def cut(
     width. So a model's bytes do not depend on the lengths of the others' batches: a pass that only they need adds zeros
     to it. Nearly every batch fits into one.
     """
-    most, ragged = pass_width(layers, shape), deviation > 0
+    most, ragged = pass_width(layers, shape, parameters.device), deviation > 0
     if mechanism is None and any(layer.foreign for layer in layers):
         return Passes(1, UNCUT, 1)  # it may mix the records of a batch
     if parameters.device.type != "cpu":
         multiple = RAGGED_MULTIPLE if ragged and capturable(mechanism) else 1
-        return Passes(lane_size(layers, parameters, mechanism, expected, shape), most, multiple)
+        return Passes(lane_size(layers, parameters, mechanism, min(expected, most), shape), most, multiple)
     width = math.ceil((expected + RAGGED_SPREAD * deviation) / CPU_MULTIPLE) * CPU_MULTIPLE
     size = lane_size(layers, parameters, mechanism, width, shape)
     if ragged and (any(layer.draws for layer in layers) or (mechanism is not None and mechanism.unit == BATCH)):
@@ -116,7 +115,14 @@ def cut(
     return Passes(size, width, width) if ragged else Passes(size, most, CPU_MULTIPLE)
 
 
-def pass_width(layers: Layers, shape: tuple[int, ...]) -> int:
-    """The most records that memory allows in one pass."""
+def pass_width(layers: Layers, shape: tuple[int, ...], device: torch.device) -> int:
+    """The most records of one model that memory allows in one pass."""
     floats = activation_floats(layers, shape) + sum(layer.formed_floats for layer in layers)
-    return max(1, int(PASS_BYTES / (4 * floats)))
+    return max(1, int(pass_bytes(device) / (4 * floats)))
+
+
+def pass_bytes(device: torch.device) -> int:
+    """Bytes of memory for the activations of one pass. On a GPU, all models of a lane share them."""
+    if device.type == "cpu":
+        return PASS_BYTES
+    return int(SHARE_OF_GPU * torch.cuda.get_device_properties(device).total_memory)

@@ -251,7 +251,7 @@ def start(
     passes = cut(layers, parameters, mechanism, expected, x.shape[1:], deviation)
     in_turns = noise.directs or (tiles is None and mechanism is not None and mechanism.unit != BATCH)
     if in_turns and not bounds_examples(mechanism) and not sums_examples(mechanism):
-        passes = Passes(1, pass_width(layers, x.shape[1:]), 1)  # such units go one after the other
+        passes = Passes(1, pass_width(layers, x.shape[1:], parameters.device), 1)  # such units go one after the other
     viewing = None
     if settings.views is not None:
         viewing = _viewing(read_views(settings.views), x, mechanism, seeds, device, watch)
