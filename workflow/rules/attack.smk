@@ -116,6 +116,7 @@ rule attack_models:
     resources:
         mem_mb=memory_of("attack"),
         runtime=minutes_of("attack"),
+        gpu=lambda wildcards: GPUS if ATTACKS[wildcards.attack].on_device else 0,
     params:
         settings=settings_of("attack"),
         images=lambda wildcards, output: output.get("images", []),

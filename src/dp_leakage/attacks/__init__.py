@@ -80,6 +80,8 @@ class Attack:
             attack; "" for other attacks.
         access: what an attacker must have beside the answers of the finished model, as the end of a sentence that
             begins with the attack; "" for other attacks.
+        on_device: whether it works where the models are, which is a GPU if there is one, as networks that it trains
+            should; other attacks run on the CPU.
         draws_as: attacks of a study with the same word here draw alike, such as the same features; "" for an attack
             that draws for itself.
         of_person: how the scores of a person's records become one (`attacks.persons`) unless the study says: ``sum``
@@ -98,6 +100,7 @@ class Attack:
     of_person: Literal["sum", "mean", "max", "learnt"] = "mean"
     adapts: str = ""
     access: str = ""
+    on_device: bool = False
     draws_as: str = ""
 
 
@@ -118,6 +121,7 @@ SCHEMA = table(
         OF_PERSON: WAYS,
         "adapts": TEXT,
         "access": TEXT,
+        "on_device": FLAG,
         "draws_as": TEXT,
         **SHARED,
     },
@@ -214,9 +218,11 @@ def _attack(where: str, module: str, given: dict[str, Any]) -> Attack:
         raise UserError(f"{where}: family {given['family']} takes the models; leave the key reads out")
     if reads == "losses" and (given.get("needs") or not answered):
         raise UserError(f"{where}: it reads losses, which targets alone keep; leave needs out, with family membership")
+    if given.get("on_device") and reads != "models":
+        raise UserError(f"{where}: it takes no models, so it has no device; leave the key on_device out")
     if given.get("learns") and not given.get("needs"):
         raise UserError(f"{where}: `learns` is set but `needs` is not; valid is needs: shadow or reference")
-    optional = ("needs", "learns", "aware", "of_person", "adapts", "access", "draws_as")
+    optional = ("needs", "learns", "aware", "of_person", "adapts", "access", "on_device", "draws_as")
     own = {key: given[key] for key in optional if key in given}
     roles = tuple(given.get("roles", ()))
     return Attack(module, given["family"], settings, schemas, reads, roles=roles, **own)

@@ -7,35 +7,42 @@ import torch
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.attacks.checks import checked_scores
 from dp_leakage.common.identity import identity
+from dp_leakage.common.kernels import exact
 from dp_leakage.common.user_code import FILES, call
 from dp_leakage.provenance.files import is_current, write_arrays, write_table
 from dp_leakage.steps import Json, measure_attack, provenance, run
 from dp_leakage.steps._data import read_dataset
-from dp_leakage.steps._models import read_models
+from dp_leakage.steps._models import device_of, read_models
 
 
-def main(settings: Json, data: Path, target: Path, scores: Path, rows: Path, images: Path | None = None) -> None:
+def main(
+    settings: Json, data: Path, target: Path, scores: Path, rows: Path, images: Path | None = None, device: str = "auto"
+) -> None:
     """Writes what the attack finds, unless it is there and current, and then what that reaches.
 
     Args:
         settings: ``scores`` and ``rows``, the settings by which these files are made; ``images`` are as ``scores``.
         data, target: the records and the models.
         scores, rows, images: the files.
+        device: as in config.yaml, for an attack that works on it.
     """
     made = identity(settings["scores"])
     if not all(is_current(path, made) for path in (scores, images) if path):
-        attack(settings["scores"], data, target, scores, images)
+        attack(settings["scores"], data, target, scores, images, device)
     measure_attack.main(settings["rows"], [scores], rows)
 
 
-def attack(settings: Json, data: Path, target: Path, scores: Path, images: Path | None = None) -> None:
+def attack(settings: Json, data: Path, target: Path, scores: Path, images: Path | None, device: str) -> None:
     """Reads the target models, writes the attack's scores (and its pictures)."""
     dataset = read_dataset(data, settings["inputs"]["data"])
     ensemble = read_models(target, settings["inputs"]["target"], dataset)
-    module = settings["module"]
-    scored = call(module, "score", ensemble, dataset, None, settings["settings"], settings["seed"])
+    module, entry = settings["module"], ATTACKS[settings["attack"]]
+    if entry.on_device:
+        ensemble = ensemble.to(device_of(device))
+    with exact():
+        scored = call(module, "score", ensemble, dataset, None, settings["settings"], settings["seed"])
     if module in FILES:
-        scored = checked_scores(scored, module, ATTACKS[settings["attack"]].family, ensemble.size)
+        scored = checked_scores(scored, module, entry.family, ensemble.size)
     frame, pictures = scored if isinstance(scored, tuple) else (scored, {})
     if images:
         write_arrays(images, pictures, provenance(settings))
@@ -44,4 +51,4 @@ def attack(settings: Json, data: Path, target: Path, scores: Path, images: Path 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    run(main, "data", "target", "scores", "images?", "rows")
+    run(main, "data", "target", "scores", "images?", "rows", options={"device": "auto"})

@@ -32,6 +32,7 @@ from dp_leakage.models.layers import (
 ATTACK = {
     "family": "decoder_inversion",
     "roles": ["shadow_pool"],
+    "on_device": True,
     "settings": {
         "train_records": {
             "type": ["null", "integer"],
@@ -116,8 +117,8 @@ def score(
     needs no activation.
 
     Args:
-        target: the R models under attack. The layers of a user's own module are not known here, so only its prediction
-            is used.
+        target: the R models under attack, on the device where decoders train. The layers of a user's own module are
+            not known here, so only its prediction is used.
         data: images (n, channels, height, width) in [0, 1], and roles.
         fitted: unused, the attack learns from the target itself.
         settings: ``train_records``, how many of the first records of ``shadow_pool`` the decoders train on (None: all);
@@ -133,17 +134,17 @@ def score(
     Raises:
         UserError: the records are no images in [0, 1].
     """
-    known, unknown = _images(data, settings)
-    frames, pictures = [], {"original": unknown[: settings["shown"]].numpy()}
+    known, unknown = (images.to(target.device) for images in _images(data, settings))
+    frames, pictures = [], {"original": unknown[: settings["shown"]].cpu().numpy()}
     for repeat in range(target.size):
         for layer, train_on, test_on in _views(target, repeat, known, unknown, settings["spread"]):
             rebuilt = _rebuilt(train_on, known, test_on, settings, derived_seed(seed, layer))
-            error = (rebuilt - unknown).double().square().flatten(1).mean(1)
+            error = (rebuilt - unknown).double().square().flatten(1).mean(1).cpu()
             frames.append(
                 pd.DataFrame({"repeat": repeat, "target": range(len(error)), "layer": layer, "mse": error.numpy()})
             )
             if repeat == 0:
-                pictures[layer] = rebuilt[: settings["shown"]].numpy()
+                pictures[layer] = rebuilt[: settings["shown"]].cpu().numpy()
     frame = pd.concat(frames, ignore_index=True).assign(restart=0)
     return frame[["repeat", "target", "restart", "layer", "mse"]], pictures
 
@@ -257,12 +258,12 @@ def _rebuilt(train_on: Tensor, known: Tensor, test_on: Tensor, settings: dict, s
         return known.mean(0).expand(len(test_on), *known.shape[1:])
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        network = decoder(tuple(train_on.shape[1:]), tuple(known.shape[1:]), settings["width"])
+        network = decoder(tuple(train_on.shape[1:]), tuple(known.shape[1:]), settings["width"]).to(known.device)
         with torch.no_grad():  # start at the images' mean color, which training would take hundreds of steps to find
             network[-2].bias.copy_(known.mean((0, 2, 3)).clamp(0.01, 0.99).logit())
         optimizer = torch.optim.Adam(network.parameters(), lr=settings["learning_rate"])
         for _ in range(settings["epochs"]):
-            for rows in torch.randperm(len(known)).split(settings["batch_size"]):
+            for rows in torch.randperm(len(known)).to(known.device).split(settings["batch_size"]):
                 optimizer.zero_grad()
                 F.mse_loss(network(train_on[rows]), known[rows]).backward()
                 optimizer.step()
