@@ -48,9 +48,11 @@ class Run:
         """The copy of the package that its jobs run."""
         return self.cwd / "src" / "dp_leakage"
 
-    def start(self, code: str, step: str = "probe", shell: bool = True, **options) -> subprocess.Popen:
+    def start(
+        self, code: str, step: str = "probe", shell: bool = True, python: str = sys.executable, **options
+    ) -> subprocess.Popen:
         """A job at work, standard error in the file ``log``, as Snakemake starts it or without the shell between."""
-        command = [sys.executable, "-m", f"dp_leakage.steps.{step}", code]
+        command = [python, "-m", f"dp_leakage.steps.{step}", code]
         if shell:
             command = ["bash", "-c", 'set -euo pipefail; "$0" "$@" 2> log', *command]
         given = {"env": self.environment, "cwd": self.cwd, "stdout": subprocess.PIPE, "text": True}
@@ -67,9 +69,9 @@ class Run:
         """The last job's log."""
         return (self.cwd / "log").read_text() if (self.cwd / "log").exists() else ""
 
-    def serves(self) -> bool:
+    def serves(self, **options) -> bool:
         """Whether a job is forked from the server."""
-        status, out, log = self.job("import os; print(os.getppid())")
+        status, out, log = self.job("import os; print(os.getppid())", **options)
         assert status == 0, log
         return int(out) == self.server.pid
 

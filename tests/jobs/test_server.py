@@ -6,6 +6,8 @@ import signal
 import stat
 import subprocess
 import sys
+import sysconfig
+import venv
 from pathlib import Path
 
 import psutil
@@ -271,6 +273,22 @@ def test_where_the_server_is_killed_before_it_has_read_a_request_the_job_says_wh
     _, log = job.communicate(timeout=60)
     assert job.returncode == 1
     assert log == "error: the process that this job was forked from was killed, and the job with it\n"
+
+
+@pytest.mark.parametrize("name", ["python", "python3"])
+def test_the_same_interpreter_by_another_name_is_served(run, name):
+    """As conda has it: Snakemake's script names python3.11, and jobs are started by python."""
+    assert run.serves(python=str(Path(sys.executable).with_name(name)))
+
+
+def test_another_environment_of_the_same_interpreter_is_not_served(run, tmp_path):
+    """It may have other libraries; this one borrows ours."""
+    other = tmp_path / "other"
+    venv.create(other, symlinks=True)
+    (site,) = other.glob("lib/*/site-packages")
+    (site / "ours.pth").write_text(sysconfig.get_path("purelib"))
+    assert not run.serves(python=str(other / "bin" / "python"))
+    assert run.serves()
 
 
 # A run that starts one job without a server, through a shell that lives on, as Snakemake's does.

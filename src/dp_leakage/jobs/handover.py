@@ -93,7 +93,8 @@ def _send(server: "socket", module: str, arguments: list[str]) -> None:
         "environment": dict(os.environ),
         "umask": mask,
         "parent": os.getppid(),
-        "executable": sys.executable,
+        # conda starts Snakemake by `python3.11` and its jobs by `python`, which are the same.
+        "interpreter": [os.path.realpath(sys.executable), sys.prefix],
         "package": os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
     }
     here = os.open(".", os.O_RDONLY)

@@ -111,7 +111,7 @@ class Server:
         """Whether a fork of this process would run the same code in the same environment as the waiting process."""
         return (
             self.fit
-            and request["executable"] == sys.executable
+            and request["interpreter"] == [os.path.realpath(sys.executable), sys.prefix]
             and request["package"] == str(PACKAGE)
             and _lasting(request["environment"]) == self.environment
             and _sources() == self.sources

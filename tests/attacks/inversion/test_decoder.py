@@ -158,3 +158,13 @@ def test_of_a_users_own_module_the_prediction_is_rebuilt(target: Ensemble, digit
     same = built_in[(built_in["layer"] == PREDICTION) & (built_in["repeat"] == 0)]["mse"]
     assert frame[frame["layer"] == PREDICTION]["mse"].to_numpy() == pytest.approx(same.to_numpy(), rel=1e-5)
     np.testing.assert_allclose(pictures[PREDICTION], shown[PREDICTION], atol=1e-5)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_decoders_on_a_gpu_rebuild_as_on_the_cpu(target: Ensemble, digits: Dataset, scored):
+    on_gpu, pictures = score(target.to("cuda"), digits, None, SETTINGS, 5)
+    of_layer = [frame.groupby("layer")["mse"].mean() for frame in (scored[0], on_gpu)]
+    np.testing.assert_allclose(of_layer[1], of_layer[0], rtol=0.02)  # other sums in each step of each training
+    assert {name: picture.shape for name, picture in pictures.items()} == {
+        name: picture.shape for name, picture in scored[1].items()
+    }
