@@ -488,6 +488,7 @@ BOUNDED = "MECHANISM = {}\ndef bound(norms, clip_norm): ...\n"
         ("mine.py", LEARNS % "'learns': True", "`learns` is set but `needs` is not"),
         ("mine.py", LEARNS % "'reads': 'signal'", "did you mean 'signals'"),
         ("mine.py", LEARNS % "'reads': 'models', 'needs': 'shadow'", "it reads models, so it needs none"),
+        ("mine.py", LEARNS % "'on_device': True, 'needs': 'shadow'", "it takes no models, so it has no device"),
         (
             "mine.py",
             "ATTACK = {'family': 'attribute', 'reads': 'signals'}\n" + SCORE,

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from dp_leakage.common.kernels import exact
-from dp_leakage.steps import _models, query, run
+from dp_leakage.steps import _models, attack_models, query, run
 
 
 def full_precision():
@@ -50,6 +50,30 @@ def test_models_are_queried_in_full_precision(asked, monkeypatch):
     files = {"signals": None, "class_scores": None} | {asked: "file"}
     query.main(settings, "data", "models", **files, device="cpu")
     assert seen == [True]
+
+
+@pytest.mark.parametrize(("attack", "moved"), [("decoder", ["cuda"]), ("yeom_attribute", [])])
+def test_an_attack_that_trains_networks_works_on_the_device_in_full_precision_and_says_so(attack, moved, monkeypatch):
+    seen, written = [], []
+
+    class Models:
+        def to(self, device):
+            seen.append(device)
+            return self
+
+    def score(*_):
+        seen.append(full_precision())
+        return "scores", {}
+
+    monkeypatch.setattr(attack_models, "device_of", lambda device: "cuda")
+    monkeypatch.setattr(attack_models, "read_dataset", lambda *_: None)
+    monkeypatch.setattr(attack_models, "read_models", lambda *_: Models())
+    monkeypatch.setattr(attack_models, "call", score)
+    monkeypatch.setattr(attack_models, "write_table", lambda path, frame, made: written.append(made))
+    settings = {"attack": attack, "module": "m", "inputs": {"data": "", "target": ""}, "settings": {}, "seed": 1}
+    attack_models.attack(settings, "data", "models", "scores", None, "auto")
+    assert seen == [*moved, True]
+    assert written[0].get("device") == (moved[0] if moved else None)
 
 
 @pytest.mark.parametrize(

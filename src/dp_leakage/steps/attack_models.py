@@ -37,16 +37,18 @@ def attack(settings: Json, data: Path, target: Path, scores: Path, images: Path 
     dataset = read_dataset(data, settings["inputs"]["data"])
     ensemble = read_models(target, settings["inputs"]["target"], dataset)
     module, entry = settings["module"], ATTACKS[settings["attack"]]
+    made = provenance(settings)
     if entry.on_device:
-        ensemble = ensemble.to(device_of(device))
+        made["device"] = device_of(device)  # it adds in another order than a CPU
+        ensemble = ensemble.to(made["device"])
     with exact():
         scored = call(module, "score", ensemble, dataset, None, settings["settings"], settings["seed"])
     if module in FILES:
         scored = checked_scores(scored, module, entry.family, ensemble.size)
     frame, pictures = scored if isinstance(scored, tuple) else (scored, {})
     if images:
-        write_arrays(images, pictures, provenance(settings))
-    write_table(scores, frame, provenance(settings))
+        write_arrays(images, pictures, made)
+    write_table(scores, frame, made)
 
 
 if __name__ == "__main__":
