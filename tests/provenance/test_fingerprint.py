@@ -1,3 +1,4 @@
+import ast
 import os
 import re
 
@@ -51,6 +52,26 @@ def test_comments_docstrings_and_layout_change_nothing(package):
         "    return (leaf\n            .VALUE)\n"
     )
     assert _fingerprint() == before
+
+
+def test_fields_that_only_later_versions_of_python_have_change_nothing_while_they_are_empty():
+    code = "def f(a, *, b=None): return [a, b]\nclass C(list): pass"
+    plain, later = ast.parse(code), ast.parse(code)
+    for node in ast.walk(later):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            node._fields = tuple(dict.fromkeys((*node._fields, "type_params")))
+            node.type_params = []
+    assert fp._normalized(later) == fp._normalized(plain)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("f()", "f(None)"), ("f(1)", "f('1')"), ("[]", "()"), ("a < b", "a <= b"), ("x = 1", "x: int = 1"),
+     ("return_ = [a, b]", "return_ = [[a], b]"), ("f'{a}'", "f'{a!r}'"), ("def f(a): 0", "def f(*a): 0"),
+     ("1", "True"), ("1", "1.0"), ("def f(a=None): 0", "def f(a): 0"), ("lambda a, /: 0", "lambda a: 0")],
+)  # fmt: skip
+def test_code_that_does_something_else_has_another_text(one, other):
+    assert fp._normalized(ast.parse(one)) != fp._normalized(ast.parse(other))
 
 
 def test_an_excluded_module_and_what_only_it_imports_do_not_count(package):

@@ -198,7 +198,19 @@ def _normalized(tree: ast.Module) -> str:
                 and isinstance(first.value.value, str)
             ):
                 node.body = node.body[1:]
-    return ast.dump(tree)
+    return _text(tree)
+
+
+def _text(part: object) -> str:
+    """A syntax tree as text that versions of Python agree on.
+
+    Each version knows fields of its own (3.12 the parameters of generic functions), which are empty in code that other
+    versions can parse, and `ast.dump` writes empty ones or leaves them out as its version does.
+    """
+    if isinstance(part, ast.AST):
+        fields = (f"{name}={_text(value)}" for name, value in ast.iter_fields(part) if value not in (None, []))
+        return f"{type(part).__name__}({','.join(fields)})"
+    return f"[{','.join(map(_text, part))}]" if isinstance(part, list) else repr(part)
 
 
 def _declares(node: ast.stmt) -> bool:
