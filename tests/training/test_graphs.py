@@ -14,6 +14,7 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTens
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from dp_leakage.common.errors import UserError
+from dp_leakage.models.layers import activation_floats
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training import graphs, lanes, trainer
 from dp_leakage.training.gradients import add_examples, fill_gradient, lay_out, on_device, sent
@@ -200,12 +201,27 @@ def test_a_capturable_step_stays_on_its_device_and_waits_for_nothing(name, mecha
 
 def test_on_a_gpu_only_what_is_captured_is_padded(monkeypatch):
     monkeypatch.setattr(lanes, "lane_size", lambda *_: 3)
+    monkeypatch.setattr(lanes, "pass_bytes", lambda device: lanes.PASS_BYTES)
     layers = layers_of("mlp")
     parameters = SimpleNamespace(device=torch.device(NO_KERNELS))
     directional = Mechanism("poisson", bound="normalize", noise="vmf", kappa=5.0)
     kinds = zip((None, *GAUSSIAN, directional), (False, False, True, False, True), strict=True)
     multiples = [lanes.cut(layers, parameters, kind, 8, (12,), ragged).multiple for kind, ragged in kinds]
     assert multiples == [1, 1, lanes.RAGGED_MULTIPLE, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("records", "models", "width"),
+    [(1000, 1, 1000), (100, 7, 1000), (8000, 1, 1000)],
+    ids=["a batch fills it", "several models", "a batch is cut"],
+)
+def test_a_pass_on_a_gpu_takes_the_memory_that_it_may(monkeypatch, records, models, width):
+    layers, device = layers_of("softmax_regression"), torch.device(NO_KERNELS)
+    each = 4 * (activation_floats(layers, (12,)) + sum(layer.formed_floats for layer in layers))
+    monkeypatch.setattr(lanes, "pass_bytes", lambda _: 1000 * each)
+    parameters = SimpleNamespace(device=device, element_size=lambda: 4)
+    found = lanes.cut(layers, parameters, None, records, (12,), 0.0)
+    assert (found.models, found.width) == (models, width)
 
 
 def test_only_pinned_memory_is_copied_to_a_gpu_and_nobody_waits():
