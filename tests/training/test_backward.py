@@ -10,7 +10,7 @@ from torch.func import functional_call, grad, vmap
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.models.ensemble import Ensemble
-from dp_leakage.models.layers import Linear, Residual, conv2d, initial_parameters
+from dp_leakage.models.layers import Linear, Residual, conv_gradients, initial_parameters
 from dp_leakage.training.backward import backpropagate
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
@@ -80,7 +80,7 @@ def test_rows_are_those_of_the_weights_with_their_bias(name):
 
 def test_cache_sized_chunks_change_nothing(monkeypatch):
     whole = flattened(passed_back("cnn")[1])
-    monkeypatch.setattr(conv2d, "CACHE_BYTES", 1)
+    monkeypatch.setattr(conv_gradients, "CACHE_BYTES", 1)
     passed, _ = passed_back("cnn")
     close(passed.norms(), whole.norm(dim=2))
 

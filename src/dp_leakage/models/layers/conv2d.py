@@ -1,18 +1,18 @@
-"""The convolution. Kernels are small, so their per-example gradients are formed."""
+"""The convolution."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dp_leakage.models.layers.base import ALL, Kept, Layer, Parameters, Shape, start_of, taken
-from dp_leakage.models.norms import norm
+from dp_leakage.models.layers.base import Kept, Layer, Parameters, PerExample, Shape, start_of
+from dp_leakage.models.layers.conv_gradients import LazyConvGradients, convolution_gradients
 
 if TYPE_CHECKING:
-    from torch import Generator, Size, Tensor, nn
+    from collections.abc import Sequence
 
-CACHE_BYTES = 1 << 19  # bytes of one core's cache for a chunk of unfolded patches
+    from torch import Generator, Tensor, nn
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,10 @@ class Conv2d(Layer):
         """As in `Layer`."""
         return convolve_back(self, parameters[f"{name}.weight"], kept.input, delta)
 
-    def gradients(self, name: str, parameters: Parameters, kept: Kept, delta: Tensor) -> list[ConvGradients]:
-        """As in `Layer`."""
-        return [convolution_gradients(self, (f"{name}.weight", f"{name}.bias"), kept.input, delta)]
+    def gradients(self, name: str, parameters: Parameters, kept: Kept, delta: Tensor) -> Sequence[PerExample]:
+        """As in `Layer`. A GPU forms them at once."""
+        lazily = LazyConvGradients if delta.device.type == "cpu" else convolution_gradients
+        return [lazily(self, (f"{name}.weight", f"{name}.bias"), kept.input, delta)]
 
     def module(self) -> nn.Module:
         """As in `Layer`."""
@@ -65,78 +66,6 @@ class Conv2d(Layer):
 
         sizes = {"kernel_size": self.kernel, "stride": self.stride, "padding": self.padding}
         return nn.utils.skip_init(nn.Conv2d, self.inputs, self.outputs, **sizes)
-
-
-@dataclass(frozen=True)
-class ConvGradients:
-    """Per-example gradients of one convolution; see `PerExample`.
-
-    Attributes:
-        names: weight and bias.
-        kernels: (k, K, B, c·k, o): first the row of the kernel, then input channel and column, then output channel.
-        bias: (K, B, o).
-    """
-
-    names: tuple[str, str]
-    kernels: Tensor
-    bias: Tensor
-
-    @property
-    def examples(self) -> int:
-        """B."""
-        return self.bias.shape[1]
-
-    def norms(self) -> Tensor:
-        """As in `PerExample`."""
-        import torch
-
-        norms = torch.cat([norm(self.kernels.flatten(3)), norm(self.bias)[None]])
-        return torch.linalg.vector_norm(norms, dim=0)
-
-    def where(self, kept: Tensor) -> ConvGradients:
-        """As in `PerExample`."""
-        return replace(
-            self, kernels=self.kernels.where(kept[..., None, None], 0.0), bias=self.bias.where(kept[..., None], 0.0)
-        )
-
-    def add_weighted_sum(self, scales: Tensor, total: Parameters) -> None:
-        """As in `PerExample`."""
-        import torch
-
-        weight, bias = (total[name] for name in self.names)
-        for row, of_row in enumerate(self.kernels):
-            summed = torch.bmm(scales[:, None], of_row.flatten(2))
-            weight[:, :, :, row].add_(summed.view(len(weight), *weight.shape[2:4], -1).permute(0, 3, 1, 2))
-        bias[:, None].baddbmm_(scales[:, None], self.bias)
-
-    def gram(self) -> Tensor:
-        """As in `PerExample`."""
-        import torch
-
-        rows = self.rows().flatten(2).double()
-        return torch.bmm(rows, rows.mT)
-
-    def directional_derivative(self, direction: Parameters) -> Tensor:
-        """As in `PerExample`."""
-        import torch
-
-        weight, bias = (direction[name] for name in self.names)
-        result = torch.bmm(self.bias, bias[..., None])
-        for row, of_row in enumerate(self.kernels):
-            along = weight[:, :, :, row].permute(0, 2, 3, 1).flatten(1)
-            result.baddbmm_(of_row.flatten(2), along[..., None])
-        return result[..., 0]
-
-    def rows(self, examples: slice = ALL) -> Tensor:
-        """As in `PerExample`: (K, n, o, c·k·k + 1). A row holds the kernels of one output channel."""
-        import torch
-
-        by_row = self.kernels[:, :, examples].unflatten(3, (-1, len(self.kernels))).permute(1, 2, 5, 3, 0, 4)
-        return torch.cat([by_row.flatten(3), self.bias[:, examples, :, None]], 3)
-
-    def taken(self, places: Tensor) -> ConvGradients:
-        """As in `PerExample`."""
-        return replace(self, kernels=taken(self.kernels, places, 1), bias=taken(self.bias, places))
 
 
 def convolve(layer: Conv2d, weight: Tensor, bias: Tensor, x: Tensor) -> Tensor:
@@ -170,38 +99,3 @@ def convolve_back(layer: Conv2d, weight: Tensor, x: Tensor, delta: Tensor) -> Te
         [True, False, False],
     )[0]
     return back.unflatten(1, (models, layer.inputs)).transpose(0, 1)
-
-
-def convolution_gradients(layer: Conv2d, names: tuple[str, str], x: Tensor, delta: Tensor) -> ConvGradients:
-    """Per-example kernel gradients from input x (K, B, c, h, w) and output gradient delta (K, B, o, h', w')."""
-    examples, gradients = x.flatten(0, 1), delta.flatten(0, 1).flatten(2)
-    kernels = x.new_empty(layer.kernel, len(examples), layer.inputs * layer.kernel, layer.outputs)
-    size = layer.kernel * x[0, 0].numel() * x.element_size()
-    chunk = max(1, CACHE_BYTES // size) if x.device.type == "cpu" else len(examples)
-    for start in range(0, len(examples), chunk):
-        part = slice(start, start + chunk)
-        _fill_kernels(layer, examples[part], gradients[part], delta.shape[3:], kernels[:, part])
-    return ConvGradients(names, kernels.unflatten(1, x.shape[:2]), delta.flatten(3).sum(3))
-
-
-def _fill_kernels(layer: Conv2d, x: Tensor, delta: Tensor, sides: Size, kernels: Tensor) -> None:
-    """The gradients of examples x (n, c, h, w), delta (n, o, h'·w'), into kernels (k, n, c·k, o).
-
-    The patches are unfolded along the width only: k copies of the input instead of k², in long rows. The k offsets
-    along the height are views of the same copy, whose rows are sorted by their number modulo the stride.
-    """
-    import torch
-    from torch.nn.functional import pad
-
-    kernel, stride, padding = layer.kernel, layer.stride, layer.padding
-    high, wide = sides
-    rows = high + (kernel - 1) // stride
-    below = rows * stride - x.shape[2] - padding
-    x = pad(x, (padding, padding, padding, below)).unflatten(2, (rows, stride)).transpose(2, 3)
-    reach = stride * (wide - 1) + 1
-    patches = torch.stack([x[..., j : j + reach : stride] for j in range(kernel)], 2)
-    patch = stride * rows * wide
-    for i, out in enumerate(kernels):
-        offset = (i % stride * rows + i // stride) * wide
-        shape, strides = (len(x), out.shape[1], high * wide), (out.shape[1] * patch, patch, 1)
-        torch.bmm(patches.as_strided(shape, strides, offset), delta.mT, out=out)

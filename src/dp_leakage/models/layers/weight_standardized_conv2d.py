@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dp_leakage.models.layers.base import Kept, Parameters
-from dp_leakage.models.layers.conv2d import Conv2d, ConvGradients, convolution_gradients, convolve, convolve_back
+from dp_leakage.models.layers.conv2d import Conv2d, convolve, convolve_back
+from dp_leakage.models.layers.conv_gradients import ConvGradients, convolution_gradients
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor, nn

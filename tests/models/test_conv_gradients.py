@@ -1,0 +1,102 @@
+"""A convolution's per-example gradients where none is formed, against `torch.autograd` on single examples."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dp_leakage.models.layers import conv_gradients
+from dp_leakage.models.layers.conv2d import Conv2d
+from dp_leakage.models.layers.conv_gradients import LazyConvGradients
+from dp_leakage.models.norms import LEAST_NORM, ROUNDING
+
+NAMES = ("weight", "bias")
+SIDE = 5
+
+
+@st.composite
+def convolutions(draw):
+    kernel = draw(st.integers(1, 4))
+    channels, stride, padding = st.integers(1, 4), st.integers(1, 3), st.integers(0, 2)
+    return Conv2d(draw(channels), draw(channels), kernel, draw(stride), draw(padding))
+
+
+def some(layer, models=1, examples=3, dtype=torch.float64, seed=0):
+    """Inputs and output gradients of a layer."""
+    generator = torch.Generator().manual_seed(seed)
+    shapes = (layer.inputs, SIDE, SIDE), layer.output_shape((layer.inputs, SIDE, SIDE))
+    return [torch.randn(models, examples, *shape, generator=generator, dtype=dtype) for shape in shapes]
+
+
+def of_one(layer, x, delta):
+    """The gradients of weight and bias of one example, as one vector."""
+    weight = x.new_zeros(layer.outputs, layer.inputs, layer.kernel, layer.kernel, requires_grad=True)
+    bias = x.new_zeros(layer.outputs, requires_grad=True)
+    output = F.conv2d(x[None], weight, bias, layer.stride, layer.padding)
+    return torch.cat([part.flatten() for part in torch.autograd.grad(output, [weight, bias], delta[None])])
+
+
+def of_each(layer, x, delta):
+    """(K, B, P)."""
+    pairs = zip(x.flatten(0, 1), delta.flatten(0, 1), strict=True)
+    return torch.stack([of_one(layer, *pair) for pair in pairs]).unflatten(0, x.shape[:2])
+
+
+@given(convolutions(), st.integers(1, 2))
+def test_sums_and_lengths_without_formed_gradients_are_those_of_each_example(layer, models):
+    x, delta = some(layer, models)
+    expected = of_each(layer, x, delta)
+    lazy = LazyConvGradients(layer, NAMES, x, delta)
+    scales = torch.rand(models, 3, dtype=torch.float64)
+    total = {"weight": torch.ones(models, *layer.parameter_shapes()["weight"]).double()}
+    total["bias"] = torch.ones(models, layer.outputs).double()
+    lazy.add_weighted_sum(scales, total)
+    assert "formed" not in vars(lazy)
+    found = torch.cat([total[name].flatten(1) for name in NAMES], 1)
+    torch.testing.assert_close(found, 1 + torch.einsum("kb,kbp->kp", scales, expected))
+    squares = conv_gradients.squared_lengths(layer, x.flatten(0, 1), delta.flatten(0, 1))
+    torch.testing.assert_close(squares.sqrt(), expected.flatten(0, 1).norm(dim=1))
+
+
+LARGE = Conv2d(64, 64, 3, padding=1)  # for pictures of 5×5, its lengths come from inner products
+
+
+@pytest.mark.parametrize("chunk", [1, conv_gradients.CACHE_BYTES])
+def test_a_layer_of_large_kernels_on_small_pictures_forms_no_gradient_for_its_lengths(chunk, monkeypatch):
+    monkeypatch.setattr(conv_gradients, "CACHE_BYTES", chunk)
+    x, delta = some(LARGE, models=2, dtype=torch.float32)
+    lazy = LazyConvGradients(LARGE, NAMES, x, delta)
+    norms = lazy.norms()
+    assert "formed" not in vars(lazy)
+    exact = of_each(LARGE, x.double(), delta.double()).norm(dim=2)
+    assert norms.dtype == torch.float32
+    assert ((norms - exact).abs() <= 4 * torch.finfo(torch.float32).eps * exact).all()
+
+
+@pytest.mark.parametrize("spread", [1e-2, 1e-4, 1e-6, 0.0])
+def test_a_length_whose_terms_cancel_is_never_too_small(spread):
+    """Nearly equal patches times output gradients that sum to nearly zero: gradients down to 10⁻⁸ of their terms."""
+    layer = Conv2d(32, 32, 3)
+    _, delta = some(layer, examples=200, seed=1)
+    delta = delta - delta.mean((3, 4), keepdim=True) * (1 - spread)
+    x = 1 + spread * some(layer, examples=200, seed=2)[0]
+    x, delta = x.float(), delta.float()
+    norms = LazyConvGradients(layer, NAMES, x, delta)._norms_by_products().double()
+    exact = of_each(layer, x.double(), delta.double()).norm(dim=2)
+    assert (norms >= (1 - ROUNDING * torch.finfo(torch.float32).eps) * exact).all()
+    terms = (delta.double().flatten(3).norm(dim=2) * x.double().pow(2).sum((2, 3, 4)).sqrt()[..., None]).sum(2)
+    assert (norms <= exact + 2e-6 * terms + LEAST_NORM).all()
+
+
+def test_masked_examples_leave_nothing_behind_whatever_they_held():
+    x, delta = some(LARGE)
+    x[0, 1, 0, 0, 0], delta[0, 2, 0, 0, 0] = torch.inf, torch.nan
+    lazy = LazyConvGradients(LARGE, NAMES, x, delta)
+    assert lazy.norms().isfinite().tolist() == [[True, False, False]]
+    kept = lazy.where(torch.tensor([[True, False, False]]))
+    expected = of_one(LARGE, x[0, 0], delta[0, 0])
+    for forms in (False, True):
+        total = {"weight": torch.zeros(1, 64, 64, 3, 3).double(), "bias": torch.zeros(1, 64).double()}
+        (kept.formed if forms else kept).add_weighted_sum(torch.ones(1, 3).double(), total)
+        torch.testing.assert_close(torch.cat([total[name].flatten() for name in NAMES]), expected)
