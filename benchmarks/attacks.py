@@ -47,20 +47,20 @@ def main(name: str) -> None:
     print(f"| attack | references | {head}\n| --- | ---: | ---: | ---: | ---: | ---: |")
     for attack, entry in ATTACKS.items():
         if entry.family == "membership" and entry.needs is None and entry.reads != "losses":
-            learnt = models if entry.reads == "models" else None
-            line(attack, "7 others" if learnt else "0", target, learnt, data)
+            reference = models if entry.reads == "models" else None
+            line(attack, "7 others" if reference else "0", target, reference, data)
     for count in REFERENCES:
         inside = np.zeros((count, POOL), bool)
         inside[np.arange(count)[:, None], dealt(POOL, POOL // 2, count, 2)] = True
-        learnt = asked(trained(name, data, inside, 200), data)
+        reference = asked(trained(name, data, inside, 200), data)
         for attack, entry in ATTACKS.items():
             if entry.needs == "reference" and entry.aware:
-                line(attack, str(count), target, learnt, data)
+                line(attack, str(count), target, reference, data)
     print(f"\n| defense | attack | {head}\n| --- | --- | ---: | ---: | ---: | ---: |")
     for defense, adaptive in HIDDEN.items():
         behind = hidden(target, defense)
         for attack in ("lira_online", "rmia_online", "posterior", adaptive):
-            line(attack, defense, behind, learnt, data)
+            line(attack, defense, behind, reference, data)
 
 
 def hidden(said: Signals, defense: str) -> Signals:
@@ -80,22 +80,22 @@ def hidden(said: Signals, defense: str) -> Signals:
     return replace(said, probability=shown.astype(np.float32), margin=margin[None])
 
 
-def line(attack: str, second: str, target: Signals, learnt: Signals | Ensemble | None, data: Dataset) -> None:
+def line(attack: str, second: str, target: Signals, reference: Signals | Ensemble | None, data: Dataset) -> None:
     """Prints what one attack finds."""
     first, then = (second, f"`{attack}`") if second in HIDDEN else (f"`{attack}`", second)
-    print(f"| {first} | {then} | {' | '.join(measured(attack, target, learnt, data))} |", flush=True)
+    print(f"| {first} | {then} | {' | '.join(measured(attack, target, reference, data))} |", flush=True)
 
 
 def measured(
-    attack: str, target: Signals, learnt: Signals | Ensemble | None, data: Dataset, settings: dict | None = None
+    attack: str, target: Signals, reference: Signals | Ensemble | None, data: Dataset, settings: dict | None = None
 ) -> list[str]:
     """What one attack finds, with 95 % intervals, and the processor's seconds for a target."""
     entry = ATTACKS[attack]
     chosen, module, started = entry.settings | (settings or {}), import_module(entry.module), time.process_time()
     if entry.reads == "models":
-        frame = module.score(learnt, data, None, chosen, 0)
+        frame = module.score(reference, data, None, chosen, 0)
     else:
-        known = module.fit(learnt, chosen, 0) if entry.learns else learnt
+        known = module.fit(reference, chosen, 0) if entry.learns else reference
         frame = pd.DataFrame(score_columns(target.asked, module.score(target, known, chosen, 0)._asdict()))
     return [*rates(frame, attack), f"{(time.process_time() - started) / target.size:.3f}"]
 

@@ -173,8 +173,8 @@ def ranked(world: World, data: Dataset, private: bool, peers: tuple[Rival, ...])
     """What each attack finds, and the mean accuracy of the targets on new records."""
     models, losses = traced(world, data, heads(world.pool, world.targets, 1), 100, private, data.traced)
     references = trained(world, data, halves(world.pool, world.references, 2), 200, private)
-    target, learnt = replace(asked(models, data), losses=losses), asked(references, data)
-    others = {"reference": learnt, "shadow": shadows(world, data, private), None: None}
+    target, reference = replace(asked(models, data), losses=losses), asked(references, data)
+    others = {"reference": reference, "shadow": shadows(world, data, private), None: None}
     found = {}
     for attack, entry in ATTACKS.items():
         if entry.family != "membership" or not entry.aware:
@@ -186,15 +186,15 @@ def ranked(world: World, data: Dataset, private: bool, peers: tuple[Rival, ...])
             logging.warning("%s: %s", attack, error)
             found[f"`{attack}`"] = ["–"] * 4
     for peer in peers:
-        found[f"{peer.tool}: {peer.how}"] = of_peer(peer, target, learnt)
+        found[f"{peer.tool}: {peer.how}"] = of_peer(peer, target, reference)
     return found, float(target.of("target_nonmembers").correct.mean())
 
 
-def of_peer(peer: Rival, target: Signals, learnt: Signals) -> list[str]:
+def of_peer(peer: Rival, target: Signals, reference: Signals) -> list[str]:
     """What another tool's attack finds of each target, as `measured` says it."""
     scores, seconds = [], 0.0
     for model in range(target.size):
-        run, started = peer.prepared(target.models(np.array([model])), learnt), time.process_time()
+        run, started = peer.prepared(target.models(np.array([model])), reference), time.process_time()
         scores.append(run())
         seconds += time.process_time() - started
     score = np.stack(scores)

@@ -264,10 +264,10 @@ PERSONS = {
         "defenses": [{"defense": "none"}],
         "attacks": {"yeom": {"of_person": "max"}},
     },
-    "too few repeats to learn from": {"repeats": 2, "attacks": {"lira_online": {"of_person": "learnt"}}},
+    "too few repeats to learn from": {"repeats": 2, "attacks": {"lira_online": {"of_person": "learned"}}},
     "too few repeats in one cell": {
         "defenses": [{"defense": "none"}, {"defense": "person", "accountant": "rdp", "repeats": 2}],
-        "attacks": {"rmia_online": {"of_person": "learnt"}},
+        "attacks": {"rmia_online": {"of_person": "learned"}},
     },
 }
 

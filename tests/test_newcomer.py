@@ -56,7 +56,7 @@ ADDITIONS = {
         }
 
 
-        def score(target, learnt, settings, seed):
+        def score(target, reference, settings, seed):
             margin = target.asked.margin[0]
             return Scores(margin, margin > settings["level"])
         """,

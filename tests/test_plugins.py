@@ -250,7 +250,7 @@ ATTACK = {
 }
 
 
-def score(target, learnt, settings, seed):
+def score(target, reference, settings, seed):
     margin = target.asked.margin[0]
     return Scores(margin, margin > settings["level"])
 """
@@ -467,7 +467,7 @@ def test_an_own_layer_that_mixes_examples_is_refused(tmp_path):
         check_own(build("mlp", (4,), 3, hidden=[5], activation="mine"))
 
 
-SCORE = "def score(target, learnt, settings, seed):\n    return None\n"
+SCORE = "def score(target, reference, settings, seed):\n    return None\n"
 LEARNS = "ATTACK = {'family': 'membership', %s}\n" + SCORE
 
 

@@ -55,7 +55,7 @@ from dp_leakage.privacy.mechanisms.base import Accountant, Claim, Declaration, N
 Functions = dict[str, ast.FunctionDef | ast.ClassDef]
 ENVIRONMENT = "DP_LEAKAGE_PLUGINS"  # the folders, for the workflow's jobs
 # The arguments of each function; those of an attack's ``score`` depend on whether it reads models.
-SCORE = (("target", "learnt", "settings", "seed"), ("target", "data", "fitted", "settings", "seed"))
+SCORE = (("target", "reference", "settings", "seed"), ("target", "data", "fitted", "settings", "seed"))
 FIT = ("models", "settings", "seed")
 DRAW = ("metrics", "settings", "published")
 LOAD = ("spec", "data_dir")

@@ -69,10 +69,10 @@ def signals():
     return signals_of
 
 
-def frame_of(attack, models, data, learnt, settings, seed=0, queries=1):
+def frame_of(attack, models, data, reference, settings, seed=0, queries=1):
     """The score file's frame of a membership attack on models."""
     said = as_targets(signals_of(models, data, queries))
-    columns = attack.score(said, learnt, settings, seed)._asdict()
+    columns = attack.score(said, reference, settings, seed)._asdict()
     return pd.DataFrame(score_columns(said.asked, columns))
 
 

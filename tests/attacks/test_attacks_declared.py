@@ -64,7 +64,7 @@ INDEPENDENT = {
     "fredrikson": "test_attributes.py::test_guesses_equal_a_loop_over_records_and_candidates",
     "yeom_values": "test_attributes.py::test_guesses_equal_a_loop_over_records_and_candidates",
     "learned_attribute": "test_attributes.py::"
-    "test_imputation_and_the_learnt_attack_are_logistic_regressions_of_what_each_knows",
+    "test_imputation_and_the_learned_attack_are_logistic_regressions_of_what_each_knows",
     "attack_p": "membership/test_quantile_attacks.py::test_attack_p_equals_the_quantile_rule_at_every_level",
     "attack_r": "membership/test_quantile_attacks.py::test_attack_r_equals_the_quantile_rule_at_every_level",
     "boundary": "membership/test_label_only.py::"

@@ -96,7 +96,7 @@ def logistic(x, code, asked):
     return LogisticRegression(max_iter=2000).fit(scaler.transform(x), code).predict(scaler.transform(asked))
 
 
-def test_imputation_and_the_learnt_attack_are_logistic_regressions_of_what_each_knows(known):
+def test_imputation_and_the_learned_attack_are_logistic_regressions_of_what_each_knows(known):
     data = planted()
     frame = attacked("learned_attribute", remembering(data, known), data).set_index(["repeat", "record"]).sort_index()
     own, asked = data.roles["reference_pool"], np.arange(2 * SIZE)
@@ -114,8 +114,8 @@ def test_imputation_and_the_learnt_attack_are_logistic_regressions_of_what_each_
     imputed = logistic(without(own), data.x[own, 1].astype(int), without(asked))
     for k in range(2):
         np.testing.assert_array_equal(frame.loc[k, "imputed"], imputed)
-        learnt = logistic(with_answers(own, k), data.x[own, 1].astype(int), with_answers(asked, k))
-        assert (frame.loc[k, "guess"] == learnt).mean() > 0.99  # float32 answers
+        reference = logistic(with_answers(own, k), data.x[own, 1].astype(int), with_answers(asked, k))
+        assert (frame.loc[k, "guess"] == reference).mean() > 0.99  # float32 answers
 
 
 def rows_of(frame, metric):

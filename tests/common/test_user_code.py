@@ -264,7 +264,7 @@ def test_a_noise_that_is_no_class_of_noise_is_refused(plug):
 
 
 # ---------------------------------------------------------------------- what it declares and returns
-SCORE = "def score(target, learnt, settings, seed):\n    return None\n"
+SCORE = "def score(target, reference, settings, seed):\n    return None\n"
 DRAW = "def draw(metrics, settings, published):\n    return None\n"
 
 
@@ -290,7 +290,7 @@ DRAW = "def draw(metrics, settings, published):\n    return None\n"
         ("ATTACK = {['a']: 1}\n" + SCORE, "must be written out"),
         (
             "ATTACK = {'family': 'membership'}\ndef score(target):\n    ...\n",
-            "line 2: score does not take (target, learnt, settings, seed)",
+            "line 2: score does not take (target, reference, settings, seed)",
         ),
         (
             "ATTACK = {'family': 'membership'}\ndef score(a, b, c, d, e, *, f): ...\n",

@@ -220,7 +220,7 @@ def deep(depth: int) -> object:
 
 
 FUNCTIONS = {
-    "ATTACK": "def score(target, learnt, settings, seed): ...\n",
+    "ATTACK": "def score(target, reference, settings, seed): ...\n",
     "FIGURE": "def draw(metrics, settings, published): ...\n",
     "LAYER": "class Own: ...\n",
     "MECHANISM": "def bound(norms, clip_norm): ...\n",

@@ -552,7 +552,7 @@ MUST: dict[str, Input] = {
     "plugin/a billion": plugin_file(b"ATTACK = {'family': 'membership', 'settings': {'a': 10**10**10}}\n"),
     "plugin/digits of 10,000": plugin_file(f"ATTACK = {{'family': 'membership', 'settings': {{'a': {'9' * 10_000}}}}}\ndef score(a, b, c, d): ...\n".encode()),
     "plugin/deep": plugin_file(b"ATTACK = " + b"[" * 5000 + b"]" * 5000 + b"\n"),
-    "plugin/recursion": lambda f: given.plugin(f, SCORE % ("", "return score(target, learnt, settings, seed)"), use=given.scored),
+    "plugin/recursion": lambda f: given.plugin(f, SCORE % ("", "return score(target, reference, settings, seed)"), use=given.scored),
     "plugin/group of exceptions": lambda f: given.plugin(f, SCORE % ("", "raise ExceptionGroup('a', [ValueError(1)])"), use=given.scored),
     "plugin/error that cannot be shown": lambda f: given.plugin(
         f, "class E(Exception):\n    def __str__(self):\n        raise ValueError('x')\n" + SCORE % ("", "raise E"), use=given.scored

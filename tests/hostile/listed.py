@@ -19,7 +19,7 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
 )
 TEXT = given.yaml.safe_dump(given.TINY)
 ROLES = given.TINY["datasets"]["digits"]["roles"]
-SCORE = "ATTACK = {'family': 'membership'%s}\ndef score(target, learnt, settings, seed):\n    %s\n"
+SCORE = "ATTACK = {'family': 'membership'%s}\ndef score(target, reference, settings, seed):\n    %s\n"
 NOISE = "def noise(row, scale, generator):\n    row.normal_(generator=generator)\n"
 MECHANISM = "MECHANISM = {'relations': {'shuffle': ['zero_out']}, 'claim': 'bound'%s}\n" + NOISE
 EPSILON = MECHANISM % "" + "def epsilon(noise_multiplier, case):\n    return %s\n"

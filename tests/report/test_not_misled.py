@@ -1,4 +1,4 @@
-"""The report is not fooled: a table of many near-duplicate classes, learnt by heart, told of as a report would.
+"""The report is not fooled: a table of many near-duplicate classes, reference by heart, told of as a report would.
 
 The digits' pixels as 64 binary columns, each digit in three classes by how much ink it has: 30 classes, of which three
 at a time are nearly alike. Ensembles are trained and attacked as the workflow does, and the page's sentences read.
@@ -78,10 +78,10 @@ def rows_of(defense: str, undefended: Signals, aware: bool) -> list[dict]:
     said, accuracy = trained("none" if defense == "cooled" else defense)
     said = cooled(said) if defense == "cooled" else said
     targets, references = (said.models(np.arange(REPEATS)), said.models(np.arange(REPEATS, said.size)))
-    learnt = references if aware else undefended
+    reference = references if aware else undefended
     scored = {
         "yeom": yeom.score(targets, None, ATTACKS["yeom"].settings, 0),
-        "lira_online": lira.score(targets, learnt, ATTACKS["lira_online"].settings, 0),
+        "lira_online": lira.score(targets, reference, ATTACKS["lira_online"].settings, 0),
     }
     frames = {name: pd.DataFrame(score_columns(targets.asked, found._asdict())) for name, found in scored.items()}
     rows = [row for name, frame in frames.items() for row in measure_membership(frame, name)]

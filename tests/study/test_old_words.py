@@ -112,7 +112,7 @@ def test_the_command_reads_old_canaries_and_refuses_others(capsys):
 
 def test_old_names_of_attacks_and_metrics_are_read_wherever_a_study_names_them():
     old = {
-        "attacks": {"learnt_attribute": {"features": 3}, "inversion_unpenalised": {}},
+        "attacks": {"learnt_attribute": {"features": 3}, "inversion_unpenalised": {}, "yeom": {"of_person": "learnt"}},
         "defenses": [{"defense": "none", "attacks": ["inversion_unpenalised", "yeom"]}],
         "figures": {
             "table": {"parts": ["learnt_attribute"], "settings": {"attack": "learnt_attribute"}},

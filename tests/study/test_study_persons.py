@@ -31,7 +31,7 @@ def test_the_study_says_how_scores_become_a_persons_and_else_the_attack(read) ->
 
 
 def test_another_way_asks_the_models_nothing_new(read) -> None:
-    default, other = read({}), read({"attacks": {"lira_online": {"of_person": "learnt"}}})
+    default, other = read({}), read({"attacks": {"lira_online": {"of_person": "learned"}}})
     cells = [study.cell("visits", "softmax_regression", "none") for study in (default, other)]
     inputs = [
         attack_settings(study, cell, "lira_online")["inputs"]
@@ -43,5 +43,5 @@ def test_another_way_asks_the_models_nothing_new(read) -> None:
 
 
 def test_an_attack_that_needs_no_reference_learns_from_one_other_repeat(read) -> None:
-    study = read({"repeats": 2, "attacks": {"yeom": {"of_person": "learnt"}}})
-    assert way_of_person(study.spec, "yeom") == "learnt"
+    study = read({"repeats": 2, "attacks": {"yeom": {"of_person": "learned"}}})
+    assert way_of_person(study.spec, "yeom") == "learned"

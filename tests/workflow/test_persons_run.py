@@ -74,7 +74,7 @@ def study(file: Path) -> dict:
                 },
             },
         },
-        "attacks": {"yeom": {"of_person": "learnt"}, "lira_online": {}},
+        "attacks": {"yeom": {"of_person": "learned"}, "lira_online": {}},
         "figures": {
             "fig_pareto": {"kind": "pareto", "title": "All", "parts": ["training", "yeom", "lira_online"]},
             "table_persons": {"kind": "persons_table", "title": "People and records", "parts": ["lira_online"]},
@@ -151,9 +151,11 @@ def test_scores_of_persons_are_weighed_as_other_repeats_teach(ran):
     ]
     for number, run in enumerate(runs):
         others = [place for place in range(len(runs)) if place != number]
-        learnt = make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced", tol=1e-10, max_iter=1000))
-        learnt.fit(np.concatenate([told[k] for k in others]), np.concatenate([runs[k]["member"] for k in others]))
-        assert np.allclose(learnt.decision_function(told[number]), run["score"], atol=1e-5)
+        reference = make_pipeline(
+            StandardScaler(), LogisticRegression(class_weight="balanced", tol=1e-10, max_iter=1000)
+        )
+        reference.fit(np.concatenate([told[k] for k in others]), np.concatenate([runs[k]["member"] for k in others]))
+        assert np.allclose(reference.decision_function(told[number]), run["score"], atol=1e-5)
 
 
 def test_a_person_is_promised_less_by_noise_for_single_records(ran):

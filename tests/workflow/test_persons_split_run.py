@@ -53,7 +53,7 @@ def study(file: Path) -> dict:
         "reference": {
             "count": COUNT, "size": 60, "pool": ["target_members", "target_nonmembers"], "defense": "same",
         },
-        "attacks": {"yeom": {}, "lira_online": {"of_person": "learnt"}, "rmia_online": {}},
+        "attacks": {"yeom": {}, "lira_online": {"of_person": "learned"}, "rmia_online": {}},
         "figures": {
             "fig_pareto": {"kind": "pareto", "title": "All", "parts": ["training", "yeom", "lira_online"]},
             "table_persons": {"kind": "persons_table", "title": "People and records", "parts": ["lira_online"]},

@@ -4,10 +4,10 @@ An attack is one file of this folder, or a plugin, with a literal ``ATTACK`` at 
 its keys are the fields of `Attack`.
 
 Most attacks read what models say, which is asked once and written to files (``attacks.signals``). Their module defines
-``score(target, learnt, settings, seed)``, which returns arrays by name, one value for each model and record
-(``signals.Scores`` for membership). ``target`` are the `Signals` of the models under attack. ``learnt`` are those of
-the shadow or reference models that it ``needs``. If it ``learns``, ``learnt`` are the arrays that its ``fit(models,
-settings, seed)`` made of them, once for all cells that share the models.
+``score(target, reference, settings, seed)``, which returns arrays by name, one value for each model and record
+(``signals.Scores`` for membership). ``target`` are the `Signals` of the models under attack. ``reference`` are those
+of the shadow or reference models that it ``needs``. If it ``learns``, the second argument is ``fitted``, the arrays
+that its ``fit(models, settings, seed)`` made of them, once for all cells that share the models.
 
 Other attacks use the models themselves: ``score(target, data, fitted, settings, seed)`` returns the frame of the score
 file or, in the families that make pictures, (frame, images: name → float32 array); ``fitted`` is None. The frame's
@@ -97,7 +97,7 @@ class Attack:
     roles: tuple[str, ...] = ()
     learns: bool = False
     aware: bool = True
-    of_person: Literal["sum", "mean", "max", "learnt"] = "mean"
+    of_person: Literal["sum", "mean", "max", "learned"] = "mean"
     adapts: str = ""
     access: str = ""
     on_device: bool = False
@@ -106,8 +106,8 @@ class Attack:
 
 WORD = "ATTACK"
 # A study's setting of every membership attack, if it knows whose each record is; `attacks.persons` says what they are.
-LEARNT = "learnt"
-OF_PERSON, WAYS = "of_person", enum("sum", "mean", "max", LEARNT)
+LEARNED = "learned"
+OF_PERSON, WAYS = "of_person", enum("sum", "mean", "max", LEARNED)
 STRONGEST = "strongest"  # in place of an attack's name: the attack that finds the most
 ROLES = ("target_members", "target_nonmembers", "shadow_pool", "reference_pool")
 SCHEMA = table(

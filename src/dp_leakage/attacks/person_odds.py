@@ -1,4 +1,4 @@
-"""What the scores of a person's records say together, learnt on models of the attacker's own."""
+"""What the scores of a person's records say together, learned on models of the attacker's own."""
 
 from collections.abc import Sequence
 from types import ModuleType
@@ -12,8 +12,8 @@ from dp_leakage.attacks.signals import Signals
 from dp_leakage.common.errors import UserError
 
 
-def learnt_odds(
-    attack: ModuleType, target: Signals, learnt: Signals | None, settings: dict, seed: int, by_coins: bool
+def learned_odds(
+    attack: ModuleType, target: Signals, reference: Signals | None, settings: dict, seed: int, by_coins: bool
 ) -> list[Any]:
     """How the attacker of each target weighs a person's scores, in the order of the targets.
 
@@ -24,18 +24,20 @@ def learnt_odds(
     Args:
         attack: its module.
         target: of R models.
-        learnt: of the reference models; None if the attack needs none.
+        reference: of the reference models; None if the attack needs none.
         settings, seed: of the attack.
         by_coins: whether the references are repeats, as the attacker's models always are if an attack needs none.
 
     Raises:
         UserError: these models know no person who was in the training, or nobody who was not.
     """
-    if learnt is not None and not by_coins:
-        return [_fitted(attack, learnt, True, settings, seed)] * target.size
-    group = target if learnt is None else learnt
+    if reference is not None and not by_coins:
+        return [_fitted(attack, reference, True, settings, seed)] * target.size
+    group = target if reference is None else reference
     numbers = np.arange(group.size)
-    return [_fitted(attack, group.models(numbers != r), learnt is not None, settings, seed) for r in range(target.size)]
+    return [
+        _fitted(attack, group.models(numbers != r), reference is not None, settings, seed) for r in range(target.size)
+    ]
 
 
 def _fitted(attack: ModuleType, own: Signals, compares: bool, settings: dict, seed: int) -> Any:
@@ -48,7 +50,7 @@ def _fitted(attack: ModuleType, own: Signals, compares: bool, settings: dict, se
     persons, owner = persons_of(own.asked)
     if len(np.unique(persons.trained_on)) < 2:
         words = "models that trained on some of the people asked about and not on others; got none"
-        raise UserError(f"key 'of_person' is learnt; valid for that are reference {words}")
+        raise UserError(f"key 'of_person' is learned; valid for that are reference {words}")
     weights = LogisticRegression(class_weight="balanced", solver="newton-cholesky", tol=1e-8)
     fitted = make_pipeline(StandardScaler(), weights)
     return fitted.fit(np.concatenate(features(said.score, owner)), persons.trained_on.ravel())

@@ -21,13 +21,13 @@ def person_columns(
         said: ``score`` and ``flagged`` of a membership attack, (R, n).
         how: how a person's scores become one. ``sum`` suits logarithms of likelihood ratios: it is the ratio of all
             records together if they are independent. ``mean`` suits scores that also tell how hard a record is;
-            ``max`` is the record that gives most away; ``learnt`` weighs these and the number of records
+            ``max`` is the record that gives most away; ``learned`` weighs these and the number of records
             (`person_odds`).
-        weighed: the persons' log odds (R, P) from the records' scores and whose they are, if ``how`` is ``learnt``.
+        weighed: the persons' log odds (R, P) from the records' scores and whose they are, if ``how`` is ``learned``.
 
     Returns:
         As `score_columns`; ``record`` holds the person, and a person is flagged if at least half of the records are,
-        or if learnt odds are above even.
+        or if learned odds are above even.
         A further column, ``of_records``, keeps the scores of the person's single records, float64, in their order here.
     """
     persons, own = persons_of(asked)

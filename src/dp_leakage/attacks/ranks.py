@@ -15,6 +15,6 @@ class Ranks(NamedTuple):
     rank: np.ndarray
 
 
-def score(target: Signals, learnt: None, settings: dict, seed: int) -> Ranks:
+def score(target: Signals, reference: None, settings: dict, seed: int) -> Ranks:
     """The rank of the class of every record asked about; the other arguments are unused."""
     return Ranks(target.asked.rank.astype(np.int64))

@@ -26,6 +26,7 @@ VALUES: Mapping[str, Mapping[str, str]] = {
     "defense": _NORMALIZE,
     "engine": {"opacus": "ensemble"},
     "metrics": {**ATTACKS, "mse_standardised": "mse_standardized"},  # of figures, such as ssim/iga
+    "of_person": {"learnt": "learned"},
     "parts": ATTACKS,
 }
 

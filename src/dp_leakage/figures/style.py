@@ -134,7 +134,7 @@ NAMES = {
     "gap": "gap attack",
     "label_noise": "label only, noise",
     "boundary": "label only, boundary",
-    "combined": "learnt combination",
+    "combined": "learned combination",
     "attack_p": "attack P",
     "attack_r": "attack R",
     "inversion_original": "inversion, original",

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple, NoReturn
 from dp_leakage.jobs import VARIABLE
 from dp_leakage.jobs.benchmark import sums, write_usage
 from dp_leakage.jobs.handover import ENDED, REFUSED, send
-from dp_leakage.jobs.work import LEARNT, die_with, flush, received, work
+from dp_leakage.jobs.work import IMPORTED, die_with, flush, received, work
 
 PACKAGE = Path(__file__).parents[1]
 LIFE_LINE = 0
@@ -52,7 +52,7 @@ class Job:
 
     fork: Fork
     waiting: socket.socket
-    learnt: int  # a pipe with the names of the modules that it imported
+    imported: int  # a pipe with the names of the modules that it imported
     module: str
     observed: tuple[int, int]  # the process ids that Snakemake may know it by: the waiting process, and its parent
 
@@ -142,12 +142,12 @@ class Server:
 
     def _begin(self, request: dict[str, Any], files: list[int], waiting: socket.socket) -> None:
         """Starts a job: in a fork that stayed, where the step can use its device, or else in a new one."""
-        learnt, tell = os.pipe()
+        imported, tell = os.pipe()
         client = int.from_bytes(waiting.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 4), sys.byteorder)
         files = [*files, tell]
-        fork = self._stayed(request, files) or self._forked(request, files, (waiting, learnt))
+        fork = self._stayed(request, files) or self._forked(request, files, (waiting, imported))
         os.close(tell)
-        job = Job(fork, waiting, learnt, request["module"], (client, request["parent"]))
+        job = Job(fork, waiting, imported, request["module"], (client, request["parent"]))
         waiting.setblocking(False)
         self.jobs.append(job)
         for file in (waiting, fork.line, fork.ended):
@@ -187,7 +187,7 @@ class Server:
             sockets = [job.waiting for job in self.jobs] + [fork.line for fork in forks]
             for file in (self.listener, line, ours[0], *sockets):
                 file.close()
-            for number in (ours[1], *(job.learnt for job in self.jobs), *(fork.ended for fork in forks)):
+            for number in (ours[1], *(job.imported for job in self.jobs), *(fork.ended for fork in forks)):
                 os.close(number)
             work(request, files, theirs if request["module"] in ON_DEVICE else None)
         theirs.close()
@@ -211,7 +211,7 @@ class Server:
         """Ends a job whose fork stays, or learns that the fork ends."""
         self.events.unregister(job.fork.line)
         with suppress(OSError, ValueError):
-            used = json.loads(job.fork.line.recv(LEARNT))  # nothing if it ends
+            used = json.loads(job.fork.line.recv(IMPORTED))  # nothing if it ends
             self._finish(job, 0, used)
             self.staying.append(job.fork)
             self.events.register(job.fork.ended, selectors.EVENT_READ, job.fork)
@@ -225,7 +225,7 @@ class Server:
 
     def _finish(self, job: Job, status: int, used: list[float]) -> None:
         if status == 0:
-            names = os.read(job.learnt, LEARNT).decode().split()
+            names = os.read(job.imported, IMPORTED).decode().split()
             self.wanted.setdefault(job.module, {}).update(dict.fromkeys(names))
         write_usage(self.folder, job.observed, job.fork.pid, used)
         with suppress(OSError):
@@ -236,7 +236,7 @@ class Server:
         with suppress(KeyError):
             self.events.unregister(job.waiting)
         job.waiting.close()
-        os.close(job.learnt)
+        os.close(job.imported)
 
     def _end(self) -> NoReturn:
         for fork in [job.fork for job in self.jobs] + self.staying:

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 from dp_leakage.jobs.benchmark import sums
 
 FILES = 4  # file descriptors of a request: standard input, output and error, and the working folder
-LEARNT = 60_000  # bytes of a job's list of modules, less than a pipe holds
+IMPORTED = 60_000  # bytes of a job's list of modules, less than a pipe holds
 PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -169,7 +169,7 @@ def _tell(pipe: int, before: set[str]) -> None:
     """The modules that a job imported and that later jobs may share: installed ones and this package's."""
     names = [name for name, module in list(sys.modules.items()) if name not in before and _lasts(name, module)]
     text = "\n".join(names).encode()
-    os.write(pipe, text if len(text) <= LEARNT else b"")
+    os.write(pipe, text if len(text) <= IMPORTED else b"")
 
 
 def _lasts(name: str, module: object) -> bool:

@@ -5,10 +5,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from dp_leakage.attacks import ATTACKS, LEARNT
+from dp_leakage.attacks import ATTACKS, LEARNED
 from dp_leakage.attacks.checks import check_said
 from dp_leakage.attacks.membership.references import leave_one_out
-from dp_leakage.attacks.person_odds import learnt_odds, odds
+from dp_leakage.attacks.person_odds import learned_odds, odds
 from dp_leakage.attacks.persons import person_columns
 from dp_leakage.attacks.signals import score_columns
 from dp_leakage.common.identity import identity
@@ -46,18 +46,18 @@ def attack(
     """Reads the signals of the target models, and what the attack compares them with; writes its scores."""
     inputs = settings["inputs"]
     target = read_signals(inputs, signals, class_scores, data, history=history)
-    learnt: Any = None
+    known: Any = None
     if reference_signals:
-        learnt = read_signals(inputs, reference_signals, reference_class_scores, data, "reference_")
+        known = read_signals(inputs, reference_signals, reference_class_scores, data, "reference_")
     elif fitted:
-        learnt = read_tensors(fitted, inputs["fitted"])[0]
-    module, arguments = settings["module"], (target, learnt, settings["settings"], settings["seed"])
+        known = read_tensors(fitted, inputs["fitted"])[0]
+    module, arguments = settings["module"], (target, known, settings["settings"], settings["seed"])
     how, weighed = settings.get("of_person"), None
     with guarded(module):
         attack = import_module(module)
         said = leave_one_out(attack, *arguments) if settings["leave_one_out"] else attack.score(*arguments)
-        if how == LEARNT:
-            weighed = partial(odds, learnt_odds(attack, *arguments, settings["leave_one_out"]))
+        if how == LEARNED:
+            weighed = partial(odds, learned_odds(attack, *arguments, settings["leave_one_out"]))
     if module in FILES:
         check_said(said, module, ATTACKS[settings["attack"]].family, target.asked.trained_on.shape)
     asked = target.asked

@@ -93,7 +93,7 @@ def training_files(study: Study, dataset: str, model: str, role: str, defense: s
 
 
 def fitted(study: Study, dataset: str, model: str, attack: str, defense: str | None = None) -> Path:
-    """What an attack learnt from shadow or reference models, if it has a separate step for that."""
+    """What an attack learned from shadow or reference models, if it has a separate step for that."""
     return of_models(study, FITTED, dataset, model, ATTACKS[attack].needs or "", defense, attack=attack)
 
 

@@ -34,9 +34,9 @@ def attack(request, trained, signals, frame_of):
     def run(target, data=trained.data, seed=0):
         if entry.reads == "models":
             return module.score(target, data, None, settings, seed)
-        learnt = signals(models, data) if entry.needs else None
-        learnt = module.fit(learnt, settings, seed) if entry.learns else learnt
-        return frame_of(module, target, data, learnt, settings, seed)
+        reference = signals(models, data) if entry.needs else None
+        reference = module.fit(reference, settings, seed) if entry.learns else reference
+        return frame_of(module, target, data, reference, settings, seed)
 
     return run
 
@@ -108,8 +108,8 @@ for name, entry in ATTACKS.items():
         continue
     module = import_module(entry.module)
     settings = entry.settings | ({"only_correct": False} if name == "shokri_trees" else {})
-    learnt = module.fit(others, settings, 0) if entry.learns else others if entry.needs else None
-    columns = score_columns(target.asked, module.score(target, learnt, settings, 0)._asdict())
+    reference = module.fit(others, settings, 0) if entry.learns else others if entry.needs else None
+    columns = score_columns(target.asked, module.score(target, reference, settings, 0)._asdict())
     assert len(columns["record"]) == 160
     print(name)
 assert "torch" not in sys.modules

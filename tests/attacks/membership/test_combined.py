@@ -1,4 +1,4 @@
-"""An attack that is learnt on reference models."""
+"""An attack that is learned on reference models."""
 
 from dataclasses import replace
 
@@ -73,9 +73,9 @@ def fitted(examples, member, leaves, rounds=30):
 
 
 def test_the_scores_are_those_of_trees_fitted_on_references_taken_for_targets(world):
-    target, learnt = world
-    found = combined.score(target, learnt, SETTINGS, 0)
-    said, known, coins = numbers(target.asked), numbers(learnt.asked), learnt.asked.trained_on
+    target, reference = world
+    found = combined.score(target, reference, SETTINGS, 0)
+    said, known, coins = numbers(target.asked), numbers(reference.asked), reference.asked.trained_on
     examples = []
     for k in range(8):
         others = [j for j in range(8) if j != k and not (coins[j] == ~coins[k]).all()]
@@ -88,9 +88,9 @@ def test_the_scores_are_those_of_trees_fitted_on_references_taken_for_targets(wo
 
 
 def test_with_two_references_trees_know_models_without_a_record_and_rmia_both(world):
-    target, learnt = world
-    coins = learnt.asked.trained_on
-    two = learnt.models(np.array([0, next(j for j in range(8) if (coins[j] == ~coins[0]).all())]))
+    target, reference = world
+    coins = reference.asked.trained_on
+    two = reference.models(np.array([0, next(j for j in range(8) if (coins[j] == ~coins[0]).all())]))
     found = combined.score(target, two, SETTINGS, 0)
     said, known, coins = numbers(target.asked), numbers(two.asked), two.asked.trained_on
     new = numbers(two.of("target_nonmembers"))
@@ -132,7 +132,7 @@ def test_references_that_say_the_same_of_all_records_count_half():
 
 
 def test_it_finds_about_as_much_as_the_best_of_the_attacks_that_it_combines(world):
-    target, learnt = world
+    target, reference = world
     member = target.asked.trained_on
 
     def area(score):
@@ -140,27 +140,27 @@ def test_it_finds_about_as_much_as_the_best_of_the_attacks_that_it_combines(worl
 
     modules = {"lira_shrunk": lira, "rmia_online": rmia, "posterior": posterior}
     alone = [
-        area(module.score(target, learnt, dict(ATTACKS[name].settings), 0).score) for name, module in modules.items()
+        area(module.score(target, reference, dict(ATTACKS[name].settings), 0).score) for name, module in modules.items()
     ]
-    assert area(combined.score(target, learnt, SETTINGS, 0).score) > max(alone) - 0.02
+    assert area(combined.score(target, reference, SETTINGS, 0).score) > max(alone) - 0.02
 
 
 @pytest.mark.parametrize("references", [2, 3, 8])
 def test_coins_that_no_answer_depends_on_are_not_found(references, world):
-    target, learnt = world
+    target, reference = world
     shuffled = np.random.default_rng(0).permutation(len(target.asked.record))
     member = target.asked.trained_on[:, shuffled]
-    score = combined.score(target, learnt.models(np.arange(references)), SETTINGS, 0).score
+    score = combined.score(target, reference.models(np.arange(references)), SETTINGS, 0).score
     area = np.mean([roc_auc_score(m, s) for m, s in zip(member, score, strict=True)])
     assert abs(area - 0.5) < 0.06  # four targets of 400 records: a standard error of .015
 
 
 def test_a_reference_alone_and_two_that_saw_all_new_records_are_refused(world):
-    target, learnt = world
+    target, reference = world
     with pytest.raises(
         UserError, match="got 1, and 200 records that none of them trained on; valid are 4 models or more"
     ):
-        combined.score(target, learnt.models(np.array([0])), SETTINGS, 0)
-    saw = learnt.trained_on | (learnt.role == "target_nonmembers")
+        combined.score(target, reference.models(np.array([0])), SETTINGS, 0)
+    saw = reference.trained_on | (reference.role == "target_nonmembers")
     with pytest.raises(UserError, match="got 2, and 0 records that none of them trained on"):
-        combined.score(target, replace(learnt, trained_on=saw).models(np.array([0, 1])), SETTINGS, 0)
+        combined.score(target, replace(reference, trained_on=saw).models(np.array([0, 1])), SETTINGS, 0)

@@ -131,9 +131,9 @@ def test_margins_of_equal_variance_share_one():
 
 def test_shrunk_scores_are_log_ratios_of_students_t(planted, signals, frame_of):
     data, reference, target, margin, _ = planted
-    learnt = signals(reference, data)
-    frame = frame_of(lira, target, data, learnt, ATTACKS["lira_shrunk"].settings)
-    asked = learnt.asked
+    reference = signals(reference, data)
+    frame = frame_of(lira, target, data, reference, ATTACKS["lira_shrunk"].settings)
+    asked = reference.asked
     rows, _ = asked_records(data, asked_roles(data.roles))
     held = [lira.margins(asked.mean_margin(), inside, "shrunk") for inside in (asked.trained_on, ~asked.trained_on)]
     likely = [t.logpdf(margin[:, rows], said.freedom, said.mean, said.deviation) for said in held]
@@ -143,10 +143,10 @@ def test_shrunk_scores_are_log_ratios_of_students_t(planted, signals, frame_of):
 
 def test_shrunk_offline_flags_at_level_alpha(planted, signals, frame_of):
     data, reference, target, margin, _ = planted
-    learnt = signals(reference, data)
-    frame = frame_of(lira, target, data, learnt, OFFLINE | {"variance": "shrunk", "alpha": 0.1})
+    reference = signals(reference, data)
+    frame = frame_of(lira, target, data, reference, OFFLINE | {"variance": "shrunk", "alpha": 0.1})
     rows, _ = asked_records(data, asked_roles(data.roles))
-    out = lira.margins(learnt.asked.mean_margin(), ~learnt.asked.trained_on, "shrunk")
+    out = lira.margins(reference.asked.mean_margin(), ~reference.asked.trained_on, "shrunk")
     tail = t.sf(margin[:, rows], out.freedom, out.mean, out.deviation).ravel()
     np.testing.assert_allclose(frame["score"], norm.isf(tail), atol=1e-3)
     np.testing.assert_array_equal(frame["flagged"], tail < 0.1)

@@ -93,9 +93,9 @@ def test_it_reads_more_than_margins(trained, signals):
         one, record=np.arange(n), y=y, role=np.full(n, "pool"), trained_on=inside, margin=margin, correct=margin[0] > 0,
         rank=np.ones((models, n), np.int32), probability=probability.astype(np.float32), x=None, losses=None,
     )  # fmt: skip
-    target, learnt = said.models(np.array([0])), said.models(np.arange(1, models))
-    by_margin = lira.score(target, learnt, ATTACKS["lira_online"].settings, 0).score[0]
-    whole = posterior.score(target, learnt, PLAIN | {"classes": 3}, 0).score[0]
+    target, reference = said.models(np.array([0])), said.models(np.arange(1, models))
+    by_margin = lira.score(target, reference, ATTACKS["lira_online"].settings, 0).score[0]
+    whole = posterior.score(target, reference, PLAIN | {"classes": 3}, 0).score[0]
     assert abs(roc_auc_score(inside[0], by_margin) - 0.5) < 0.06
     assert roc_auc_score(inside[0], whole) > 0.65
 
@@ -121,20 +121,20 @@ def test_each_adaptive_attack_finds_on_a_defense_that_hides_what_it_finds_undefe
     name, trained, signals, as_targets
 ):
     target = as_targets(signals(trained.target, trained.data))
-    learnt = signals(trained.reference_with_targets, trained.data)
+    reference = signals(trained.reference_with_targets, trained.data)
     probability = hidden(target.probability, name)
     own = np.take_along_axis(probability, target.y[None, :, None], axis=2)[..., 0].clip(1e-9, 1 - 1e-9)
     behind = replace(target, probability=probability.astype(np.float32), margin=logit(own)[None])
     entry = ATTACKS[name]
     module, settings = import_module(entry.module), entry.settings
     member = target.asked.trained_on.ravel()
-    areas = [roc_auc_score(member, module.score(one, learnt, settings, 0).score.ravel()) for one in (target, behind)]
+    areas = [roc_auc_score(member, module.score(one, reference, settings, 0).score.ravel()) for one in (target, behind)]
     assert areas[1] > areas[0] - 0.02
     assert areas[1] > 0.55
 
 
 def test_references_of_one_kind_alone_are_refused(trained, signals, as_targets):
     target = as_targets(signals(trained.target, trained.data))
-    learnt = signals(trained.reference, trained.data)
+    reference = signals(trained.reference, trained.data)
     with pytest.raises(UserError, match="no reference model was trained with any"):
-        posterior.score(target, replace(learnt, trained_on=np.zeros_like(learnt.trained_on)), PLAIN, 0)
+        posterior.score(target, replace(reference, trained_on=np.zeros_like(reference.trained_on)), PLAIN, 0)

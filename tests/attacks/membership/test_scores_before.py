@@ -39,13 +39,13 @@ def test_scores_are_what_they_were(name, data, known, signals):
 
     entry = ATTACKS[name]
     module, settings = import_module(entry.module), entry.settings | SMALL.get(name, {})
-    learnt = None
+    reference = None
     if entry.needs:
         online = "_with_targets" if settings.get("online") else ""
-        learnt = said({"reference": f"reference{online}"}.get(entry.needs, entry.needs))
-        learnt = module.fit(learnt, settings, 5) if entry.learns else learnt
+        reference = said({"reference": f"reference{online}"}.get(entry.needs, entry.needs))
+        reference = module.fit(reference, settings, 5) if entry.learns else reference
     target = said("target")
-    found = module.score(target, learnt, settings, 5)
+    found = module.score(target, reference, settings, 5)
     np.testing.assert_array_equal(target.asked.record, BEFORE["record"])
     np.testing.assert_array_equal(target.asked.trained_on[0], BEFORE["member"])
     if entry.module.endswith("rmia"):  # of a score that was a share of others, with ties: the same order, without them

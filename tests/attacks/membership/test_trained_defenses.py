@@ -63,8 +63,8 @@ def test_references_that_train_by_the_defense_find_more_than_those_that_do_not(d
         entry = ATTACKS[attack]
         areas = [
             coins.auc(
-                import_module(entry.module).score(target, learnt, entry.settings, 0).score, target.asked.trained_on
+                import_module(entry.module).score(target, reference, entry.settings, 0).score, target.asked.trained_on
             )
-            for learnt in (alike, undefended)
+            for reference in (alike, undefended)
         ]
         assert coins.paired_difference(*areas).low > 0, attack

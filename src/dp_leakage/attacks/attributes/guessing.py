@@ -118,7 +118,7 @@ def probabilities(models: Models, x: np.ndarray, n_classes: int) -> np.ndarray:
 
 
 def fitted(learner: str, x: np.ndarray, code: np.ndarray, size: int) -> Callable[[np.ndarray], np.ndarray]:
-    """A function from features (n, f) to probabilities (n, size), learnt from features (m, f) and codes (m,).
+    """A function from features (n, f) to probabilities (n, size), learned from features (m, f) and codes (m,).
 
     ``learner``: ``linear`` is scikit-learn's logistic regression (C = 1) of standardized features; ``trees`` its
     gradient boosting of histograms (100 rounds). Candidates that are not among the codes have probability 0.

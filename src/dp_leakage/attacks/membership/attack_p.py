@@ -15,12 +15,12 @@ ATTACK = {
 LARGEST_LOSS = 1000.0  # the last value of the quantile function, which starts at 0, as in Privacy Meter's code
 
 
-def score(target: Signals, learnt: None, settings: dict, seed: int) -> Scores:
+def score(target: Signals, reference: None, settings: dict, seed: int) -> Scores:
     """Scores every record asked about with −α, α the least level at which it is called a member; see `alpha_of`.
 
     Args:
         target: of the R models under attack; the population is the role ``reference_pool``.
-        learnt: unused, the attack needs no other model.
+        reference: unused, the attack needs no other model.
         settings: ``alpha``: records are flagged up to that level.
         seed: unused, nothing is drawn.
 

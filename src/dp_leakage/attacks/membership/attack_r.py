@@ -14,7 +14,7 @@ ATTACK = {
 }
 
 
-def score(target: Signals, learnt: Signals, settings: dict, seed: int) -> Scores:
+def score(target: Signals, reference: Signals, settings: dict, seed: int) -> Scores:
     """Scores every record asked about with −α, α the least level at which it is called a member; see `alpha_of`.
 
     This covers the rule "member if the loss is at most c_α(x), the α-quantile of the reference losses" for all α at
@@ -23,7 +23,7 @@ def score(target: Signals, learnt: Signals, settings: dict, seed: int) -> Scores
 
     Args:
         target: of the R models under attack.
-        learnt: of the reference models, the same records.
+        reference: of the reference models, the same records.
         settings: ``queries``, how many margins to average; ``alpha``.
         seed: unused, nothing is drawn.
 
@@ -31,7 +31,7 @@ def score(target: Signals, learnt: Signals, settings: dict, seed: int) -> Scores
         UserError: every reference model was trained on every record.
     """
     loss = losses(target.asked.mean_margin(settings["queries"]))
-    others = reference_losses(learnt.asked, settings["queries"])
+    others = reference_losses(reference.asked, settings["queries"])
     below = np.stack([(others < row).sum(axis=0) for row in loss])
     alpha = np.stack([alpha_of(row, others, count) for row, count in zip(loss, below, strict=True)])
     return Scores(-alpha, alpha <= settings["alpha"])

@@ -1,4 +1,4 @@
-"""A learnt attack: what references with and without a record said, weighed as it went with the attacker's own models.
+"""A learned attack: what references with and without a record said, weighed as it went with the attacker's own models.
 
 Other attacks compare a target's answer with the references' in one way that some theory suggests. Here gradient-boosted
 trees learn the comparison, from several such numbers. The attacker knows who is in each reference model. So every
@@ -46,37 +46,37 @@ ALIKE = 0.7  # how margins of two models with the record correlate, as normal sc
 LEAST_SPREAD = 1e-6  # deviation that equal margins count as having
 
 
-def score(target: Signals, learnt: Signals, settings: dict, seed: int) -> Scores:
+def score(target: Signals, reference: Signals, settings: dict, seed: int) -> Scores:
     """Scores every record asked about with the log odds of membership, flagged above 0.
 
     A reference is compared without itself and without models that were trained on the same records, or on exactly the
     others: if references are complementary halves, one would tell the coins of the other. With too few references for
-    that, `_of_few` says what is learnt.
+    that, `_of_few` says what is learned.
 
     Args:
         target: of the R models under attack, with probabilities.
-        learnt: of the reference models, the same records and those of the population.
+        reference: of the reference models, the same records and those of the population.
         settings: ``models`` that are taken for targets at most, ``rounds`` of boosting and ``leaves`` of each tree.
         seed: unused, nothing is drawn.
 
     Raises:
         UserError: there is one reference model, or two or three and no record that none of them trained on.
     """
-    asked = learnt.asked
+    asked = reference.asked
     coins, known, said = asked.trained_on, statistics(asked), statistics(target.asked)
     examples, member = [], []
-    for k in range(min(settings["models"], learnt.size)):
+    for k in range(min(settings["models"], reference.size)):
         apart = (coins != coins[k]).any(axis=1) & (coins == coins[k]).any(axis=1)
         if apart.sum() >= LEAST:
             examples.append(features(known[:, k : k + 1], known[:, apart], coins[apart]))
             member.append(coins[k])
     if not examples:
-        return _of_few(target, learnt, settings)
-    odds = _learnt(examples, member, features(said, known, coins), settings)
+        return _of_few(target, reference, settings)
+    odds = _learned_odds(examples, member, features(said, known, coins), settings)
     return Scores(odds, odds > 0)
 
 
-def _of_few(target: Signals, learnt: Signals, settings: dict) -> Scores:
+def _of_few(target: Signals, reference: Signals, settings: dict) -> Scores:
     """Scores by few references: a weighted mean of two normal scores of ranks, flagged above 0.
 
     One is of log odds that only know references without a record. A reference's own records are compared by those
@@ -84,26 +84,28 @@ def _of_few(target: Signals, learnt: Signals, settings: dict) -> Scores:
     second is RMIA's online ratio, which also knows references with the record, at a temperature that brings the margins
     of models without it to a deviation of 1. `_share` says how much the second counts.
     """
-    asked, others = learnt.asked, population(learnt, "combined")
+    asked, others = reference.asked, population(reference, "combined")
     new = others.records(np.flatnonzero(~others.trained_on.any(axis=0)))
-    if learnt.size < LEAST or not len(new.record):
+    if reference.size < LEAST or not len(new.record):
         raise UserError(
-            f"attack combined: each reference model is compared with others; got {learnt.size}, and {len(new.record)} "
+            f"attack combined: each reference model is compared with others; got {reference.size}, and {len(new.record)} "
             "records that none of them trained on; valid are 4 models or more, or 2 and such records"
         )
     known, unseen, coins = statistics(asked), statistics(new), asked.trained_on
     nowhere = np.zeros(new.trained_on.shape, bool)
     examples, member = [], []
-    for k in range(min(settings["models"], learnt.size)):
-        own, rest = slice(k, k + 1), np.arange(learnt.size) != k
+    for k in range(min(settings["models"], reference.size)):
+        own, rest = slice(k, k + 1), np.arange(reference.size) != k
         inside = features(known[:, own], known[:, rest], coins[rest], online=False)[:, coins[k]]
         outside = features(unseen[:, own], unseen[:, rest], nowhere[rest], online=False)
         examples.append(np.concatenate([inside, outside], axis=1))
         member.append(np.arange(examples[-1].shape[1]) < inside.shape[1])
     few = settings | {"leaves": min(settings["leaves"], 4)}
-    odds = _learnt(examples, member, features(statistics(target.asked), known, coins, online=False), few)
+    odds = _learned_odds(examples, member, features(statistics(target.asked), known, coins, online=False), few)
     scale = max(float(asked.margin[0][~coins].std()), LEAST_SPREAD)
-    ratio = rmia.score(target, learnt, {**ATTACKS["rmia_online"].settings, "a": MEMBER, "temperature": scale}, 0).score
+    ratio = rmia.score(
+        target, reference, {**ATTACKS["rmia_online"].settings, "a": MEMBER, "temperature": scale}, 0
+    ).score
     share = _share(known, coins)
     mean = (1 - share) * _normal(odds) + share * _normal(ratio)
     return Scores(mean, mean > 0)
@@ -127,7 +129,9 @@ def _share(known: np.ndarray, coins: np.ndarray) -> float:
     return float(max(0.5, 1 - np.log1p(-shared) / np.log1p(-(ALIKE**2))))
 
 
-def _learnt(examples: list[np.ndarray], member: list[np.ndarray], asked: np.ndarray, settings: dict) -> np.ndarray:
+def _learned_odds(
+    examples: list[np.ndarray], member: list[np.ndarray], asked: np.ndarray, settings: dict
+) -> np.ndarray:
     """Log odds (R, n) of features (R, n, F), by trees fitted on examples (1, m, F) and who of them is a member (m,)."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 

@@ -9,12 +9,12 @@ ATTACK = {
 }
 
 
-def score(target: Signals, learnt: None, settings: dict, seed: int) -> Scores:
+def score(target: Signals, reference: None, settings: dict, seed: int) -> Scores:
     """Scores every record asked about 1 if the model predicts its class, else 0. It costs one query a record.
 
     Args:
         target: of the R models under attack.
-        learnt, settings, seed: unused.
+        reference, settings, seed: unused.
     """
     correct = target.asked.correct
     return Scores(correct.astype(np.float64), correct)

@@ -52,7 +52,7 @@ class Margins(NamedTuple):
     freedom: np.ndarray | None = None
 
 
-def score(target: Signals, learnt: Signals, settings: dict, seed: int) -> Scores:
+def score(target: Signals, reference: Signals, settings: dict, seed: int) -> Scores:
     """Scores every record asked about by how its margin compares with the reference models'.
 
     Online, the score is the log-likelihood ratio ln N(φ; in) − ln N(φ; out), and records are flagged above 0. Offline,
@@ -62,7 +62,7 @@ def score(target: Signals, learnt: Signals, settings: dict, seed: int) -> Scores
 
     Args:
         target: of the R models under attack.
-        learnt: of the reference models, the same records.
+        reference: of the reference models, the same records.
         settings: ``online``, whether to also use models trained with the record; ``variance``: ``fixed``, one for all
             records (better with few references, as the paper finds), ``per_record``, or ``shrunk``: each record's own,
             drawn to that of all as far as their spread is chance (`_shrunk`); ``queries``, how many margins to average;
@@ -72,20 +72,20 @@ def score(target: Signals, learnt: Signals, settings: dict, seed: int) -> Scores
     Raises:
         UserError: no reference model was trained without (online: with) any record.
     """
-    asked = learnt.asked
+    asked = reference.asked
     margin, others, inside = (
         target.asked.mean_margin(settings["queries"]),
         asked.mean_margin(settings["queries"]),
         asked.trained_on,
     )
     require(~inside, "lira", "without")
-    out = margins(others, ~inside, settings["variance"], learnt.left_out)
+    out = margins(others, ~inside, settings["variance"], reference.left_out)
     distance = (margin - out.mean) / out.deviation
     if not settings["online"]:
         normal = distance if out.freedom is None else _normal_distance(distance, out.freedom)
         return Scores(normal, normal > ndtri(1 - settings["alpha"]))
     require(inside, "lira", "with")
-    within = margins(others, inside, settings["variance"], learnt.left_out)
+    within = margins(others, inside, settings["variance"], reference.left_out)
     inner = (margin - within.mean) / within.deviation
     ratio = _tail(distance, out.freedom) - _tail(inner, within.freedom) + np.log(out.deviation / within.deviation)
     return Scores(ratio, ratio > 0)

@@ -36,14 +36,14 @@ LEAST = 2  # evaluated epochs
 TINY = 1e-8  # loss that less counts as; float32 has no margin beyond
 
 
-def score(target: Signals, learnt: None, settings: dict, seed: int) -> Scores:
+def score(target: Signals, reference: None, settings: dict, seed: int) -> Scores:
     """Scores every record asked about with one number of its losses over the evaluated epochs.
 
     The threshold needs no member: a share ``alpha`` of the records that no model trained on passes it.
 
     Args:
         target: of the R models under attack, with losses; the population is the role ``reference_pool``.
-        learnt: unused, the attack needs no other model.
+        reference: unused, the attack needs no other model.
         settings: ``statistic``: ``rise``, from the mean margin of the first quarter of the epochs (one at least) to the
             last one; ``mean``, of which less is more likely a member's; ``iqr``, between ``np.quantile``'s quartiles;
             ``alpha``, in (0, 1).

@@ -95,7 +95,7 @@ class Law(NamedTuple):
     within: np.ndarray
 
 
-def score(target: Signals, learnt: Signals, settings: dict, seed: int) -> Scores:
+def score(target: Signals, reference: Signals, settings: dict, seed: int) -> Scores:
     """Scores every record asked about with ln p(answer | in) − ln p(answer | out), flagged above 0.
 
     Answers are normal around a record's own expectation. That expectation and what membership adds to it are unknown;
@@ -104,7 +104,7 @@ def score(target: Signals, learnt: Signals, settings: dict, seed: int) -> Scores
 
     Args:
         target: of the R models under attack, with probabilities.
-        learnt: of the reference models, the same records; those of further roles help to estimate the law.
+        reference: of the reference models, the same records; those of further roles help to estimate the law.
         settings: ``classes``, of how many other classes the shares are read, the references' likeliest first;
             ``floor``, what smaller probabilities count as, since the logarithms of tiny ones vary most and tell least;
             ``hidden``, what the attacker knows to be hidden (`shown`), with ``shown`` and ``decimals``.
@@ -113,12 +113,12 @@ def score(target: Signals, learnt: Signals, settings: dict, seed: int) -> Scores
     Raises:
         UserError: no reference model was trained without, or none with, any record.
     """
-    inside = learnt.trained_on
+    inside = reference.trained_on
     require(~inside, "posterior", "without")
     require(inside, "posterior", "with")
-    known = answers(learnt, learnt, settings)
+    known = answers(reference, reference, settings)
     found = law(known, inside)
-    asked = learnt.asked
+    asked = reference.asked
     said, others = answers(target.asked, asked, settings), answers(asked, asked, settings)
     return _of_law(found, said, others, asked.trained_on)
 
@@ -148,16 +148,16 @@ def shown(probability: np.ndarray, settings: dict) -> np.ndarray:
     return np.where(top, settings["shown"], (1 - settings["shown"]) * rest / rest.sum(axis=-1, keepdims=True))
 
 
-def answers(said: Signals, learnt: Signals, settings: dict) -> np.ndarray:
+def answers(said: Signals, reference: Signals, settings: dict) -> np.ndarray:
     """Vectors of R models' answers about n records, float64 (R, n, d): the margin, and logarithms of shares.
 
     Args:
         said: of the models, with probabilities of C classes.
-        learnt: of the reference models, the same records; they order each record's other classes.
+        reference: of the reference models, the same records; they order each record's other classes.
         settings: as of `score`; d is 1 + ``classes``, at most C − 1.
     """
     own, shares = _parts(said, settings)
-    _, expected = _parts(learnt, settings)
+    _, expected = _parts(reference, settings)
     kept = min(settings["classes"], shares.shape[2] - 1)  # the shares add up to 1, so that the last one tells nothing
     order = np.argsort(-expected.mean(axis=0), axis=-1, kind="stable")[:, :kept]
     return np.concatenate([own[..., None], np.take_along_axis(shares, order[None], axis=2)], axis=2)

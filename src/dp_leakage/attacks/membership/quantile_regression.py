@@ -20,7 +20,7 @@ ATTACK = {
 }
 
 
-def score(target: Signals, learnt: None, settings: dict, seed: int) -> Scores:
+def score(target: Signals, reference: None, settings: dict, seed: int) -> Scores:
     """Scores every record asked about with its margin above the predicted 1 − α quantile.
 
     For each target model, LightGBM learns the 1 − α quantile of the margin, given features and class, on records that
@@ -29,7 +29,7 @@ def score(target: Signals, learnt: None, settings: dict, seed: int) -> Scores:
 
     Args:
         target: of the R models under attack, with features; the regression learns on the role ``reference_pool``.
-        learnt: unused, since the regression belongs to one target.
+        reference: unused, since the regression belongs to one target.
         settings: ``alpha`` in (0, 1); ``rounds``, ``leaves`` and ``learning_rate`` of the boosted trees.
         seed: draws nothing unless LightGBM needs it.
 

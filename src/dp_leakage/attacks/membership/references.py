@@ -10,7 +10,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.data.roles import population_role
 
 
-def leave_one_out(attack: ModuleType, target: Signals, learnt: Signals, settings: dict, seed: int) -> Scores:
+def leave_one_out(attack: ModuleType, target: Signals, reference: Signals, settings: dict, seed: int) -> Scores:
     """What an attack says about each target, using all reference models except the one with the target's number.
 
     In design ``coins``, repeat r of every cell trains by the same coins, and a target is a repeat of its own cell. A
@@ -20,14 +20,14 @@ def leave_one_out(attack: ModuleType, target: Signals, learnt: Signals, settings
     Args:
         attack: its module.
         target: of R models.
-        learnt: of the repeats that are references, of the same or another cell.
+        reference: of the repeats that are references, of the same or another cell.
         settings, seed: of the attack.
     """
-    if getattr(attack, "LEAVES_OUT", False) and target.size == learnt.size:
-        return attack.score(target, replace(learnt, left_out=True), settings, seed)
-    numbers = np.arange(learnt.size)
+    if getattr(attack, "LEAVES_OUT", False) and target.size == reference.size:
+        return attack.score(target, replace(reference, left_out=True), settings, seed)
+    numbers = np.arange(reference.size)
     said = [
-        attack.score(target.models(np.array([r])), learnt.models(numbers != r), settings, seed)
+        attack.score(target.models(np.array([r])), reference.models(numbers != r), settings, seed)
         for r in range(target.size)
     ]
     return Scores(*(np.concatenate(parts) for parts in zip(*said, strict=True)))

@@ -71,7 +71,7 @@ class Reach(NamedTuple):
     online: bool
 
 
-def score(target: Signals, learnt: Signals, settings: dict, seed: int) -> Scores:
+def score(target: Signals, reference: Signals, settings: dict, seed: int) -> Scores:
     """Scores every record x asked about with ln [Pr(x | target)/Pr(x)], minus a threshold from other records.
 
     The paper's score is the share of records z for which LR(x, z) = [Pr(x | target)/Pr(x)] / [Pr(z | target)/Pr(z)] ≥ γ
@@ -83,7 +83,7 @@ def score(target: Signals, learnt: Signals, settings: dict, seed: int) -> Scores
 
     Args:
         target: of the R models under attack; offline the records z are those of ``reference_pool``.
-        learnt: of the reference models, the same records.
+        reference: of the reference models, the same records.
         settings: ``online``; ``a`` in [0, 1] and ``temperature`` > 0, or ``auto`` (see `chosen`); ``fpr``, the false
             positive rate for which ``auto`` chooses; ``gamma``, ``alpha``; ``queries``, how many margins to average.
         seed: unused, nothing is drawn.
@@ -92,7 +92,7 @@ def score(target: Signals, learnt: Signals, settings: dict, seed: int) -> Scores
         UserError: ``reference_pool`` is empty, or every reference model was trained on every record asked about.
     """
     queries, n = settings["queries"], len(target.asked.record)
-    asked, others = learnt.asked, population(learnt, "rmia")
+    asked, others = reference.asked, population(reference, "rmia")
     require(~asked.trained_on, "rmia", "without")
     both = ([part.mean_margin(queries) for part in (asked, others)], [asked.trained_on, others.trained_on])
     margin, inside = (np.concatenate(parts, axis=1) for parts in both)

@@ -110,14 +110,14 @@ def fit(models: Signals, settings: dict, seed: int) -> dict[str, np.ndarray]:
     return {name: value.cpu().numpy() for name, value in networks.parameters.items()}
 
 
-def score(target: Signals, learnt: dict[str, np.ndarray], settings: dict, seed: int) -> Scores:
+def score(target: Signals, fitted: dict[str, np.ndarray], settings: dict, seed: int) -> Scores:
     """Scores every record asked about with the attack networks' log-odds of "member", flagged above 0 (P above ½).
 
     It uses log-odds, since probabilities round to 1 exactly where low false positive rates are decided.
 
     Args:
         target: of the R models under attack, with probabilities.
-        learnt: what `fit` returned for the same settings.
+        fitted: what `fit` returned for the same settings.
         settings: as in `fit`.
         seed: unused, nothing is drawn.
     """
@@ -129,7 +129,7 @@ def score(target: Signals, learnt: dict[str, np.ndarray], settings: dict, seed: 
     probability = asked.probability
     assert probability is not None  # the attack declares that it reads probabilities
     n_classes = probability.shape[2]
-    tensors = {name: torch.from_numpy(value) for name, value in learnt.items()}
+    tensors = {name: torch.from_numpy(value) for name, value in fitted.items()}
     count = len(next(iter(tensors.values())))
     networks = Ensemble.from_tensors(
         _layers(n_classes, settings), tensors | {"train_indices": torch.zeros((count, 0), dtype=torch.int64)}

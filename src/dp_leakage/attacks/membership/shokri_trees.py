@@ -60,18 +60,18 @@ def fit(models: Signals, settings: dict, seed: int) -> dict[str, np.ndarray]:
     }
 
 
-def score(target: Signals, learnt: dict[str, np.ndarray], settings: dict, seed: int) -> Scores:
+def score(target: Signals, fitted: dict[str, np.ndarray], settings: dict, seed: int) -> Scores:
     """Scores every record asked about with its class's log-odds of "member", flagged above 0 (P above ½).
 
     Args:
         target: of the R models under attack, with probabilities.
-        learnt: what `fit` returned for the same settings.
+        fitted: what `fit` returned for the same settings.
         settings: as in `fit`.
         seed: unused, nothing is drawn.
     """
     import lightgbm
 
-    trees = {name: lightgbm.Booster(model_str=text.tobytes().decode()) for name, text in learnt.items()}
+    trees = {name: lightgbm.Booster(model_str=text.tobytes().decode()) for name, text in fitted.items()}
     asked = target.asked
     probability = asked.probability
     assert probability is not None  # the attack declares that it reads probabilities

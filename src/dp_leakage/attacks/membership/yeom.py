@@ -19,12 +19,12 @@ ATTACK = {
 }
 
 
-def score(target: Signals, learnt: None, settings: dict, seed: int) -> Scores:
+def score(target: Signals, reference: None, settings: dict, seed: int) -> Scores:
     """Scores every record asked about with its negative loss.
 
     Args:
         target: of the R models under attack.
-        learnt: unused, the attack learns nothing.
+        reference: unused, the attack learns nothing.
         settings: ``probability_floor`` in [0, 1): a record's loss is −ln max(p_y, floor). The released code of
             jayaraman2019 uses 1e-3; 0 gives the exact loss. The threshold, the mean training loss, has no floor.
         seed: unused, nothing is drawn.

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from dp_leakage.attacks import ATTACKS, LEARNT, OF_PERSON
+from dp_leakage.attacks import ATTACKS, LEARNED, OF_PERSON
 from dp_leakage.common.config import Json, merged
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.names import check_name
@@ -133,8 +133,8 @@ def check_persons(study: Study) -> None:
                 membership,
                 f"{words} are membership attacks without shadow models and on answers alone; leave out attack {attack}",
             )
-            if entry is not None and way_of_person(study.spec, attack) == LEARNT:
-                _check_learnt(study, name, attack)
+            if entry is not None and way_of_person(study.spec, attack) == LEARNED:
+                _check_learned(study, name, attack)
         timed = any(figure["kind"] == TIMING for figure in study.spec["figures"].values())
         require(not timed, f"{words} are figures of another kind than {TIMING}, which times single records")
         require(
@@ -161,9 +161,9 @@ def check_persons(study: Study) -> None:
         require(not (single and cell.audits), complaint)
 
 
-def _check_learnt(study: Study, dataset: str, attack: str) -> None:
+def _check_learned(study: Study, dataset: str, attack: str) -> None:
     """The attacker has models of which it is known who was in and who was out."""
-    key, compares = f"key 'attacks.{attack}.{OF_PERSON}' is {LEARNT}", ATTACKS[attack].needs == "reference"
+    key, compares = f"key 'attacks.{attack}.{OF_PERSON}' is {LEARNED}", ATTACKS[attack].needs == "reference"
     if design_of(study.spec) == SPLIT:
         pool = set(auxiliary_spec(study.spec, dataset, "reference").get("pool", []))
         words = "valid in design split is an attack with reference models of target_members and target_nonmembers"

@@ -136,8 +136,8 @@ def attack_inputs(study: Study, cell: Cell, attack: str) -> dict[str, Input]:
     if not entry.learns:
         return inputs | _references(_asked(study, *names, entry.needs, own, attack))
     same = {} if own is None else {"defense": own}
-    learnt = made(study, "fit_attack", None, dataset=cell.dataset, model=cell.model, attack=attack, **same)
-    return inputs | {"fitted": (paths.fitted(study, *names, attack, own), learnt)}
+    fitted = made(study, "fit_attack", None, dataset=cell.dataset, model=cell.model, attack=attack, **same)
+    return inputs | {"fitted": (paths.fitted(study, *names, attack, own), fitted)}
 
 
 def _references(inputs: dict[str, Input]) -> dict[str, Input]:
