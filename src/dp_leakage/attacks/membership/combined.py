@@ -88,8 +88,8 @@ def _of_few(target: Signals, reference: Signals, settings: dict) -> Scores:
     new = others.records(np.flatnonzero(~others.trained_on.any(axis=0)))
     if reference.size < LEAST or not len(new.record):
         raise UserError(
-            f"attack combined: each reference model is compared with others; got {reference.size}, and {len(new.record)} "
-            "records that none of them trained on; valid are 4 models or more, or 2 and such records"
+            f"attack combined: each reference model is compared with others; got {reference.size}, and "
+            f"{len(new.record)} records that none of them trained on; valid are 4 models or more, or 2 and such records"
         )
     known, unseen, coins = statistics(asked), statistics(new), asked.trained_on
     nowhere = np.zeros(new.trained_on.shape, bool)
@@ -103,9 +103,8 @@ def _of_few(target: Signals, reference: Signals, settings: dict) -> Scores:
     few = settings | {"leaves": min(settings["leaves"], 4)}
     odds = _learned_odds(examples, member, features(statistics(target.asked), known, coins, online=False), few)
     scale = max(float(asked.margin[0][~coins].std()), LEAST_SPREAD)
-    ratio = rmia.score(
-        target, reference, {**ATTACKS["rmia_online"].settings, "a": MEMBER, "temperature": scale}, 0
-    ).score
+    own = {**ATTACKS["rmia_online"].settings, "a": MEMBER, "temperature": scale}
+    ratio = rmia.score(target, reference, own, 0).score
     share = _share(known, coins)
     mean = (1 - share) * _normal(odds) + share * _normal(ratio)
     return Scores(mean, mean > 0)
