@@ -103,8 +103,8 @@ def _of_few(target: Signals, reference: Signals, settings: dict) -> Scores:
     few = settings | {"leaves": min(settings["leaves"], 4)}
     odds = _learned_odds(examples, member, features(statistics(target.asked), known, coins, online=False), few)
     scale = max(float(asked.margin[0][~coins].std()), LEAST_SPREAD)
-    own = {**ATTACKS["rmia_online"].settings, "a": MEMBER, "temperature": scale}
-    ratio = rmia.score(target, reference, own, 0).score
+    of_rmia = {**ATTACKS["rmia_online"].settings, "a": MEMBER, "temperature": scale}
+    ratio = rmia.score(target, reference, of_rmia, 0).score
     share = _share(known, coins)
     mean = (1 - share) * _normal(odds) + share * _normal(ratio)
     return Scores(mean, mean > 0)
