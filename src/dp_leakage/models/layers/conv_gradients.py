@@ -1,7 +1,7 @@
-"""Per-example gradients of a convolution's kernels: formed, or only when somebody asks for more than their use.
+"""Per-example gradients of a convolution's kernels, which are formed only where that is needed or faster.
 
-A sum of all gradients, each with a factor, is one product of inputs and output gradients; it needs none of them formed.
-Neither do their lengths where kernels are large and the picture is small: with patches a_p and output gradients δ_p at
+A weighted sum of all gradients is one product of inputs and output gradients, so none of them has to be formed for it.
+Nor for their lengths, where kernels are large and the picture is small: with patches a_p and output gradients δ_p at
 the positions p, ‖Σ δ_p ⊗ a_p‖² = Σ ⟨a_p, a_q⟩⟨δ_p, δ_q⟩, and the inner products of patches are sums of those of pixels
 ("ghost clipping" of Bu et al. 2022, whose products of patches take k² times as long).
 """
