@@ -69,6 +69,42 @@ class PerExample(Protocol):
         """The same for the examples at ``places``, int64 (t, T) from 0 to K·B − 1: (t, T) in place of (K, B)."""
 
 
+class OnDemand:
+    """Gradients that are formed only when something asks for more than their weighted sum; see `PerExample`.
+
+    A subclass adds ``names``, ``examples``, ``formed`` and ``add_weighted_sum``, and replaces what needs nothing formed.
+    """
+
+    @property
+    def formed(self) -> PerExample:
+        """The gradients themselves."""
+        raise NotImplementedError
+
+    def norms(self) -> Tensor:
+        """As in `PerExample`."""
+        return self.formed.norms()
+
+    def where(self, kept: Tensor) -> PerExample:
+        """As in `PerExample`."""
+        return self.formed.where(kept)
+
+    def gram(self) -> Tensor:
+        """As in `PerExample`."""
+        return self.formed.gram()
+
+    def directional_derivative(self, direction: Parameters) -> Tensor:
+        """As in `PerExample`."""
+        return self.formed.directional_derivative(direction)
+
+    def rows(self, examples: slice = ALL) -> Tensor:
+        """As in `PerExample`."""
+        return self.formed.rows(examples)
+
+    def taken(self, places: Tensor) -> PerExample:
+        """As in `PerExample`."""
+        return self.formed.taken(places)
+
+
 class Layer:
     """The base class of all layers. Subclasses are frozen dataclasses.
 

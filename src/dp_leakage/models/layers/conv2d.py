@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dp_leakage.models.layers.base import Kept, Layer, Parameters, PerExample, Shape, start_of
-from dp_leakage.models.layers.conv_gradients import LazyConvGradients, convolution_gradients
+from dp_leakage.models.layers.conv_gradients import LazyConvGradients, backward_of, convolution_gradients
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,22 +80,9 @@ def convolve(layer: Conv2d, weight: Tensor, bias: Tensor, x: Tensor) -> Tensor:
 
 def convolve_back(layer: Conv2d, weight: Tensor, x: Tensor, delta: Tensor) -> Tensor:
     """∂loss/∂input of `convolve`."""
-    import torch
-
     models = len(weight)
     shape = (x.shape[1], models * layer.inputs, *x.shape[3:])
     joined = delta.transpose(0, 1).flatten(1, 2)
-    back = torch.ops.aten.convolution_backward(
-        joined,
-        joined.new_empty(1).expand(shape),
-        weight.flatten(0, 1),
-        None,
-        [layer.stride] * 2,
-        [layer.padding] * 2,
-        [1] * 2,
-        False,
-        [0] * 2,
-        models,
-        [True, False, False],
-    )[0]
+    spare = joined.new_empty(1).expand(shape)
+    back = backward_of(layer, models, joined, spare, weight.flatten(0, 1), [True, False, False])[0]
     return back.unflatten(1, (models, layer.inputs)).transpose(0, 1)

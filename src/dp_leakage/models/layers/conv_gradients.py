@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from dp_leakage.models.layers.base import ALL, Parameters, taken
+from dp_leakage.models.layers.base import ALL, OnDemand, Parameters, taken
 from dp_leakage.models.norms import LEAST_NORM, norm
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ CANCELLED = 2.0**-48  # of the square of the summed lengths of all terms: more t
 
 
 @dataclass(frozen=True)
-class LazyConvGradients:
-    """Per-example gradients of one convolution that are formed on demand; see `PerExample`. For a CPU.
+class LazyConvGradients(OnDemand):
+    """Per-example gradients of one convolution. For a CPU.
 
     Attributes:
         layer: the convolution.
@@ -71,22 +71,6 @@ class LazyConvGradients:
         weight, bias = (total[name] for name in self.names)
         weight.add_(kernel_gradients(self.layer, self.x, scaled))
         bias.add_(scaled.sum((1, 3, 4)))
-
-    def gram(self) -> Tensor:
-        """As in `PerExample`."""
-        return self.formed.gram()
-
-    def directional_derivative(self, direction: Parameters) -> Tensor:
-        """As in `PerExample`."""
-        return self.formed.directional_derivative(direction)
-
-    def rows(self, examples: slice = ALL) -> Tensor:
-        """As in `PerExample`: (K, n, o, c·k·k + 1)."""
-        return self.formed.rows(examples)
-
-    def taken(self, places: Tensor) -> ConvGradients:
-        """As in `PerExample`."""
-        return self.formed.taken(places)
 
     def _products_are_few(self) -> bool:
         """Whether lengths come from inner products. It depends on shapes alone, so a model keeps its bytes."""
@@ -215,25 +199,21 @@ def _fill_kernels(layer: Conv2d, x: Tensor, delta: Tensor, sides: Size, kernels:
 
 def kernel_gradients(layer: Conv2d, x: Tensor, delta: Tensor) -> Tensor:
     """The sum of all examples' gradients, (K, o, c, k, k), from input x (K, B, …) and output gradient delta."""
-    import torch
-
     models = len(x)
     joined, gradient = (tensor.transpose(0, 1).flatten(1, 2) for tensor in (x, delta))
     shape = (models * layer.outputs, layer.inputs, layer.kernel, layer.kernel)
-    found = torch.ops.aten.convolution_backward(
-        gradient,
-        joined,
-        joined.new_empty(1).expand(shape),
-        None,
-        [layer.stride] * 2,
-        [layer.padding] * 2,
-        [1] * 2,
-        False,
-        [0] * 2,
-        models,
-        [False, True, False],
-    )[1]
+    found = backward_of(layer, models, gradient, joined, joined.new_empty(1).expand(shape), [False, True, False])[1]
     return found.unflatten(0, (models, layer.outputs))
+
+
+def backward_of(
+    layer: Conv2d, models: int, delta: Tensor, x: Tensor, weight: Tensor, wanted: list[bool]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """PyTorch's derivative of the models' joined convolution by input, weight and bias, those of them ``wanted``."""
+    import torch
+
+    sizes = [layer.stride] * 2, [layer.padding] * 2, [1] * 2
+    return torch.ops.aten.convolution_backward(delta, x, weight, None, *sizes, False, [0] * 2, models, wanted)
 
 
 def squared_lengths(layer: Conv2d, x: Tensor, delta: Tensor) -> Tensor:

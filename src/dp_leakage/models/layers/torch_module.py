@@ -19,7 +19,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, ClassVar
 
 from dp_leakage.common.errors import UserError
-from dp_leakage.models.layers.base import ALL, Kept, Layer, Parameters, Shape
+from dp_leakage.models.layers.base import Kept, Layer, OnDemand, Parameters, Shape
 from dp_leakage.models.layers.formed_gradients import FormedGradients
 
 if TYPE_CHECKING:
@@ -292,8 +292,8 @@ class Pass:
 
 
 @dataclass(frozen=True, eq=False)
-class PartGradients:
-    """Per-example gradients of a part of a module, formed when something asks for more than a sum; see `PerExample`.
+class PartGradients(OnDemand):
+    """Per-example gradients of a part of a module.
 
     Attributes:
         names: the parameters.
@@ -316,14 +316,6 @@ class PartGradients:
         found = (torch.stack([own.formed[name] for own in self.passes]) for name in self.names)
         return FormedGradients(self.names, tuple(found))
 
-    def norms(self) -> Tensor:
-        """As in `PerExample`."""
-        return self.formed.norms()
-
-    def where(self, kept: Tensor) -> FormedGradients:
-        """As in `PerExample`."""
-        return self.formed.where(kept)
-
     def add_weighted_sum(self, scales: Tensor, total: Parameters) -> None:
         """As in `PerExample`. Until the gradients are formed, all parts must get the same scales."""
         if "formed" in vars(self.passes[0]):
@@ -334,22 +326,6 @@ class PartGradients:
             for name in self.names:
                 if name in sums:
                     total[name][model] += sums[name]
-
-    def gram(self) -> Tensor:
-        """As in `PerExample`."""
-        return self.formed.gram()
-
-    def directional_derivative(self, direction: Parameters) -> Tensor:
-        """As in `PerExample`."""
-        return self.formed.directional_derivative(direction)
-
-    def rows(self, examples: slice = ALL) -> Tensor:
-        """As in `PerExample`."""
-        return self.formed.rows(examples)
-
-    def taken(self, places: Tensor) -> FormedGradients:
-        """As in `PerExample`."""
-        return self.formed.taken(places)
 
 
 def trained(module: nn.Module) -> dict[str, nn.Parameter]:
