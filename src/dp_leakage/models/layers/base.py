@@ -72,7 +72,7 @@ class PerExample(Protocol):
 class OnDemand:
     """Gradients that are formed only when something asks for more than their weighted sum; see `PerExample`.
 
-    A subclass adds ``names``, ``examples``, ``formed`` and ``add_weighted_sum``, and replaces what needs nothing formed.
+    A subclass adds ``names``, ``examples``, ``formed`` and ``add_weighted_sum``, and replaces what can do without.
     """
 
     @property
