@@ -114,8 +114,8 @@ def test_imputation_and_the_learned_attack_are_logistic_regressions_of_what_each
     imputed = logistic(without(own), data.x[own, 1].astype(int), without(asked))
     for k in range(2):
         np.testing.assert_array_equal(frame.loc[k, "imputed"], imputed)
-        reference = logistic(with_answers(own, k), data.x[own, 1].astype(int), with_answers(asked, k))
-        assert (frame.loc[k, "guess"] == reference).mean() > 0.99  # float32 answers
+        learned = logistic(with_answers(own, k), data.x[own, 1].astype(int), with_answers(asked, k))
+        assert (frame.loc[k, "guess"] == learned).mean() > 0.99  # float32 answers
 
 
 def rows_of(frame, metric):

@@ -1,4 +1,4 @@
-"""The report is not fooled: a table of many near-duplicate classes, reference by heart, told of as a report would.
+"""The report is not fooled: a table of many near-duplicate classes, learned by heart, told of as a report would.
 
 The digits' pixels as 64 binary columns, each digit in three classes by how much ink it has: 30 classes, of which three
 at a time are nearly alike. Ensembles are trained and attacked as the workflow does, and the page's sentences read.

@@ -257,8 +257,8 @@ def test_an_attacker_who_knows_a_defense_of_the_training_trains_references_by_it
         for attack in ("lira_online", "lira_unaware")
     )
     own = train_settings(study, attacked)
-    reference = ("training", "architecture")
-    assert [aware[key] for key in reference] == [own[key] for key in reference]
+    alike = ("training", "architecture")
+    assert [aware[key] for key in alike] == [own[key] for key in alike]
     assert aware["training"]["epochs"] == (3 if attacked.model == "stopped" else study.spec["training"]["epochs"])
     assert (unaware == aware) == (attacked.defense == "none")
 

@@ -74,8 +74,8 @@ def test_a_step_that_attacks_has_every_option_and_a_file_for_those_that_it_reads
     files = STEPS["attack"].reads(study, CELL | {"attack": "yeom"})
     assert files["signals"] == answered(study, "digits", "mlp", "target", "none")[0]
     assert files["fitted"] == files["target"] == []
-    reference = STEPS["attack"].reads(study, CELL | {"attack": "shokri"})
-    assert reference["fitted"] == fitted(study, "digits", "mlp", "shokri")
+    learning = STEPS["attack"].reads(study, CELL | {"attack": "shokri"})
+    assert learning["fitted"] == fitted(study, "digits", "mlp", "shokri")
 
 
 def test_the_prints_of_a_study_lie_beside_it_and_what_explains_them_is_code_of_its_figures(tmp_path, monkeypatch):

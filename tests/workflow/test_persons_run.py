@@ -151,11 +151,9 @@ def test_scores_of_persons_are_weighed_as_other_repeats_teach(ran):
     ]
     for number, run in enumerate(runs):
         others = [place for place in range(len(runs)) if place != number]
-        reference = make_pipeline(
-            StandardScaler(), LogisticRegression(class_weight="balanced", tol=1e-10, max_iter=1000)
-        )
-        reference.fit(np.concatenate([told[k] for k in others]), np.concatenate([runs[k]["member"] for k in others]))
-        assert np.allclose(reference.decision_function(told[number]), run["score"], atol=1e-5)
+        oracle = make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced", tol=1e-10, max_iter=1000))
+        oracle.fit(np.concatenate([told[k] for k in others]), np.concatenate([runs[k]["member"] for k in others]))
+        assert np.allclose(oracle.decision_function(told[number]), run["score"], atol=1e-5)
 
 
 def test_a_person_is_promised_less_by_noise_for_single_records(ran):

@@ -57,8 +57,8 @@ class Conv2d(Layer):
 
     def gradients(self, name: str, parameters: Parameters, kept: Kept, delta: Tensor) -> Sequence[PerExample]:
         """As in `Layer`. A GPU forms them at once."""
-        lazily = LazyConvGradients if delta.device.type == "cpu" else convolution_gradients
-        return [lazily(self, (f"{name}.weight", f"{name}.bias"), kept.input, delta)]
+        found = LazyConvGradients if delta.device.type == "cpu" else convolution_gradients
+        return [found(self, (f"{name}.weight", f"{name}.bias"), kept.input, delta)]
 
     def module(self) -> nn.Module:
         """As in `Layer`."""

@@ -226,8 +226,8 @@ def squared_lengths(layer: Conv2d, x: Tensor, delta: Tensor) -> Tensor:
     from torch.nn.functional import pad
 
     pixels, gradients = x.flatten(2).double(), delta.flatten(2).double()
-    sides = (*x.shape[2:], *x.shape[2:])
-    of_pixels = pad(torch.bmm(pixels.mT, pixels).unflatten(2, sides[2:]).unflatten(1, sides[:2]), [layer.padding] * 8)
+    sides = x.shape[2:]
+    of_pixels = pad(torch.bmm(pixels.mT, pixels).unflatten(2, sides).unflatten(1, sides), [layer.padding] * 8)
     of_patches = of_pixels.new_ones(len(x), *delta.shape[2:], *delta.shape[2:])
     high, wide = (layer.stride * (side - 1) + 1 for side in delta.shape[2:])
     for i in range(layer.kernel):
