@@ -13,17 +13,25 @@ from dp_leakage.provenance.files import is_current, write_arrays, write_table
 from dp_leakage.steps import Json, measure_attack, provenance, run
 from dp_leakage.steps._data import read_dataset
 from dp_leakage.steps._models import device_of, read_models
+from dp_leakage.steps._untrained import untrained
 
 
 def main(
-    settings: Json, data: Path, target: Path, scores: Path, rows: Path, images: Path | None = None, device: str = "auto"
+    settings: Json,
+    data: Path,
+    scores: Path,
+    rows: Path,
+    target: Path | None = None,
+    images: Path | None = None,
+    device: str = "auto",
 ) -> None:
     """Writes what the attack finds, unless it is there and current, and then what that reaches.
 
     Args:
         settings: ``scores`` and ``rows``, the settings by which these files are made; ``images`` are as ``scores``.
-        data, target: the records and the models.
+        data: the records.
         scores, rows, images: the files.
+        target: the models; None if the attack sees no trained ones.
         device: as in config.yaml, for an attack that works on it.
     """
     made = identity(settings["scores"])
@@ -32,10 +40,13 @@ def main(
     measure_attack.main(settings["rows"], [scores], rows)
 
 
-def attack(settings: Json, data: Path, target: Path, scores: Path, images: Path | None, device: str) -> None:
-    """Reads the target models, writes the attack's scores (and its pictures)."""
+def attack(settings: Json, data: Path, target: Path | None, scores: Path, images: Path | None, device: str) -> None:
+    """Reads the target models, or makes untrained ones; writes the attack's scores (and its pictures)."""
     dataset = read_dataset(data, settings["inputs"]["data"])
-    ensemble = read_models(target, settings["inputs"]["target"], dataset)
+    if target is None:
+        ensemble = untrained(settings["untrained"], dataset, settings["seed"])
+    else:
+        ensemble = read_models(target, settings["inputs"]["target"], dataset)
     module, entry = settings["module"], ATTACKS[settings["attack"]]
     made = provenance(settings)
     if entry.on_device:
@@ -53,4 +64,4 @@ def attack(settings: Json, data: Path, target: Path, scores: Path, images: Path 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    run(main, "data", "target", "scores", "images?", "rows", options={"device": "auto"})
+    run(main, "data", "target?", "scores", "images?", "rows", options={"device": "auto"})

@@ -22,7 +22,8 @@ from dp_leakage.provenance.files import write_table
 from dp_leakage.steps import Json, log, provenance, run
 from dp_leakage.steps._data import read_dataset
 from dp_leakage.steps._models import architecture_of, device_of, tuned_settings
-from dp_leakage.steps.train import blocks_of, groups_of, in_records, units_of
+from dp_leakage.steps.train import groups_of, in_records, units_of
+from dp_leakage.training.blocks import blocks_of
 from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.planted import BUGS
 from dp_leakage.training.settings import TrainingSettings

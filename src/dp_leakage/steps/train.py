@@ -19,14 +19,13 @@ from dp_leakage.data.subclasses import PARTITIONS
 from dp_leakage.engines import ENGINES, files_of
 from dp_leakage.engines.answers import Answers, history_of
 from dp_leakage.engines.asking import asked
-from dp_leakage.models.layers import Layers
 from dp_leakage.privacy.calibration import calibrated
 from dp_leakage.privacy.mechanism import PERSON, Mechanism, holds_groups
 from dp_leakage.provenance.files import read_arrays, write_json, write_table, write_tensors
 from dp_leakage.steps import Json, log, provenance, run
 from dp_leakage.steps._data import dataset_of
 from dp_leakage.steps._models import architecture_of, device_of, tuned_settings
-from dp_leakage.training.blocks import block_dimensions
+from dp_leakage.training.blocks import blocks_of
 from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.loop import History
 from dp_leakage.training.settings import TrainingSettings
@@ -222,11 +221,6 @@ def groups_of(
     found = split(x[rows].numpy(), y[rows].numpy(), mechanism["settings"]["k_sub"], derived_seed(seed, "subclasses"))
     groups[rows] = torch.from_numpy(found)
     return groups
-
-
-def blocks_of(layers: Layers, mechanism: Json | None) -> list[int] | None:
-    """Dimensions of the unit vectors of directional noise, over which its accountants compose."""
-    return block_dimensions(layers, mechanism["block"]) if mechanism and mechanism["noise"] == "vmf" else None
 
 
 def _columns(epochs: History) -> dict[str, list[Any]]:

@@ -12,7 +12,8 @@ from dp_leakage.privacy.mechanism import holds_groups
 from dp_leakage.provenance.files import read_arrays, write_table
 from dp_leakage.steps import Json, log, provenance, run
 from dp_leakage.steps._models import architecture_of, device_of
-from dp_leakage.steps.train import blocks_of, groups_of, in_records, units_of
+from dp_leakage.steps.train import groups_of, in_records, units_of
+from dp_leakage.training.blocks import blocks_of
 from dp_leakage.training.loop import Diverged
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train

@@ -77,6 +77,11 @@ def way_of_person(spec: Json, attack: str) -> str:
     return str(spec["attacks"][attack].get(OF_PERSON, ATTACKS[attack].of_person))
 
 
+def sees_untrained(spec: Json, attack: str) -> bool:
+    """Whether an attack sees gradients of untrained models alone, so that it needs no training."""
+    return bool(settings_of_attack(spec, attack).get("weights") == ["initial"])
+
+
 def by_coins(spec: Json, attack: str) -> bool:
     """Whether an attack uses the repeats of a cell as references for each other, so that no others are trained."""
     return design_of(spec) == COINS and ATTACKS[attack].needs == "reference"

@@ -1,6 +1,7 @@
 """Dimensions of the unit vectors that get directional noise: all that accountants need to know about a model."""
 
 from math import prod
+from typing import Any
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.models.layers import Layers, parameter_shapes
@@ -23,3 +24,10 @@ def block_dimensions(layers: Layers, block: Block) -> list[int]:
         return [sum(prod(shape[1:]) for shape in shapes) for shapes in by_name.values() for _ in range(shapes[0][0])]
     by_layer = [sum(map(prod, shapes)) for shapes in by_name.values()]
     return by_layer if block == "layer" else [sum(by_layer)]
+
+
+def blocks_of(layers: Layers, mechanism: dict[str, Any] | None) -> list[int] | None:
+    """These dimensions for a study's mechanism, over which the accountants of directional noise compose; None for any
+    other.
+    """
+    return block_dimensions(layers, mechanism["block"]) if mechanism and mechanism["noise"] == "vmf" else None

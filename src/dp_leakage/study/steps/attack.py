@@ -10,9 +10,17 @@ from dp_leakage.data.roles import asked_roles
 from dp_leakage.study import paths
 from dp_leakage.study.cells import Cell, attacks_in, auxiliary_defense
 from dp_leakage.study.paths import CLASS_SCORES, SIGNALS, TARGET, training_files
-from dp_leakage.study.protocol import auxiliary_spec, by_coins, by_person, seed_of, settings_of_attack, way_of_person
+from dp_leakage.study.protocol import (
+    auxiliary_spec,
+    by_coins,
+    by_person,
+    seed_of,
+    sees_untrained,
+    settings_of_attack,
+    way_of_person,
+)
 from dp_leakage.study.resources import attack_minutes
-from dp_leakage.study.step_code import MEASURING, own_files, step_code
+from dp_leakage.study.step_code import ACCOUNTING, MEASURING, noise_modules, own_files, step_code
 from dp_leakage.study.steps.data import data_identity
 from dp_leakage.study.steps.entry import STEPS, Files, Input, Job, Step, cell_of, identities, made, path_of
 from dp_leakage.study.steps.train import (
@@ -123,8 +131,10 @@ def attack_inputs(study: Study, cell: Cell, attack: str) -> dict[str, Input]:
     """The inputs of an attack on a cell: option of its step → file and its identity."""
     entry, names = ATTACKS[attack], (cell.dataset, cell.model)
     if entry.reads == "models":
-        trained = study.path(paths.TRAINED, cell), made(study, "train_target", cell)
-        return {"data": _data(study, cell.dataset), "target": trained}
+        data = {"data": _data(study, cell.dataset)}
+        if sees_untrained(study.spec, attack):
+            return data
+        return data | {"target": (study.path(paths.TRAINED, cell), made(study, "train_target", cell))}
     inputs = _asked(study, *names, TARGET, cell.defense, attack)
     if entry.reads == "losses":
         return inputs | {"history": (study.path(paths.HISTORY, cell), made(study, "train_target", cell))}
@@ -138,6 +148,12 @@ def attack_inputs(study: Study, cell: Cell, attack: str) -> dict[str, Input]:
     same = {} if own is None else {"defense": own}
     fitted = made(study, "fit_attack", None, dataset=cell.dataset, model=cell.model, attack=attack, **same)
     return inputs | {"fitted": (paths.fitted(study, *names, attack, own), fitted)}
+
+
+def _untrained(cell: Cell) -> Json:
+    """What models of a cell that need no training depend on, and the noise of their steps."""
+    own = {key: cell.training[key] for key in ("architecture", "dropout", "mechanism", "repeats")}
+    return own | {key: cell.columns[key] for key in ("epochs", "batch_size", "n_records")}
 
 
 def _references(inputs: dict[str, Input]) -> dict[str, Input]:
@@ -167,8 +183,19 @@ def attack_settings(study: Study, cell: Cell, attack: str) -> Json:
         "inputs": identities(attack_inputs(study, cell, attack)),
         "leave_one_out": by_coins(spec, attack),
         **({"of_person": way_of_person(spec, attack)} if by_person(spec, cell.dataset) else {}),
-        "code": step_code("attack_models" if entry.reads == "models" else "attack", entry.module, exclude=MEASURING),
+        **({"untrained": _untrained(cell)} if sees_untrained(spec, attack) else {}),
+        "code": _attack_code(study, cell, attack),
     }
+
+
+def _attack_code(study: Study, cell: Cell, attack: str) -> str:
+    entry = ATTACKS[attack]
+    if sees_untrained(study.spec, attack):  # the noise is solved for in this step, by the accountants
+        own = own_files(cell.training)
+        return step_code("attack_models", entry.module, *noise_modules(cell.training), exclude=MEASURING, own=own)
+    if entry.reads == "models":
+        return step_code("attack_models", entry.module, exclude=(*MEASURING, *ACCOUNTING))
+    return step_code("attack", entry.module, exclude=MEASURING)
 
 
 def attacked(study: Study, cell: Cell, attack: str) -> str:
