@@ -14,10 +14,10 @@ from typing import Any
 
 import torch
 
+from dp_leakage.common.captures import OFF
 from dp_leakage.models.architectures import build
 from dp_leakage.models.ensemble import Ensemble
 from dp_leakage.privacy.mechanism import Mechanism
-from dp_leakage.training.graphs import OFF
 from dp_leakage.training.samplers import HEADS
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train

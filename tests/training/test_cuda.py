@@ -6,9 +6,10 @@ import pytest
 import torch
 from small import data_of, layers_of, subsets_of
 
+from dp_leakage.common import captures
 from dp_leakage.common.kernels import exact
 from dp_leakage.privacy.mechanism import Mechanism
-from dp_leakage.training import graphs, trainer
+from dp_leakage.training import trainer
 from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.watch import Watch
@@ -39,7 +40,7 @@ def trained(name, mechanism, device="cuda", models=3, settings=SETTINGS, dtype=t
 @pytest.mark.parametrize("name", ["mlp", "lenet", "mixed", "residual", "table"])
 def test_graphs_give_the_bytes_of_single_kernels(name, mechanism, monkeypatch):
     replayed = trained(name, mechanism)
-    monkeypatch.setenv(graphs.OFF, "1")
+    monkeypatch.setenv(captures.OFF, "1")
     single = trained(name, mechanism)
     for key, value in single.parameters.items():
         assert torch.equal(value, replayed.parameters[key]), key
@@ -49,7 +50,7 @@ def test_graphs_give_the_bytes_of_single_kernels(name, mechanism, monkeypatch):
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_a_captured_optimizer_gives_the_bytes_of_single_kernels(optimizer, mechanism, monkeypatch):
     replayed = trained("mlp", mechanism, settings=OPTIMIZERS[optimizer])
-    monkeypatch.setenv(graphs.OFF, "1")
+    monkeypatch.setenv(captures.OFF, "1")
     single = trained("mlp", mechanism, settings=OPTIMIZERS[optimizer])
     for key, value in single.parameters.items():
         assert torch.equal(value, replayed.parameters[key]), key
@@ -60,7 +61,7 @@ def test_a_watched_step_whose_passes_are_replayed_gives_the_bytes_of_single_kern
         watch = Watch(39, torch.tensor([38]), torch.tensor([39]), torch.tensor([0]))
         return trained("mlp", NOISY[0], watch=watch), watch.scores
 
-    (replayed, scores), _ = watched(), monkeypatch.setenv(graphs.OFF, "1")
+    (replayed, scores), _ = watched(), monkeypatch.setenv(captures.OFF, "1")
     single, expected = watched()
     assert torch.equal(scores, expected)
     for key, value in single.parameters.items():

@@ -13,6 +13,7 @@ from small import SETTINGS, SHAPES, data_of, layers_of, started, subsets_of
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from dp_leakage.common import captures
 from dp_leakage.common.errors import UserError
 from dp_leakage.models.layers import activation_floats
 from dp_leakage.privacy.mechanism import Mechanism
@@ -277,7 +278,7 @@ def test_where_a_capture_fails_training_ends_with_a_way_out(monkeypatch):
         monkeypatch.setattr(torch.cuda, name, lambda: None)
     monkeypatch.setattr(torch.cuda, "graph", no_graph)
     with pytest.raises(UserError, match=r"DP_LEAKAGE_NO_CUDA_GRAPHS=1 .* not permitted"):
-        graphs.cuda_capture([])(lambda: None)
+        captures.cuda_capture([])(lambda: None)
 
 
 def test_a_watched_training_is_padded_where_canaries_leave_their_batches(monkeypatch):
@@ -308,4 +309,4 @@ def test_too_little_memory_for_a_graph_is_not_taken_for_a_capture_that_cannot_be
         monkeypatch.setattr(torch.cuda, name, lambda: None)
     monkeypatch.setattr(torch.cuda, "graph", no_memory)
     with pytest.raises(torch.OutOfMemoryError):
-        graphs.cuda_capture([])(lambda: None)
+        captures.cuda_capture([])(lambda: None)

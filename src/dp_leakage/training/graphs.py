@@ -1,20 +1,19 @@
 """A step as a CUDA graph, so that its many kernels are launched as one.
 
-With small models, a GPU waits for the CPU to launch the next kernel. A graph is captured once for each shape of a
-step's batches. It holds the passes, the penalty and the optimizer, and is replayed after the next step's rows are
-copied into the tensors of the capture. It holds only the passes if something reads the sum before the optimizer does:
-canaries' watch, or noise that must see the whole sum. The noise stays outside, since a graph would set up each random
-stream with extra kernels, which take longer than the draw itself.
+A graph (`common.captures`) is captured once for each shape of a step's batches. It holds the passes, the penalty and
+the optimizer, and is replayed after the next step's rows are copied into the tensors of the capture. It holds only the
+passes if something reads the sum before the optimizer does: canaries' watch, or noise that must see the whole sum.
+The noise stays outside, since a graph would set up each random stream with extra kernels, which take longer than the
+draw itself.
 """
 
 import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-import torch
 from torch import Generator, Tensor
 
-from dp_leakage.common.errors import UserError
+from dp_leakage.common.captures import OFF, Capture, Work, cuda_capture
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training.gradients import (
     Examples,
@@ -28,10 +27,7 @@ from dp_leakage.training.gradients import (
 from dp_leakage.training.noise import directs, sees_sum
 from dp_leakage.training.samplers import Batch
 
-OFF = "DP_LEAKAGE_NO_CUDA_GRAPHS"  # environment variable: train without graphs
 TOGETHER = 32  # steps whose rows are sent in one copy; a GPU takes them while the next ones are laid out
-Work = Callable[[], None]
-Capture = Callable[[Work], Work]
 
 
 def gradient_step(program: Program) -> Callable[[list[Batch], int], None]:
@@ -129,38 +125,3 @@ def _nothing() -> None:
 
 def _tensors(examples: list[Examples]) -> list[Tensor]:
     return [tensor for of_lane in examples for tensor in of_lane if tensor is not None]
-
-
-def cuda_capture(generators: list[Generator]) -> Capture:
-    """A function that captures work as a CUDA graph.
-
-    The work must have been done once, and its tensors must live as long as the result. All captures share one pool of
-    memory, since they are replayed one at a time and none leaves anything there that another needs. They use a stream
-    that no other training uses, because a deleted graph frees the libraries' workspace of its stream.
-
-    Args:
-        generators: all generators that the work draws from.
-
-    Raises:
-        UserError: from the function, if the capture failed. That leaves an undefined state, so continuing would be
-            unsafe.
-    """
-    pool, stream = torch.cuda.graph_pool_handle(), torch.cuda.Stream()
-
-    def capture(work: Work) -> Work:
-        graph = torch.cuda.CUDAGraph()
-        for generator in generators:
-            graph.register_generator_state(generator)
-        try:
-            with torch.cuda.graph(graph, pool=pool, stream=stream):
-                work()
-        except torch.OutOfMemoryError:
-            raise
-        except RuntimeError as error:
-            raise UserError(
-                f"no CUDA graph could be captured; {OFF}=1 in the environment trains without: {error}"
-            ) from error
-        torch.cuda.current_stream().wait_stream(stream)
-        return graph.replay
-
-    return capture

@@ -1,6 +1,7 @@
 """Decoders per layer: where a model is cut, what is seen there, and how well it is turned back."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 import torch.nn.functional as F
@@ -8,7 +9,9 @@ from sklearn.datasets import load_digits
 
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.attacks.inversion.decoder import MATCHED, NOTHING, PREDICTION, SCORES, _views, cuts, decoder, score
+from dp_leakage.common import captures
 from dp_leakage.common.errors import UserError
+from dp_leakage.common.kernels import exact
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.metrics import measure_reconstruction
 from dp_leakage.models.architectures import build
@@ -161,8 +164,14 @@ def test_of_a_users_own_module_the_prediction_is_rebuilt(target: Ensemble, digit
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
-def test_decoders_on_a_gpu_rebuild_as_on_the_cpu(target: Ensemble, digits: Dataset, scored):
-    on_gpu, pictures = score(target.to("cuda"), digits, None, SETTINGS, 5)
+def test_decoders_on_a_gpu_rebuild_as_on_the_cpu_and_replay_the_bytes_of_single_kernels(
+    target: Ensemble, digits: Dataset, scored, monkeypatch
+):
+    with exact():
+        on_gpu, pictures = score(target.to("cuda"), digits, None, SETTINGS, 5)
+        monkeypatch.setenv(captures.OFF, "1")
+        single, _ = score(target.to("cuda"), digits, None, SETTINGS, 5)
+    pd.testing.assert_frame_equal(on_gpu, single, check_exact=True)
     of_layer = [frame.groupby("layer")["mse"].mean() for frame in (scored[0], on_gpu)]
     np.testing.assert_allclose(of_layer[1], of_layer[0], rtol=0.02)  # other sums in each step of each training
     assert {name: picture.shape for name, picture in pictures.items()} == {

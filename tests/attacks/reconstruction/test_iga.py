@@ -6,6 +6,7 @@ import torch
 
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.attacks.reconstruction import iga
+from dp_leakage.common import captures
 from dp_leakage.privacy.mechanism import Mechanism
 
 SETTINGS = ATTACKS["iga"].settings | {"images": 4, "steps": 400, "total_variation": 0.0}
@@ -60,3 +61,19 @@ def test_a_batch_is_inverted_where_no_layer_can_be_read_off(models, pictures):
     )
     np.testing.assert_allclose(images["weights=initial"][0], pictures.x[:2], atol=0.1)
     assert (frame["mse"] < 1e-3).all()
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("architecture", ["mlp", "lenet_strided"])
+def test_on_a_gpu_replayed_steps_give_the_bytes_of_single_kernels_and_the_images_of_the_cpu(
+    architecture, models, pictures, monkeypatch
+):
+    few, target = SETTINGS | {"steps": 40}, models(architecture)
+    frame, _ = iga.score(target, pictures, None, few, 1)
+    target = target.to("cuda")
+    on_gpu, replayed = iga.score(target, pictures, None, few, 1)
+    monkeypatch.setenv(captures.OFF, "1")
+    _, single = iga.score(target, pictures, None, few, 1)
+    np.testing.assert_array_equal(replayed["weights=initial"], single["weights=initial"])
+    # Steps follow signs of gradients, and a sign near 0 hangs on the last digit.
+    np.testing.assert_allclose(on_gpu["mse"], frame["mse"], atol=0.02)

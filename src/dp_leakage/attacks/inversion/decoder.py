@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from dp_leakage.common.captures import fast
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import derived_seed
 from dp_leakage.data.dataset import Dataset
@@ -261,10 +262,17 @@ def _rebuilt(train_on: Tensor, known: Tensor, test_on: Tensor, settings: dict, s
         network = decoder(tuple(train_on.shape[1:]), tuple(known.shape[1:]), settings["width"]).to(known.device)
         with torch.no_grad():  # start at the images' mean color, which training would take hundreds of steps to find
             network[-2].bias.copy_(known.mean((0, 2, 3)).clamp(0.01, 0.99).logit())
-        optimizer = torch.optim.Adam(network.parameters(), lr=settings["learning_rate"])
+        parameters = list(network.parameters())
+        optimizer = torch.optim.Adam(parameters, lr=settings["learning_rate"], capturable=known.is_cuda)
+
+        def step(rows: Tensor) -> None:
+            error = F.mse_loss(network(train_on[rows]), known[rows])
+            for own, gradient in zip(parameters, torch.autograd.grad(error, parameters), strict=True):
+                own.grad = gradient
+            optimizer.step()
+
+        take = fast(step, known)
         for _ in range(settings["epochs"]):
             for rows in torch.randperm(len(known)).to(known.device).split(settings["batch_size"]):
-                optimizer.zero_grad()
-                F.mse_loss(network(train_on[rows]), known[rows]).backward()
-                optimizer.step()
+                take(rows)
     return _outputs(network, test_on)

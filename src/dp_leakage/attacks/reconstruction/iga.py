@@ -11,12 +11,14 @@ from torch import Tensor
 from dp_leakage.attacks.reconstruction.matching import overlap, squared_norms
 from dp_leakage.attacks.reconstruction.outcome import outcome
 from dp_leakage.attacks.reconstruction.released import Released, released, victims
+from dp_leakage.common.captures import fast
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.models.ensemble import Ensemble
 
 # ``weights``: the model whose gradient is seen, untrained or the trained target; each is measured separately.
 ATTACK = {
     "family": "gradient_reconstruction",
+    "on_device": True,
     "settings": {
         "images": {"$ref": "#/$defs/images"},
         "batch": {"$ref": "#/$defs/batch"},
@@ -76,37 +78,43 @@ def score(
     """
     x, y = victims(data, settings["images"], "iga")
     label = F.one_hot(y, data.n_classes)
-    rebuilt = [
-        (seen, invert(seen, label, x.shape[1:], settings)) for seen in released(target, x, y, settings, seed, "iga")
-    ]
+    steps = released(target.to("cpu"), x, y, settings, seed, "iga")  # every device sees the same gradients
+    rebuilt = [(seen, invert(seen, label, x.shape[1:], settings, target.device)) for seen in steps]
     return outcome(data, x, rebuilt, settings, target.mechanism)
 
 
-def invert(seen: Released, label: Tensor, shape: tuple[int, ...], settings: dict) -> Tensor:
+def invert(seen: Released, label: Tensor, shape: tuple[int, ...], settings: dict, device: torch.device) -> Tensor:
     """The images float32 (n, …) in [0, 1], all at once; label (n, C) probabilities, shape of one image."""
     precision = getattr(torch, settings["precision"])
-    parameters = {name: value.to(precision) for name, value in seen.parameters.items()}
-    gradients = {name: value.to(precision) for name, value in seen.gradients.items()}
-    label = label.to(precision)
+    parameters = {name: value.to(device, precision) for name, value in seen.parameters.items()}
+    gradients = {name: value.to(device, precision) for name, value in seen.gradients.items()}
+    label = label.to(device, precision)
     length = squared_norms(gradients).clamp_min(LEAST).sqrt()
     start = torch.empty(len(label), *shape, dtype=torch.float64).normal_(generator=seen.generator)
-    x = start.to(precision)  # the same start in either precision
+    x = start.to(device, precision)  # the same start in either precision
     mean, square = torch.zeros_like(x), torch.zeros_like(x)
-    for step in range(1, settings["steps"] + 1):
-        x.requires_grad_()
-        inner, squared = overlap(seen.layers, parameters, gradients, x, label)
+
+    def step(factors: Tensor) -> None:
+        """Moves x. ``factors``: the step size and Adam's correction of the mean square, float64 (2,)."""
+        image = x.detach().requires_grad_()
+        inner, squared = overlap(seen.layers, parameters, gradients, image, label)
         cosine = inner / (squared.clamp_min(LEAST).sqrt() * length)
-        smooth = total_variation(x).unflatten(0, (len(cosine), -1)).mean(1)
+        smooth = total_variation(image).unflatten(0, (len(cosine), -1)).mean(1)
         objective = (1 - cosine + settings["total_variation"] * smooth).sum()
-        (gradient,) = torch.autograd.grad(objective, x)
-        x = x.detach()
+        (gradient,) = torch.autograd.grad(objective, image)
         sign = gradient.sign()
         mean.lerp_(sign, 1 - BETAS[0])
         square.lerp_(sign.square(), 1 - BETAS[1])
-        size = step_size(step, settings) / (1 - BETAS[0] ** step)
-        spread = (square / (1 - BETAS[1] ** step)).sqrt_().add_(ADAM_EPSILON)
-        x = (x - size * mean / spread).clamp_(0, 1)
-    return x.float()
+        size, correction = factors
+        spread = (square / correction).sqrt_().add_(ADAM_EPSILON)
+        x.sub_(size * mean / spread).clamp_(0, 1)
+
+    take = fast(step, x)
+    numbers = range(1, settings["steps"] + 1)
+    factors = [[step_size(n, settings) / (1 - BETAS[0] ** n), 1 - BETAS[1] ** n] for n in numbers]
+    for own in torch.tensor(factors, dtype=torch.float64, device=device):
+        take(own)
+    return x.float().cpu()
 
 
 def step_size(step: int, settings: dict) -> float:
