@@ -83,8 +83,24 @@ def score(
     return outcome(data, x, rebuilt, settings, target.mechanism)
 
 
-def invert(seen: Released, label: Tensor, shape: tuple[int, ...], settings: dict, device: torch.device) -> Tensor:
-    """The images float32 (n, …) in [0, 1], all at once; label (n, C) probabilities, shape of one image."""
+def invert(
+    seen: Released,
+    label: Tensor,
+    shape: tuple[int, ...],
+    settings: dict,
+    device: torch.device,
+    box: tuple[float | Tensor, float | Tensor] = (0.0, 1.0),
+) -> Tensor:
+    """The images float32 (n, …), all at once.
+
+    Args:
+        seen: the gradients.
+        label: (n, C) probabilities of the classes.
+        shape: of one image.
+        settings: of the attack.
+        device: where it works.
+        box: the least and the largest values of pixels, numbers or tensors (c, 1, 1).
+    """
     precision = getattr(torch, settings["precision"])
     parameters = {name: value.to(device, precision) for name, value in seen.parameters.items()}
     gradients = {name: value.to(device, precision) for name, value in seen.gradients.items()}
@@ -93,6 +109,7 @@ def invert(seen: Released, label: Tensor, shape: tuple[int, ...], settings: dict
     start = torch.empty(len(label), *shape, dtype=torch.float64).normal_(generator=seen.generator)
     x = start.to(device, precision)  # the same start in either precision
     mean, square = torch.zeros_like(x), torch.zeros_like(x)
+    limits = [torch.as_tensor(limit).to(device, precision) for limit in box]
 
     def step(factors: Tensor) -> None:
         """Moves x. ``factors``: the step size and Adam's correction of the mean square, float64 (2,)."""
@@ -107,7 +124,7 @@ def invert(seen: Released, label: Tensor, shape: tuple[int, ...], settings: dict
         square.lerp_(sign.square(), 1 - BETAS[1])
         size, correction = factors
         spread = (square / correction).sqrt_().add_(ADAM_EPSILON)
-        x.sub_(size * mean / spread).clamp_(0, 1)
+        x.sub_(size * mean / spread).clamp_(*limits)
 
     take = fast(step, x)
     numbers = range(1, settings["steps"] + 1)
