@@ -146,3 +146,11 @@ def test_swapping_two_values_runs_what_they_reach(workflow):
     assert workflow.planned("quickstart_fig_leakage_shokri") == Counter(
         train_auxiliary=1, query=2, fit_attack=1, attack=CELLS, quickstart_fig_leakage_shokri=1
     )
+
+
+def test_an_attack_on_untrained_models_trains_none(unrun):
+    settings = {"metrics": ["ssim/iga/statistic=mean"]}
+    table = {"kind": "compared_table", "title": "Rebuilt", "parts": ["iga"], "settings": settings}
+    unrun.configure(datasets={"digits": {"projection": None}}, attacks={"iga": {}}, figures={"table_rebuilt": table})
+    planned = unrun.planned("quickstart_table_rebuilt")
+    assert planned == Counter(prepare_dataset=1, project_pca=1, reconstruct=CELLS, quickstart_table_rebuilt=1)
