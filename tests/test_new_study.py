@@ -133,7 +133,8 @@ def test_data_that_will_not_do_are_refused_in_a_sentence_and_nothing_is_written(
         ("taken", "wine.csv", "is there already"),
         ("attack", "wine.csv", "has a meaning of its own here"),
         ("mine", "nowhere.csv", "does not exist"),
-        ("mine", "", "does not exist"),
+        ("mine", "", "data is missing"),
+        ("", "wine.csv", "name is missing"),
     ],
 )
 def test_a_wrong_name_or_path_is_refused(capsys, name, data, sentence):

@@ -14,6 +14,7 @@ from loading import REPO, SCHEMAS
 from registries import unchanged
 
 from dp_leakage import plugins
+from dp_leakage.attacks import ATTACKS
 from dp_leakage.common import user_code
 from dp_leakage.common.config import merged
 from dp_leakage.common.errors import UserError
@@ -30,6 +31,7 @@ from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.provenance.fingerprint import code_fingerprint
 from dp_leakage.study.file import load_studies
 from dp_leakage.study.plan import figure_settings
+from dp_leakage.study.protocol import sees_untrained
 from dp_leakage.study.steps import attack_settings, prepare_settings, train_settings
 from dp_leakage.training.noise import start_noise
 from dp_leakage.training.requests import check_private
@@ -904,3 +906,46 @@ def test_a_plugin_may_say_which_records_are_one_unit(tmp_path, monkeypatch):
     x, y = digits(50)
     groups = groups_of(settings, x, y, torch.arange(50)[None], 0)
     assert groups.tolist() == [row // 5 for row in range(50)]
+
+
+def test_an_attack_on_gradients_gets_models_that_have_not_trained_with_the_noise_of_the_cell(tmp_path):
+    from dp_leakage.attacks.checks import checked_scores
+    from dp_leakage.data.dataset import Dataset
+    from dp_leakage.steps._untrained import untrained
+
+    plugins.load([EXAMPLES])
+    images = np.random.default_rng(0).uniform(size=(30, 1, 4, 4)).astype(np.float32)
+    roles = {"target_members": np.arange(20), "target_nonmembers": np.arange(20, 30)}
+    data = Dataset(images, np.arange(30) % 3, roles, np.array([], dtype=np.int64))
+    mechanism = {
+        **{"sampler": "poisson", "unit": "example", "bound": "clip", "clip_norm": 1.0, "noise": "gaussian"},
+        **{"block": "whole", "settings": {}, "accountant": "rdp", "noise_multiplier": 3.0},
+    }
+    own = {"architecture": {"name": "mlp", "hidden": [5]}, "dropout": 0.0, "mechanism": mechanism, "repeats": 2}
+    target = untrained(own | {"epochs": 2, "batch_size": 5, "n_records": 20}, data, 1)
+    assert target.mechanism.noise_multiplier == 3.0
+    settings = ATTACKS["first_layer"].settings | {"images": 4}
+    scored = user_code.call("first_layer", "score", target, data, None, settings, 1)
+    frame, pictures = checked_scores(scored, "first_layer", "gradient_reconstruction", 2)
+    assert pictures["weights=initial"].shape == (2, 4, 1, 4, 4)
+    assert set(frame["repeat"]) == {0, 1}
+    for wrong, words in (
+        (frame.drop(columns=["ssim", "mse", "mse_standardized"]), "no measure of its pictures"),
+        (frame.assign(mse=np.nan), "'mse' of other than finite numbers"),
+    ):
+        with pytest.raises(UserError, match=words):
+            checked_scores((wrong, pictures), "first_layer", "gradient_reconstruction", 2)
+
+
+def test_the_weights_of_an_attack_on_gradients_are_those_that_all_such_attacks_have(tmp_path):
+    declared = 'ATTACK = {"family": "gradient_reconstruction", "settings": {"weights": 0.5}}'
+    (tmp_path / "mine.py").write_text(f"{declared}\n\ndef score(target, data, fitted, settings, seed):\n    pass\n")
+    with pytest.raises(UserError, match=r"setting weights of this family is shared"):
+        plugins.load([tmp_path])
+    (tmp_path / "mine.py").write_text(
+        'ATTACK = {"family": "membership", "settings": {"weights": ["initial"], "images": None, "steps": [1]}}\n\n'
+        "def score(target, reference, settings, seed):\n    pass\n"
+    )
+    plugins.load([tmp_path])
+    spec = {"attacks": {"mine": {}}}
+    assert not sees_untrained(spec, "mine")

@@ -87,6 +87,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     file = options.folder / f"{options.name}.yaml"
     try:
+        if not options.name:
+            raise UserError("name is missing; give the study one of lowercase letters, digits and _: NAME=mine")
         check_study_name(options.name, file)
         source = source_of(options)
         raw = load(source, Path("data"))
@@ -102,8 +104,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def source_of(options: argparse.Namespace) -> dict[str, Any]:
     """The data set's ``source`` as a study file has it. Raises UserError for keys that its kind does not have."""
+    if not options.data:
+        raise UserError("data is missing; name a table, an .npz, a folder of images or a zip of one: DATA=my.csv")
     path = user_path(options.data)
-    if not options.data or not is_there(path):
+    if not is_there(path):
         raise UserError(f"data: {options.data} does not exist; valid is a table, an .npz, a folder of images or a zip")
     source: dict[str, Any] = {"path": path_in_study(path)}
     for key in ("label", "key", "person", "missing"):

@@ -87,7 +87,7 @@ SCHEMA = table(
         (
             {"rate": "1e-3"},
             "f.yaml: key 'top.rate' is '1e-3'; valid is a number above 0 and below 1 (YAML reads 1e-3 as text; write "
-            "it like 1.0e-3, without quotes)",
+            "it 1.0e-3, without quotes)",
         ),
         (
             {"how": "atuo"},

@@ -112,4 +112,4 @@ def test_duplicates_across_the_split_are_counted():
     x[5] = x[6]
     said = profile(raw(x), roles())
     assert "3 records of target_members also occur in target_nonmembers, where no attack can tell them apart." in said
-    assert "1 record of target_members repeat another one of it." in said
+    assert "1 record of target_members repeats another one of it." in said

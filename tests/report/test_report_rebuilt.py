@@ -35,8 +35,8 @@ def test_the_step_that_tells_most_is_named_beside_a_guess_and_what_is_proven():
     assert undefended.words == (
         "Images rebuilt from gradients, undefended models: the image rebuilt from a step tells which of 10 equally "
         f"likely records was in it in 90.0 % [{100 * held.low:.1f}, {100 * held.high:.1f}] of the cases, where a guess "
-        "is right in 10 %. That is DLG on MLP, defense none, the most of 2 combinations of attack, step and model, "
-        "whose intervals hold together."
+        "is right in 10 %. That is DLG on MLP that has not trained, defense none, the most of 2 combinations of "
+        "attack, step and model, whose intervals hold together."
     )
     assert "a step on 8 records tells" in private.words
     assert private.words.endswith("No attack on such a step is right in more than 37.9 %.")

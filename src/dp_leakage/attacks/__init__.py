@@ -17,7 +17,7 @@ columns:
   guess are bool, or the numbers of values. An attack may add ``imputed``, the guess without the model;
 - ``model_inversion``: repeat, target (the class), restart, distance (Euclidean), ssim, confidence;
 - ``decoder_inversion``, ``gradient_reconstruction``: repeat, target (the picture), restart, and at least one of mse,
-  mse_standardized, ssim, distance.
+  mse_standardized, ssim, distance. With ``weights: [initial]`` those on gradients get models that have not trained.
 
 Families with pictures may have further columns, of those that metrics have (`metrics.rows.QUALIFIERS`: ``layer``,
 ``variant``, …). Each of their values is measured separately.
@@ -56,6 +56,8 @@ COLUMNS: dict[str, dict[str, str]] = {
     "gradient_reconstruction": _REBUILT,
     "utility": {**_RECORD, "rank": "whole numbers"},
 }  # fmt: skip
+GRADIENTS = "gradient_reconstruction"  # the family that sees a step's gradient, of the models that its ``weights`` say
+CLOSENESS = ("mse", "mse_standardized", "ssim", "distance")  # measures of a picture; a frame has at least one of them
 # Families whose scores come with pictures.
 PICTURING = ("model_inversion", "decoder_inversion", "gradient_reconstruction")
 
@@ -195,6 +197,8 @@ DEFINITIONS: dict[str, Schema] = {
     "weights": {
         "type": "array",
         "items": {"enum": ["initial", "trained"]},
+        "minItems": 1,
+        "uniqueItems": True,
         "default": ["initial"],
         "description": "The models whose gradients are seen, untrained or trained; each is measured separately.",
     },
@@ -218,6 +222,10 @@ def _attack(where: str, module: str, given: dict[str, Any]) -> Attack:
         raise UserError(f"{where}: family {given['family']} takes the models; leave the key reads out")
     if reads == "losses" and (given.get("needs") or not answered):
         raise UserError(f"{where}: it reads losses, which targets alone keep; leave needs out, with family membership")
+    weights = schemas.get("weights", DEFINITIONS["weights"])
+    if given["family"] == GRADIENTS and weights.get("items") != DEFINITIONS["weights"]["items"]:
+        shared = 'the setting weights of this family is shared; valid is {"$ref": "#/$defs/weights"}'
+        raise UserError(f"{where}: {shared}")
     if given.get("on_device") and reads != "models":
         raise UserError(f"{where}: it takes no models, so it has no device; leave the key on_device out")
     if given.get("learns") and not given.get("needs"):

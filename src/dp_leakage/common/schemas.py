@@ -5,6 +5,7 @@ the line of ``docs/reference.md`` follow from it. Beyond the standard, numbers a
 bits, 3.0 is not an integer, and a tuple is a list.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, reduce
 from math import inf
@@ -126,7 +127,9 @@ def _sentence(error: Any, where: str, top: str, definitions: Mapping[str, Schema
         case "type" if (
             isinstance(given, str) and _is_number(given) and {"number", "integer"}.intersection(_types(rule))
         ):
-            hint = f"(YAML reads {given} as text; write it like 1.0e-3, without quotes)"
+            like = re.sub(r"^([-+]?\d+)e([-+]?)", lambda part: f"{part[1]}.0e{part[2] or '+'}", given)
+            like = "like 1.0e-3" if like == given else like
+            hint = f"(YAML reads {given} as text; write it {like}, without quotes)"
             return f"{place} is {given!r}; valid is {words(error.schema, definitions)} {hint}"
         case _:
             hint = close(given, _names(error.schema)) if isinstance(given, str) else ""

@@ -65,6 +65,14 @@ def _classes(raw: Raw, members: np.ndarray, role: str) -> list[str]:
     if len(present) == 1:
         return [f"All {role} are of the class {raw.class_names[present[0]]}; there is nothing to learn."]
     said = []
+    alike: dict[str, list[str]] = {}
+    for own in raw.class_names:
+        alike.setdefault(own.strip().casefold(), []).append(own)
+    said += [
+        f"Classes {_listed(list(map(repr, names)))} differ in case or blanks alone. If they are one, write them alike."
+        for names in alike.values()
+        if len(names) > 1
+    ]
     absent = [raw.class_names[c] for c in np.flatnonzero(counts == 0)]
     if absent:
         said.append(f"{_count(absent, 'class', 'classes')} among {role} without any record: {_listed(absent)}.")
@@ -135,12 +143,11 @@ def _numbers_records(values: np.ndarray) -> bool:
 def _duplicates(raw: Raw, roles: Mapping[str, np.ndarray]) -> list[str]:
     said = []
     for (a, b), count in duplicates(raw.x, roles).items():
+        some, end = f"{_count(count, 'record', 'records')} of {a}", "s" if count == 1 else ""
         if a == b:
-            said.append(f"{_count(count, 'record', 'records')} of {a} repeat another one of it.")
+            said.append(f"{some} repeat{end} another one of it.")
         else:
-            said.append(
-                f"{_count(count, 'record', 'records')} of {a} also occur in {b}, where no attack can tell them apart."
-            )
+            said.append(f"{some} also occur{end} in {b}, where no attack can tell them apart.")
     return said
 
 

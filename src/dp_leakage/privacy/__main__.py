@@ -7,6 +7,7 @@ Each line of the table is one accountant under one way of drawing batches, which
 import argparse
 import re
 import secrets
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -288,4 +289,6 @@ def _blocks(text: str) -> tuple[int, ...]:
 
 
 if __name__ == "__main__":
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends it without a traceback
     sys.exit(main())

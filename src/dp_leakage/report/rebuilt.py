@@ -36,10 +36,11 @@ def _claim(dataset: str, kind: str, rows: pd.DataFrame) -> Claim:
     limits = rows[(rows["metric"] == CEILING) & (rows[key] == row[key]).all(axis=1)]["value"]
     limit = float(limits.iloc[0])
     proven = f" No attack on such a step is right in more than {tell(CEILING, limit, f'{100 * limit:.1f}')} %."
+    model = f"{name(row['model'])} that has {'not ' if row['weights'] == 'initial' else ''}trained"
     words = (
         f"Images rebuilt from gradients, {kind} models: the image rebuilt from {step} tells which of "
         f"{tell.plain('candidates', row['candidates'])} equally likely records was in it in {right}. That is "
-        f"{name(row['attack'])} on {name(row['model'])}, defense {row['defense']}, the most of {tell.count(count)} "
+        f"{name(row['attack'])} on {model}, defense {row['defense']}, the most of {tell.count(count)} "
         f"combinations of attack, step and model, whose intervals hold together.{proven if limit < 1 else ''}"
     )
     cells = ((row["model"], row["defense"]),)

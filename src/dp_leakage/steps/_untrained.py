@@ -1,4 +1,4 @@
-"""The models of a training before its first step."""
+"""Models that have not trained, for attacks on the gradients of such."""
 
 import torch
 
@@ -14,6 +14,9 @@ from dp_leakage.training.blocks import blocks_of
 
 def untrained(settings: Json, data: Dataset, seed: int) -> Ensemble:
     """New models with the mechanism, and the noise, of a training that need not take place.
+
+    They are not those that would train, but as PyTorch starts them. An attack sees gradients of new models of its own
+    (`attacks.reconstruction.released`), and of these the layers and the mechanism.
 
     Args:
         settings: what this depends on of the training's settings: ``architecture``, ``dropout``, ``mechanism``,

@@ -2,7 +2,7 @@
 file as the schema describes it, after overrides and scale.
 """
 
-from dp_leakage.attacks import ATTACKS, OF_PERSON
+from dp_leakage.attacks import ATTACKS, GRADIENTS, OF_PERSON
 from dp_leakage.common.config import Json, merged
 from dp_leakage.common.identity import derived_seed
 from dp_leakage.common.old_words import seeded
@@ -79,7 +79,7 @@ def way_of_person(spec: Json, attack: str) -> str:
 
 def sees_untrained(spec: Json, attack: str) -> bool:
     """Whether an attack sees gradients of untrained models alone, so that it needs no training."""
-    return bool(settings_of_attack(spec, attack).get("weights") == ["initial"])
+    return ATTACKS[attack].family == GRADIENTS and settings_of_attack(spec, attack).get("weights") == ["initial"]
 
 
 def by_coins(spec: Json, attack: str) -> bool:

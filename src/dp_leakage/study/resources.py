@@ -32,15 +32,11 @@ def training_minutes(settings: Json) -> int:
     return START + ceil(passes * seconds / 60)
 
 
-def attack_minutes(records: int, models: int, settings: Json | None = None) -> int:
-    """Minutes that an attack may take: 10 ms for each pair of a record and a model.
-
-    An attack that rebuilds ``images`` in ``steps``, as its ``settings`` say, also gets 10 ms for each step of each
-    image.
+def attack_minutes(records: int, models: int, steps: int = 0) -> int:
+    """Minutes that an attack may take: 10 ms for each pair of a record and a model, and for each step of each image
+    that it rebuilds.
     """
-    given = settings or {}
-    rebuilt = given.get("images", 0) * given.get("steps", 0) * len(given.get("weights", [0]))
-    return START + ceil((records + rebuilt) * models * 0.01 / 60)
+    return START + ceil((records + steps) * models * 0.01 / 60)
 
 
 def memory_mb(records: int, models: int) -> int:

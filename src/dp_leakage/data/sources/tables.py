@@ -270,7 +270,8 @@ def _labels(column: "pd.Series", where: str) -> tuple[np.ndarray, tuple[str, ...
     missing = column.isna().to_numpy()
     if missing.any():
         raise UserError(
-            f"{where}: record {int(np.argmax(missing))} has no label; remove the {missing.sum()} records without one"
+            f"{where}: {missing.sum()} of {len(column)} records have no label, the first is record "
+            f"{int(np.argmax(missing))}, counted from 0; remove them, or look for lines with too few values"
         )
     _check_values(column, where)
     plain = column.to_numpy() if column.dtype.kind in "iufb" else column.astype(str).to_numpy()
@@ -298,7 +299,7 @@ def _missing(column: "pd.Series", spec: dict, path: Path) -> np.ndarray:
         return missing
     where = (
         f"{path}: column {column.name!r} lacks {missing.sum()} of {len(column)} values, first in record "
-        f"{int(np.argmax(missing))}"
+        f"{int(np.argmax(missing))}, counted from 0"
     )
     if missing.all():
         raise UserError(f"{where}; it holds nothing, so list it in drop")
@@ -323,14 +324,14 @@ def _encoded(column: "pd.Series", categorical: bool, where: str) -> tuple[dict[s
             if numbers.all():
                 return {"": texts.astype(float).to_numpy(copy=True)}, ()
             raise UserError(
-                f"{where} is numeric but holds {texts.iloc[row]!r} in record {row}; "
+                f"{where} is numeric but holds {texts.iloc[row]!r} in record {row}, counted from 0; "
                 "mend it, or list the column in categorical or drop"
             )
     categories, codes = np.unique(texts.to_numpy(str), return_inverse=True)
     if len(categories) > MAX_CATEGORIES:
         raise UserError(
             f"{where} has {len(categories):,} different texts, at most {MAX_CATEGORIES} can be categories; "
-            "list it in drop, or name it in person if it says whose each record is"
+            "list it in drop, name it in key if it names the records, or in person if it says whose each record is"
         )
     shown = range(len(categories)) if len(categories) != 2 else [1]
     return {f"={categories[c]}": (codes == c).astype(np.float64) for c in shown}, tuple(categories.tolist())

@@ -121,7 +121,7 @@ class Case:
         pure = self.accountant in ("vmf_pure", "per_step")
         if not (0 < self.delta < 1 or (pure and self.delta == 0)):
             least = "0 ≤ delta < 1" if pure else "0 < delta < 1"
-            raise UserError(f"delta: {self.delta:g} is out of range for {self.accountant!r}; valid: {least}.")
+            raise UserError(f"delta: {self.delta:g} is out of range; valid: {least}.")
         if self.epochs < 1 or self.epochs != int(self.epochs):
             raise UserError(f"epochs: {self.epochs} is not a positive whole number.")
         if not 0 < self.batch_size <= self.dataset_size:

@@ -2,7 +2,7 @@
 
 from itertools import product
 
-from dp_leakage.attacks import ATTACKS, OF_PERSON, STRONGEST
+from dp_leakage.attacks import ATTACKS, GRADIENTS, OF_PERSON, STRONGEST
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.data.groups import RECORDS
@@ -53,6 +53,9 @@ def check_attacks(study: Study) -> None:
             role = population_role(spec["datasets"][dataset]["roles"]) if role == REFERENCE_POOL else role
             complaint = f"key 'datasets.{dataset}.roles' lacks the role '{role}'; attack {name} needs its records"
             require(role in spec["datasets"][dataset]["roles"], complaint)
+        for dataset in spec["datasets"] if entry.family == GRADIENTS else []:
+            if name in attacks_on(study.spec, dataset):
+                _check_images(name, resolved, dataset, spec["datasets"][dataset]["roles"])
         for dataset in spec["datasets"] if entry.family == "attribute" else []:
             components, features = components_of(spec, dataset), resolved.get("features", 0)
             if components is not None and name in attacks_on(study.spec, dataset):
@@ -61,6 +64,22 @@ def check_attacks(study: Study) -> None:
     for role, dataset in product(AUXILIARY, spec["datasets"]):
         if role in spec and ("attacks" not in spec["datasets"][dataset] or _needed(study, role, dataset)):
             _check_auxiliary(study, role, dataset)
+
+
+def _check_images(attack: str, settings: Json, dataset: str, roles: Json) -> None:
+    """There are members enough for the images to rebuild and the other candidates, and images fill whole batches."""
+    count, batch, candidates = (settings.get(key) for key in ("images", "batch", "candidates"))
+    if not isinstance(count, int) or MEMBERS not in roles:  # a plugin's may be anything
+        return
+    words, members = f"of role {MEMBERS} of data set {dataset}", roles[MEMBERS]
+    require(count <= members, f"key 'attacks.{attack}.images' is {count}; valid is up to the {members} {words}")
+    for size in batch if isinstance(batch, list) else [batch]:
+        divides = not isinstance(size, int) or count % size == 0
+        require(divides, f"key 'attacks.{attack}.batch' is {size}; valid is a divisor of its images, {count}")
+    if isinstance(candidates, int):
+        most = members - count + 1
+        told = f"key 'attacks.{attack}.candidates' is {candidates}; valid is up to {most}, of the {members} {words}"
+        require(candidates <= most, told)
 
 
 def _needed(study: Study, role: str, dataset: str) -> bool:

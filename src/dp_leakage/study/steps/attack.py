@@ -1,9 +1,10 @@
 """The steps that ask models and attack by what they answer (``attack.smk``)."""
 
 from collections.abc import Callable
+from math import prod
 from pathlib import Path
 
-from dp_leakage.attacks import ATTACKS, STRONGEST, Attack
+from dp_leakage.attacks import ATTACKS, GRADIENTS, STRONGEST, Attack
 from dp_leakage.common.config import Json
 from dp_leakage.common.identity import identity
 from dp_leakage.data.roles import asked_roles
@@ -249,8 +250,17 @@ def scores_of(study: Study, job: Job) -> Files:
 
 def attack_time(study: Study, job: Job) -> int:
     """Minutes of a job that attacks, or asks models what they say."""
-    own = settings_of_attack(study.spec, job["attack"]) if "attack" in job else None
-    return attack_minutes(records_of(study, job), models_of(study, job), own)
+    return attack_minutes(records_of(study, job), models_of(study, job), _steps(study, job.get("attack")))
+
+
+def _steps(study: Study, attack: str | None) -> int:
+    """In how many steps an attack on gradients rebuilds its images, all of them together."""
+    if attack is None or ATTACKS[attack].family != GRADIENTS:
+        return 0
+    own = settings_of_attack(study.spec, attack)
+    numbers = [own.get(key) for key in ("images", "steps")]
+    counts = [number if isinstance(number, int) else 0 for number in numbers]  # a plugin's may be anything
+    return prod(counts) * len(own.get("weights", [0]))
 
 
 def query_group(job: Job) -> str:
