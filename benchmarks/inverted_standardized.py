@@ -65,6 +65,7 @@ def main() -> None:
     parser.add_argument("cells", nargs="+")
     parser.add_argument("--images", type=int, default=20)
     parser.add_argument("--steps", type=int, default=24000)
+    parser.add_argument("--total-variation", type=float, default=0.2)
     given = parser.parse_args()
     torch.set_num_threads(1)
     dataset = given.data.parent.name
@@ -76,7 +77,8 @@ def main() -> None:
     layers = build(name=given.model, input_shape=x.shape[1:], n_classes=classes, dropout=0.0, **MODELS[given.model])
     start = initial_parameters(layers, torch.Generator().manual_seed(0))
     one = {name: value[None] for name, value in start.items()}
-    settings = ATTACKS["iga"].settings | {"steps": given.steps, "images": given.images, "precision": "float32"}
+    own = {"steps": given.steps, "total_variation": given.total_variation, "images": given.images}
+    settings = ATTACKS["iga"].settings | own | {"precision": "float32"}
     box = torch.from_numpy((0 - mean) / spread), torch.from_numpy((1 - mean) / spread)
     seen_images = torch.from_numpy((truth - mean) / spread)
     print("dataset,model,cell,images,ssim,ssim_low,ssim_high,mse_standardized,mse_low,mse_high")

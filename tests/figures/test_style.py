@@ -138,3 +138,11 @@ def test_a_title_stands_above_a_figure_that_needs_no_legend() -> None:
     assert [legend.get_title().get_text() for legend in figure.legends] == ["All against all"]
     plain, _ = canvas(1, 1)
     assert not finish(plain, []).legends
+
+
+def test_a_name_that_begins_with_a_known_one_is_written_like_it():
+    assert name("fashion_mnist_scattering") == "Fashion-MNIST scattering"
+    assert name("mnist_r") == "MNIST r"
+    assert name("fashion_mnist_shokri") == "Fashion-MNIST (split of Shokri's attack)"
+    assert name("my_own_table") == "my own table"
+    assert name("") == ""

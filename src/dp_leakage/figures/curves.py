@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+ACCURACIES = {"test_accuracy", "train_accuracy"}
 CLAIMED_LABEL = "claimed privacy budget ε  (→ weaker protection)"
 
 
@@ -125,10 +126,15 @@ def _above_note(rows: pd.DataFrame, y_max: float | None) -> list[str]:
 
 
 def _limits(rows: pd.DataFrame, y_max: float | None) -> tuple[float, float]:
-    """The axis upward: all that is measured or printed, with its intervals and some room; at least to 0.05 around 0."""
+    """The axis upward: all that is measured or printed, with its intervals and some room; at least to 0.05 around 0.
+
+    Accuracies that are all in the upper half of what is measured stand without the 0, which would hide how they differ.
+    """
     numbers = rows[["measured", "low", "high", "published"]].to_numpy(dtype=float)
     numbers = numbers[np.isfinite(numbers)]
     low, high = min(numbers.min(initial=0), 0), max(numbers.max(initial=0), 0.05)
+    if len(numbers) and set(rows["metric"]) <= ACCURACIES and numbers.min() > high / 2:
+        low = float(numbers.min())
     room = 0.05 * (high - low)
     return low - room, high + room if y_max is None else y_max
 

@@ -165,6 +165,7 @@ NAMES = {
     "rdp": "RDP",
     "pld": "PLD",
     "gdp": "GDP",
+    "banded_pld": "banded PLD",
     "vmf_pure": "VMF pure",
     "vmf_rdp": "VMF RDP",
     "vmf_pld": "VMF PLD",
@@ -250,8 +251,15 @@ def order(series: Series) -> tuple[Any, ...]:
 
 
 def name(identifier: str) -> str:
-    """A name as people write it: ``softmax_regression`` → softmax regression, ``cifar100`` → CIFAR-100."""
-    return NAMES.get(identifier, identifier.replace("_", " "))
+    """A name as people write it: ``softmax_regression`` → softmax regression, ``cifar100`` → CIFAR-100.
+
+    Of a longer name, the beginning may be known: ``cifar100_small`` → CIFAR-100 small.
+    """
+    parts = identifier.split("_")
+    for known in range(len(parts), 0, -1):
+        if (first := "_".join(parts[:known])) in NAMES:
+            return " ".join([NAMES[first], *parts[known:]])
+    return " ".join(parts)
 
 
 def mechanism_name(mechanism: str) -> str:
