@@ -81,7 +81,7 @@ def main() -> None:
     settings = ATTACKS["iga"].settings | own | {"precision": "float32"}
     box = torch.from_numpy((0 - mean) / spread), torch.from_numpy((1 - mean) / spread)
     seen_images = torch.from_numpy((truth - mean) / spread)
-    print("dataset,model,cell,images,ssim,ssim_low,ssim_high,mse_standardized,mse_low,mse_high")
+    print("dataset,model,cell,images,steps,total_variation,ssim,ssim_low,ssim_high,mse_standardized,mse_low,mse_high")
     for cell in given.cells:
         protected = mechanism(cell, len(members), EPOCHS.get(dataset, 30))
         target = Ensemble(layers, one, torch.empty(1, 0, dtype=torch.int64), protected)
@@ -89,7 +89,8 @@ def main() -> None:
             (seen,) = released(target, seen_images, label, settings, 1, "iga")
             found = invert(seen, F.one_hot(label, classes), x.shape[1:], settings, torch.device("cpu"), box)
         told = closeness(truth, found.numpy() * spread + mean, spread)
-        print(",".join([dataset, given.model, cell, str(given.images), *told]), flush=True)
+        numbers = map(str, (given.images, given.steps, given.total_variation))
+        print(",".join([dataset, given.model, cell, *numbers, *told]), flush=True)
 
 
 if __name__ == "__main__":
