@@ -931,7 +931,7 @@ def test_an_attack_on_gradients_gets_models_that_have_not_trained_with_the_noise
     assert set(frame["repeat"]) == {0, 1}
     for wrong, words in (
         (frame.drop(columns=["ssim", "mse", "mse_standardized"]), "no measure of its pictures"),
-        (frame.assign(mse=np.nan), "'mse' of other than finite numbers"),
+        (frame.assign(mse=np.nan), "numbers in column 'mse' that are not finite"),
     ):
         with pytest.raises(UserError, match=words):
             checked_scores((wrong, pictures), "first_layer", "gradient_reconstruction", 2)

@@ -34,19 +34,16 @@ def checked_scores(scored: Any, attack: str, family: str, models: int) -> tuple[
         raise UserError(f"{where} {type(scored).__name__}; valid is a pandas.DataFrame, see `membership_frame`")
     if scored.empty:
         raise UserError(f"{where} no rows; valid is one for each model and record")
-    for column, kind in COLUMNS[family].items():
+    measures = [column for column in CLOSENESS if family in PICTURING and column in scored]
+    for column, kind in (dict.fromkeys(measures, "numbers") | COLUMNS[family]).items():
         if column not in scored:
             raise UserError(f"{where} no column {column!r}; the family {family} has {', '.join(COLUMNS[family])}")
         if scored[column].dtype.kind not in KINDS[kind]:
             raise UserError(f"{where} a column {column!r} of {scored[column].dtype}; valid are {kind}")
         if not np.isfinite(scored[column].to_numpy(dtype=np.float64)).all():
             raise UserError(f"{where} numbers in column {column!r} that are not finite")
-    measures = [column for column in CLOSENESS if family in PICTURING and column in scored]
     if family in PICTURING and not measures:
         raise UserError(f"{where} no measure of its pictures; valid is at least one of {', '.join(CLOSENESS)}")
-    for column in measures:
-        if scored[column].dtype.kind not in "iuf" or not np.isfinite(scored[column]).all():
-            raise UserError(f"{where} a column {column!r} of other than finite numbers; valid are those")
     if not scored["repeat"].between(0, models - 1).all():
         raise UserError(f"{where} a repeat beyond the models, whose numbers are 0 to {models - 1}")
     return scored, checked_arrays(pictures, f"{where} pictures that are")
