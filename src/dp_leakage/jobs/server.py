@@ -95,7 +95,7 @@ class Server:
         waiting.settimeout(SLOW)
         try:
             request, files = received(waiting)
-        except (OSError, EOFError, ValueError):
+        except (OSError, EOFError, TypeError, ValueError):
             waiting.close()
             return
         if self._serves(request) and self._prepared(request["module"], files):

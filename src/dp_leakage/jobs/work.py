@@ -4,6 +4,7 @@ import atexit
 import ctypes
 import gc
 import json
+import marshal
 import os
 import resource
 import runpy
@@ -30,7 +31,7 @@ def die_with(server: int) -> None:
 
 
 def received(waiting: socket.socket, count: int = FILES) -> tuple[dict[str, Any], list[int]]:
-    """What `handover.send` sent. Raises EOFError, OSError or ValueError if it does not arrive whole."""
+    """What `handover.send` sent. Raises EOFError, OSError, TypeError or ValueError if it does not arrive whole."""
     size, files, _, _ = socket.recv_fds(waiting, 8, count)
     try:
         if len(size) < 8 or len(files) < count:
@@ -40,7 +41,7 @@ def received(waiting: socket.socket, count: int = FILES) -> tuple[dict[str, Any]
             if not (more := waiting.recv(1 << 20)):
                 raise EOFError
             text += more
-        return json.loads(text), files
+        return marshal.loads(text), files
     except BaseException:
         for file in files:
             os.close(file)

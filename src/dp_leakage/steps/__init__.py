@@ -4,12 +4,14 @@ Each takes ``--settings`` (the JSON that the rule prints) and named input and ou
 arguments in a file, one per line.
 """
 
-# Before any import that takes time.
-from dp_leakage.common.interrupts import end_quietly
+# Before any import that takes time: a job that is handed over needs none.
 from dp_leakage.jobs.handover import hand_over
 
-end_quietly()
 hand_over()
+
+from dp_leakage.common.interrupts import end_quietly
+
+end_quietly()
 
 import json
 import logging
