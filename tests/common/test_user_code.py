@@ -80,7 +80,7 @@ def test_an_epsilon_that_is_no_budget_or_does_not_fall_with_the_noise_is_refused
     [
         (
             "{'relations': {'shuffle': ['zero_out']}, 'claim': 'sure'}",
-            "claim' is 'sure'; Valid: as_printed, bound, exact",
+            "claim' is 'sure'; valid: as_printed, bound, exact",
         ),
         ("{'relations': {'shuffle': ['zero_out']}, 'claim': ['bound']}", r"claim' is \['bound'\]"),
         ("{'relations': {'shuffle': ['zero']}, 'claim': 'bound'}", "has 'zero'; did you mean 'zero_out'"),

@@ -334,7 +334,7 @@ class TestArrays:
     @pytest.mark.parametrize(
         ("spec", "arrays", "words"),
         [
-            ({}, {"x": x}, ["y:", "a.npz", "'y'", "Valid: x"]),
+            ({}, {"x": x}, ["y:", "a.npz", "'y'", "valid: x"]),
             ({}, {"features": x, "y": y}, ["x:", "'x'", "features"]),
             ({"y": "lable"}, {"x": x, "label": y}, ["y:", "'lable'", "did you mean 'label'"]),
             ({}, {"x": x, "y": y[:3]}, ["(4, 4)", "(3,)"]),
@@ -396,7 +396,7 @@ class TestTables:
             ("a,y\ninf,u\n2,v\n", {}, ["column 'a'", "inf", "finite"]),
             ("a,y\n1e16,u\n2e16,v\n", {}, ["record 1 has 2e+16 in column 'a'", "within ±1e+16", "rescale"]),
             ("a,y\n" + "".join(f"name{i},{'uv'[i % 2]}\n" for i in range(200)), {}, ["'a'", "200 different", "drop"]),
-            ("a,y\n1,u\n2,v\n", {"sensitive": ["sex"]}, ["sensitive:", "'sex'", "Valid: a, y"]),
+            ("a,y\n1,u\n2,v\n", {"sensitive": ["sex"]}, ["sensitive:", "'sex'", "valid: a, y"]),
             ("a,y\n1,u\n2,v\n", {"sensitive": ["y"]}, ["sensitive:", "'y' is the label"]),
             ("a,y\n1,u\n2,v\n", {"drop": ["b"]}, ["drop:", "'b'"]),
             ("a,b,y\n1,3,u\n2,4,v\n", {"drop": ["a"], "sensitive": ["a"]}, ["sensitive:", "'a'", "drop"]),
@@ -429,7 +429,7 @@ class TestTables:
             ({"a": pd.to_datetime(["2020-01-01", "2021-01-01"])}, ["column 'a'", "datetime", "dates"]),
             ({"a": [b"\xff", b"\x00"]}, ["column 'a'", "bytes"]),
             ({"a": [1.0, None]}, ["column 'a'", "lacks 1 of 2"]),
-            ({"b": [1.0, 2.0]}, ["sensitive:", "'a'", "Valid: b, y"]),
+            ({"b": [1.0, 2.0]}, ["sensitive:", "'a'", "valid: b, y"]),
         ],
     )
     def test_parquet(self, columns, words, tmp_path):

@@ -113,7 +113,7 @@ def test_without_dropout_no_dropout_layer_remains(name):
         (
             ("mlp", (8,), 3),
             {"activation": {"heat": 2}},
-            "unknown key 'activation.heat'; Valid: offset, scale, temperature",
+            "unknown key 'activation.heat'; valid: offset, scale, temperature",
         ),
     ],
 )

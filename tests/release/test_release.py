@@ -201,7 +201,7 @@ def restated(folder, change):
         (lambda told: told.update(epsilon=[]), "a row for each delta"),
         (
             lambda told: told["mechanism"].update(sampler="cyclic"),
-            "key 'mechanism.sampler' is 'cyclic'; Valid: poisson, shuffle",
+            "key 'mechanism.sampler' is 'cyclic'; valid: poisson, shuffle",
         ),
         (lambda told: told.update(neighbors="zero_out"), "neighbors must be 'add_remove'"),
         (lambda told: told.update(format="other"), "no privacy statement"),

@@ -103,7 +103,7 @@ def test_more_twins_could_show_more(small):
         (["--models", "many"], "key 'release.audit.models' is 'many'; valid is a whole number"),
         (["--models", "4", "--canary", "blnk"], "key 'release.audit.canary' is 'blnk'; did you mean 'blank'?"),
         (["--canary", "blank"], "key 'release.audit' lacks the key 'models'; it is required"),
-        (["--scale", "huge"], "key 'scale' is 'huge'; Valid: paper, small, smoke"),
+        (["--scale", "huge"], "key 'scale' is 'huge'; valid: paper, small, smoke"),
     ],
 )
 def test_options_are_held_to_the_rules_of_the_studys_keys(monkeypatch, capsys, words, sentence):

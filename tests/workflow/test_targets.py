@@ -20,7 +20,7 @@ from dp_leakage.study.targets import asked, asks_for, needed
             "results/quickstart-smoke/digits/data.npz",
             "no study at this scale is called 'quickstart-smoke'",
         ),
-        ("results/quickstart/cifar/data.npz", "study quickstart has no data set 'cifar'; Valid: digits"),
+        ("results/quickstart/cifar/data.npz", "study quickstart has no data set 'cifar'; valid: digits"),
         ("results/quickstart/digits/nomodel/none/metrics.parquet", "study quickstart has no model 'nomodel'"),
         ("results/quickstart/digits/mlp/nine/metrics.parquet", "has no cell 'digits/mlp/nine'; did you mean"),
         ("results/quickstart/digits/mlp/none/metrics.parquet2", "is not a file that the workflow makes"),

@@ -34,7 +34,8 @@ def nearest(name: object, valid: Iterable[object]) -> str:
     "did you mean 'rdp'? Valid: pld, rdp"
     """
     names = sorted(str(v) for v in valid)
-    return f"{close(name, names)}Valid: {', '.join(names) or 'none'}"
+    hint = close(name, names)
+    return f"{hint}{'Valid' if hint else 'valid'}: {', '.join(names) or 'none'}"
 
 
 def close(name: object, valid: Iterable[str]) -> str:

@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from dp_leakage.common.errors import UserError, nearest
+from dp_leakage.common.errors import UserError, close, nearest
 from dp_leakage.common.paths import is_there
 from dp_leakage.study import Study, paths
 from dp_leakage.study.cells import attacks_in, auxiliary_defense
@@ -170,5 +170,4 @@ def _study_of(target: str, name: str, studies: Mapping[str, Study]) -> Study:
 
 def _near(name: str, known: Iterable[str]) -> str:
     """A suggestion, and the command that lists all targets, which are too many for a sentence."""
-    hint, _, _ = nearest(name, known).rpartition("Valid: ")
-    return f"{hint}`snakemake --list-target-rules` lists all"
+    return f"{close(name, known)}`snakemake --list-target-rules` lists all"
