@@ -32,11 +32,14 @@ from dp_leakage.attacks.membership import yeom
 from dp_leakage.attacks.queries import ask, asked_records
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.yaml_files import read_yaml
+from dp_leakage.data import load as load_source
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.members import listed
 from dp_leakage.data.outputs import FLOOR, margins_of, read_outputs
+from dp_leakage.data.profile import profile
 from dp_leakage.engines import module, onnx, outputs
 from dp_leakage.engines.answers import Answers, signals_of
+from dp_leakage.engines.onnx import log_classes
 from dp_leakage.models.architectures import build
 from dp_leakage.report import headlines
 from dp_leakage.study.steps import train_settings
@@ -475,7 +478,11 @@ MALFORMED = {
     "no outputs": (lambda: table().drop(columns=P), "valid is one of probability_CLASS"),
     "two kinds of outputs": (lambda: table(loss=1.0), "has probability and loss"),
     "one class alone": (lambda: table().drop(columns=P[1:]), "alone; valid is a column"),
-    "a class without a column": (lambda: table().drop(columns=P[2]), "add up to"),
+    "a class without a column": (lambda: table().drop(columns=P[2]), "has no column probability_2"),
+    "probabilities that are called scores": (
+        lambda: table().rename(columns=lambda name: name.replace("probability", "score")),
+        "its scores are probabilities",
+    ),
     "a label without a column": (lambda: at(table(), 3, "label", 7), "has no column probability_7"),
     "sums of a half": (lambda: table().assign(**{p: table()[p] / 2 for p in P}), "add up to 0.5"),
     "sums of 100": (lambda: table().assign(**{p: table()[p] * 100 for p in P}), "outside 0 to 1"),
@@ -584,6 +591,64 @@ def test_files_that_are_none_get_one_sentence(here, capsys):
     np.savez(here / "o.npz", label=np.array([object()], dtype=object))
     assert "never loaded" in error_of(capsys, "--outputs", here / "o.npz")
     assert "nothing to audit" in error_of(capsys)
+
+
+def with_members(frame, share_of_members, share_of_others):
+    """References, each trained on these shares of the target's members and of the others."""
+    rng = np.random.default_rng(3)
+    others = references(frame, trained_on=True)
+    chance = np.tile(np.where(frame["member"] == 1, share_of_members, share_of_others), 6)
+    return others.assign(member=(rng.random(len(others)) < chance).astype(int))
+
+
+@pytest.mark.parametrize(("shares", "words"), [((1.0, 0.0), "100%"), ((0.0, 0.5), "0%"), ((0.9, 0.2), "9")])
+def test_references_that_give_the_members_away_are_refused(here, capsys, shares, words):
+    frame = table()
+    frame.to_csv("o.csv", index=False)
+    with_members(frame, *shares).to_csv("r.csv", index=False)
+    text = error_of(capsys, "--outputs", "o.csv", "--references", "r.csv")
+    assert words in text
+    assert "valid are models of random halves of all records, or of none of them" in text
+
+
+@pytest.mark.parametrize(("shares", "warned"), [((0.65, 0.35), True), ((0.5, 0.5), False)])
+def test_references_that_lean_to_the_members_are_warned_of(here, capsys, shares, warned):
+    frame = table()
+    frame.to_csv("o.csv", index=False)
+    with_members(frame, *shares).to_csv("r.csv", index=False)
+    assert audit_model.main(["--name=mine", "--outputs=o.csv", "--references=r.csv"]) == 0
+    assert ("train each on a random half of all records" in capsys.readouterr().out) == warned
+
+
+def test_references_of_a_design_in_which_each_record_is_in_half_of_the_models_are_taken(here, capsys):
+    """As in Carlini et al. 2022: of 16 models, each record is in 8. One is attacked, so 7 or 8 others saw a record."""
+    frame = table()
+    inside = np.random.default_rng(4).permuted(np.tile(np.arange(16) % 2, (len(frame), 1)), axis=1).T
+    frame.assign(member=inside[0]).to_csv("o.csv", index=False)
+    one = references(frame, trained_on=False).query("model == 0")
+    pd.concat([one.assign(model=k, member=inside[k]) for k in range(1, 16)]).to_csv("r.csv", index=False)
+    assert audit_model.main(["--name=mine", "--outputs=o.csv", "--references=r.csv"]) == 0
+    assert "random half" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("single", [False, True])
+def test_probabilities_that_a_converter_rounded_beyond_0_and_1_are_no_logits(single):
+    """skl2onnx writes forests of which 0 comes as -3.6e-7 and 1 as 1.0000004."""
+    second = np.array([1.0000004, 0.25, -3.6e-7], dtype=np.float32)
+    outputs = second if single else np.column_stack([1 - second, second])
+    found = np.exp(log_classes(outputs, 2, "forest.onnx"))
+    np.testing.assert_allclose(found[:, 1], [1, 0.25, 0], atol=1e-6)
+    with pytest.raises(UserError, match="one number for a record" if single else "2 outputs for a record"):
+        log_classes(outputs, 3, "forest.onnx")
+
+
+def test_a_study_of_outputs_can_be_run_at_scale_smoke_and_says_nothing_of_record_as_a_feature(here):
+    table().to_csv("outputs.csv", index=False)
+    assert audit_model.main(["--name=mine", "--outputs=outputs.csv"]) == 0
+    (study,) = load(config={"scale": "smoke"}, file=here / "studies" / "mine.yaml").values()
+    assert study.target == "mine"
+    raw = load_source({"source": "outputs", "path": "outputs.csv"}, Path("data"))
+    assert not any("DROP" in remark for remark in profile(raw, raw.given))
 
 
 def test_references_that_do_not_fit_get_one_sentence(here, capsys):

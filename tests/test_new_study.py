@@ -45,6 +45,15 @@ def loaded(file: Path, scale: str = "paper"):
     return study
 
 
+def test_people_with_sensitive_values_get_a_study_that_passes_every_check_at_both_scales():
+    """Groups are of single records, so they are left out where persons are protected."""
+    frame = wine()
+    frame.assign(patient=np.arange(len(frame)) // 2).to_csv("wine.csv", index=False)
+    file = new_study("wine.csv", "--label", "target", "--sensitive", "hue", "--person", "patient")
+    for scale in ("paper", "smoke"):
+        assert "groups" not in loaded(file, scale).spec
+
+
 def test_a_table_gets_a_study_that_passes_every_check_at_both_scales(capsys):
     wine().to_csv("wine.csv", index=False)
     file = new_study("wine.csv", "--label", "target", "--sensitive", "alcohol, hue")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from scipy.stats import mannwhitneyu
 
 from dp_leakage.common.apart import Limits, apart
 from dp_leakage.common.arguments import Parser
@@ -54,6 +55,9 @@ NO_BOUND = (
 UNREAD = "Structure: only records that are answered alike are counted, not leaves or degrees of freedom: {}."
 NOT_GIVEN = "a table of outputs does not say what the model consists of"
 NOT_TREES = "{} is neither one ensemble of trees nor one linear model as scikit-learn's converter writes them to ONNX"
+# Differences between the shares of references that saw a member and another record of the model under attack. If each
+# record is in exactly half of 16 models, of which one is attacked, it is 1/15.
+GIVEN_AWAY, NOT_ALIKE, CHANCE = 0.5, 0.15, 1e-3
 
 
 class Given(NamedTuple):
@@ -157,6 +161,7 @@ def study_of(name: str, given: Given) -> tuple[Json, list[str]]:
             NO_BOUND,
             *cannot,
         ],
+        "scales": {"smoke": {}},  # nothing is trained that could be less
     }
     more = f", {shadowed:,} more for shadow models" if given.shadow else ""
     sizes = [f"{members:,} members, {asked:,} non-members, {known:,} more that attacks compare with{more}."]
@@ -209,11 +214,38 @@ def _given_outputs(options: argparse.Namespace) -> Given:
     if options.references:
         file = user_path(options.references)
         others, reference = _given_models(file, found, path)
-        like = _resemblance(raw, path, file, found.margin.shape[1], others.margin.shape[1])
+        unlike = _resemblance(raw, path, file, found.margin.shape[1], others.margin.shape[1])
+        like = " ".join(filter(None, (_dependence(found, others, file), unlike)))
         online = others.member is not None and bool(others.member.any())
     shadow = _given_shadows(user_path(options.shadows), found, path, raw) if options.shadows else None
     model = {"engine": "outputs", "architecture": {"name": source["path"]}}
     return Given(source, model, raw, found.margin.shape[1], reference, shadow, online, False, NOT_GIVEN, like)
+
+
+def _dependence(found: Outputs, others: Outputs, file: Path) -> str:
+    """A warning that the references were trained on records by the choice of the model under attack; "" if they seem to
+    be independent of it. Attacks that compare models with and without a record would find its members from that alone.
+
+    Raises:
+        UserError: they were trained on much the same records, or on the others.
+    """
+    if others.member is None or found.member is None:
+        return ""
+    inside, shares = found.member[0], others.member.mean(axis=0)
+    of_members, of_others = shares[inside], shares[~inside]
+    apart = float(abs(of_members.mean() - of_others.mean()))
+    words = (
+        f"references: {file} (column member): of the records that the model under attack was trained on, "
+        f"{of_members.mean():.0%} were in a reference's training set on average, of the others {of_others.mean():.0%}"
+    )
+    if apart >= GIVEN_AWAY:
+        raise UserError(
+            f"{words}; attacks would find its members by that alone; valid are models of random halves of all records, "
+            "or of none of them"
+        )
+    if apart < NOT_ALIKE or mannwhitneyu(of_members, of_others).pvalue > CHANCE:
+        return ""
+    return f"Warning: {words}. Attacks may find its members by that alone; train each on a random half of all records."
 
 
 def _resemblance(raw: Raw, path: Path, file: Path, models: int, references: int) -> str:

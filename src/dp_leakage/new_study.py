@@ -258,11 +258,16 @@ def _spec(name: str, source: Json, roles: dict[str, int], projection: Json | Non
             {"defense": "gaussian", "accountant": "rdp", "sampler": "poisson"},
         ],
         "attacks": attacks,
-        **({"groups": ["class", "sensitive"]} if "sensitive" in source else {}),
+        **({"groups": ["class", "sensitive"]} if _has_groups(source) else {}),
         "figures": _figures(attribute=features > 0, network="mlp" if table else "cnn_small", source=source),
         "choices": [choice],
         "scales": {"smoke": SCALES["smoke"] | (FEWER_RATES if tuned else {})},
     }
+
+
+def _has_groups(source: Json) -> bool:
+    """Whether groups can be compared: single records, some of whose values are sensitive."""
+    return "sensitive" in source and "person" not in source
 
 
 def _figures(*, attribute: bool, network: str, source: Json) -> Json:
@@ -283,7 +288,7 @@ def _figures(*, attribute: bool, network: str, source: Json) -> Json:
         **({"fig_leakage_attribute": _attacked("leakage", "Attribute inference (Yeom)", guessed)} if attribute else {}),
         "fig_spent_epsilon": _figure("spent_epsilon", "The accounted ε", ["training"]),
         "table_members_exposed": _attacked("members_exposed", "Members exposed by the likelihood ratio", lira),
-        **({"fig_groups": _figure("groups", "Who pays", ["groups"])} if "sensitive" in source else {}),
+        **({"fig_groups": _figure("groups", "Who pays", ["groups"])} if _has_groups(source) else {}),
         **({"table_persons": _attacked("persons_table", "People and their records", lira)} if person else {}),
     }
 

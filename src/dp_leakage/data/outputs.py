@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dp_leakage.common.errors import UserError, nearest
+from dp_leakage.common.errors import UserError
 from dp_leakage.common.paths import is_file
 from dp_leakage.data.raw import encode_labels, member_flags
 
@@ -165,7 +165,8 @@ def _outputs(frame: "pd.DataFrame", path: Path, member: bool) -> Outputs:
     for column in ("label", *(["member"] if member else [])):
         if column not in frame:
             why = "; add it: row order does not identify members" if column == "member" else ""
-            raise UserError(f"{path} has no column {column!r}{why}; {nearest(column, frame.columns)}")
+            there = ", ".join(map(str, frame.columns[:20]))
+            raise UserError(f"{path} has no column {column!r}{why}; it has {there}")
     order, record = _places(frame, path)  # (Q, R, n), line numbers of the file
     label = _agreed(frame, "label", order, path)
     values = np.stack([_numbers(frame[name], f"{path}: column {name!r}") for name in names], axis=-1)[order]
@@ -188,9 +189,6 @@ def _outputs(frame: "pd.DataFrame", path: Path, member: bool) -> Outputs:
         margin = from_losses(values[..., 0]) if kind == "loss" else values[..., 0].astype(np.float64)
         return Outputs(record, label, said, np.array([], dtype=str), None, margin)
     classes = np.array([name.removeprefix(f"{kind}_") for name in names])
-    if kind == "probability":
-        _check_probabilities(values, path, record)
-    log_probability = log_probabilities(values) if kind == "probability" else log_softmax(values)
     texts = [_text(value) for value in label.tolist()]
     missing = sorted(set(texts) - set(classes.tolist()))
     if missing:
@@ -198,6 +196,14 @@ def _outputs(frame: "pd.DataFrame", path: Path, member: bool) -> Outputs:
             f"{path}: label {missing[0]!r} of record {record[texts.index(missing[0])]} has no column "
             f"{kind}_{missing[0]}; there are outputs for the classes {', '.join(classes[:20])}"
         )
+    if kind == "probability":
+        _check_probabilities(values, path, record)
+    elif (values >= 0).all() and (np.abs(values.sum(axis=3) - 1) <= SUM).all():
+        raise UserError(
+            f"{path}: its scores are probabilities, which add up to 1 for each record; valid scores are logits, and "
+            "probabilities go by the name probability"
+        )
+    log_probability = log_probabilities(values) if kind == "probability" else log_softmax(values)
     place = {name: c for c, name in enumerate(classes.tolist())}
     y = np.array([place[text] for text in texts])
     return Outputs(record, label, said, classes, log_probability[0], margins_of(log_probability, y))

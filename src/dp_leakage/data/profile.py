@@ -107,7 +107,9 @@ def _columns_that_are_no_features(raw: Raw) -> list[str]:
         return []
     columns = [(column.name, column.values(part)) for column, part in own_columns(raw)]
     telling = [name for name, values in columns if _gives_away(values, raw.y)]
-    numbering = [name for name, values in columns if _numbers_records(values)]
+    # Of records that are known by models' outputs alone, the only feature is their number (`sources.outputs`).
+    only_numbered = bool(raw.names) and raw.x.shape[1] == 1
+    numbering = [] if only_numbered else [name for name, values in columns if _numbers_records(values)]
     return [
         *(
             f"Column {name!r} gives the label away: records with the same value have the same class. If it was derived "

@@ -148,7 +148,7 @@ def check_same(
 
 def log_classes(outputs: np.ndarray, n_classes: int, where: str) -> np.ndarray:
     """ln p, float64 (n, C), of outputs that are probabilities or logits. A single number is for the second of two
-    classes.
+    classes. Converters round: a forest's probabilities of 0 and 1 may come as −4e-7 and 1.0000004.
 
     Raises:
         UserError: the number of classes is not ``n_classes``, or numbers are not finite or beyond 1e30.
@@ -159,16 +159,18 @@ def log_classes(outputs: np.ndarray, n_classes: int, where: str) -> np.ndarray:
         raise UserError(f"{where}: the output for record {row} is not finite")
     if np.abs(outputs).max(initial=0) > MOST:
         raise UserError(f"{where}: an output is {np.abs(outputs).max():g} in size; valid are up to {MOST:g}")
-    if outputs.ndim == 1 or outputs.shape[1] == 1:
+    single = outputs.ndim == 1 or outputs.shape[1] == 1
+    if single:
         second = outputs.reshape(-1)
-        if second.min() < 0 or second.max() > 1:
+        if second.min() < -SUM or second.max() > 1 + SUM:
             outputs = np.column_stack([np.zeros_like(second), second])
         else:
             outputs = np.column_stack([1 - second, second])
     if outputs.shape[1] != n_classes:
-        raise UserError(f"{where} gives {outputs.shape[1]} outputs for a record, the labels have {n_classes} classes")
-    probabilities = (outputs >= 0).all() and (np.abs(outputs.sum(axis=1) - 1) <= SUM).all()
-    return log_probabilities(outputs) if probabilities else log_softmax(outputs)
+        given = "one number" if single else f"{outputs.shape[1]} outputs"
+        raise UserError(f"{where} gives {given} for a record, the labels have {n_classes} classes")
+    probabilities = (outputs >= -SUM).all() and (np.abs(outputs.sum(axis=1) - 1) <= SUM).all()
+    return log_probabilities(outputs.clip(0, 1)) if probabilities else log_softmax(outputs)
 
 
 def _class_output(given: list[Any], path: Path) -> np.ndarray:
