@@ -483,6 +483,15 @@ MALFORMED = {
         lambda: table().rename(columns=lambda name: name.replace("probability", "score")),
         "its scores are probabilities",
     ),
+    "probabilities that are called scores, one rounded below 0": (
+        lambda: (
+            table()
+            .rename(columns=lambda name: name.replace("probability", "score"))
+            .assign(score_0=lambda frame: frame["score_0"].where(frame.index > 0, -4e-7))
+            .assign(score_1=lambda frame: 1 - frame["score_0"] - frame["score_2"])
+        ),
+        "its scores are probabilities",
+    ),
     "a label without a column": (lambda: at(table(), 3, "label", 7), "has no column probability_7"),
     "sums of a half": (lambda: table().assign(**{p: table()[p] / 2 for p in P}), "add up to 0.5"),
     "sums of 100": (lambda: table().assign(**{p: table()[p] * 100 for p in P}), "outside 0 to 1"),
@@ -601,7 +610,9 @@ def with_members(frame, share_of_members, share_of_others):
     return others.assign(member=(rng.random(len(others)) < chance).astype(int))
 
 
-@pytest.mark.parametrize(("shares", "words"), [((1.0, 0.0), "100%"), ((0.0, 0.5), "0%"), ((0.9, 0.2), "9")])
+@pytest.mark.parametrize(
+    ("shares", "words"), [((1.0, 0.0), "100% were"), ((0.0, 0.5), "others 53%"), ((0.9, 0.2), "92% were")]
+)
 def test_references_that_give_the_members_away_are_refused(here, capsys, shares, words):
     frame = table()
     frame.to_csv("o.csv", index=False)

@@ -73,7 +73,8 @@ class Given(NamedTuple):
         online: whether references were trained on some of the records.
         features: whether the records' features are known.
         structure: why the model's structure cannot be read; "" if it can.
-        unlike: a warning that the given references are unlike the model; "" if they are like it, or trained later.
+        warning: that the given references are unlike the model, or chosen by its members; "" if they are neither, or
+            trained later.
     """
 
     source: Json
@@ -85,7 +86,7 @@ class Given(NamedTuple):
     online: bool
     features: bool
     structure: str = ""
-    unlike: str = ""
+    warning: str = ""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -161,12 +162,12 @@ def study_of(name: str, given: Given) -> tuple[Json, list[str]]:
             NO_BOUND,
             *cannot,
         ],
-        "scales": {"smoke": {}},  # nothing is trained that could be less
+        "scales": {"smoke": {}},  # the same
     }
     more = f", {shadowed:,} more for shadow models" if given.shadow else ""
     sizes = [f"{members:,} members, {asked:,} non-members, {known:,} more that attacks compare with{more}."]
     later = [TRAINED_LATER] if given.reference and given.reference["engine"] != "outputs" else []
-    warned = [given.unlike] if given.unlike else later
+    warned = [given.warning] if given.warning else later
     return spec, [*sizes, f"Attacks: {', '.join(attacks)}.", *cannot, NO_BOUND, *warned]
 
 
@@ -210,40 +211,39 @@ def _given_outputs(options: argparse.Namespace) -> Given:
     for key in ("model", "weights", "draws", "data", "label", "members", "key"):
         if getattr(options, key):
             raise UserError(f"{key}: goes with MODEL; a table of outputs says label, member and record in its columns")
-    reference, online, like = None, False, ""
+    reference, online, warning = None, False, ""
     if options.references:
         file = user_path(options.references)
         others, reference = _given_models(file, found, path)
         unlike = _resemblance(raw, path, file, found.margin.shape[1], others.margin.shape[1])
-        like = " ".join(filter(None, (_dependence(found, others, file), unlike)))
+        warning = " ".join(filter(None, (_dependence(raw, others, file), unlike)))
         online = others.member is not None and bool(others.member.any())
     shadow = _given_shadows(user_path(options.shadows), found, path, raw) if options.shadows else None
     model = {"engine": "outputs", "architecture": {"name": source["path"]}}
-    return Given(source, model, raw, found.margin.shape[1], reference, shadow, online, False, NOT_GIVEN, like)
+    return Given(source, model, raw, found.margin.shape[1], reference, shadow, online, False, NOT_GIVEN, warning)
 
 
-def _dependence(found: Outputs, others: Outputs, file: Path) -> str:
-    """A warning that the references were trained on records by the choice of the model under attack; "" if they seem to
-    be independent of it. Attacks that compare models with and without a record would find its members from that alone.
+def _dependence(raw: Raw, others: Outputs, file: Path) -> str:
+    """A warning that the references were trained on more of the model's members than of other records, or on fewer; ""
+    if they were not. Attacks that compare models with and without a record would find its members from that alone.
 
     Raises:
         UserError: they were trained on much the same records, or on the others.
     """
-    if others.member is None or found.member is None:
+    if others.member is None:
         return ""
-    inside, shares = found.member[0], others.member.mean(axis=0)
-    of_members, of_others = shares[inside], shares[~inside]
-    apart = float(abs(of_members.mean() - of_others.mean()))
+    of_members, of_others = (others.member[:, raw.given[part]].mean(axis=0) for part in ("train", "test"))
+    difference = float(abs(of_members.mean() - of_others.mean()))
     words = (
         f"references: {file} (column member): of the records that the model under attack was trained on, "
         f"{of_members.mean():.0%} were in a reference's training set on average, of the others {of_others.mean():.0%}"
     )
-    if apart >= GIVEN_AWAY:
+    if difference >= GIVEN_AWAY:
         raise UserError(
             f"{words}; attacks would find its members by that alone; valid are models of random halves of all records, "
             "or of none of them"
         )
-    if apart < NOT_ALIKE or mannwhitneyu(of_members, of_others).pvalue > CHANCE:
+    if difference < NOT_ALIKE or mannwhitneyu(of_members, of_others).pvalue > CHANCE:
         return ""
     return f"Warning: {words}. Attacks may find its members by that alone; train each on a random half of all records."
 

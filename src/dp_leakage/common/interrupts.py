@@ -1,14 +1,9 @@
 """Ctrl-C ends a run at any point with a few words instead of a traceback."""
 
-from __future__ import annotations
-
 import sys
 import threading
-
-TYPE_CHECKING = False  # instead of importing `typing`, a quarter of what a job costs before its work
-if TYPE_CHECKING:
-    from types import TracebackType
-    from typing import Any
+from types import TracebackType
+from typing import Any
 
 
 def end_quietly(words: str = "") -> None:

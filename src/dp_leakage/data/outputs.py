@@ -69,6 +69,11 @@ def read_outputs(path: Path, member: bool = True) -> Outputs:
     return _outputs(frame, path, member)
 
 
+def are_probabilities(values: np.ndarray) -> bool:
+    """Whether numbers (…, C) are probabilities, up to rounding: converters write −4e-7 for 0 and 1.0000004 for 1."""
+    return bool((values >= -SUM).all() and (np.abs(values.sum(axis=-1) - 1) <= SUM).all())
+
+
 def log_probabilities(probability: np.ndarray) -> np.ndarray:
     """ln p, float64, of probabilities (…, C), no smaller than that of `FLOOR`."""
     return np.log(np.maximum(probability.astype(np.float64), FLOOR))
@@ -198,7 +203,7 @@ def _outputs(frame: "pd.DataFrame", path: Path, member: bool) -> Outputs:
         )
     if kind == "probability":
         _check_probabilities(values, path, record)
-    elif (values >= 0).all() and (np.abs(values.sum(axis=3) - 1) <= SUM).all():
+    elif are_probabilities(values):
         raise UserError(
             f"{path}: its scores are probabilities, which add up to 1 for each record; valid scores are logits, and "
             "probabilities go by the name probability"

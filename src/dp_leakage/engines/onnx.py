@@ -11,7 +11,7 @@ from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.paths import is_file, user_path
 from dp_leakage.data.dataset import Dataset
-from dp_leakage.data.outputs import SUM, log_probabilities, log_softmax
+from dp_leakage.data.outputs import SUM, are_probabilities, log_probabilities, log_softmax
 from dp_leakage.engines.answers import Answers, trained_on
 from dp_leakage.engines.onnx_files import data_files
 from dp_leakage.engines.onnx_structure import structure_of
@@ -148,7 +148,7 @@ def check_same(
 
 def log_classes(outputs: np.ndarray, n_classes: int, where: str) -> np.ndarray:
     """ln p, float64 (n, C), of outputs that are probabilities or logits. A single number is for the second of two
-    classes. Converters round: a forest's probabilities of 0 and 1 may come as −4e-7 and 1.0000004.
+    classes.
 
     Raises:
         UserError: the number of classes is not ``n_classes``, or numbers are not finite or beyond 1e30.
@@ -169,8 +169,7 @@ def log_classes(outputs: np.ndarray, n_classes: int, where: str) -> np.ndarray:
     if outputs.shape[1] != n_classes:
         given = "one number" if single else f"{outputs.shape[1]} outputs"
         raise UserError(f"{where} gives {given} for a record, the labels have {n_classes} classes")
-    probabilities = (outputs >= -SUM).all() and (np.abs(outputs.sum(axis=1) - 1) <= SUM).all()
-    return log_probabilities(outputs.clip(0, 1)) if probabilities else log_softmax(outputs)
+    return log_probabilities(outputs.clip(0, 1)) if are_probabilities(outputs) else log_softmax(outputs)
 
 
 def _class_output(given: list[Any], path: Path) -> np.ndarray:
