@@ -76,6 +76,12 @@ def test_what_is_written_at_its_very_end_is_not_lost(run):
     assert run.job(NOTHING_LEFT)[1] == by_itself(run, NOTHING_LEFT)[1] == "no newlineat exit\n"
 
 
+def test_a_job_finalizes_its_own_objects_and_none_of_the_server_s(begin, tmp_path):
+    step = tmp_path / "run" / "src" / "dp_leakage" / "steps" / "kept.py"
+    step.write_text("import weakref\ndef kept(): pass\nweakref.finalize(kept, print, 'end of', __name__)\n")
+    assert begin().job("", step="kept")[1] == "end of __main__\n"
+
+
 def test_what_an_import_says_is_in_the_log_of_the_job_that_asked_for_it(begin, tmp_path):
     step = tmp_path / "run" / "src" / "dp_leakage" / "steps" / "loud.py"
     step.write_text("import os\nos.write(2, b'as %s\\n' % __name__.encode())\n")
