@@ -53,6 +53,7 @@ new-study: $(RUNS)  ## create a study of your data: NAME= DATA= LABEL= [options:
 audit-model: $(RUNS)  ## create a study that attacks a model you have trained: NAME= OUTPUTS=, or MODEL= DATA= MEMBERS= [options: docs/audit-model.md]
 	@python -m dp_leakage.audit_model --name="$$NAME" --outputs="$$OUTPUTS" --references="$$REFERENCES" --shadows="$$SHADOWS" \
 	  --model="$$MODEL" --weights="$$WEIGHTS" --draws="$$DRAWS" --data="$$DATA" --label="$$LABEL" --key="$$KEY" --members="$$MEMBERS" \
+	  --drop="$$DROP" --categorical="$$CATEGORICAL" --missing="$$MISSING" \
 	  --reference-model="$$REFERENCE_MODEL" --shadow-model="$$SHADOW_MODEL"
 
 audit-training: $(RUNS)  ## test the claimed ε of your training function: TRAIN=my_module:train EPSILON=4 [options: python -m dp_leakage.audit_training --help]

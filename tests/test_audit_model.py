@@ -732,6 +732,19 @@ def test_one_sentence_says_where_the_structure_cannot_be_read(here, capsys, ense
         assert all(words in choice for choice in choices)
 
 
+def test_columns_that_the_model_does_not_take_are_left_out(here, capsys, ensemble):
+    records = pd.DataFrame(X).add_prefix("f").assign(label=Y, member=MEMBER.astype(int))
+    records.assign(note="x" + records["f0"].index.astype(str)).to_csv("d.csv", index=False)
+    exported(ensemble.module(0), here / "m.onnx")
+    given = ("--model", "m.onnx", "--data", "d.csv", "--label", "label", "--members", "member")
+    assert "list it in drop" in error_of(capsys, *given)
+    assert "drop: goes with MODEL" in error_of(capsys, "--outputs", "d.csv", "--drop", "note")
+    assert audit_model.main(["--name", "mine", *given, "--drop", "note"]) == 0
+    source = read_yaml(here / "studies" / "mine.yaml")["datasets"]["mine"]["source"]
+    assert source["drop"] == ["note"]
+    assert load_source(source, here).x.shape == X.shape
+
+
 def test_models_that_do_not_fit_their_data_get_one_sentence(here, capsys, ensemble):
     pd.DataFrame(X).add_prefix("f").assign(label=Y, member=MEMBER.astype(int)).to_csv("d.csv", index=False)
     exported(ensemble.module(0), here / "m.onnx")

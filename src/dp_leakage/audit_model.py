@@ -29,7 +29,7 @@ from dp_leakage.engines.onnx_structure import is_read
 from dp_leakage.engines.outputs import answers
 from dp_leakage.metrics.resemblance import resemblance
 from dp_leakage.models.architectures import ARCHITECTURES, build
-from dp_leakage.new_study import check_study_name, path_in_study
+from dp_leakage.new_study import check_study_name, columns_of, path_in_study
 from dp_leakage.provenance.files import write_text
 from dp_leakage.report.claims import Telling
 from dp_leakage.report.elsewhere import unlike
@@ -186,7 +186,8 @@ def attacks_for(given: Given) -> tuple[list[str], list[str]]:
         )
     if given.reference is None:
         cannot.append(
-            "lira, rmia, attack_r cannot be run: they compare with reference models, of which none are given."
+            "attack_r, lira, rmia, lira_online, rmia_online cannot be run: they compare with reference models, of which "
+            "none are given."
         )
     else:
         attacks += ["attack_r", "lira", "rmia"]
@@ -208,7 +209,7 @@ def _given_outputs(options: argparse.Namespace) -> Given:
         if getattr(options, key):
             valid = "references" if key == "reference_model" else "shadows"
             raise UserError(f"{key}: such models are trained on features, which outputs do not have; valid is {valid}")
-    for key in ("model", "weights", "draws", "data", "label", "members", "key"):
+    for key in ("model", "weights", "draws", "data", "label", "members", "key", "drop", "categorical", "missing"):
         if getattr(options, key):
             raise UserError(f"{key}: goes with MODEL; a table of outputs says label, member and record in its columns")
     reference, online, warning = None, False, ""
@@ -303,12 +304,15 @@ def _given_model(options: argparse.Namespace) -> Given:
         if getattr(options, key):
             valid = "REFERENCE_MODEL" if key == "references" else "SHADOW_MODEL"
             raise UserError(f"{key}: outputs of other models go with OUTPUTS; valid with MODEL is {valid}")
-    source = {"path": path_in_study(user_path(options.data))}
+    path = user_path(options.data)
+    source: Json = {"path": path_in_study(path)}
     if is_list(options.members):
         source["members"] = path_in_study(user_path(options.members))
     else:
         source["member"] = options.members
-    source |= {key: getattr(options, key) for key in ("label", "key") if getattr(options, key)}
+    source |= {key: getattr(options, key) for key in ("label", "key", "missing") if getattr(options, key)}
+    for key in ("categorical", "drop"):
+        source |= columns_of(options, key, path)
     source = _resolved(source, options.members)
     raw = load(source, Path("data"))
     if options.weights or ":" in options.model:
@@ -424,6 +428,9 @@ def _parser() -> Parser:
     parser.add_argument("--data", default="", help="the records as the model takes them: a table, .npz or images")
     parser.add_argument("--label", default="", help="column of a table that holds the class")
     parser.add_argument("--key", default="", help="column of a table that names the records")
+    parser.add_argument("--drop", default="", help="columns of a table that the model does not take")
+    parser.add_argument("--categorical", default="", help="columns of numbers that are categories")
+    parser.add_argument("--missing", default="", help="impute fills missing values; otherwise they are refused")
     parser.add_argument(
         "--members", default="", help="training records: a column or array of 1 and 0, or a file that lists them"
     )

@@ -110,13 +110,9 @@ def source_of(options: argparse.Namespace) -> dict[str, Any]:
     if not is_there(path):
         raise UserError(f"data: {options.data} does not exist; valid is a table, an .npz, a folder of images or a zip")
     source: dict[str, Any] = {"path": path_in_study(path)}
-    for key in ("label", "key", "person", "missing"):
-        if getattr(options, key):
-            source[key] = getattr(options, key)
+    source |= {key: getattr(options, key) for key in ("label", "key", "person", "missing") if getattr(options, key)}
     for key in ("sensitive", "categorical", "drop"):
-        names = [name.strip() for name in getattr(options, key).split(",") if name.strip()]
-        if names:
-            source[key] = [int(name) if NUMBER.fullmatch(name) and path.suffix == ".npz" else name for name in names]
+        source |= columns_of(options, key, path)
     if options.leave_out:
         source["leave_out"] = [name.strip() for name in options.leave_out.split(",") if name.strip()]
     if options.skip_damaged:
@@ -125,6 +121,13 @@ def source_of(options: argparse.Namespace) -> dict[str, Any]:
         source["size"] = _size(options.size)
     resolve(source)
     return source
+
+
+def columns_of(options: argparse.Namespace, key: str, path: Path) -> dict[str, list[str | int]]:
+    """A source's key that lists columns, from an option that separates them by commas; nothing if it names none."""
+    names = [name.strip() for name in getattr(options, key).split(",") if name.strip()]
+    numbered = path.suffix == ".npz"
+    return {key: [int(name) if numbered and NUMBER.fullmatch(name) else name for name in names]} if names else {}
 
 
 def path_in_study(path: Path) -> str:
