@@ -738,7 +738,8 @@ def test_columns_that_the_model_does_not_take_are_left_out(here, capsys, ensembl
     exported(ensemble.module(0), here / "m.onnx")
     given = ("--model", "m.onnx", "--data", "d.csv", "--label", "label", "--members", "member")
     assert "list it in drop" in error_of(capsys, *given)
-    assert "drop: goes with MODEL" in error_of(capsys, "--outputs", "d.csv", "--drop", "note")
+    table().to_csv("o.csv", index=False)
+    assert "drop: goes with MODEL" in error_of(capsys, "--outputs", "o.csv", "--drop", "note")
     assert audit_model.main(["--name", "mine", *given, "--drop", "note"]) == 0
     source = read_yaml(here / "studies" / "mine.yaml")["datasets"]["mine"]["source"]
     assert source["drop"] == ["note"]
