@@ -71,6 +71,18 @@ def test_select_says_what_the_choice_costs_and_what_to_train(capsys):
     assert {int(word) for word in runs.partition(":")[2].split(",")} <= set(range(6))
 
 
+def test_select_says_nothing_of_orders_that_the_library_leaves_out(capsys):
+    noisy = ["--epochs", "100", "--batch-size", "256", "--dataset-size", "600"]
+    command = [sys.executable, "-m", "dp_leakage.privacy", "select", "--noise-multiplier", "0.3", "--mean", "9", *noisy]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stderr == ""
+
+
+def test_the_help_begins_with_a_whole_sentence(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert "the ε or the risk of a noise.\n" in capsys.readouterr().out
+
+
 def test_risk_of_a_concentration_needs_its_blocks(capsys):
     assert main(["risk", "--kappa", "0.5", "--blocks", "100", "--sampler", "shuffle", *TRAINING]) == 0
     assert "κ = 0.5" in capsys.readouterr().out
@@ -79,8 +91,15 @@ def test_risk_of_a_concentration_needs_its_blocks(capsys):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["sigma", "--epsilon", "1", "--fpr", "0.1"], "error: --fpr stands in place of --epsilon"),
-        (["sigma", "--tpr", "0.1"], "error: target lacks the key 'fpr'"),
+        (
+            ["sigma", "--epsilon", "1", "--fpr", "0.1"],
+            "error: --fpr belongs to another limit; valid with it is --tpr or",
+        ),
+        (
+            ["sigma", "--advantage", "0.1", "--prior", "0.1"],
+            "error: --prior belongs to another limit; valid with it is --p",
+        ),
+        (["sigma", "--tpr", "0.1"], "error: --tpr needs --fpr"),
         (["sigma", "--precision", "0.4", "--prior", "0.5"], "error: target.precision is 0.4"),
         (["risk", "--kappa", "0.1"], "error: --kappa needs --blocks"),
         (["epsilon", "--kappa", "0.1"], "error: blocks: []"),
@@ -109,3 +128,10 @@ def test_amounts_out_of_range_are_refused_by_name_with_what_is_valid(capsys, wro
     error = capsys.readouterr().err
     assert f"{wrong[1]}: '-1' is not valid; it must be a number from" in error
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("delta", ["-1", "0", "1", "2", "nan"])
+def test_a_delta_is_above_0_and_below_1(capsys, delta):
+    with pytest.raises(SystemExit):
+        main(["sigma", "--epsilon", "1", f"--delta={delta}", *TRAINING])
+    assert f"--delta: '{delta}' is not valid; it must be a number above 0 and below 1" in capsys.readouterr().err

@@ -14,24 +14,27 @@ T = TypeVar("T")
 
 def number(least: float, most: float) -> Callable[[str], float]:
     """Type of an option that holds a number within these bounds."""
-    return _within(float, "a number", least, most)
+    return _within(float, f"a number from {least:g} to {most:g}", lambda value: least <= value <= most)
+
+
+def share(text: str) -> float:
+    """Type of an option that holds a number above 0 and below 1."""
+    return _within(float, "a number above 0 and below 1", lambda value: 0 < value < 1)(text)
 
 
 def whole(least: int, most: int) -> Callable[[str], int]:
     """Type of an option that holds a whole number within these bounds."""
-    return _within(int, "a whole number", least, most)
+    return _within(int, f"a whole number from {least:g} to {most:g}", lambda value: least <= value <= most)
 
 
-def _within(kind: Callable[[str], T], what: str, least: float, most: float) -> Callable[[str], T]:
+def _within(kind: Callable[[str], T], what: str, holds: Callable[[T], bool]) -> Callable[[str], T]:
     def read(text: str) -> T:
         try:
             value = kind(text) if len(text) < 100 else None
         except ValueError:
             value = None
-        if value is None or not least <= value <= most:  # type: ignore[operator]
-            raise argparse.ArgumentTypeError(
-                f"{text[:50]!r} is not valid; it must be {what} from {least:g} to {most:g}"
-            )
+        if value is None or not holds(value):
+            raise argparse.ArgumentTypeError(f"{text[:50]!r} is not valid; it must be {what}")
         return value
 
     return read

@@ -1,5 +1,4 @@
-"""Finds the noise for an ε or a risk, and the ε or risk of a noise: ``python -m dp_leakage.privacy
-sigma|epsilon|risk``.
+"""Finds the noise for an ε or a risk, and the ε or the risk of a noise: ``python -m dp_leakage.privacy``.
 
 Each line of the table is one accountant under one way of drawing batches, which the accountant assumes.
 """
@@ -13,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
-from dp_leakage.common.arguments import Parser, number, whole
+from dp_leakage.common.arguments import Parser, number, share, whole
 from dp_leakage.common.errors import UserError
 from dp_leakage.privacy.accounting import ACCOUNTANTS, epsilon_spent, kappa_for, noise_multiplier
 from dp_leakage.privacy.accounting.case import CONVERSIONS, Case
@@ -23,7 +22,7 @@ from dp_leakage.privacy.accounting.rules import Neighbors, relation_of_game
 from dp_leakage.privacy.accounting.selection import SHAPES, drawn_runs, selection_epsilon
 from dp_leakage.privacy.mechanism import CYCLIC_POISSON, Mechanism, Sampler
 from dp_leakage.privacy.mechanisms import with_amount
-from dp_leakage.privacy.target import Target
+from dp_leakage.privacy.target import KEYS, NEEDED, Target
 
 EXAMPLES = """examples:
   python -m dp_leakage.privacy sigma --epsilon 1 --epochs 100 --batch-size 200 --dataset-size 10000
@@ -152,8 +151,13 @@ def _target(options: argparse.Namespace) -> Target | None:
     given = {key: value for key, value in given.items() if value is not None}
     if not given:
         return None
-    if options.epsilon is not None:
-        raise UserError(f"--{next(iter(given))} stands in place of --epsilon; give one of them")
+    for key in given:
+        takers = [measure for measure, others in KEYS.items() if key in others]
+        if takers and not any(measure in given for measure in takers):
+            raise UserError(f"--{key} belongs to another limit; valid with it is --{' or --'.join(takers)}")
+        for other in NEEDED.get(key, ()):
+            if other not in given:
+                raise UserError(f"--{key} needs --{other}; valid is a number above 0 and below 1")
     return Target.read(given)
 
 
@@ -207,7 +211,7 @@ def _statement(name: str, noise: float, terms: dict[str, Any]) -> str:
 
 def _parser() -> argparse.ArgumentParser:
     training, records = Parser(add_help=False), whole(1, MOST_RECORDS)
-    training.add_argument("--delta", type=number(0, 1), default=1e-5, help="default 1e-5")
+    training.add_argument("--delta", type=share, default=1e-5, help="default 1e-5")
     training.add_argument("--epochs", type=whole(1, MOST_EPOCHS), required=True)
     training.add_argument("--batch-size", type=records, required=True, help="records (or classes) per batch")
     training.add_argument("--dataset-size", type=records, required=True, help="records (or classes) in all")
@@ -227,7 +231,7 @@ def _parser() -> argparse.ArgumentParser:
 
     parser = Parser(
         prog="python -m dp_leakage.privacy",
-        description=(__doc__ or "").partition("\n")[0],
+        description=(__doc__ or "").partition(": ``")[0] + ".",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -235,13 +239,11 @@ def _parser() -> argparse.ArgumentParser:
     sigma = commands.add_parser("sigma", parents=[training], help="the least noise for a budget or a risk")
     budget = sigma.add_mutually_exclusive_group(required=True)
     budget.add_argument("--epsilon", type=number(*BUDGETS))
-    budget.add_argument("--advantage", type=number(0, 1), help="limit for any attack: true minus false positive rate")
-    budget.add_argument("--tpr", type=number(0, 1), help="limit for any attack's true positive rate at --fpr")
-    budget.add_argument(
-        "--precision", type=number(0, 1), help="limit for any attack at --fpr (0.001), if --prior are members"
-    )
-    sigma.add_argument("--fpr", type=number(0, 1), help="false positive rate, for --tpr and --precision")
-    sigma.add_argument("--prior", type=number(0, 1), help="share of members among the people tested, for --precision")
+    budget.add_argument("--advantage", type=share, help="limit for any attack: true minus false positive rate")
+    budget.add_argument("--tpr", type=share, help="limit for any attack's true positive rate at --fpr")
+    budget.add_argument("--precision", type=share, help="limit for any attack at --fpr (0.001), if --prior are members")
+    sigma.add_argument("--fpr", type=share, help="false positive rate, for --tpr and --precision")
+    sigma.add_argument("--prior", type=share, help="share of members among the people tested, for --precision")
     sigma.set_defaults(answer="sigma", noise_multiplier=None, kappa=None)
     for answer, words in (("epsilon", "the budget that a noise spends"), ("risk", "what a noise proves of any attack")):
         command = commands.add_parser(answer, parents=[training], help=words)

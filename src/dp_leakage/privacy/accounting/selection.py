@@ -5,6 +5,7 @@ not depend on the size of the grid, but on the mean number of runs and on the sh
 the logarithm of the mean for ``geometric`` and ``logarithmic``, and far faster for ``poisson`` where the mean is large.
 """
 
+import logging
 from math import inf
 
 import numpy as np
@@ -39,6 +40,7 @@ def selection_epsilon(
 
     from dp_leakage.privacy.accounting.case import Case
 
+    logging.getLogger("absl").setLevel(logging.ERROR)  # a warning for each order at which a series does not converge
     _check(mean, runs)
     case = Case("rdp", delta, epochs, batch_size, dataset_size)
     if not 0 < noise_multiplier < inf:
