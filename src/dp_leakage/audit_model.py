@@ -186,8 +186,8 @@ def attacks_for(given: Given) -> tuple[list[str], list[str]]:
         )
     if given.reference is None:
         cannot.append(
-            "attack_r, lira, rmia, lira_online, rmia_online cannot be run: they compare with reference models, of which "
-            "none are given."
+            "attack_r, lira, rmia, lira_online, rmia_online cannot be run: they compare with reference models, of "
+            "which none are given."
         )
     else:
         attacks += ["attack_r", "lira", "rmia"]

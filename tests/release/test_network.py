@@ -100,6 +100,20 @@ def test_a_table_with_texts_and_gaps_goes_in_column_by_column(own, projection):
     tells_no(folder, own.folder, "my.csv", 987654321, plan.grid[0]["seed"], plan.grid[0]["subset"]["coins"])
 
 
+def test_persons_that_the_data_name_and_sensitive_columns_are_told_by_the_columns_own_names(own):
+    frame = table().assign(patient=[f"p{number // 4:03d}" for number in range(400)])
+    frame.to_csv(own.folder / "my.csv", index=False)
+    source = {"path": "my.csv", "label": "label", "missing": "impute"}
+    columns = {"drop": ["patient"], "sensitive": ["color", "probability", "age"]}
+    plan = own.study(source | columns, {"pool": 200, "target_nonmembers": 200})
+    assert plan.declared["sensitive_fields"] == ["age", "color", "probability"]
+    assert plan.outside[0] == (
+        "Column 'patient' seems to name persons, and ε is for one record: it promises less to a person with several."
+    )
+    person = own.study(source | {"person": "patient"}, {"pool": 50, "target_nonmembers": 50}, defense="person")
+    assert not any("seems to name persons" in sentence for sentence in person.outside)
+
+
 def test_a_table_of_numbers_with_gaps_goes_in_as_one_array(own):
     frame = table()[["age", "record", "label"]]
     frame.to_csv(own.folder / "my.csv", index=False)

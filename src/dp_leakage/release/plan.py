@@ -15,7 +15,7 @@ from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.projection import Fitted, fit_and_project
 from dp_leakage.data.projection_settings import fitted_privately
-from dp_leakage.data.raw import Raw
+from dp_leakage.data.raw import Raw, sensitive_columns
 from dp_leakage.data.roles import OUTSIDERS, TUNING, trained_role
 from dp_leakage.models.architectures import check_settings, is_import_path
 from dp_leakage.models.layers import Layers
@@ -222,8 +222,8 @@ def _looked_at(study: Study, cell: Cell, data: Dataset, judged: int, selection: 
 
 
 def _sensitive(raw: Raw) -> list[str]:
-    """The names of the columns that the data set calls sensitive."""
-    return [raw.feature_names[place] for place in raw.sensitive.tolist()]
+    """The names of the user's columns that the data set calls sensitive."""
+    return [column.name for column in sensitive_columns(raw)[0]]
 
 
 def _settings(study: Study, cell: Cell) -> Json:
@@ -273,9 +273,13 @@ def _records(
 
 
 def _outside(raw: Raw, projection: Json, rows: Mapping[str, np.ndarray], roles: Sequence[str]) -> list[str]:
-    """What of the preparation looked at records without noise."""
+    """Whom the unit of ε leaves out, and what of the preparation looked at records without noise."""
+    said = [
+        f"Column {name!r} seems to name persons, and ε is for one record: it promises less to a person with several."
+        for name, _ in raw.persons
+    ]
     counted = "records" if raw.person is None else "records and people"
-    said = [f"The names of columns, categories and classes, and the number of {counted}, are taken from the data."]
+    said.append(f"The names of columns, categories and classes, and the number of {counted}, are taken from the data.")
     fit_on = projection.get("fit_on", "all")
     fits = projection.get("scale", "none") != "none" or projection.get("method", "none") != "none"
     if fits:
