@@ -732,8 +732,9 @@ def test_one_sentence_says_where_the_structure_cannot_be_read(here, capsys, ense
         assert all(words in choice for choice in choices)
 
 
-def test_columns_that_the_model_does_not_take_are_left_out(here, capsys, ensemble):
+def test_columns_that_the_model_does_not_take_are_left_out_and_copies_are_told(here, capsys, ensemble):
     records = pd.DataFrame(X).add_prefix("f").assign(label=Y, member=MEMBER.astype(int))
+    records.iloc[300] = records.iloc[0].where(records.columns != "member", 1 - records.iloc[0]["member"])
     records.assign(note="x" + records["f0"].index.astype(str)).to_csv("d.csv", index=False)
     exported(ensemble.module(0), here / "m.onnx")
     given = ("--model", "m.onnx", "--data", "d.csv", "--label", "label", "--members", "member")
@@ -741,6 +742,7 @@ def test_columns_that_the_model_does_not_take_are_left_out(here, capsys, ensembl
     table().to_csv("o.csv", index=False)
     assert "drop: goes with MODEL" in error_of(capsys, "--outputs", "o.csv", "--drop", "note")
     assert audit_model.main(["--name", "mine", *given, "--drop", "note"]) == 0
+    assert "1 record of the members also occurs in the non-members" in capsys.readouterr().out
     source = read_yaml(here / "studies" / "mine.yaml")["datasets"]["mine"]["source"]
     assert source["drop"] == ["note"]
     assert load_source(source, here).x.shape == X.shape

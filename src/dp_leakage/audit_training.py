@@ -41,6 +41,10 @@ Train = Callable[[np.ndarray, np.ndarray, int], Predict]
 NOT_REFUTED, FAILED, REFUTED = 0, 2, 3  # exit statuses; make turns every failure into 2
 VERDICTS = {NOT_REFUTED: "not refuted", FAILED: "error", REFUTED: "refuted"}
 MOST = 1e30  # the largest output; margins of much larger ones are infinite
+SAME = (
+    "But the trained functions say the same about a canary, in or out, so this audit would have found no fault. Does the "
+    "training take in the records that it is given, and do its outputs depend on them?"
+)
 MOST_COINS = 10**6  # the most coins in all; a bound from more takes minutes
 
 
@@ -211,6 +215,9 @@ def _audited(given: argparse.Namespace) -> int:
         print(f"This refutes the claim of {_claimed(claim, given.epsilon)}.")
         return REFUTED
     print(f"The claim of {_claimed(claim, given.epsilon)} is not refuted.")
+    if np.ptp(scores, axis=0 if models > 1 else None).max() == 0:
+        print(SAME)
+        return NOT_REFUTED
     for fault, chance in found.items():
         print(f"This audit would have found {fault} with a chance of {_percent(chance)}{ASSUMED[fault]}.")
     print("It says nothing about other faults, nor about other records.")

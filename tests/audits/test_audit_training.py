@@ -57,6 +57,17 @@ def test_a_training_without_noise_is_refuted(module, capsys):
     assert "This refutes the claim of ε = 1 at δ = 1e-05." in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("canaries", ["1", "10"])
+def test_of_a_training_that_ignores_its_records_the_audit_says_that_it_would_have_found_nothing(
+    canaries, module, capsys
+):
+    same = "import numpy as np\ndef train(x, y, seed):\n    return lambda r: np.tile(np.eye(10)[0], (len(r), 1))\n"
+    assert audited(module(same), "--epsilon", "1", "--canaries", canaries, "--beyond-reach") == 0
+    said = capsys.readouterr().out
+    assert "would have found no fault" in said
+    assert "would have found half" not in said
+
+
 def test_the_expected_time_is_in_words_and_counts_once_what_the_first_training_loads(module, capsys, monkeypatch):
     clock = SimpleNamespace(monotonic=iter((0, 5, 5.5)).__next__)
     monkeypatch.setattr("dp_leakage.audit_training.time", clock)

@@ -32,7 +32,7 @@ def profile(raw: Raw, roles: Mapping[str, np.ndarray]) -> list[str]:
         *_classes(raw, members, role),
         *_constant_columns(raw, members, role),
         *_columns_that_are_no_features(raw),
-        *_duplicates(raw, roles),
+        *repeated(raw, roles),
         *(_near_copies(raw) if raw.person is None else ()),
         *_persons(raw),
     ]
@@ -142,7 +142,8 @@ def _numbers_records(values: np.ndarray) -> bool:
     )
 
 
-def _duplicates(raw: Raw, roles: Mapping[str, np.ndarray]) -> list[str]:
+def repeated(raw: Raw, roles: Mapping[str, np.ndarray]) -> list[str]:
+    """Sentences on records that occur in two roles, or twice in one."""
     said = []
     for (a, b), count in duplicates(raw.x, roles).items():
         some, end = f"{_count(count, 'record', 'records')} of {a}", "s" if count == 1 else ""

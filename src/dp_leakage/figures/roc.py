@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 FIGURE = {
     "caption": "The share of members identified (TPR) at each false positive rate, both on logarithmic axes. The left "
-    "end matters most: there an attacker wrongly accuses hardly anyone. Guessing lies on the gray diagonal. No attack "
-    "can exceed the black line (proven from the noise). A red cross above it would prove an error. Curves are means "
-    "over repeats; intervals are over records and repeats.",
+    "end matters most: there an attacker wrongly accuses hardly anyone. Guessing lies on the gray diagonal. A black "
+    "line, where there is one, is proven from the noise: no attack can exceed it, and a red cross above it would prove "
+    "an error. Curves are means over repeats; intervals are over records and repeats.",
     "needs": "scores",
     "proven": True,
     "settings": {
