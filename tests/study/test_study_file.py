@@ -14,10 +14,15 @@ from dp_leakage.study.plan import figure_cells
 def test_every_study_file_loads_at_every_scale_that_it_names():
     files = study_files(REPO / "workflow" / "studies")
     for scale in ("paper", "small", "smoke"):
-        studies = load_studies(merged(CONFIG, {"scale": scale}), files, SCHEMAS)
+        studies = load_studies(merged(CONFIG, {"scale": scale}), files, SCHEMAS, asked=lambda study: False)
         for study in studies.values():
             assert study.cells
             assert study.name == study.target + ("" if scale == "paper" else f"-{scale}")
+
+
+def test_a_study_that_is_asked_for_at_a_scale_that_it_lacks_says_so():
+    with pytest.raises(UserError, match="quickstart.yaml has no scale 'small'; .*[Vv]alid: paper, smoke"):
+        load(config={"scale": "small"})
 
 
 def test_overrides_do_not_make_a_scale_larger():

@@ -23,7 +23,7 @@ from typing import NamedTuple, NoReturn
 
 import numpy as np
 
-from dp_leakage.common.errors import UserError, plain
+from dp_leakage.common.errors import UserError, brief, plain
 
 Arrays = dict[str, np.ndarray]
 RESULT, FAILED, DONE = b"RED"  # the first byte of a message
@@ -198,7 +198,7 @@ def _words(what: str, error: BaseException, limits: Limits) -> str:
     if isinstance(error, MemoryError) and limits.memory is not None:
         return f"{what} takes more than {limits.memory / GIB:.3g} GiB of memory, and was stopped"
     try:
-        said = " ".join(str(error).split())[:200]
+        said = brief(error)
     except BaseException:  # its own class may be unable to say even that
         said = ""
     return plain(f"{what}: {type(error).__name__}{': ' if said else ''}{said}")

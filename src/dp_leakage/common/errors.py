@@ -27,6 +27,16 @@ def plain(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+def brief(text: object, most: int = 200) -> str:
+    """A text on one line, cut between words after ``most`` characters.
+
+    >>> brief("size mismatch for\\nweight", 15)
+    'size mismatch …'
+    """
+    line = " ".join(str(text).split())
+    return line if len(line) <= most else f"{line[:most].rpartition(' ')[0] or line[:most]} …"
+
+
 def nearest(name: object, valid: Iterable[object]) -> str:
     """The end of a complaint about an unknown name: a suggestion if a valid name is close, then the valid names.
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dp_leakage.common.config import Json
-from dp_leakage.common.errors import UserError, nearest
+from dp_leakage.common.errors import UserError, brief, nearest
 from dp_leakage.common.schemas import Schema, holds
 from dp_leakage.common.user_code import blamed, module_files
 from dp_leakage.data.dataset import Dataset
@@ -165,7 +165,7 @@ def _checked_classes(classes: np.ndarray, where: str, n_classes: int) -> np.ndar
     """``classes_`` as int64 (C,). UserError unless they are different classes of the records."""
     good = classes.ndim == 1 and classes.dtype.kind in "biuf" and classes.size > 0
     if not good or not np.isin(classes, np.arange(n_classes)).all() or len(np.unique(classes)) != len(classes):
-        shown = " ".join(repr(classes.tolist()).split())[:60]
+        shown = brief(classes.tolist(), 60)
         raise UserError(f"{where} has classes_ {shown}; valid are different ones of the classes 0 to {n_classes - 1}")
     return classes.astype(np.int64)
 
@@ -173,6 +173,6 @@ def _checked_classes(classes: np.ndarray, where: str, n_classes: int) -> np.ndar
 def _one_line(error: object) -> str:
     """The text of an error or warning, which may be unable to say even that."""
     try:
-        return " ".join(str(error).split())[:200] or type(error).__name__
+        return brief(error) or type(error).__name__
     except Exception:
         return type(error).__name__

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from dp_leakage.common.config import Json
-from dp_leakage.common.errors import UserError
+from dp_leakage.common.errors import UserError, brief
 from dp_leakage.common.paths import is_file, user_path
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.engines.answers import Answers, trained_on
@@ -91,4 +91,4 @@ def _weights(path: Path) -> dict[str, torch.Tensor]:
 
 
 def _words(error: Exception) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__
+    return brief(error) or type(error).__name__

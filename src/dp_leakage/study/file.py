@@ -53,7 +53,7 @@ def load_study(
     overrides: Json,
     asked: Callable[[str], bool] = _always,
 ) -> Study | None:
-    """The study of a file at a scale; None if the file does not have that scale.
+    """The study of a file at a scale; None if the file does not have that scale and the study was not requested.
 
     Args:
         path: the study's YAML file.
@@ -61,7 +61,8 @@ def load_study(
         schema: the study schema.
         scale: ``paper``, ``small`` or ``smoke``.
         overrides: study name → changes to its file.
-        asked: whether a study was requested, by its name. Only then is it computed what its audits reach.
+        asked: whether a study was requested, by its name. Only then must it have the scale, and is it computed what its
+            audits reach.
 
     Raises:
         UserError: whatever is wrong with the file, in one sentence.
@@ -79,7 +80,9 @@ def load_study(
         _check_changes(raw, changes, f"scales.{name}", where)
         if name != scale:  # its own check says more
             allow(merged(raw, changes), f"{where} at scale '{name}'")
-    if scale != "paper" and scale not in raw.get("scales", {}):
+    if scale not in (scales := ["paper", *raw.get("scales", {})]):
+        if asked(raw["study"]):
+            raise UserError(f"{where} has no scale {scale!r}; {nearest(scale, scales)}")
         return None
     changes = renamed(overrides.get(raw["study"], {}))
     _check_changes(raw, changes, f"overrides.{raw['study']}")
