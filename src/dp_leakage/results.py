@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from dp_leakage.attacks.signals import Signals, positions
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.paths import is_file, is_there
+from dp_leakage.data.outputs import are_probabilities
 from dp_leakage.provenance.contents import Expected, check_arrays, check_distinct
 from dp_leakage.provenance.files import read_arrays, read_table
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 MODELS = ("target.safetensors", "models.safetensors")
 LARGEST = 2**34  # bytes of a file that is read
-SUM = 1e-3  # how far the sum of a record's probabilities may be from 1
 SCORES = {"repeat": "i", "record": "i", "member": "b", "score": "f", "flagged": "b"}  # columns, kinds of NumPy's types
 
 
@@ -100,7 +100,7 @@ class Cell:
         check_distinct(record, f"{path}: array 'record'")
         if lengths["R"] != said.size or not set(record.tolist()) <= set(said.record.tolist()):
             raise UserError(f"{path} is not of the models and records of {self.folder / 'signals.npz'}")
-        if abs(probability.sum(axis=2) - 1).max() > SUM or lengths["C"] <= said.y.max():
+        if not are_probabilities(probability) or lengths["C"] <= said.y.max():
             raise UserError(f"{path}: array 'probability' must have a probability for each class, which sum to 1")
         return record, probability
 

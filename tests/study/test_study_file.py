@@ -21,7 +21,7 @@ def test_every_study_file_loads_at_every_scale_that_it_names():
 
 
 def test_a_study_that_is_asked_for_at_a_scale_that_it_lacks_says_so():
-    with pytest.raises(UserError, match="quickstart.yaml has no scale 'small'; .*[Vv]alid: paper, smoke"):
+    with pytest.raises(UserError, match=r"quickstart.yaml has no scale 'small'; .*[Vv]alid: paper, smoke"):
         load(config={"scale": "small"})
 
 
