@@ -168,13 +168,16 @@ def _found(margin: np.ndarray, inside: np.ndarray, a: np.ndarray, fpr: float) ->
     told = (~inside).sum(axis=0) - ~inside > 0  # some other model was trained without the record
     shares = np.zeros(len(a))
     for model in range(min(MODELS, len(margin))):
-        members, nonmembers = (told[model] & (inside[model] == kind) for kind in (True, False))
-        if not members.any() or not nonmembers.any():
+        members, nonmembers = ((told[model] & (inside[model] == kind)).nonzero()[0] for kind in (True, False))
+        count = len(nonmembers)
+        if not len(members) or not count:
             continue
-        expects = (assumed(without[model], a[:, None]) + without[model]) / 2
-        ratios = own[model] - np.log(expects)
-        rate = min(max(fpr, FEWEST / nonmembers.sum()), 0.5)
-        passing = int(np.floor(rate * nonmembers.sum() + 1e-9))
-        limit = -np.partition(-ratios[:, nonmembers], passing, axis=1)[:, passing]
-        shares += (ratios[:, members] > limit[:, None]).mean(axis=1)
+        rows = np.concatenate([nonmembers, members])
+        outside = without[model, rows]
+        expects = (assumed(outside, a[:, None]) + outside) / 2
+        ratios = own[model, rows] - np.log(expects, out=expects)
+        rate = min(max(fpr, FEWEST / count), 0.5)
+        place = count - 1 - int(np.floor(rate * count + 1e-9))
+        limit = np.partition(ratios[:, :count], place, axis=1)[:, place]
+        shares += (ratios[:, count:] > limit[:, None]).mean(axis=1)
     return shares
