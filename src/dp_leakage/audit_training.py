@@ -42,8 +42,8 @@ NOT_REFUTED, FAILED, REFUTED = 0, 2, 3  # exit statuses; make turns every failur
 VERDICTS = {NOT_REFUTED: "not refuted", FAILED: "error", REFUTED: "refuted"}
 MOST = 1e30  # the largest output; margins of much larger ones are infinite
 SAME = (
-    "But the trained functions say the same about a canary, in or out, so this audit would have found no fault. Does "
-    "the training use the records that it is given, and do its outputs depend on them?"
+    "the trained functions say the same about a canary, in or out, so this audit would find no fault; valid is a training "
+    "that uses the records that it is given, and outputs that depend on them"
 )
 MOST_COINS = 10**6  # the most coins in all; a bound from more takes minutes
 
@@ -208,6 +208,8 @@ def _audited(given: argparse.Namespace) -> int:
     found = _announce(design, models, claim, share, given)
     data = _data(given.data, given.records)
     scores, held = scored(training_function(given.train), data, given.canary, given.canaries, models, given.seed)
+    if np.ptp(scores, axis=0 if models > 1 else None).max() == 0:
+        raise UserError(SAME)
     audit = bound(design, scores.ravel(), held.ravel(), claim, CONFIDENCE, share, given.seed)
     print(f"{audit.right} of {audit.guesses} guesses are right.")
     print(f"So ε ≥ {audit.epsilon:.3g} at δ = {given.delta:g} with 95 % confidence, for one record added or removed.")
@@ -215,9 +217,6 @@ def _audited(given: argparse.Namespace) -> int:
         print(f"This refutes the claim of {_claimed(claim, given.epsilon)}.")
         return REFUTED
     print(f"The claim of {_claimed(claim, given.epsilon)} is not refuted.")
-    if np.ptp(scores, axis=0 if models > 1 else None).max() == 0:
-        print(SAME)
-        return NOT_REFUTED
     for fault, chance in found.items():
         print(f"This audit would have found {fault} with a chance of {_percent(chance)}{ASSUMED[fault]}.")
     print("It says nothing about other faults, nor about other records.")

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dp_leakage.audit_training import REFUTED, main
+from dp_leakage.audit_training import FAILED, REFUTED, main
 from dp_leakage.audits import gaussian_dp
 from dp_leakage.audits.claims import gaussian_mu
 from dp_leakage.audits.power import models_for
@@ -58,14 +58,19 @@ def test_a_training_without_noise_is_refuted(module, capsys):
 
 
 @pytest.mark.parametrize("canaries", ["1", "10"])
-def test_of_a_training_that_ignores_its_records_the_audit_says_that_it_would_have_found_nothing(
-    canaries, module, capsys
-):
+def test_of_a_training_that_ignores_its_records_the_audit_says_nothing(canaries, module, capsys):
     same = "import numpy as np\ndef train(x, y, seed):\n    return lambda r: np.tile(np.eye(10)[0], (len(r), 1))\n"
-    assert audited(module(same), "--epsilon", "1", "--canaries", canaries, "--beyond-reach") == 0
-    said = capsys.readouterr().out
-    assert "would have found no fault" in said
-    assert "would have found half" not in said
+    assert audited(module(same), "--epsilon", "1", "--canaries", canaries, "--beyond-reach") == FAILED
+    said = capsys.readouterr()
+    assert "the trained functions say the same about a canary, in or out" in said.err
+    assert "verdict" not in said.out
+
+
+@pytest.mark.parametrize("models", [2, 3, 4, 5, 6, 7])
+def test_an_audit_with_few_models_says_how_many_it_takes(models, module, capsys):
+    path = module("def train(x, y, seed):\n    raise RuntimeError('trained')\n")
+    assert main(["--train", path, "--epsilon", "5.9", "--models", str(models)]) == FAILED
+    assert "coins would reach it" in capsys.readouterr().err
 
 
 def test_the_expected_time_is_in_words_and_counts_once_what_the_first_training_loads(module, capsys, monkeypatch):

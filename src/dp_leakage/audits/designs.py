@@ -43,8 +43,8 @@ def coins_for(epsilon: float, reached: Callable[[int], float], least: int) -> in
         if high > MOST_COINS:
             return None
     low = max(high // 2, 4)
-    while high > 1.1 * low:
-        middle = math.isqrt(low * high)
+    while high > max(1.1 * low, low + 1):
+        middle = max(math.isqrt(low * high), low + 1)
         low, high = (low, middle) if reached(middle) >= epsilon else (middle, high)
     return high
 
