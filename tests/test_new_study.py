@@ -1,5 +1,6 @@
 """A study file from a user's data: what it says, what it asks for, what is refused."""
 
+import argparse
 import json
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from dp_leakage.common.config import merged
 from dp_leakage.common.identity import canonical
 from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.data.splits import split
-from dp_leakage.new_study import main
+from dp_leakage.new_study import columns_of, main
 from dp_leakage.study.file import load_studies
 from dp_leakage.study.steps import prepare_settings
 
@@ -185,6 +186,11 @@ def test_only_what_misleads_is_to_beware_of(capsys):
     said = capsys.readouterr().out.splitlines()
     assert any(line.startswith("1 feature with one value in all pool") for line in said)
     assert any(line.startswith("Beware: ") and "has only" in line for line in said)
+
+
+def test_a_column_whose_name_has_a_comma_stands_in_quotes():
+    given = argparse.Namespace(drop='"icd,code", note')
+    assert columns_of(given, "drop", Path("d.csv")) == {"drop": ["icd,code", "note"]}
 
 
 def test_a_key_and_what_to_skip_go_into_the_study():

@@ -212,7 +212,9 @@ def _given_outputs(options: argparse.Namespace) -> Given:
         if getattr(options, key):
             valid = "references" if key == "reference_model" else "shadows"
             raise UserError(f"{key}: such models are trained on features, which outputs do not have; valid is {valid}")
-    for key in ("model", "weights", "draws", "data", "label", "members", "key", "drop", "categorical", "missing"):
+    if options.model:
+        raise UserError("model: a table of outputs is audited without it; valid is OUTPUTS or MODEL, not both")
+    for key in ("weights", "draws", "data", "label", "members", "key", "drop", "categorical", "missing"):
         if getattr(options, key):
             raise UserError(f"{key}: goes with MODEL; a table of outputs says label, member and record in its columns")
     reference, online, warning = None, False, ""

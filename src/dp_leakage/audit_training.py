@@ -42,8 +42,8 @@ NOT_REFUTED, FAILED, REFUTED = 0, 2, 3  # exit statuses; make turns every failur
 VERDICTS = {NOT_REFUTED: "not refuted", FAILED: "error", REFUTED: "refuted"}
 MOST = 1e30  # the largest output; margins of much larger ones are infinite
 SAME = (
-    "the trained functions say the same about a canary, in or out, so this audit would find no fault; valid is a training "
-    "that uses the records that it is given, and outputs that depend on them"
+    "the trained functions say the same about a canary, in or out, so this audit would find no fault; valid is a "
+    "training that uses the records that it is given, and outputs that depend on them"
 )
 MOST_COINS = 10**6  # the most coins in all; a bound from more takes minutes
 

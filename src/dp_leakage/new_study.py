@@ -5,6 +5,7 @@ standard grid, which ``snakemake mine`` runs to a report.
 """
 
 import argparse
+import csv
 import os
 import re
 import sys
@@ -124,8 +125,12 @@ def source_of(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def columns_of(options: argparse.Namespace, key: str, path: Path) -> dict[str, list[str | int]]:
-    """A source's key that lists columns, from an option that separates them by commas; nothing if it names none."""
-    names = [name.strip() for name in getattr(options, key).split(",") if name.strip()]
+    """A source's key that lists columns, from an option that separates them by commas; nothing if it names none.
+
+    A name that holds a comma stands in double quotes.
+    """
+    (names,) = csv.reader([getattr(options, key)], skipinitialspace=True) if getattr(options, key) else ([],)
+    names = [name.strip() for name in names if name.strip()]
     numbered = path.suffix == ".npz"
     return {key: [int(name) if numbered and NUMBER.fullmatch(name) else name for name in names]} if names else {}
 
@@ -221,7 +226,8 @@ def _spec(name: str, source: Json, roles: dict[str, int], projection: Json | Non
     if features:
         attacks["yeom_attribute"] = {"features": features, "candidates": "distinct_quartiles"}
     choice = (
-        "Features are scaled by records that no model trains on, so that costs no privacy; zeros and ones stay so."
+        "Features are scaled by records that no model trains on, so that costs those that are trained on no privacy; "
+        "zeros and ones stay so."
         if projection
         else "Features are zeros and ones and stay so."
         if table

@@ -29,6 +29,7 @@ A row of `metrics.parquet` is one number: `metric`, `repeat` (`"0"`, `"1"`, … 
 `high`, its 95 % interval. What else it depends on stands in columns of their own, null where they do not apply. A file
 has those of them that one of its rows needs. The csv of a figure has them too, beside the columns of the cell.
 """
+WORTH = {"exact": "exact if cyclic, else a bound"}
 CHANGES = "_changes"  # ending of definitions that have another one's keys, none of them required
 Json = dict[str, Any]
 
@@ -153,7 +154,8 @@ def _mechanisms() -> Iterator[tuple[str, ...]]:
 def _accountants() -> Iterator[tuple[str, ...]]:
     for name, rules in ACCOUNTANTS.items():
         relations = dict.fromkeys(relation for known in rules.relations.values() for relation in known)
-        yield f"`{name}`", str(rules.noise), ", ".join(rules.samplers), ", ".join(relations), rules.claim
+        worth = WORTH.get(rules.claim, rules.claim)
+        yield f"`{name}`", str(rules.noise), ", ".join(rules.samplers), ", ".join(relations), worth
 
 
 def _sources() -> Iterator[tuple[str, ...]]:

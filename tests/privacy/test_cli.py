@@ -40,7 +40,20 @@ def test_printed_formulas_say_where_they_are_no_bound(capsys):
     assert main(["epsilon", "--noise-multiplier", "0.5", "--sampler", "shuffle", *TRAINING]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert "not a bound here" in next(line for line in lines if line.startswith("naive"))
-    assert next(line for line in lines if line.startswith("gdp")).endswith("exact")
+    assert next(line for line in lines if line.startswith("gdp")).endswith("bound")
+
+
+@pytest.mark.parametrize(("sampler", "says"), [("cyclic", "exact"), ("shuffle", "bound"), ("balls_in_bins", "bound")])
+def test_only_batches_that_are_known_in_advance_make_a_composition_exact(capsys, sampler, says):
+    rows = table(capsys, "epsilon", "--noise-multiplier", "1", "--sampler", sampler, "--neighbors", "zero_out")
+    assert next(row for row in rows if row[0] == "gdp")[-1] == says
+
+
+@pytest.mark.parametrize("other", ["--sampler", "--neighbors", "--conversion", "--bands"])
+def test_select_takes_no_options_that_it_would_ignore(capsys, other):
+    with pytest.raises(SystemExit):
+        main(["select", "--noise-multiplier", "7", "--mean", "10", other, "1", *TRAINING])
+    assert f"unrecognized arguments: {other}" in capsys.readouterr().err
 
 
 def test_epsilon_of_a_concentration(capsys):

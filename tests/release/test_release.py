@@ -16,6 +16,7 @@ from releasing import NOT_MEASURED
 from safetensors.numpy import load_file
 
 from dp_leakage.common.errors import UserError
+from dp_leakage.privacy.accounting.curve import Training, proven_curve
 from dp_leakage.release import folder as folders
 from dp_leakage.release import statement
 from dp_leakage.release.__main__ import main
@@ -85,6 +86,17 @@ def test_the_sheet_says_how_often_a_record_can_be_reconstructed_and_dp_accountin
     deltas = losses.self_compose(told["steps"]).get_delta_for_epsilon(epsilons)
     reached = np.min(np.exp(epsilons) * 0.01 + deltas)  # of the hockey-stick divergence at every ε
     assert 0 <= float(found[1]) - 100 * min(reached, 1) < 0.3
+
+
+def test_the_sheet_bounds_both_games_and_says_which_scale_it_is_of(plan, made):
+    told = json.loads((made / PRIVACY).read_text())
+    proven = told["advantage_at_most"]
+    run = (told["delta"], told["mechanism"]["epochs"], told["mechanism"]["batch_size"], told["mechanism"]["records"])
+    replaced = proven_curve(Training(plan.mechanism, *run), "replace_one").advantage
+    assert proven < replaced <= 2 * proven
+    limits = [float(limit) for limit in re.findall(r"(?:above|more than) (\d\.\d+)\.", (made / SHEET).read_text())]
+    assert limits == pytest.approx([proven, min(2 * proven, 1)], abs=1e-3)
+    assert any("scale 'smoke', which is smaller" in sentence for sentence in told["outside"])
 
 
 def test_weights_are_those_of_the_architecture(plan, made):

@@ -1,5 +1,6 @@
 """What users should know about their data before they believe a number computed from it."""
 
+import shlex
 from collections.abc import Mapping
 
 import numpy as np
@@ -113,12 +114,13 @@ def _columns_that_are_no_features(raw: Raw) -> list[str]:
     return [
         *(
             f"Column {name!r} gives the label away: records with the same value have the same class. If it was derived "
-            f"from the label, leave it out (DROP={name}); models have little else to learn while it is there."
+            f"from the label, leave it out (DROP={_typed(name)}); models have little else to learn while it is there."
             for name in telling
         ),
         *(
             f"Column {name!r} has a different whole number in nearly every record. If it numbers or names the records, "
-            f"leave it out (DROP={name}), or name the records by it in the report (KEY={name}); models memorize it."
+            f"leave it out (DROP={_typed(name)}), or name the records by it in the report (KEY={name}); models "
+            "memorize it."
             for name in numbering
         ),
     ]
@@ -140,6 +142,11 @@ def _numbers_records(values: np.ndarray) -> bool:
         len(part) >= FEW_RECORDS and (part % 1 == 0).all() and len(np.unique(part)) >= NUMBERED * len(part)
         for part in (values[:FEW_RECORDS], values)
     )
+
+
+def _typed(name: str) -> str:
+    """A column's name as a shell and DROP take it."""
+    return shlex.quote(f'"{name}"' if "," in name else name)
 
 
 def repeated(raw: Raw, roles: Mapping[str, np.ndarray]) -> list[str]:

@@ -3,9 +3,12 @@
 import json
 
 from dp_leakage.common.config import Json
+from dp_leakage.metrics.intervals import wilson
 from dp_leakage.release.folder import MODEL, PRIVACY, SHEET, WEIGHTS
 from dp_leakage.release.sheet import records_in_words
 from dp_leakage.release.statement import in_words
+
+NO_FILL = "Where that is null, the data had no missing value, and the answer to a missing number is NaN."
 
 
 def card(statement: Json) -> str:
@@ -43,12 +46,13 @@ def _input(model: Json) -> str:
         return (
             "One input for each column, of shape (records, 1): numbers as float32, texts as strings. A missing number "
             "is NaN. A text that is not among the categories counts as missing. What stands for a missing value is "
-            "`missing_as`, if anything does.\n\n" + _block(model["columns"])
+            f"`missing_as`. {NO_FILL} A missing text then counts as none of the categories, and of two as the "
+            "first.\n\n" + _block(model["columns"])
         )
     if model["columns"]:
         return (
             "One input, `record`: float32 (records, columns), the columns in this order, as they stand in the table; a "
-            "missing value is NaN, and `missing_as` stands for it, if anything does.\n\n" + _block(model["columns"])
+            f"missing value is NaN, and `missing_as` stands for it. {NO_FILL}\n\n" + _block(model["columns"])
         )
     shape = ", ".join(map(str, model["input"]))
     largest = model["numbers_divided_by"]
@@ -70,9 +74,11 @@ def _example(model: Json) -> str:
 def _accuracy(model: Json) -> str:
     if model["accuracy"] is None:
         return "Not known: all records were trained on."
+    found = wilson(model["accuracy"], model["accuracy_on"])
     return (
         f"It names the right class for {100 * model['accuracy']:.1f} % of {model['accuracy_on']:,} records that it did "
-        "not train on."
+        f"not train on (95 % interval, if records are independent: {100 * found.low:.1f} to {100 * found.high:.1f} %). "
+        "Compare that with the share of the largest class, which a guess reaches."
     )
 
 

@@ -218,6 +218,9 @@ def _looked_at(study: Study, cell: Cell, data: Dataset, judged: int, selection: 
         if selection is not None and selection["score_noise"] is None:
             said.append("The best training was chosen by that accuracy, so the choice depends on those records.")
     said.append("The cell itself (architecture, ε and settings) was chosen by people, which no ε covers.")
+    if study.name != study.target:
+        scale = study.name.removeprefix(f"{study.target}-")
+        said.append(f"The settings are those of the study's scale {scale!r}, which is smaller than the study itself.")
     return tuple(said)
 
 
@@ -278,7 +281,8 @@ def _outside(raw: Raw, projection: Json, rows: Mapping[str, np.ndarray], roles: 
         f"Column {name!r} seems to name persons, and ε is for one record: it promises less to a person with several."
         for name, _ in raw.persons
     ]
-    counted = "records" if raw.person is None else "records and people"
+    unit, counted = ("record", "records") if raw.person is None else ("person", "records and people")
+    said.append(f"Whoever is in the data as more than one {unit} is promised less. No copies were looked for here.")
     said.append(f"The names of columns, categories and classes, and the number of {counted}, are taken from the data.")
     fit_on = projection.get("fit_on", "all")
     fits = projection.get("scale", "none") != "none" or projection.get("method", "none") != "none"

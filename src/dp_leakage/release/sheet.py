@@ -142,7 +142,9 @@ def _proven(statement: Json) -> list[str]:
         f"Mechanism: Gaussian noise of {told['noise_multiplier']:.4g} times the bound on a {unit}'s gradient, "
         f"{told['steps']:,} steps, batches by {told['sampler']} with a rate of {told['sampling_probability']:.4g}; "
         "batches and noise are random numbers of the operating system, which nobody can draw again.",
-        f"No attack has an advantage (true less false positive rate) above {_up(statement['advantage_at_most'])}.",
+        "In telling these two cases apart, no attack has an advantage (true less false positive rate) above "
+        f"{_up(statement['advantage_at_most'])}. In telling which of two {unit}s was there, one in the other's place, "
+        f"none has more than {_up(min(2 * statement['advantage_at_most'], 1.0))}.",
     ]
     if statement["mu"] is not None:
         said[-1] += (
@@ -159,7 +161,7 @@ def _proven(statement: Json) -> list[str]:
 
 def _choice(statement: Json) -> str:
     if (chosen := statement["selection"]) is None:
-        return "Nothing: one training with settings that were fixed before."
+        return "No ε was spent on a choice: there was one training, with the settings of its cell."
     by = "a score without noise on other records" if chosen["score_noise"] is None else "a noisy score"
     return (
         f"The best of a random number of trainings ({chosen['runs']}, {chosen['mean']:g} on average), with settings "
@@ -205,7 +207,7 @@ def _accusation(statement: Json) -> list[str]:
     )
     return [
         "Of those whom an attack accuses at a false positive rate of 0.1 %, the share that are members, by the share "
-        f"of members among those asked about: {limits}."
+        f"of members among those asked about, for {in_words(statement)}: {limits}."
     ]
 
 

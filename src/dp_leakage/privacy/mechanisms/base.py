@@ -59,8 +59,8 @@ class Accountant:
         noise: the noise it accounts for, a module of this folder or a plugin.
         relations: each sampler whose batches satisfy its assumptions, with the neighbors that it knows under that
             sampler; the first of each is the default.
-        claim: ``exact``; ``bound`` (never below the true ε); or ``as_printed``: a paper's formula, which may
-            be wrong outside its conditions.
+        claim: ``exact`` where batches are known in advance, and a bound where they are drawn at random; ``bound``
+            (never below the true ε); or ``as_printed``: a paper's formula, which may be wrong outside its conditions.
         module: dotted name of the module that computes it, in a function ``epsilon(amount, case)``.
         by_losses: whether that computes the privacy loss distribution of sampled Gaussian noise, which takes a second,
             so that σ is searched from where ``rdp`` finds it.
