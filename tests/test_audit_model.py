@@ -781,7 +781,11 @@ def test_models_that_do_not_fit_their_data_get_one_sentence(here, capsys, ensemb
     assert "shadow_model 'mpl' is unknown" in error_of(capsys, *own, "mpl")
     assert "cannot be imported" in error_of(capsys, *own, "no_such_nets:Net")
     assert "is no torch.nn.Module" in error_of(capsys, *own, "numpy:zeros")
-    assert "has no 'RandomForest'" in error_of(capsys, *own, "sklearn.ensemble:RandomForest")
+    words = error_of(capsys, *own, "sklearn.ensemble:RandomForest")
+    assert "has no 'RandomForest'; did you mean 'RandomForestClassifier'?" in words
+    assert "_" not in words.partition("Valid: ")[2]
+    away = (*given[:-1], "lists/members.txt")
+    assert "members: lists/members.txt does not exist" in error_of(capsys, "--model", "m.onnx", *away)
     (here / "members.txt").write_text("0\n600")
     listed_there = (*given[:-1], "members.txt")
     assert "valid are row numbers, 0 to 599" in error_of(capsys, "--model", "m.onnx", *listed_there)

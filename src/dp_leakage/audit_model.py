@@ -5,6 +5,7 @@ and writes a study file, which ``snakemake mine`` runs to a report. docs/audit-m
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ from dp_leakage.common.apart import Limits, apart
 from dp_leakage.common.arguments import Parser
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError, plain
-from dp_leakage.common.paths import user_path
+from dp_leakage.common.paths import is_there, user_path
 from dp_leakage.common.yaml_files import written
 from dp_leakage.data import load, resolve
 from dp_leakage.data.dataset import Dataset
@@ -311,6 +312,8 @@ def _given_model(options: argparse.Namespace) -> Given:
             raise UserError(f"{key}: outputs of other models go with OUTPUTS; valid with MODEL is {valid}")
     path = user_path(options.data)
     source: Json = {"path": path_in_study(path)}
+    if os.sep in options.members and not is_there(user_path(options.members)):
+        raise UserError(f"members: {options.members} does not exist; valid is a column, or a file that lists them")
     if is_list(options.members):
         source["members"] = path_in_study(user_path(options.members))
     else:

@@ -273,6 +273,8 @@ def _data(path: str, records: int) -> Dataset:
     """Arrays x and y of an ``.npz``, or the bundled digits; the first ``records`` of a fixed order."""
     if path:
         file = user_path(path)
+        if file.suffix != ".npz":
+            raise UserError(f"DATA {path}: valid is an .npz with the arrays x and y")
         x, y = read_archive(file, lambda names: _wanted(names, file)).values()
     else:
         from sklearn.datasets import load_digits

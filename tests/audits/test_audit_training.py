@@ -66,6 +66,11 @@ def test_of_a_training_that_ignores_its_records_the_audit_says_nothing(canaries,
     assert "verdict" not in said.out
 
 
+def test_data_of_another_kind_are_refused_by_name(module, capsys):
+    assert audited(module("def train(x, y, seed):\n    return None\n"), "--data", "my.csv") == FAILED
+    assert "DATA my.csv: valid is an .npz with the arrays x and y" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("models", [2, 3, 4, 5, 6, 7])
 def test_an_audit_with_few_models_says_how_many_it_takes(models, module, capsys):
     path = module("def train(x, y, seed):\n    raise RuntimeError('trained')\n")

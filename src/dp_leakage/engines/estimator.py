@@ -8,6 +8,7 @@ import inspect
 import sys
 import warnings
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -125,8 +126,15 @@ def _found(name: str) -> Any:
             raise UserError(f"{name!r} {words}") from None
         raise
     if found is None:
-        raise UserError(f"{name!r} is not there: {package} has no {what!r}; {nearest(what, vars(module))}")
+        raise UserError(f"{name!r} is not there: {package} has no {what!r}; {nearest(what, _classes(module))}")
     return found
+
+
+def _classes(module: ModuleType) -> list[str]:
+    """The names of a module's public classes that give probabilities or are networks; of all public ones if none is."""
+    named = {name: one for name, one in vars(module).items() if not name.startswith("_")}
+    apt = [name for name, one in named.items() if hasattr(one, "predict_proba") or hasattr(one, "forward")]
+    return apt or list(named)
 
 
 def _fitted(estimator: Any, x: np.ndarray, y: np.ndarray, rows: np.ndarray, name: str, n_classes: int) -> np.ndarray:
