@@ -191,6 +191,8 @@ def test_only_what_misleads_is_to_beware_of(capsys):
 def test_a_column_whose_name_has_a_comma_stands_in_quotes():
     given = argparse.Namespace(drop='"icd,code", note')
     assert columns_of(given, "drop", Path("d.csv")) == {"drop": ["icd,code", "note"]}
+    odd = ["'\"; x", 'a\nb "c" d', '"open', 'a"b', '"a"b']
+    assert columns_of(argparse.Namespace(drop=",".join(odd)), "drop", Path("d.csv")) == {"drop": odd}
 
 
 def test_a_key_and_what_to_skip_go_into_the_study():

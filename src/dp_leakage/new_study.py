@@ -5,7 +5,6 @@ standard grid, which ``snakemake mine`` runs to a report.
 """
 
 import argparse
-import csv
 import os
 import re
 import sys
@@ -42,6 +41,7 @@ ROLES = {
 SCALING = ", and scaling is fitted on them"
 RATES = [0.001, 0.003, 0.01, 0.03]  # for Adam; the best rates of undefended and of noisy training are seldom the same
 SPLIT_SEED = 1
+NAMES = re.compile(r'\s*(?:"([^"]*)"|([^,]*))\s*(?:,|$)')  # between commas, in double quotes or bare
 NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)
 SIDE = re.compile(r"[1-9][0-9]{0,3}", re.ASCII)
 MOST_FEATURES = 5  # columns that attribute inference guesses
@@ -129,8 +129,8 @@ def columns_of(options: argparse.Namespace, key: str, path: Path) -> dict[str, l
 
     A name that holds a comma stands in double quotes.
     """
-    (names,) = csv.reader([getattr(options, key)], skipinitialspace=True) if getattr(options, key) else ([],)
-    names = [name.strip() for name in names if name.strip()]
+    found = NAMES.findall(getattr(options, key))
+    names = [name for name in (quoted or bare.strip() for quoted, bare in found) if name]
     numbered = path.suffix == ".npz"
     return {key: [int(name) if numbered and NUMBER.fullmatch(name) else name for name in names]} if names else {}
 
