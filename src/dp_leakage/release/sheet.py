@@ -142,9 +142,9 @@ def _proven(statement: Json) -> list[str]:
         f"Mechanism: Gaussian noise of {told['noise_multiplier']:.4g} times the bound on a {unit}'s gradient, "
         f"{told['steps']:,} steps, batches by {told['sampler']} with a rate of {told['sampling_probability']:.4g}; "
         "batches and noise are random numbers of the operating system, which nobody can draw again.",
-        "In telling these two cases apart, no attack has an advantage (true less false positive rate) above "
-        f"{_up(statement['advantage_at_most'])}. In telling which of two {unit}s was there, one in the other's place, "
-        f"none has more than {_up(min(2 * statement['advantage_at_most'], 1.0))}.",
+        f"For {in_words(statement)}, no attack has an advantage (true less false positive rate) above "
+        f"{_up(statement['advantage_at_most'])}. For one {unit} in another's place, none has one above "
+        f"{_up(min(2 * statement['advantage_at_most'], 1.0))}.",
     ]
     if statement["mu"] is not None:
         said[-1] += (
