@@ -143,14 +143,15 @@ def _proven(statement: Json) -> list[str]:
         f"{told['steps']:,} steps, batches by {told['sampler']} with a rate of {told['sampling_probability']:.4g}; "
         "batches and noise are random numbers of the operating system, which nobody can draw again.",
         f"For {in_words(statement)}, no attack has an advantage (true less false positive rate) above "
-        f"{_up(statement['advantage_at_most'])}. For one {unit} in another's place, none has one above "
-        f"{_up(min(2 * statement['advantage_at_most'], 1.0))}.",
+        f"{_up(statement['advantage_at_most'])}.",
     ]
     if statement["mu"] is not None:
         said[-1] += (
             f" All of it lies within Gaussian noise of μ = {_up(statement['mu'])}, with a regret of "
             f"{_up(statement['regret_of_mu'])}."
         )
+    twice = min(2 * statement["advantage_at_most"], 1.0)
+    said.append(f"For one {unit} in another's place, no attack has an advantage above {_up(twice)}.")
     rebuilt = next(row["tpr_at_most"] for row in statement["trade_off"] if row["fpr"] == GUESS)
     said.append(
         f"Someone who would reconstruct a {REBUILT[unit]} with a chance of {100 * GUESS:g} % without the model does so "
