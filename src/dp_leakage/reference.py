@@ -29,7 +29,6 @@ A row of `metrics.parquet` is one number: `metric`, `repeat` (`"0"`, `"1"`, … 
 `high`, its 95 % interval. What else it depends on stands in columns of their own, null where they do not apply. A file
 has those of them that one of its rows needs. The csv of a figure has them too, beside the columns of the cell.
 """
-WORTH = {"exact": "exact if cyclic, else a bound"}
 CHANGES = "_changes"  # ending of definitions that have another one's keys, none of them required
 Json = dict[str, Any]
 
@@ -154,8 +153,11 @@ def _mechanisms() -> Iterator[tuple[str, ...]]:
 def _accountants() -> Iterator[tuple[str, ...]]:
     for name, rules in ACCOUNTANTS.items():
         relations = dict.fromkeys(relation for known in rules.relations.values() for relation in known)
-        worth = WORTH.get(rules.claim, rules.claim)
-        yield f"`{name}`", str(rules.noise), ", ".join(rules.samplers), ", ".join(relations), worth
+        claims: dict[str, list[str]] = {}
+        for sampler in rules.samplers:
+            claims.setdefault(rules.claim_under(sampler), []).append(sampler)
+        worth = [claim if len(claims) == 1 else f"{claim} ({', '.join(own)})" for claim, own in claims.items()]
+        yield f"`{name}`", str(rules.noise), ", ".join(rules.samplers), ", ".join(relations), ", ".join(worth)
 
 
 def _sources() -> Iterator[tuple[str, ...]]:

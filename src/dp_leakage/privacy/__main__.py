@@ -203,9 +203,7 @@ def _risk(
 
 
 def _statement(name: str, noise: float, terms: dict[str, Any]) -> str:
-    claim = ACCOUNTANTS[name].claim
-    if claim == "exact" and terms["sampler"] != "cyclic":
-        return "bound"  # exact of batches known in advance; drawn at random, they prove more
+    claim = ACCOUNTANTS[name].claim_under(terms["sampler"])
     if claim != "as_printed":
         return claim
     if name == "per_step":
