@@ -5,18 +5,25 @@
 The study leaves pixels in [0, 1]. The method's released code standardizes them by channel, for the model and for the
 attacker alike: the attack begins with standard normal pixels, its steps and its total variation count in standard
 deviations, and pixels end inside the range that [0, 1] becomes. All else is as in the study. The file is the data set
-that the study prepared. Each further argument is a cell: ``none``, ``gaussian=ε`` of a whole training, or ``vmf=ε`` of
-one update and row. The table says the mean SSIM of the pictures in [0, 1] and the median squared error in units of a
-channel's variance, both with 95 % intervals.
+that the study prepared. Each further argument is a cell: ``none``, ``gaussian=ε`` of a whole training, ``step=ε`` for the
+Gaussian mechanism of textbooks on this one gradient (σ = √(2 ln(1.25 / δ)) / ε), or ``vmf=ε`` of one update and row.
+``--weights`` attacks the model in that file in place of an untrained one.
+
+The table says the mean SSIM of the pictures in [0, 1], the mean SSIM as the released code takes it (of standardized
+pixels, for a range of 2, nothing below 0), and the median squared error in units of a channel's variance, each with a
+95 % interval.
 """
 
 import argparse
+from math import log, sqrt
 from pathlib import Path
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from safetensors.torch import load_file
 from scipy.stats import bootstrap
+from skimage.metrics import structural_similarity
 
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.attacks.likeness import similarity
@@ -42,16 +49,20 @@ def mechanism(cell: str, records: int, epochs: int) -> Mechanism | None:
     if name == "vmf":
         noise = {"bound": "normalize", "noise": "vmf", "block": "row", "kappa": float(epsilon) / 2}
         return Mechanism("poisson", **noise)
+    if name == "step":
+        return Mechanism("poisson", noise_multiplier=sqrt(2 * log(1.25 / DELTA)) / float(epsilon))
     schedule = {"epochs": epochs, "batch_size": BATCH, "dataset_size": records}
     sigma = noise_multiplier("rdp", epsilon=float(epsilon), delta=DELTA, sampler="poisson", **schedule)
     return Mechanism("poisson", noise_multiplier=sigma)
 
 
-def closeness(truth: np.ndarray, made: np.ndarray, spread: np.ndarray) -> list[str]:
-    """SSIM and squared error of pictures (n, c, h, w) in [0, 1], each as text with its interval."""
-    error = (((made - truth) / spread) ** 2).mean(axis=(1, 2, 3))
+def closeness(truth: np.ndarray, made: np.ndarray, mean: np.ndarray, spread: np.ndarray) -> list[str]:
+    """SSIM, SSIM of standardized pixels and squared error of pictures (n, c, h, w) in [0, 1], each with its interval."""
+    pairs = [((one - mean) / spread, (two - mean) / spread) for one, two in zip(truth, made, strict=True)]
+    alike = [max(0.0, structural_similarity(*pair, data_range=2.0, channel_axis=0)) for pair in pairs]
+    error = [((one - two) ** 2).mean() for one, two in pairs]
     told = []
-    for values, statistic in ((similarity(truth, made), np.mean), (error, np.median)):
+    for values, statistic in ((similarity(truth, made), np.mean), (alike, np.mean), (error, np.median)):
         limits = bootstrap((values,), statistic, rng=np.random.default_rng(0)).confidence_interval
         told.append(f"{statistic(values):.4f},{limits.low:.4f},{limits.high:.4f}")
     return told
@@ -66,6 +77,7 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=20)
     parser.add_argument("--steps", type=int, default=24000)
     parser.add_argument("--total-variation", type=float, default=0.2)
+    parser.add_argument("--weights", type=Path)
     given = parser.parse_args()
     torch.set_num_threads(1)
     dataset = given.data.parent.name
@@ -77,20 +89,25 @@ def main() -> None:
     layers = build(name=given.model, input_shape=x.shape[1:], n_classes=classes, dropout=0.0, **MODELS[given.model])
     start = initial_parameters(layers, torch.Generator().manual_seed(0))
     one = {name: value[None] for name, value in start.items()}
-    own = {"steps": given.steps, "total_variation": given.total_variation, "images": given.images}
+    attacked = "initial"
+    if given.weights:
+        stored, attacked = load_file(given.weights), "trained"
+        one = {name: stored[name] for name in start}
+    own = {"steps": given.steps, "total_variation": given.total_variation, "images": given.images, "weights": [attacked]}
     settings = ATTACKS["iga"].settings | own | {"precision": "float32"}
     box = torch.from_numpy((0 - mean) / spread), torch.from_numpy((1 - mean) / spread)
     seen_images = torch.from_numpy((truth - mean) / spread)
-    print("dataset,model,cell,images,steps,total_variation,ssim,ssim_low,ssim_high,mse_standardized,mse_low,mse_high")
+    measured = (f"{name},{name}_low,{name}_high" for name in ("ssim", "ssim_standardized", "mse_standardized"))
+    print("dataset,model,cell,weights,images,steps,total_variation", *measured, sep=",", flush=True)
     for cell in given.cells:
         protected = mechanism(cell, len(members), EPOCHS.get(dataset, 30))
         target = Ensemble(layers, one, torch.empty(1, 0, dtype=torch.int64), protected)
         with exact():
             (seen,) = released(target, seen_images, label, settings, 1, "iga")
             found = invert(seen, F.one_hot(label, classes), x.shape[1:], settings, torch.device("cpu"), box)
-        told = closeness(truth, found.numpy() * spread + mean, spread)
+        told = closeness(truth, found.numpy() * spread + mean, mean, spread)
         numbers = map(str, (given.images, given.steps, given.total_variation))
-        print(",".join([dataset, given.model, cell, *numbers, *told]), flush=True)
+        print(",".join([dataset, given.model, cell, attacked, *numbers, *told]), flush=True)
 
 
 if __name__ == "__main__":
