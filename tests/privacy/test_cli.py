@@ -127,6 +127,14 @@ def test_questions_without_an_answer_get_one_sentence(capsys, arguments, sentenc
     assert output.err.count("\n") == 1
 
 
+def test_a_terminal_is_told_what_is_computed_and_keeps_only_the_table(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    main(["sigma", "--epsilon", "5", "--sampler", "shuffle", *TRAINING])
+    output = capsys.readouterr()
+    assert "naive under shuffle …" in output.err and output.err.endswith("\r\033[K")
+    assert "…" not in output.out
+
+
 def test_it_runs_as_a_module():
     command = [sys.executable, "-m", "dp_leakage.privacy", "sigma", "--epsilon", "1", "--sampler", "shuffle", *TRAINING]
     result = subprocess.run(command, capture_output=True, text=True, check=True)

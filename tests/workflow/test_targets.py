@@ -52,6 +52,8 @@ def test_the_targets_are_found_among_snakemakes_own_options():
     command = ["snakemake", "--cores", "2", "a_fig", "-n", "--config", "scale=smoke", "--", "b"]
     assert asked(command) == ["a_fig", "b"]
     assert asked(["snakemake", "-n"]) == ["quickstart"]
+    # A list asks for no study: the one of a bare `snakemake` may lack the scale.
+    assert asked(["snakemake", "--list-target-rules", "--config", "scale=small"]) == []
     assert asks_for(["a_fig"], "a")
     assert asks_for(["results/a-smoke/x"], "a")
     assert not asks_for(["ab", "results/ab/x"], "a")

@@ -23,14 +23,14 @@ def asked(command: list[str], otherwise: Sequence[str] = (DEFAULT,)) -> list[str
 
     Args:
         command: the program and its arguments, as `sys.argv` has them.
-        otherwise: what a bare `snakemake` asks for.
+        otherwise: what a bare `snakemake` asks for, which a list of targets does not.
     """
     if not _is_snakemake(command):
         return [*otherwise]
     known = _parsed(tuple(command[1:]))
     jobs = [_place_of(job.rulename, job.wildcards_dict) for job in known.target_jobs or ()]
     last = command[command.index("--") + 1 :] if "--" in command else []
-    return [*known.targets, *last, *jobs] or [*otherwise]
+    return [*known.targets, *last, *jobs] or ([] if _lists(known) else [*otherwise])
 
 
 def is_dry(command: list[str]) -> bool:
@@ -45,6 +45,11 @@ def _parsed(words: tuple[str, ...]) -> Any:
 
     end = words.index("--") if "--" in words else len(words)
     return get_argument_parser().parse_known_args(words[:end])[0]
+
+
+def _lists(known: Any) -> bool:
+    """Whether Snakemake only lists its rules."""
+    return bool(known.list_target_rules or known.list_rules)
 
 
 def _is_snakemake(command: list[str]) -> bool:
@@ -70,8 +75,7 @@ def needed(command: list[str], targets: Iterable[str], studies: set[str]) -> set
     found = [{study for study in studies if asks_for([target], study)} for target in targets]
     if not _is_snakemake(command) or not found or not all(found):
         return studies
-    known = _parsed(tuple(command[1:]))
-    if known.list_target_rules or known.list_rules or known.lint:
+    if _lists(known := _parsed(tuple(command[1:]))) or known.lint:
         return studies
     return set().union(*found)
 
