@@ -5,8 +5,9 @@
 The study leaves pixels in [0, 1]. The method's released code standardizes them by channel, for the model and for the
 attacker alike: the attack begins with standard normal pixels, its steps and its total variation count in standard
 deviations, and pixels end inside the range that [0, 1] becomes. All else is as in the study. The file is the data set
-that the study prepared. Each further argument is a cell: ``none``, ``gaussian=ε`` of a whole training, ``step=ε`` for the
-Gaussian mechanism of textbooks on this one gradient (σ = √(2 ln(1.25 / δ)) / ε), or ``vmf=ε`` of one update and row.
+that the study prepared. Each further argument is a cell: ``none``, ``gaussian=ε`` of a whole training, ``step=ε`` for
+the Gaussian mechanism of textbooks on this one gradient (σ = √(2 ln(1.25 / δ)) / ε), or ``vmf=ε`` of one update and
+row.
 ``--weights`` attacks the model in that file in place of an untrained one.
 
 The table says the mean SSIM of the pictures in [0, 1], the mean SSIM as the released code takes it (of standardized
@@ -57,7 +58,7 @@ def mechanism(cell: str, records: int, epochs: int) -> Mechanism | None:
 
 
 def closeness(truth: np.ndarray, made: np.ndarray, mean: np.ndarray, spread: np.ndarray) -> list[str]:
-    """SSIM, SSIM of standardized pixels and squared error of pictures (n, c, h, w) in [0, 1], each with its interval."""
+    """SSIM, SSIM of standardized pixels and squared error of pictures (n, c, h, w) in [0, 1], with their intervals."""
     pairs = [((one - mean) / spread, (two - mean) / spread) for one, two in zip(truth, made, strict=True)]
     alike = [max(0.0, structural_similarity(*pair, data_range=2.0, channel_axis=0)) for pair in pairs]
     error = [((one - two) ** 2).mean() for one, two in pairs]
@@ -93,8 +94,8 @@ def main() -> None:
     if given.weights:
         stored, attacked = load_file(given.weights), "trained"
         one = {name: stored[name] for name in start}
-    own = {"steps": given.steps, "total_variation": given.total_variation, "images": given.images, "weights": [attacked]}
-    settings = ATTACKS["iga"].settings | own | {"precision": "float32"}
+    own = {"steps": given.steps, "total_variation": given.total_variation, "images": given.images}
+    settings = ATTACKS["iga"].settings | own | {"weights": [attacked], "precision": "float32"}
     box = torch.from_numpy((0 - mean) / spread), torch.from_numpy((1 - mean) / spread)
     seen_images = torch.from_numpy((truth - mean) / spread)
     measured = (f"{name},{name}_low,{name}_high" for name in ("ssim", "ssim_standardized", "mse_standardized"))

@@ -131,7 +131,8 @@ def test_a_terminal_is_told_what_is_computed_and_keeps_only_the_table(capsys, mo
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     main(["sigma", "--epsilon", "5", "--sampler", "shuffle", *TRAINING])
     output = capsys.readouterr()
-    assert "naive under shuffle …" in output.err and output.err.endswith("\r\033[K")
+    assert "naive under shuffle …" in output.err
+    assert output.err.endswith("\r\033[K")
     assert "…" not in output.out
 
 

@@ -94,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _say(words: str) -> None:
-    """On a terminal, what is being computed, in place of what was said before: one accountant can take half a minute."""
+    """On a terminal, what is being computed, in place of what was said before: some take half a minute."""
     if sys.stderr.isatty():
         print(f"\r\033[K{words}", end="", file=sys.stderr, flush=True)
 
