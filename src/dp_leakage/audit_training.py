@@ -28,7 +28,7 @@ from dp_leakage.common.arguments import Parser, number, whole
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.old_words import today
 from dp_leakage.common.paths import user_path
-from dp_leakage.common.shown import duration
+from dp_leakage.common.shown import duration, show
 from dp_leakage.common.user_code import blamed, module_files
 from dp_leakage.data.canaries import place
 from dp_leakage.data.dataset import Dataset
@@ -90,15 +90,9 @@ def scored(
             first, second = ended[1] - ended[0], ended[2] - ended[1]
             together = duration(first + second * (models - 1))
             print(f"The second training took {duration(second)}; all take about {together}.", flush=True)
-        _show(f"\rtraining {model + 1} of {models}")
-    _show("\n")
+        show(f"\rtraining {model + 1} of {models}")
+    show("\n")
     return scores, held
-
-
-def _show(progress: str) -> None:
-    """Text for a terminal; a log would only be filled by it."""
-    if sys.stderr.isatty():
-        print(progress, end="", file=sys.stderr, flush=True)
 
 
 def _outputs(said: object, records: int, classes: int) -> np.ndarray:

@@ -16,9 +16,9 @@ from snakemake.logging import ColorizingTextHandler, get_event, logger
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
+from dp_leakage.common.shown import CLEAR
 from dp_leakage.jobs.progress import Progress, due
 
-CLEAR = "\r\x1b[K"  # to the line's start, and what is right of it away
 # What Snakemake says of every run, and no reader needs.
 NOISE = ("Using shell:", "Group jobs: inactive", "Conda environments: ", "Singularity containers: ", "Select jobs")
 # What it says beside its jobs that a reader needs: the run is ending early, or a job is tried again.

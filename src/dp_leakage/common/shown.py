@@ -1,6 +1,9 @@
-"""What is shown: the user's words, escaped for programs that would take some of them for markup, and durations."""
+"""What is shown: the user's words, escaped for programs that take some of them for markup; durations; progress."""
 
 import re
+import sys
+
+CLEAR = "\r\x1b[K"  # to the line's start, and what is right of it away
 
 
 def one_line(text: str) -> str:
@@ -23,6 +26,12 @@ def as_rst(text: str) -> str:
     'no \\*stress\\* here'
     """
     return re.sub(r"([^\w\s])", r"\\\1", one_line(text)).replace("_", "\\_")
+
+
+def show(progress: str) -> None:
+    """Text for a terminal; a log would only be filled by it."""
+    if sys.stderr.isatty():
+        print(progress, end="", file=sys.stderr, flush=True)
 
 
 def duration(seconds: float) -> str:

@@ -14,6 +14,7 @@ from typing import Any, get_args
 
 from dp_leakage.common.arguments import Parser, number, share, whole
 from dp_leakage.common.errors import UserError
+from dp_leakage.common.shown import CLEAR, show
 from dp_leakage.privacy.accounting import ACCOUNTANTS, epsilon_spent, kappa_for, noise_multiplier
 from dp_leakage.privacy.accounting.case import CONVERSIONS, Case
 from dp_leakage.privacy.accounting.curve import Training, noise_for, proven_curve, proves
@@ -80,10 +81,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if all(row[1] == NONE for row in rows):
             raise UserError(rows[0][-1])
     except UserError as error:
-        _say("")
+        show(CLEAR)
         print(f"error: {error}", file=sys.stderr)
         return 2
-    _say("")
+    show(CLEAR)
     heads = HEADS.get(options.answer, ("accountant", options.answer))
     rebuilt = () if getattr(options, "guess", None) is None else (f"reconstruction from {options.guess:g}",)
     header = (*heads, *rebuilt, "sampler", "neighbors", "statement")
@@ -91,12 +92,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for row in (header, *rows):
         print("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
     return 0
-
-
-def _say(words: str) -> None:
-    """On a terminal, what is being computed, in place of what was said before: some take half a minute."""
-    if sys.stderr.isatty():
-        print(f"\r\033[K{words}", end="", file=sys.stderr, flush=True)
 
 
 def _rows(options: argparse.Namespace) -> Iterator[tuple[str, ...]]:
@@ -113,7 +108,7 @@ def _rows(options: argparse.Namespace) -> Iterator[tuple[str, ...]]:
 
 
 def _row(name: str, options: argparse.Namespace, sampler: str, neighbors: str) -> tuple[str, ...]:
-    _say(f"{name} under {sampler} …")
+    show(f"{CLEAR}{name} under {sampler} …")
     terms: dict[str, Any] = {
         "delta": options.delta,
         "epochs": options.epochs,
@@ -195,7 +190,7 @@ def _risk(
     run = (options.delta, options.epochs, options.batch_size, options.dataset_size, options.blocks)
     name, symbol = ("kappa", "κ") if mechanism.noise == "vmf" else ("noise_multiplier", "σ")
     place = (mechanism.sampler, neighbors)
-    _say(f"{mechanism.sampler}, {neighbors} …")
+    show(f"{CLEAR}{mechanism.sampler}, {neighbors} …")
     try:
         given = getattr(options, name)
         noise = given if target is None else noise_for(target, Training(mechanism, *run), neighbors)

@@ -15,6 +15,7 @@ from dp_leakage.common.arguments import Parser
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.old_words import today
 from dp_leakage.common.paths import is_dir, user_path
+from dp_leakage.common.shown import show
 from dp_leakage.release.folder import alone, check_new, verify
 
 
@@ -80,9 +81,7 @@ def _make(options: argparse.Namespace) -> None:
 
 
 def _show(done: int, of: int, what: str = "epoch") -> None:
-    """For a terminal; a log would only be filled by it."""
-    if sys.stderr.isatty():
-        print(f"\r{what} {done} of {of}", end="\n" if done == of else "", file=sys.stderr, flush=True)
+    show(f"\r{what} {done} of {of}" + ("\n" if done == of else ""))
 
 
 def _parser() -> argparse.ArgumentParser:
