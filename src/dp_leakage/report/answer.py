@@ -201,7 +201,8 @@ def _answer(frame: pd.DataFrame, whole: pd.DataFrame, acceptable: Acceptable, gu
     comparisons = max(tried, 1) * max(len(undefended), 1)
     single = whole[(whole["repeat"] != ALL) & whole["metric"].isin(["test_accuracy", "reached_advantage"])]
     cells, repeats = (dict(iter(rows.groupby(CELL))) for rows in (frame, single))
-    judge = _Judge(cells, repeats, leaks(frame), undefended, accounted, comparisons, acceptable, guessing, aware)
+    least = known(frame).groupby(CELL)["epsilon_spent"].min().to_dict()
+    judge = _Judge(cells, repeats, leaks(frame), undefended, accounted, least, comparisons, acceptable, guessing, aware)
     settings = _with_front([judge.setting(row) for _, row in accuracy.iterrows()])
     best = max((one for one in settings if one.defense == "none"), key=lambda one: one.accuracy.value, default=None)
     kind, told = _choose([one for one in settings if one.private])
@@ -220,6 +221,7 @@ class _Judge:
     leaks: Mapping[Key, Leak]
     undefended: pd.DataFrame
     accounted: pd.DataFrame
+    least: Mapping[Key, float]  # the smallest ε that a valid accountant proves, for any neighbors
     comparisons: int
     acceptable: Acceptable
     guessing: float
@@ -241,7 +243,7 @@ class _Judge:
             *key,
             row=row,
             private=bool(row["private"]),
-            holds=_holds(own, row),
+            holds=bool(self.least.get(key, np.nan) <= (1 + NEAR) * row["epsilon"]),
             spent=np.nan if told is None else float(told["epsilon_spent"]),
             neighbors="" if told is None else str(told["spent_neighbors"]),
             accountant="" if told is None else str(told["spent_accountant"]),
@@ -297,11 +299,6 @@ class _Judge:
             return "yes" if by_proof else "no"
         enough = advantage is not None and self.aware and advantage.high <= self.acceptable.advantage
         return "yes" if enough else "open"
-
-
-def _holds(own: pd.DataFrame, row: pd.Series) -> bool:
-    """Whether a valid accountant proves the ε that a cell is named by, for any neighbors."""
-    return bool((known(own)["epsilon_spent"] <= (1 + NEAR) * row["epsilon"]).any())
 
 
 def _of(row: pd.Series) -> Estimate:

@@ -10,6 +10,8 @@ from dp_leakage.metrics import STRONGEST
 from dp_leakage.metrics.intervals import Estimate
 from dp_leakage.metrics.rows import CELL
 
+ESTIMATE = ["value", "low", "high"]
+
 
 @dataclass(frozen=True)
 class Leak:
@@ -36,9 +38,10 @@ def leaks(frame: pd.DataFrame) -> dict[tuple[str, str, str], Leak]:
     if not (frame["metric"] == "reached_advantage").any():
         return {}
     rows = reached(frame)
-    strongest, single = rows[rows["attack"] == STRONGEST], rows[rows["attack"] != STRONGEST]
+    strongest, single = rows[rows["attack"] == STRONGEST][[*CELL, "of", *ESTIMATE]], rows[rows["attack"] != STRONGEST]
     tried = single.groupby(CELL).size()
     beside = frame[frame["metric"].isin(["reached_tpr", "membership_auc"])]
+    beside = beside[[*CELL, "attack", "metric", "fpr", *ESTIMATE]]
     parts = dict(iter(beside.groupby([*CELL, "attack"])))
     keys = [(row.dataset, row.model, row.defense) for row in strongest.itertuples()]
     return {

@@ -37,8 +37,12 @@ SHOWN_AS_TABLE = "members_exposed"  # the page shows the same numbers as a table
 
 def told(context: ReportContext) -> list[Claim]:
     """What the page says of the study's question, in the order of the page; ``claims.json`` has the same."""
+    return _told(context, _answers(context))
+
+
+def _told(context: ReportContext, answered: list[Answer]) -> list[Claim]:
     found = claims_of(
-        _answers(context),
+        answered,
         {data.name: data.outside for data in context.data},
         context.aware,
         lambda answer: claims_elsewhere(answer, context.elsewhere, context.metrics),
@@ -80,8 +84,8 @@ def render(context: ReportContext) -> str:
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"words": name, "thousands": lambda value: f"{value:,}", "unbroken": unbroken}
-    found = told(context)
     answered = _answers(context)
+    found = _told(context, answered)
     elsewhere = bool(answered) and all(answer.kind == "elsewhere" for answer in answered)
     one = "person" if any(data.persons is not None for data in context.data) else "record"
     script = f"\n{SCRIPT.read_text(encoding='utf-8')}"

@@ -213,7 +213,7 @@ def _exposed_table(heading: str, part: pd.DataFrame) -> HtmlTable:
         for _, cell in each_budget(rows):
             found = {
                 (row.counting, row.fpr): interval(row.value, row.low, row.high, counts=True)
-                for row in cell.itertuples()
+                for row in cell[["counting", "fpr", "value", "low", "high"]].itertuples()
             }
             lines.append(
                 [look(series).label, cell_budget(cell.iloc[0]), *(found.get(column, "") for column in columns)]
