@@ -286,15 +286,19 @@ def test_a_buffer_that_the_training_changed_all_the_same_is_not_released():
         train(layers_of(SeesOneRecord), x, *arguments)
 
 
-def bounded_sum(module, x, y, rows):
-    """The sum of bounded gradients that noise is to hide, float64; equal dropout masks at each call."""
+def bounded_sums(module, x, y, batches):
+    """Each batch's sum of bounded gradients, which noise is to hide, float64; equal dropout masks for each."""
     how = TrainingSettings("sgd", 0.1, epochs=1, batch_size=BATCH)
     mechanism = Mechanism("poisson", clip_norm=C, noise="none")
     with torch.inference_mode():
         training = start(module, x, y, torch.arange(len(x))[None], [3], how, mechanism)
-        training.fill_gradient([[rows]])
+        begun, found = {name: tensor.clone() for name, tensor in training.tensors().items()}, []
+        for rows in batches:
+            training.restore(begun)
+            training.fill_gradient([[rows]])
+            found.append(training.program.gradient[0].double() * BATCH)
     assert bool(training.parameters.isfinite().all())
-    return training.program.gradient[0].double() * BATCH
+    return found
 
 
 @pytest.mark.parametrize("size", [0.0, 1e-42, 1e4, 1e16, 1e19, 1e20, 1e30, 3e38])
@@ -305,19 +309,22 @@ def test_no_record_moves_the_sum_by_more_than_the_bound(module, size):
     if module is OfCategories and size > 1:
         pytest.skip("its categories are 0 and 1")
     y = torch.arange(12) % CLASSES
-    batch, row, limit = torch.arange(3, 9), 8, C * (1 + 1e-4)
-    layers = layers_of(module)
-    before = bounded_sum(layers, x, y, batch)
-    changed, labels = x.clone(), y.clone()
-    changed[row], labels[row] = size * torch.where(torch.arange(INPUTS) % 3 == 0, -1.0, 1.0), 0
+    row, other, limit = 8, 12, C * (1 + 1e-4)
+    changed = size * torch.where(torch.arange(INPUTS) % 3 == 0, -1.0, 1.0)
     if module is OfCategories:
-        changed[row] = size
-    after = bounded_sum(layers, changed, labels, batch)
+        changed = torch.full((INPUTS,), size)
+    x, y = torch.cat([x, changed[None]]), torch.cat([y, torch.tensor([0])])
+    without = [*range(3, row)]
+    batches = [[*without, row], [*without, other], without, [other], []]
+    before, after, less, alone, nothing = bounded_sums(
+        layers_of(module), x, y, [torch.tensor(b, dtype=torch.long) for b in batches]
+    )
+    assert before.any()
     assert (after - before).norm() <= 2 * limit
-    assert bounded_sum(layers, changed, labels, torch.tensor([row])).norm() <= limit
+    assert alone.norm() <= limit
     if module in (Net, Overflowing, Convolutional, Recurrent, SometimesUnused, OfCategories):  # without dropout
-        assert (after - bounded_sum(layers, changed, labels, batch[:-1])).norm() <= limit
-    assert not bounded_sum(layers, changed, labels, torch.arange(0)).any()
+        assert (after - less).norm() <= limit
+    assert not nothing.any()
 
 
 def test_a_huge_record_does_not_stop_a_private_training():
