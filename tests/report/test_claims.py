@@ -33,6 +33,11 @@ def claims(study: ReportContext) -> list[Claim]:
     return told(study)
 
 
+@pytest.fixture(scope="module")
+def page(study: ReportContext) -> str:
+    return render(study)
+
+
 def numbers(claims: list[Claim]) -> list[Number]:
     return [number for claim in claims for number in claim.numbers]
 
@@ -42,8 +47,7 @@ def digits(text: str, names: str) -> set[str]:
     return set(TOKEN.findall(text.replace("ℓ2", ""))) - set(TOKEN.findall(names))
 
 
-def test_every_number_of_the_first_screen_is_a_claims(study: ReportContext, claims: list[Claim]) -> None:
-    page = render(study)
+def test_every_number_of_the_first_screen_is_a_claims(page: str, claims: list[Claim]) -> None:
     screens = re.findall(r'<div class="answer">(.*?)(?:<details>|<p class="note">|<figure)', page, re.S)
     assert screens
     text = unescape(re.sub(r"<[^>]+>", " ", " ".join(screens))).replace("\u00a0", " ")
@@ -94,8 +98,7 @@ def before_the_first_figure(page: str) -> tuple[list[str], list[str]]:
     return [word for word in text.split() if re.search(r"[^\W\d]", word)], TOKEN.findall(text)
 
 
-def test_before_the_first_figure_there_are_at_most_60_words_and_12_numbers(study: ReportContext) -> None:
-    page = render(study)
+def test_before_the_first_figure_there_are_at_most_60_words_and_12_numbers(study: ReportContext, page: str) -> None:
     words, numbers = before_the_first_figure(page)
     assert len(words) <= (60 if study.aware else 80)  # a warning where no attack knows the defense
     assert len(numbers) <= 12

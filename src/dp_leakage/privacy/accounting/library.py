@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 
 from dp_leakage.privacy.accounting import losses, renyi
+from dp_leakage.privacy.accounting.loss_grids import gaussian_step
 from dp_leakage.privacy.accounting.losses import LINES, MOST_STEPS, VANISHED, rounding
 
 FINEST = 1e-6  # grid spacing below which the library's rounding shows in δ
 GRIDS = (1e3, 4e3, 1.6e4, 6.4e4)  # points per ε, tried in turn
-MOST_POINTS = 150_000  # points in one step's distribution; the library takes about 4 µs for each
+MOST_POINTS = 150_000  # points in one step's distribution
 AGREEMENT = 2e-4
 HUGE = 1e5  # for this ε a grid would be so coarse that the library overflows
 PER_STEP, MOST_TOTAL = (5_000, 40_000), 1_000_000  # points of a curve: for one step, tried in turn, and for all steps
@@ -68,13 +69,6 @@ def pld_epsilon(rate: float, sigma: float, delta: float, steps: int, neighbors: 
         neighbors: ``add_remove`` or ``replace_one``.
         beside: ρ = Δ²/2σ² ≥ 0 of a Gaussian mechanism without sampling that is composed with the steps.
     """
-    from dp_accounting import NeighboringRelation
-    from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
-
-    relation = {
-        "add_remove": NeighboringRelation.ADD_OR_REMOVE_ONE,
-        "replace_one": NeighboringRelation.REPLACE_ONE,
-    }[neighbors]
     replace = neighbors == "replace_one"
     apart = 2 if replace else 1
     if rate == 1:
@@ -87,18 +81,11 @@ def pld_epsilon(rate: float, sigma: float, delta: float, steps: int, neighbors: 
     previous = inf
     for points in GRIDS:
         spacing = max(bound / points, finest)
-        step = from_gaussian_mechanism(
-            sigma,
-            value_discretization_interval=spacing,
-            sampling_prob=rate,
-            neighboring_relation=relation,
-        )
+        step = gaussian_step(sigma, spacing, rate, replaced=replace)
         with np.errstate(all="ignore"):  # infinite losses, which the library handles
             total = _composed(step, steps)
             if beside:
-                total = total.compose(
-                    from_gaussian_mechanism(sqrt(0.5 / beside), value_discretization_interval=spacing)
-                )
+                total = total.compose(gaussian_step(sqrt(0.5 / beside), spacing))
             epsilon = total.get_epsilon_for_delta(delta - lost)
         best = min(best, epsilon)
         if abs(previous - epsilon) <= AGREEMENT * epsilon or spacing == finest:
@@ -145,30 +132,20 @@ def loss_profile(
         ε, float64 (n,), rising from 0, and δ, float64 (n,), at most 1; None if the losses are too large or too small
         for a grid, or there are too many steps.
     """
-    from dp_accounting import NeighboringRelation
-    from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
-
     largest, spread = _largest_loss(rate, sigma), float(np.expm1(min(sigma**-2, 50.0)))
     typical = rate * sqrt(spread)
     if largest > HUGE or typical < 4 * FINEST or steps > MOST_STEPS:
         return None
     reach = steps * rate * min(largest, spread) + beside  # at least the mean loss
-    relation = NeighboringRelation.REPLACE_ONE if replaced else NeighboringRelation.ADD_OR_REMOVE_ONE
     heavy = spread > HEAVY  # then a few draws have the typical loss, and the other losses are much smaller
     for points in PER_STEP if heavy else PER_STEP[:1]:
         wanted = min(typical / 16, largest / points) if heavy else typical / 16
         spacing = max(FINEST, wanted, (reach + 20 * sqrt(reach) + largest) / MOST_TOTAL)
         with np.errstate(all="ignore"):  # infinite losses, which the library handles
-            step = from_gaussian_mechanism(
-                (2 if replaced else 1) * sigma,
-                value_discretization_interval=spacing,
-                sampling_prob=rate,
-                neighboring_relation=relation,
-            )
+            step = gaussian_step((2 if replaced else 1) * sigma, spacing, rate, replaced=replaced)
             total = _composed(step, steps)
             if beside:
-                other = from_gaussian_mechanism(sqrt(0.5 / beside), value_discretization_interval=spacing)
-                total = total.compose(other)
+                total = total.compose(gaussian_step(sqrt(0.5 / beside), spacing))
             # One ε at a time, since the library handles many at once by a loop over all losses.
             top = next((e for e in ENDS if total.get_delta_for_epsilon(e) < VANISHED), ENDS[-1])
             epsilon = top * np.linspace(0.0, 1.0, LINES) ** 2  # closest where the curve bends
