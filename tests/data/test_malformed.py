@@ -378,6 +378,7 @@ class TestTables:
             ("a,lable\n1,u\n2,v\n", {}, ["label:", "t.csv", "'y'", "lable"]),
             ("a,yy\n1,u\n2,v\n", {}, ["label:", "did you mean 'yy'"]),
             ("a;y\n1;u\n2;v\n", {}, ["t.csv", "one single column 'a;y'", "separated by commas"]),
+            ("a;y\n1,5;u\n2,25;v\n", {}, ["t.csv", "one single column 'a;y'", "separated by commas"]),
             ("1,2\n3,4\n", {}, ["t.csv", "first line holds numbers", "names"]),
             ("a,a,y\n1,2,u\n2,3,v\n", {}, ["two columns", "'a'"]),
             (",a,y\n0,1,u\n1,2,v\n", {}, ["column 1 has no name"]),

@@ -225,6 +225,10 @@ def _check_header(path: Path, separator: str) -> list[str]:
         raise UserError(f"{path}: empty; a line of column names and then records are needed")
     if len(header) > MAX_COLUMNS:
         raise UserError(f"{path}: {len(header):,} columns; valid are up to {MAX_COLUMNS:,}, or arrays in an .npz")
+    if len(header) == 1 and any(other in header[0] for other in ";\t|"):
+        raise UserError(
+            f"{path}: one single column {header[0]!r}; columns must be separated by commas (or tabs, in a .tsv)"
+        )
     if header[0].startswith("#"):
         raise UserError(f"{path}: the first line begins with #; remove lines of comment, so that it names the columns")
     if all(map(_is_number, header)):
@@ -258,10 +262,6 @@ def _require_column(frame: "pd.DataFrame", name: str, key: str, path: Path) -> N
     if name in frame.columns:
         return
     columns = list(frame.columns)
-    if len(columns) == 1 and any(separator in columns[0] for separator in ";\t|"):
-        raise UserError(
-            f"{path}: one single column {columns[0]!r}; columns must be separated by commas (or tabs, in a .tsv)"
-        )
     shown = columns if len(columns) <= MAX_SHOWN else get_close_matches(name, columns) or columns[:MAX_SHOWN]
     raise UserError(f"{key}: {path} has no column {name!r}; {nearest(name, shown)}")
 
