@@ -106,6 +106,16 @@ def test_auto_takes_what_gives_away_most_at_the_rate_that_counts():
     assert found[reach] == max(found.values())
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_record_whose_class_no_model_deems_possible_has_a_number_and_warns_of_nothing():
+    inside = np.arange(8)[:, None] % 2 == np.arange(400)[None] % 2
+    margin = np.full((8, 400), 3.0)
+    margin[:, :50] = -2000.0  # e to that power is 0
+    margin[0, 50:90] = 800.0
+    reach = rmia.chosen(margin, inside, ATTACKS["rmia"].settings | {"a": 1.0})
+    assert np.isfinite(np.log(rmia.expected(margin, inside, reach))).all()
+
+
 def test_a_reference_alone_chooses_nothing(trained, signals):
     said = signals(trained.reference, trained.data)
     reach = rmia.chosen(said.mean_margin()[:1], said.trained_on[:1], ATTACKS["rmia"].settings)

@@ -116,7 +116,7 @@ def level(of_z: np.ndarray, alpha: float) -> np.ndarray:
 
 
 def expected(margin: np.ndarray, inside: np.ndarray, reach: Reach) -> np.ndarray:
-    """The expected probabilities of the true class before seeing the target, Pr(x), float64 (n,).
+    """The expected probabilities of the true class before seeing the target, Pr(x) > 0, float64 (n,).
 
     Pr = (P_in + P_out)/2, means over the reference models trained with and without a record.
 
@@ -130,7 +130,7 @@ def expected(margin: np.ndarray, inside: np.ndarray, reach: Reach) -> np.ndarray
     within = assumed(without, reach.a)
     if reach.online:
         within = np.where(inside.any(axis=0), mean_where(probability, inside), within)
-    return (within + without) / 2
+    return np.maximum((within + without) / 2, np.finfo(np.float64).tiny)
 
 
 def assumed(without: np.ndarray, a: float | np.ndarray) -> np.ndarray:
@@ -175,7 +175,8 @@ def _found(margin: np.ndarray, inside: np.ndarray, a: np.ndarray, fpr: float) ->
         rows = np.concatenate([nonmembers, members])
         outside = without[model, rows]
         expects = (assumed(outside, a[:, None]) + outside) / 2
-        ratios = own[model, rows] - np.log(expects, out=expects)
+        with np.errstate(divide="ignore"):  # at a = 1, of a record whose class no other model deems possible
+            ratios = own[model, rows] - np.log(expects, out=expects)
         rate = min(max(fpr, FEWEST / count), 0.5)
         place = count - 1 - int(np.floor(rate * count + 1e-9))
         limit = np.partition(ratios[:, :count], place, axis=1)[:, place]
