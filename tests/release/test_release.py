@@ -27,6 +27,7 @@ from dp_leakage.release.folder import (
     SHEET,
     WEIGHTS,
     WHOLE,
+    released_before,
     verify,
     working_folder,
     write_release,
@@ -390,6 +391,20 @@ def test_a_second_release_is_refused_and_what_a_kill_left_beside_the_first_is_er
     with pytest.raises(UserError, match="spends its ε again"):
         release(plan, copy, 60.0, NOT_MEASURED)
     assert not working_folder(copy).exists()
+
+
+def test_earlier_releases_of_the_study_are_named_with_what_they_spent(made, tmp_path):
+    for name in ("mine-mlp-a", "mine2-mlp", "mine-damaged", "mine-other"):
+        shutil.copytree(made, tmp_path / name)
+    (tmp_path / "mine-damaged" / PRIVACY).write_text('{"epsilon": [3], "delta": 1}')
+    (tmp_path / "mine-other" / PRIVACY).unlink()
+    (sentence,) = released_before(tmp_path / "mine-mlp-b", "mine")
+    said = json.loads((made / PRIVACY).read_text())
+    spent = {row["delta"]: row["epsilon"] for row in said["epsilon"]}[said["delta"]]
+    assert sentence.startswith(
+        f"{tmp_path / 'mine-mlp-a'} is of study mine too, with ε = {spent:.4g} at δ = {said['delta']:g}. "
+    )
+    assert released_before(tmp_path / "none" / "mine-mlp-b", "mine") == []
 
 
 def test_two_processes_do_not_make_one_release(plan, tmp_path):

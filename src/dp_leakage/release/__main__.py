@@ -16,7 +16,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.common.old_words import today
 from dp_leakage.common.paths import is_dir, user_path
 from dp_leakage.common.shown import show
-from dp_leakage.release.folder import alone, check_new, verify
+from dp_leakage.release.folder import alone, check_new, released_before, verify
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -57,6 +57,8 @@ def _make(options: argparse.Namespace) -> None:
         print("\n".join(verify(folder)))
         return
     check_new(folder)
+    for sentence in released_before(folder, study.name):
+        print(sentence, flush=True)
     plan = plan_of(study, cell, Path(config.get("data_dir", "data")), wanted)
     measured = measured_of(study, cell, plan.units)
     interval = float(config.get("checkpoint_seconds", 60))

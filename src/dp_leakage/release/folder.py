@@ -64,6 +64,25 @@ def check_new(folder: Path) -> None:
         raise UserError(f"{folder} exists already; {words}")
 
 
+def released_before(folder: Path, study: str) -> list[str]:
+    """A sentence for each other release of the study that lies beside this folder under its usual name."""
+    told = []
+    for statement in sorted(folder.parent.glob(f"*/{PRIVACY}")):
+        if not statement.parent.name.startswith(f"{study}-"):
+            continue
+        try:
+            said = _json(statement)
+            spent = {row["delta"]: row["epsilon"] for row in said["epsilon"]}[said["delta"]]
+            told.append(
+                f"{statement.parent} is of study {study} too, with ε = {spent:.4g} at δ = {said['delta']:g}. What is "
+                "released of the same records adds up: for all releases together, the sum of their ε holds at the sum "
+                "of their δ."
+            )
+        except (UserError, KeyError, TypeError, ValueError):
+            continue  # damaged, or no release: `verify` says so
+    return told
+
+
 def write_release(folder: Path, files: Mapping[str, bytes]) -> None:
     """Writes all files and their hashes, and gives the folder its name at the end.
 
