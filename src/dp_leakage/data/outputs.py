@@ -332,12 +332,13 @@ def _text(value: object) -> str:
     return str(value)
 
 
-def aligned(given: Outputs, record: np.ndarray, path: Path) -> Outputs:
-    """The same outputs for the records of another file, in its order.
+def aligned(given: Outputs, path: Path, known: Outputs, of: Path) -> Outputs:
+    """The outputs of ``path`` for the records of another file, ``of``, in its order.
 
     Raises:
-        UserError: a record is missing.
+        UserError: a record is missing, or has another label.
     """
+    record = known.record
     place: Mapping[str, int] = {name: row for row, name in enumerate(given.record.tolist())}
     missing = [name for name in record.tolist() if name not in place]
     if missing:
@@ -346,6 +347,9 @@ def aligned(given: Outputs, record: np.ndarray, path: Path) -> Outputs:
             "the models under attack, by the same name"
         )
     rows = np.array([place[name] for name in record.tolist()])
+    for name, label, other in zip(record.tolist(), known.label.tolist(), given.label[rows].tolist(), strict=True):
+        if str(label) != str(other):
+            raise UserError(f"record {name} has the label {label} in {of} and {other} in {path}; valid is one")
     return Outputs(
         record,
         given.label[rows],

@@ -28,10 +28,7 @@ def answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: lis
     found = read_outputs(path, member=target)
     if "of" in settings["architecture"]:
         of = user_path(settings["architecture"]["of"])
-        known = read_outputs(of)
-        found = aligned(found, known.record, path)
-        if [str(value) for value in found.label] != [str(value) for value in known.label]:
-            raise UserError(f"{path} and {of} give a record different labels; valid are the same ones")
+        found = aligned(found, path, read_outputs(of), of)
     models, n = found.margin.shape[1:]
     if n != len(data.y) or models != len(seeds):
         raise UserError(
