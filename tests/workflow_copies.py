@@ -3,17 +3,18 @@
 A module, as ``conftest`` is the name of each folder's own.
 """
 
-import atexit
+import json
 import os
 import re
+import select
 import shutil
 import signal
 import subprocess
 import sys
 from collections import Counter
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
-from multiprocessing import get_context
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
@@ -42,9 +43,6 @@ SMALLER = {
         "table_members_exposed": {"parts": ["yeom"], "settings": {"attack": "yeom"}},
     },
 }
-# Snakemake's own imports take a second of each of some four hundred runs: processes with them made are forked instead.
-FORKS = get_context("forkserver")
-FORKS.set_forkserver_preload(["snakemake.cli"])
 
 
 @dataclass
@@ -56,17 +54,12 @@ class Workflow:
     def snakemake(self, *arguments: str, check: bool = True, timeout: float = 600) -> str:
         """Runs snakemake on this folder's own copy of the package; its output, both streams."""
         with NamedTemporaryFile() as output:
-            run = FORKS.Process(target=_snakemake, args=(self.folder, arguments, output.name, dict(os.environ)))
-            run.start()
-            try:
-                run.join(timeout)
-            finally:
-                if late := run.is_alive():
-                    os.killpg(run.pid, signal.SIGKILL)
-            output.seek(0)
+            status = _forked(
+                timeout, folder=self.folder, arguments=arguments, environment=self.environment, output=output.name
+            )
             text = output.read().decode()
-        if late or (check and run.exitcode):
-            raise AssertionError(f"after {timeout} s: {text}" if late else text)
+        if check and status:
+            raise AssertionError(text)
         return text
 
     def started(self, *arguments: str) -> subprocess.Popen[str]:
@@ -74,7 +67,7 @@ class Workflow:
         return subprocess.Popen(
             [sys.executable, "-m", "snakemake", *arguments],
             cwd=self.folder,
-            env=os.environ | {"PYTHONPATH": str(self.folder / "src")},
+            env=self.environment,
             text=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -129,33 +122,37 @@ class Workflow:
         }
 
     @property
+    def environment(self) -> dict[str, str]:
+        """Of a process that uses this folder's own copy of the package."""
+        return os.environ | {"PYTHONPATH": str(self.folder / "src")}
+
+    @property
     def results(self) -> Path:
         """The study's folder."""
         return self.folder / "results" / "quickstart-smoke"
 
 
-def _snakemake(folder: Path, arguments: tuple[str, ...], output: str, environment: dict[str, str]) -> None:
-    """``python -m snakemake`` in a process of a fork server, as `Workflow.started` starts it."""
-    from snakemake.cli import main
+@cache
+def _forks() -> subprocess.Popen[bytes]:
+    """What forks the runs; it ends with the tests."""
+    script = Path(__file__).with_name("snakemake_forks.py")
+    return subprocess.Popen([sys.executable, script], bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
-    os.setsid()
-    os.chdir(folder)
-    os.environ.clear()
-    os.environ.update(environment | {"PYTHONPATH": str(folder / "src")})
-    with open(output, "wb") as file:
-        for stream in (1, 2):
-            os.dup2(file.fileno(), stream)
-    tests = str(REPO / "tests")
-    sys.path[:] = [
-        str(folder),
-        str(folder / "src"),
-        *(path for path in sys.path if path and not path.startswith(tests)),
-    ]
-    sys.argv[:] = ["snakemake", *arguments]
+
+def _forked(timeout: float, **run: object) -> int:
+    """The exit status of a run of ``snakemake_forks.py``, which is killed after that many seconds."""
+    forks = _forks()
+    forks.stdin.write(json.dumps(run, default=str).encode() + b"\n")
+    process, ended = int(forks.stdout.readline()), []
     try:
-        main()
+        ended, _, _ = select.select([forks.stdout], [], [], timeout)
     finally:
-        atexit._run_exitfuncs()  # which multiprocessing leaves out
+        if not ended:
+            os.killpg(process, signal.SIGKILL)
+    status = int(forks.stdout.readline())
+    if not ended:
+        raise TimeoutError(f"{run['arguments']} went on after {timeout} s")
+    return status
 
 
 def make(folder: Path, target: str, **options: str) -> subprocess.CompletedProcess[str]:
