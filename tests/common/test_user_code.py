@@ -151,7 +151,7 @@ def test_a_bound_that_returns_no_factor_is_one_sentence(plug, body, sentence):
 def test_a_bound_that_is_too_long_is_refused_before_training_and_counts_as_0_in_it(plug, factor):
     # In a training an error would reveal the record.
     assert (scaled(plug, f"    return {factor}\n", [0.5, 3.0]) == 0).all()
-    with pytest.raises(UserError, match=r"leaves a gradient of length .* longer than"):
+    with pytest.raises(UserError, match=r"makes a gradient of length .* one of .*; every .* must be at most clip_norm"):
         check_bound("plug", 2.0)
 
 
@@ -166,6 +166,7 @@ def test_a_bound_that_is_too_long_is_refused_before_training_and_counts_as_0_in_
         # The same noise in all steps, which a difference of two of them would take away.
         ("    row.normal_(generator=type(generator)().manual_seed(1))\n", "noise draws nothing from generator"),
         ("    row.fill_(1.0)\n", "noise draws nothing from generator"),
+        ("    row.normal_(generator=generator)\n", "noise is the same at any scale"),
     ],
 )
 def test_noise_that_does_not_fill_the_whole_gradient_is_refused(plug, body, sentence):

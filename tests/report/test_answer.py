@@ -187,6 +187,46 @@ def test_a_loss_whose_interval_holds_the_limit_is_undecided_not_too_large(frame:
     assert "More records, repeats or attacks could decide it." in told
 
 
+def test_of_undecided_settings_one_that_was_measured_within_the_limits_is_named() -> None:
+    """The safest was named: ε = 0.1, which loses 90 %, as its interval was too wide to exclude a loss of 10 %."""
+    wide, near = (0.9, 0.05, 0.99), (0.07, 0.02, 0.12)
+    rows = [*cell("a", "", 0, *BEST), *cell("a", "rdp", 0.1, wide, (0.0, -0.3, 0.3), 0.1)]
+    rows += cell("a", "rdp", 10, near, (0.05, -0.3, 0.3), 9.0)
+    answer, told = decided(pd.DataFrame(rows))
+    assert answer.kind == "open"
+    assert "ε = 10 (DP-SGD, RDP; a) may: it loses 7.0 % of" in told
+    only_wide, _ = decided(pd.DataFrame(rows[: -len(cell("a", "rdp", 10, near, near, 9.0))]))
+    assert [one.defense for one in only_wide.told] == ["gaussian-rdp-eps=0.1"]
+
+
+def test_an_undecided_loss_beyond_the_limit_is_told_also_of_a_model_that_may_guess() -> None:
+    rows = [*cell("a", "", 0, *BEST), *cell("a", "rdp", 1, (0.3, 0.05, 0.5), (0.0, -0.3, 0.3), 0.9)]
+    (answer,) = answers(pd.DataFrame(rows), Acceptable(advantage=0.2), {"d": 0.5})
+    (claim,) = [claim for claim in claims_of([answer], {}) if claim.kind == "answer"]
+    assert "it loses 30.0 % of the best undefended accuracy and is not shown to beat guessing (50.0 %)" in claim.words
+
+
+def test_an_attack_that_surely_beats_the_proof_breaks_the_claim_and_proves_nothing() -> None:
+    proof = {"metric": "advantage_proven", "attack": "", "of": "", "source": "gaussian", "neighbors": "add_remove"}
+
+    def page(low: float) -> tuple[list[str], list[str]]:
+        leak = (0.3, low, 0.4)
+        rows = [*cell("a", "", 0, *BEST), *cell("a", "rdp", 1, (0.3, 0.28, 0.32), leak, 0.9)]
+        limits = [rows[-1] | proof | {"metric": what} | dict.fromkeys(("value", "low", "high"), value)
+                  for what, value in (("advantage_proven", 0.09), ("mu", 0.2))]  # fmt: skip
+        found = answers(pd.DataFrame([*rows, *limits]))
+        (table,) = tables.settings(found)
+        return tables.broken_proofs(found), next(line for line in table.rows if "ε = 1" in line[0])
+
+    broken, line = page(0.25)
+    assert len(broken) == 1
+    assert broken[0].startswith("d · a · gaussian-rdp-eps=1: Yeom membership has an advantage of at least 0.2")
+    assert broken[0].endswith("the accounting allows 0.090.")
+    assert line[3] == "no"
+    broken, line = page(0.01)
+    assert (broken, line[3]) == ([], "yes (proven)")
+
+
 def test_the_choice_among_many_settings_is_paid_for_by_wider_intervals() -> None:
     """The same setting surely keeps the accuracy alone, and not as the luckiest of forty."""
     lucky = cell("a", "rdp", 10, (0.08, 0.065, 0.095), (0.05, 0.03, 0.07), 9.0)

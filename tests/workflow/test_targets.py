@@ -18,7 +18,7 @@ from dp_leakage.study.targets import asked, asks_for, needed
         ),
         (
             "results/quickstart-smoke/digits/data.npz",
-            "no study at this scale is called 'quickstart-smoke'",
+            "is of scale smoke; add --config scale=smoke",
         ),
         ("results/quickstart/cifar/data.npz", "study quickstart has no data set 'cifar'; valid: digits"),
         ("results/quickstart/digits/nomodel/none/metrics.parquet", "study quickstart has no model 'nomodel'"),

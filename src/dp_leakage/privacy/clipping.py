@@ -63,8 +63,9 @@ def check_bound(bound: Bound | str, clip_norm: float) -> None:
     scales = _own_scales(norms, _length(clip_norm, norms), bound)
     if not bool((kept := _within(scales, norms, clip_norm)).all()):
         raise UserError(
-            f"plugin {bound}: its function bound leaves a gradient of length {norms[~kept][0]:g} longer than "
-            f"clip_norm {clip_norm:g}; every |scale · norm| must be at most that"
+            f"plugin {bound}: its function bound makes a gradient of length {norms[~kept][0]:g} one of "
+            f"{abs(float(scales[~kept][0] * norms[~kept][0])):g}; every |scale · norm| must be at most clip_norm "
+            f"{clip_norm:g}"
         )
 
 

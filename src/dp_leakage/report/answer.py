@@ -128,7 +128,7 @@ class Answer:
             accuracy and the one that protects (each if there is one).
         tried: the private settings that it was chosen among.
         comparisons: the intervals that hold together: the private settings tried times the undefended models.
-        guessing: the accuracy of always naming the members' most frequent class; NaN if not known.
+        guessing: the accuracy of guessing the class (`steps.report.guessing`); NaN if not known.
         acceptable: the limits.
     """
 
@@ -205,7 +205,7 @@ def _answer(frame: pd.DataFrame, whole: pd.DataFrame, acceptable: Acceptable, gu
     judge = _Judge(cells, repeats, leaks(frame), undefended, accounted, least, comparisons, acceptable, guessing, aware)
     settings = _with_front([judge.setting(row) for _, row in accuracy.iterrows()])
     best = max((one for one in settings if one.defense == "none"), key=lambda one: one.accuracy.value, default=None)
-    kind, told = _choose([one for one in settings if one.private])
+    kind, told = _choose([one for one in settings if one.private], acceptable)
     if best is not None and simultaneous(best.accuracy, len(undefended), (0.0, 1.0)).low <= guessing:
         kind, told = "guessing", []
     dataset = str(frame["dataset"].iloc[0])
@@ -316,8 +316,10 @@ def _with_front(settings: list[Setting]) -> list[Setting]:
 
 
 # ---------------------------------------------------------------------- choosing
-def _choose(private: list[Setting]) -> tuple[Kind, list[Setting]]:
-    """The kind of answer, and the settings that it is about."""
+def _choose(private: list[Setting], limits: Acceptable) -> tuple[Kind, list[Setting]]:
+    """The kind of answer, and the settings that it is about; of undecided ones, those that were measured within the
+    limits come first.
+    """
     if not private:
         return "untried", []
     sure = [one for one in private if one.keeps == one.protects == "yes"]
@@ -325,7 +327,8 @@ def _choose(private: list[Setting]) -> tuple[Kind, list[Setting]]:
         return "both", [_safest(sure)]
     may = [one for one in private if "no" not in (one.keeps, one.protects)]
     if may:
-        return "open", [_safest(may)]
+        within = [one for one in may if one.loss.value <= limits.accuracy_loss and one.advantage <= limits.advantage]
+        return "open", [_safest(within or may)]
     keeping = _first([one for one in private if one.keeps != "no"], "keeps")
     protecting = _first([one for one in private if one.protects != "no"], "protects")
     told = [_safest(keeping)] if keeping else []

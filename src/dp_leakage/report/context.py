@@ -42,7 +42,7 @@ class DataFacts:
         warnings: sentences on what makes results on it hard to judge.
         persons: how many persons' records training draws from; None if every record is a person of its own.
         notes: sentences that only inform.
-        guessing: the accuracy on new records of always naming the members' most frequent class; NaN if not known.
+        guessing: the accuracy on new records of guessing the class (`steps.report.guessing`); NaN if not known.
         outside: what was computed from its records and no ε covers, such as "the PCA, fitted on 800 records".
     """
 

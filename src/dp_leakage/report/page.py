@@ -100,7 +100,7 @@ def render(context: ReportContext) -> str:
         one=one,
         many="people" if one == "person" else "records",
         question=context.question or QUESTION,
-        broken=tables.broken_claims(context.metrics),
+        broken=[*tables.broken_claims(context.metrics), *tables.broken_proofs(answered)],
         study_wide=[claim for claim in found if not claim.dataset],
         screens=[_screen(found, data) for data in dict.fromkeys(claim.dataset for claim in found if claim.dataset)],
         marks={answer.dataset: marks_of(answer) for answer in answered},

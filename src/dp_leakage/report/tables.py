@@ -67,7 +67,7 @@ def settings(found: list[Answer]) -> list[HtmlTable]:
 
 def _setting_row(one: Setting) -> list[str]:
     leak = one.leak
-    proof = " (proven)" if one.by_proof else ""
+    proof = " (proven)" if one.by_proof and one.protects == "yes" else ""
     return [
         cell_label(one.series, one.row),
         name(one.model),
@@ -310,6 +310,18 @@ def verdicts(metrics: pd.DataFrame) -> list[str]:
                     words = f"an attacker reaches {reach_words(reached)}{judged}"
                     found.append(f"{heading} · {label}: {use}{at}; {words}.")
     return found
+
+
+def broken_proofs(found: list[Answer]) -> list[str]:
+    """Cells in which an attack surely reaches more than is proven of any, so that something there is wrong."""
+    return [
+        f"{name(one.dataset)} · {name(one.model)} · {one.defense}: {name(one.leak.attack)} has an advantage of at "
+        f"least {fraction(one.advantage_held.low)} (with 95 % confidence for all settings at once), the accounting "
+        f"allows {rounded_up(one.proven.advantage)}."
+        for answer in found
+        for one in answer.settings
+        if one.leak and one.advantage_held and one.proven and one.advantage_held.low > one.proven.advantage
+    ]
 
 
 def broken_claims(metrics: pd.DataFrame) -> list[str]:

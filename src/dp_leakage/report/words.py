@@ -134,7 +134,7 @@ def _guessing(answer: Answer, tell: Telling) -> str:
     right = _accuracy(best, best.accuracy, tell, 1)
     return (
         f"the best undefended model ({name(best.model)}) is right on {right} of new records, not shown to be "
-        f"better than guessing ({_guessed(answer, tell)}). The cost of privacy cannot be measured here, and "
+        f"better than guessing ({_guessing_share(answer, tell)}). The cost of privacy cannot be measured here, and "
         "no budget is recommended."
     )
 
@@ -186,8 +186,12 @@ def _cell(one: Setting, tell: Telling) -> str:
 def _use(answer: Answer, one: Setting, tell: Telling, whole: str = BEST) -> str:
     """``loses 6.1 % of the best undefended accuracy``, or that it only guesses."""
     if one.accuracy_held.low <= answer.guessing:
+        guessing = _guessing_share(answer, tell)
+        if one.loss.value > answer.acceptable.accuracy_loss:
+            lost = _held(tell, "accuracy_loss_best", one.loss_held, _share(one.loss.value), one, answer.comparisons)
+            return f"loses {lost} of {whole} and is not shown to beat guessing ({guessing})"
         right = _held(tell, "test_accuracy", one.accuracy_held, _share(one.accuracy.value), one, answer.comparisons)
-        return f"is right on {right} of new records, not shown to beat guessing ({_guessing_share(answer, tell)})"
+        return f"is right on {right} of new records, not shown to beat guessing ({guessing})"
     if not np.isfinite(one.loss.value):
         right = _held(tell, "test_accuracy", one.accuracy_held, _share(one.accuracy.value), one, answer.comparisons)
         return f"is right on {right} of new records"
@@ -225,10 +229,6 @@ def _loss_limit(answer: Answer, tell: Telling) -> str:
 
 def _risk_limit(answer: Answer, tell: Telling) -> str:
     return tell("limit_advantage", answer.acceptable.advantage, f"{answer.acceptable.advantage:g}")
-
-
-def _guessed(answer: Answer, tell: Telling) -> str:
-    return f"{_guessing_share(answer, tell)} for always naming the most frequent class"
 
 
 def _guessing_share(answer: Answer, tell: Telling) -> str:

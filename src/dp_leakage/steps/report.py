@@ -186,8 +186,10 @@ def _clustering(spec: Json, name: str) -> tuple[str, ...]:
 
 
 def guessing(members: np.ndarray, others: np.ndarray) -> float:
-    """The accuracy on the others' classes, (n,), of always naming the members' most frequent class."""
-    return float((others == np.bincount(members).argmax()).mean())
+    """The accuracy on the others' classes, (n,), of always naming the members' most frequent class, or of any class by
+    chance if that is more.
+    """
+    return max(float((others == np.bincount(members).argmax()).mean()), 1 / len(np.unique(members)))
 
 
 def _exposed(scores: list[Path], made: list[list[str]], spec: Json, shown: set[Cell]) -> pd.DataFrame | None:

@@ -104,7 +104,7 @@ def check_targets(targets: Iterable[str], rules: Iterable[Any], studies: Mapping
         if target in named:
             if named[target].has_wildcards():
                 raise UserError(f"target '{target}' makes many files; name one of them, or a study or figure")
-        elif not is_there(Path(target)):
+        elif Path(target).parts[:1] == (paths.ROOT,) or not is_there(Path(target)):
             _check_file(target, named.values(), known, studies)
 
 
@@ -168,6 +168,9 @@ def _names(wildcards: dict[str, str]) -> dict[str, str | None]:
 
 def _study_of(target: str, name: str, studies: Mapping[str, Study]) -> Study:
     if name not in studies:
+        base, _, scale = name.rpartition("-")
+        if base and any(study.target == base for study in studies.values()):
+            raise UserError(f"target {target!r}: is of scale {scale}; add --config scale={scale}")
         raise UserError(f"target {target!r}: no study at this scale is called '{name}'; {_near(name, studies)}")
     return studies[name]
 

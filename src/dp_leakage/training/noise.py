@@ -35,9 +35,20 @@ class FunctionNoise(Noise):
                 own(row, scale, generator)
             if not bool(row.isfinite().all()):
                 raise UserError(f"plugin {plugin}: noise does not fill all of row, in place, with finite numbers")
-            if torch.equal(before, generator.get_state()):
+            after = generator.get_state()
+            if torch.equal(before, after):
                 words = "noise draws nothing from generator, so that it may be the same in each step or model"
                 raise UserError(f"plugin {plugin}: {words}; valid is noise that is drawn from it alone")
+            if step == 0 and scale > 0:
+                louder = torch.empty_like(row)
+                generator.set_state(before)
+                with blamed(f"plugin {plugin}", FILES.get(plugin)):
+                    own(louder, 2 * scale, generator)
+                generator.set_state(after)
+                if torch.equal(louder, row):
+                    raise UserError(
+                        f"plugin {plugin}: noise is the same at any scale; valid is noise that grows with it"
+                    )
 
 
 class ClassNoise(Noise):
