@@ -46,11 +46,12 @@ def loaded(file: Path, scale: str = "paper"):
     return study
 
 
-def test_people_with_sensitive_values_get_a_study_that_passes_every_check_at_both_scales():
+def test_people_with_sensitive_values_get_a_study_that_passes_every_check_at_both_scales(capsys):
     """Groups are of single records, so they are left out where persons are protected."""
     frame = wine()
     frame.assign(patient=np.arange(len(frame)) // 2).to_csv("wine.csv", index=False)
     file = new_study("wine.csv", "--label", "target", "--sensitive", "hue", "--person", "patient")
+    assert "No attack guesses hue: guesses about one person's records are not independent." in capsys.readouterr().out
     for scale in ("paper", "smoke"):
         assert "groups" not in loaded(file, scale).spec
 

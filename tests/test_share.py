@@ -134,6 +134,20 @@ def test_parameters_without_noise_go_only_if_asked_for(results, tmp_path):
     assert ((tmp_path / "a" / place).exists(), (tmp_path / "b" / place).exists()) == (False, True)
 
 
+@pytest.mark.parametrize("finite", [True, False])
+def test_parameters_whose_epsilon_is_infinite_go_only_if_asked_for(results, tmp_path, finite):
+    """Noise for single records, of people with many: models went that promise them nothing."""
+    path = target(results, {"0.weight": np.ones((1, 3))}, MADE)
+    spent = {key: [100.0, 8.0 if finite else np.inf] for key in ("value", "low", "high")}
+    said = {"accounted_by": ["rdp", "group_privacy"], "neighbors": ["add_remove"] * 2, "valid": [False, True]}
+    metrics = {"metric": ["epsilon_spent"] * 2, "repeat": ["all"] * 2, **spent, **said}
+    write_table(path.with_name("metrics.parquet"), metrics, MADE)
+    share(results, tmp_path / "a")
+    share(results, tmp_path / "b", undefended=True)
+    place = path.relative_to(results)
+    assert ((tmp_path / "a" / place).exists(), (tmp_path / "b" / place).exists()) == (finite, True)
+
+
 def test_of_the_settings_go_neither_seeds_nor_paths(results, tmp_path):
     architecture = {
         "name": "my_nets:Net", "hidden": [3, 4], "random_state": 7, "nested": {"model_seed": 8, "width": 5},

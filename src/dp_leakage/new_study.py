@@ -192,7 +192,12 @@ def study_text(name: str, source: dict[str, Any], raw: Raw) -> tuple[str, list[s
         if TUNING in roles
         else [f"Learning rates are not tuned: for that, {LEAST_TUNING} {what} would have to be set apart."]
     )
-    return text, [summary, *raw.notes, *sizes, *untuned, *beware(remarks)]
+    unguessed = (
+        [f"No attack guesses {', '.join(source['sensitive'])}: guesses about one person's records are not independent."]
+        if "sensitive" in source and raw.person is not None
+        else []
+    )
+    return text, [summary, *raw.notes, *sizes, *untuned, *unguessed, *beware(remarks)]
 
 
 def beware(remarks: list[str]) -> list[str]:

@@ -11,7 +11,8 @@ The copy holds what the following list names, and nothing else:
 
 - figures that show numbers, not records, without hashes of what they were made from
 - the metrics of each cell
-- the parameters of models under attack that were trained with differential privacy; with --undefended, of all of them
+- the parameters of models under attack that were trained with differential privacy of a finite ε; with --undefended, of
+  all of them
 
 So no data, member lists, answers about single records, seeds, paths, the attacker's models, or the report. Models that
 exist only as their answers are not among them. Parameters of a model without differential privacy can tell who was a
@@ -36,7 +37,8 @@ from dp_leakage.common.arguments import Parser
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.paths import is_dir, is_file
 from dp_leakage.figures.files import without_provenance
-from dp_leakage.metrics.rows import MEASURED, check_tidy, qualifiers
+from dp_leakage.metrics.rows import MEASURED, check_tidy, completed, qualifiers
+from dp_leakage.metrics.spent import known
 from dp_leakage.provenance.files import read_table, read_tensors, replacing
 from dp_leakage.study.protocol import seed_of
 
@@ -116,12 +118,21 @@ def _parameters(path: Path, undefended: bool) -> bytes:
     mechanism = settings.get("mechanism")
     if not isinstance(named, list) or not isinstance(mechanism, dict | None):
         raise UserError(f"{path} does not say how it was made; run the study again")
-    private = mechanism is not None and mechanism.get("noise", "none") != "none"
+    private = mechanism is not None and mechanism.get("noise", "none") != "none" and not _promises_nothing(path)
     going = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items() if name in named}
     if not going or not (private or undefended):
         return b""
     told = _open({key: settings[key] for key in SETTINGS if key in settings})
     return save(going, {"dp_leakage": json.dumps(told, sort_keys=True)})
+
+
+def _promises_nothing(path: Path) -> bool:
+    """Whether every ε that was spent on models is infinite, as for people with many records under noise for one."""
+    metrics = path.with_name("metrics.parquet")
+    if not is_file(metrics):
+        return False
+    spent = known(completed(read_table(metrics)[0]))["epsilon_spent"]
+    return len(spent) > 0 and not np.isfinite(spent).any()
 
 
 def guessed_seed(path: Path) -> int | None:

@@ -157,3 +157,10 @@ def test_a_delta_is_above_0_and_below_1(capsys, delta):
     with pytest.raises(SystemExit):
         main(["sigma", "--epsilon", "1", f"--delta={delta}", *TRAINING])
     assert f"--delta: '{delta}' is not valid; it must be a number above 0 and below 1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("delta", "noted"), [("1e-5", False), ("1e-4", True)])
+def test_a_delta_of_one_in_the_number_of_records_is_noted(capsys, delta, noted):
+    words = ["epsilon", "--noise-multiplier", "2", "--sampler", "shuffle", "--dataset-size", "10000", "--delta", delta]
+    assert main([*words, "--batch-size", "100", "--epochs", "1"]) == 0
+    assert ("is not below one in 10,000 records" in capsys.readouterr().err) == noted

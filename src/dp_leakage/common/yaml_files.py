@@ -120,7 +120,7 @@ def _check_keys(root: yaml.Node | None, where: str) -> None:
         rest += chain.from_iterable(node.value) if isinstance(node, yaml.MappingNode) else node.value
 
 
-def _line(place: yaml.Event | yaml.Node) -> int:
+def _line(place: Any) -> int:
     return int(place.start_mark.line) + 1
 
 

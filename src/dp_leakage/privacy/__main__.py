@@ -85,6 +85,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     show(CLEAR)
+    if options.delta * options.dataset_size >= 1:
+        print(
+            f"Note: δ = {options.delta:g} is not below one in {options.dataset_size:,} records, the δ of publishing a "
+            "record drawn by lot.",
+            file=sys.stderr,
+        )
     heads = HEADS.get(options.answer, ("accountant", options.answer))
     rebuilt = () if getattr(options, "guess", None) is None else (f"reconstruction from {options.guess:g}",)
     header = (*heads, *rebuilt, "sampler", "neighbors", "statement")
