@@ -41,6 +41,7 @@ def _make(options: argparse.Namespace) -> None:
     from dp_leakage.release.measured import measured_of
     from dp_leakage.release.plan import plan_of, study_named
     from dp_leakage.release.sheet import records_in_words
+    from dp_leakage.release.statement import spent_in_words
     from dp_leakage.release.twin import CANARIES, audited, most_shown
     from dp_leakage.study.file import typed
     from dp_leakage.training.checkpoint import Checkpoint
@@ -77,8 +78,7 @@ def _make(options: argparse.Namespace) -> None:
         flush=True,
     )
     statement = release(plan, folder, interval, measured, _show)
-    spent = next(row["epsilon"] for row in statement["epsilon"] if row["delta"] == statement["delta"])
-    print(f"Released with ε = {spent:.4g} at δ = {statement['delta']:g}: {folder}")
+    print(f"Released with {spent_in_words(statement)}: {folder}")
     print(f"Check it anywhere, without the data: python -m dp_leakage.release verify {folder}")
 
 

@@ -6,7 +6,7 @@ from dp_leakage.common.config import Json
 from dp_leakage.metrics.intervals import wilson
 from dp_leakage.release.folder import MODEL, PRIVACY, SHEET, WEIGHTS
 from dp_leakage.release.sheet import records_in_words
-from dp_leakage.release.statement import in_words
+from dp_leakage.release.statement import in_words, spent_in_words
 
 NO_FILL = "Where that is null, the data had no missing value, and the answer to a missing number is NaN."
 
@@ -14,12 +14,11 @@ NO_FILL = "Where that is null, the data had no missing value, and the answer to 
 def card(statement: Json) -> str:
     """Markdown, from the statement alone. Names of the user's stand in blocks of JSON, where nothing is markup."""
     model = statement["model"]
-    spent = next(row for row in statement["epsilon"] if row["delta"] == statement["delta"])
     parts = [
         "# Model card",
         f"A classifier of {len(model['classes'])} classes, trained once on "
         f"{records_in_words(statement['mechanism'])} with differential privacy: "
-        f"ε = {spent['epsilon']:.4g} at δ = {spent['delta']:g}, for {in_words(statement)}. "
+        f"{spent_in_words(statement)}, for {in_words(statement)}. "
         f"{SHEET} says what that means, and {PRIVACY} has every number.",
         "## What goes in and what comes out",
         _input(model),

@@ -12,7 +12,7 @@ from pathlib import Path
 from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.paths import is_dir, is_file
-from dp_leakage.release.statement import check_statement
+from dp_leakage.release.statement import check_statement, spent_in_words
 
 PRIVACY, HASHES, CARD = "privacy.json", "hashes.json", "MODEL_CARD.md"
 WEIGHTS, MODEL, SHEET, SHEET_PDF = "weights.safetensors", "model.onnx", "sheet.html", "sheet.pdf"
@@ -71,15 +71,13 @@ def released_before(folder: Path, study: str) -> list[str]:
         if not statement.parent.name.startswith(f"{study}-"):
             continue
         try:
-            said = _json(statement)
-            spent = {row["delta"]: row["epsilon"] for row in said["epsilon"]}[said["delta"]]
-            told.append(
-                f"{statement.parent} is of study {study} too, with ε = {spent:.4g} at δ = {said['delta']:g}. What is "
-                "released of the same records adds up: for all releases together, the sum of their ε holds at the sum "
-                "of their δ."
-            )
+            spent = spent_in_words(_json(statement))
         except (UserError, KeyError, TypeError, ValueError):
             continue  # damaged, or no release: `verify` says so
+        told.append(
+            f"{statement.parent} is of study {study} too, with {spent}. What is released of the same records adds up: "
+            "for all releases together, the sum of their ε holds at the sum of their δ."
+        )
     return told
 
 

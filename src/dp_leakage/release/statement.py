@@ -259,6 +259,12 @@ def check_statement(statement: Any, where: str) -> list[str]:
     return said
 
 
+def spent_in_words(statement: Mapping[str, Any]) -> str:
+    """``ε = 0.9023 at δ = 1e-05``: at the δ of the study."""
+    (spent,) = [row["epsilon"] for row in statement["epsilon"] if row["delta"] == statement["delta"]]
+    return f"ε = {spent:.4g} at δ = {statement['delta']:g}"
+
+
 def in_words(statement: Mapping[str, Any]) -> str:
     """Between which data the statement's ε holds."""
     unit = statement["unit"]

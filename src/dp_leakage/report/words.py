@@ -185,18 +185,14 @@ def _cell(one: Setting, tell: Telling) -> str:
 
 def _use(answer: Answer, one: Setting, tell: Telling, whole: str = BEST) -> str:
     """``loses 6.1 % of the best undefended accuracy``, or that it only guesses."""
-    if one.accuracy_held.low <= answer.guessing:
-        guessing = _guessing_share(answer, tell)
-        if one.loss.value > answer.acceptable.accuracy_loss:
-            lost = _held(tell, "accuracy_loss_best", one.loss_held, _share(one.loss.value), one, answer.comparisons)
-            return f"loses {lost} of {whole} and is not shown to beat guessing ({guessing})"
+    guesses = one.accuracy_held.low <= answer.guessing
+    if np.isfinite(one.loss.value) and (not guesses or one.loss.value > answer.acceptable.accuracy_loss):
+        lost = _held(tell, "accuracy_loss_best", one.loss_held, _share(one.loss.value), one, answer.comparisons)
+        use, but = f"loses {lost} of {whole}", " and is"
+    else:
         right = _held(tell, "test_accuracy", one.accuracy_held, _share(one.accuracy.value), one, answer.comparisons)
-        return f"is right on {right} of new records, not shown to beat guessing ({guessing})"
-    if not np.isfinite(one.loss.value):
-        right = _held(tell, "test_accuracy", one.accuracy_held, _share(one.accuracy.value), one, answer.comparisons)
-        return f"is right on {right} of new records"
-    lost = _held(tell, "accuracy_loss_best", one.loss_held, _share(one.loss.value), one, answer.comparisons)
-    return f"loses {lost} of {whole}"
+        use, but = f"is right on {right} of new records", ","
+    return f"{use}{but} not shown to beat guessing ({_guessing_share(answer, tell)})" if guesses else use
 
 
 def _risk(one: Setting, tell: Telling) -> str:

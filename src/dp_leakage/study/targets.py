@@ -169,7 +169,7 @@ def _names(wildcards: dict[str, str]) -> dict[str, str | None]:
 def _study_of(target: str, name: str, studies: Mapping[str, Study]) -> Study:
     if name not in studies:
         base, _, scale = name.rpartition("-")
-        if base and any(study.target == base for study in studies.values()):
+        if base and any(study.target == base and scale in study.spec.get("scales", {}) for study in studies.values()):
             raise UserError(f"target {target!r}: is of scale {scale}; add --config scale={scale}")
         raise UserError(f"target {target!r}: no study at this scale is called '{name}'; {_near(name, studies)}")
     return studies[name]

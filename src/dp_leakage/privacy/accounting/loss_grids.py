@@ -41,12 +41,10 @@ def _on_grid(sigma: float, spacing: float, rate: float, direction: Any) -> Any:
     bounds = pair.connect_dots_bounds()
     first, last = floor(bounds.epsilon_lower / spacing), ceil(bounds.epsilon_upper / spacing)
     epsilon = np.arange(first, last + 1) * spacing
-    delta = np.ones_like(epsilon)
     with np.errstate(all="ignore"):  # losses that are never reached, or always
+        delta = np.zeros_like(epsilon) if direction.name == "ADD" else -np.expm1(epsilon)
         inside, reached = _reached(epsilon, sigma, rate, direction.name)
         delta[inside] = pair.mu_upper_cdf(reached) - np.exp(epsilon[inside] + pair.mu_lower_log_cdf(reached))
-    outside = np.zeros_like(epsilon) if direction.name == "ADD" else -np.expm1(epsilon)
-    delta[~inside] = outside[~inside]
     return create_pmf_pessimistic_connect_dots_fixed_gap(spacing, first, last, np.clip(delta, 0, 1))
 
 
