@@ -1,4 +1,4 @@
-"""Data sets: load and split, then project."""
+"""Data sets: load and split, learn features if they are learned, then project."""
 
 
 rule prepare_dataset:
@@ -25,10 +25,38 @@ rule prepare_dataset:
         "python -m dp_leakage.steps.prepare --settings {params.settings:q} --own {input.own:q} --prepared {output:q} 2> {log:q}"
 
 
+rule learn_features:
+    """A network that computes features, learned on public records."""
+    input:
+        prepared=ancient(paths.PREPARED),  # for the records' shape alone
+        own=own_files("learn_features"),
+    output:
+        paths.FEATURES,
+    log:
+        paths.log("learn_features", "{dataset}"),
+    benchmark:
+        paths.benchmark("learn_features", "{dataset}")
+    group:
+        "data"
+    threads: 1
+    resources:
+        mem_mb=memory_of("learn_features"),
+        runtime=minutes_of("learn_features"),
+        gpu=GPUS,
+    params:
+        settings=settings_of("learn_features"),
+    message:
+        "Learn features for {wildcards.dataset} ({wildcards.study}) on public records"
+    shell:
+        "python -m dp_leakage.steps.learn_features --settings {params.settings:q} --prepared {input.prepared:q}"
+        " --own {input.own:q} --features {output:q} 2> {log:q}"
+
+
 rule project_pca:
     """Features scaled or projected: the data that every model trains on."""
     input:
-        paths.PREPARED,
+        prepared=paths.PREPARED,
+        features=input_of("project_pca", "features"),
     output:
         paths.DATA,
     log:
@@ -46,4 +74,5 @@ rule project_pca:
     message:
         "Project {wildcards.dataset} ({wildcards.study})"
     shell:
-        "python -m dp_leakage.steps.project --settings {params.settings:q} --prepared {input:q} --data {output:q} 2> {log:q}"
+        "python -m dp_leakage.steps.project --settings {params.settings:q} --prepared {input.prepared:q}"
+        " --features {input.features:q} --data {output:q} 2> {log:q}"

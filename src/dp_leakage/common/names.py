@@ -9,9 +9,10 @@ LONGEST = 60  # a file name has room for 255 characters, and names are joined wi
 VALID = f"up to {LONGEST} small letters, digits and _, a letter first"
 # The workflow's own rules. No target may have one of their names.
 RULES = (
-    "all", "prepare_dataset", "project_pca", "train_target", "train_auxiliary", "train_auxiliary_same", "time_training",
-    "query", "fit_attack", "fit_attack_same", "attack", "attack_models", "reconstruct", "audit", "measure_training",
-    "measure", "measure_together", "measure_coins", "measure_groups", "measure_structure", "measure_audit", "tune",
+    "all", "prepare_dataset", "learn_features", "project_pca", "train_target", "train_auxiliary",
+    "train_auxiliary_same", "time_training", "query", "fit_attack", "fit_attack_same", "attack", "attack_models",
+    "reconstruct", "audit", "measure_training", "measure", "measure_together", "measure_coins", "measure_groups",
+    "measure_structure", "measure_audit", "tune",
 )  # fmt: skip
 # Words that YAML does not read as text, and the names of files, folders and parts of a cell.
 RESERVED = frozenset({

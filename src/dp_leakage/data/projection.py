@@ -1,6 +1,7 @@
-"""Projection of features: scattering, group normalization, scaling, PCA, differentially private PCA, unit rows.
+"""Projection of features: scattering, learned features, group normalization, scaling, PCA, private PCA, unit rows.
 
-What is computed from one record alone (scattering, group normalization, constants, unit rows) costs no privacy.
+What is computed from one record alone (scattering, what a network of public records computes, group normalization,
+constants, unit rows) costs no privacy.
 Everything that is fitted here on private records lies outside the privacy budget, as in the papers, except for the
 private PCA and the private scaling, whose costs are composed into ε.
 """
@@ -12,9 +13,18 @@ import numpy as np
 
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.data.dataset import Dataset
-from dp_leakage.data.projection_settings import CHOICES, PRIVATE, SETTINGS, fitted_privately, missing_keys, signed
+from dp_leakage.data.projection_settings import (
+    CHOICES,
+    LEARNED,
+    PRIVATE,
+    SETTINGS,
+    fitted_privately,
+    missing_keys,
+    signed,
+)
 from dp_leakage.data.scattering import group_normalized, scattering
 
+Features = Callable[[np.ndarray], np.ndarray]  # of records (n, …) → float32 (n, …)
 CHUNK = 2048  # rows converted to float64 at a time
 MAX_SQUARE = 16_384  # the most features for which a square matrix is formed (2 GiB in float64)
 
@@ -56,15 +66,18 @@ class Fitted(NamedTuple):
     row_norm: bool = False
 
 
-def project(dataset: Dataset, settings: dict, seed: int) -> tuple[Dataset, tuple[str, ...]]:
+def project(
+    dataset: Dataset, settings: dict, seed: int, learned: Features | None = None
+) -> tuple[Dataset, tuple[str, ...]]:
     """The data set with its features scaled, projected and normalized as ``settings`` says (see ``SETTINGS``).
 
     Args:
         dataset: images are flattened where a step needs rows.
-        settings: applied in the order ``mean_std`` (constants), ``features`` (`scattering`), ``groups``
+        settings: applied in the order ``mean_std`` (constants), ``features`` (`scattering`, or ``learned``), ``groups``
             (`group_normalized`), ``scale`` (standard: zero mean, unit variance; range: to [0, 1]; private:
             `fit_private_scaling`), ``method``, ``row_norm``. All fits use the records of the roles ``fit_on``.
         seed: of the noise of the private PCA or the private scaling.
+        learned: what computes the features that were learned on public records.
 
     Returns:
         The new data set, and sentences for the report. With PCA it has no sensitive columns.
@@ -72,16 +85,18 @@ def project(dataset: Dataset, settings: dict, seed: int) -> tuple[Dataset, tuple
     Raises:
         UserError: an unknown key or value, too many components, or sensitive columns that PCA would dissolve.
     """
-    return fit_and_project(dataset, settings, seed)[:2]
+    return fit_and_project(dataset, settings, seed, learned)[:2]
 
 
-def fit_and_project(dataset: Dataset, settings: dict, seed: int) -> tuple[Dataset, tuple[str, ...], Fitted]:
+def fit_and_project(
+    dataset: Dataset, settings: dict, seed: int, learned: Features | None = None
+) -> tuple[Dataset, tuple[str, ...], Fitted]:
     """What `project` returns, and what it fitted."""
     settings = _checked(dataset, settings)
     known = Fitted(whiten=settings["whiten"], row_norm=settings["row_norm"])
     roles = dataset.roles if settings["fit_on"] == "all" else settings["fit_on"]
     rows = np.sort(np.concatenate([dataset.roles[role] for role in roles]))
-    x, notes = _of_each_record(dataset.x, settings)
+    x, notes = _of_each_record(dataset.x, settings, learned)
     if settings["scale"] == PRIVATE:
         shift, stretch = fit_private_scaling(x, rows, settings["bounds"], settings["noise"], seed, signed(settings))
         known, x = known._replace(shift=shift, stretch=stretch), scaled(x, shift, stretch)
@@ -320,17 +335,29 @@ def unit_rows(x: np.ndarray) -> tuple[np.ndarray, int]:
     return x / safe, int((norms == 0).sum())
 
 
-def _of_each_record(x: np.ndarray, settings: dict) -> tuple[np.ndarray, list[str]]:
+def constants_taken(x: np.ndarray, constants: Sequence[float | Sequence[float]]) -> np.ndarray:
+    """(value − first)/second, where each constant is one number or one for each channel; float32 of the shape of x.
+
+    Raises:
+        UserError: there is another number of constants than of channels.
+    """
+    return scaled(x, *(_of_channels(given, x.shape[1:]) for given in constants))
+
+
+def _of_each_record(x: np.ndarray, settings: dict, learned: Features | None) -> tuple[np.ndarray, list[str]]:
     """The features that are computed from each record alone, and sentences about them."""
     notes = []
     if (constants := settings["mean_std"]) is not None:
-        x = scaled(x, *(_of_channels(given, x.shape[1:]) for given in constants))
+        x = constants_taken(x, constants)
         mean, std = (", ".join(f"{value:g}" for value in np.atleast_1d(given)) for given in constants)
         by = " (by channel)" if any(map(np.ndim, constants)) else ""
         notes.append(f"{mean} taken from every value, the rest divided by {std}{by}.")
     if settings["features"] == "scattering":
         x = scattering(x)
         notes.append(f"Scattering features of each image: {x.shape[1]} maps of {x.shape[2]} × {x.shape[3]}.")
+    if settings["features"] == LEARNED:
+        assert learned is not None  # a study's step has read it
+        x = learned(x)
     if (groups := settings["groups"]) is not None:
         if x.ndim < 3 or x.shape[1] % groups:
             words = f"records have {x.shape[1]} channels" if x.ndim > 2 else "records have no channels"

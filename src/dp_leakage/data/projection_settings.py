@@ -4,10 +4,15 @@ from collections.abc import Mapping
 from typing import Any
 
 PRIVATE, PRIVATE_PCA = "private", "private_pca"  # of scale and of method: fitted with noise
+FEATURES = "dp_leakage.steps._features"  # the module that reads learned features, imported where there are some
+LEARNED = "learned"  # of features: what a network computes that was trained on public records
+# Whose output they are: that of all layers but the last, or of those that see images.
+HIDDEN, CONVOLUTIONS = "hidden", "convolutions"
 
 SETTINGS: dict[str, object] = {
     "mean_std": None,  # constants, or one of each for each channel: every value becomes (value − first)/second
-    "features": "none",  # none | scattering
+    "features": "none",  # none | scattering | learned
+    "learned_on": None,  # of features learned: {source, architecture, training, layers}
     "groups": None,  # of channels: each is normalized within each record
     "scale": "none",  # none | standard | range | private
     "bounds": None,  # of scale private: lengths to which a record's channel means, and mean squares, are clipped
@@ -19,11 +24,12 @@ SETTINGS: dict[str, object] = {
     "fit_on": "all",  # all records that have a role, or a list of roles
 }
 CHOICES = {
-    "features": ("none", "scattering"),
+    "features": ("none", "scattering", LEARNED),
     "scale": ("none", "standard", "range", PRIVATE),
     "method": ("none", "pca", PRIVATE_PCA),
 }
 NEEDED: dict[str, dict[str, tuple[str, ...]]] = {
+    "features": {LEARNED: ("learned_on",)},
     "scale": {PRIVATE: ("bounds", "noise")},
     "method": {"pca": ("components",), PRIVATE_PCA: ("components", "noise")},
 }
@@ -46,4 +52,10 @@ def fitted_privately(settings: Mapping[str, Any]) -> bool:
 
 def signed(settings: Mapping[str, Any]) -> bool:
     """Whether values below 0 are expected in what ``scale`` is given, as the settings say and no record does."""
-    return settings.get("mean_std") is not None or settings.get("groups") is not None
+    keys = ("mean_std", "groups", "learned_on")
+    return any(settings.get(key) is not None for key in keys)
+
+
+def learns(settings: Mapping[str, Any]) -> bool:
+    """Whether a network learns the features, in a step of its own."""
+    return settings.get("features") == LEARNED

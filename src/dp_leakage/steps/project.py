@@ -2,21 +2,28 @@
 
 from pathlib import Path
 
+from dp_leakage.common.user_code import call
 from dp_leakage.data.projection import project
+from dp_leakage.data.projection_settings import FEATURES, HIDDEN
 from dp_leakage.provenance.files import read_arrays, write_arrays
 from dp_leakage.steps import Json, log, provenance, run
 from dp_leakage.steps._data import arrays_of, dataset_of
 
 
-def main(settings: Json, prepared: Path, data: Path) -> None:
-    """Reads ``prepared.npz``, writes ``data.npz``."""
+def main(settings: Json, prepared: Path, data: Path, features: Path | None = None) -> None:
+    """Reads ``prepared.npz`` and the network of learned ``features``, writes ``data.npz``."""
     arrays, made = read_arrays(prepared, settings["prepared"])
-    dataset, notes = project(dataset_of(arrays), settings["projection"], settings["seed"])
+    learned, said, public = None, [], {}
+    if features is not None:
+        layers = settings["projection"]["learned_on"].get("layers", HIDDEN)
+        learned, said, public = call(FEATURES, "read_features", features, settings["features"], layers)
+    dataset, notes = project(dataset_of(arrays), settings["projection"], settings["seed"], learned)
+    notes = (*said, *notes)
     for note in notes:
         log.info("%s", note)
     stamp = provenance(
         settings,
-        sha256=made["sha256"],
+        sha256=made["sha256"] | public,
         n_records=made["n_records"],
         notes=[*made["notes"], *notes],
         remarks=made["remarks"],
@@ -26,4 +33,4 @@ def main(settings: Json, prepared: Path, data: Path) -> None:
 
 
 if __name__ == "__main__":
-    run(main, "prepared", "data")
+    run(main, "prepared", "data", "features?")

@@ -7,6 +7,7 @@ The constants are patterns with Snakemake's wildcards. `Study.path` fills in the
 from pathlib import Path
 
 from dp_leakage.attacks import ATTACKS
+from dp_leakage.data.projection_settings import learns
 from dp_leakage.study.cells import Cell
 from dp_leakage.study.study import Study
 
@@ -18,6 +19,7 @@ CELL = MODEL + "/{defense}"
 OWN = MODEL + "/{role}"  # shadow or reference models, the attacker's own
 
 PREPARED = DATASET + "/prepared.npz"  # features before the projection
+FEATURES = DATASET + "/features.safetensors"  # the network that computes learned features
 DATA = DATASET + "/data.npz"
 # What a training writes: its models, their history and how long it took.
 TRAINED, HISTORY, TIMES = (f"{CELL}/{name}" for name in ("target.safetensors", "training.parquet", "timing.json"))
@@ -100,6 +102,12 @@ def fitted(study: Study, dataset: str, model: str, attack: str, defense: str | N
 def tuned_for(study: Study, cell: Cell) -> list[Path]:
     """The files from which a training of the cell reads its learning rate: one, or none if the rate is given."""
     return [study.path(TUNED, cell)] if cell.rates else []
+
+
+def learned_for(study: Study, dataset: str) -> list[Path]:
+    """The network that computes a data set's features, or none if they are not learned."""
+    projection = study.spec["datasets"][dataset].get("projection") or {}
+    return [study.path(FEATURES, dataset=dataset)] if learns(projection) else []
 
 
 def figure_files(study: Study, figure: str) -> dict[str, Path]:

@@ -13,7 +13,7 @@ from dp_leakage.figures import COMMON, FIGURES, FigureKind, words_of
 from dp_leakage.provenance.fingerprint import ROOT
 from dp_leakage.study import paths
 from dp_leakage.study.cells import MEMBERSHIP, Cell, auxiliary_defense, together
-from dp_leakage.study.paths import TARGET, figure_files, training_files, tuned_for
+from dp_leakage.study.paths import TARGET, figure_files, learned_for, training_files, tuned_for
 from dp_leakage.study.protocol import (
     AUDIT,
     GROUPS,
@@ -46,7 +46,8 @@ def everything(study: Study) -> list[Path]:
     for figure in study.spec["figures"]:
         files += [*figure_files(study, figure).values(), *figure_inputs(study, figure)]
     for cell in study.cells.values():
-        files += [study.path(paths.DATA, dataset=cell.dataset), *tuned_for(study, cell)]
+        files += [study.path(paths.DATA, dataset=cell.dataset), *learned_for(study, cell.dataset)]
+        files += tuned_for(study, cell)
         files += [*training_files(study, cell.dataset, cell.model, TARGET, cell.defense)]
         files += [study.path(paths.METRICS, cell)]
         for name in dict.fromkeys((*MEASURED, *cell.parts)):

@@ -38,6 +38,12 @@ def source_of(spec: Json, dataset: str) -> Json:
     return resolve({"source": given} if isinstance(given, str) else given)
 
 
+def public_source(spec: Json, dataset: str) -> Json:
+    """Where the public records come from on which a data set's features are learned. Raises UserError if wrong."""
+    given = spec["datasets"][dataset]["projection"]["learned_on"]["source"]
+    return resolve({"source": given} if isinstance(given, str) else given)
+
+
 def seed_of(spec: Json, dataset: str, *what: str) -> int:
     """The seed of one random draw of the study on a data set.
 

@@ -18,6 +18,7 @@ DEVICES = ("/dev/nvidiactl", "/dev/dxg")  # of NVIDIA's driver, on Linux and und
 START = 5  # minutes, the least of any job: processes, imports and reading over a network
 # Seconds per record, epoch and model on one core. Measured: 2e-5 for a 256-256 MLP with per-example clipping.
 SECONDS = {"ensemble": 2e-4, "estimator": 1e-3}
+PUBLIC = 50_000  # records, as CIFAR's, from which features are learned
 FOREIGN = 25  # how many times as long a module of the user's takes
 BASE_MB = 2000  # Python, PyTorch and what they allocate before any data
 MB_PER_RECORD = 0.04  # three copies of 3,072 float32 features
@@ -30,6 +31,11 @@ def training_minutes(settings: Json) -> int:
     foreign = settings["engine"] == "ensemble" and is_import_path(settings["architecture"]["name"])
     seconds = SECONDS.get(settings["engine"], 0.0) * (FOREIGN if foreign else 1)
     return START + ceil(passes * seconds / 60)
+
+
+def public_minutes(epochs: int) -> int:
+    """Minutes that learning features may take, whose number of records is not known while planning."""
+    return START + ceil(epochs * PUBLIC * SECONDS["ensemble"] * FOREIGN / 60)
 
 
 def attack_minutes(records: int, models: int, steps: int = 0) -> int:

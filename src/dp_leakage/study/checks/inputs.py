@@ -10,7 +10,8 @@ from dp_leakage.common.config import Json, merged
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.names import check_name
 from dp_leakage.common.paths import is_file, user_path
-from dp_leakage.data.projection_settings import fitted_privately, missing_keys
+from dp_leakage.data.projection_settings import LEARNED as LEARNED_FEATURES
+from dp_leakage.data.projection_settings import fitted_privately, learns, missing_keys
 from dp_leakage.data.roles import MEMBERS, OUTSIDERS, POOL, SHADOW_POOL
 from dp_leakage.engines import ENGINES
 from dp_leakage.engines import FILES as EXISTING
@@ -19,8 +20,17 @@ from dp_leakage.privacy.mechanism import PERSON
 from dp_leakage.study import COINS, SPLIT, TIMING, Study
 from dp_leakage.study.checks.complaints import check_known, require
 from dp_leakage.study.contents import known
-from dp_leakage.study.protocol import attacks_on, auxiliary_spec, by_person, design_of, source_of, way_of_person
+from dp_leakage.study.protocol import (
+    attacks_on,
+    auxiliary_spec,
+    by_person,
+    design_of,
+    public_source,
+    source_of,
+    way_of_person,
+)
 from dp_leakage.study.steps import AUXILIARY
+from dp_leakage.training.settings import TrainingSettings
 
 PUBLISHED = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*\.csv")
 # The columns of a table of printed results.
@@ -112,6 +122,28 @@ def check_datasets(study: Study) -> None:
             raise UserError(f"key '{key}.projection.components' is {projection['components']}; {words}")
         for chosen, part in missing_keys(projection):
             raise UserError(f"key '{key}.projection' lacks the key '{part}'; {chosen} needs it")
+        if projection.get("learned_on") is not None:
+            _check_learning(spec, name, projection)
+
+
+def _check_learning(spec: Json, dataset: str, projection: Json) -> None:
+    """The network that computes learned features can be trained, on records that are not the study's own."""
+    key, learned = f"datasets.{dataset}.projection.learned_on", projection["learned_on"]
+    words = f"key '{key}' is given, but 'features' is not '{LEARNED_FEATURES}'; valid is both or neither"
+    require(learns(projection), words)
+    try:
+        public = public_source(spec, dataset)
+    except UserError as error:
+        raise UserError(f"key '{key}.source': {error}") from None
+    complaint = f"key '{key}.source' is the study's own data set; valid is another, whose records are public"
+    require(public != source_of(spec, dataset), complaint)
+    name = learned["architecture"]["name"]
+    require(not is_import_path(name), f"key '{key}.architecture.name' is {name!r}; valid is a built-in architecture")
+    _check_named("ensemble", learned["architecture"], f"{key}.architecture")
+    try:
+        TrainingSettings(**learned["training"])
+    except UserError as error:
+        raise UserError(f"key '{key}.training': {error}") from None
 
 
 def check_persons(study: Study) -> None:

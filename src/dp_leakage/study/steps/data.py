@@ -1,17 +1,19 @@
-"""The steps that make a data set: load and split, then project (``data.smk``)."""
+"""The steps that make a data set: load and split, learn features, then project (``data.smk``)."""
 
 from collections.abc import Callable
 from pathlib import Path
 
-from dp_leakage.common.config import Json
+from dp_leakage.common.config import Json, merged
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import identity
 from dp_leakage.common.paths import user_path
 from dp_leakage.data import SOURCES, files_of
+from dp_leakage.data.projection_settings import FEATURES, LEARNED, learns
 from dp_leakage.data.trees import content_of, content_of_source
 from dp_leakage.study import paths
 from dp_leakage.study.contents import known
-from dp_leakage.study.protocol import seed_of, source_of
+from dp_leakage.study.protocol import public_source, seed_of, source_of
+from dp_leakage.study.resources import public_minutes
 from dp_leakage.study.step_code import step_code
 from dp_leakage.study.steps.entry import STEPS, Step, always
 from dp_leakage.study.study import Study
@@ -26,7 +28,7 @@ def prepare_settings(study: Study, dataset: str) -> Json:
         "study": study.name,
         "dataset": dataset,
         "source": source,
-        "content": _content(study, dataset, source),
+        "content": _content(study, f"datasets.{dataset}.source", source),
         "roles": spec["roles"],
         "stratified": spec.get("stratified", False),
         "official_split": spec.get("official_split", False),
@@ -36,8 +38,10 @@ def prepare_settings(study: Study, dataset: str) -> Json:
     }
 
 
-def _content(study: Study, dataset: str, source: Json) -> str | None:
+def _content(study: Study, where: str, source: Json) -> str | None:
     """Digest of the user's own files, so that an edit reruns what was made from them; None for other sources.
+
+    ``where`` is the source's key in the study.
 
     Raises:
         UserError: the file does not exist.
@@ -47,7 +51,7 @@ def _content(study: Study, dataset: str, source: Json) -> str | None:
         try:
             return digest_of(study, source[key])
         except UserError as error:
-            raise UserError(f"study {study.target}: key 'datasets.{dataset}.source.{key}': {error}") from None
+            raise UserError(f"study {study.target}: key '{where}.{key}': {error}") from None
 
     return content_of_source(source, content)
 
@@ -61,15 +65,42 @@ def digest_of(study: Study, file: str, read: Callable[[Path], str] = content_of)
     return study.contents[file]
 
 
+def features_settings(study: Study, dataset: str) -> Json:
+    """Of step ``learn_features``: what is trained on public records."""
+    projection = study.spec["datasets"][dataset]["projection"]
+    learned, source = projection["learned_on"], public_source(study.spec, dataset)
+    training = {"momentum": 0.0, "l2": 0.0, "evaluate_every": learned["training"]["epochs"]}
+    return {
+        "study": study.name,
+        "dataset": dataset,
+        "source": source,
+        "content": _content(study, f"datasets.{dataset}.projection.learned_on.source", source),
+        "mean_std": projection.get("mean_std"),
+        "architecture": learned["architecture"],
+        "training": merged(training, learned["training"]),
+        "seed": seed_of(study.spec, dataset, LEARNED),
+        "code": step_code("learn_features", SOURCES[source["source"]].module),
+    }
+
+
+def features_of(study: Study, dataset: str) -> Json:
+    """The identity of the network that computes a data set's features, if they are learned."""
+    if not learns(study.spec["datasets"][dataset].get("projection") or {}):
+        return {}
+    return {"features": study.remembered("features", dataset, lambda: identity(features_settings(study, dataset)))}
+
+
 def project_settings(study: Study, dataset: str) -> Json:
     """Of step ``project``."""
+    learned = features_of(study, dataset)
     return {
         "study": study.name,
         "dataset": dataset,
         "projection": study.spec["datasets"][dataset].get("projection") or {},
         "seed": seed_of(study.spec, dataset, "projection"),
         "prepared": identity(prepare_settings(study, dataset)),
-        "code": step_code("project"),
+        "code": step_code("project", *([FEATURES] if learned else [])),
+        **learned,
     }
 
 
@@ -85,9 +116,17 @@ STEPS["prepare_dataset"] = Step(
     memory=always(4000),
     minutes=always(30),
 )
+STEPS["learn_features"] = Step(
+    {"features": paths.FEATURES},
+    lambda study, job: features_settings(study, job["dataset"]),
+    own=lambda study, job: files_of(features_settings(study, job["dataset"])["source"]),
+    memory=always(6000),
+    minutes=lambda study, job: public_minutes(features_settings(study, job["dataset"])["training"]["epochs"]),
+)
 STEPS["project_pca"] = Step(
     {"data": paths.DATA},
     lambda study, job: project_settings(study, job["dataset"]),
+    reads=lambda study, job: {"features": paths.learned_for(study, job["dataset"])},
     memory=always(6000),
     minutes=always(30),
 )

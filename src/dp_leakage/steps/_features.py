@@ -1,0 +1,80 @@
+"""Learned features, from the network's file. Separate from `project`, which other data sets run without a network."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from dp_leakage.common.errors import UserError
+from dp_leakage.data.projection_settings import CONVOLUTIONS
+from dp_leakage.models.ensemble import Ensemble
+from dp_leakage.models.layers import Layers, Linear, Shape, output_shape
+from dp_leakage.provenance.files import read_tensors
+from dp_leakage.steps import Json
+from dp_leakage.steps._models import architecture_of
+
+AT_ONCE = 256  # records
+
+
+def read_features(
+    path: Path, identity: str, layers: str
+) -> tuple[Callable[[np.ndarray], np.ndarray], list[str], dict[str, str]]:
+    """What step ``learn_features`` wrote.
+
+    Args:
+        path: its file.
+        identity: of the settings that it was made from.
+        layers: whose output the features are: ``hidden``, all but the last, or ``convolutions``, those before images
+            become vectors.
+
+    Returns:
+        A function from records (n, …) to their features, float32 (n, …); sentences for the report; file → SHA-256 of
+        the public records.
+
+    Raises:
+        UserError: the file is damaged or of another identity, or the network has no such layers.
+    """
+    tensors, made = read_tensors(path, identity)
+    known = {name: torch.from_numpy(tensor) for name, tensor in tensors.items()}
+    network = architecture_of(made["settings"] | {"dropout": 0.0}, tuple(made["shape"]), made["classes"])
+    kept = kept_layers(network, tuple(made["shape"]), layers)
+    module = Ensemble.from_tensors(network, known).module(0)[:kept]
+
+    @torch.no_grad()
+    def compute(x: np.ndarray) -> np.ndarray:
+        records = torch.from_numpy(x.astype(np.float32, copy=False))
+        return torch.cat([module(part) for part in records.split(AT_ONCE)]).numpy()
+
+    return compute, _sentences(made, layers), made["sha256"]
+
+
+def kept_layers(network: Layers, shape: Shape, layers: str) -> int:
+    """How many layers of a network for records of a shape compute the features (see `read_features`).
+
+    Raises:
+        UserError: none of them has learned anything.
+    """
+    kept = max(place for place, layer in enumerate(network) if isinstance(layer, Linear))
+    if layers == CONVOLUTIONS:  # what comes before the images become vectors
+        kept = next(place for place in range(len(network)) if len(output_shape(network[: place + 1], shape)) == 1)
+    if not any(layer.has_parameters for layer in network[:kept]):
+        raise UserError(f"projection: learned_on has layers {layers}, of which its architecture has none")
+    return kept
+
+
+def _sentences(made: Json, layers: str) -> list[str]:
+    settings, records, accuracy = made["settings"], made["records"], made["accuracy"]
+    network = settings["architecture"]["name"]
+    which = "convolutions" if layers == CONVOLUTIONS else "hidden layers"
+    right = f" and is right on {accuracy['test']:.1%} of {records['test']:,} others" if "test" in accuracy else ""
+    notes = [
+        f"Features: the outputs of the {which} of a {network}, which learned from {records['train']:,} records of "
+        f"{settings['source']['source']}{right}. Those records count as public: no ε is of them."
+    ]
+    if made["copies"]:
+        notes.append(
+            f"{made['copies']:,} records of the study are among those public ones, value for value. What the features "
+            "give away of them is in no ε."
+        )
+    return notes

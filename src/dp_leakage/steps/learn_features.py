@@ -1,0 +1,102 @@
+"""Trains, on public records, the network that computes a data set's features."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from dp_leakage.common.errors import UserError
+from dp_leakage.common.identity import identity
+from dp_leakage.common.paths import use_copies, user_path
+from dp_leakage.data import files_of, load
+from dp_leakage.data.projection import constants_taken
+from dp_leakage.data.raw import Raw, filled
+from dp_leakage.data.trees import content_of, content_of_source
+from dp_leakage.provenance.files import read_arrays, write_tensors
+from dp_leakage.steps import Json, log, provenance, run
+from dp_leakage.steps._models import architecture_of, device_of
+from dp_leakage.training.checkpoint import Checkpoint
+from dp_leakage.training.settings import TrainingSettings
+from dp_leakage.training.trainer import train
+
+
+def main(
+    settings: Json,
+    prepared: Path,
+    features: Path,
+    device: str,
+    checkpoint_seconds: float,
+    data_dir: Path,
+    own: list[Path] | None = None,
+) -> None:
+    """Reads the public records and writes the network.
+
+    Of ``prepared``, the study's own records, it only looks at their shape and whether public records are among them.
+    """
+    use_copies(files_of(settings["source"]), own)
+    public = _public(settings, data_dir)
+    own_x = read_arrays(prepared)[0]["x"]
+    name = f"datasets.{settings['dataset']}"
+    if own_x.shape[1:] != public.x.shape[1:]:
+        shapes = " and ".join(" × ".join(map(str, x.shape[1:])) for x in (own_x, public.x))
+        raise UserError(f"{name}.projection.learned_on: records of {name} and of its source differ in shape, {shapes}")
+    copies = _copies(own_x, public.x)
+    if settings["mean_std"] is not None:
+        public = public._replace(x=constants_taken(public.x, settings["mean_std"]))
+    rows = public.given if {"train", "test"} <= set(public.given) else {"train": np.arange(len(public.y))}
+    x, y = torch.from_numpy(public.x.astype(np.float32, copy=False)), torch.from_numpy(public.y.astype(np.int64))
+    resume = Checkpoint(features.with_name(f".{features.stem}.checkpoint"), identity(settings), checkpoint_seconds)
+    try:
+        network, history = train(
+            architecture_of(settings | {"dropout": 0.0}, tuple(x.shape[1:]), len(public.class_names)),
+            x,
+            y,
+            torch.from_numpy(rows["train"])[None],
+            [settings["seed"]],
+            TrainingSettings(**settings["training"]),
+            evaluate_on=torch.from_numpy(rows["test"]) if "test" in rows else None,
+            device=device_of(device),
+            checkpoint=resume,
+            on_epoch=lambda epoch: log.info("epoch %d of %d", epoch, settings["training"]["epochs"]),
+        )
+    except UserError as error:
+        raise UserError(f"{name}.projection.learned_on: {error}") from None
+    accuracy = {key: float(history[-1][f"{key}_accuracy"]) for key in rows if key in ("train", "test")}
+    stamp = provenance(
+        settings,
+        sha256=dict(public.sha256),
+        shape=list(x.shape[1:]),
+        classes=len(public.class_names),
+        records={key: len(rows[key]) for key in accuracy},
+        accuracy=accuracy,
+        copies=copies,
+        device=device_of(device),
+    )
+    write_tensors(features, {key: value.cpu().numpy() for key, value in network.tensors().items()}, stamp)
+    resume.path.unlink(missing_ok=True)
+
+
+def _public(settings: Json, data_dir: Path) -> Raw:
+    """All public records, without gaps. Raises UserError if the file changed meanwhile."""
+    source = settings["source"]
+    raw = load(source, data_dir)
+    content = content_of_source(source, lambda key: content_of(user_path(source[key])))
+    if settings["content"] not in (None, content):
+        raise UserError(f"{source['path']} has changed since this run began; run the same command again")
+    return filled(raw, {})
+
+
+def _copies(own: np.ndarray, public: np.ndarray) -> int:
+    """How many records of the study are among the public ones, value for value."""
+    known = {record.tobytes() for record in public.astype(np.float32, copy=False)}
+    return sum(record.tobytes() in known for record in own)
+
+
+if __name__ == "__main__":
+    run(
+        main,
+        "prepared",
+        "features",
+        lists=("own",),
+        options={"device": "auto", "checkpoint_seconds": 60.0, "data_dir": Path("data")},
+    )
