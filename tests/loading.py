@@ -15,6 +15,11 @@ SCHEMAS = {
 }
 QUICKSTART = Path(__file__).parent / "studies" / "quickstart.yaml"  # fixed members, shadow models
 CONFIG = read_yaml(REPO / "config.yaml")
+LEARNED_ON = {
+    "source": "mnist",
+    "architecture": {"name": "mlp"},
+    "training": {"optimizer": "sgd", "learning_rate": 0.1, "epochs": 2, "batch_size": 50},
+}
 PRIVATE_PCA = {"method": "private_pca", "components": 20, "noise": 4}
 
 

@@ -1,8 +1,9 @@
 """What a study is refused for: one sentence with the key, its value and what is valid."""
 
 import pytest
-from loading import load, projected, with_kinds_of
+from loading import LEARNED_ON, load, projected, with_kinds_of
 
+from dp_leakage.common.config import merged
 from dp_leakage.common.errors import UserError
 from dp_leakage.study.plan import everything
 from dp_leakage.study.steps import settings_of
@@ -67,3 +68,30 @@ def test_groups_are_measured_from_all_membership_attacks_of_a_cell_and_drawn_whe
     assert [attack for attack, _ in told["reads"]] == cell.membership
     assert part("groups").path(study, cell) in everything(study)
     assert "groups" not in next(iter(load({})["quickstart"].cells.values())).parts
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"source": "digits"}, "learned_on.source' is the study's own data set; valid is another, whose records are"),
+        ({"source": "mnits"}, "learned_on.source': source: 'mnits' is not a data set; did you mean 'mnist'"),
+        ({"architecture": {"name": "nets:Net"}}, "architecture.name' is 'nets:Net'; valid is a built-in architecture"),
+        ({"architecture": {"name": "mpl"}}, "learned_on.architecture.name' is 'mpl'; did you mean 'mlp'"),
+        ({"architecture": {"depth": 3}}, "learned_on.architecture': architecture 'mlp' has no setting 'depth'"),
+        ({"training": {"momentum": 0.9, "optimizer": "adam"}}, "learned_on.training': momentum 0.9 is for optimizer"),
+        ({"layers": "all"}, "projection.learned_on.layers' is 'all'; valid: convolutions, hidden"),
+    ],
+)
+def test_features_that_nothing_can_learn_are_refused(changes, sentence):
+    with pytest.raises(UserError) as error:
+        load(projected(features="learned", learned_on=merged(LEARNED_ON, changes)))
+    assert sentence in str(error.value)
+
+
+def test_learned_features_and_what_they_are_learned_on_come_together():
+    with pytest.raises(UserError, match="projection' lacks the key 'learned_on'; features learned needs it"):
+        load(projected(features="learned"))
+    with pytest.raises(
+        UserError, match="learned_on' is given, but 'features' is not 'learned'; valid is both or neither"
+    ):
+        load(projected(learned_on=LEARNED_ON))

@@ -28,7 +28,6 @@ rule prepare_dataset:
 rule learn_features:
     """A network that computes features, learned on public records."""
     input:
-        prepared=ancient(paths.PREPARED),  # for the records' shape alone
         own=own_files("learn_features"),
     output:
         paths.FEATURES,
@@ -48,8 +47,7 @@ rule learn_features:
     message:
         "Learn features for {wildcards.dataset} ({wildcards.study}) on public records"
     shell:
-        "python -m dp_leakage.steps.learn_features --settings {params.settings:q} --prepared {input.prepared:q}"
-        " --own {input.own:q} --features {output:q} 2> {log:q}"
+        "python -m dp_leakage.steps.learn_features --settings {params.settings:q} --own {input.own:q} --features {output:q} 2> {log:q}"
 
 
 rule project_pca:

@@ -1,6 +1,7 @@
 """Learned features, from the network's file. Separate from `project`, which other data sets run without a network."""
 
 from collections.abc import Callable
+from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +16,18 @@ from dp_leakage.steps import Json
 from dp_leakage.steps._models import architecture_of
 
 AT_ONCE = 256  # records
+PUBLIC = "public"  # the array of the public records' digests
+
+
+def digests(x: np.ndarray) -> np.ndarray:
+    """A number for each record (n, …) that only equal records share, but by a chance of 2⁻⁶⁴: int64, (n,)."""
+    rows = np.ascontiguousarray(x, np.float32)
+    made = [int.from_bytes(blake2b(row.tobytes(), digest_size=8).digest(), "little", signed=True) for row in rows]
+    return np.array(made, np.int64)
 
 
 def read_features(
-    path: Path, identity: str, layers: str
+    path: Path, identity: str, layers: str, own: np.ndarray
 ) -> tuple[Callable[[np.ndarray], np.ndarray], list[str], dict[str, str]]:
     """What step ``learn_features`` wrote.
 
@@ -27,6 +36,7 @@ def read_features(
         identity: of the settings that it was made from.
         layers: whose output the features are: ``hidden``, all but the last, or ``convolutions``, those before images
             become vectors.
+        own: the study's records, (n, …), as they are prepared.
 
     Returns:
         A function from records (n, …) to their features, float32 (n, …); sentences for the report; file → SHA-256 of
@@ -36,6 +46,7 @@ def read_features(
         UserError: the file is damaged or of another identity, or the network has no such layers.
     """
     tensors, made = read_tensors(path, identity)
+    copies = int(np.isin(digests(own), tensors.pop(PUBLIC)).sum())
     known = {name: torch.from_numpy(tensor) for name, tensor in tensors.items()}
     network = architecture_of(made["settings"] | {"dropout": 0.0}, tuple(made["shape"]), made["classes"])
     kept = kept_layers(network, tuple(made["shape"]), layers)
@@ -46,7 +57,7 @@ def read_features(
         records = torch.from_numpy(x.astype(np.float32, copy=False))
         return torch.cat([module(part) for part in records.split(AT_ONCE)]).numpy()
 
-    return compute, _sentences(made, layers), made["sha256"]
+    return compute, _sentences(made, layers, copies), made["sha256"]
 
 
 def kept_layers(network: Layers, shape: Shape, layers: str) -> int:
@@ -63,7 +74,7 @@ def kept_layers(network: Layers, shape: Shape, layers: str) -> int:
     return kept
 
 
-def _sentences(made: Json, layers: str) -> list[str]:
+def _sentences(made: Json, layers: str, copies: int) -> list[str]:
     settings, records, accuracy = made["settings"], made["records"], made["accuracy"]
     network = settings["architecture"]["name"]
     which = "convolutions" if layers == CONVOLUTIONS else "hidden layers"
@@ -72,9 +83,9 @@ def _sentences(made: Json, layers: str) -> list[str]:
         f"Features: the outputs of the {which} of a {network}, which learned from {records['train']:,} records of "
         f"{settings['source']['source']}{right}. Those records count as public: no ε is of them."
     ]
-    if made["copies"]:
+    if copies:
         notes.append(
-            f"{made['copies']:,} records of the study are among those public ones, value for value. What the features "
+            f"{copies:,} records of the study are among those public ones, value for value. What the features "
             "give away of them is in no ε."
         )
     return notes

@@ -12,8 +12,9 @@ from dp_leakage.data import files_of, load
 from dp_leakage.data.projection import constants_taken
 from dp_leakage.data.raw import Raw, filled
 from dp_leakage.data.trees import content_of, content_of_source
-from dp_leakage.provenance.files import read_arrays, write_tensors
+from dp_leakage.provenance.files import write_tensors
 from dp_leakage.steps import Json, log, provenance, run
+from dp_leakage.steps._features import PUBLIC, digests
 from dp_leakage.steps._models import architecture_of, device_of
 from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.settings import TrainingSettings
@@ -22,7 +23,6 @@ from dp_leakage.training.trainer import train
 
 def main(
     settings: Json,
-    prepared: Path,
     features: Path,
     device: str,
     checkpoint_seconds: float,
@@ -31,16 +31,15 @@ def main(
 ) -> None:
     """Reads the public records and writes the network.
 
-    Of ``prepared``, the study's own records, it only looks at their shape and whether public records are among them.
+    It also looks at the study's own records, but only at their shape, before it trains.
     """
-    use_copies(files_of(settings["source"]), own)
+    use_copies([*files_of(settings["source"]), *files_of(settings["for"])], own)
     public = _public(settings, data_dir)
-    own_x = read_arrays(prepared)[0]["x"]
-    name = f"datasets.{settings['dataset']}"
-    if own_x.shape[1:] != public.x.shape[1:]:
-        shapes = " and ".join(" × ".join(map(str, x.shape[1:])) for x in (own_x, public.x))
+    name, shape = f"datasets.{settings['dataset']}", load(settings["for"], data_dir).x.shape[1:]
+    if shape != public.x.shape[1:]:
+        shapes = " and ".join(" × ".join(map(str, sides)) for sides in (shape, public.x.shape[1:]))
         raise UserError(f"{name}.projection.learned_on: records of {name} and of its source differ in shape, {shapes}")
-    copies = _copies(own_x, public.x)
+    seen = digests(public.x)
     if settings["mean_std"] is not None:
         public = public._replace(x=constants_taken(public.x, settings["mean_std"]))
     rows = public.given if {"train", "test"} <= set(public.given) else {"train": np.arange(len(public.y))}
@@ -69,10 +68,10 @@ def main(
         classes=len(public.class_names),
         records={key: len(rows[key]) for key in accuracy},
         accuracy=accuracy,
-        copies=copies,
         device=device_of(device),
     )
-    write_tensors(features, {key: value.cpu().numpy() for key, value in network.tensors().items()}, stamp)
+    tensors = {key: value.cpu().numpy() for key, value in network.tensors().items()}
+    write_tensors(features, tensors | {PUBLIC: seen}, stamp)
     resume.path.unlink(missing_ok=True)
 
 
@@ -86,16 +85,9 @@ def _public(settings: Json, data_dir: Path) -> Raw:
     return filled(raw, {})
 
 
-def _copies(own: np.ndarray, public: np.ndarray) -> int:
-    """How many records of the study are among the public ones, value for value."""
-    known = {record.tobytes() for record in public.astype(np.float32, copy=False)}
-    return sum(record.tobytes() in known for record in own)
-
-
 if __name__ == "__main__":
     run(
         main,
-        "prepared",
         "features",
         lists=("own",),
         options={"device": "auto", "checkpoint_seconds": 60.0, "data_dir": Path("data")},

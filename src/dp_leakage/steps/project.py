@@ -16,7 +16,7 @@ def main(settings: Json, prepared: Path, data: Path, features: Path | None = Non
     learned, said, public = None, [], {}
     if features is not None:
         layers = settings["projection"]["learned_on"].get("layers", HIDDEN)
-        learned, said, public = call(FEATURES, "read_features", features, settings["features"], layers)
+        learned, said, public = call(FEATURES, "read_features", features, settings["features"], layers, arrays["x"])
     dataset, notes = project(dataset_of(arrays), settings["projection"], settings["seed"], learned)
     notes = (*said, *notes)
     for note in notes:

@@ -112,6 +112,17 @@ def model_spec(spec: Json, dataset: str, model: str) -> Json:
     return merged(spec["models"][model], spec["datasets"][dataset].get("models", {}).get(model, {}))
 
 
+def _defaults(training: Json) -> Json:
+    """What a training leaves out."""
+    return {"momentum": 0.0, "l2": 0.0, "evaluate_every": training["epochs"]}
+
+
+def public_training(learned_on: Json) -> Json:
+    """The settings by which the network of learned features trains."""
+    training = merged(_defaults(learned_on["training"]), learned_on["training"])
+    return training if training.pop("l2_applied", True) else training | {"l2": 0.0}
+
+
 def training_of(spec: Json, dataset: str, model: str, engine: str, changes: Json | None = None) -> Json:
     """The settings by which an engine trains a model, with ``changes`` on top; none for models that were trained
     elsewhere, of which they are not known.
@@ -119,7 +130,7 @@ def training_of(spec: Json, dataset: str, model: str, engine: str, changes: Json
     given = spec.get("training")
     if engine in GIVEN or given is None:
         return {}
-    training = merged({"momentum": 0.0, "l2": 0.0, "evaluate_every": given["epochs"]}, given)
+    training = merged(_defaults(given), given)
     for own in (model_spec(spec, dataset, model).get("training", {}), changes or {}):
         training = merged(training, own)
     if not training.pop("l2_applied", True) and "l2" not in (changes or {}):

@@ -26,6 +26,7 @@ from dp_leakage.study.protocol import (
     by_person,
     design_of,
     public_source,
+    public_training,
     source_of,
     way_of_person,
 )
@@ -141,7 +142,7 @@ def _check_learning(spec: Json, dataset: str, projection: Json) -> None:
     require(not is_import_path(name), f"key '{key}.architecture.name' is {name!r}; valid is a built-in architecture")
     _check_named("ensemble", learned["architecture"], f"{key}.architecture")
     try:
-        TrainingSettings(**learned["training"])
+        TrainingSettings(**public_training(learned))
     except UserError as error:
         raise UserError(f"key '{key}.training': {error}") from None
 

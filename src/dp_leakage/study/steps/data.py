@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from dp_leakage.common.config import Json, merged
+from dp_leakage.common.config import Json
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import identity
 from dp_leakage.common.paths import user_path
@@ -12,7 +12,7 @@ from dp_leakage.data.projection_settings import FEATURES, LEARNED, learns
 from dp_leakage.data.trees import content_of, content_of_source
 from dp_leakage.study import paths
 from dp_leakage.study.contents import known
-from dp_leakage.study.protocol import public_source, seed_of, source_of
+from dp_leakage.study.protocol import public_source, public_training, seed_of, source_of
 from dp_leakage.study.resources import public_minutes
 from dp_leakage.study.step_code import step_code
 from dp_leakage.study.steps.entry import STEPS, Step, always
@@ -66,21 +66,28 @@ def digest_of(study: Study, file: str, read: Callable[[Path], str] = content_of)
 
 
 def features_settings(study: Study, dataset: str) -> Json:
-    """Of step ``learn_features``: what is trained on public records."""
-    projection = study.spec["datasets"][dataset]["projection"]
+    """Of step ``learn_features``: what is trained on public records. Raises UserError if the data set needs none."""
+    projection = study.spec["datasets"][dataset].get("projection") or {}
+    if not learns(projection):
+        where = f"key 'datasets.{dataset}.projection.features'"
+        raise UserError(f"study {study.target}: {where} is not '{LEARNED}', so there is nothing to learn")
     learned, source = projection["learned_on"], public_source(study.spec, dataset)
-    training = {"momentum": 0.0, "l2": 0.0, "evaluate_every": learned["training"]["epochs"]}
     return {
         "study": study.name,
         "dataset": dataset,
         "source": source,
         "content": _content(study, f"datasets.{dataset}.projection.learned_on.source", source),
+        "for": source_of(study.spec, dataset),  # whose content does not count
         "mean_std": projection.get("mean_std"),
         "architecture": learned["architecture"],
-        "training": merged(training, learned["training"]),
+        "training": public_training(learned),
         "seed": seed_of(study.spec, dataset, LEARNED),
         "code": step_code("learn_features", SOURCES[source["source"]].module),
     }
+
+
+def _files_of_learning(settings: Json) -> list[str]:
+    return [*files_of(settings["source"]), *files_of(settings["for"])]
 
 
 def features_of(study: Study, dataset: str) -> Json:
@@ -119,7 +126,7 @@ STEPS["prepare_dataset"] = Step(
 STEPS["learn_features"] = Step(
     {"features": paths.FEATURES},
     lambda study, job: features_settings(study, job["dataset"]),
-    own=lambda study, job: files_of(features_settings(study, job["dataset"])["source"]),
+    own=lambda study, job: _files_of_learning(features_settings(study, job["dataset"])),
     memory=always(6000),
     minutes=lambda study, job: public_minutes(features_settings(study, job["dataset"])["training"]["epochs"]),
 )
