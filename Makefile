@@ -48,7 +48,7 @@ smoke: $(RUNS)  ## import every module and run a small study, in a new .venv wit
 new-study: $(RUNS)  ## create a study of your data: NAME= DATA= LABEL= [options: docs/extend.md]
 	@python -m dp_leakage.new_study --name="$$NAME" --data="$$DATA" --label="$$LABEL" --sensitive="$$SENSITIVE" \
 	  --drop="$$DROP" --categorical="$$CATEGORICAL" --missing="$$MISSING" --size="$$SIZE" \
-	  --key="$$KEY" --person="$$PERSON" --leave-out="$$LEAVE_OUT" --skip-damaged="$$SKIP_DAMAGED"
+	  --key="$$KEY" --person="$$PERSON" --leave-out="$$LEAVE_OUT" --skip-damaged="$$SKIP_DAMAGED" --seed="$$SEED"
 
 audit-model: $(RUNS)  ## create a study that attacks a model you have trained: NAME= OUTPUTS=, or MODEL= DATA= MEMBERS= [options: docs/audit-model.md]
 	@python -m dp_leakage.audit_model --name="$$NAME" --outputs="$$OUTPUTS" --references="$$REFERENCES" --shadows="$$SHADOWS" \

@@ -31,12 +31,15 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+SEED = ("--seed", "1")
+
+
 def wine() -> pd.DataFrame:
     return load_wine(as_frame=True).frame
 
 
 def new_study(data: str, *more: str, name: str = "mine", status: int = 0) -> Path:
-    assert main(["--name", name, "--data", data, *more]) == status
+    assert main(["--name", name, "--data", data, *SEED, *more]) == status
     return Path("studies") / f"{name}.yaml"
 
 
@@ -54,6 +57,21 @@ def test_people_with_sensitive_values_get_a_study_that_passes_every_check_at_bot
     assert "No attack guesses hue: guesses about one person's records are not independent." in capsys.readouterr().out
     for scale in ("paper", "smoke"):
         assert "groups" not in loaded(file, scale).spec
+
+
+def test_a_study_has_a_seed_of_its_own_unless_one_is_given(capsys):
+    """Two drawn seeds agree with a chance of 1e-9."""
+    wine().to_csv("wine.csv", index=False)
+    seeds = []
+    for name in ("one", "two"):
+        assert main(["--name", name, "--data", "wine.csv", "--label", "target"]) == 0
+        seeds.append(loaded(Path("studies") / f"{name}.yaml").spec["seed"])
+    assert seeds[0] != seeds[1]
+    file = new_study("wine.csv", "--label", "target", "--seed", str(seeds[0]), name="again")
+    assert loaded(file).spec["seed"] == seeds[0]
+    for wrong in ("-1", "x", "1234567890"):
+        new_study("wine.csv", "--label", "target", "--seed", wrong, name="wrong", status=1)
+        assert f"seed: '{wrong}' is no seed; valid is a whole number from 0 on" in capsys.readouterr().err
 
 
 def test_a_table_gets_a_study_that_passes_every_check_at_both_scales(capsys):

@@ -7,6 +7,7 @@ standard grid, which ``snakemake mine`` runs to a report.
 import argparse
 import os
 import re
+import secrets
 import sys
 from collections.abc import Sequence
 from math import ceil, log10
@@ -40,7 +41,6 @@ ROLES = {
 }
 SCALING = ", and scaling is fitted on them"
 RATES = [0.001, 0.003, 0.01, 0.03]  # for Adam; the best rates of undefended and of noisy training are seldom the same
-SPLIT_SEED = 1
 NAMES = re.compile(r'\s*(?:"([^"]*)"|([^,]*))\s*(?:,|$)')  # between commas, in double quotes or bare
 NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)
 SIDE = re.compile(r"[1-9][0-9]{0,3}", re.ASCII)
@@ -51,6 +51,7 @@ QUESTION = (
     "and which ε does the accounting prove?"
 )
 COMMENTS = {
+    "seed": "All that is random follows from it. Whoever knows it can draw the noise again: keep it to yourself.",
     "design": (
         "In each repeat every record of the pool is in or out of training by a fair coin; the other repeats of a cell "
         "are the attackers' references, so that no further model is trained."
@@ -93,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         check_study_name(options.name, file)
         source = source_of(options)
         raw = load(source, Path("data"))
-        text, said = study_text(options.name, source, raw)
+        text, said = study_text(options.name, source, raw, _seed(options.seed))
         write_text(file, text)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -145,7 +146,7 @@ def path_in_study(path: Path) -> str:
     return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
 
 
-def study_text(name: str, source: dict[str, Any], raw: Raw) -> tuple[str, list[str]]:
+def study_text(name: str, source: dict[str, Any], raw: Raw, study_seed: int) -> tuple[str, list[str]]:
     """The study file for these records, and sentences on them for the screen.
 
     Raises:
@@ -165,7 +166,8 @@ def study_text(name: str, source: dict[str, Any], raw: Raw) -> tuple[str, list[s
             "needed, since models train on a third of them"
         )
     as_in_settings = dict(sorted(roles.items()))  # the draw depends on their order
-    seed = _split_seed(name, source)
+    # With which step `prepare` will draw the roles, so that the remarks here are true of that split.
+    seed = seed_of({"seed": study_seed, "datasets": {name: {"source": source}}}, name, "split")
     if raw.person is None:
         rows = split(raw.y, as_in_settings, seed=seed, stratified=True)
     else:
@@ -182,7 +184,7 @@ def study_text(name: str, source: dict[str, Any], raw: Raw) -> tuple[str, list[s
     ]
     comments = {key: words.replace("NAME", name) for key, words in COMMENTS.items()}
     projection = _projection(raw)
-    text = written(_spec(name, source, roles, projection, _askable(raw, rows)), header, comments)
+    text = written(_spec(name, study_seed, source, roles, projection, _askable(raw, rows)), header, comments)
     fitted = (projection or {}).get("fit_on", [])
     sizes = [
         f"  {role:<18}{count:>7,}   {ROLES[role]}{SCALING if role in fitted else ''}" for role, count in roles.items()
@@ -213,7 +215,7 @@ def _projection(raw: Raw) -> Json | None:
     return {} if binary else {"scale": "standard", "fit_on": [OUTSIDERS]}
 
 
-def _spec(name: str, source: Json, roles: dict[str, int], projection: Json | None, features: int) -> Json:
+def _spec(name: str, seed: int, source: Json, roles: dict[str, int], projection: Json | None, features: int) -> Json:
     """The study, as written to its file.
 
     Args:
@@ -242,7 +244,7 @@ def _spec(name: str, source: Json, roles: dict[str, int], projection: Json | Non
         "study": name,
         "title": f"What a privacy budget buys on {name}",
         "question": QUESTION,
-        "seed": SPLIT_SEED,
+        "seed": seed,
         "design": "coins",
         "repeats": 16,
         "delta": min(1e-5, 10.0 ** -ceil(log10(pool) + 1)),
@@ -323,9 +325,13 @@ def _askable(raw: Raw, rows: dict[str, np.ndarray]) -> int:
     return int(min(MOST_FEATURES, (np.ptp(raw.x[rows[POOL]][:, columns], axis=0) > 0).sum()))
 
 
-def _split_seed(name: str, source: dict[str, Any]) -> int:
-    """The seed with which step ``prepare`` will draw the roles, so that the remarks here are true of that split."""
-    return seed_of({"seed": SPLIT_SEED, "datasets": {name: {"source": source}}}, name, "split")
+def _seed(given: str) -> int:
+    """The seed that was given, or one that nobody can guess. Raises UserError for what is no seed."""
+    if not given:
+        return secrets.randbelow(10**9)
+    if not NUMBER.fullmatch(given):
+        raise UserError(f"seed: {given!r} is no seed; valid is a whole number from 0 on, of nine digits at most")
+    return int(given)
 
 
 def check_study_name(name: str, file: Path) -> None:
@@ -371,6 +377,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--skip-damaged", default="", help="yes skips images that cannot be read, and counts them")
     parser.add_argument("--missing", default="", help="impute fills missing values; otherwise they are refused")
     parser.add_argument("--size", default="", help="height x width to which images are resized: 32x32")
+    parser.add_argument("--seed", default="", help="of all that the study draws; without it, one that nobody can guess")
     parser.add_argument("--folder", type=Path, default=Path("studies"), help="where to write (default: studies)")
     return parser
 

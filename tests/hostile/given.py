@@ -110,7 +110,7 @@ def data(folder: Path, path: str, *arguments: str) -> str | None:
     """`new_study` of a file or folder, in the working folder, and the plan of what it wrote."""
 
     def run() -> int:
-        status = new_study.main(["--name", "mine", f"--data={path}", *arguments])
+        status = new_study.main(["--name", "mine", "--seed", "1", f"--data={path}", *arguments])
         if status == 0:
             planned(load_studies(CONFIG, [Path("studies/mine.yaml")], SCHEMAS))
         return status
