@@ -6,10 +6,13 @@ print it too.
 """
 
 import os
+import re
 import sys
 import threading
 import time
+from collections.abc import Iterable
 from logging import WARNING, FileHandler, LogRecord
+from pathlib import Path
 from typing import Any
 
 from snakemake.logging import ColorizingTextHandler, get_event, logger
@@ -23,6 +26,9 @@ from dp_leakage.jobs.progress import Progress, due
 NOISE = ("Using shell:", "Group jobs: inactive", "Conda environments: ", "Singularity containers: ", "Select jobs")
 # What it says beside its jobs that a reader needs: the run is ending early, or a job is tried again.
 NEWS = ("Terminating", "Shutting down", "Will exit", "Trying to restart")
+
+ERROR = re.compile(r"^(?:\d\d:\d\d:\d\d )?(error: .*)", re.MULTILINE | re.DOTALL)  # as a step's log ends with it
+MOST_ERRORS, MOST_CHARACTERS = 5, 1000  # repeated at the end of a run, and of each
 
 
 class LogHandler(LogHandlerBase, ColorizingTextHandler):
@@ -39,6 +45,7 @@ class LogHandler(LogHandlerBase, ColorizingTextHandler):
         self.live = self.is_tty and os.environ.get("TERM") != "dumb"
         self.progress: Progress | None = None
         self.drawn = 0.0  # when the line was drawn last; 0 if none is there
+        self.logs: dict[int, list[str]] = {}  # job that failed → its logs
         self.last = 0, 0.0  # jobs that were done at the last plain line, and when it was written
         self.over = threading.Event()
         self.drawing = threading.RLock()
@@ -62,12 +69,17 @@ class LogHandler(LogHandlerBase, ColorizingTextHandler):
             self.handleError(record)
 
     def finish(self) -> None:
-        """Replaces the line by what was done. Nothing but errors and warnings is printed after that."""
+        """Replaces the line by what was done, and repeats the errors of failed jobs, which are far above by then.
+
+        Nothing but errors and warnings is printed after that.
+        """
         self.over.set()
         with self.drawing:
             self._clear()
             if self.progress:
                 self._print(f"{self.progress.summary(time.time())}.\n")
+                logs = [Path(log) for job in self.progress.failed for log in self.logs.get(job, ())]
+                self._print("".join(f"{sentence}\n" for sentence in last_errors(logs)))
             self.progress = None
 
     def close(self) -> None:
@@ -93,6 +105,7 @@ class LogHandler(LogHandlerBase, ColorizingTextHandler):
                 self.progress.finish(record.job_id, at)
             elif event == LogEvent.JOB_ERROR:
                 self.progress.fail(record.jobid)
+                self.logs[record.jobid] = record.log
             self._show(at)
 
     def _begin(self, jobs: dict[str, int], at: float) -> None:
@@ -150,3 +163,17 @@ def finish(manager: Any) -> None:
         if isinstance(handler, LogHandler):
             manager.queue_listener.queue.join()
             handler.finish()
+
+
+def last_errors(logs: Iterable[Path]) -> list[str]:
+    """The sentences with which jobs failed, each once, from their logs; a log that cannot be read has none."""
+    found: dict[str, None] = {}
+    for log in logs:
+        try:
+            said = ERROR.search(log.read_text(encoding="utf-8", errors="replace"))
+        except OSError:
+            continue
+        if said:
+            found[said[1].rstrip()[:MOST_CHARACTERS]] = None
+    more = len(found) - MOST_ERRORS
+    return [*list(found)[:MOST_ERRORS], *([f"and {more:,} more"] if more > 0 else [])]

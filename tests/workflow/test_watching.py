@@ -12,6 +12,8 @@ import termios
 
 import pytest
 
+from snakemake_logger_plugin_dp_leakage import last_errors
+
 JOBS = 60
 # A small DAG of real jobs beside the workflow's own; one job can fail.
 RULES = f"""
@@ -115,7 +117,19 @@ def test_an_error_is_whole_on_a_terminal_and_in_a_file(small):
         assert "Error in rule broken:" in text
         assert "\nerror: the first sentence\nand the last one\n" in text
         assert re.search(rf"^{JOBS} of {JOBS + 2} jobs done in .*; 1 failed\.$", text, re.MULTILINE), text
-        assert "A job failed: its message is above and in its log under logs/." in text
+        end = text[text.index("1 failed.") :]
+        assert end.startswith(
+            "1 failed.\nerror: the first sentence\nand the last one\nA job failed: its message is above"
+        )
+
+
+def test_of_many_errors_a_run_ends_with_a_few_each_once(tmp_path):
+    logs = [tmp_path / f"{number}.log" for number in range(9)]
+    for number, log in enumerate(logs[1:]):
+        log.write_text(f"12:00:00 epoch 1 of 2\n12:00:01 error: sentence {number // 2 if number < 4 else number}\n")
+    assert last_errors(logs) == [f"error: sentence {number}" for number in (0, 1, 4, 5, 6)] + ["and 1 more"]
+    (tmp_path / "killed.log").write_text("12:00:00 epoch 1 of 2\n")
+    assert last_errors([tmp_path / "killed.log"]) == []
 
 
 @pytest.mark.parametrize("option", ["--printshellcmds", "--verbose"])
