@@ -52,6 +52,7 @@ def results(tmp_path):
     write_table(cell / "attack" / "yeom.parquet", {"record": members[0], "score": members[0] / 7}, MADE)
     write_arrays(folder / "digits" / "data.npz", {"target_members": members[0]}, MADE)
     (folder / "report.html").write_text(f"<html>{SEED}</html>\n")
+    (folder / "claims.json").write_text('{"claims": []}\n')
     figure = Figure(figsize=(1, 1))
     figure.add_subplot().plot([0, 1])
     paths = [folder / "figures" / f"fig.{kind}" for kind in ("pdf", "png", "csv")]
@@ -146,6 +147,25 @@ def test_parameters_whose_epsilon_is_infinite_go_only_if_asked_for(results, tmp_
     share(results, tmp_path / "b", undefended=True)
     place = path.relative_to(results)
     assert ((tmp_path / "a" / place).exists(), (tmp_path / "b" / place).exists()) == (finite, True)
+
+
+def test_models_whose_claim_is_refuted_stay_and_the_command_says_which_go(results, tmp_path, capsys):
+    none = {"settings": {"engine": "ensemble", "mechanism": None}, "parameters": ["0.weight"]}
+    target(results, {"0.weight": np.ones((1, 3))}, none)
+    claim = {"kind": "refuted", "dataset": "digits", "cells": [["mlp", "none"]]}
+    assert main([str(results), str(tmp_path / "a")]) == 0
+    said = capsys.readouterr().out
+    assert "Parameters of models: digits/mlp/none\n" in said
+    assert "Kept back: digits/mlp/other (no differential privacy)\n" in said
+    (results / "claims.json").write_text(json.dumps({"claims": [claim]}))
+    assert main([str(results), str(tmp_path / "b")]) == 0
+    said = capsys.readouterr().out
+    assert "Parameters of models: none\n" in said
+    assert "digits/mlp/none (an attack refutes its ε)" in said
+    assert not (tmp_path / "b" / "digits" / "mlp" / "none" / "target.safetensors").exists()
+    (results / "claims.json").write_text("[]")
+    assert main([str(results), str(tmp_path / "c")]) == 1
+    assert "claims.json cannot be read; run `snakemake STUDY` again" in capsys.readouterr().err
 
 
 def test_of_the_settings_go_neither_seeds_nor_paths(results, tmp_path):

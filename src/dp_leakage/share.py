@@ -11,8 +11,8 @@ The copy holds what the following list names, and nothing else:
 
 - figures that show numbers, not records, without hashes of what they were made from
 - the metrics of each cell
-- the parameters of models under attack that were trained with differential privacy of a finite ε; with --undefended, of
-  all of them
+- the parameters of models under attack that were trained with differential privacy of a finite ε, unless an attack
+  refutes that; with --undefended, of all of them
 
 So no data, member lists, answers about single records, seeds, paths, the attacker's models, or the report. Models that
 exist only as their answers are not among them. Parameters of a model without differential privacy can tell who was a
@@ -26,7 +26,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -40,8 +40,10 @@ from dp_leakage.figures.files import without_provenance
 from dp_leakage.metrics.rows import MEASURED, check_tidy, completed, qualifiers
 from dp_leakage.metrics.spent import known
 from dp_leakage.provenance.files import read_table, read_tensors, replacing
+from dp_leakage.report.refuted import refuted_cells
 from dp_leakage.study.protocol import seed_of
 
+MODELS = "target.safetensors"
 SETTINGS = ("mechanism", "dataset", "model", "defense", "architecture", "dropout", "training")  # of a model that go
 TEXT = re.compile(r"[\w.:=+-]{1,80}")  # a name or an import path: no other text among the settings goes
 GUESSES = 100_000  # seeds of a study that are tried, as an attacker would
@@ -71,12 +73,13 @@ def share(results: Path, shared: Path, undefended: bool = False) -> list[Path]:
         raise UserError(f"{shared} is not empty; name a folder that does not exist")
     if Path(os.path.realpath(shared)).is_relative_to(os.path.realpath(results)):
         raise UserError(f"{shared} lies in {results}, which is not for sharing; name a folder elsewhere")
-    files = list(_files(results))
-    going = sum(1 for _ in _contents(results, files, undefended))  # reads and checks all before anything is written
+    files, refuted = list(_files(results)), _refuted(results)
+    # Reads and checks all before anything is written.
+    going = sum(1 for _ in _contents(results, files, refuted, undefended))
     if not going:
         raise UserError(f"{results} holds no figure, metrics or private model to share; run `snakemake STUDY` first")
     written = []
-    for path, content in _contents(results, files, undefended):
+    for path, content in _contents(results, files, refuted, undefended):
         to = shared / path.relative_to(results)
         with replacing(to) as temporary:
             temporary.write_bytes(content)
@@ -97,7 +100,9 @@ def _files(results: Path) -> Iterator[Path]:
                 yield path
 
 
-def _contents(results: Path, files: Sequence[Path], undefended: bool) -> Iterator[tuple[Path, bytes]]:
+def _contents(
+    results: Path, files: Sequence[Path], refuted: Collection[str], undefended: bool
+) -> Iterator[tuple[Path, bytes]]:
     """The files that go, each with what goes of it."""
     for path in files:
         if path.parent == results / "figures" and path.suffix == ".png":
@@ -105,12 +110,40 @@ def _contents(results: Path, files: Sequence[Path], undefended: bool) -> Iterato
             yield from without_provenance(pdf, path, csv).items()
         elif path.name == "metrics.parquet":
             yield path, _metrics(path)
-        elif path.name == "target.safetensors" and (content := _parameters(path, undefended)):
-            yield path, content
+        elif path.name == MODELS:
+            content, reason = _parameters(path, _cell(results, path) in refuted)
+            if content and (undefended or not reason):
+                yield path, content
 
 
-def _parameters(path: Path, undefended: bool) -> bytes:
-    """The parameters of models and some of their settings; empty if they do not go."""
+def kept_back(results: Path, written: Collection[Path], shared: Path) -> list[str]:
+    """The cells of ``results`` whose parameters are not among the files ``written`` to ``shared``, and why."""
+    refuted, told = _refuted(results), []
+    for path in _files(results):
+        if path.name == MODELS and shared / path.relative_to(results) not in written:
+            cell = _cell(results, path)
+            told.append(f"{cell} ({_parameters(path, cell in refuted)[1] or 'no parameters'})")
+    return told
+
+
+def _cell(results: Path, path: Path) -> str:
+    """The name of the cell whose file this is: ``DATASET/MODEL/DEFENSE``."""
+    return path.parent.relative_to(results).as_posix()
+
+
+def _refuted(results: Path) -> set[str]:
+    """The cells whose ε an attack refutes, as the report says. UserError if its claims cannot be read."""
+    file = results / "claims.json"
+    try:
+        return {"/".join(cell) for cell in refuted_cells(json.loads(file.read_text(encoding="utf-8")))}
+    except (OSError, ValueError, KeyError, TypeError):
+        raise UserError(f"{file} cannot be read; run `snakemake STUDY` again, which writes it") from None
+
+
+def _parameters(path: Path, refuted: bool) -> tuple[bytes, str]:
+    """The parameters of models with some of their settings, empty if there are none; and why they go only if asked
+    for, "" if they are private.
+    """
     from safetensors.numpy import save
 
     tensors, made = read_tensors(path)
@@ -118,12 +151,13 @@ def _parameters(path: Path, undefended: bool) -> bytes:
     mechanism = settings.get("mechanism")
     if not isinstance(named, list) or not isinstance(mechanism, dict | None):
         raise UserError(f"{path} does not say how it was made; run the study again")
-    private = mechanism is not None and mechanism.get("noise", "none") != "none" and not _promises_nothing(path)
     going = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items() if name in named}
-    if not going or not (private or undefended):
-        return b""
+    if not going:
+        return b"", ""
+    reason = "no differential privacy" if mechanism is None or mechanism.get("noise", "none") == "none" else ""
+    reason = reason or ("an attack refutes its ε" if refuted else "no finite ε" if _promises_nothing(path) else "")
     told = _open({key: settings[key] for key in SETTINGS if key in settings})
-    return save(going, {"dp_leakage": json.dumps(told, sort_keys=True)})
+    return save(going, {"dp_leakage": json.dumps(told, sort_keys=True)}), reason
 
 
 def _promises_nothing(path: Path) -> bool:
@@ -203,6 +237,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     _warn(options.results, written, options.shared)
     print(f"{len(written)} files in {options.shared}, without seeds and member lists")
+    going = [_cell(options.shared, path) for path in written if path.name == MODELS]
+    print(f"Parameters of models: {', '.join(going) or 'none'}")
+    if staying := kept_back(options.results, written, options.shared):
+        print(f"Kept back: {', '.join(staying)}")
     return 0
 
 

@@ -13,6 +13,7 @@ from dp_leakage.report import Acceptable, Answer, Setting, answers, claims_of, m
 from dp_leakage.report.claims import Telling
 from dp_leakage.report.guarantees import Proven, proven_words, risk_words
 from dp_leakage.report.leak import Leak
+from dp_leakage.report.refuted import refuted_claims
 from dp_leakage.report.words import UNAWARE
 
 STRONGEST_IS_YEOM = {"attack": "strongest", "of": "yeom"}
@@ -216,13 +217,14 @@ def test_an_attack_that_surely_beats_the_proof_breaks_the_claim_and_proves_nothi
                   for what, value in (("advantage_proven", 0.09), ("mu", 0.2))]  # fmt: skip
         found = answers(pd.DataFrame([*rows, *limits]))
         (table,) = tables.settings(found)
-        return tables.broken_proofs(found), next(line for line in table.rows if "ε = 1" in line[0])
+        told = [claim.words for claim in refuted_claims(pd.DataFrame(rows), found)]
+        return told, next(line for line in table.rows if "ε = 1" in line[0])
 
     broken, line = page(0.25)
     assert len(broken) == 1
     assert broken[0].startswith("d · a · gaussian-rdp-eps=1: Yeom membership has an advantage of at least 0.2")
     assert broken[0].endswith("the accounting allows 0.090.")
-    assert line[3] == "no"
+    assert (line[3], line[-3]) == ("no (refuted)", "–")
     broken, line = page(0.01)
     assert (broken, line[3]) == ([], "yes (proven)")
 

@@ -13,12 +13,17 @@ import pandas as pd
 import pytest
 
 from dp_leakage.figures import draw
-from dp_leakage.report import ReportContext, overview, palette, render
+from dp_leakage.report import ReportContext, as_json, headlines, overview, palette, render, told
+from dp_leakage.report.refuted import refuted_cells, refuted_claims
 from dp_leakage.report.tables import (
-    broken_claims,
     claimed_and_spent,
     members_exposed,
 )
+
+
+def broken_claims(metrics: pd.DataFrame) -> list[str]:
+    return [claim.words for claim in refuted_claims(metrics)]
+
 
 VOID = {"meta", "link", "img", "br", "input"}
 
@@ -229,6 +234,31 @@ def test_a_lower_bound_above_the_spent_epsilon_is_shown_in_red(context: ReportCo
     assert broken_claims(pd.concat([context.metrics, high.assign(neighbors="zero_out")])) == []  # not known
     assert 'class="alarm"' in render(replace(context, metrics=broken))
     assert 'class="alarm"' not in html
+
+
+def test_a_refuted_setting_is_not_recommended_and_all_that_is_told_says_so(context: ReportContext) -> None:
+    """The setting that the answer names loses its claim: another is named, and terminal, index and claims tell why."""
+
+    def answer(metrics: pd.DataFrame) -> tuple[dict, list[list[str]]]:
+        content = as_json("s", "t", "paper", told(replace(context, metrics=metrics)))
+        (own,) = [claim for claim in content["claims"] if claim["kind"] == "answer"]
+        return content, own["cells"]
+
+    content, cells = answer(context.metrics)
+    assert refuted_cells(content) == set()
+    model, defense = cells[0]
+    own = (context.metrics["defense"] == defense) & (context.metrics["model"] == model)
+    row = context.metrics[own & (context.metrics["metric"] == "accuracy_loss") & (context.metrics["repeat"] == "all")]
+    bound = row.assign(metric="epsilon_lower_bound", value=1e6)
+    content, cells = answer(pd.concat([context.metrics, bound]))
+    assert refuted_cells(content) == {("digits", model, defense)}
+    assert [model, defense] not in [list(cell) for cell in cells]
+    alarm, *others = headlines(content)
+    assert alarm.startswith("A privacy claim is broken: digits · ")
+    assert f" · {defense}: an attack proves ε ≥ 1e+06, the accounting allows " in alarm
+    assert not any("broken" in words for words in others)
+    page = Page(render(replace(context, metrics=pd.concat([context.metrics, bound])))).text
+    assert "no (refuted)" in page
 
 
 def test_the_alarm_is_raised_where_epsilon_is_known_for_a_presence_alone(context: ReportContext) -> None:

@@ -28,7 +28,7 @@ from dp_leakage.figures.style import name as words_of
 from dp_leakage.privacy.accounting.tradeoff import gaussian
 from dp_leakage.privacy.rates import precision
 from dp_leakage.report import Acceptable, Answer, Claim, Number, answers, claims_of, most_exposed, singled_out
-from dp_leakage.report.tables import broken_claims
+from dp_leakage.report.refuted import refuted_claims
 
 ONCE_IN = 1e-5
 # What attackers lose who must choose their threshold by so few records, and what ties leave between two thresholds: by
@@ -393,7 +393,7 @@ def judged(study: Study) -> Iterator[tuple[str, bool]]:
             else:
                 large = " of all at once" if number.among > 1 else ""
                 yield f"interval {kind} {number.estimates}{large}", INTERVALS[number.estimates](study, number)
-    yield "no claim broken", not broken_claims(study.metrics)
+    yield "no claim broken", not refuted_claims(study.metrics, [answer])
     for _, model, defense, attack in singled_out([answer]):
         cell = world.cell(model, defense)
         found = most_exposed(study.scores[model, defense][attack])

@@ -5,6 +5,8 @@ model of the data set, not against the setting's own twin. Risk is the advantage
 what is proven of any attack, and what the strongest attack measures. An ε is shown with its neighbors, and ranks
 nothing.
 
+A setting whose ε, or what is proven of it, an attack refutes is not chosen among, and nothing counts as proven of it.
+
 A setting is recommended only if all that it must satisfy holds with 95 % confidence for all settings tried at once
 (`dp_leakage.metrics.simultaneous`). So of all studies, at most one in twenty recommends a setting that fails.
 """
@@ -23,7 +25,7 @@ from dp_leakage.metrics.intervals import Estimate, ratio
 from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.runs import ALL
 from dp_leakage.metrics.simultaneous import simultaneous
-from dp_leakage.metrics.spent import known, spent
+from dp_leakage.metrics.spent import contradicted, known, spent
 from dp_leakage.report.guarantees import SAYS_LITTLE, Proven, proven_of
 from dp_leakage.report.leak import Leak, leaks
 from dp_leakage.report.tuned import Tuned, tuned_of
@@ -70,6 +72,8 @@ class Setting:
         keeps: whether the accuracy loss is acceptable and the model better than guessing.
         protects: whether the risk is acceptable.
         by_proof: whether that is proven.
+        refuted: whether an attack refutes its ε or what is proven of it, so that nothing is.
+        beaten: what was proven and an attack surely exceeds; None if there is no such thing.
         front: whether no other setting is at least as accurate and as little leaky as measured, and better in one.
     """
 
@@ -94,6 +98,8 @@ class Setting:
     keeps: Is
     protects: Is
     by_proof: bool
+    refuted: bool = False
+    beaten: Proven | None = None
     front: bool = False
 
     @property
@@ -120,8 +126,8 @@ class Answer:
         dataset: its name.
         kind: ``both``: a setting keeps the accuracy and protects; ``open``: one may; ``neither``: every setting surely
             fails one of the two; ``guessing``: the best undefended model is not surely better than guessing, so that
-            no loss means anything; ``untried``: no private setting has a known ε; ``elsewhere``: all models
-            were trained elsewhere, so that there is nothing to choose.
+            no loss means anything; ``untried``: no private setting has an ε that is known and not refuted;
+            ``elsewhere``: all models were trained elsewhere, so that there is nothing to choose.
         best: the most accurate undefended model; None if there is none.
         settings: all cells, in the order of legends.
         told: those that the answer is about: the recommended one, the one that may be, or the one that keeps the
@@ -202,10 +208,13 @@ def _answer(frame: pd.DataFrame, whole: pd.DataFrame, acceptable: Acceptable, gu
     single = whole[(whole["repeat"] != ALL) & whole["metric"].isin(["test_accuracy", "reached_advantage"])]
     cells, repeats = (dict(iter(rows.groupby(CELL))) for rows in (frame, single))
     least = known(frame).groupby(CELL)["epsilon_spent"].min().to_dict()
-    judge = _Judge(cells, repeats, leaks(frame), undefended, accounted, least, comparisons, acceptable, guessing, aware)
+    refuted = set(contradicted(frame)[CELL].itertuples(index=False, name=None))
+    judge = _Judge(
+        cells, repeats, leaks(frame), undefended, accounted, least, refuted, comparisons, acceptable, guessing, aware
+    )
     settings = _with_front([judge.setting(row) for _, row in accuracy.iterrows()])
     best = max((one for one in settings if one.defense == "none"), key=lambda one: one.accuracy.value, default=None)
-    kind, told = _choose([one for one in settings if one.private], acceptable)
+    kind, told = _choose([one for one in settings if one.private and not one.refuted], acceptable)
     if best is not None and simultaneous(best.accuracy, len(undefended), (0.0, 1.0)).low <= guessing:
         kind, told = "guessing", []
     dataset = str(frame["dataset"].iloc[0])
@@ -222,6 +231,7 @@ class _Judge:
     undefended: pd.DataFrame
     accounted: pd.DataFrame
     least: Mapping[Key, float]  # the smallest ε that a valid accountant proves, for any neighbors
+    refuted: Collection[Key]  # those whose ε an audit's bound exceeds
     comparisons: int
     acceptable: Acceptable
     guessing: float
@@ -236,6 +246,9 @@ class _Judge:
         leak_held = None
         if found is not None:
             leak_held = self._held(key, "reached_advantage", found.advantage, (-1.0, 1.0), STRONGEST)
+        beaten = proven if proven and leak_held and leak_held.low > proven.advantage else None
+        refuted = key in self.refuted or beaten is not None
+        proven = None if refuted else proven
         by_proof = proven is not None and proven.advantage <= self.acceptable.advantage
         told = self.accounted.loc[key] if row["private"] else None
         twin = own[own["metric"] == "accuracy_loss"]
@@ -257,8 +270,10 @@ class _Judge:
             loss_held=loss_held,
             advantage_held=leak_held,
             keeps=self._keeps(held, loss_held),
-            protects=self._protects(leak_held, by_proof),
+            protects="no" if refuted else self._protects(leak_held, by_proof),
             by_proof=by_proof,
+            refuted=refuted,
+            beaten=beaten,
         )
 
     def _held(

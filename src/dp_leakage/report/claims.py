@@ -60,14 +60,14 @@ class Claim:
 
     Attributes:
         id: unique in the study: ``DATASET.KIND`` and a number where there are several.
-        kind: what it is about: ``answer``, ``outside``, ``accuracy``, ``epsilon``, ``measured``, ``proven``, ….
+        kind: what it is about: ``answer``, ``outside``, ``accuracy``, ``epsilon``, ``proven``, ``refuted``, ….
         dataset: the data set; "" for the whole study.
         words: the sentence; after a label and a figure, what stands below them.
         label, figure: a heading of few words, and the number that it is about; "" for none.
         verdict: of the answer: ``both``, ``open``, ``neither``, ``guessing``, ``untried`` or
             ``elsewhere``; "" of others.
         cells: (model, defense) of the cells that it is about, in the order of the sentence.
-        screen: 1: before the page's first figure; 2: below it; 3: folded.
+        screen: 0: in the alarm above all; 1: before the page's first figure; 2: below it; 3: folded.
         numbers: every number in the words.
     """
 
@@ -148,5 +148,6 @@ def as_json(study: str, title: str, scale: str, claims: list[Claim]) -> dict[str
 
 
 def headlines(content: dict[str, Any]) -> list[str]:
-    """The deciding sentence of each data set, from the content of ``claims.json``."""
-    return [claim["words"] for claim in content["claims"] if claim["kind"] == "answer"]
+    """Refuted claims and the deciding sentence of each data set, from the content of ``claims.json``."""
+    said = {"refuted": "A privacy claim is broken: ", "answer": ""}
+    return [said[claim["kind"]] + claim["words"] for claim in content["claims"] if claim["kind"] in said]

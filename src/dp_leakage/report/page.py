@@ -15,7 +15,7 @@ from dp_leakage.figures.notes import remarks
 from dp_leakage.figures.style import name
 from dp_leakage.metrics.spent import POISSON
 from dp_leakage.provenance.files import UNSEALED
-from dp_leakage.report import palette, tables
+from dp_leakage.report import palette, refuted, tables
 from dp_leakage.report.added import added_claims
 from dp_leakage.report.answer import Answer, answers
 from dp_leakage.report.calibration import calibration_claims
@@ -51,6 +51,7 @@ def _told(context: ReportContext, answered: list[Answer]) -> list[Claim]:
         any(POOL in data.roles for data in context.data),
     )
     return [
+        *refuted.refuted_claims(context.metrics, answered),
         *found,
         *added_claims(context.metrics),
         *group_claims(context.metrics),
@@ -100,7 +101,7 @@ def render(context: ReportContext) -> str:
         one=one,
         many="people" if one == "person" else "records",
         question=context.question or QUESTION,
-        broken=[*tables.broken_claims(context.metrics), *tables.broken_proofs(answered)],
+        broken=[claim for claim in found if claim.kind == refuted.KIND],
         study_wide=[claim for claim in found if not claim.dataset],
         screens=[_screen(found, data) for data in dict.fromkeys(claim.dataset for claim in found if claim.dataset)],
         marks={answer.dataset: marks_of(answer) for answer in answered},

@@ -15,7 +15,7 @@ from dp_leakage.figures.style import look, name, number
 from dp_leakage.metrics import STRONGEST
 from dp_leakage.metrics.measure import FPR_OF_TPR
 from dp_leakage.metrics.rows import CELL
-from dp_leakage.metrics.spent import POISSON, contradicted, spent
+from dp_leakage.metrics.spent import POISSON, spent
 from dp_leakage.privacy.defenses import CLAIMED
 from dp_leakage.report.answer import Answer, Setting
 from dp_leakage.report.guarantees import rounded_up
@@ -67,7 +67,7 @@ def settings(found: list[Answer]) -> list[HtmlTable]:
 
 def _setting_row(one: Setting) -> list[str]:
     leak = one.leak
-    proof = " (proven)" if one.by_proof and one.protects == "yes" else ""
+    proof = " (refuted)" if one.refuted else " (proven)" if one.by_proof and one.protects == "yes" else ""
     return [
         cell_label(one.series, one.row),
         name(one.model),
@@ -310,32 +310,3 @@ def verdicts(metrics: pd.DataFrame) -> list[str]:
                     words = f"an attacker reaches {reach_words(reached)}{judged}"
                     found.append(f"{heading} · {label}: {use}{at}; {words}.")
     return found
-
-
-def broken_proofs(found: list[Answer]) -> list[str]:
-    """Cells in which an attack surely reaches more than is proven of any, so that something there is wrong."""
-    return [
-        f"{name(one.dataset)} · {name(one.model)} · {one.defense}: {name(one.leak.attack)} has an advantage of at "
-        f"least {fraction(one.advantage_held.low)} (with 95 % confidence for all settings at once), the accounting "
-        f"allows {rounded_up(one.proven.advantage)}."
-        for answer in found
-        for one in answer.settings
-        if one.leak and one.advantage_held and one.proven and one.advantage_held.low > one.proven.advantage
-    ]
-
-
-def broken_claims(metrics: pd.DataFrame) -> list[str]:
-    """Cells whose measured lower bound exceeds the spent (or else the claimed) ε, so that something there is wrong."""
-    found = contradicted(chosen(metrics, {})).sort_values("value", ascending=False, kind="stable")
-    told = []
-    for row in found.drop_duplicates([*CELL, "relation"]).itertuples():
-        counted = f" for {name(row.relation)} neighbors" if row.relation else ""
-        allowed = f"the accounting allows {number(row.allowed)}"
-        if row.accountant == CLAIMED:
-            by = row.accounting_note.removeprefix("ε as claimed by ")
-            allowed = f"more than the {number(row.allowed)} that {by} claims"
-        told.append(
-            f"{name(row.dataset)} · {name(row.model)} · {row.defense}: an attack proves ε ≥ {number(row.value)}"
-            f"{counted}, {allowed}."
-        )
-    return told

@@ -141,10 +141,13 @@ def _guessing(answer: Answer, tell: Telling) -> str:
 
 def _untried(answer: Answer, tell: Telling) -> str:
     one = answer.best or answer.settings[0]
-    return (
-        f"the study has no private model with a known ε, so it recommends no budget. On {name(one.model)} "
-        f"({look(one.series).label}), {_risk(one, tell)}."
+    refuted = any(setting.refuted for setting in answer.settings)
+    lacks = (
+        "every claim of privacy is refuted or has no known ε"
+        if refuted
+        else "the study has no private model with a known ε"
     )
+    return f"{lacks}, so it recommends no budget. On {name(one.model)} ({look(one.series).label}), {_risk(one, tell)}."
 
 
 DECIDING = {"both": _both, "open": _open, "neither": _neither, "guessing": _guessing, "untried": _untried}
