@@ -9,7 +9,7 @@ from dp_leakage.figures.frames import attack_rows, chosen, drawn_numbers, metric
 from dp_leakage.figures.notes import accounting_notes, claimed_neighbors, claimed_relations, remarks
 from dp_leakage.figures.published import KEYS
 from dp_leakage.metrics.rows import completed
-from dp_leakage.metrics.spent import spent
+from dp_leakage.metrics.spent import spent, spent_alike
 
 
 def test_what_an_accountant_adds_to_a_valid_epsilon_is_a_footnote():
@@ -126,6 +126,30 @@ def test_spent_never_takes_the_smallest_over_different_neighbors() -> None:
     found = spent(completed(rows)).set_index("defense")
     assert found["epsilon_spent"].to_dict() == {"poisson": 2.75, "wor": 2.04}
     assert set(found["spent_neighbors"]) == {"replace_one"}
+
+
+@pytest.mark.parametrize("unit", ["class", "subclass"])
+def test_of_whole_classes_the_epsilon_of_a_record_is_that_of_an_exchanged_class(unit: str) -> None:
+    """A record more or fewer changes its class's bounded mean by up to twice the bound. 3.5 would be of a class that is
+    there or not, which no record decides.
+    """
+    rows = [
+        spent_row("class", 7.2, "pld", "replace_one") | {"unit": unit},
+        spent_row("class", 3.5, "pld", "add_remove") | {"unit": unit},
+        spent_row("records", 12.4, "pld", "replace_one") | {"unit": "example"},
+        spent_row("records", 8.7, "pld", "add_remove") | {"unit": "example"},
+    ]
+    for game, relation in (("add_remove", "add_remove"), ("replace_one", "replace_one")):
+        limits = [
+            spent_row(cell, 0.3, "", game, source="pld") | {"metric": "advantage_proven"}
+            for cell in ("class", "records")
+        ]
+        found = spent(completed(pd.DataFrame([*rows, *limits]))).set_index("defense")
+        assert found.loc["class", ["epsilon_spent", "spent_neighbors"]].tolist() == [7.2, "add_remove"]
+        assert found.loc["records", "spent_neighbors"] == relation
+    alike, relation = spent_alike(completed(pd.DataFrame(rows)))
+    assert relation == "add_remove"
+    assert alike.set_index("defense")["epsilon_spent"].to_dict() == {"class": 7.2, "records": 8.7}
 
 
 def test_panel_headings_leave_out_what_is_the_same_everywhere(quick: pd.DataFrame) -> None:

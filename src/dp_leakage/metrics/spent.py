@@ -5,6 +5,7 @@ import pandas as pd
 
 from dp_leakage.metrics.rows import CELL
 from dp_leakage.privacy.defenses import CLAIMED
+from dp_leakage.privacy.mechanism import holds_groups
 
 # The relations of spent ε that an audit's bound is compared with, by the bound's own neighbors.
 COMPARED = {"replace_one": ("replace_one",), "presence": ("add_remove", "zero_out")}
@@ -62,9 +63,20 @@ def spent_alike(frame: pd.DataFrame, neighbors: str | None = None) -> tuple[pd.D
 
 
 def known(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows of spent ε that count, with ``epsilon_spent``, ``spent_accountant`` and ``spent_neighbors``."""
+    """The rows of spent ε that count, with ``epsilon_spent``, ``spent_accountant`` and ``spent_neighbors``.
+
+    Neighbors are those of records (or persons), also where a mechanism's units are (sub)classes. A record more or fewer
+    changes what its class is, so an accountant's ε for one class in place of another is that of ``add_remove`` here.
+    Its ε for a class more or fewer is of no record.
+    """
     rows = frame[frame["metric"] == "epsilon_spent"]
     rows = rows[rows["valid"].fillna(True).astype(bool) & ~is_hypothetical(rows) & rows["value"].notna()]
+    if "unit" in rows:
+        grouped = (
+            rows["unit"].map(lambda unit: isinstance(unit, str) and bool(unit) and holds_groups(unit)).astype(bool)
+        )
+        rows = rows[~grouped | (rows["neighbors"] == "replace_one")]
+        rows = rows.assign(neighbors=rows["neighbors"].mask(grouped, "add_remove"))
     return rows.rename(
         columns={"value": "epsilon_spent", "accounted_by": "spent_accountant", "neighbors": "spent_neighbors"}
     )

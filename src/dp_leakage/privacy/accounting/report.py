@@ -18,6 +18,7 @@ HYPOTHETICAL = "if the shuffled batches had been Poisson samples"
 THEOREM = "the theorem's conditions on noise, rate and order fail"
 PER_STEP = "the budget of one step and one unit vector, not of the training"
 UNASSUMED = "the accountant assumes another sampler or unit"
+OF_GROUPS = "a record more or fewer exchanges its whole (sub)class, and replace_one is of (sub)classes"
 MANY_GROUPS = "delta is not below one over the number of (sub)classes"
 
 HALFWAY = ("poisson", "balls_in_bins")
@@ -93,8 +94,9 @@ def epsilon_report(
         rows = list(_own(mechanism, run))
     if accountant is not None and accountant not in {row.accountant for row in rows}:
         rows.append(_as_claimed(accountant, mechanism, run, tuple(blocks or ())))
-    if n_groups is not None and delta >= 1 / n_groups:
-        rows = [row._replace(note=", and ".join(filter(None, (row.note, MANY_GROUPS)))) for row in rows]
+    more = [OF_GROUPS] if holds_groups(mechanism.unit) else []
+    more += [MANY_GROUPS] if n_groups is not None and delta >= 1 / n_groups else []
+    rows = [row._replace(note=", and ".join(filter(None, (row.note, *more)))) for row in rows]
     return sorted(rows, key=lambda row: row.accountant != accountant)
 
 
