@@ -12,7 +12,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from dp_leakage.common.user_code import FILES
 from dp_leakage.figures import draw
+from dp_leakage.privacy.mechanisms import MECHANISMS
 from dp_leakage.report import ReportContext, as_json, headlines, overview, palette, render, told
 from dp_leakage.report.refuted import refuted_cells, refuted_claims
 from dp_leakage.report.tables import (
@@ -234,6 +236,19 @@ def test_a_lower_bound_above_the_spent_epsilon_is_shown_in_red(context: ReportCo
     assert broken_claims(pd.concat([context.metrics, high.assign(neighbors="zero_out")])) == []  # not known
     assert 'class="alarm"' in render(replace(context, metrics=broken))
     assert 'class="alarm"' not in html
+
+
+def test_the_page_says_what_each_mechanism_hides_and_whose_word_that_is(context: ReportContext, monkeypatch) -> None:
+    frame = context.metrics.assign(mechanism=context.metrics["mechanism"].replace("gaussian", "class"))
+    for mechanism, plugin in (("class", False), ("mine", True)):
+        if plugin:
+            monkeypatch.setitem(MECHANISMS, "mine", replace(MECHANISMS["class"], guarantee=""))
+            monkeypatch.setitem(FILES, "mine", Path("mine.py"))
+        own = frame.assign(mechanism=frame["mechanism"].replace("class", mechanism))
+        text = " ".join(Page(render(replace(context, metrics=own))).text.split())
+        assert ("Hides what all records of a class are: replace-one and add/remove of a class." in text) is not plugin
+        word = "Its author does not say what it hides. A plugin's ε rests on its author's word."
+        assert (word in text) is plugin
 
 
 def test_a_refuted_setting_is_not_recommended_and_all_that_is_told_says_so(context: ReportContext) -> None:

@@ -1,5 +1,6 @@
 """The tables of the page, as text ready to print."""
 
+import re
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -8,6 +9,7 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
+from dp_leakage.common.user_code import FILES
 from dp_leakage.figures.frames import chosen, each_budget, each_series, in_order, is_private, panels
 from dp_leakage.figures.members_exposed import of_whom
 from dp_leakage.figures.numbers import budget, cell_budget, cell_label, cell_words, count, fraction, interval
@@ -17,12 +19,14 @@ from dp_leakage.metrics.measure import FPR_OF_TPR
 from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.spent import POISSON, spent
 from dp_leakage.privacy.defenses import CLAIMED
+from dp_leakage.privacy.mechanisms import MECHANISMS
 from dp_leakage.report.answer import Answer, Setting
 from dp_leakage.report.guarantees import rounded_up
 from dp_leakage.report.leak import leaks
 from dp_leakage.report.tuned import tuned_of
 from dp_leakage.report.words import reach_words
 
+RELATION = re.compile(r"\b(?:add_remove|replace_one|zero_out)\b")
 RANKED = ("non-members that look more like members", "named by the attack")
 COUNTED = ("named where it was in training", "named where it was not")
 PICTURE = "data:image/png;base64,"
@@ -278,14 +282,25 @@ def _shown(row: Any) -> str:
     return Markup('<img src="{}" alt="record {}" height="48">').format(words, row.record)
 
 
-def defenses(metrics: pd.DataFrame) -> list[tuple[str, str]]:
-    """(series, its budgets) in words, for all cells of the study."""
+def defenses(metrics: pd.DataFrame) -> list[tuple[str, str, str]]:
+    """(series, its budgets, what it hides) in words, for all cells of the study."""
     cells = in_order(chosen(metrics, {}).drop_duplicates(CELL))
     found = []
     for series, part in each_series(cells):
         budgets = dict.fromkeys(budget(*key) for key, _ in each_budget(part))
-        found.append((look(series).label, f"ε = {', '.join(budgets)}" if series.accountant else ""))
+        promised = f"ε = {', '.join(budgets)}", _hides(series.mechanism)
+        found.append((look(series).label, *(promised if series.accountant else ("", ""))))
     return found
+
+
+def _hides(mechanism: str) -> str:
+    """What a mechanism says that it hides, and of which neighbors. That of a plugin rests on its author's word."""
+    if mechanism not in MECHANISMS:
+        return ""
+    said = RELATION.sub(lambda relation: name(relation[0]), MECHANISMS[mechanism].guarantee)
+    if mechanism not in FILES:
+        return said
+    return f"{said or 'Its author does not say what it hides.'} A plugin's ε rests on its author's word."
 
 
 def verdicts(metrics: pd.DataFrame) -> list[str]:
