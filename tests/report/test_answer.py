@@ -229,6 +229,24 @@ def test_an_attack_that_surely_beats_the_proof_breaks_the_claim_and_proves_nothi
     assert (broken, line[3]) == ([], "yes (proven)")
 
 
+@pytest.mark.parametrize(("partition", "clustered"), [("", True), ("-partition=random", False)])
+def test_subclasses_that_k_means_found_are_outside_the_answer_that_names_them(partition: str, clustered: bool) -> None:
+    named = {"mechanism": "subclass", "unit": "subclass", "defense": f"subclass-k_sub=5{partition}-rdp-eps=1"}
+    proof = {"metric": "advantage_proven", "attack": "", "of": "", "source": "gaussian", "neighbors": "add_remove"}
+    own = [row | named for row in cell("a", "rdp", 1, (0.01, 0.0, 0.02), (0.01, -0.01, 0.03), 0.9)]
+    own = [row | ({"neighbors": "replace_one"} if row["metric"] == "epsilon_spent" else {}) for row in own]
+    limits = [own[-1] | proof | {"metric": what, "value": value, "low": value, "high": value}
+              for what, value in (("advantage_proven", 0.09), ("mu", 0.2))]  # fmt: skip
+    other = cell("a", "rdp", 10, (0.3, 0.28, 0.32), (0.3, 0.28, 0.32), 9.0)
+    for rows, told in (([*own, *limits, *other], clustered), (other, False)):
+        found = answers(pd.DataFrame([*cell("a", "", 0, *BEST), *rows]))
+        claims = claims_of(found, {})
+        (answer,) = [claim.words for claim in claims if claim.kind == "answer"]
+        assert ("No ε here covers the k-means subclasses" in answer) is told
+        tiles = [claim.words for claim in claims if claim.label == "No attack can exceed"]
+        assert any("if the k-means subclasses, which saw the records, are given" in words for words in tiles) is told
+
+
 def test_the_choice_among_many_settings_is_paid_for_by_wider_intervals() -> None:
     """The same setting surely keeps the accuracy alone, and not as the luckiest of forty."""
     lucky = cell("a", "rdp", 10, (0.08, 0.065, 0.095), (0.05, 0.03, 0.07), 9.0)

@@ -108,6 +108,11 @@ class Setting:
         return Series(*(self.row[column] for column in Series._fields))
 
     @property
+    def clustered(self) -> bool:
+        """Whether its units are subclasses that k-means found among the records that they protect."""
+        return bool(self.row["mechanism"] == "subclass") and "partition=random" not in self.defense
+
+    @property
     def advantage(self) -> float:
         """What the strongest attack reaches; infinite if none was run."""
         return self.leak.advantage.value if self.leak else np.inf

@@ -17,6 +17,7 @@ from dp_leakage.report.tuned import more_tuning, tuned_words
 UNAWARE = (
     "No attack here uses reference models trained under the same defense. A weak result is no evidence of protection."
 )
+CLUSTERS = "the k-means subclasses, fitted on each model's training records"
 BEST = "the best undefended accuracy"  # of which a loss is a share
 
 
@@ -155,12 +156,13 @@ DECIDING = {"both": _both, "open": _open, "neither": _neither, "guessing": _gues
 
 def _outside(answer: Answer, outside: Sequence[str], tell: Telling) -> str:
     """What the ε in the sentence leaves out; "" where it names none."""
-    if answer.kind in ("guessing", "untried") or not outside:
+    if answer.kind in ("guessing", "untried"):
         return ""
+    outside = [*outside, *([CLUSTERS] if any(one.clustered for one in answer.told) else [])]
     for words in outside:
         for digits in _digits(words):
             tell("count", float(digits.replace(",", "")), digits)
-    return f" No ε here covers {' or '.join(outside)}."
+    return f" No ε here covers {' or '.join(outside)}." if outside else ""
 
 
 def _digits(words: str) -> list[str]:
@@ -301,7 +303,8 @@ def tiles_of(answer: Answer, one: Setting, place: int = 0) -> list[Claim]:
         limit = one.proven.advantage
         figure = tell("advantage_proven", limit, rounded_up(limit), neighbors=one.proven.neighbors)
         little = "; that rules out next to nothing" if one.proven.advantage >= SAYS_LITTLE else ""
-        words = f"advantage, proven for any attack{little}"
+        given = " if the k-means subclasses, which saw the records, are given" if one.clustered else ""
+        words = f"advantage, proven for any attack{given}{little}"
     found.append(_tile(answer, one, place, "proven", "No attack can exceed", figure, words, tell))
     if one.private:
         tell = Telling(_where(one))

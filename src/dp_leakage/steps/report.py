@@ -151,17 +151,12 @@ def _facts(name: str, spec: Json, path: Path, identity: str) -> DataFacts:
         warnings=tuple(remark for remark in made["remarks"] if not is_harmless(remark)),
         notes=(*made["notes"], *filter(is_harmless, made["remarks"])),
         persons=len(np.unique(arrays["person"][arrays[trained_role(arrays)]])) if "person" in arrays else None,
-        outside=_outside(spec, name, arrays),
+        outside=_preprocessing(spec, name, arrays),
     )
 
 
-def _outside(spec: Json, name: str, arrays: dict[str, np.ndarray]) -> tuple[str, ...]:
-    """What was computed from a data set's training records and no ε covers."""
-    return (*_preprocessing(spec, name, arrays), *_clustering(spec, name))
-
-
 def _preprocessing(spec: Json, name: str, arrays: dict[str, np.ndarray]) -> tuple[str, ...]:
-    """What of a data set's projection was fitted on training records without noise."""
+    """What of a data set's projection was fitted on training records without noise, and no ε covers."""
     given = spec["datasets"][name].get("projection") or {}
     roles = [role for role in arrays if role in ROLES]
     fitted = roles if given.get("fit_on", "all") == "all" else given["fit_on"]
@@ -172,17 +167,6 @@ def _preprocessing(spec: Json, name: str, arrays: dict[str, np.ndarray]) -> tupl
     pca = ("the PCA",) if given.get("method") == "pca" else ()
     whiten = ("the whitening",) if given.get("whiten") and given.get("method") == "private_pca" else ()
     return tuple(f"{what}, {records}" for what in (*scaled, *pca, *whiten))
-
-
-def _clustering(spec: Json, name: str) -> tuple[str, ...]:
-    """The subclasses of subclass-level privacy, where k-means finds them among the records that they protect."""
-    clustered = any(
-        entry["defense"] == "subclass"
-        and entry.get("partition", "kmeans") == "kmeans"
-        and name in entry.get("datasets", spec["datasets"])
-        for entry in spec["defenses"]
-    )
-    return ("the k-means subclasses, fitted on each model's training records",) if clustered else ()
 
 
 def guessing(members: np.ndarray, others: np.ndarray) -> float:

@@ -18,7 +18,7 @@ HYPOTHETICAL = "if the shuffled batches had been Poisson samples"
 THEOREM = "the theorem's conditions on noise, rate and order fail"
 PER_STEP = "the budget of one step and one unit vector, not of the training"
 UNASSUMED = "the accountant assumes another sampler or unit"
-OF_GROUPS = "a record more or fewer exchanges its whole (sub)class, and replace_one is of (sub)classes"
+OF_GROUPS = "its neighbors are those of (sub)classes, of which a record more or fewer exchanges one"
 MANY_GROUPS = "delta is not below one over the number of (sub)classes"
 
 HALFWAY = ("poisson", "balls_in_bins")
