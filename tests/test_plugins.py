@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 import yaml
@@ -654,6 +655,18 @@ def test_a_figure_may_read_anything_that_the_package_itself_can(tmp_path):
         (tmp_path / f"of_{needs}.py").write_text(f"{declared}\n\ndef draw(metrics, settings, published):\n    pass\n")
     plugins.load([tmp_path])
     assert {FIGURES[f"of_{needs}"].needs for needs in get_args(Needs)} == set(get_args(Needs))
+
+
+def test_a_figure_that_selects_nothing_is_refused_with_the_metrics_that_there_are(tmp_path):
+    body = "from matplotlib.figure import Figure\n\n\ndef draw(metrics, settings, published):\n"
+    body += "    return Figure(), metrics[metrics['metric'] == 'advantage']\n"
+    (tmp_path / "selects_nothing.py").write_text(f'FIGURE = {{"caption": "Shown."}}\n{body}')
+    plugins.load([tmp_path])
+    metrics = pd.DataFrame({"metric": ["membership_advantage", "test_accuracy"]})
+    with pytest.raises(
+        UserError, match=r"draw returns a table without rows.*here: membership_advantage, test_accuracy"
+    ):
+        draw("selects_nothing", metrics, {})
 
 
 CORRELATED = """

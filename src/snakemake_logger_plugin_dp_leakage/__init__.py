@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable
+from copy import copy
 from logging import WARNING, FileHandler, LogRecord
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ NOISE = ("Using shell:", "Group jobs: inactive", "Conda environments: ", "Singul
 # What it says beside its jobs that a reader needs: the run is ending early, or a job is tried again.
 NEWS = ("Terminating", "Shutting down", "Will exit", "Trying to restart")
 
+# The command of a job that failed, which the file holds too. What it said follows, from its log.
+FAILED_COMMAND = "RuleException:\nCalledProcessError"
 ERROR = re.compile(r"^(?:\d\d:\d\d:\d\d )?(error: .*)", re.MULTILINE | re.DOTALL)  # as a step's log ends with it
 MOST_ERRORS, MOST_CHARACTERS = 5, 1000  # repeated at the end of a run, and of each
 
@@ -62,7 +65,7 @@ class LogHandler(LogHandlerBase, ColorizingTextHandler):
             with self.drawing:
                 if self.all or self._is_told(record):
                     self._clear()
-                    ColorizingTextHandler.emit(self, record)
+                    ColorizingTextHandler.emit(self, record if self.all else _without_command(record))
                 if not self.all:
                     self._note(record, record.created)
         except Exception:
@@ -89,7 +92,7 @@ class LogHandler(LogHandlerBase, ColorizingTextHandler):
 
     def _is_told(self, record: LogRecord) -> bool:
         if record.levelno >= WARNING:
-            return True
+            return not record.getMessage().startswith(FAILED_COMMAND)
         if get_event(record) is not None or self.over.is_set():
             return False
         return record.getMessage().startswith(NEWS) if self.progress else not record.getMessage().startswith(NOISE)
@@ -151,6 +154,15 @@ class LogHandler(LogHandlerBase, ColorizingTextHandler):
             self.stream.flush()
         except (OSError, ValueError):  # nobody reads any more: the run goes on
             pass
+
+
+def _without_command(record: LogRecord) -> LogRecord:
+    """A record that a job failed, without the kilobytes of settings in its command."""
+    if get_event(record) != LogEvent.JOB_ERROR:
+        return record
+    shorter = copy(record)
+    shorter.shellcmd = None
+    return shorter
 
 
 def finish(manager: Any) -> None:

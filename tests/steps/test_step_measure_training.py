@@ -73,8 +73,8 @@ def test_a_delta_that_is_no_protection_for_classes_is_said_with_the_numbers(meas
     spent = completed(rows[rows["metric"] == "epsilon_spent"]).assign(accountant="class_moments")
     assert spent["note"].str.contains("delta").all()
     assert [note.split(":")[1] for note in remarks(spent)] == [
-        " its neighbors are those of (sub)classes, of which a record more or fewer exchanges one, and delta is not below "
-        "one over the number of (sub)classes."
+        " its neighbors are those of (sub)classes, of which a record more or fewer exchanges one, and delta is not "
+        "below one over the number of (sub)classes."
     ]
 
 

@@ -95,3 +95,26 @@ def test_learned_features_and_what_they_are_learned_on_come_together():
         UserError, match="learned_on' is given, but 'features' is not 'learned'; valid is both or neither"
     ):
         load(projected(learned_on=LEARNED_ON))
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({}, "key 'groups' is missing; figure who draws what it asks for"),
+        (
+            {"groups": ["class"], "parts": ["yeom"]},
+            "'figures.who.parts' lists yeom; kind groups draws groups, so valid",
+        ),
+    ],
+)
+def test_a_figure_of_groups_needs_what_it_draws(changes, sentence):
+    figure = {"kind": "groups", **{key: value for key, value in changes.items() if key == "parts"}}
+    key = {"groups": changes["groups"]} if "groups" in changes else {}
+    with pytest.raises(UserError) as error:
+        load({"figures": {"who": figure}, **key})
+    assert sentence in str(error.value)
+
+
+def test_a_figure_of_groups_alone_names_any_membership_attack():
+    figure = {"kind": "groups", "parts": ["groups"], "settings": {"attack": "yeom"}}
+    assert "who" in load({"figures": {"who": figure}, "groups": ["class"]})["quickstart"].spec["figures"]

@@ -30,7 +30,7 @@ from dp_leakage.common.declarations import (
 )
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.schemas import FLAG, TEXT, Schema, check, enum, table
-from dp_leakage.common.user_code import call
+from dp_leakage.common.user_code import FILES, call
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,6 +55,7 @@ class FigureKind:
             of (the cell's columns, attack, name → array) in place of the frame, one for each attack on each cell.
         proven: whether the frame also holds the rows ``tpr_proven``, ``advantage_proven`` and ``mu`` of private cells.
         spent: whether it also holds what their training shows by itself, such as ``epsilon_spent``.
+        part: the part of a cell without which there is nothing to draw, and the study's key that asks for it.
     """
 
     module: str
@@ -64,6 +65,7 @@ class FigureKind:
     needs: Needs = "metrics"
     proven: bool = False
     spent: bool = False
+    part: str = ""
 
 
 _NAMES: Schema = {"type": ["null", "string", "array"], "minLength": 1, "items": TEXT, "default": None}
@@ -134,14 +136,15 @@ DEFINITIONS: dict[str, Schema] = {
 
 WORD = "FIGURE"
 SCHEMA = table(
-    {"caption": TEXT, "needs": enum(*get_args(Needs)), "proven": FLAG, "spent": FLAG, **SHARED}, required=["caption"]
+    {"caption": TEXT, "needs": enum(*get_args(Needs)), "proven": FLAG, "spent": FLAG, "part": TEXT, **SHARED},
+    required=["caption"],
 )
 
 
 def _figure(where: str, module: str, given: dict[str, Any]) -> FigureKind:
     check(given, SCHEMA, where)
     settings, schemas = settings_of(where, given, DEFINITIONS)
-    own = {key: given[key] for key in ("needs", "proven", "spent") if key in given}
+    own = {key: given[key] for key in ("needs", "proven", "spent", "part") if key in given}
     return FigureKind(module, given["caption"], settings, SHARED_SCHEMAS | schemas, **own)
 
 
@@ -215,4 +218,7 @@ def drawn_by(
     if len(parts) != 2 or not isinstance(parts[0], Figure) or not isinstance(parts[1], DataFrame):
         shown = ", ".join(type(part).__name__ for part in parts)
         raise UserError(f"plugin {module}: draw returns ({shown}); valid is (matplotlib Figure, pandas DataFrame)")
+    if module in FILES and parts[1].empty:
+        there = f"; metrics here: {', '.join(sorted(set(metrics['metric'])))}" if "metric" in metrics else ""
+        raise UserError(f"plugin {module}: draw returns a table without rows, as if it had drawn nothing{there}")
     return made

@@ -9,7 +9,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.figures.frames import chosen, drawn_numbers, each_cell, panels
 from dp_leakage.figures.notes import own_notes, remarks
 from dp_leakage.figures.numbers import cell_label
-from dp_leakage.figures.style import ALARM, GRAY, INK, canvas, finish, log_axis, styled
+from dp_leakage.figures.style import ALARM, GRAY, INK, canvas, finish, log_axis, name, styled
 from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.spent import contradicted, spent
 
@@ -45,7 +45,9 @@ def draw(
     best = bounds.sort_values("value", kind="stable").drop_duplicates(CELL, keep="last")
     relations = best["neighbors"].unique()
     if len(relations) > 1:
-        raise UserError("figure of kind 'claimed_measured': bounds of different neighbors in one figure")
+        of = [f"{name(one)} of {', '.join(best.loc[best['neighbors'] == one, 'defense'])}" for one in relations]
+        words = "have no common axis; valid is to select cells of one kind (key select), or a figure for each"
+        raise UserError(f"figure of kind 'claimed_measured': bounds for different neighbors ({'; '.join(of)}) {words}")
     tight = spent(frame, relations[0])
     broken = contradicted(frame)
     best = best.merge(tight, how="left", on=CELL).merge(

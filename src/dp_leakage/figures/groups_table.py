@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE = {
+    "part": "groups",
     "caption": "What one attack finds in each group of records. The excess is the advantage within the group minus "
     "that among all other records: above 0, the group is easier to attack than the others. Intervals are 95 % for each "
     "number alone.",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE = {
+    "part": "structure",
     "caption": "What the structure of models gives away without any attack. A cell holds the training records that a "
     "model answers alike, or that fall into one leaf of a tree. The smaller it is, the less its records are hidden "
     "among each other. If all records of a cell have one class, the model makes that class certain. A model with "

@@ -258,9 +258,13 @@ def check_figure(study: Study, name: str, cells: list[Cell]) -> None:
     spec, figure, key = study.spec, study.spec["figures"][name], f"figures.{name}"
     if FIGURES[figure["kind"]].needs == TIMING:
         require("timing" in spec, f"key 'timing' is missing; figure {name} shows how long training takes")
-    parts = figure.get("parts", drawable(study))
-    for part in parts:
-        check_known(part, drawable(study), f"{key}.parts")
+    parts, part = figure.get("parts", drawable(study)), FIGURES[figure["kind"]].part
+    for given in parts:
+        check_known(given, drawable(study), f"{key}.parts")
+    if part:
+        require(part in drawable(study), f"key '{part}' is missing; figure {name} draws what it asks for")
+        words = f"kind {figure['kind']} draws {part}, so valid is to list that too, or no parts"
+        require(part in parts, f"key '{key}.parts' lists {', '.join(parts)}; {words}")
     for column, values in figure.get("select", {}).items():
         check_known(column, cells[0].columns, f"{key}.select")
         for value in values:
@@ -271,7 +275,7 @@ def check_figure(study: Study, name: str, cells: list[Cell]) -> None:
     for setting, value in figure.get("settings", {}).items():
         for word in [value] if isinstance(value, str) else value or [] if isinstance(value, list) else []:
             if setting in ("attack", "attacks", "exposed_by"):
-                attacked = [part for part in parts if part in spec["attacks"]]
+                attacked = list(spec["attacks"]) if part == GROUPS else [one for one in parts if one in spec["attacks"]]
                 check_known(word, [*attacked, STRONGEST] if attacked else [], f"{key}.settings.{setting}")
             if setting in ("dataset", "model", "defense"):
                 check_known(word, dict.fromkeys(cell.columns[setting] for cell in drawn), f"{key}.settings.{setting}")
