@@ -119,9 +119,9 @@ def spent_notes(rows: pd.DataFrame, settings: Mapping[str, Any]) -> list[str]:
             }
         )
         groups.setdefault(" or ".join(means), []).append(_short(str(accountant)))
-    words = "; ".join(f"{', '.join(names)} by {means}" for means, names in groups.items())
-    said = f"ε spent, for {' or '.join(relations)} neighbors: the smallest valid bound, of {words}."
-    return [*([said] if words else []), *own_notes(settings)]
+    words = "; ".join(f"{means} where {', '.join(names)} chose the noise" for means, names in groups.items())
+    said = f"ε spent, for {' or '.join(relations)} neighbors: the smallest valid bound."
+    return [*([said, f"It is found by {words}."] if words else []), *own_notes(settings)]
 
 
 def own_notes(settings: Mapping[str, Any]) -> list[str]:

@@ -104,8 +104,10 @@ def spent_budgets(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     budgets, _ = spent_alike(frame)
     if budgets.empty:
         return budgets, ["Numbers: none, as no ε spent is known."]
-    missing = frame[is_private(frame)].groupby(CELL).ngroups - len(budgets)
-    return budgets, [f"{missing} private cells have no ε for these neighbors, and no number."] if missing > 0 else []
+    private = frame[is_private(frame)].drop_duplicates(CELL)
+    absent = private.merge(budgets[CELL], how="left", on=CELL, indicator=True)["_merge"] == "left_only"
+    others = ", ".join(look(series).label for series, _ in each_series(private[absent.to_numpy()]))
+    return budgets, [f"Without a number, as their ε is not known for these neighbors: {others}."] if others else []
 
 
 def points(frame: pd.DataFrame, attack: str) -> pd.DataFrame:

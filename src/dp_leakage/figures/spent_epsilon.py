@@ -44,6 +44,8 @@ HYPOTHETICAL_NOTE = (
     "were not: this is not what was spent."
 )
 DRAWN = {"shuffle": "shuffled", "poisson": "Poisson", "wor": "of fixed size", "class_poisson": "of classes"}
+RECORD_OF_A_PERSON = "one record of a person's"  # as step measure_training notes it
+RECORD_NOTE = "Crosses: the ε of one record of a person with many; it promises that person less."
 INVALID_NOTE = "Crosses: a printed formula outside the conditions under which it holds; it promises nothing there."
 
 
@@ -62,6 +64,7 @@ def draw(
         valid=measured["valid"].fillna(True).astype(bool),
         hypothetical=is_hypothetical(measured),
         batches=measured["sampling"].str.removeprefix("hypothetical_"),
+        of_record=measured["note"].str.startswith(RECORD_OF_A_PERSON),
     )
     if settings["neighbors"] is None:
         claimed = claimed_relations(measured)
@@ -69,9 +72,9 @@ def draw(
     if measured["value"].isna().all():
         raise UserError("figure of kind 'spent_epsilon': no accountant found an ε for these cells")
     found = measured[measured["value"].notna()]
-    rows = drawn_numbers(found, published, extra=[*PLACE[1:], "hypothetical", "batches"])
+    rows = drawn_numbers(found, published, extra=[*PLACE[1:], "hypothetical", "batches", "of_record"])
     rows = rows.assign(claimed_by=[look(series).label for series in series_of(rows)])
-    return _draw(rows, settings), rows.drop(columns=["claimed_by", "batches"])
+    return _draw(rows, settings), rows.drop(columns=["claimed_by", "batches", "of_record"])
 
 
 def _draw(rows: pd.DataFrame, settings: dict[str, Any]) -> "Figure":
@@ -95,7 +98,12 @@ def _draw(rows: pd.DataFrame, settings: dict[str, Any]) -> "Figure":
         for key, line in part.groupby(["accounted_by", "neighbors", "batches"]):
             _line(ax, line.sort_values("epsilon"), _look(*key), beyond, hypothetical=bool(key[2]))
     label_edges([ax for ax, _ in grid], across, "claimed ε", ["ε found by the accountant"] * len(grid))
-    reasons = {HYPOTHETICAL_NOTE: shown["hypothetical"], INVALID_NOTE: ~shown["valid"] & ~shown["hypothetical"]}
+    crossed, of_record = ~shown["valid"] & ~shown["hypothetical"], shown["of_record"]
+    reasons = {
+        HYPOTHETICAL_NOTE: shown["hypothetical"],
+        INVALID_NOTE: crossed & ~of_record,
+        RECORD_NOTE: crossed & of_record,
+    }
     notes = [note for note, applies in reasons.items() if applies.any()]
     return finish(figure, _legend(shown), [*notes, *remarks(shown), *own_notes(settings)], settings.get("title"))
 
