@@ -22,7 +22,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.data import load, resolve
 from dp_leakage.figures import FIGURES, Needs, draw
-from dp_leakage.models.architectures import build
+from dp_leakage.models.architectures import build, check_settings
 from dp_leakage.models.layers.own import check_own
 from dp_leakage.privacy.accounting import epsilon_report, noise_multiplier, tradeoff
 from dp_leakage.privacy.accounting.curve import Training, proven_curve
@@ -460,6 +460,16 @@ class Twin(torch.nn.Module):
 def centered(x):
     return x - x.mean(1, keepdim=True)
 """
+
+
+def test_a_wrong_setting_of_an_own_layer_is_named_and_not_the_layer(tmp_path):
+    text = LAYER % ("x", "delta")
+    (tmp_path / "mine.py").write_text(
+        text.replace('{"class": "Mine"}', '{"class": "Mine", "settings": {"slope": 0.1}}')
+    )
+    plugins.load([tmp_path])
+    with pytest.raises(UserError, match=r"activation\.slop"):
+        check_settings("mlp", {"activation": {"name": "mine", "slop": 0.2}})
 
 
 def test_an_own_layer_that_mixes_examples_is_refused(tmp_path):

@@ -31,7 +31,7 @@ def test_the_rate_over_all_records_stands_beside_those_of_single_ones():
         held = simultaneous(alone, 2, (0.0, 1.0))
         assert (number.value, number.low, number.high, number.among) == (*held, 2)
     assert [number.estimates for number in claim.numbers] == [
-        "fpr", "reached_tpr", "own_tpr", "own_fpr", "accused_again",
+        "fpr", "reached_tpr", "accused_again", "own_tpr", "own_fpr",
     ]  # fmt: skip
     assert "LiRA online on MLP, defense none" in claim.words
     # Records differ by three deviations: thresholds of their own find more, and the common one accuses the same ones.

@@ -94,7 +94,7 @@ def check_settings(name: str, settings: Mapping[str, object]) -> None:
         if key not in known:
             raise UserError(f"architecture {name!r} has no setting {key!r}; {nearest(key, known)}")
         annotation = known[key].annotation
-        schema = _activation() if annotation == Activation else SCHEMAS.get(annotation, ANY)
+        schema = _activation(value) if annotation == Activation else SCHEMAS.get(annotation, ANY)
         check(value, schema, f"architecture {name!r}", key)
 
 
@@ -105,8 +105,13 @@ def activation_layer(activation: Activation) -> Layer:
     return own_layer(name, given) if name in OWN else ACTIVATIONS[name](**given)
 
 
-def _activation() -> Schema:
-    """The schema of the setting ``activation``: one of ours or of the plugins'."""
+def _activation(given: object) -> Schema:
+    """The schema of the setting ``activation``: one of ours or of the plugins', of which a name that is given tells the
+    one that a complaint must be about.
+    """
+    name = given.get("name") if isinstance(given, Mapping) else None
+    if isinstance(name, str) and name in OWN:
+        return table({"name": {"const": name}, **OWN[name].schemas}, required=["name"])
     tempered = table({field: {"type": "number"} for field in TEMPERED})
     own = [table({"name": {"const": name}, **layer.schemas}, required=["name"]) for name, layer in OWN.items()]
     return {"anyOf": [enum(*ACTIVATIONS, *OWN), tempered, *own]}

@@ -44,9 +44,10 @@ def _claim(dataset: str, found: pd.DataFrame) -> Claim:
     words = (
         f"Rates here are over all records together, as an attacker with one threshold has them: at {rate} false "
         f"positives {name(attack)} on {name(model)}, defense {defense}, identifies {shown(POOLED)} of the members. "
-        "For single records they can be others. With a threshold for each record, set on models without it and on no "
-        f"member, it identifies {shown('own_tpr')} and wrongly accuses {shown('own_fpr')}. Whom the one threshold "
-        f"wrongly accuses in one model it wrongly accuses in {shown('accused_again')} of the others."
+        "Errors may always meet the same records: a record that is wrongly accused in one model is wrongly accused in "
+        f"{shown('accused_again')} of the other models without it. An attacker can also set a threshold for each "
+        f"record, by what models without it say of it: then {shown('own_tpr')} of the members are identified, and "
+        f"{shown('own_fpr')} of the others wrongly accused."
     )
     return Claim(
         f"{dataset}.calibration", "calibration", dataset, words, cells=((model, defense),), numbers=tuple(tell.numbers)
