@@ -10,6 +10,19 @@ def answers_of(study):
     return headlines(json.loads(study.path(paths.CLAIMS).read_text(encoding="utf-8")))
 
 
+def verified(jobs):
+    """What those of the jobs found that verified a study, from the ends of their logs."""
+    logs = {
+        job.rule.name.removesuffix("_verify"): Path(str(job.log[0]))
+        for job in jobs
+        if job.rule.name.endswith("_verify")
+    }
+    said = {study: log.read_text(encoding="utf-8") for study, log in logs.items()}
+    return [
+        f"{study}: {words.strip().partition(' ')[2]}" for study, words in said.items()
+    ]
+
+
 def overview():
     """Writes the page of all studies that were run here. Imported here for the same reason."""
     from dp_leakage.steps.overview import write_overview

@@ -15,8 +15,9 @@ RULES = (
     "measure_structure", "measure_audit", "tune",
 )  # fmt: skip
 # Words that YAML does not read as text, and the names of files, folders and parts of a cell.
+YAML = ("true", "false", "null", "yes", "no", "on", "off", "y", "n")
 RESERVED = frozenset({
-    *RULES, "true", "false", "null", "yes", "no", "on", "off", "y", "n", "none", "shadow", "reference", "figures",
+    *RULES, *YAML, "none", "shadow", "reference", "figures",
     "benchmarks", "target", "models", "training", "curve", "proven", "coins", "strongest", "scores", "images", "timing",
     "measured", "metrics", "report", "groups", "structure",
 })  # fmt: skip
@@ -35,4 +36,11 @@ def check_name(name: object, what: str) -> None:
     if not isinstance(name, str) or not NAME.fullmatch(name) or len(name) > LONGEST:
         raise UserError(f"{what}: {name!r} is not a valid name; valid are {VALID}")
     if name in RESERVED:
-        raise UserError(f"{what}: '{name}' has a meaning of its own here; choose another name")
+        raise UserError(f"{what}: '{name}' has a meaning of its own here, as {_meaning(name)}; choose another name")
+
+
+def _meaning(name: str) -> str:
+    """What a reserved name stands for."""
+    if name in RULES:
+        return "a rule of the workflow"
+    return "a word of YAML" if name in YAML else "a part, file or folder of results"

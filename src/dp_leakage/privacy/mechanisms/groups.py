@@ -15,8 +15,8 @@ HERE = __name__
 MECHANISMS = {
     "class": Declaration(
         label="class",
-        guarantee="Hides what all records of a class are: replace_one and add_remove of a class. Classes are few, so "
-        "that no useful δ lies below one over their number.",
+        guarantee="Hides what all records of a class are: replace_one and add_remove of a class. Classes are few, "
+        "and δ should be below one over their number.",
         module=gaussian.HERE,
         noise="gaussian",
         step={"unit": "class"},
