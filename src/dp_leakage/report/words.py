@@ -348,7 +348,7 @@ def _tile(
 
 
 def _of_tried(leak: Leak, tell: Telling) -> str:
-    return f", of {tell.count(leak.tried)} attacks" if leak.tried > 1 else ""
+    return f"; of {tell.count(leak.tried)} attacks, corrected for the choice" if leak.tried > 1 else ""
 
 
 def _of_attacks(dataset: str, told: Mapping[str, Mapping[str, str]]) -> list[Claim]:
