@@ -8,7 +8,7 @@ from dp_leakage.data.groups import Names, groups_of
 from dp_leakage.data.raw import Raw, ranges
 from dp_leakage.data.splits import split
 from dp_leakage.provenance.files import read_arrays
-from dp_leakage.steps import prepare
+from dp_leakage.steps import _source, prepare
 from dp_leakage.steps._data import dataset_of
 from dp_leakage.steps.prepare import official_rows
 
@@ -32,7 +32,7 @@ def test_a_source_without_a_split_of_its_own_is_refused():
 
 def test_records_of_a_source_that_names_no_checksum_are_prepared(tmp_path, monkeypatch):
     """As the documented plugin's; its empty checksums could not be written."""
-    monkeypatch.setattr(prepare, "load", lambda source, data_dir: RAW)
+    monkeypatch.setattr(_source, "load", lambda source, data_dir: RAW)
     roles = {"target_members": 60, "target_nonmembers": 40}
     settings = {"source": {"source": "digits"}, "roles": roles, "seed": 1, "stratified": False}
     settings |= {"official_split": False, "augment": None, "content": None}

@@ -79,6 +79,11 @@ def test_groups_are_measured_from_all_membership_attacks_of_a_cell_and_drawn_whe
         ({"architecture": {"name": "mpl"}}, "learned_on.architecture.name' is 'mpl'; did you mean 'mlp'"),
         ({"architecture": {"depth": 3}}, "learned_on.architecture': architecture 'mlp' has no setting 'depth'"),
         ({"training": {"momentum": 0.9, "optimizer": "adam"}}, "learned_on.training': momentum 0.9 is for optimizer"),
+        (
+            {"architecture": {"name": "softmax_regression"}},
+            "of which the architecture softmax_regression has none",
+        ),
+        ({"layers": "convolutions"}, "layers' is 'convolutions', of which the architecture mlp has none"),
         ({"layers": "all"}, "projection.learned_on.layers' is 'all'; valid: convolutions, hidden"),
     ],
 )

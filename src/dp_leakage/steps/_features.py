@@ -10,7 +10,7 @@ import torch
 from dp_leakage.common.errors import UserError
 from dp_leakage.data.projection_settings import CONVOLUTIONS
 from dp_leakage.models.ensemble import Ensemble
-from dp_leakage.models.layers import Layers, Linear, Shape, output_shape
+from dp_leakage.models.features import kept_layers
 from dp_leakage.provenance.files import read_tensors
 from dp_leakage.steps import Json
 from dp_leakage.steps._models import architecture_of
@@ -34,8 +34,7 @@ def read_features(
     Args:
         path: its file.
         identity: of the settings that it was made from.
-        layers: whose output the features are: ``hidden``, all but the last, or ``convolutions``, those before images
-            become vectors.
+        layers: whose output the features are, see `kept_layers`.
         own: the study's records, (n, …), as they are prepared.
 
     Returns:
@@ -50,6 +49,8 @@ def read_features(
     known = {name: torch.from_numpy(tensor) for name, tensor in tensors.items()}
     network = architecture_of(made["settings"] | {"dropout": 0.0}, tuple(made["shape"]), made["classes"])
     kept = kept_layers(network, tuple(made["shape"]), layers)
+    if not kept:
+        raise UserError(f"projection: learned_on has layers {layers}, of which its architecture has none")
     module = Ensemble.from_tensors(network, known).module(0)[:kept]
 
     @torch.no_grad()
@@ -58,20 +59,6 @@ def read_features(
         return torch.cat([module(part) for part in records.split(AT_ONCE)]).numpy()
 
     return compute, _sentences(made, layers, copies), made["sha256"]
-
-
-def kept_layers(network: Layers, shape: Shape, layers: str) -> int:
-    """How many layers of a network for records of a shape compute the features (see `read_features`).
-
-    Raises:
-        UserError: none of them has learned anything.
-    """
-    kept = max(place for place, layer in enumerate(network) if isinstance(layer, Linear))
-    if layers == CONVOLUTIONS:  # what comes before the images become vectors
-        kept = next(place for place in range(len(network)) if len(output_shape(network[: place + 1], shape)) == 1)
-    if not any(layer.has_parameters for layer in network[:kept]):
-        raise UserError(f"projection: learned_on has layers {layers}, of which its architecture has none")
-    return kept
 
 
 def _sentences(made: Json, layers: str, copies: int) -> list[str]:

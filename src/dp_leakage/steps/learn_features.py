@@ -7,15 +7,15 @@ import torch
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import identity
-from dp_leakage.common.paths import use_copies, user_path
+from dp_leakage.common.paths import use_copies
 from dp_leakage.data import files_of, load
 from dp_leakage.data.projection import constants_taken
-from dp_leakage.data.raw import Raw, filled
-from dp_leakage.data.trees import content_of, content_of_source
+from dp_leakage.data.raw import filled
 from dp_leakage.provenance.files import write_tensors
 from dp_leakage.steps import Json, log, provenance, run
 from dp_leakage.steps._features import PUBLIC, digests
 from dp_leakage.steps._models import architecture_of, device_of
+from dp_leakage.steps._source import read_source
 from dp_leakage.training.checkpoint import Checkpoint
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
@@ -34,15 +34,15 @@ def main(
     It also looks at the study's own records, but only at their shape, before it trains.
     """
     use_copies([*files_of(settings["source"]), *files_of(settings["for"])], own)
-    public = _public(settings, data_dir)
+    public = filled(read_source(settings["source"], settings["content"], data_dir), {})
     name, shape = f"datasets.{settings['dataset']}", load(settings["for"], data_dir).x.shape[1:]
     if shape != public.x.shape[1:]:
         shapes = " and ".join(" × ".join(map(str, sides)) for sides in (shape, public.x.shape[1:]))
         raise UserError(f"{name}.projection.learned_on: records of {name} and of its source differ in shape, {shapes}")
-    seen = digests(public.x)
+    rows = public.given if {"train", "test"} <= set(public.given) else {"train": np.arange(len(public.y))}
+    seen = digests(public.x[rows["train"]])
     if settings["mean_std"] is not None:
         public = public._replace(x=constants_taken(public.x, settings["mean_std"]))
-    rows = public.given if {"train", "test"} <= set(public.given) else {"train": np.arange(len(public.y))}
     x, y = torch.from_numpy(public.x.astype(np.float32, copy=False)), torch.from_numpy(public.y.astype(np.int64))
     resume = Checkpoint(features.with_name(f".{features.stem}.checkpoint"), identity(settings), checkpoint_seconds)
     try:
@@ -73,16 +73,6 @@ def main(
     tensors = {key: value.cpu().numpy() for key, value in network.tensors().items()}
     write_tensors(features, tensors | {PUBLIC: seen}, stamp)
     resume.path.unlink(missing_ok=True)
-
-
-def _public(settings: Json, data_dir: Path) -> Raw:
-    """All public records, without gaps. Raises UserError if the file changed meanwhile."""
-    source = settings["source"]
-    raw = load(source, data_dir)
-    content = content_of_source(source, lambda key: content_of(user_path(source[key])))
-    if settings["content"] not in (None, content):
-        raise UserError(f"{source['path']} has changed since this run began; run the same command again")
-    return filled(raw, {})
 
 
 if __name__ == "__main__":

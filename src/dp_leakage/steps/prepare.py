@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 
 from dp_leakage.common.errors import UserError
-from dp_leakage.common.paths import use_copies, user_path
-from dp_leakage.data import files_of, load
+from dp_leakage.common.paths import use_copies
+from dp_leakage.data import files_of
 from dp_leakage.data.augment import augmented_split
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.groups import Names
@@ -14,10 +14,10 @@ from dp_leakage.data.profile import profile
 from dp_leakage.data.raw import Raw, filled, sensitive_columns
 from dp_leakage.data.roles import MEMBERS, trained_role
 from dp_leakage.data.splits import split, split_persons
-from dp_leakage.data.trees import content_of, content_of_source
 from dp_leakage.provenance.files import write_arrays
 from dp_leakage.steps import Json, log, provenance, run
 from dp_leakage.steps._data import arrays_of
+from dp_leakage.steps._source import read_source
 
 
 def main(settings: Json, prepared: Path, data_dir: Path, own: list[Path] | None = None) -> None:
@@ -46,11 +46,8 @@ def main(settings: Json, prepared: Path, data_dir: Path, own: list[Path] | None 
 
 def records_of(settings: Json, data_dir: Path) -> tuple[Raw, dict[str, np.ndarray]]:
     """All records without gaps, and the rows of each role. Raises UserError if the file changed meanwhile."""
-    raw = load(settings["source"], data_dir)
     source = settings["source"]
-    content = content_of_source(source, lambda key: content_of(user_path(source[key])))
-    if settings["content"] not in (None, content):
-        raise UserError(f"{source['path']} has changed since this run began; run the same command again")
+    raw = read_source(source, settings["content"], data_dir)
     trained = trained_role(settings["roles"])
     given = official_rows(raw, source["source"], trained) if settings["official_split"] else None
     how = {"seed": settings["seed"], "stratified": settings["stratified"]}

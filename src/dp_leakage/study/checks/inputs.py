@@ -10,12 +10,13 @@ from dp_leakage.common.config import Json, merged
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.names import check_name
 from dp_leakage.common.paths import is_file, user_path
+from dp_leakage.data.projection_settings import HIDDEN, fitted_privately, learns, missing_keys
 from dp_leakage.data.projection_settings import LEARNED as LEARNED_FEATURES
-from dp_leakage.data.projection_settings import fitted_privately, learns, missing_keys
 from dp_leakage.data.roles import MEMBERS, OUTSIDERS, POOL, SHADOW_POOL
 from dp_leakage.engines import ENGINES
 from dp_leakage.engines import FILES as EXISTING
-from dp_leakage.models.architectures import ARCHITECTURES, check_settings, is_import_path
+from dp_leakage.models.architectures import ARCHITECTURES, build, check_settings, is_import_path
+from dp_leakage.models.features import kept_layers
 from dp_leakage.privacy.mechanism import PERSON
 from dp_leakage.study import COINS, SPLIT, TIMING, Study
 from dp_leakage.study.checks.complaints import check_known, require
@@ -38,6 +39,8 @@ PUBLISHED = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*\.csv")
 COLUMNS = (
     "paper", "artefact", "dataset", "model", "mechanism", "epsilon", "delta", "setting", "metric", "value", "stderr",
 )  # fmt: skip
+
+SHAPES = ((3, 64, 64), (64,))  # of an image, and of a row of numbers
 
 
 def check_names(spec: Json) -> None:
@@ -127,6 +130,17 @@ def check_datasets(study: Study) -> None:
             _check_learning(spec, name, projection)
 
 
+def _keeps(architecture: Json, layers: str) -> bool:
+    """Whether such layers of a network compute features, as far as one can tell before the records' shape is known."""
+    found = []
+    for shape in SHAPES:
+        try:
+            found.append(kept_layers(build(input_shape=shape, n_classes=2, **architecture), shape, layers) > 0)
+        except UserError:  # a network of other records
+            continue
+    return any(found) or not found
+
+
 def _check_learning(spec: Json, dataset: str, projection: Json) -> None:
     """The network that computes learned features can be trained, on records that are not the study's own."""
     key, learned = f"datasets.{dataset}.projection.learned_on", projection["learned_on"]
@@ -141,6 +155,9 @@ def _check_learning(spec: Json, dataset: str, projection: Json) -> None:
     name = learned["architecture"]["name"]
     require(not is_import_path(name), f"key '{key}.architecture.name' is {name!r}; valid is a built-in architecture")
     _check_named("ensemble", learned["architecture"], f"{key}.architecture")
+    layers = learned.get("layers", HIDDEN)
+    words = f"key '{key}.layers' is '{layers}', of which the architecture {name} has none"
+    require(_keeps(learned["architecture"], layers), words)
     try:
         TrainingSettings(**public_training(learned))
     except UserError as error:

@@ -1,0 +1,22 @@
+"""Which layers of a network compute the features that it learned. Imports no PyTorch, so that planning can ask it."""
+
+from dp_leakage.data.projection_settings import CONVOLUTIONS
+from dp_leakage.models.layers import Layers, Linear, Shape, output_shape
+
+
+def kept_layers(network: Layers, shape: Shape, layers: str) -> int:
+    """How many layers, from the first on, compute the features.
+
+    Args:
+        network: a built-in architecture.
+        shape: of the records that it is for.
+        layers: whose output the features are: ``hidden``, that of all layers but the last, or ``convolutions``, of
+            those before images become vectors.
+
+    Returns:
+        Their number; 0 if none of them has anything to learn.
+    """
+    kept = max(place for place, layer in enumerate(network) if isinstance(layer, Linear))
+    if layers == CONVOLUTIONS:
+        kept = next(place for place in range(len(network)) if len(output_shape(network[: place + 1], shape)) == 1)
+    return kept if any(layer.has_parameters for layer in network[:kept]) else 0
