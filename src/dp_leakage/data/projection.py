@@ -7,7 +7,7 @@ private PCA and the private scaling, whose costs are composed into ε.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -57,6 +57,7 @@ class Fitted(NamedTuple):
         projection: of the flattened record; None for none.
         whiten: whether each component is divided by its standard deviation.
         row_norm: whether the record is then divided by its ℓ2 norm; one of zeros stays.
+        learned: the PyTorch module that computes learned features, before all of this; None for none.
     """
 
     shift: np.ndarray | None = None
@@ -64,6 +65,7 @@ class Fitted(NamedTuple):
     projection: Projection | None = None
     whiten: bool = False
     row_norm: bool = False
+    learned: Any = None
 
 
 def project(

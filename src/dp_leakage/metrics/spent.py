@@ -72,14 +72,17 @@ def known(frame: pd.DataFrame) -> pd.DataFrame:
     rows = frame[frame["metric"] == "epsilon_spent"]
     rows = rows[rows["valid"].fillna(True).astype(bool) & ~is_hypothetical(rows) & rows["value"].notna()]
     if "unit" in rows:
-        grouped = (
-            rows["unit"].map(lambda unit: isinstance(unit, str) and bool(unit) and holds_groups(unit)).astype(bool)
-        )
+        grouped = rows["unit"].map(_is_group).astype(bool)
         rows = rows[~grouped | (rows["neighbors"] == "replace_one")]
         rows = rows.assign(neighbors=rows["neighbors"].mask(grouped, "add_remove"))
     return rows.rename(
         columns={"value": "epsilon_spent", "accounted_by": "spent_accountant", "neighbors": "spent_neighbors"}
     )
+
+
+def _is_group(unit: object) -> bool:
+    """Whether a row's unit is a (sub)class; of a claim by another library it is not known."""
+    return isinstance(unit, str) and unit != "" and holds_groups(unit)
 
 
 def relations(rows: pd.DataFrame) -> list[str]:

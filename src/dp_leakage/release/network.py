@@ -40,6 +40,7 @@ class FromRaw(nn.Module):
     def __init__(self, model: nn.Module, fitted: Fitted, divisor: float, fill: np.ndarray | None) -> None:
         super().__init__()
         self.model, self.divisor, self.row_norm = model, divisor, fitted.row_norm
+        self.learned = fitted.learned
         self.fill = None if fill is None else torch.from_numpy(fill)
         self.scaling = None
         if fitted.shift is not None and fitted.stretch is not None:
@@ -58,6 +59,8 @@ class FromRaw(nn.Module):
         if self.fill is not None:
             record = torch.where(record.isnan(), self.fill, record)
         x = record / self.divisor if self.divisor != 1 else record
+        if self.learned is not None:
+            x = self.learned(x)
         if self.scaling is not None:
             x = ((x.double() - self.scaling[0]) / self.scaling[1]).float()
         if self.projection is not None:

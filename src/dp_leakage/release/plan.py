@@ -14,7 +14,7 @@ from dp_leakage.common.identity import identity
 from dp_leakage.common.yaml_files import read_yaml
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.projection import Fitted, fit_and_project
-from dp_leakage.data.projection_settings import fitted_privately
+from dp_leakage.data.projection_settings import HIDDEN, LEARNED, fitted_privately, learns
 from dp_leakage.data.raw import Raw, sensitive_columns
 from dp_leakage.data.roles import OUTSIDERS, TUNING, trained_role
 from dp_leakage.models.architectures import check_settings, is_import_path
@@ -22,14 +22,15 @@ from dp_leakage.models.layers import Layers
 from dp_leakage.privacy.calibration import calibrated
 from dp_leakage.privacy.mechanism import PERSON, Mechanism
 from dp_leakage.release.statement import enough_noise, mechanism_told
+from dp_leakage.steps._features import Learned, read_features
 from dp_leakage.steps._models import architecture_of, tuned_settings
 from dp_leakage.steps.prepare import records_of
 from dp_leakage.study import Study
 from dp_leakage.study.cells import Cell
 from dp_leakage.study.file import load_studies, study_files
-from dp_leakage.study.paths import tuned_for
+from dp_leakage.study.paths import learned_for, tuned_for
 from dp_leakage.study.protocol import by_person
-from dp_leakage.study.steps import prepare_settings, project_settings, train_settings
+from dp_leakage.study.steps import features_of, prepare_settings, project_settings, train_settings
 from dp_leakage.training.released import check_released
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.tuning import with_rate
@@ -263,7 +264,7 @@ def _records(
         words = "draws its noise from the study's seed, so it cannot be released; remove `noise`"
         raise UserError(f"datasets.{cell.dataset}.projection {words}")
     for key in ("features", "groups", "mean_std"):
-        if projection.get(key, "none") != "none":
+        if projection.get(key, "none") not in ("none", LEARNED):
             raise UserError(f"datasets.{cell.dataset}.projection.{key}: a release cannot compute it yet; remove it")
     raw, rows = records_of(prepare_settings(study, cell.dataset), data_dir)
     roles = wanted.get("roles", [trained_role(rows)])
@@ -271,8 +272,27 @@ def _records(
         if role not in rows:
             raise UserError(f"release.roles: {role!r} is not a role of {cell.dataset}; {nearest(role, rows)}")
     seed = project_settings(study, cell.dataset)["seed"]
-    data, _, fitted = fit_and_project(Dataset(raw.x, raw.y, rows, raw.sensitive, raw.person), projection, seed)
-    return roles, raw, data, fitted, tuple(_outside(raw, projection, rows, roles))
+    learned = _learned(study, cell.dataset, projection, raw)
+    compute = None if learned is None else learned.compute
+    dataset = Dataset(raw.x, raw.y, rows, raw.sensitive, raw.person)
+    data, _, fitted = fit_and_project(dataset, projection, seed, compute)
+    outside = [*_outside(raw, projection, rows, roles), *(learned.notes if learned else ())]
+    return roles, raw, data, fitted._replace(learned=learned and learned.module), tuple(outside)
+
+
+def _learned(study: Study, dataset: str, projection: Json, raw: Raw) -> Learned | None:
+    """The network that computes the features, which the study has trained; None if they are not learned."""
+    if not learns(projection):
+        return None
+    (path,) = learned_for(study, dataset)
+    if not path.exists():
+        raise UserError(f"{path} is missing: it computes the features; run `snakemake {study.target}`")
+    layers = projection["learned_on"].get("layers", HIDDEN)
+    learned = read_features(path, features_of(study, dataset)["features"], layers, raw.x)
+    if learned.copies:  # no noise hides them, nor would their number in the statement
+        words = "are among those that its features were learned from, which no noise hides; leave them out of either"
+        raise UserError(f"datasets.{dataset}: {learned.copies:,} of its records {words}")
+    return learned
 
 
 def _outside(raw: Raw, projection: Json, rows: Mapping[str, np.ndarray], roles: Sequence[str]) -> list[str]:

@@ -1,11 +1,12 @@
 """Learned features, from the network's file. Separate from `project`, which other data sets run without a network."""
 
-from collections.abc import Callable
 from hashlib import blake2b
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
+from torch import nn
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.data.projection_settings import CONVOLUTIONS
@@ -26,20 +27,36 @@ def digests(x: np.ndarray) -> np.ndarray:
     return np.array(made, np.int64)
 
 
-def read_features(
-    path: Path, identity: str, layers: str, own: np.ndarray
-) -> tuple[Callable[[np.ndarray], np.ndarray], list[str], dict[str, str]]:
+class Learned(NamedTuple):
+    """What computes learned features.
+
+    Attributes:
+        module: records (n, …) to features (n, …), both float32.
+        notes: sentences for the report.
+        sha256: file → SHA-256 of the public records.
+        copies: how many of the study's records are among those, value for value.
+    """
+
+    module: nn.Module
+    notes: list[str]
+    sha256: dict[str, str]
+    copies: int
+
+    @torch.no_grad()
+    def compute(self, x: np.ndarray) -> np.ndarray:
+        """The features of records (n, …), float32."""
+        records = torch.from_numpy(x.astype(np.float32, copy=False))
+        return torch.cat([self.module(part) for part in records.split(AT_ONCE)]).numpy()
+
+
+def read_features(path: Path, identity: str, layers: str, own: np.ndarray) -> Learned:
     """What step ``learn_features`` wrote.
 
     Args:
         path: its file.
         identity: of the settings that it was made from.
         layers: whose output the features are, see `kept_layers`.
-        own: the study's records, (n, …), as they are prepared.
-
-    Returns:
-        A function from records (n, …) to their features, float32 (n, …); sentences for the report; file → SHA-256 of
-        the public records.
+        own: the study's records, (n, …), as they are prepared, of which those among the public ones are counted.
 
     Raises:
         UserError: the file is damaged or of another identity, or the network has no such layers.
@@ -52,13 +69,7 @@ def read_features(
     if not kept:
         raise UserError(f"projection: learned_on has layers {layers}, of which its architecture has none")
     module = Ensemble.from_tensors(network, known).module(0)[:kept]
-
-    @torch.no_grad()
-    def compute(x: np.ndarray) -> np.ndarray:
-        records = torch.from_numpy(x.astype(np.float32, copy=False))
-        return torch.cat([module(part) for part in records.split(AT_ONCE)]).numpy()
-
-    return compute, _sentences(made, layers, copies), made["sha256"]
+    return Learned(module, _sentences(made, layers, copies), made["sha256"], copies)
 
 
 def _sentences(made: Json, layers: str, copies: int) -> list[str]:

@@ -13,17 +13,18 @@ from dp_leakage.steps._data import arrays_of, dataset_of
 def main(settings: Json, prepared: Path, data: Path, features: Path | None = None) -> None:
     """Reads ``prepared.npz`` and the network of learned ``features``, writes ``data.npz``."""
     arrays, made = read_arrays(prepared, settings["prepared"])
-    learned, said, public = None, [], {}
+    learned = None
     if features is not None:
         layers = settings["projection"]["learned_on"].get("layers", HIDDEN)
-        learned, said, public = call(FEATURES, "read_features", features, settings["features"], layers, arrays["x"])
-    dataset, notes = project(dataset_of(arrays), settings["projection"], settings["seed"], learned)
-    notes = (*said, *notes)
+        learned = call(FEATURES, "read_features", features, settings["features"], layers, arrays["x"])
+    compute = None if learned is None else learned.compute
+    dataset, notes = project(dataset_of(arrays), settings["projection"], settings["seed"], compute)
+    notes = (*(learned.notes if learned else ()), *notes)
     for note in notes:
         log.info("%s", note)
     stamp = provenance(
         settings,
-        sha256=made["sha256"] | public,
+        sha256=made["sha256"] | (learned.sha256 if learned else {}),
         n_records=made["n_records"],
         notes=[*made["notes"], *notes],
         remarks=made["remarks"],

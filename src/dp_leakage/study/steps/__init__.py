@@ -7,7 +7,7 @@ resources follow from the entry. `data`, `train` and `attack` stand beside the r
 """
 
 from dp_leakage.study.steps.attack import READ_BY_ATTACKS, attack_inputs, attack_settings, attacks_that, query_group
-from dp_leakage.study.steps.data import data_identity, prepare_settings, project_settings
+from dp_leakage.study.steps.data import data_identity, features_of, prepare_settings, project_settings
 from dp_leakage.study.steps.entry import STEPS, cell_of, made, settings_of
 from dp_leakage.study.steps.measure import delta_of, measure_settings
 from dp_leakage.study.steps.train import (
@@ -23,7 +23,7 @@ from dp_leakage.study.steps.train import (
 
 __all__ = [
     "AUXILIARY", "READ_BY_ATTACKS", "STEPS", "TIMING", "attack_inputs", "attack_settings", "attacks_that",
-    "auxiliary_settings", "cell_of", "data_identity", "delta_of", "group_of", "made", "measure_settings", "models_of",
-    "prepare_settings", "project_settings", "query_group", "settings_of", "train_settings", "training_group",
-    "tune_settings",
+    "auxiliary_settings", "cell_of", "data_identity", "delta_of", "features_of", "group_of", "made",
+    "measure_settings", "models_of", "prepare_settings", "project_settings", "query_group", "settings_of",
+    "train_settings", "training_group", "tune_settings",
 ]  # fmt: skip
