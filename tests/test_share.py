@@ -62,7 +62,7 @@ def results(tmp_path):
 
 def test_the_copy_has_weights_metrics_and_figures_and_nothing_of_records_or_seeds(results, tmp_path):
     shared = tmp_path / "shared"
-    names = {str(path.relative_to(shared)) for path in share(results, shared)}
+    names = {str(path.relative_to(shared)) for path in share(results, shared).written}
     cell = "digits/mlp/none"
     assert names == {
         f"{cell}/target.safetensors", f"{cell}/metrics.parquet", "figures/fig.pdf", "figures/fig.png", "figures/fig.csv"

@@ -29,7 +29,7 @@ import sys
 from collections.abc import Collection, Iterator, Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -50,8 +50,20 @@ GUESSES = 100_000  # seeds of a study that are tried, as an attacker would
 SECRET = re.compile(r"seed|random_state", re.IGNORECASE)  # names of settings that do not go
 
 
-def share(results: Path, shared: Path, undefended: bool = False) -> list[Path]:
-    """Writes the copy; returns its files. Nothing is written if one of the files cannot be shared.
+class Copy(NamedTuple):
+    """What `share` made.
+
+    Attributes:
+        written: its files.
+        kept_back: the cells whose parameters are not among them, and why.
+    """
+
+    written: list[Path]
+    kept_back: list[str]
+
+
+def share(results: Path, shared: Path, undefended: bool = False) -> Copy:
+    """Writes the copy. Nothing is written if one of the files cannot be shared.
 
     Args:
         results: a study's folder.
@@ -74,17 +86,20 @@ def share(results: Path, shared: Path, undefended: bool = False) -> list[Path]:
     if Path(os.path.realpath(shared)).is_relative_to(os.path.realpath(results)):
         raise UserError(f"{shared} lies in {results}, which is not for sharing; name a folder elsewhere")
     files, refuted = list(_files(results)), _refuted(results)
-    # Reads and checks all before anything is written.
-    going = sum(1 for _ in _contents(results, files, refuted, undefended))
+    kept_back, going = [], 0
+    for path, content, why in _contents(results, files, refuted, undefended):  # all is checked before any is written
+        going += bool(content)
+        kept_back += [] if content else [f"{_cell(results, path)} ({why})"]
     if not going:
         raise UserError(f"{results} holds no figure, metrics or private model to share; run `snakemake STUDY` first")
     written = []
-    for path, content in _contents(results, files, refuted, undefended):
-        to = shared / path.relative_to(results)
-        with replacing(to) as temporary:
-            temporary.write_bytes(content)
-        written.append(to)
-    return written
+    for path, content, _ in _contents(results, files, refuted, undefended):
+        if content:
+            to = shared / path.relative_to(results)
+            with replacing(to) as temporary:
+                temporary.write_bytes(content)
+            written.append(to)
+    return Copy(written, kept_back)
 
 
 def _files(results: Path) -> Iterator[Path]:
@@ -102,28 +117,17 @@ def _files(results: Path) -> Iterator[Path]:
 
 def _contents(
     results: Path, files: Sequence[Path], refuted: Collection[str], undefended: bool
-) -> Iterator[tuple[Path, bytes]]:
-    """The files that go, each with what goes of it."""
+) -> Iterator[tuple[Path, bytes, str]]:
+    """The files that could go, each with what goes of it; nothing of models that stay, and why."""
     for path in files:
         if path.parent == results / "figures" and path.suffix == ".png":
             pdf, csv = path.with_suffix(".pdf"), path.with_suffix(".csv")
-            yield from without_provenance(pdf, path, csv).items()
+            yield from ((file, content, "") for file, content in without_provenance(pdf, path, csv).items())
         elif path.name == "metrics.parquet":
-            yield path, _metrics(path)
+            yield path, _metrics(path), ""
         elif path.name == MODELS:
-            content, reason = _parameters(path, _cell(results, path) in refuted)
-            if content and (undefended or not reason):
-                yield path, content
-
-
-def kept_back(results: Path, written: Collection[Path], shared: Path) -> list[str]:
-    """The cells of ``results`` whose parameters are not among the files ``written`` to ``shared``, and why."""
-    refuted, told = _refuted(results), []
-    for path in _files(results):
-        if path.name == MODELS and shared / path.relative_to(results) not in written:
-            cell = _cell(results, path)
-            told.append(f"{cell} ({_parameters(path, cell in refuted)[1] or 'no parameters'})")
-    return told
+            content, why = _parameters(path, _cell(results, path) in refuted)
+            yield path, content if undefended or not why else b"", why or "no parameters"
 
 
 def _cell(results: Path, path: Path) -> str:
@@ -231,7 +235,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     try:
-        written = share(options.results, options.shared, options.undefended)
+        written, kept_back = share(options.results, options.shared, options.undefended)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -239,8 +243,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"{len(written)} files in {options.shared}, without seeds and member lists")
     going = [_cell(options.shared, path) for path in written if path.name == MODELS]
     print(f"Parameters of models: {', '.join(going) or 'none'}")
-    if staying := kept_back(options.results, written, options.shared):
-        print(f"Kept back: {', '.join(staying)}")
+    if kept_back:
+        print(f"Kept back: {', '.join(kept_back)}")
     return 0
 
 

@@ -12,14 +12,10 @@ def answers_of(study):
 
 def verified(jobs):
     """What those of the jobs found that verified a study, from the ends of their logs."""
-    logs = {
-        job.rule.name.removesuffix("_verify"): Path(str(job.log[0]))
-        for job in jobs
-        if job.rule.name.endswith("_verify")
-    }
-    said = {study: log.read_text(encoding="utf-8") for study, log in logs.items()}
     return [
-        f"{study}: {words.strip().partition(' ')[2]}" for study, words in said.items()
+        f"{study}: {Path(str(job.log[0])).read_text(encoding='utf-8').strip().partition(' ')[2]}"
+        for job in jobs
+        if (study := job.rule.name.removesuffix("_verify")) != job.rule.name
     ]
 
 

@@ -57,7 +57,7 @@ class Fitted(NamedTuple):
         projection: of the flattened record; None for none.
         whiten: whether each component is divided by its standard deviation.
         row_norm: whether the record is then divided by its ℓ2 norm; one of zeros stays.
-        learned: the PyTorch module that computes learned features, before all of this; None for none.
+        learned: what computes learned features, before all of this; None for none.
     """
 
     shift: np.ndarray | None = None
@@ -95,7 +95,7 @@ def fit_and_project(
 ) -> tuple[Dataset, tuple[str, ...], Fitted]:
     """What `project` returns, and what it fitted."""
     settings = _checked(dataset, settings)
-    known = Fitted(whiten=settings["whiten"], row_norm=settings["row_norm"])
+    known = Fitted(whiten=settings["whiten"], row_norm=settings["row_norm"], learned=learned)
     roles = dataset.roles if settings["fit_on"] == "all" else settings["fit_on"]
     rows = np.sort(np.concatenate([dataset.roles[role] for role in roles]))
     x, notes = _of_each_record(dataset.x, settings, learned)

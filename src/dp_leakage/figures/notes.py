@@ -6,8 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from dp_leakage.figures.frames import listed
-from dp_leakage.figures.style import name
+from dp_leakage.figures.frames import each_series, listed
+from dp_leakage.figures.style import look, name
 from dp_leakage.privacy.accounting.rules import ACCOUNTANTS, own_sampler
 from dp_leakage.privacy.accounting.rules import claimed_neighbors as relation_claimed
 
@@ -122,6 +122,11 @@ def spent_notes(rows: pd.DataFrame, settings: Mapping[str, Any]) -> list[str]:
     words = "; ".join(f"{means} where {', '.join(names)} chose the noise" for means, names in groups.items())
     said = f"ε spent, for {' or '.join(relations)} neighbors: the smallest valid bound."
     return [*([said, f"It is found by {words}."] if words else []), *own_notes(settings)]
+
+
+def labels_of(cells: pd.DataFrame) -> str:
+    """The series of these cells as legends name them; "" if there are none."""
+    return ", ".join(look(series).label for series, _ in each_series(cells))
 
 
 def own_notes(settings: Mapping[str, Any]) -> list[str]:

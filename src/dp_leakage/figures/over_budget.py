@@ -24,6 +24,7 @@ from dp_leakage.figures.limits import divided, proven_notes, with_proven
 from dp_leakage.figures.notes import (
     accounting_notes,
     claimed_neighbors,
+    labels_of,
     own_notes,
     remarks,
     spent_notes,
@@ -249,7 +250,7 @@ def _over_spent(given: Given, found: pd.DataFrame) -> Over:
         raise UserError(f"figure setting 'across': no ε spent is known for these cells{words}")
     joined = found.merge(budgets, how="left", on=["dataset", "model", "defense"])
     absent = joined["epsilon_spent"].isna() & is_private(joined)
-    others = ", ".join(look(series).label for series, _ in each_series(joined[absent]))
+    others = labels_of(joined[absent])
     joined = joined[~absent]
     rows = drawn_numbers(joined, given.published, ["epsilon_spent", "spent_accountant", "spent_neighbors"])
     label = "accounted ε  (→ weaker protection)" + (f"\n{name(relation)} neighbors" if relation else "")

@@ -8,7 +8,7 @@ import pandas as pd
 from dp_leakage.common.errors import UserError
 from dp_leakage.figures.curves import legend
 from dp_leakage.figures.frames import chosen, drawn_numbers, each_series, is_private, metric_rows, panels, reached
-from dp_leakage.figures.notes import remarks, spent_notes
+from dp_leakage.figures.notes import labels_of, remarks, spent_notes
 from dp_leakage.figures.style import GRAY, finish, look, name, number, panel_grid, styled
 from dp_leakage.metrics.measure import STRONGEST
 from dp_leakage.metrics.rows import CELL
@@ -106,7 +106,7 @@ def spent_budgets(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
         return budgets, ["Numbers: none, as no ε spent is known."]
     private = frame[is_private(frame)].drop_duplicates(CELL)
     absent = private.merge(budgets[CELL], how="left", on=CELL, indicator=True)["_merge"] == "left_only"
-    others = ", ".join(look(series).label for series, _ in each_series(private[absent.to_numpy()]))
+    others = labels_of(private[absent.to_numpy()])
     return budgets, [f"Without a number, as their ε is not known for these neighbors: {others}."] if others else []
 
 

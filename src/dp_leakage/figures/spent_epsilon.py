@@ -24,6 +24,7 @@ from dp_leakage.figures.style import (
     sample,
     styled,
 )
+from dp_leakage.metrics.rows import OF_ONE_RECORD
 from dp_leakage.metrics.spent import is_hypothetical
 
 if TYPE_CHECKING:
@@ -44,7 +45,6 @@ HYPOTHETICAL_NOTE = (
     "were not: this is not what was spent."
 )
 DRAWN = {"shuffle": "shuffled", "poisson": "Poisson", "wor": "of fixed size", "class_poisson": "of classes"}
-RECORD_OF_A_PERSON = "one record of a person's"  # as step measure_training notes it
 RECORD_NOTE = "Crosses: the ε of one record of a person with many; it promises that person less."
 INVALID_NOTE = "Crosses: a printed formula outside the conditions under which it holds; it promises nothing there."
 
@@ -64,7 +64,7 @@ def draw(
         valid=measured["valid"].fillna(True).astype(bool),
         hypothetical=is_hypothetical(measured),
         batches=measured["sampling"].str.removeprefix("hypothetical_"),
-        of_record=measured["note"].str.startswith(RECORD_OF_A_PERSON),
+        of_record=measured["note"].str.startswith(OF_ONE_RECORD),
     )
     if settings["neighbors"] is None:
         claimed = claimed_relations(measured)

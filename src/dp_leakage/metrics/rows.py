@@ -18,6 +18,7 @@ from dp_leakage.metrics.intervals import Estimate
 CELL = ["dataset", "model", "defense"]  # the columns that name a cell of a study
 NUMBERS = ["value", "low", "high"]
 MEASURED = ["metric", "repeat", *NUMBERS]
+OF_ONE_RECORD = "one record of a person's"  # how the note of an ε begins that is no bound for a person with many
 FORMER = "setting"  # the column of texts that held all qualifiers until version 0.2
 
 

@@ -40,7 +40,7 @@ class FromRaw(nn.Module):
     def __init__(self, model: nn.Module, fitted: Fitted, divisor: float, fill: np.ndarray | None) -> None:
         super().__init__()
         self.model, self.divisor, self.row_norm = model, divisor, fitted.row_norm
-        self.learned = fitted.learned
+        self.learned = None if fitted.learned is None else fitted.learned.module
         self.fill = None if fill is None else torch.from_numpy(fill)
         self.scaling = None
         if fitted.shift is not None and fitted.stretch is not None:

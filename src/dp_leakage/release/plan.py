@@ -273,11 +273,10 @@ def _records(
             raise UserError(f"release.roles: {role!r} is not a role of {cell.dataset}; {nearest(role, rows)}")
     seed = project_settings(study, cell.dataset)["seed"]
     learned = _learned(study, cell.dataset, projection, raw)
-    compute = None if learned is None else learned.compute
     dataset = Dataset(raw.x, raw.y, rows, raw.sensitive, raw.person)
-    data, _, fitted = fit_and_project(dataset, projection, seed, compute)
+    data, _, fitted = fit_and_project(dataset, projection, seed, learned)
     outside = [*_outside(raw, projection, rows, roles), *(learned.notes if learned else ())]
-    return roles, raw, data, fitted._replace(learned=learned and learned.module), tuple(outside)
+    return roles, raw, data, fitted, tuple(outside)
 
 
 def _learned(study: Study, dataset: str, projection: Json, raw: Raw) -> Learned | None:

@@ -14,6 +14,7 @@ from dp_leakage.figures.style import number
 from dp_leakage.metrics.intervals import CONFIDENCE, Estimate
 
 FORMAT = 2  # of claims.json
+ANSWER, REFUTED = "answer", "refuted"  # kinds of claims with which a run ends
 
 
 @dataclass(frozen=True)
@@ -149,5 +150,5 @@ def as_json(study: str, title: str, scale: str, claims: list[Claim]) -> dict[str
 
 def headlines(content: dict[str, Any]) -> list[str]:
     """Refuted claims and the deciding sentence of each data set, from the content of ``claims.json``."""
-    said = {"refuted": "A privacy claim is broken: ", "answer": ""}
+    said = {REFUTED: "A privacy claim is broken: ", ANSWER: ""}
     return [said[claim["kind"]] + claim["words"] for claim in content["claims"] if claim["kind"] in said]

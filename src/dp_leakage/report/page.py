@@ -15,16 +15,17 @@ from dp_leakage.figures.notes import remarks
 from dp_leakage.figures.style import name
 from dp_leakage.metrics.spent import POISSON
 from dp_leakage.provenance.files import UNSEALED
-from dp_leakage.report import palette, refuted, tables
+from dp_leakage.report import palette, tables
 from dp_leakage.report.added import added_claims
 from dp_leakage.report.answer import Answer, answers
 from dp_leakage.report.calibration import calibration_claims
-from dp_leakage.report.claims import Claim
+from dp_leakage.report.claims import REFUTED, Claim
 from dp_leakage.report.context import ReportContext, ReportFigure
 from dp_leakage.report.elsewhere import claims_elsewhere
 from dp_leakage.report.explore import explored, marks_of
 from dp_leakage.report.groups import group_claims
 from dp_leakage.report.rebuilt import rebuilt_claims
+from dp_leakage.report.refuted import refuted_claims
 from dp_leakage.report.structure import structure_claims
 from dp_leakage.report.words import claims_of
 
@@ -51,7 +52,7 @@ def _told(context: ReportContext, answered: list[Answer]) -> list[Claim]:
         any(POOL in data.roles for data in context.data),
     )
     return [
-        *refuted.refuted_claims(context.metrics, answered),
+        *refuted_claims(context.metrics, answered),
         *found,
         *added_claims(context.metrics),
         *group_claims(context.metrics),
@@ -101,7 +102,7 @@ def render(context: ReportContext) -> str:
         one=one,
         many="people" if one == "person" else "records",
         question=context.question or QUESTION,
-        broken=[claim for claim in found if claim.kind == refuted.KIND],
+        broken=[claim for claim in found if claim.kind == REFUTED],
         study_wide=[claim for claim in found if not claim.dataset],
         screens=[_screen(found, data) for data in dict.fromkeys(claim.dataset for claim in found if claim.dataset)],
         marks={answer.dataset: marks_of(answer) for answer in answered},

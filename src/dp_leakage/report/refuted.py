@@ -16,10 +16,8 @@ from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.spent import contradicted
 from dp_leakage.privacy.defenses import CLAIMED
 from dp_leakage.report.answer import Answer, Setting
-from dp_leakage.report.claims import Claim, Telling
+from dp_leakage.report.claims import REFUTED, Claim, Telling
 from dp_leakage.report.guarantees import rounded_up
-
-KIND = "refuted"
 
 
 def refuted_claims(metrics: pd.DataFrame, found: Sequence[Answer] = ()) -> list[Claim]:
@@ -33,12 +31,12 @@ def refuted_claims(metrics: pd.DataFrame, found: Sequence[Answer] = ()) -> list[
     bounds = contradicted(chosen(metrics, {})).sort_values("value", ascending=False, kind="stable")
     told = [_above(row) for row in bounds.drop_duplicates([*CELL, "relation"]).to_dict("records")]
     told += [_beaten(one) for answer in found for one in answer.settings if one.beaten is not None]
-    return [replace(claim, id=f"{claim.dataset}.{KIND}.{place}") for place, claim in enumerate(told)]
+    return [replace(claim, id=f"{claim.dataset}.{REFUTED}.{place}") for place, claim in enumerate(told)]
 
 
 def refuted_cells(content: Mapping[str, Any]) -> set[tuple[str, str, str]]:
     """(data set, model, defense) of the cells whose claims are refuted, from the content of ``claims.json``."""
-    told = [claim for claim in content["claims"] if claim["kind"] == KIND]
+    told = [claim for claim in content["claims"] if claim["kind"] == REFUTED]
     return {(claim["dataset"], *cell) for claim in told for cell in claim["cells"]}
 
 
@@ -74,4 +72,4 @@ def _beaten(one: Setting) -> Claim:
 def _claim(where: Mapping[str, str], words: str, tell: Telling) -> Claim:
     dataset, model, defense = (where[key] for key in CELL)
     said = f"{name(dataset)} · {name(model)} · {defense}: {words}"
-    return Claim("", KIND, dataset, said, cells=((model, defense),), screen=0, numbers=tuple(tell.numbers))
+    return Claim("", REFUTED, dataset, said, cells=((model, defense),), screen=0, numbers=tuple(tell.numbers))

@@ -1,8 +1,8 @@
 """Learned features, from the network's file. Separate from `project`, which other data sets run without a network."""
 
+from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -27,7 +27,8 @@ def digests(x: np.ndarray) -> np.ndarray:
     return np.array(made, np.int64)
 
 
-class Learned(NamedTuple):
+@dataclass(frozen=True)
+class Learned:
     """What computes learned features.
 
     Attributes:
@@ -42,11 +43,11 @@ class Learned(NamedTuple):
     sha256: dict[str, str]
     copies: int
 
-    @torch.no_grad()
-    def compute(self, x: np.ndarray) -> np.ndarray:
+    def __call__(self, x: np.ndarray) -> np.ndarray:
         """The features of records (n, …), float32."""
         records = torch.from_numpy(x.astype(np.float32, copy=False))
-        return torch.cat([self.module(part) for part in records.split(AT_ONCE)]).numpy()
+        with torch.no_grad():
+            return torch.cat([self.module(part) for part in records.split(AT_ONCE)]).numpy()
 
 
 def read_features(path: Path, identity: str, layers: str, own: np.ndarray) -> Learned:

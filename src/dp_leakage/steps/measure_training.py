@@ -12,7 +12,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.metrics import measure_training
 from dp_leakage.metrics.intervals import Estimate, wilson
 from dp_leakage.metrics.measure import FPR_OF_TPR
-from dp_leakage.metrics.rows import row
+from dp_leakage.metrics.rows import OF_ONE_RECORD, row
 from dp_leakage.metrics.runs import ALL
 from dp_leakage.privacy.accounting.rules import Neighbors, relation_of_game
 from dp_leakage.privacy.mechanism import Mechanism
@@ -104,7 +104,7 @@ def _spent(mechanism: Mechanism, made: Json, neighbors: Neighbors, ceiling: "Tra
         projection_noise=nominal.get("projection_noise"),
         **_schedule(made),
     ):
-        valid, note = spent.valid and most == 1, spent.note if most == 1 else f"one record of a person's {most} at most"
+        valid, note = spent.valid and most == 1, spent.note if most == 1 else f"{OF_ONE_RECORD} {most} at most"
         said: Json = {"accounted_by": spent.accountant, "neighbors": spent.neighbors, "valid": valid, "note": note}
         if spent.sampling != "as_trained":
             said["sampling"] = spent.sampling

@@ -17,8 +17,7 @@ def main(settings: Json, prepared: Path, data: Path, features: Path | None = Non
     if features is not None:
         layers = settings["projection"]["learned_on"].get("layers", HIDDEN)
         learned = call(FEATURES, "read_features", features, settings["features"], layers, arrays["x"])
-    compute = None if learned is None else learned.compute
-    dataset, notes = project(dataset_of(arrays), settings["projection"], settings["seed"], compute)
+    dataset, notes = project(dataset_of(arrays), settings["projection"], settings["seed"], learned)
     notes = (*(learned.notes if learned else ()), *notes)
     for note in notes:
         log.info("%s", note)

@@ -34,14 +34,16 @@ def bounded(spec: Json) -> list[str]:
 
 def source_of(spec: Json, dataset: str) -> Json:
     """Where the records come from, as ``data.resolve`` returns it. Raises UserError for a wrong source."""
-    given = spec["datasets"][dataset]["source"]
-    return resolve({"source": given} if isinstance(given, str) else given)
+    return _resolved(spec["datasets"][dataset]["source"])
 
 
 def public_source(spec: Json, dataset: str) -> Json:
     """Where the public records come from on which a data set's features are learned. Raises UserError if wrong."""
-    given = spec["datasets"][dataset]["projection"]["learned_on"]["source"]
-    return resolve({"source": given} if isinstance(given, str) else given)
+    return _resolved(spec["datasets"][dataset]["projection"]["learned_on"]["source"])
+
+
+def _resolved(source: str | Json) -> Json:
+    return resolve({"source": source} if isinstance(source, str) else source)
 
 
 def seed_of(spec: Json, dataset: str, *what: str) -> int:
