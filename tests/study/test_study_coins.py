@@ -109,7 +109,7 @@ def test_a_cells_bound_is_for_the_neighbors_that_its_coins_decide_between_and_co
         (roles(pool=None), "lacks the role 'pool'"),
         ({"design": "split"}, "lacks the role 'target_members'"),
         (roles(target_members=10), "has the role 'target_members'"),
-        ({"design": "coin"}, "'design' is 'coin'"),
+        ({"design": "coin"}, "design' is 'coin'"),
         (roles(pool=10), "valid is a whole number from 20"),
         ({"datasets": {"digits": {"augment": "after_split"}}}, "in and out at once"),
         ({"training": {"batch_size": 801}}, "at most the 800 records of the pool"),

@@ -52,9 +52,12 @@ def test_data_prepared_from_another_content_are_refused_where_snakemakes_records
     [
         (
             "overrides=quickstart",
-            "error: config.yaml: key 'overrides' is 'quickstart'; on the command line write it in q",
+            "error: command line: key 'overrides' is 'quickstart'; on the command line write it in q",
         ),
-        ("overrides={quickstart: {repeats: x}}", "key 'repeats' is 'x'; valid is a whole number from 1 to 1000"),
+        (
+            "overrides={quickstart: {repeats: x}}",
+            "error: command line: key 'overrides.quickstart.repeats' is 'x'; valid is a whole number from 1 to 1000",
+        ),
         (
             "overrides={quickstart: {repeats:3}}",
             "key 'overrides.quickstart' has 'repeats:3'; write a space after the col",
@@ -63,7 +66,7 @@ def test_data_prepared_from_another_content_are_refused_where_snakemakes_records
             "only_datasets=[digit]",
             "key 'only_datasets' has 'digit', but no study has this data set; did you mean 'digits'",
         ),
-        ("device=gpu", "error: config.yaml: key 'device' is 'gpu'"),
+        ("device=gpu", "error: command line: key 'device' is 'gpu'"),
     ],
 )
 def test_a_wrong_word_on_the_command_line_is_one_sentence(unrun, given, sentence):

@@ -133,11 +133,11 @@ def test_a_study_that_cannot_be_read_is_named_and_left_out_unless_it_is_asked_fo
     [
         (b"scale: smoke\ndata_dir: caf\xe9\n", "config.yaml, line 2 is no UTF-8 text (byte 0xe9)"),
         (b"- scale\n", "config.yaml holds list, not keys and values"),
-        (b"", "config.yaml holds NoneType, not keys and values"),
+        (b"", "config.yaml is empty; valid are keys and values"),
         (b"scale: [smoke\n", "config.yaml, line 2 is not valid YAML"),
         (b"\tscale: smoke\n", "config.yaml, line 1 is not valid YAML"),
         (b"scale: 2020-99-99\ndata_dir: x\ndevice: cpu\n", "key 'scale' is '2020-99-99'"),
-        (b"scale: smoke\nscale: paper\n", "config.yaml, line 1: key 'scale' is a duplicate"),
+        (b"scale: smoke\nscale: paper\n", "config.yaml, line 2: key 'scale' stands in line 1 too"),
         (b'scale: smoke\ndata_dir: "a\\0b"\ndevice: cpu\n', "config.yaml: key 'data_dir' is 'a\\x00b'"),
         (b"__use_yte__: true\n?if True:\n  scale: smoke\n", "config.yaml"),
         (

@@ -146,6 +146,7 @@ def _studies():
         _left_out,
         lambda study: asks_for(TARGETS, study),
         lambda names: needed(sys.argv, TARGETS, names),
+        given=() if IN_MODULE else given,
     )
 
 

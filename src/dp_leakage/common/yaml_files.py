@@ -6,7 +6,6 @@ with it. Files of this kind are trusted, as code is (SECURITY.md): their size is
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import chain
 from math import isfinite
@@ -61,6 +60,8 @@ def read_yaml(path: Path) -> Json:
         raise UserError(f"{path}, line {line} is no UTF-8 text (byte {byte:#x}); save the file as UTF-8") from None
     except OSError as error:
         raise UserError(f"{path} cannot be read ({error.strerror})") from None
+    if value is None:
+        raise UserError(f"{path} is empty; valid are keys and values")
     if not isinstance(value, dict):
         raise UserError(f"{path} holds {type(value).__name__}, not keys and values")
     return value
@@ -114,9 +115,12 @@ def _check_keys(root: yaml.Node | None, where: str) -> None:
             continue
         seen.add(node)
         if isinstance(node, yaml.MappingNode):
-            keys = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
-            if twice := [key for key, count in keys.items() if count > 1]:
-                raise UserError(f"{where}, line {_line(node)}: key {twice[0]!r} is a duplicate; keep one")
+            lines: dict[str, int] = {}
+            for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+                if key.value in lines:
+                    place = f"{where}, line {_line(key)}"
+                    raise UserError(f"{place}: key {key.value!r} stands in line {lines[key.value]} too; keep one")
+                lines[key.value] = _line(key)
         rest += chain.from_iterable(node.value) if isinstance(node, yaml.MappingNode) else node.value
 
 

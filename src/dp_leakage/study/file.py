@@ -1,6 +1,6 @@
 """Loading study files: schema, overrides, the scale over them, then every name and combination beyond a schema."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,10 @@ QUOTING = {
     "only_datasets": "'only_datasets=[digits]'",
     "study_files": "'study_files=[my_study.yaml]'",
 }
+
+
+CONFIG = "config.yaml"
+COMMAND_LINE = "command line"
 
 
 def _raise(called: set[str], error: UserError) -> None:
@@ -52,6 +56,7 @@ def load_study(
     scale: str,
     overrides: Json,
     asked: Callable[[str], bool] = _always,
+    place: str = CONFIG,
 ) -> Study | None:
     """The study of a file at a scale; None if the file does not have that scale and the study was not requested.
 
@@ -63,6 +68,7 @@ def load_study(
         overrides: study name → changes to its file.
         asked: whether a study was requested, by its name. Only then must it have the scale, and is it computed what its
             audits reach.
+        place: where the overrides were read, for the complaint.
 
     Raises:
         UserError: whatever is wrong with the file, in one sentence.
@@ -85,11 +91,14 @@ def load_study(
             raise UserError(f"{where} has no scale {scale!r}; {nearest(scale, scales)}")
         return None
     changes = renamed(overrides.get(raw["study"], {}))
-    _check_changes(raw, changes, f"overrides.{raw['study']}")
+    key = f"overrides.{raw['study']}"
+    _check_changes(raw, changes, key, place)
     changed = spec = merged(raw, changes)
+    check(changed, composed(schema, changed), place, key)
     if scale != "paper":
         spec = merged(changed, _left_to_scale(_without_attacks(raw["scales"][scale], raw), changes))
-    allow(spec, f"{where} with overrides and scale '{scale}'")
+    if scale != "paper":
+        allow(spec, f"{where} at scale '{scale}'{f' with {key}' if changes else ''}")
     study = Study(raw["study"] if scale == "paper" else f"{raw['study']}-{scale}", spec, _from_here(path.parent))
     whole = [replace(study, name=raw["study"], spec=given) for given in (raw, *([changed] if changes else []))]
     try:
@@ -99,7 +108,7 @@ def load_study(
         if asked(study.target):
             check_reach(study)
     except UserError as error:
-        raise UserError(f"{where}: {error}") from None
+        raise UserError(f"{where}{f' with {key} of {place}' if changes else ''}: {error}") from None
     return study
 
 
@@ -164,6 +173,7 @@ def load_studies(
     failed: Callable[[set[str], UserError], None] = _raise,
     asked: Callable[[str], bool] = _always,
     needed: Callable[[set[str]], set[str]] = set,
+    given: Collection[str] = (),
 ) -> dict[str, Study]:
     """Checks the config, then the study files: folder name → study.
 
@@ -176,13 +186,16 @@ def load_studies(
         asked: as for `load_study`.
         needed: given the names that the studies may have, those that the run needs; by default all. Of the others only
             the schema and the names are checked, and they are left out without a word.
+        given: keys of the config that the command line set, for the complaint.
 
     Raises:
         UserError: what is wrong with the config.
     """
-    config = config | {key: _unquoted(key, config[key]) for key in QUOTING if key in config}
-    check_value(config, "config.yaml")
-    check(config, schemas["config"], "config.yaml")
+    places = {key: COMMAND_LINE if key in given else CONFIG for key in config}
+    config = config | {key: _unquoted(key, config[key], places[key]) for key in QUOTING if key in config}
+    for place, part in ((COMMAND_LINE, {key: config[key] for key in given}), (CONFIG, config)):
+        check_value(part, place)
+        check(part, schemas["config"] | ({"required": []} if place == COMMAND_LINE else {}), place)
     plugins.load(config.get("plugins") or [])
     overrides, only = config.get("overrides") or {}, config.get("only_datasets") or []
     studies: dict[str, Study] = {}
@@ -199,7 +212,15 @@ def load_studies(
             if path.name == STUDY_FILE and whole:
                 enter(path.parent)
             study = (
-                load_study(path, raw, schemas["study"], scale=config["scale"], overrides=overrides, asked=asked)
+                load_study(
+                    path,
+                    raw,
+                    schemas["study"],
+                    scale=config["scale"],
+                    overrides=overrides,
+                    asked=asked,
+                    place=places.get("overrides", CONFIG),
+                )
                 if whole
                 else _names_of(path, raw, schemas["study"])
             )
@@ -217,11 +238,11 @@ def load_studies(
             studies |= {kept.name: kept} if kept is not None and whole else {}
     for name in overrides:
         if name not in names:
-            raise UserError(f"config.yaml: key 'overrides.{name}' names no study; {nearest(name, names)}")
+            raise UserError(f"{places['overrides']}: key 'overrides.{name}' names no study; {nearest(name, names)}")
     for name in only:
         if name not in datasets:
             raise UserError(
-                f"config.yaml: key 'only_datasets' has {name!r}, but no study has this data set; "
+                f"{places['only_datasets']}: key 'only_datasets' has {name!r}, but no study has this data set; "
                 f"{nearest(name, datasets)}"
             )
     return studies
@@ -269,7 +290,7 @@ def typed(value: object) -> object:
     return read if read is None or isinstance(read, int | float | bool) else value
 
 
-def _unquoted(key: str, value: object) -> object:
+def _unquoted(key: str, value: object, place: str) -> object:
     """The list or mapping that a text spells. Raises UserError if it spells neither."""
     if not isinstance(value, str):
         return value
@@ -279,13 +300,13 @@ def _unquoted(key: str, value: object) -> object:
         read = value
     if not isinstance(read, dict if key == "overrides" else list):
         raise UserError(
-            f"config.yaml: key '{key}' is {value!r}; on the command line write it in quotes, with a space after each "
+            f"{place}: key '{key}' is {value!r}; on the command line write it in quotes, with a space after each "
             f"colon: --config {QUOTING[key]}"
         )
     return read
 
 
-def _check_changes(base: Mapping, changes: Mapping, key: str, where: str = "config.yaml") -> None:
+def _check_changes(base: Mapping, changes: Mapping, key: str, where: str) -> None:
     """Refuses changes that would change nothing: a null for a key that does not exist, or a key that names the study
     itself.
     """
