@@ -13,7 +13,7 @@ OPTIONS := NAME DATA LABEL KEY PERSON SENSITIVE DROP CATEGORICAL MISSING SIZE LE
 $(foreach option,$(OPTIONS),$(eval override $(option) := $$(value $(option))))
 export $(OPTIONS)
 
-.PHONY: help install demo smoke new-study audit-training audit-model release docs test test-long test-fuzz test-slurm coverage lint format tag bench bench-all ranking reference papers constraints clean
+.PHONY: help install demo smoke new-study audit-training audit-model release share docs test test-long test-fuzz test-slurm coverage lint format tag bench bench-all ranking reference papers constraints clean
 
 help:  ## list these commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -66,6 +66,9 @@ audit-training: $(RUNS)  ## test the claimed ε of your training function: TRAIN
 release: $(RUNS)  ## train the model that you give away, once on all records: STUDY= CELL=mlp/gaussian-rdp-eps=10 [TO= SCALE= MODELS=; docs/release.md]
 	@python -m dp_leakage.release make "$$STUDY" $${CELL:+"$$CELL"} $${TO:+--to "$$TO"} $${SCALE:+--scale "$$SCALE"} \
 	  $${MODELS:+--models "$$MODELS"} $${CANARY:+--canary "$$CANARY"}
+
+share: $(RUNS)  ## copy what can be given away of a study's results: STUDY= TO= [docs/concepts.md]
+	@python -m dp_leakage.share "results/$$STUDY" "$$TO" $(if $(UNDEFENDED),--undefended)
 
 test: $(INSTALLED)  ## the tests (minutes)
 	pytest -n 2 --dist loadfile --no-loadscope-reorder --timeout 600

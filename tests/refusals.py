@@ -44,6 +44,9 @@ STUDIES = {
     "subclass without number": {
         "defenses": [{"defense": "none"}, {"defense": "subclass", "accountant": "class_moments"}]
     },
+    "more subclasses than members": {
+        "defenses": [{"defense": "none"}, {"defense": "subclass", "k_sub": 201, "accountant": "class_moments"}]
+    },
     "partition of classes": {
         "defenses": [{"defense": "none"}, {"defense": "class", "k_sub": 3, "accountant": "class_moments"}]
     },

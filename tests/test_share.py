@@ -65,7 +65,8 @@ def test_the_copy_has_weights_metrics_and_figures_and_nothing_of_records_or_seed
     names = {str(path.relative_to(shared)) for path in share(results, shared).written}
     cell = "digits/mlp/none"
     assert names == {
-        f"{cell}/target.safetensors", f"{cell}/metrics.parquet", "figures/fig.pdf", "figures/fig.png", "figures/fig.csv"
+        "README.md", f"{cell}/target.safetensors", f"{cell}/metrics.parquet",
+        "figures/fig.pdf", "figures/fig.png", "figures/fig.csv",
     }  # fmt: skip
     assert names == {str(path.relative_to(shared)) for path in shared.rglob("*") if path.is_file()}
     for name in names:
@@ -99,7 +100,7 @@ def test_no_results_and_a_full_folder_are_refused_in_a_sentence(results, tmp_pat
     assert main([str(results), str(tmp_path / "full")]) == 1
     assert "is not empty" in capsys.readouterr().err
     assert main([str(results), str(tmp_path / "shared")]) == 0
-    assert "5 files in" in capsys.readouterr().out
+    assert "6 files in" in capsys.readouterr().out
 
 
 # ---------------------------------------------------------------------- what goes of a model
@@ -166,6 +167,30 @@ def test_models_whose_claim_is_refuted_stay_and_the_command_says_which_go(result
     (results / "claims.json").write_text("[]")
     assert main([str(results), str(tmp_path / "c")]) == 1
     assert "claims.json cannot be read; run `snakemake STUDY` again" in capsys.readouterr().err
+
+
+def test_the_readme_says_which_models_are_there_what_they_spent_and_which_are_not(results, tmp_path):
+    none = {"settings": {"engine": "ensemble", "mechanism": None}, "parameters": ["0.weight"]}
+    target(results, {"0.weight": np.ones((1, 3))}, none)
+    metrics = results / "digits" / "mlp" / "none" / "metrics.parquet"
+    spent = {"metric": "epsilon_spent", "repeat": "all", "low": np.nan, "high": np.nan, "dataset": "digits"}
+    rows = [
+        {**spent, "model": "mlp", "defense": "none", "accounted_by": by, "neighbors": neighbors, "value": value}
+        for by, neighbors, value in [
+            ("rdp", "add_remove", 1.5),
+            ("pld", "add_remove", 1.2301),
+            ("pld", "replace_one", 3),
+        ]
+    ]
+    write_table(metrics, {key: [row[key] for row in rows] for key in rows[0]}, MADE)
+    share(results, tmp_path / "shared")
+    said = (tmp_path / "shared" / "README.md").read_text()
+    assert "| digits/mlp/none | 1.231 (add_remove); 3.000 (replace_one) |" in said
+    assert "- digits/mlp/other (no differential privacy)" in said
+    assert str(SEED) not in said
+    metrics.unlink()
+    share(results, tmp_path / "unmeasured")
+    assert "| digits/mlp/none | not known |" in (tmp_path / "unmeasured" / "README.md").read_text()
 
 
 def test_of_the_settings_go_neither_seeds_nor_paths(results, tmp_path):

@@ -11,6 +11,7 @@ The copy holds what the following list names, and nothing else:
 
 - figures that show numbers, not records, without hashes of what they were made from
 - the metrics of each cell
+- README.md, which says what the files are and what the ε of the models covers
 - the parameters of models under attack that were trained with differential privacy of a finite ε, unless an attack
   refutes that; with --undefended, of all of them
 
@@ -28,10 +29,12 @@ import stat
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from io import BytesIO
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from dp_leakage.common.arguments import Parser
 from dp_leakage.common.errors import UserError
@@ -40,6 +43,7 @@ from dp_leakage.figures.files import without_provenance
 from dp_leakage.metrics.rows import MEASURED, check_tidy, completed, qualifiers
 from dp_leakage.metrics.spent import known
 from dp_leakage.provenance.files import read_table, read_tensors, replacing
+from dp_leakage.report.guarantees import rounded_up
 from dp_leakage.report.refuted import refuted_cells
 from dp_leakage.study.protocol import seed_of
 
@@ -47,6 +51,11 @@ MODELS = "target.safetensors"
 SETTINGS = ("mechanism", "dataset", "model", "defense", "architecture", "dropout", "training")  # of a model that go
 TEXT = re.compile(r"[\w.:=+-]{1,80}")  # a name or an import path: no other text among the settings goes
 GUESSES = 100_000  # seeds of a study that are tried, as an attacker would
+README = "README.md"
+MEANING = """ε is for one record (or person, where the study protects people): `add_remove` for one more or fewer,
+`replace_one` for one in another's place, `zero_out` for one that is set to zero. The models are of the same records, so
+together they have spent more than each of them. Their noise is drawn from seeds of 32 bits, which somebody who guesses
+the data can search; a model that is meant for use comes from `make release`."""
 SECRET = re.compile(r"seed|random_state", re.IGNORECASE)  # names of settings that do not go
 
 
@@ -86,14 +95,16 @@ def share(results: Path, shared: Path, undefended: bool = False) -> Copy:
     if Path(os.path.realpath(shared)).is_relative_to(os.path.realpath(results)):
         raise UserError(f"{shared} lies in {results}, which is not for sharing; name a folder elsewhere")
     files, refuted = list(_files(results)), _refuted(results)
-    kept_back, going = [], 0
+    kept_back, going, models = [], 0, []
     for path, content, why in _contents(results, files, refuted, undefended):  # all is checked before any is written
         going += bool(content)
         kept_back += [] if content else [f"{_cell(results, path)} ({why})"]
+        models += [path] if content and path.name == MODELS else []
     if not going:
         raise UserError(f"{results} holds no figure, metrics or private model to share; run `snakemake STUDY` first")
     written = []
-    for path, content, _ in _contents(results, files, refuted, undefended):
+    readme = (results / README, _readme(results, models, kept_back).encode(), "")
+    for path, content, _ in chain(_contents(results, files, refuted, undefended), [readme]):
         if content:
             to = shared / path.relative_to(results)
             with replacing(to) as temporary:
@@ -166,11 +177,50 @@ def _parameters(path: Path, refuted: bool) -> tuple[bytes, str]:
 
 def _promises_nothing(path: Path) -> bool:
     """Whether every ε that was spent on models is infinite, as for people with many records under noise for one."""
+    epsilons = _spent(path)["epsilon_spent"]
+    return len(epsilons) > 0 and not np.isfinite(epsilons).any()
+
+
+def _spent(path: Path) -> pd.DataFrame:
+    """The known ε of the cell that a model's file is of (`known`), no rows if it was not measured."""
     metrics = path.with_name("metrics.parquet")
     if not is_file(metrics):
-        return False
-    spent = known(completed(read_table(metrics)[0]))["epsilon_spent"]
-    return len(spent) > 0 and not np.isfinite(spent).any()
+        return pd.DataFrame({"epsilon_spent": [], "spent_neighbors": []})
+    return known(completed(read_table(metrics)[0]))
+
+
+def _readme(results: Path, models: Sequence[Path], kept_back: Sequence[str]) -> str:
+    """What somebody has to know who gets the copy and nothing else."""
+    rows = [f"| {_cell(results, path)} | {_epsilons(path)} |" for path in models]
+    return "\n".join(
+        [
+            f"# Results of the study {results.name}",
+            "",
+            "Made by dp-leakage for giving away: no file here holds a record, a list of members, a seed or a path.",
+            "",
+            "- `figures/`: each figure as png and pdf, and a csv of the numbers that it shows",
+            "- `DATASET/MODEL/DEFENSE/metrics.parquet`: what was measured of a cell, with 95 % intervals",
+            "- `DATASET/MODEL/DEFENSE/target.safetensors`: the parameters of its models, one for each repeat",
+            "",
+            "Figures and metrics are computed from the training records without noise.",
+            "",
+            "## Models",
+            "",
+            *(
+                ["| cell | ε spent on each model |", "| --- | --- |", *rows, "", MEANING]
+                if rows
+                else ["No parameters."]
+            ),
+            *(["", "Not here:", "", *(f"- {each}" for each in kept_back)] if kept_back else []),
+            "",
+        ]
+    )
+
+
+def _epsilons(path: Path) -> str:
+    """The smallest ε that is proven of a cell's models, for each kind of neighbors."""
+    found = _spent(path).groupby("spent_neighbors")["epsilon_spent"].min()
+    return "; ".join(f"{rounded_up(value)} ({name})" for name, value in found.items()) or "not known"
 
 
 def guessed_seed(path: Path) -> int | None:

@@ -11,6 +11,7 @@ from dp_leakage import attacks, plugins
 from dp_leakage.attacks import ATTACKS, attacks_of
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.schemas import holds
+from dp_leakage.figures.style import name
 
 FILES = [path for path in Path(attacks.__file__).parent.rglob("*.py") if "\nATTACK = " in path.read_text()]
 
@@ -42,6 +43,13 @@ def test_a_file_of_the_package_is_a_plugin_as_it_stands(path, tmp_path, monkeypa
     assert [vars(attack) | {"module": ""} for attack in plugins.ATTACKS.values()] == [
         vars(attack) | {"module": ""} for attack in own
     ]
+
+
+def test_a_plugin_is_called_by_its_label_wherever_an_attack_is_named(monkeypatch):
+    given = {"family": "membership", "label": "My guess", "variants": {"mine": {}, "mine_raw": {"label": "Raw"}}}
+    for key, attack in attacks_of("mine.py", "mine", given).items():
+        monkeypatch.setitem(ATTACKS, key, attack)
+    assert (name("mine"), name("mine_raw"), name("unknown_attack")) == ("My guess", "Raw", "unknown attack")
 
 
 def test_a_name_can_mean_one_thing_in_one_attack_and_another_in_the_next():

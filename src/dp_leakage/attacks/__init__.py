@@ -69,6 +69,7 @@ class Attack:
     Attributes:
         module: dotted name of the module that defines ``score`` (and ``fit``).
         family: what the attack finds out; ``utility`` is no attack and measures how well the model serves its users.
+        label: its name in figures and reports; "" for the name that studies give it, with spaces.
         needs: the auxiliary models that it compares with or learns from.
         settings: every setting that the attack knows, with its default.
         schemas: of each of them.
@@ -104,6 +105,7 @@ class Attack:
     access: str = ""
     on_device: bool = False
     draws_as: str = ""
+    label: str = ""
 
 
 WORD = "ATTACK"
@@ -125,6 +127,7 @@ SCHEMA = table(
         "access": TEXT,
         "on_device": FLAG,
         "draws_as": TEXT,
+        "label": TEXT,
         **SHARED,
     },
     required=["family"],
@@ -230,7 +233,7 @@ def _attack(where: str, module: str, given: dict[str, Any]) -> Attack:
         raise UserError(f"{where}: it takes no models, so it has no device; leave the key on_device out")
     if given.get("learns") and not given.get("needs"):
         raise UserError(f"{where}: `learns` is set but `needs` is not; valid is needs: shadow or reference")
-    optional = ("needs", "learns", "aware", "of_person", "adapts", "access", "on_device", "draws_as")
+    optional = ("needs", "learns", "aware", "of_person", "adapts", "access", "on_device", "draws_as", "label")
     own = {key: given[key] for key in optional if key in given}
     roles = tuple(given.get("roles", ()))
     return Attack(module, given["family"], settings, schemas, reads, roles=roles, **own)

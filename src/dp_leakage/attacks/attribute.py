@@ -23,7 +23,7 @@ ATTACK = {
             "If most values are equal, the first are equal, and the attack learns nothing.",
         },
     },
-    "variants": {"yeom_attribute": {}},
+    "variants": {"yeom_attribute": {"label": "Yeom attribute"}},
 }
 
 CANDIDATES = {"quartiles": "linear", "distinct_quartiles": "inverted_cdf"}  # rule → np.quantile's method

@@ -16,6 +16,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from zlib import crc32
 
+from dp_leakage.attacks import ATTACKS
 from dp_leakage.figures.labels import name_lines, named_beside, room_for
 from dp_leakage.privacy.mechanisms import MECHANISMS
 
@@ -112,47 +113,9 @@ NAMES = {
     "lfw": "LFW",
     "faces94": "Faces94",
     "strongest": "strongest attack",
-    "yeom": "Yeom membership",
-    "shokri": "Shokri membership",
-    "yeom_attribute": "Yeom attribute",
-    "yeom_values": "Yeom, all values",
-    "fredrikson": "Fredrikson",
-    "csmia": "CSMIA",
-    "learned_attribute": "learned attribute",
-    "lira": "LiRA",
-    "lira_online": "LiRA online",
-    "lira_shrunk": "LiRA shrunk",
-    "lira_unaware": "LiRA unaware",
-    "rmia": "RMIA",
-    "rmia_online": "RMIA online",
-    "rmia_unaware": "RMIA unaware",
-    "posterior_masked": "posterior, masked",
-    "posterior_rescaled": "posterior, rescaled",
-    "posterior_rounded": "posterior, rounded",
-    "posterior_label": "posterior, label only",
-    "loss_trace": "loss trace",
-    "gap": "gap attack",
-    "label_noise": "label only, noise",
-    "boundary": "label only, boundary",
-    "combined": "learned combination",
-    "attack_p": "attack P",
-    "attack_r": "attack R",
-    "inversion_original": "inversion, original",
-    "inversion_original_slow": "inversion, original with small steps",
-    "inversion_unpenalized": "inversion, without penalty",
-    "inversion_l1": "inversion, ℓ1",
-    "inversion_l1_sum": "inversion, ℓ1 as a sum",
-    "inversion_btv": "inversion, BTV",
-    "inversion_tuned_euclidean": "inversion, tuned by distance",
-    "inversion_tuned_ssim": "inversion, tuned by SSIM",
-    "inversion_controls": "pictures without a model",
     "class_moments": "class moments",
     "theorem1": "Theorem 1",
     "mia_distance": "MIA distance",
-    "shokri_trees": "Shokri trees",
-    "analytic": "Analytic inversion",
-    "dlg": "DLG",
-    "iga": "IGA",
     "vmf": "VMF",
     "gaussian": "Gaussian",
     "fashion_mnist_r": "Fashion-MNIST (split of MIA-R)",
@@ -253,12 +216,14 @@ def order(series: Series) -> tuple[Any, ...]:
 def name(identifier: str) -> str:
     """A name as people write it: ``softmax_regression`` → softmax regression, ``cifar100`` → CIFAR-100.
 
-    Of a longer name, the beginning may be known: ``cifar100_small`` → CIFAR-100 small.
+    Of a longer name, the beginning may be known: ``cifar100_small`` → CIFAR-100 small. An attack has the label that it
+    declares.
     """
     parts = identifier.split("_")
     for known in range(len(parts), 0, -1):
-        if (first := "_".join(parts[:known])) in NAMES:
-            return " ".join([NAMES[first], *parts[known:]])
+        first = "_".join(parts[:known])
+        if label := NAMES.get(first) or (ATTACKS[first].label if first in ATTACKS else ""):
+            return " ".join([label, *parts[known:]])
     return " ".join(parts)
 
 

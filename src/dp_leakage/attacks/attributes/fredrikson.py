@@ -12,6 +12,7 @@ from dp_leakage.models.ensemble import Models
 
 ATTACK = {
     "family": "attribute",
+    "label": "Fredrikson",
     "roles": ["reference_pool"],
     "draws_as": "attributes",
     "settings": {

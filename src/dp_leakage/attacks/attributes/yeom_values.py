@@ -13,6 +13,7 @@ from dp_leakage.models.ensemble import Models
 
 ATTACK = {
     "family": "attribute",
+    "label": "Yeom, all values",
     "roles": ["reference_pool"],
     "draws_as": "attributes",
     "settings": {

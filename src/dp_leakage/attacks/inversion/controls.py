@@ -25,7 +25,7 @@ ATTACK = {
             "description": "How many subclasses k-means finds in each class, for examples of them; 0 for none.",
         },
     },
-    "variants": {"inversion_controls": {}},
+    "variants": {"inversion_controls": {"label": "pictures without a model"}},
 }
 
 EXAMPLES = 9  # images shown of each subclass

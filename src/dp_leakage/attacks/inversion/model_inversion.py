@@ -111,17 +111,31 @@ ATTACK = {
     },
     "variants": {
         # As Fredrikson et al. (2015) have it.
-        "inversion_original": {"settings": {"box": "none", "optimizer": "sgd", "learning_rate": 10.0}},
-        "inversion_original_slow": {"like": "inversion_original", "settings": {"learning_rate": 0.1}},
+        "inversion_original": {
+            "label": "inversion, original",
+            "settings": {"box": "none", "optimizer": "sgd", "learning_rate": 10.0},
+        },
+        "inversion_original_slow": {
+            "label": "inversion, original with small steps",
+            "like": "inversion_original",
+            "settings": {"learning_rate": 0.1},
+        },
         # zhang2020's algorithm without a penalty, and its two enhanced attacks with the printed settings: the ℓ1 norm
         # as a mean over pixels or, as its formula says, a sum.
-        "inversion_unpenalized": {"draws_as": "inversion_unpenalised"},  # its name until version 0.2
-        "inversion_l1": {"settings": {"penalties": [[["l1_mean", 0.05]]]}},
-        "inversion_l1_sum": {"settings": {"penalties": [[["l1", 0.05]]]}},
-        "inversion_btv": {"settings": {"penalties": [[["btv", 0.001]]], "learning_rate": 0.05, "steps": 100}},
+        "inversion_unpenalized": {
+            "label": "inversion, without penalty",
+            "draws_as": "inversion_unpenalised",  # its name until version 0.2
+        },
+        "inversion_l1": {"label": "inversion, ℓ1", "settings": {"penalties": [[["l1_mean", 0.05]]]}},
+        "inversion_l1_sum": {"label": "inversion, ℓ1 as a sum", "settings": {"penalties": [[["l1", 0.05]]]}},
+        "inversion_btv": {
+            "label": "inversion, BTV",
+            "settings": {"penalties": [[["btv", 0.001]]], "learning_rate": 0.05, "steps": 100},
+        },
         # Stronger: restarts, a loss that does not vanish, pictures that must withstand noise and shifts, and the
         # penalty that does best by one of the paper's distances.
         "inversion_tuned_euclidean": {
+            "label": "inversion, tuned by distance",
             "settings": {
                 "loss": "cross_entropy",
                 "penalties": [
@@ -142,7 +156,11 @@ ATTACK = {
                 "told": "euclidean",
             },
         },
-        "inversion_tuned_ssim": {"like": "inversion_tuned_euclidean", "settings": {"told": "ssim"}},
+        "inversion_tuned_ssim": {
+            "label": "inversion, tuned by SSIM",
+            "like": "inversion_tuned_euclidean",
+            "settings": {"told": "ssim"},
+        },
     },
 }
 

@@ -8,6 +8,7 @@ from dp_leakage.attacks.signals import Scores, Signals, losses
 # ``alpha`` is the level of the attack's own test: near the best advantage for weak and strong leaks.
 ATTACK = {
     "family": "membership",
+    "label": "attack P",
     "roles": ["reference_pool"],
     "settings": {"alpha": {"$ref": "#/$defs/alpha"}},
 }

@@ -21,6 +21,7 @@ from dp_leakage.models.ensemble import Models
 # ``alpha`` as of `label_noise`.
 ATTACK = {
     "family": "membership",
+    "label": "label only, boundary",
     "reads": "models",
     "roles": ["reference_pool"],
     "settings": {

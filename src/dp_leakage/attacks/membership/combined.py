@@ -17,6 +17,7 @@ from dp_leakage.common.errors import UserError
 
 ATTACK = {
     "family": "membership",
+    "label": "learned combination",
     "needs": "reference",
     "reads": "probabilities",
     "roles": ["reference_pool"],

@@ -6,6 +6,7 @@ from dp_leakage.attacks.signals import Scores, Signals
 
 ATTACK = {
     "family": "membership",
+    "label": "gap attack",
 }
 
 

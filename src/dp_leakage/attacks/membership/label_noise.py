@@ -19,6 +19,7 @@ from dp_leakage.models.ensemble import Models
 # ``alpha`` is the level of the attack's own test: near the best advantage for weak and strong leaks.
 ATTACK = {
     "family": "membership",
+    "label": "label only, noise",
     "reads": "models",
     "roles": ["reference_pool"],
     "settings": {

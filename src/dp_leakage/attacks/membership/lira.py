@@ -25,12 +25,12 @@ ATTACK = {
         "alpha": {"$ref": "#/$defs/alpha"},
     },
     "variants": {
-        "lira": {},
-        "lira_online": {"settings": {"online": True}},
+        "lira": {"label": "LiRA"},
+        "lira_online": {"label": "LiRA online", "settings": {"online": True}},
         # For few references, or records whose margins vary unlike.
-        "lira_shrunk": {"settings": {"online": True, "variance": "shrunk"}},
+        "lira_shrunk": {"label": "LiRA shrunk", "settings": {"online": True, "variance": "shrunk"}},
         # An attacker who does not know the defense: the references are undefended models.
-        "lira_unaware": {"settings": {"online": True}, "aware": False},
+        "lira_unaware": {"label": "LiRA unaware", "settings": {"online": True}, "aware": False},
     },
 }
 

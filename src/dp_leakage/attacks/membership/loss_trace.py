@@ -16,6 +16,7 @@ from dp_leakage.common.errors import UserError
 # ``alpha`` is the level of the attack's own test: near the best advantage for weak and strong leaks.
 ATTACK = {
     "family": "membership",
+    "label": "loss trace",
     "reads": "losses",
     "roles": ["reference_pool"],
     "settings": {

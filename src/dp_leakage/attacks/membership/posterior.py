@@ -56,18 +56,22 @@ ATTACK = {
         "posterior": {},
         # Against a defense of the answers: the references' are hidden in the same way.
         "posterior_masked": {
+            "label": "posterior, masked",
             "settings": {"hidden": "top"},
             "adapts": "takes the largest probability to be masked and reads how the others share the rest",
         },
         "posterior_rescaled": {
+            "label": "posterior, rescaled",
             "settings": {"hidden": "scale"},
             "adapts": "takes confidences to be rescaled by an unknown temperature and brings all models to one scale",
         },
         "posterior_rounded": {
+            "label": "posterior, rounded",
             "settings": {"hidden": "digits"},
             "adapts": "takes probabilities to be rounded and rounds those of its reference models alike",
         },
         "posterior_label": {
+            "label": "posterior, label only",
             "settings": {"hidden": "all_but_label"},
             "adapts": "takes the predicted class alone to be shown and compares how often reference models predict it",
         },

@@ -42,10 +42,10 @@ ATTACK = {
         "alpha": {"$ref": "#/$defs/alpha"},
     },
     "variants": {
-        "rmia": {},
-        "rmia_online": {"settings": {"online": True}},
+        "rmia": {"label": "RMIA"},
+        "rmia_online": {"label": "RMIA online", "settings": {"online": True}},
         # An attacker who does not know the defense: the references are undefended models.
-        "rmia_unaware": {"settings": {"online": True}, "aware": False},
+        "rmia_unaware": {"label": "RMIA unaware", "settings": {"online": True}, "aware": False},
     },
 }
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 ATTACK = {
     "family": "membership",
+    "label": "Shokri membership",
     "needs": "shadow",
     "reads": "probabilities",
     "learns": True,

@@ -9,6 +9,7 @@ from dp_leakage.common.errors import UserError
 
 ATTACK = {
     "family": "membership",
+    "label": "Shokri trees",
     "needs": "shadow",
     "reads": "probabilities",
     "learns": True,

@@ -6,6 +6,7 @@ from dp_leakage.attacks.signals import Scores, Signals, losses
 
 ATTACK = {
     "family": "membership",
+    "label": "Yeom membership",
     "settings": {
         "probability_floor": {
             "type": "number",

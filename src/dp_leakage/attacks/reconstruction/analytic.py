@@ -19,6 +19,7 @@ from dp_leakage.models.layers import Dropout, Flatten, Layers, Linear
 # ``weights``: the model whose gradient is seen, untrained or the trained target; each is measured separately.
 ATTACK = {
     "family": "gradient_reconstruction",
+    "label": "Analytic inversion",
     "settings": {
         "images": {"$ref": "#/$defs/images"},
         "batch": {"$ref": "#/$defs/batch"},

@@ -15,6 +15,7 @@ from dp_leakage.models.ensemble import Ensemble
 # ``weights``: the model whose gradient is seen, untrained or the trained target; each is measured separately.
 ATTACK = {
     "family": "gradient_reconstruction",
+    "label": "DLG",
     "settings": {
         "images": {"$ref": "#/$defs/images"},
         "batch": {"$ref": "#/$defs/batch"},

@@ -18,6 +18,7 @@ from dp_leakage.models.ensemble import Ensemble
 # ``weights``: the model whose gradient is seen, untrained or the trained target; each is measured separately.
 ATTACK = {
     "family": "gradient_reconstruction",
+    "label": "IGA",
     "on_device": True,
     "settings": {
         "images": {"$ref": "#/$defs/images"},

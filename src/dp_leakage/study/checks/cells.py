@@ -117,6 +117,8 @@ def _check_training(study: Study, cell: Cell) -> None:
             raise UserError(f"key 'datasets.{cell.dataset}.projection' (of {cell.key}): {error}") from None
     words = f"valid is at most the {members} {people} of data set {cell.dataset}"
     require(size <= members, f"key '{_origin(spec, cell, 'batch_size', size)}' is {size}; {words}")
+    k_sub = cell.columns["k_sub"]
+    require(k_sub <= members, f"key 'defenses.k_sub' is {k_sub} (of {cell.defense}), subclasses of each class; {words}")
     _check_steps(cell, steps_per_epoch(size, members), "")
     delta = mechanism.get("delta")
     if delta is not None and not holds_groups(mechanism["unit"]) and not cell.columns["accounting_note"]:
