@@ -38,7 +38,8 @@ class Cell(NamedTuple):
     Attributes:
         shifts: how much each attack's score of a record gains if it is in, for records that leak.
         accuracy: on new records.
-        mu: of the Gaussian noise that it is trained with, for the neighbors of the study's game; None: not private.
+        mu: of the Gaussian noise that it is said to be trained with, for the neighbors of the study's game; None: not
+            private. An attack that gains more than such noise allows refutes it (`is_false`).
         sampler: of its batches.
         model: its architecture.
         rescaled: a defense that rescales or masks confidences: an increasing function of each attack's scores.
@@ -291,9 +292,20 @@ def keeps(world: World, cell: Cell) -> bool:
     return loss(world, cell) <= world.acceptable.accuracy_loss and cell.accuracy > world.guessing
 
 
+def is_false(cell: Cell) -> bool:
+    """Whether the noise that a cell is said to have is not there."""
+    return cell.mu is not None and gained(cell) > cell.mu
+
+
+def gained(cell: Cell) -> float:
+    """The μ of the game that an attacker plays who knows a record's own part."""
+    return max(cell.shifts) / np.sqrt(1 - OWN)
+
+
 def protects(world: World, cell: Cell) -> bool:
     """Whether what the game allows is acceptable: as proven, or as the strongest attack reaches."""
     proven = cell.mu is not None and cell.proves and 2 * ndtr(cell.mu / 2) - 1 <= world.acceptable.advantage
+    proven = proven and not is_false(cell)
     measured = strongest(world, cell, "reached_advantage") <= world.acceptable.advantage
     return proven or (world.acceptable.risk == "measured" and measured)
 
@@ -387,5 +399,11 @@ WORLDS = {
     "hardly better than guessing": World((Cell((0.5,), 0.12), Cell((0.0,), 0.11, mu=0.2)), n_test=200),
     "no better than guessing": World((Cell((0.5,), 0.1), Cell((0.0,), 0.1, mu=0.2)), n_test=200),
     "no private model": World((Cell((0.5,)), Cell((0.5,), rescaled=stretched))),
+    "a false claim beside a true one": World(
+        (Cell((1.5,)), Cell((1.5,), 0.79, mu=0.2), Cell((0.1,), 0.78, mu=0.22)), n_test=2000
+    ),
+    "false claims alone": World(
+        (Cell((1.5,)), Cell((1.5,), 0.79, mu=0.2), Cell((2.0,), 0.78, mu=0.1)), n_test=2000, by_coins=False
+    ),
     "only proofs count": World(ladder(0.3), acceptable=Acceptable(risk="proven")),
 }

@@ -343,7 +343,7 @@ def test_it_works_without_spent_budgets_attacks_or_private_cells(frame: pd.DataF
     assert answer.kind == "open"
     assert "no membership attack was run on it" in told
     answer, told = decided(frame[frame["accountant"] == ""])
-    assert "the study has no private model with a known ε, so it recommends no budget. On a (no defense), the" in told
+    assert "the study has no private model with a known ε, so no budget is recommended. On a (no defense), the" in told
     assert "advantage is 0.400" in told
 
 

@@ -19,7 +19,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from planted import DELTA, OWN, RATES, TUNED_ON, WORLDS, Cell, Study, draw, keeps, loss, protects, spent_of, truth
+from planted import (
+    DELTA,
+    OWN,
+    RATES,
+    TUNED_ON,
+    WORLDS,
+    Cell,
+    Study,
+    draw,
+    gained,
+    is_false,
+    keeps,
+    loss,
+    protects,
+    spent_of,
+    truth,
+)
 from planted import strongest as of_strongest
 from scipy.special import ndtr
 from scipy.stats import binom
@@ -75,7 +91,8 @@ def a_loss(study: Study, cell: Cell, row: pd.Series) -> bool:
 
 def a_bound(study: Study, cell: Cell, row: pd.Series) -> bool:
     """A lower bound on ε from the study's own coins."""
-    return row["value"] <= spent_of(study.world, cell)[row["neighbors"]]
+    real = cell._replace(mu=max(cell.mu, gained(cell)))
+    return row["value"] <= spent_of(study.world, real)[row["neighbors"]]
 
 
 def planted_row(study: Study, cell: Cell, row: pd.Series) -> bool:
@@ -255,7 +272,7 @@ def not_shown_to_beat_guessing(study: Study, claim: Claim) -> bool:
 
 
 def nothing_private(study: Study, claim: Claim) -> bool:
-    return not study.world.private
+    return all(is_false(cell) for cell in study.world.private)
 
 
 VERDICTS: dict[str, Callable[[Study, Claim], bool]] = {
@@ -393,7 +410,11 @@ def judged(study: Study) -> Iterator[tuple[str, bool]]:
             else:
                 large = " of all at once" if number.among > 1 else ""
                 yield f"interval {kind} {number.estimates}{large}", INTERVALS[number.estimates](study, number)
-    yield "no claim broken", not refuted_claims(study.metrics, [answer])
+    refuted = {cell for claim in refuted_claims(study.metrics, [answer]) for cell in claim.cells}
+    false = {cell.key for cell in world.private if is_false(cell)}
+    yield "no true claim refuted", refuted <= false
+    if false:  # by far
+        yield "fact: false claims refuted", false <= refuted
     for _, model, defense, attack in singled_out([answer]):
         cell = world.cell(model, defense)
         found = most_exposed(study.scores[model, defense][attack])

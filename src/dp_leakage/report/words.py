@@ -160,7 +160,7 @@ def _untried(answer: Answer, tell: Telling) -> str:
         if refuted
         else "the study has no private model with a known ε"
     )
-    return f"{lacks}, so it recommends no budget. On {name(one.model)} ({look(one.series).label}), {_risk(one, tell)}."
+    return f"{lacks}, so no budget is recommended. On {name(one.model)} ({look(one.series).label}), {_risk(one, tell)}."
 
 
 DECIDING = {"both": _both, "open": _open, "neither": _neither, "guessing": _guessing, "untried": _untried}
