@@ -574,6 +574,11 @@ BOUNDED = "MECHANISM = {}\ndef bound(norms, clip_norm): ...\n"
             "MECHANISM = {'claim': 'bound'}\ndef bound(norms, clip_norm): ...\n",
             "need a function `epsilon`",
         ),
+        (
+            "mine.py",
+            "MECHANISM = {'settings': {'stability': 0.1}}\ndef bound(norms, clip_norm): ...\n",
+            "settings reach a class Noise alone, as self.mechanism.settings, and this file has none",
+        ),
         ("yeom.py", "ATTACK = {'family': 'membership'}\n" + SCORE, "'yeom' is already an attack"),
         ("dropout.py", "MECHANISM = {}\ndef bound(norms, clip_norm): ...\n", "'dropout' is already a defense"),
         # Its batches were those of every cell with Poisson batches, whose ε stayed.

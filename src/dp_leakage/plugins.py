@@ -172,6 +172,9 @@ def _mechanism(path: Path, name: str, given: dict[str, Any], functions: Function
     needed = ["epsilon"] if accounted else []
     _define(path, functions, {key: takes for key, takes in STEP.items() if key in functions or key in needed})
     schemas = schemas_of(f"plugin {path}", given)
+    if schemas and "Noise" not in functions:
+        words = "settings reach a class Noise alone, as self.mechanism.settings, and this file has none"
+        raise UserError(f"plugin {path}: {words}; write their values into the functions, and leave the key out")
     if "sample" in functions:
         SAMPLERS.append(name)
     if "groups" in functions:
