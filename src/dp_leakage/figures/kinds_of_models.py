@@ -31,8 +31,7 @@ def draw(
     """One panel per data set, a color and mark per model: open undefended, filled private with its ε.
 
     Settings:
-        attack: whose advantage; None: of each cell the attack that finds most there, chosen on other records than it is
-            judged on.
+        attack: whose advantage; None: that of the attack that finds most in each cell, less the luck of the choice.
     """
     from matplotlib.lines import Line2D
 

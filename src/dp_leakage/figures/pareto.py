@@ -23,8 +23,8 @@ FIGURE = {
     "accounted ε. Bottom right is best: accurate, and nothing leaks. Leakage is the advantage of the strongest attack "
     "on each model. The gray line is the Pareto front of the measured values. Pale points are dominated: another "
     "point is better in both, with separate 95 % intervals (the bars). Differences between the other points may be "
-    "chance. Attack and threshold are chosen on separate records. Numbers are drawn where there is room; all are "
-    "in the csv.",
+    "chance. Thresholds are chosen on separate records, and the luck of choosing the attack is taken off. Numbers are "
+    "drawn where there is room; all are in the csv.",
     "settings": {"attack": {"$ref": "#/$defs/attack"}},
 }
 
@@ -40,8 +40,7 @@ def draw(
     """One panel per (data set, model).
 
     Settings:
-        attack: whose advantage; None: of each cell the attack that finds most there, chosen on other records than it is
-            judged on.
+        attack: whose advantage; None: that of the attack that finds most in each cell, less the luck of the choice.
     """
     from matplotlib.lines import Line2D
 

@@ -25,10 +25,10 @@ from dp_leakage.metrics.intervals import (
     ratio,
     wilson,
 )
-from dp_leakage.metrics.reached import named_by_best_threshold, named_by_strongest, named_by_strongest_at
+from dp_leakage.metrics.reached import named_by_best_threshold
 from dp_leakage.metrics.rows import row
 from dp_leakage.metrics.runs import ALL, by_repeat
-from dp_leakage.metrics.strongest import covariance, luck, of_strongest
+from dp_leakage.metrics.strongest import of_strongest
 
 FPR_OF_EXPOSED = (0.01, 0.02, 0.05)
 TOP = 10
@@ -174,9 +174,8 @@ def measure_strongest(frames: Mapping[str, pd.DataFrame], repeats: bool = True) 
 
     Returns:
         Rows reached_advantage, and reached_tpr for each false positive rate, with ``attack=strongest;of=NAME``, where
-        NAME is the attack that does best on all records, at each rate anew. Like thresholds, the attack is chosen on
-        other records than it is judged on (`reached`), since the largest of several measured numbers would count the
-        attackers' luck as leakage. The interval is for the number of the truly best attack (`of_strongest`).
+        NAME is the attack that does best on all records, at each rate anew. Of its number, what the choice among the
+        attacks adds by luck is taken off. The interval is for the number of the truly best attack (`of_strongest`).
 
     Raises:
         ValueError: as `measure_membership`, or the attacks were not made on the same records.
@@ -186,24 +185,33 @@ def measure_strongest(frames: Mapping[str, pd.DataFrame], repeats: bool = True) 
     member = next(iter(read.values()))[1]
     if any(not np.array_equal(other, member) for _, other in read.values()):
         raise ValueError("The score files of a cell must hold the same records, as the same members.")
-    best = named_by_strongest(scores, member)
-    rows = []
-    for repeat, here in _runs(len(best.named), repeats):
-        inside = _of_runs(member, here)
-        value = REACHED(best.named[here].astype(np.float64), inside).value
-        alone = [named[here].astype(np.float64) for named in best.alone.values()]
-        found = _largest(value, alone, inside, REACHED, roc.gap)
-        rows.append(row("reached_advantage", repeat, found, attack=STRONGEST, of=best.attack))
+    named = {attack: named_by_best_threshold(score, member).astype(float) for attack, score in scores.items()}
+    rows = _of_largest("reached_advantage", {}, named, member, REACHED, roc.gap, repeats)
     for fpr in FPR_OF_TPR:
-        at_rate = {"attack": STRONGEST, "of": named_by_strongest_at(scores, member, fpr).attack, "fpr": fpr}
         measure, moved = at_fpr(fpr, roc.reached_tpr, coins.reached_tpr), partial(roc.share_above, fpr=fpr)
-        for repeat, here in _runs(len(best.named), repeats):
-            inside = _of_runs(member, here)
-            run = {attack: score[here] for attack, score in scores.items()}
-            named = named_by_strongest_at(run, inside, fpr).named
-            value = float(named[np.broadcast_to(inside, named.shape)].mean())
-            found = _largest(value, list(run.values()), inside, measure, moved, shared=True)
-            rows.append(row("reached_tpr", repeat, found, **at_rate))
+        rows += _of_largest("reached_tpr", {"fpr": fpr}, scores, member, measure, moved, repeats)
+    return rows
+
+
+def _of_largest(
+    metric: str,
+    own: Mapping[str, Any],
+    values: Mapping[str, np.ndarray],
+    member: np.ndarray,
+    measure: Measure,
+    moved: Callable[[np.ndarray, np.ndarray], Influences],
+    repeats: bool,
+) -> list[dict]:
+    """Rows of the largest of several attacks' numbers, given each one's values (R, n).
+
+    ``moved`` gives influences from members' and non-members' values if members are fixed.
+    """
+    overall = {attack: measure(one, member).value for attack, one in values.items()}
+    said = {"attack": STRONGEST, "of": max(overall, key=lambda attack: overall[attack]), **own}
+    rows = []
+    for repeat, here in _runs(len(next(iter(values.values()))), repeats):
+        found = _largest([one[here] for one in values.values()], _of_runs(member, here), measure, moved)
+        rows.append(row(metric, repeat, found, **said))
     return rows
 
 
@@ -221,34 +229,17 @@ def _of_runs(member: np.ndarray, here: slice) -> np.ndarray:
 
 
 def _largest(
-    value: float,
     values: list[np.ndarray],
     member: np.ndarray,
     measure: Measure,
     moved: Callable[[np.ndarray, np.ndarray], Influences],
-    shared: bool = False,
 ) -> Estimate:
-    """The interval for the largest of several attacks' numbers, given each one's values (R, n).
-
-    ``moved`` gives influences from members' and non-members' values if members are fixed. ``shared`` says that the same
-    non-members set the threshold for choosing the attack and for judging it. Then ``value`` counts their luck as
-    leakage, and what is expected of it is taken off.
-    """
     alone = [measure(one, member) for one in values]
     if any(np.isnan(one.value) for one in alone):
         return alone[0]
     fixed = member.ndim == 1
     found = [moved(one[:, member], one[:, ~member]) if fixed else measure.by_coins(one, member) for one in values]
-    if shared:
-        of_others = covariance([_of_nonmembers(one, member) for one in found])
-        value = max(value - luck(np.array([one.value for one in alone]), of_others), measure.limits[0])
-    return of_strongest(value, alone, found, measure.limits)
-
-
-def _of_nonmembers(found: Influences, member: np.ndarray) -> Influences:
-    """The influences of the non-members alone: the second block if members are fixed."""
-    blocks = found.blocks[1:] if member.ndim == 1 else tuple(np.where(member, 0.0, block) for block in found.blocks)
-    return found._replace(blocks=blocks)
+    return of_strongest(alone, found, measure.limits)
 
 
 def measure_attribute(frame: pd.DataFrame, attack: str) -> list[dict]:

@@ -1,10 +1,16 @@
-"""The interval of the largest of several attacks' numbers, which pays for the choice.
+"""The largest of several attacks' numbers, and its interval, which both pay for the choice.
 
-The estimand is the number of the attack whose number is truly largest. Its upper end is the largest of the attacks' own
-upper ends: the truly best attack is among them, so no correction is needed. A lower end could be above the truth by any
-attack's luck. So the lower ends of all contenders hold at once, by the quantile of the largest of their correlated
-normal errors, and the largest of them counts ("max-t", Hothorn, Bretz & Westfall 2008). Attacks that are surely weaker
-are no contenders and cost nothing (Chernozhukov, Lee & Rosen 2013, adaptive selection).
+The estimand is the number of the attack whose number is truly largest. The largest measured number is too large, by the
+luck of whichever attack came out first. What is expected of that luck is taken off (a parametric bootstrap of the
+choice, Efron 2014). To choose the attack on other records than it is judged on counts no luck either. But then each
+part of the records is judged by an attack that did worse there than elsewhere: between attacks that are about alike,
+the number varies more, and can be below what every one of them reaches.
+
+The interval's upper end is the largest of the attacks' own upper ends: the truly best attack is among them, so no
+correction is needed. A lower end could be above the truth by any attack's luck. So the lower ends of all contenders
+hold at once, by the quantile of the largest of their correlated normal errors, and the largest of them counts ("max-t",
+Hothorn, Bretz & Westfall 2008). Attacks that are surely weaker are no contenders and cost nothing (Chernozhukov, Lee &
+Rosen 2013, adaptive selection).
 """
 
 from collections.abc import Sequence
@@ -19,13 +25,10 @@ DRAWS = 50_000  # give quantiles to about 0.01
 DRAWS_OF_MEAN = 5_000  # give means to about 0.015 standard deviations
 
 
-def of_strongest(
-    value: float, alone: Sequence[Estimate], moved: Sequence[Influences], limits: tuple[float, float]
-) -> Estimate:
-    """A 95 % interval for the largest of the numbers that ``alone`` estimate.
+def of_strongest(alone: Sequence[Estimate], moved: Sequence[Influences], limits: tuple[float, float]) -> Estimate:
+    """The largest of the numbers that ``alone`` estimate, less the luck of the choice, with a 95 % interval.
 
     Args:
-        value: the number of an attacker who chooses the attack on other records than it is judged on.
         alone: each attack's own number with its 95 % interval.
         moved: the influences of the same records and repeats on each, from which their correlations come.
         limits: the ends of its range.
@@ -36,10 +39,12 @@ def of_strongest(
     variance = shared.diagonal()
     apart = np.sqrt(np.maximum(variance + variance[best] - 2 * shared[best], 0.0))
     contends = each[best] - each <= CONTENDS * apart
-    wider = largest_quantile(shared[np.ix_(contends, contends)]) / Z
+    rivals = shared[np.ix_(contends, contends)]
+    wider = largest_quantile(rivals) / Z
     low = max(one.value - wider * (one.value - one.low) for one, kept in zip(alone, contends, strict=True) if kept)
     high = max(one.high for one in alone)
-    return Estimate(value, float(max(min(low, value), limits[0])), float(min(max(high, value), limits[1])))
+    value = max(each[best] - luck(each[contends], rivals), low)
+    return Estimate(float(value), float(max(low, limits[0])), float(min(high, limits[1])))
 
 
 def covariance(moved: Sequence[Influences]) -> np.ndarray:
@@ -73,7 +78,7 @@ def luck(each: np.ndarray, shared: np.ndarray) -> float:
 
     Args:
         each: (k,) numbers, taken for the truth (a parametric bootstrap).
-        shared: (k, k), the covariance of those of their errors that choice and number share.
+        shared: (k, k), the covariance of their errors.
     """
     if len(each) == 1:
         return 0.0

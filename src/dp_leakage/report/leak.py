@@ -20,7 +20,7 @@ class Leak:
     Attributes:
         attack: which one that is.
         tried: how many there were to choose from.
-        advantage: the best TPR − FPR, with attack and threshold chosen on other records than they are judged on.
+        advantage: the best TPR − FPR, at a threshold chosen on other records, less the luck of choosing the attack.
         tprs: FPR → TPR of the attack that is strongest at that rate, at a threshold found on non-members, without rates
             that have too few non-members.
         auc: of ``attack``.
