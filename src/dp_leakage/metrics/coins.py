@@ -6,10 +6,12 @@ the difference of two cells with the same coins (`paired_difference`). A record 
 own peculiarities cancel. Only its difference between in and out remains, and the luck of the coins.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from dp_leakage.metrics.intervals import CONFIDENCE, Estimate, Influences, Z, crossed
-from dp_leakage.metrics.roc import placements, rank_range
+from dp_leakage.metrics.roc import above_rank, named_at_rank, placements, rank_range
 
 
 def rate_difference(values: np.ndarray, member: np.ndarray) -> Influences:
@@ -43,22 +45,30 @@ def tpr_at_fpr(scores: np.ndarray, member: np.ndarray, fpr: float) -> Influences
 
     NaN if not even one of the others is expected to pass.
     """
-    return _named_above(scores, member, fpr, _allowed(fpr, int((~member).sum())), 1 / fpr)
+    return _named_above(scores, member, fpr, _allowed(fpr, int((~member).sum())), 1 / fpr, above_rank)
 
 
 def reached_tpr(scores: np.ndarray, member: np.ndarray, fpr: float, owner: np.ndarray | None = None) -> Influences:
-    """The same at a threshold that a *further* other record passes with a probability of at most ``fpr``.
+    """The same if a *further* other record is named with a probability of at most ``fpr``.
 
-    As `roc.reached_tpr`. NaN if there are too few others to name anybody. ``owner``, int64 (n,) from 0 on, says whose
-    each record is, if only owners are independent; the influences are still those of records.
+    As `roc.reached_tpr`, ties included. NaN if there are too few others to name anybody. ``owner``, int64 (n,) from 0
+    on, says whose each record is, if only owners are independent; the influences are still those of records.
     """
-    return _named_above(scores, member, fpr, _allowed(fpr, int((~member).sum()) + 1) - 1, 1 / fpr - 1, owner)
+    passing = _allowed(fpr, int((~member).sum()) + 1) - 1
+    return _named_above(scores, member, fpr, passing, 1 / fpr - 1, named_at_rank, owner)
 
 
 def _named_above(
-    scores: np.ndarray, member: np.ndarray, fpr: float, passing: int, least: float, owner: np.ndarray | None = None
+    scores: np.ndarray,
+    member: np.ndarray,
+    fpr: float,
+    passing: int,
+    least: float,
+    naming: Callable[[np.ndarray, np.ndarray, int], np.ndarray],
+    owner: np.ndarray | None = None,
 ) -> Influences:
-    """Share of members above one threshold for all runs, which ``passing`` of the others pass.
+    """Share of members above one threshold for all runs, which ``passing`` of the others pass; ``naming`` is
+    `above_rank` or `named_at_rank`.
 
     With R runs there are R times as many others for finding the threshold. Each of them moves the threshold, and with
     it the share of members by the slope of the ROC, which is taken over the range in which 95 % of draws put the true
@@ -66,17 +76,17 @@ def _named_above(
     (`_independent`). The ROC is concave: below the value it is steeper, which the lower end follows. NaN if there are
     fewer than ``least`` others.
     """
-    outside = np.sort(scores[~member])[::-1]
-    n = len(outside)
+    outside = np.sort(scores[~member])[None, ::-1]
+    n = outside.shape[1]
     if n < least - 1e-9:
         return Influences(float("nan"), (np.zeros(scores.shape),))
-    named, inside = scores > _above(outside, passing), scores[member]
+    named, inside = naming(scores, outside, passing), scores[member]
     tpr, passed, share = named[member].mean(), named[~member].mean(), member.mean()
     passes = np.where(member, 0.0, (named - passed) / (1 - share))
     moved_by = Influences(float(passed), (passes,))
     independent = min(max(_independent(moved_by if owner is None else moved_by.of(owner)), int(1 / fpr)), n)
     fewest, most = (min(max(round(rank * n / independent), 1), n) for rank in rank_range(fpr, independent))
-    looser, stricter = (float((inside > _above(outside, rank)).mean()) for rank in (most, fewest - 1))
+    looser, stricter = (float(naming(inside, outside, rank).mean()) for rank in (most, fewest - 1))
     slope = (looser - stricter) * n / (most - fewest + 1)
     steeper = max(slope, (tpr - stricter) * n / max(passing - fewest + 1, 1))
     moved = np.where(member, (named - tpr) / share, 0.0)
@@ -94,14 +104,8 @@ def named_at_fpr(scores: np.ndarray, member: np.ndarray, fpr: float) -> np.ndarr
     """The records, bool (R, n), that an attacker names who is wrong about at most a share ``fpr`` of the records that
     are out.
     """
-    outside = np.sort(scores[~member])[::-1]
-    return scores > _above(outside, _allowed(fpr, len(outside)))
-
-
-def reached_at_fpr(scores: np.ndarray, member: np.ndarray, fpr: float) -> np.ndarray:
-    """The records, bool (R, n), above the threshold of `reached_tpr`; nobody if there are too few others."""
-    outside = np.sort(scores[~member])[::-1]
-    return scores > _above(outside, _allowed(fpr, len(outside) + 1) - 1)
+    outside = np.sort(scores[~member])[None, ::-1]
+    return above_rank(scores, outside, _allowed(fpr, outside.shape[1]))
 
 
 def paired_difference(a: Influences, b: Influences) -> Estimate:
@@ -134,10 +138,3 @@ def _mean_of(values: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.nda
 def _allowed(fpr: float, n: int) -> int:
     """How many of n may pass for a rate of at most ``fpr``; 1e-9 allows for 0.29·100 < 29 in floating point."""
     return int(np.floor(fpr * n + 1e-9))
-
-
-def _above(descending: np.ndarray, passing: int) -> float:
-    """A threshold that ``passing`` of the values pass, or fewer if some are equal; −1 is above all."""
-    if passing < 0:
-        return np.inf
-    return float(descending[passing]) if passing < len(descending) else -np.inf

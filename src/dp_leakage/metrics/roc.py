@@ -5,6 +5,8 @@ repeats (independently trained models). It returns the mean over repeats with a 
 records and the spread between repeats (``intervals.over_repeats``). R = 1 is a single run.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.special import bdtrik
 
@@ -85,18 +87,16 @@ def area(members: np.ndarray, nonmembers: np.ndarray) -> Influences:
 
 
 def share_above(members: np.ndarray, nonmembers: np.ndarray, fpr: float) -> Influences:
-    """The value of `tpr_at_fpr` and each record's influence on it in each run.
+    """The value of `reached_tpr` (but for one non-member) and each record's influence on it in each run.
 
     A non-member moves the threshold, and with it the share of members by the slope of the ROC. The slope is taken over
     the range in which 95 % of draws of the non-members put the true threshold.
     """
-    flagged = flagged_at_fpr(members, nonmembers, fpr)
-    n = nonmembers.shape[1]
+    n, descending = nonmembers.shape[1], _descending(nonmembers)
     fewest, most = rank_range(fpr, n)
-    descending = _descending(nonmembers)
-    looser, stricter = (_above_rank(members, descending, k).mean(axis=1) for k in (most, fewest - 1))
+    flagged, passed = (named_at_rank(x, descending, _allowed(fpr, n, below=False)) for x in (members, nonmembers))
+    looser, stricter = (named_at_rank(members, descending, k).mean(axis=1) for k in (most, fewest - 1))
     slope = (looser - stricter) / ((most - fewest + 1) / n)
-    passed = _above_rank(nonmembers, descending, _allowed(fpr, n, below=False))
     moved = -slope[:, None] * (passed - passed.mean(axis=1, keepdims=True))
     return Influences(float(flagged.mean()), (flagged - flagged.mean(), moved))
 
@@ -118,26 +118,25 @@ def tpr_at_fpr(members: np.ndarray, nonmembers: np.ndarray, fpr: float) -> Estim
     """
     if fpr * nonmembers.shape[1] < 1:
         return UNKNOWN_FRACTION
-    return _above_threshold(members, nonmembers, fpr, _allowed(fpr, nonmembers.shape[1], below=False), "mean")
+    return _above_threshold(
+        members, nonmembers, fpr, _allowed(fpr, nonmembers.shape[1], below=False), "mean", above_rank
+    )
 
 
 def reached_tpr(members: np.ndarray, nonmembers: np.ndarray, fpr: float) -> Estimate:
-    """Share of members above the lowest threshold that a *further* non-member passes with a probability of at most fpr.
+    """Share of members that an attacker names who names a *further* non-member with a probability of at most fpr.
 
     The attacker can find this threshold: of n known non-members, the k above it are as many as keep the probability for
     another one, (k + 1)/(n + 1), within ``fpr`` in (0, 1) (Vovk, Gammerman & Shafer 2005, conformal prediction).
-    `tpr_at_fpr` lets at most one more pass. Members take no part in the choice. The interval is as there. If n is too
-    small to name anybody, the value is NaN and the interval [0, 1].
+    `tpr_at_fpr` lets at most one more pass. Of records that are tied with the threshold a coin names as many as bring
+    the non-members to k; without it, scores that are mostly equal would seem to give nobody away. Members take no part
+    in the choice. The interval is as there. If n is too small to name anybody, the value is NaN and the interval
+    [0, 1].
     """
     passing = _passing(fpr, nonmembers.shape[1])
     if passing < 0:
         return UNKNOWN_FRACTION
-    return _above_threshold(members, nonmembers, fpr, passing, "mean")
-
-
-def reached_at_fpr(scores: np.ndarray, nonmembers: np.ndarray, fpr: float) -> np.ndarray:
-    """The records, bool like scores (R, n), above the threshold of `reached_tpr`; nobody if non-members are too few."""
-    return _above_rank(scores, _descending(nonmembers), _passing(fpr, nonmembers.shape[1]))
+    return _above_threshold(members, nonmembers, fpr, passing, "mean", named_at_rank)
 
 
 def members_exposed(members: np.ndarray, nonmembers: np.ndarray, fpr: float, counting: str) -> Estimate:
@@ -153,24 +152,27 @@ def members_exposed(members: np.ndarray, nonmembers: np.ndarray, fpr: float, cou
             every one (the intersection falls with the number of runs; its interval is given these runs).
     """
     passing = _allowed(fpr, nonmembers.shape[1], below=True)
-    share = _above_threshold(members, nonmembers, fpr, passing, counting)
+    share = _above_threshold(members, nonmembers, fpr, passing, counting, above_rank)
     return Estimate(*(round(end * members.shape[1], 6) for end in share))
 
 
-def flagged_at_fpr(members: np.ndarray, nonmembers: np.ndarray, fpr: float, below: bool = False) -> np.ndarray:
-    """Members, bool (R, m), above a threshold that at most (``below``: less than) a share fpr of the non-members
-    passes.
+def _above_threshold(
+    members: np.ndarray,
+    nonmembers: np.ndarray,
+    fpr: float,
+    passing: int,
+    counting: str,
+    named: Callable[[np.ndarray, np.ndarray, int], np.ndarray],
+) -> Estimate:
+    """Share of members above a threshold that ``passing`` of the non-members pass, as an estimate of the TPR at fpr.
+
+    ``named`` is `above_rank` or `named_at_rank`.
     """
-    return _above_rank(members, _descending(nonmembers), _allowed(fpr, nonmembers.shape[1], below))
-
-
-def _above_threshold(members: np.ndarray, nonmembers: np.ndarray, fpr: float, passing: int, counting: str) -> Estimate:
-    """Share of members above a threshold that ``passing`` of the non-members pass, as an estimate of the TPR at fpr."""
     descending, n = _descending(nonmembers), nonmembers.shape[1]
     over_runs = np.all if counting == "all_runs" else np.mean
 
     def share(rank: int) -> np.ndarray:
-        return over_runs(_above_rank(members, descending, rank), axis=0)
+        return over_runs(named(members, descending, rank), axis=0)
 
     fraction = mean_of_fractions(share(passing))
     fewest, most = rank_range(fpr, n)
@@ -179,20 +181,31 @@ def _above_threshold(members: np.ndarray, nonmembers: np.ndarray, fpr: float, pa
     estimate = widen(fraction, (below_by, above_by), limits=(0.0, 1.0))
     if counting == "all_runs":
         return estimate
-    return over_repeats(estimate, _above_rank(members, descending, passing).mean(axis=1))
+    return over_repeats(estimate, named(members, descending, passing).mean(axis=1))
 
 
 def _descending(scores: np.ndarray) -> np.ndarray:
     return -np.sort(-scores, axis=1)
 
 
-def _above_rank(members: np.ndarray, descending: np.ndarray, passing: int) -> np.ndarray:
+def above_rank(members: np.ndarray, descending: np.ndarray, passing: int) -> np.ndarray:
     """Members above a threshold that ``passing`` non-members pass; −1 is a threshold above all scores."""
     if passing < 0:
         return np.zeros(members.shape, dtype=bool)
     if passing >= descending.shape[1]:
         return np.ones(members.shape, dtype=bool)
     return members > descending[:, passing, None]
+
+
+def named_at_rank(values: np.ndarray, descending: np.ndarray, passing: int) -> np.ndarray:
+    """How likely each value, (R, n), is named if ``passing`` of the non-members are: 1 above the threshold, and at it
+    what brings them to that number.
+    """
+    if not 0 <= passing < descending.shape[1]:
+        return above_rank(values, descending, passing).astype(np.float64)
+    at = descending[:, passing, None]
+    above, tied = (descending > at).sum(axis=1, keepdims=True), (descending == at).sum(axis=1, keepdims=True)
+    return np.where(values == at, (passing - above) / tied, values > at)
 
 
 def _passing(fpr: float, n: int) -> int:

@@ -27,7 +27,7 @@ from dp_leakage.report.tuned import tuned_of
 from dp_leakage.report.words import reach_words
 
 RELATION = re.compile(r"\b(?:add_remove|replace_one|zero_out)\b")
-RANKED = ("non-members that look more like members", "named by the attack")
+RANKED = ("non-members that look as much like members, or more", "named by the attack")
 COUNTED = ("named where it was in training", "named where it was not")
 PICTURE = "data:image/png;base64,"
 ANSWERED = {"yes": "yes", "no": "no", "open": "undecided"}
