@@ -145,7 +145,7 @@ def test_where_only_leaking_models_are_accurate_the_first_sentence_says_so() -> 
     assert answer.kind == "neither"
     assert told == (
         "On d, no budget tried gives both accuracy (loss within 10 %) and protection (advantage within "
-        "0.2). ε = 50 (DP-SGD, RDP; a) keeps accuracy but leaks: it loses −1.0 % of the best undefended accuracy, and "
+        "0.2). ε = 50 (DP-SGD, RDP; a) keeps accuracy but leaks: it is 1.0 % above the best undefended accuracy, and "
         "the strongest attack's advantage is 0.646. ε = 1 (DP-SGD, RDP; a) protects, but loses 50.0 % of it."
     )
 
@@ -162,6 +162,25 @@ def test_accuracy_is_lost_against_the_best_undefended_model_of_the_data_not_the_
     assert one.keeps == "no"
     answer, _ = decided(frame)
     assert (answer.best.model, answer.kind) == ("b", "neither")
+
+
+def test_an_undefended_model_loses_nothing_against_itself() -> None:
+    """It lost 0 [−.02, .02]. Against another undefended model, which may be better, its loss has an interval."""
+    alone = pd.DataFrame(cell("a", "", 0, (0.0, -0.02, 0.02), BEST[1]))
+    one = of(alone, "none")
+    assert one.loss == one.loss_held == (0, 0, 0)
+    other = pd.DataFrame(cell("b", "", 0, (0.01, -0.01, 0.03), BEST[1]))
+    one = of(pd.concat([alone, other]), "none")
+    assert (one.loss.value, one.loss.low) == (0, 0)
+    assert 0 < one.loss.high < 0.05
+
+
+def test_a_model_that_is_more_accurate_than_the_undefended_ones_is_above_them() -> None:
+    """``loses −3.3 %`` it said."""
+    better = cell("a", "rdp", 10, (-0.033, -0.2, 0.2), (0.05, 0.0, 0.1), 9.2)
+    answer, told = decided(pd.DataFrame([*cell("a", "", 0, *BEST), *better]))
+    assert answer.kind == "open"
+    assert "it is 3.3 % above the best undefended accuracy" in told
 
 
 def test_epsilon_ranks_nothing_where_less_is_proven_for_other_neighbors() -> None:

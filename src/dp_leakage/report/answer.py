@@ -247,7 +247,7 @@ class _Judge:
         own, found = self.cells[key], self.leaks.get(key)
         proven = proven_of(own, key[2])
         accuracy, held = _of(row), self._held(key, "test_accuracy", _of(row), (0.0, 1.0))
-        loss, loss_held = self._loss(accuracy, together=False), self._loss(held, together=True)
+        loss, loss_held = self._loss(key, accuracy, together=False), self._loss(key, held, together=True)
         leak_held = None
         if found is not None:
             leak_held = self._held(key, "reached_advantage", found.advantage, (-1.0, 1.0), STRONGEST)
@@ -290,19 +290,21 @@ class _Judge:
         rows = rows[(rows["metric"] == metric) & (rows["attack"] == attack)]
         return simultaneous(estimate, self.comparisons, limits, rows["value"].to_numpy())
 
-    def _loss(self, accuracy: Estimate, together: bool) -> Estimate:
+    def _loss(self, key: Key, accuracy: Estimate, together: bool) -> Estimate:
         """Lost against the best undefended model.
 
         Which one that is is not known for certain. The loss against the truly best is the largest against any, so each
-        end is the largest of the ends against all of them.
+        end is the largest of the ends against all of them. An undefended model loses nothing against itself.
         """
         nothing = Estimate(np.nan, np.nan, np.nan)
         if self.undefended.empty:
             return nothing
+        keys = self.undefended[CELL].itertuples(index=False, name=None)
         bases = [_of(row) for _, row in self.undefended.iterrows()]
         if together:
             bases = [simultaneous(base, self.comparisons, (0.0, 1.0)) for base in bases]
-        kept = [ratio(accuracy, base) for base in bases]
+        whole = Estimate(1.0, 1.0, 1.0)
+        kept = [whole if own == key else ratio(accuracy, base) for own, base in zip(keys, bases, strict=True)]
         best = int(np.argmax([base.value for base in bases]))
         return Estimate(1 - kept[best].value, max(1 - one.high for one in kept), max(1 - one.low for one in kept))
 

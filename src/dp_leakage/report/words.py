@@ -201,11 +201,12 @@ def _cell(one: Setting, tell: Telling) -> str:
 
 
 def _use(answer: Answer, one: Setting, tell: Telling, whole: str = BEST) -> str:
-    """``loses 6.1 % of the best undefended accuracy``, or that it only guesses."""
+    """``loses 6.1 % of the best undefended accuracy``, that it is above that, or that it only guesses."""
     guesses = one.accuracy_held.low <= answer.guessing
     if np.isfinite(one.loss.value) and (not guesses or one.loss.value > answer.acceptable.accuracy_loss):
-        lost = _held(tell, "accuracy_loss_best", one.loss_held, _share(one.loss.value), one, answer.comparisons)
-        use, but = f"loses {lost} of {whole}", " and is"
+        lost = _held(tell, "accuracy_loss_best", one.loss_held, _share(abs(one.loss.value)), one, answer.comparisons)
+        use = f"loses {lost} of {whole}" if _share(one.loss.value)[0] != "−" else f"is {lost} above {whole}"
+        but = " and is"
     else:
         right = _held(tell, "test_accuracy", one.accuracy_held, _share(one.accuracy.value), one, answer.comparisons)
         use, but = f"is right on {right} of new records", ","
