@@ -338,6 +338,15 @@ def test_defenses_that_prove_nothing_are_told_with_their_accuracy_and_never_reco
     )
 
 
+def test_settings_without_a_known_epsilon_are_told_apart_by_what_their_noise_was_chosen_for(frame) -> None:
+    noisy = [pd.DataFrame(cell("a", "rdp", eps, (0.1, 0.0, 0.2), (0.1, 0.0, 0.2))) for eps in (2, 5)]
+    noisy = [one[one["metric"] != "epsilon_spent"] for one in noisy]
+    answer, _ = decided(pd.concat([frame, *noisy]))
+    (told,) = [claim.words for claim in claims_of([answer], {}) if claim.kind == "unproven"]
+    assert "DP-SGD, RDP, ε = 2 (a) 0.100" in told
+    assert "DP-SGD, RDP, ε = 5 (a) 0.100" in told
+
+
 def test_every_data_set_has_its_answer(frame: pd.DataFrame) -> None:
     two = pd.concat([frame, frame.assign(dataset="e")])
     assert [answer.dataset for answer in answers(two)] == ["d", "e"]

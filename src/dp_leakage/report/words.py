@@ -447,7 +447,7 @@ def _unproven(answer: Answer) -> list[Claim]:
         assert one.leak is not None  # only such were kept
         where = _where(one) | _strongest(one.leak)
         told.append(
-            f"{look(one.series).label} ({name(one.model)}) "
+            f"{look(one.series).label}{_strength(one, tell)} ({name(one.model)}) "
             f"{tell.fraction('reached_advantage', one.leak.advantage, **where)} at an accuracy of "
             f"{_accuracy(one, one.accuracy, tell, 1)}"
         )
@@ -455,6 +455,15 @@ def _unproven(answer: Answer) -> list[Claim]:
     why = "Settings without a known ε for what attacks ask here" if noisy else "Defenses without differential privacy"
     words = f"{why} give no guarantee. Measured advantage: {'; '.join(told)}."
     return [Claim(f"{answer.dataset}.unproven", "unproven", answer.dataset, words, numbers=tuple(tell.numbers))]
+
+
+def _strength(one: Setting, tell: Telling) -> str:
+    """``, ε = 2``: what tells settings apart whose noise has one accountant."""
+    if one.row["accountant"] and np.isfinite(one.row["epsilon"]):
+        return f", ε = {tell.plain('claimed_epsilon', one.row['epsilon'], **_where(one))}"
+    if np.isfinite(one.row["noise_multiplier"]):
+        return f", σ = {tell.plain('noise_multiplier', one.row['noise_multiplier'], **_where(one))}"
+    return ""
 
 
 # ---------------------------------------------------------------------- shared with tables
