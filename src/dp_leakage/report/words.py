@@ -459,7 +459,9 @@ def _unproven(answer: Answer) -> list[Claim]:
 
 def _strength(one: Setting, tell: Telling) -> str:
     """``, ε = 2``: what tells settings apart whose noise has one accountant."""
-    if one.row["accountant"] and np.isfinite(one.row["epsilon"]):
+    if not one.row["accountant"]:
+        return ""
+    if np.isfinite(one.row["epsilon"]):
         return f", ε = {tell.plain('claimed_epsilon', one.row['epsilon'], **_where(one))}"
     if np.isfinite(one.row["noise_multiplier"]):
         return f", σ = {tell.plain('noise_multiplier', one.row['noise_multiplier'], **_where(one))}"
