@@ -3,7 +3,7 @@
     make audit-training TRAIN=my_module:train EPSILON=4
 
 Without further options the audit tests the claim of Gaussian noise with the strongest canary, and with as many
-trainings as find half of the claimed noise with a chance of 95 %.
+trainings as find half of the claimed noise with a chance of 95 % (from ε = 0.4 on; below, a clipped batch).
 
 ``train(x, y, seed)`` trains on float32 records x (n, …) with int64 labels y (n,), in any way and with any library. It
 returns a function: records (m, …) → probabilities or logits (m, classes). Each call is one training, and a fair coin
@@ -314,7 +314,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--models",
         type=whole(1, MOST_COINS),
-        help="number of trainings; default: enough to find half the noise with 95 %%",
+        help="number of trainings; default: enough to find half the noise with 95 %% (from ε = 0.4 on)",
     )
     parser.add_argument(
         "--canaries",

@@ -12,7 +12,7 @@ import pytest
 from dp_leakage.audit_training import FAILED, REFUTED, main
 from dp_leakage.audits import gaussian_dp
 from dp_leakage.audits.claims import gaussian_mu
-from dp_leakage.audits.power import models_for
+from dp_leakage.audits.power import ENOUGH, MOST, chances, models_for
 
 # A "training" that counts its records of label 3 at x = 0, with or without enough noise.
 COUNTING = """
@@ -129,6 +129,11 @@ def test_without_options_the_audit_finds_what_it_promises(bug, epsilon, module, 
 
 def test_a_default_audit_takes_as_many_models_as_its_claim_needs():
     assert [models_for(gaussian_dp(1e-5), epsilon, 0.95, 1.0) for epsilon in (1, 2, 4, 8)] == [1540, 510, 170, 100]
+    half = [
+        chances("many_runs", MOST, gaussian_dp(1e-5), epsilon, 0.95, 1.0)["half the claimed noise"]
+        for epsilon in (0.35, 0.4)
+    ]
+    assert half[0] < ENOUGH < half[1]  # docs/extend.md: from .4 on
 
 
 def test_an_audit_that_cannot_reach_the_claim_is_refused_before_anything_is_trained(module, capsys):

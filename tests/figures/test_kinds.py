@@ -504,6 +504,14 @@ def test_the_undefended_models_name_the_planted_records_and_the_others_lie_on_ch
     assert often["outside"] == pytest.approx(0.07, abs=0.04)
 
 
+def test_people_are_called_people_where_each_has_several_records(tossed: pd.DataFrame) -> None:
+    settings = {"attack": "lira"}
+    of_people = tossed.assign(of_records=[np.zeros(2)] * len(tossed))
+    for frame, whom in ((tossed, "records"), (of_people, "people")):
+        figure, _ = draw("vulnerability", frame, settings, None)
+        assert {ax.get_ylabel() for ax in figure.axes if ax.get_ylabel()} == {f"share of the {whom}"}
+
+
 def test_defenses_attacked_on_other_records_are_not_compared(scores: pd.DataFrame) -> None:
     moved = scores.assign(record=scores["record"] + (scores["defense"] == "none"))
     with pytest.raises(UserError, match="attacked on different records"):
