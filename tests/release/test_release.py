@@ -39,6 +39,7 @@ from dp_leakage.training.released import Release
 from dp_leakage.training.settings import TrainingSettings
 
 REPO = Path(__file__).parents[2]
+CELL = "mlp/gaussian-rdp-eps=100"
 
 
 @pytest.fixture
@@ -393,18 +394,43 @@ def test_a_second_release_is_refused_and_what_a_kill_left_beside_the_first_is_er
     assert not working_folder(copy).exists()
 
 
-def test_earlier_releases_of_the_study_are_named_with_what_they_spent(made, tmp_path):
-    for name in ("mine-mlp-a", "mine2-mlp", "mine-damaged", "mine-other"):
+def test_earlier_releases_of_the_study_are_named_with_what_they_spent_whatever_their_folder_is_called(made, tmp_path):
+    for name in ("released", "other-mlp-a", "damaged", "hollow"):
         shutil.copytree(made, tmp_path / name)
-    (tmp_path / "mine-damaged" / PRIVACY).write_text('{"epsilon": [3], "delta": 1}')
-    (tmp_path / "mine-other" / PRIVACY).unlink()
-    (sentence,) = released_before(tmp_path / "mine-mlp-b", "mine")
+    (tmp_path / "damaged" / PRIVACY).write_text('{"study": "quickstart", "epsilon": [3], "delta": 1}')
+    (tmp_path / "hollow" / PRIVACY).unlink()
     said = json.loads((made / PRIVACY).read_text())
     spent = {row["delta"]: row["epsilon"] for row in said["epsilon"]}[said["delta"]]
-    assert sentence.startswith(
-        f"{tmp_path / 'mine-mlp-a'} is of study mine too, with ε = {spent:.4g} at δ = {said['delta']:g}. "
-    )
-    assert released_before(tmp_path / "none" / "mine-mlp-b", "mine") == []
+    sentences = released_before(tmp_path / "released-again", "quickstart")
+    for name, sentence in zip(("other-mlp-a", "released"), sentences, strict=True):
+        words = f"is of study quickstart too, with ε = {spent:.4g} at δ = {said['delta']:g}. "
+        assert sentence.startswith(f"{tmp_path / name} {words}")
+    assert released_before(tmp_path / "released-again", "other") == []
+    assert released_before(tmp_path / "none" / "released-again", "quickstart") == []
+
+
+def test_a_release_that_does_not_say_its_study_is_known_by_its_folder_and_still_verified(made, tmp_path):
+    for name in ("mine-mlp-a", "mine2-mlp"):
+        shutil.copytree(made, tmp_path / name)
+        restated(tmp_path / name, lambda told: told.pop("study"))
+    (sentence,) = released_before(tmp_path / "released", "mine")
+    assert sentence.startswith(f"{tmp_path / 'mine-mlp-a'} is of study mine too, with ε = ")
+    assert verify(tmp_path / "mine-mlp-a") == verify(made)
+
+
+def test_the_command_names_earlier_releases_before_it_reads_the_records(made, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(REPO)
+
+    def stop(*_):
+        raise UserError("no further")
+
+    monkeypatch.setattr("dp_leakage.release.plan.plan_of", stop)
+    shutil.copytree(made, tmp_path / "released")
+    for scale in ("smoke", "paper"):
+        assert main(["make", "quickstart", CELL, "--scale", scale, "--to", str(tmp_path / "second")]) == 1
+        said = capsys.readouterr()
+        assert said.err == "error: no further\n"
+        assert said.out.startswith(f"{tmp_path / 'released'} is of study quickstart too, with ε = ")
 
 
 def test_two_processes_do_not_make_one_release(plan, tmp_path):
@@ -416,7 +442,7 @@ def test_two_processes_do_not_make_one_release(plan, tmp_path):
 @pytest.mark.faults
 def test_a_killed_process_leaves_nothing_or_the_whole(tmp_path):
     folder = tmp_path / "model"
-    command = [sys.executable, "-m", "dp_leakage.release", "make", "quickstart", "mlp/gaussian-rdp-eps=100"]
+    command = [sys.executable, "-m", "dp_leakage.release", "make", "quickstart", CELL]
     command += ["--scale", "smoke", "--to", str(folder)]
     for seconds in (3, 5, 6, 7, 8):
         process = subprocess.Popen(command, cwd=REPO, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

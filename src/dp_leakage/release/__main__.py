@@ -58,7 +58,7 @@ def _make(options: argparse.Namespace) -> None:
         print("\n".join(verify(folder)))
         return
     check_new(folder)
-    for sentence in released_before(folder, study.name):
+    for sentence in released_before(folder, study.target):
         print(sentence, flush=True)
     plan = plan_of(study, cell, Path(config.get("data_dir", "data")), wanted)
     measured = measured_of(study, cell, plan.units)

@@ -65,20 +65,26 @@ def check_new(folder: Path) -> None:
 
 
 def released_before(folder: Path, study: str) -> list[str]:
-    """A sentence for each other release of the study that lies beside this folder under its usual name."""
+    """A sentence for each other release of the study that lies beside this folder, whatever its folder is called."""
     told = []
-    for statement in sorted(folder.parent.glob(f"*/{PRIVACY}")):
-        if not statement.parent.name.startswith(f"{study}-"):
-            continue
+    for path in sorted(folder.parent.glob(f"*/{PRIVACY}")):
         try:
-            spent = spent_in_words(_json(statement))
+            statement = _json(path)
+            if not _is_of(statement, path.parent, study):
+                continue
+            spent = spent_in_words(statement)
         except (UserError, KeyError, TypeError, ValueError):
             continue  # damaged, or no release: `verify` says so
         told.append(
-            f"{statement.parent} is of study {study} too, with {spent}. What is released of the same records adds up: "
+            f"{path.parent} is of study {study} too, with {spent}. What is released of the same records adds up: "
             "for all releases together, the sum of their ε holds at the sum of their δ."
         )
     return told
+
+
+def _is_of(statement: Json, folder: Path, study: str) -> bool:
+    """Is this statement in a folder of the study? One of version 0.2 names none, but its folder usually does."""
+    return bool(statement["study"] == study) if "study" in statement else folder.name.startswith(f"{study}-")
 
 
 def write_release(folder: Path, files: Mapping[str, bytes]) -> None:

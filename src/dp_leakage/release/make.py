@@ -76,7 +76,8 @@ def release(plan: Plan, folder: Path, interval: float, measured: Json, show: Sho
             selection=plan.selection,
             outside=(*plan.outside, *outside_of(measured)),
         )
-        statement |= {"declared": plan.declared, "measured": measured}
+        # A hash of the records would tell better which releases share them, and tell a guess at the members as well.
+        statement |= {"study": plan.study.target, "declared": plan.declared, "measured": measured}
         files = contents(plan, plan.grid[best.setting], best.parameters, statement)
         write_release(folder, files)
     return statement
