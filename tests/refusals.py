@@ -213,6 +213,7 @@ STUDIES = {
     "own curve without a mechanism": _audited(claim="own"),
     "unknown audit": {"defenses": [{"defense": "none", "audits": ["b"]}], **_audited()},
     "canaries without records": _audited(canaries=250),
+    "a release that expires on no day": {"release": {"expires": "31.12.2099"}},
     "override of the name": {"study": "mine"},
     "override of a scale": {"scales": {"smoke": {"repeats": 1}}},
     "no space after a colon": {"repeats:3": None},

@@ -7,11 +7,13 @@ import shutil
 import signal
 import subprocess
 import sys
+from datetime import UTC, date, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from releasing import NOT_MEASURED
 from safetensors.numpy import load_file
 
@@ -231,6 +233,23 @@ def test_a_statement_that_does_not_hold_is_refused_even_if_its_hash_is_right(cop
     restated(copy, change)
     with pytest.raises(UserError, match=sentence):
         verify(copy)
+
+
+@pytest.mark.parametrize(
+    ("declared", "sentence"),
+    [
+        ({"expires": f"{date.today() - timedelta(days=2)}"}, "It has expired: its last day was "),
+        ({"expires": "end of 2027"}, "Whether it has expired is not known: its last day is 'end of 2027'"),
+        ({"expires": [2027]}, "Whether it has expired is not known: its last day is '[2027]'"),
+        ({"expires": f"{date.today() + timedelta(days=2)}"}, None),
+        ({}, None),
+        ("nothing", None),
+    ],
+)
+def test_a_release_that_has_expired_is_whole_and_verify_says_that_it_has(copy, made, declared, sentence):
+    restated(copy, lambda told: told.update(declared=declared))
+    said = [line for line in verify(copy) if line not in verify(made)]
+    assert (said == []) if sentence is None else (len(said) == 1 and said[0].startswith(sentence))
 
 
 @pytest.mark.parametrize("sampler", ["poisson", "shuffle"])
@@ -460,6 +479,21 @@ def test_a_killed_process_leaves_nothing_or_the_whole(tmp_path):
 
 
 # ------------------------------------------------------------------ complaints
+@pytest.mark.parametrize("expires", ["2025-12-31", "today", "not a date", "20991231", "2099-02-29"])
+def test_a_release_that_would_have_expired_or_expires_on_no_day_is_not_made(tmp_path, monkeypatch, capsys, expires):
+    (tmp_path / "workflow").symlink_to(REPO / "workflow")
+    given = f"{datetime.now(UTC).date()}" if expires == "today" else expires
+    overrides = {"quickstart": {"release": {"expires": given, "cell": CELL}}}
+    config = yaml.safe_load((REPO / "config.yaml").read_text()) | {"scale": "smoke", "overrides": overrides}
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
+    monkeypatch.chdir(tmp_path)
+    assert main(["make", "quickstart"]) == 1
+    said = capsys.readouterr().err
+    assert f"release.expires' is '{given}'; valid is a day" in said
+    assert said.count("\n") == 1
+    assert not (tmp_path / "releases").exists()
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

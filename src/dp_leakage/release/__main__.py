@@ -44,6 +44,8 @@ def _make(options: argparse.Namespace) -> None:
     from dp_leakage.release.statement import spent_in_words
     from dp_leakage.release.twin import CANARIES, audited, most_shown
     from dp_leakage.study.file import typed
+    from dp_leakage.study.paths import RELEASE
+    from dp_leakage.study.plan import check_unexpired
     from dp_leakage.training.checkpoint import Checkpoint
 
     torch.set_num_threads(1)
@@ -53,11 +55,12 @@ def _make(options: argparse.Namespace) -> None:
     if not options.cell and not study.releases:
         raise UserError(f"CELL is missing: study {study.target} names none in release.cell; name one as model/defense")
     cell = study.cell_named(today(options.cell, "cell") or wanted["cell"])
-    folder = user_path(options.to) if options.to else Path("releases") / f"{study.name}-{cell.model}-{cell.defense}"
+    folder = user_path(options.to) if options.to else study.path(RELEASE, cell)
     if options.keep and is_dir(folder):
         print("\n".join(verify(folder)))
         return
     check_new(folder)
+    check_unexpired(study)
     for sentence in released_before(folder, study.target):
         print(sentence, flush=True)
     plan = plan_of(study, cell, Path(config.get("data_dir", "data")), wanted)

@@ -10,6 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from dp_leakage.common.config import Json
+from dp_leakage.common.dates import day, today
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.paths import is_dir, is_file
 from dp_leakage.release.statement import check_statement, spent_in_words
@@ -157,8 +158,22 @@ def verify(folder: Path) -> list[str]:
     return [
         f"{len(listed)} files have the SHA-256 that {HASHES} lists.",
         *said,
+        *_expired(statement),
         "Not computed again: everything else that the files say. Hashes do not show who wrote it.",
     ]
+
+
+def _expired(statement: Json) -> list[str]:
+    """A sentence if the release has expired, or if its last day is no day, as version 0.2 allowed; else none."""
+    declared = statement.get("declared")
+    expires = declared.get("expires") if isinstance(declared, dict) else None
+    if expires is None:
+        return []
+    if (last := day(expires)) is None:
+        return [
+            f"Whether it has expired is not known: its last day is {str(expires)[:50]!r}, which is no day YYYY-MM-DD."
+        ]
+    return [f"It has expired: its last day was {last}. Its files are whole."] if last < today() else []
 
 
 def _json(path: Path) -> Json:

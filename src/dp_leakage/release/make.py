@@ -2,7 +2,6 @@
 
 import shutil
 from collections.abc import Callable
-from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import numpy as np
 import torch
 
 from dp_leakage.common.config import Json
+from dp_leakage.common.dates import today
 from dp_leakage.common.errors import UserError
 from dp_leakage.models.layers import Layers, Parameters, forward
 from dp_leakage.release.card import card
@@ -161,7 +161,7 @@ def contents(plan: Plan, settings: Json, parameters: Parameters, statement: Json
     }
     statement |= {
         "files": {name: sha256(content).hexdigest() for name, content in files.items()},
-        "released": f"{datetime.now(UTC):%Y-%m-%d}",
+        "released": f"{today()}",
         "model": {
             "architecture": settings["architecture"],
             "training": {key: value for key, value in settings["training"].items() if key != "evaluate_every"},

@@ -47,6 +47,7 @@ FORMS = ("pdf", "png", "csv")
 REPORT = STUDY + "/report.html"
 CLAIMS = STUDY + "/claims.json"  # what the page says, each number with what it estimates
 LOGS = "logs/{study}"
+RELEASE = "releases/{study}-{model}-{defense}"  # the model that is given away, if no other folder is named
 
 # What step ``query`` writes for a group of models: signals of all records, and probabilities of all classes.
 SIGNALS, CLASS_SCORES = "signals", "class_scores"

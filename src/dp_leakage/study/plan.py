@@ -4,8 +4,10 @@ from pathlib import Path
 
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.common.config import Json
+from dp_leakage.common.dates import day, today
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import identity
+from dp_leakage.common.paths import is_dir
 from dp_leakage.common.shown import one_line
 from dp_leakage.data import files_of
 from dp_leakage.engines import GIVEN as ELSEWHERE
@@ -231,9 +233,23 @@ def report_files(study: Study) -> list[str]:
 
 # ------------------------------------------------------------------ release and targets
 def before_release(study: Study) -> list[Path]:
-    """What is made before a release: all that is measured of its cell, and with that its learning rate."""
+    """What is made before a release: all that is measured of its cell, and with that its learning rate.
+
+    Raises:
+        UserError: the study has no such cell, or what is yet to be released would have expired.
+    """
     cell = study.cell_named(study.spec["release"]["cell"])
+    if not is_dir(study.path(paths.RELEASE, cell)):
+        check_unexpired(study)
     return [study.path(paths.METRICS, cell), *tuned_for(study, cell)]
+
+
+def check_unexpired(study: Study) -> None:
+    """Refuses with a UserError a study whose release would expire on the day on which it is made, or before."""
+    expires, now = day(study.spec.get("release", {}).get("expires")), today()
+    if expires is not None and expires <= now:
+        words = f"valid is a day as YYYY-MM-DD after today, {now}"
+        raise UserError(f"study {study.target}: key 'release.expires' is '{expires}'; {words}")
 
 
 def target_descriptions(study: Study) -> dict[str, str]:

@@ -15,6 +15,7 @@ from dp_leakage.study.checks.inputs import (
     check_names,
     check_persons,
     check_published,
+    check_release,
 )
 from dp_leakage.study.checks.measures import (
     check_attacks,
@@ -37,6 +38,7 @@ def check_study(study: Study, whole: Iterable[Study] = ()) -> None:
     """
     check_names(study.spec)
     check_published(study.spec, study.folder)
+    check_release(study.spec)
     check_design(study)
     check_datasets(study)
     check_models(study.spec)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dp_leakage.attacks import ATTACKS, LEARNED, OF_PERSON
 from dp_leakage.common.config import Json, merged
+from dp_leakage.common.dates import day
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.names import check_name
 from dp_leakage.common.paths import is_file, user_path
@@ -64,6 +65,13 @@ def check_published(spec: Json, folder: Path) -> None:
         columns = next(csv.reader(file), [])
     missing = [column for column in COLUMNS if column not in columns]
     require(not missing, f"key 'published': {folder / name} lacks the column {missing[0]!r}" if missing else "")
+
+
+def check_release(spec: Json) -> None:
+    """The last day of a release is a day. Whether it is over is asked when something is released."""
+    expires = spec.get("release", {}).get("expires")
+    words = f"key 'release.expires' is {expires!r}; valid is a day as YYYY-MM-DD, after the day of release"
+    require(expires is None or day(expires) is not None, words)
 
 
 def check_design(study: Study) -> None:
