@@ -18,6 +18,7 @@ from releasing import NOT_MEASURED
 from safetensors.numpy import load_file
 
 from dp_leakage.common.errors import UserError
+from dp_leakage.metrics.intervals import wilson
 from dp_leakage.privacy.accounting.curve import Training, proven_curve
 from dp_leakage.release import folder as folders
 from dp_leakage.release import statement
@@ -69,6 +70,15 @@ def test_its_noise_is_solved_for_all_records_of_the_pool(plan, made):
 
 def test_the_noise_that_trains_is_the_noise_that_is_stated(plan, made):
     assert json.loads((made / PRIVACY).read_text())["mechanism"]["noise_multiplier"] == plan.mechanism.sigma
+
+
+def test_the_card_says_how_often_it_is_right_if_records_are_independent_and_how_often_a_guess_is(plan, made):
+    told = json.loads((made / PRIVACY).read_text())["model"]
+    low, high = (100 * end for end in wilson(told["accuracy"], len(plan.judged))[1:])
+    largest = np.unique(plan.data.y[plan.judged], return_counts=True)[1].max() / len(plan.judged)
+    card = (made / "MODEL_CARD.md").read_text()
+    assert f"(95 % interval, if records are independent: {low:.1f} to {high:.1f} %)" in card
+    assert f"the share of the largest class, which a guess reaches: {100 * largest:.1f} % of these records." in card
 
 
 def test_the_curve_lies_under_the_gaussian_of_its_mu_and_above_guessing(made):

@@ -11,11 +11,13 @@ from dp_accounting.dp_event import GaussianDpEvent, PoissonSampledDpEvent, SelfC
 from dp_accounting.pld import PLDAccountant
 from releasing import NOT_MEASURED
 from safetensors.numpy import load_file
+from safetensors.torch import load_file as load_tensors
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.release.accuracy import over_people
 from dp_leakage.release.folder import CARD, PRIVACY, SHEET, WEIGHTS, verify
-from dp_leakage.release.make import release, scored, shares
+from dp_leakage.release.make import answers, release, scored, shares
 from dp_leakage.release.statement import enough_noise, mechanism_told
 from dp_leakage.release.twin import audited, most_shown
 from dp_leakage.training.checkpoint import Checkpoint
@@ -71,6 +73,20 @@ def test_a_release_of_persons_states_and_verifies_what_holds_for_one_of_them(vis
         assert f"{len(plan.rows):,} records of 40 people" in words
         assert "one record" not in words
     assert "a person's records with a chance of 1 %" in (folder / SHEET).read_text().replace("&#39;", "'")
+    right = (
+        answers(plan.layers(plan.grid[0]), load_tensors(folder / WEIGHTS), plan.data.x[plan.judged])
+        == plan.data.y[plan.judged]
+    )
+    found, largest = (
+        over_people(right, plan.data.person[plan.judged]),
+        100 * np.bincount(plan.data.y[plan.judged]).max(),
+    )
+    assert (
+        f"{100 * found.value:.1f} % of {len(right):,} records of 20 people that it did not train on (95 % interval, "
+        f"over people, whose own records may be alike: {100 * found.low:.1f} to {100 * found.high:.1f} %). Compare "
+        f"that with the share of the largest class, which a guess reaches: {largest / len(right):.1f} % of these "
+        "records."
+    ) in (folder / CARD).read_text()
     for path in folder.iterdir():
         assert b"visitor-0" not in path.read_bytes()
     assert {tensor.dtype for tensor in load_file(folder / WEIGHTS).values()} == {np.dtype("float32")}

@@ -3,7 +3,6 @@
 import json
 
 from dp_leakage.common.config import Json
-from dp_leakage.metrics.intervals import wilson
 from dp_leakage.release.folder import MODEL, PRIVACY, SHEET, WEIGHTS
 from dp_leakage.release.sheet import records_in_words
 from dp_leakage.release.statement import in_words, spent_in_words
@@ -73,11 +72,13 @@ def _example(model: Json) -> str:
 def _accuracy(model: Json) -> str:
     if model["accuracy"] is None:
         return "Not known: all records were trained on."
-    found = wilson(model["accuracy"], model["accuracy_on"])
+    people = f" of {model['accuracy_persons']:,} people" if "accuracy_persons" in model else ""
+    drawn = "over people, whose own records may be alike" if people else "if records are independent"
+    low, high = model["accuracy_interval"]
     return (
-        f"It names the right class for {100 * model['accuracy']:.1f} % of {model['accuracy_on']:,} records that it did "
-        f"not train on (95 % interval, if records are independent: {100 * found.low:.1f} to {100 * found.high:.1f} %). "
-        "Compare that with the share of the largest class, which a guess reaches."
+        f"It names the right class for {100 * model['accuracy']:.1f} % of {model['accuracy_on']:,} records{people} "
+        f"that it did not train on (95 % interval, {drawn}: {100 * low:.1f} to {100 * high:.1f} %). Compare that with "
+        f"the share of the largest class, which a guess reaches: {100 * model['largest_class']:.1f} % of these records."
     )
 
 

@@ -12,6 +12,7 @@ from dp_leakage.common.config import Json
 from dp_leakage.common.dates import today
 from dp_leakage.common.errors import UserError
 from dp_leakage.models.layers import Layers, Parameters, forward
+from dp_leakage.release.accuracy import accuracy_of
 from dp_leakage.release.card import card
 from dp_leakage.release.folder import (
     CARD,
@@ -169,8 +170,7 @@ def contents(plan: Plan, settings: Json, parameters: Parameters, statement: Json
             "columns": columns_told(plan.raw),
             "numbers_divided_by": plan.raw.divisor,
             "classes": list(plan.raw.class_names),
-            "accuracy": accuracy(plan, layers, parameters),
-            "accuracy_on": len(plan.judged),
+            **accuracy(plan, layers, parameters),
         },
     }
     told = sections(statement)
@@ -190,9 +190,9 @@ def answers(layers: Layers, parameters: Parameters, x: np.ndarray) -> np.ndarray
     return np.concatenate([forward(layers, one, part[None])[0][0].argmax(1).numpy() for part in parts])
 
 
-def accuracy(plan: Plan, layers: Layers, parameters: Parameters) -> float | None:
-    """The share of right answers on the records that are judged; None if there are none."""
-    if not len(plan.judged):
-        return None
-    said = answers(layers, parameters, plan.data.x[plan.judged])
-    return float((said == plan.data.y[plan.judged]).mean())
+def accuracy(plan: Plan, layers: Layers, parameters: Parameters) -> Json:
+    """What is said of accuracy, see `accuracy_of`; nothing if all records are trained on."""
+    rows, data = plan.judged, plan.data
+    if not len(rows):
+        return {"accuracy": None, "accuracy_on": 0}
+    return accuracy_of(answers(layers, parameters, data.x[rows]) == data.y[rows], data.y[rows], data.owners(rows))

@@ -215,7 +215,8 @@ def _looked_at(study: Study, cell: Cell, data: Dataset, judged: int, selection: 
             f"The learning rate was chosen on {len(data.roles[TUNING]):,} records set apart, which no ε protects."
         )
     if judged:
-        said.append(f"Accuracy was measured on {judged:,} records that the model did not train on, without noise.")
+        words = f"on {judged:,} records that the model did not train on, without noise"
+        said.append(f"Accuracy and the share of the largest class were measured {words}.")
         if selection is not None and selection["score_noise"] is None:
             said.append("The best training was chosen by that accuracy, so the choice depends on those records.")
     said.append("The cell itself (architecture, ε and settings) was chosen by people, which no ε covers.")
