@@ -34,6 +34,17 @@ def by_torch(plan, folder):
         return network.eval()(torch.from_numpy(plan.data.x)).softmax(1).numpy()
 
 
+def pasted(folder, monkeypatch):
+    """What the code on the card computes if it is pasted into Python beside the model."""
+    monkeypatch.chdir(folder)
+    names: dict = {}
+    exec((folder / "MODEL_CARD.md").read_text().split("```python\n")[1].split("\n```")[0], names)
+    classes = json.loads((folder / PRIVACY).read_text())["model"]["classes"]
+    assert names["probability"].shape == (1, len(classes))
+    assert names["probability"].sum() == pytest.approx(1, abs=1e-5)
+    return names
+
+
 def tells_no(folder, *words):
     """No file of the release holds one of these words: a path, a file, a seed, a record's name."""
     for path in folder.iterdir():
@@ -79,7 +90,7 @@ def table(rows=400):
 
 
 @pytest.mark.parametrize("projection", [{}, {"scale": "standard", "fit_on": ["target_nonmembers"]}])
-def test_a_table_with_texts_and_gaps_goes_in_column_by_column(own, projection):
+def test_a_table_with_texts_and_gaps_goes_in_column_by_column(own, projection, monkeypatch):
     frame = table()
     frame.to_csv(own.folder / "my.csv", index=False)
     roles = {"pool": 200, "target_nonmembers": 200}
@@ -98,6 +109,9 @@ def test_a_table_with_texts_and_gaps_goes_in_column_by_column(own, projection):
     assert [column["kind"] for column in told["model"]["columns"]] == ["number", "number", "text", "text", "text"]
     assert any("missing value of the column 'age'" in said for said in told["outside"])
     tells_no(folder, own.folder, "my.csv", 987654321, plan.grid[0]["seed"], plan.grid[0]["subset"]["coins"])
+    row = pasted(folder, monkeypatch)["row"]
+    assert list(row) == ["age", "record", "color", "probability", "one"]
+    assert (row["record"], row["color"], row["one"]) == (0.0, plan.raw.columns[2].fill, "same")
 
 
 def test_persons_that_the_data_name_and_sensitive_columns_are_told_by_the_columns_own_names(own):
@@ -114,17 +128,29 @@ def test_persons_that_the_data_name_and_sensitive_columns_are_told_by_the_column
     assert not any("seems to name persons" in sentence for sentence in person.outside)
 
 
-def test_a_table_of_numbers_with_gaps_goes_in_as_one_array(own):
-    frame = table()[["age", "record", "label"]]
+def test_a_table_of_numbers_with_gaps_goes_in_as_one_array(own, monkeypatch):
+    odd = 'we"ight\\n ``` \u2028{x}'
+    frame = table()[["age", "record", "label"]].rename(columns={"record": odd})
     frame.to_csv(own.folder / "my.csv", index=False)
     source = {"path": "my.csv", "label": "label", "missing": "impute"}
     projection = {"scale": "range", "method": "pca", "components": 2, "whiten": True, "row_norm": True}
     plan = own.study(source, {"pool": 200, "target_nonmembers": 200}, projection=projection)
     folder = own.folder / "model"
     release(plan, folder, 60.0, NOT_MEASURED)
-    given = frame[["age", "record"]].to_numpy(np.float32)
+    given = frame[["age", odd]].to_numpy(np.float32)
     assert np.isnan(given).any()
     agree(asked(folder, {"record": given}), by_torch(plan, folder))
+    assert pasted(folder, monkeypatch)["row"] == {"age": float(plan.raw.columns[0].fill), odd: 0.0}
+
+
+def test_accuracy_is_not_known_if_no_record_is_left_for_it(own):
+    table().dropna()[["age", "record", "label"]].to_csv(own.folder / "my.csv", index=False)
+    roles = {"pool": 100, "target_nonmembers": 100}
+    plan = own.study({"path": "my.csv", "label": "label"}, roles, wanted={"roles": list(roles)})
+    folder = own.folder / "model"
+    release(plan, folder, 60.0, NOT_MEASURED)
+    assert json.loads((folder / PRIVACY).read_text())["model"]["accuracy"] is None
+    assert "Not known: all records were trained on." in (folder / "MODEL_CARD.md").read_text()
 
 
 @pytest.mark.parametrize("model", [{"name": "cnn_small"}, {"name": "resnet", "channels": [8], "groups": 2}])
@@ -177,13 +203,8 @@ def test_a_file_that_answers_otherwise_is_refused(plan):
         check_onnx(content, raw, raw.x, layers, other)
 
 
-def test_the_cards_example_runs(made):
-    """The block of the card, on rows of the right shape."""
-    card = (made / "MODEL_CARD.md").read_text()
-    code = card.split("```python\n")[1].split("```")[0].replace("model.onnx", str(made / MODEL))
-    names = {"records": np.zeros((2, 1, 8, 8), np.float32)}
-    exec(code, names)
-    assert names["probability"].shape == (2, 10)
+def test_the_cards_example_runs_for_images(made, monkeypatch):
+    assert pasted(made, monkeypatch)["given"]["record"].shape == (1, 1, 8, 8)
 
 
 def test_the_small_studies_of_the_readme_have_a_plan():

@@ -4,6 +4,7 @@ import json
 
 from dp_leakage.common.config import Json
 from dp_leakage.release.folder import MODEL, PRIVACY, SHEET, WEIGHTS
+from dp_leakage.release.network import RECORD
 from dp_leakage.release.sheet import records_in_words
 from dp_leakage.release.statement import in_words, spent_in_words
 
@@ -59,14 +60,31 @@ def _input(model: Json) -> str:
 
 
 def _example(model: Json) -> str:
-    given = '{"record": records}'
+    """Code that runs as it stands, beside the model. Its record is made up: it is none of the data's."""
+    row, shape = "", (1, *model["input"])
+    given = f'{{"{RECORD}": np.zeros({shape}, np.float32)}}  # one record of zeros'
+    if model["columns"]:
+        values = {column["name"]: _made_up(column) for column in model["columns"]}
+        row = f"row = {json.dumps(values, ensure_ascii=False, indent=4)}\n"
+        given = f'{{"{RECORD}": np.array([list(row.values())], np.float32)}}'
     if _by_column(model):
-        given = "{name: values for each column}"
+        kind = "object if isinstance(value, str) else np.float32"
+        given = f"{{name: np.array([[value]], {kind}) for name, value in row.items()}}"
     return (
-        "```python\nimport onnxruntime\n\n"
-        f'session = onnxruntime.InferenceSession("{MODEL}")\n'
-        f"(probability,) = session.run(None, {given})\n```"
+        "With `pip install numpy onnxruntime`, this runs in the folder as it stands. Its record is made up.\n\n"
+        "```python\nimport numpy as np\nimport onnxruntime\n\n"
+        f'session = onnxruntime.InferenceSession("{MODEL}", providers=["CPUExecutionProvider"])\n'
+        f"{row}given = {given}\n"
+        "(probability,) = session.run(None, given)\n"
+        "print(probability)  # a row for each record, a column for each class\n```"
     )
+
+
+def _made_up(column: Json) -> str | float:
+    """A value for a column of the example: what stands for a missing one, or else the first category or zero."""
+    if column["missing_as"] is not None:
+        return column["missing_as"]
+    return column["categories"][0] if column["kind"] == "text" else 0.0
 
 
 def _accuracy(model: Json) -> str:
