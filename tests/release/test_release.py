@@ -36,6 +36,7 @@ from dp_leakage.release.folder import (
     write_release,
 )
 from dp_leakage.release.make import release
+from dp_leakage.release.sheet import page, sections
 from dp_leakage.release.statement import check_statement, recomputed
 from dp_leakage.study.steps import prepare_settings, project_settings
 from dp_leakage.training.released import Release
@@ -111,6 +112,19 @@ def test_the_sheet_bounds_both_games_and_says_which_scale_it_is_of(plan, made):
     limits = [float(limit) for limit in re.findall(r"above (\d\.\d+)\.", (made / SHEET).read_text())]
     assert limits == pytest.approx([proven, min(2 * proven, 1)], abs=1e-3)
     assert any("scale 'smoke', which is smaller" in sentence for sentence in told["outside"])
+
+
+@pytest.mark.parametrize(
+    ("sampler", "words"),
+    [
+        ("poisson", "Poisson batches (a record is in each with a chance of 6.25 %, independently of all others); "),
+        ("shuffle", "shuffled batches (a record is in one of them in every epoch; each has 6.25 % of all records); "),
+    ],
+)
+def test_the_sheet_says_in_words_how_batches_are_drawn(made, sampler, words):
+    told = json.loads((made / PRIVACY).read_text())
+    told["mechanism"]["sampler"] = sampler
+    assert f"128 steps, {words}" in page(sections(told))
 
 
 def test_weights_are_those_of_the_architecture(plan, made):

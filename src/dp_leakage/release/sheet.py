@@ -9,6 +9,10 @@ from dp_leakage.common.config import Json
 from dp_leakage.release.statement import in_words
 
 NOT_DECLARED = "not declared"
+DRAWN = {  # sampler → how batches are drawn, with the rate in percent
+    "poisson": "Poisson batches (a {unit} is in each with a chance of {rate:.4g} %, independently of all others)",
+    "shuffle": "shuffled batches (a {unit} is in one of them in every epoch; each has {rate:.4g} % of all {unit}s)",
+}
 REBUILT = {"record": "record", "person": "person's records"}
 GUESS = 0.01  # chance of reconstructing a record without the model; one of `statement.RATES`
 LARGEST, LEAST = 8.5, 3.0  # sizes of the PDF's letters, in points
@@ -137,11 +141,12 @@ def _lines(told: list[Section], size: float) -> list[tuple[str, bool]]:
 def _proven(statement: Json) -> list[str]:
     spent = "; ".join(f"ε = {row['epsilon']:.4g} at δ = {row['delta']:g}" for row in statement["epsilon"])
     told, unit = statement["mechanism"], statement["unit"].removeprefix("one ")
+    drawn = DRAWN[told["sampler"]].format(unit=unit, rate=100 * told["sampling_probability"])
     said = [
         f"{spent}, for {in_words(statement)}; computed by dp-accounting.",
         f"Mechanism: Gaussian noise of {told['noise_multiplier']:.4g} times the bound on a {unit}'s gradient, "
-        f"{told['steps']:,} steps, batches by {told['sampler']} with a rate of {told['sampling_probability']:.4g}; "
-        "batches and noise are random numbers of the operating system, which nobody can draw again.",
+        f"{told['steps']:,} steps, {drawn}; batches and noise are random numbers of the operating system, which nobody "
+        "can draw again.",
         f"For {in_words(statement)}, no attack has an advantage (true less false positive rate) above "
         f"{_up(statement['advantage_at_most'])}.",
     ]
