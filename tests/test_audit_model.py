@@ -748,6 +748,17 @@ def test_columns_that_the_model_does_not_take_are_left_out_and_copies_are_told(h
     assert load_source(source, here).x.shape == X.shape
 
 
+def test_several_records_of_a_person_are_told_without_an_option_that_is_not_there(here, capsys, ensemble):
+    records = pd.DataFrame(X).add_prefix("f").assign(label=Y, member=MEMBER.astype(int), patient=np.arange(len(X)) // 4)
+    records.to_csv("d.csv", index=False)
+    exported(ensemble.module(0), here / "m.onnx")
+    given = ["--model=m.onnx", "--data=d.csv", "--label=label", "--members=member", "--drop=patient"]
+    assert audit_model.main(["--name=mine", *given]) == 0
+    said = capsys.readouterr().out
+    assert "Column 'patient' seems to name persons: 150 values in 600 records. Intervals take records as indep" in said
+    assert "PERSON" not in said
+
+
 def test_models_that_do_not_fit_their_data_get_one_sentence(here, capsys, ensemble):
     pd.DataFrame(X).add_prefix("f").assign(label=Y, member=MEMBER.astype(int)).to_csv("d.csv", index=False)
     exported(ensemble.module(0), here / "m.onnx")

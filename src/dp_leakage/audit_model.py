@@ -24,7 +24,7 @@ from dp_leakage.data import load, resolve
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.members import is_list
 from dp_leakage.data.outputs import Outputs, aligned, read_outputs
-from dp_leakage.data.profile import repeated
+from dp_leakage.data.profile import repeated, several_per_person
 from dp_leakage.data.raw import Raw
 from dp_leakage.engines.asking import OWN_TRIAL, asked
 from dp_leakage.engines.onnx_structure import is_read
@@ -172,7 +172,8 @@ def study_of(name: str, given: Given) -> tuple[Json, list[str]]:
     warned = [given.warning] if given.warning else later
     parts = {"the members": given.raw.given["train"], "the non-members": given.raw.given["test"]}
     copies = repeated(given.raw, parts) if given.features else []
-    return spec, [*sizes, *copies, f"Attacks: {', '.join(attacks)}.", *cannot, NO_BOUND, *warned]
+    people = several_per_person(given.raw, trained_elsewhere=True)
+    return spec, [*sizes, *copies, *people, f"Attacks: {', '.join(attacks)}.", *cannot, NO_BOUND, *warned]
 
 
 def attacks_for(given: Given) -> tuple[list[str], list[str]]:

@@ -415,12 +415,14 @@ class TestTables:
         assert sensitive_columns(load(spec, tmp_path))[1].shape == (4, 0)
 
     def test_too_many_texts_for_categories_may_name_persons(self, tmp_path):
-        frame = pd.DataFrame({"y": ["a", "b"] * 101, "who": [f"p{k // 2}" for k in range(202)], "age": range(202)})
+        frame = pd.DataFrame({"y": ["a", "b"] * 101, "who": [f"p{k // 2}" for k in range(202)], "age": [0, 1] * 101})
         frame.to_csv(tmp_path / "t.csv", index=False)
         spec = {"path": str(tmp_path / "t.csv"), "label": "y"}
         with pytest.raises(UserError, match=r"column 'who' has 101 different texts.*or in person if it says"):
             load(spec, tmp_path)
         assert load({**spec, "person": "who"}, tmp_path).feature_names == ("age",)
+        with pytest.raises(UserError, match=r"101 different texts.* whose each record is, keep one record per person"):
+            load({**spec, "member": "age"}, tmp_path)
 
     def test_dropped_columns_are_gone(self, tmp_path):
         spec = self.table(tmp_path / "t.csv", name=["Ann", "Bob", "Cy", "Di"], age=[1, 2, 3, 4])

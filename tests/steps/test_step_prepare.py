@@ -57,3 +57,19 @@ def test_groups_of_a_column_with_two_values_bear_the_users_words(words, tmp_path
         words[0]: list(range(0, 100, 2)),
         words[1]: list(range(1, 100, 2)),
     }
+
+
+@pytest.mark.parametrize("existing", [True, False])
+def test_persons_are_proposed_only_where_models_are_trained_here(existing, tmp_path):
+    """A study of a model that exists already knows no key `person`."""
+    rows = [f"{k % 25},{k},{'ab'[k % 2]},{int(k < 60)}" for k in range(100)]
+    (tmp_path / "t.csv").write_text("\n".join(["patient,height,y,member", *rows]))
+    own = {"member": "member"} if existing else {"drop": ["member"]}
+    source = {"source": "csv", "path": str(tmp_path / "t.csv"), "label": "y", **own}
+    settings = {"source": source, "roles": {"target_members": 60, "target_nonmembers": 40}, "seed": 1}
+    settings |= {"stratified": False, "official_split": existing, "augment": None, "content": None}
+    prepare.main(settings, tmp_path / "prepared.npz", tmp_path)
+    (said,) = [remark for remark in read_arrays(tmp_path / "prepared.npz")[1]["remarks"] if "seems to name" in remark]
+    assert ("PERSON=patient" in said) != existing
+    assert ("people with several records make them too narrow" in said) == existing
+    assert said.endswith("eep one record per person.")

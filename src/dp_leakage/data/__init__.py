@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 FILED = ("path", "members")  # keys that name a file of the user's, whatever kind a source says
 USUAL = "digits"  # the source of a data set that names none
+OUTPUTS = "outputs"  # the source of what a model said
 FOLDER = "image_folder"  # the source if the path is a folder
 
 
@@ -128,6 +129,11 @@ def resolve(spec: Mapping[str, Any]) -> dict[str, Any]:
 def files_of(source: Mapping[str, Any]) -> list[str]:
     """The user's files that a source names; none of a published data set."""
     return [str(source[key]) for key in FILED if key in source]
+
+
+def is_existing(source: Mapping[str, Any]) -> bool:
+    """Whether a source is of a model that exists already: it says who was trained on, as tables of outputs do."""
+    return "member" in source or "members" in source or source.get("source") == OUTPUTS
 
 
 def load(spec: Mapping[str, Any], data_dir: Path) -> "Raw":

@@ -16,15 +16,24 @@ MANY_NEAR = 0.1  # share of records with a near-copy; data without copies have a
 RECORDS_PER_VALUE = 10  # mean number from which on it is no chance that each value of a column has one class
 NUMBERED = 0.99  # share of different whole numbers in a column that may number the records
 SHOWN = 5  # names in a sentence
+TRAINED_HERE = (
+    "Splits, attacks and ε are those of single records here, and promise less to a person with several. Records of one "
+    "person may lie on both sides of the split, so leakage looks smaller than it is for a person. Name the column as "
+    "the source's person (PERSON={name}), which takes models of engine ensemble, or keep one record per person."
+)
+EXISTING = (
+    "Intervals take records as independent, so people with several records make them too narrow. If one record of a "
+    "person is a member and another is not, leakage looks smaller than it is for a person. Keep one record per person."
+)
 
 
-def profile(raw: Raw, roles: Mapping[str, np.ndarray]) -> list[str]:
+def profile(raw: Raw, roles: Mapping[str, np.ndarray], trained_elsewhere: bool = False) -> list[str]:
     """Sentences on what makes results on ``raw``, split into ``roles`` (role → rows), hard to judge, if anything does.
 
     They report too few records in a role, too few of a class among the members, classes that are absent there, a
     single class, one class that dominates, constant columns, columns that give the label away or seem to number the
     records, records that occur in two roles or twice in one, many records that nearly do, and columns that seem to say
-    whose record it is.
+    whose record it is. Studies of a model that was ``trained_elsewhere`` know no persons, so none are proposed there.
     """
     role = trained_role(roles)
     members = roles.get(role, np.arange(len(raw.y)))
@@ -34,8 +43,8 @@ def profile(raw: Raw, roles: Mapping[str, np.ndarray]) -> list[str]:
         *_constant_columns(raw, members, role),
         *_columns_that_are_no_features(raw),
         *repeated(raw, roles),
-        *(_near_copies(raw) if raw.person is None else ()),
-        *_persons(raw),
+        *(_near_copies(raw, trained_elsewhere) if raw.person is None else ()),
+        *several_per_person(raw, trained_elsewhere),
     ]
 
 
@@ -161,23 +170,29 @@ def repeated(raw: Raw, roles: Mapping[str, np.ndarray]) -> list[str]:
     return said
 
 
-def _near_copies(raw: Raw) -> list[str]:
+def _near_copies(raw: Raw, trained_elsewhere: bool) -> list[str]:
     share = share_of_near_copies(raw.x)
     if share < MANY_NEAR:
         return []
+    way_out = "Keep" if trained_elsewhere else "Say whose each record is (the source's key person), or keep"
     return [
         f"About {share:.0%} of the records are nearly the same as another one, like several pictures of one person. If "
         "one of them is a member and another is not, attacks cannot tell them apart, so leakage looks smaller than it "
-        "is for a person. Say whose each record is (the source's key person), or keep one record per person."
+        f"is for a person. {way_out} one record per person."
     ]
 
 
-def _persons(raw: Raw) -> list[str]:
+def several_per_person(raw: Raw, trained_elsewhere: bool) -> list[str]:
+    """Sentences on columns that seem to say whose record it is, and what to do about them.
+
+    Args:
+        raw: the records.
+        trained_elsewhere: whether the study is of a model that exists already, where nothing counts people.
+    """
+    said = EXISTING if trained_elsewhere else TRAINED_HERE
     return [
-        f"Column {name!r} seems to name persons: {different:,} values in {len(raw.y):,} records. Splits, attacks and ε "
-        "are those of single records here, and promise less to a person with several. Records of one person may lie on "
-        "both sides of the split, so leakage looks smaller than it is for a person. "
-        f"Name the column as the source's person (PERSON={name}), or keep one record per person."
+        f"Column {name!r} seems to name persons: {different:,} values in {len(raw.y):,} records. "
+        + said.format(name=name)
         for name, different in raw.persons
     ]
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.paths import use_copies
-from dp_leakage.data import files_of
+from dp_leakage.data import files_of, is_existing
 from dp_leakage.data.augment import augmented_split
 from dp_leakage.data.dataset import Dataset
 from dp_leakage.data.groups import Names
@@ -27,7 +27,7 @@ def main(settings: Json, prepared: Path, data_dir: Path, own: list[Path] | None 
     """
     use_copies(files_of(settings["source"]), own)
     raw, roles = records_of(settings, data_dir)
-    remarks = profile(raw, roles)
+    remarks = profile(raw, roles, trained_elsewhere=is_existing(settings["source"]))
     for remark in remarks:
         log.info("%s", remark)
     x, y = raw.x.astype(np.float32, copy=False), raw.y.astype(np.int64)

@@ -14,6 +14,7 @@ import numpy as np
 
 from dp_leakage.common.errors import UserError, nearest
 from dp_leakage.common.paths import user_path
+from dp_leakage.data import is_existing
 from dp_leakage.data.persons import likely_persons, owners
 from dp_leakage.data.raw import Column, Gap, Raw, check_finite, encode_labels, trained_and_not
 from dp_leakage.data.trees import is_folder, sha256_of
@@ -72,6 +73,12 @@ MAX_BYTES = 8 * 2**30  # of a table in memory
 MAX_COLUMNS = 50_000  # looking at each takes a minute in all
 MAX_LINE = 10_000_000  # characters
 MAX_CATEGORIES = 100  # a column with more different texts holds names or numbers of records rather than categories
+# What to do with a column that holds names. A study of a model that exists already knows no persons.
+NAMES = "list it in drop, name it in key if it names the records, or in person if it says whose each record is"
+NAMES_OF_MODEL = (
+    "list it in drop, or name it in key if it names the records; if it says whose each record is, keep one record per "
+    "person, since intervals take records as independent"
+)
 MAX_SHOWN = 20  # column names in a complaint
 MOSTLY = 0.9  # a column with this share of numbers is numeric, and texts in it are mistakes
 
@@ -114,7 +121,8 @@ def load(spec: dict, data_dir: Path) -> Raw:
         _check_values(frame[name], f"{path}: column {name!r}")
         missing = _missing(frame[name], spec, path)
         column = frame[name].fillna(frame[name][~missing].iloc[0]) if missing.any() else frame[name]
-        parts, categories = _encoded(column, name in spec.get("categorical", []), f"{path}: column {name!r}")
+        categorical, advice = name in spec.get("categorical", []), NAMES_OF_MODEL if is_existing(spec) else NAMES
+        parts, categories = _encoded(column, categorical, f"{path}: column {name!r}", advice)
         if missing.any():
             for values in parts.values():
                 values[missing] = 0.0
@@ -308,8 +316,14 @@ def _missing(column: "pd.Series", spec: dict, path: Path) -> np.ndarray:
     return missing
 
 
-def _encoded(column: "pd.Series", categorical: bool, where: str) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
-    """Suffix of the feature's name → float64 (n,) values, and the categories (none for numbers)."""
+def _encoded(
+    column: "pd.Series", categorical: bool, where: str, advice: str
+) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
+    """Suffix of the feature's name → float64 (n,) values, and the categories (none for numbers).
+
+    Raises:
+        UserError: numbers with mistakes among them, or more texts than categories (with ``advice``).
+    """
     if column.dtype.kind in "iufb" and not categorical:
         return {"": column.to_numpy(np.float64, copy=True)}, ()
     texts = column.astype(str)
@@ -330,8 +344,7 @@ def _encoded(column: "pd.Series", categorical: bool, where: str) -> tuple[dict[s
     categories, codes = np.unique(texts.to_numpy(str), return_inverse=True)
     if len(categories) > MAX_CATEGORIES:
         raise UserError(
-            f"{where} has {len(categories):,} different texts, at most {MAX_CATEGORIES} can be categories; "
-            "list it in drop, name it in key if it names the records, or in person if it says whose each record is"
+            f"{where} has {len(categories):,} different texts, at most {MAX_CATEGORIES} can be categories; {advice}"
         )
     shown = range(len(categories)) if len(categories) != 2 else [1]
     return {f"={categories[c]}": (codes == c).astype(np.float64) for c in shown}, tuple(categories.tolist())
