@@ -659,7 +659,8 @@ def test_a_study_of_outputs_can_be_run_at_scale_smoke_and_says_nothing_of_record
     (study,) = load(config={"scale": "smoke"}, file=here / "studies" / "mine.yaml").values()
     assert study.target == "mine"
     raw = load_source({"source": "outputs", "path": "outputs.csv"}, Path("data"))
-    assert not any("DROP" in remark for remark in profile(raw, raw.given))
+    roles = {"target_members": raw.given["train"], "target_nonmembers": raw.given["test"]}
+    assert not any("DROP" in remark for remark in profile(raw, roles))
 
 
 def test_references_that_do_not_fit_get_one_sentence(here, capsys):
@@ -742,7 +743,7 @@ def test_columns_that_the_model_does_not_take_are_left_out_and_copies_are_told(h
     table().to_csv("o.csv", index=False)
     assert "drop: goes with MODEL" in error_of(capsys, "--outputs", "o.csv", "--drop", "note")
     assert audit_model.main(["--name", "mine", *given, "--drop", "note"]) == 0
-    assert "1 record of the members also occurs in the non-members" in capsys.readouterr().out
+    assert "1 record among the members also occurs among the non-members" in capsys.readouterr().out
     source = read_yaml(here / "studies" / "mine.yaml")["datasets"]["mine"]["source"]
     assert source["drop"] == ["note"]
     assert load_source(source, here).x.shape == X.shape

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -59,6 +60,34 @@ def test_people_with_sensitive_values_get_a_study_that_passes_every_check_at_bot
         assert "groups" not in loaded(file, scale).spec
 
 
+def clinic(ill_people: int) -> pd.DataFrame:
+    """100 people with eight records each, of whom the first are ill."""
+    rng, patient = np.random.default_rng(0), np.arange(800) // 8
+    kind = np.where(patient < ill_people, "ill", "well")
+    return pd.DataFrame({"a": rng.normal(size=800), "b": rng.normal(size=800), "patient": patient, "kind": kind})
+
+
+@pytest.mark.parametrize("seed", ["1", "2", "3"])
+def test_a_class_of_one_person_is_refused_since_a_part_of_the_split_lacks_it(capsys, seed):
+    clinic(1).to_csv("clinic.csv", index=False)
+    arguments = ("--label", "kind", "--person", "patient", "--seed", seed)
+    assert not new_study("clinic.csv", *arguments, status=1).exists()
+    error = capsys.readouterr().err
+    assert re.match(
+        r"error: clinic.csv: all \d+ records (in the pool|among the non-members) are of the class well; ", error
+    )
+    assert error.endswith("add more people of other classes, beside ill (8 records of 1 person)\n")
+
+
+def test_people_of_a_class_are_counted(capsys):
+    clinic(9).to_csv("clinic.csv", index=False)
+    new_study("clinic.csv", "--label", "kind", "--person", "patient")
+    found = re.search(
+        r"1 class with fewer than 10 people in the pool: ill \((\d+) records of (\d) pe", capsys.readouterr().out
+    )
+    assert int(found[1]) == 8 * int(found[2])
+
+
 def test_a_study_has_a_seed_of_its_own_unless_one_is_given(capsys):
     """Two drawn seeds agree with a chance of 1e-9."""
     wine().to_csv("wine.csv", index=False)
@@ -90,8 +119,8 @@ def test_a_table_gets_a_study_that_passes_every_check_at_both_scales(capsys):
     assert "178 records, 13 features, 3 classes" in said
     assert "Learning rates are not tuned: for that, 200 records would have to be set apart." in said
     assert "Now run: snakemake mine" in said
-    assert "pool has only 118 records" in said
-    assert "pool has only 118 records" in file.read_text()
+    assert "Only 118 records are in the pool" in said
+    assert "Only 118 records are in the pool" in file.read_text()
 
 
 def test_images_get_a_convolutional_network_and_no_attribute_inference():
@@ -116,19 +145,17 @@ def test_what_is_said_holds_for_the_split_that_the_workflow_will_draw(capsys):
     records = np.concatenate([np.arange(len(frame)), np.arange(200)])
     shared = np.isin(records[rows["pool"]], records[rows["target_nonmembers"]]).sum()
     assert shared > 0
-    assert f"{shared} records of pool also occur in target_nonmembers" in capsys.readouterr().out
+    assert f"{shared} records in the pool also occur among the non-members" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"constant": 1.0}, "1 feature with one value in all pool: constant"),
-        ({"target": [0] * 170 + [1] * 8}, "classes with fewer than 10 pool|class with fewer than 10"),
+        ({"constant": 1.0}, "1 feature with one value in all records in the pool: constant"),
+        ({"target": [0] * 170 + [1] * 8}, "class with fewer than 10 records in the pool: 1 \\(5\\)"),
     ],
 )
 def test_what_makes_data_hard_to_judge_by_is_said_before_anything_is_trained(capsys, change, sentence):
-    import re
-
     wine().assign(**change).to_csv("wine.csv", index=False)
     new_study("wine.csv", "--label", "target")
     assert re.search(sentence, capsys.readouterr().out)
@@ -139,6 +166,7 @@ def test_what_makes_data_hard_to_judge_by_is_said_before_anything_is_trained(cap
     [
         (lambda f: f.iloc[:60], ["--label", "target"], "only 60 records of"),
         (lambda f: f[f["target"] == 0], ["--label", "target"], "only one class (0)"),
+        (lambda f: f.assign(target=f.index == 0), ["--label", "target"], "are of the class False; valid are two"),
         (lambda f: f, ["--label", "tarjet"], "did you mean 'target'"),
         (lambda f: f, [], "label: missing"),
         (lambda f: f.assign(hue=f["hue"].mask(f.index == 3)), ["--label", "target"], "column 'hue' lacks 1 of 178"),
@@ -203,8 +231,8 @@ def test_only_what_misleads_is_to_beware_of(capsys):
     wine().assign(constant=1.0).to_csv("wine.csv", index=False)
     new_study("wine.csv", "--label", "target")
     said = capsys.readouterr().out.splitlines()
-    assert any(line.startswith("1 feature with one value in all pool") for line in said)
-    assert any(line.startswith("Beware: ") and "has only" in line for line in said)
+    assert any(line.startswith("1 feature with one value in all records in the pool") for line in said)
+    assert any(line.startswith("Beware: ") and "Only " in line for line in said)
 
 
 def test_a_column_whose_name_has_a_comma_stands_in_quotes():

@@ -26,6 +26,7 @@ from dp_leakage.data.members import is_list
 from dp_leakage.data.outputs import Outputs, aligned, read_outputs
 from dp_leakage.data.profile import repeated, several_per_person
 from dp_leakage.data.raw import Raw
+from dp_leakage.data.roles import MEMBERS, OUTSIDERS
 from dp_leakage.engines.asking import OWN_TRIAL, asked
 from dp_leakage.engines.onnx_structure import is_read
 from dp_leakage.engines.outputs import answers
@@ -44,7 +45,7 @@ SHADOWED = 0.25  # share of the non-members that shadow models draw from, if the
 REFERENCES, SHADOWS = 16, 8  # trained here, if the user names an architecture for them
 TRAINING: Json = {"optimizer": "adam", "learning_rate": 0.01, "epochs": 30}
 NOT_MODELS = (".pt", ".pth", ".safetensors", ".pkl", ".joblib")  # endings of files of weights, and of pickles
-TARGETS = ["target_members", "target_nonmembers"]
+TARGETS = [MEMBERS, OUTSIDERS]
 QUESTION = "How much do the outputs of this model tell about the records that it was trained on?"
 TRAINED_LATER = (
     "The report warns if the reference models, once trained, are unlike your model; attacks that compare with such "
@@ -126,7 +127,7 @@ def study_of(name: str, given: Given) -> tuple[Json, list[str]]:
             f"{given.source['path']} has {nonmembers} non-members, of which shadow models would know {shadowed}; valid "
             f"with shadow models are at least {int(LEAST_SHADOWED / SHADOWED)} non-members"
         )
-    roles = {"target_members": members, "target_nonmembers": asked, "reference_pool": known}
+    roles = {MEMBERS: members, OUTSIDERS: asked, "reference_pool": known}
     roles |= {"shadow_pool": shadowed} if given.shadow else {}
     attacks, cannot = attacks_for(given)
     cannot += [UNREAD.format(given.structure)] if given.structure else []
@@ -170,7 +171,7 @@ def study_of(name: str, given: Given) -> tuple[Json, list[str]]:
     sizes = [f"{members:,} members, {asked:,} non-members, {known:,} more that attacks compare with{more}."]
     later = [TRAINED_LATER] if given.reference and given.reference["engine"] != "outputs" else []
     warned = [given.warning] if given.warning else later
-    parts = {"the members": given.raw.given["train"], "the non-members": given.raw.given["test"]}
+    parts = {MEMBERS: given.raw.given["train"], OUTSIDERS: given.raw.given["test"]}
     copies = repeated(given.raw, parts) if given.features else []
     people = several_per_person(given.raw, trained_elsewhere=True)
     return spec, [*sizes, *copies, *people, f"Attacks: {', '.join(attacks)}.", *cannot, NO_BOUND, *warned]

@@ -23,7 +23,7 @@ from dp_leakage.common.names import check_name
 from dp_leakage.common.paths import is_there, user_path
 from dp_leakage.common.yaml_files import read_yaml, written
 from dp_leakage.data import load, resolve
-from dp_leakage.data.profile import is_harmless, profile
+from dp_leakage.data.profile import is_harmless, profile, single_class
 from dp_leakage.data.raw import Raw, filled
 from dp_leakage.data.roles import OUTSIDERS, POOL, TUNING
 from dp_leakage.data.splits import automatic_roles, split, split_persons
@@ -150,7 +150,7 @@ def study_text(name: str, source: dict[str, Any], raw: Raw, study_seed: int) -> 
     """The study file for these records, and sentences on them for the screen.
 
     Raises:
-        UserError: there are too few records to judge by.
+        UserError: there are too few records to judge by, or a role holds one class only.
     """
     units = len(raw.y) if raw.person is None else int(raw.person.max()) + 1
     what = "records" if raw.person is None else "persons"
@@ -172,6 +172,8 @@ def study_text(name: str, source: dict[str, Any], raw: Raw, study_seed: int) -> 
         rows = split(raw.y, as_in_settings, seed=seed, stratified=True)
     else:
         rows = split_persons(raw.person, as_in_settings, seed=seed)
+    if one_sided := single_class(raw, rows):
+        raise UserError(f"{source['path']}: {one_sided}")
     raw = filled(raw, rows)
     remarks = profile(raw, rows)
     shape = f"{raw.x.shape[1]} features" if raw.x.ndim == 2 else f"images of {' × '.join(map(str, raw.x.shape[1:]))}"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_wine
 
-from dp_leakage.data.profile import profile
+from dp_leakage.data.profile import profile, single_class
 from dp_leakage.data.raw import Column, Raw
 from dp_leakage.data.splits import split
 
@@ -46,7 +46,7 @@ def test_of_good_data_nothing_is_said():
 
 def test_few_records_are_said_with_what_that_costs():
     said = " ".join(profile(raw(n=200), roles(200)))
-    assert "target_members has only 100 records" in said
+    assert "Only 100 records are among the members" in said
     assert "standard error of up to 0.07" in said
 
 
@@ -54,7 +54,7 @@ def test_real_wine_has_too_few_records():
     bundle = load_wine()
     data = raw(bundle.data[:, :3].astype(np.float32), bundle.target)
     said = profile(data, split(data.y, {"target_members": 80, "target_nonmembers": 80}, seed=0, stratified=True))
-    assert any("only 80 records" in sentence for sentence in said)
+    assert any("Only 80 records" in sentence for sentence in said)
 
 
 def test_small_and_absent_classes_are_named_at_most_five():
@@ -62,12 +62,26 @@ def test_small_and_absent_classes_are_named_at_most_five():
     y[-1] = 10
     said = profile(raw(y=y), {"target_members": np.arange(1000), "target_nonmembers": np.arange(1000, 2000)})
     text = " ".join(said)
-    assert "1 class among target_members without any record: class10." in text
-    assert "1 class with fewer than 10 target_members: class9 (4)." in text
-    assert "90% of target_members are of the class class0" in text
+    assert "1 class without any record among the members: class10." in text
+    assert "1 class with fewer than 10 records among the members: class9 (4)." in text
+    assert "90% of the records among the members are of the class class0" in text
     many = " ".join(profile(raw(y=np.arange(2000) % 400), roles()))
-    assert "400 classes with fewer than 10 target_members: class0 (3), class1 (3)" in many
+    assert "400 classes with fewer than 10 records among the members: class0 (3), class1 (3)" in many
     assert "and 395 more" in many
+
+
+def test_people_of_a_class_count_beside_their_records():
+    y, person = np.repeat([0, 1], [1960, 40]), np.arange(2000) // 4
+    data = raw(y=y, person=person)
+    rows = {"pool": np.r_[0:1000, 1980:2000], "target_nonmembers": np.arange(1000, 1960)}
+    said = profile(data, rows)
+    assert "1 class with fewer than 10 people in the pool: class1 (20 records of 5 people)." in said
+    assert "1 class without any record among the non-members: class1." in said
+    assert single_class(data, rows) == (
+        "all 960 records among the non-members are of the class class0; valid are two classes in each part of the "
+        "split: add more people of other classes, beside class1 (40 records of 10 people), or draw another split (SEED)"
+    )
+    assert single_class(data, {"pool": rows["pool"], "target_nonmembers": np.arange(1000, 1980)}) == ""
 
 
 def test_one_class_among_the_members_is_said():
@@ -102,7 +116,7 @@ def test_constant_columns_are_named_and_sensitive_ones_apart():
     x[:1000, 1] = 7
     data = raw(x, sensitive=np.array([1]))
     said = " ".join(profile(data, roles()))
-    assert "1 feature with one value in all target_members: height." in said
+    assert "1 feature with one value in all records among the members: height." in said
     assert "nothing to guess in height" in said
 
 
@@ -111,5 +125,5 @@ def test_duplicates_across_the_split_are_counted():
     x[1500:1503] = x[:3]
     x[5] = x[6]
     said = profile(raw(x), roles())
-    assert "3 records of target_members also occur in target_nonmembers, where no attack can tell them apart." in said
-    assert "1 record of target_members repeats another one of it." in said
+    assert "3 records among the members also occur among the non-members, where no attack can tell them apart." in said
+    assert "1 record among the members repeats another one there." in said

@@ -93,7 +93,7 @@ def test_columns_a_label_and_a_file_of_any_name_are_found_and_run_nothing(whole)
     said = new_study(whole.folder, f"--data={name}", f"--label={target}", f"--sensitive={','.join(words)}")
     source = read_yaml(whole.folder / "studies" / "mine.yaml")["datasets"]["mine"]["source"]
     assert source == {"path": name, "label": target, "sensitive": words}
-    assert plain(f"one value in all pool: {words[0]}") in said
+    assert plain(f"one value in all records in the pool: {words[0]}") in said
     whole.snakemake("results/mine/mine/data.npz", "--cores", "1")
     nothing_ran(whole.folder, before)
 

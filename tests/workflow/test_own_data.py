@@ -104,7 +104,7 @@ def test_a_csv_becomes_a_study_and_a_report(of_wine):
     assert "pool                  118" in said
     assert ANSWER.search(page)
     assert "wine.csv" in page
-    assert "pool has only 118 records" in page
+    assert "Only 118 records are in the pool" in page
 
 
 def test_leakage_by_group_is_told_by_the_users_own_names_of_classes_columns_and_values(of_wine):

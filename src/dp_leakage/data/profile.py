@@ -7,7 +7,7 @@ import numpy as np
 
 from dp_leakage.data.near_copies import share_of_near_copies
 from dp_leakage.data.raw import Raw, own_columns
-from dp_leakage.data.roles import trained_role
+from dp_leakage.data.roles import MEMBERS, OUTSIDERS, PLACES, trained_role
 from dp_leakage.data.splits import duplicates
 
 FEW_RECORDS = 200  # records in a role; an advantage over 200 + 200 records has a standard error of 0.05
@@ -30,17 +30,19 @@ EXISTING = (
 def profile(raw: Raw, roles: Mapping[str, np.ndarray], trained_elsewhere: bool = False) -> list[str]:
     """Sentences on what makes results on ``raw``, split into ``roles`` (role → rows), hard to judge, if anything does.
 
-    They report too few records in a role, too few of a class among the members, classes that are absent there, a
-    single class, one class that dominates, constant columns, columns that give the label away or seem to number the
-    records, records that occur in two roles or twice in one, many records that nearly do, and columns that seem to say
-    whose record it is. Studies of a model that was ``trained_elsewhere`` know no persons, so none are proposed there.
+    They report too few records in a role, too few (of persons: people) of a class among the members, classes that are
+    absent there or where accuracy is measured, a single class, one class that dominates, constant columns, columns that
+    give the label away or seem to number the records, records that occur in two roles or twice in one, many records
+    that nearly do, and columns that seem to say whose record it is. Studies of a model that was ``trained_elsewhere``
+    know no persons, so none are proposed there.
     """
     role = trained_role(roles)
-    members = roles.get(role, np.arange(len(raw.y)))
+    members, place = roles.get(role, np.arange(len(raw.y))), PLACES[role]
     return [
         *_few_records(roles),
-        *_classes(raw, members, role),
-        *_constant_columns(raw, members, role),
+        *_classes(raw, members, place),
+        *(_absent(raw, roles[OUTSIDERS], PLACES[OUTSIDERS]) if OUTSIDERS in roles else ()),
+        *_constant_columns(raw, members, place),
         *_columns_that_are_no_features(raw),
         *repeated(raw, roles),
         *(_near_copies(raw, trained_elsewhere) if raw.person is None else ()),
@@ -56,12 +58,12 @@ def is_harmless(remark: str) -> bool:
 def _few_records(roles: Mapping[str, np.ndarray]) -> list[str]:
     sizes = {role: len(rows) for role, rows in roles.items()}
     said = [
-        f"{role} has only {n} records; at least {FEW_RECORDS} are advisable."
+        f"Only {n} records are {PLACES[role]}; at least {FEW_RECORDS} are advisable."
         for role, n in sizes.items()
         if n < FEW_RECORDS
     ]
-    if said and {"target_members", "target_nonmembers"} <= sizes.keys():
-        m, n = sizes["target_members"], sizes["target_nonmembers"]
+    if said and {MEMBERS, OUTSIDERS} <= sizes.keys():
+        m, n = sizes[MEMBERS], sizes[OUTSIDERS]
         error = np.sqrt(0.25 / m + 0.25 / n)
         said.append(
             f"With {m} members and {n} non-members a membership advantage has a standard error of up to {error:.2f}."
@@ -69,11 +71,11 @@ def _few_records(roles: Mapping[str, np.ndarray]) -> list[str]:
     return said
 
 
-def _classes(raw: Raw, members: np.ndarray, role: str) -> list[str]:
+def _classes(raw: Raw, members: np.ndarray, place: str) -> list[str]:
     counts = np.bincount(raw.y[members], minlength=len(raw.class_names))
     present = np.flatnonzero(counts)
     if len(present) == 1:
-        return [f"All {role} are of the class {raw.class_names[present[0]]}; there is nothing to learn."]
+        return [f"All records {place} are of the class {raw.class_names[present[0]]}; there is nothing to learn."]
     said = []
     alike: dict[str, list[str]] = {}
     for own in raw.class_names:
@@ -83,29 +85,73 @@ def _classes(raw: Raw, members: np.ndarray, role: str) -> list[str]:
         for names in alike.values()
         if len(names) > 1
     ]
-    absent = [raw.class_names[c] for c in np.flatnonzero(counts == 0)]
-    if absent:
-        said.append(f"{_count(absent, 'class', 'classes')} among {role} without any record: {_listed(absent)}.")
-    few = [f"{raw.class_names[c]} ({counts[c]})" for c in present if counts[c] < FEW_PER_CLASS]
+    said += _absent(raw, members, place)
+    units = _units(raw, members)
+    what = "records" if raw.person is None else "people"
+    few = [_in_class(raw, c, members) for c in present if units[c] < FEW_PER_CLASS]
     if few:
-        said.append(f"{_count(few, 'class', 'classes')} with fewer than {FEW_PER_CLASS} {role}: {_listed(few)}.")
+        said.append(
+            f"{_count(few, 'class', 'classes')} with fewer than {FEW_PER_CLASS} {what} {place}: {_listed(few)}."
+        )
     top = int(counts.argmax())
     share = counts[top] / counts.sum()
     if share > 0.5 + 0.5 / len(present):
         said.append(
-            f"{share:.0%} of {role} are of the class {raw.class_names[top]}: guessing it always is that accurate."
+            f"{share:.0%} of the records {place} are of the class {raw.class_names[top]}: guessing it always is that "
+            "accurate."
         )
     return said
 
 
-def _constant_columns(raw: Raw, members: np.ndarray, role: str) -> list[str]:
+def _absent(raw: Raw, rows: np.ndarray, place: str) -> list[str]:
+    counts = np.bincount(raw.y[rows], minlength=len(raw.class_names))
+    absent = [raw.class_names[c] for c in np.flatnonzero(counts == 0)]
+    return [f"{_count(absent, 'class', 'classes')} without any record {place}: {_listed(absent)}."] if absent else []
+
+
+def single_class(raw: Raw, roles: Mapping[str, np.ndarray]) -> str:
+    """What is wrong with a role of one class, of which nothing can be learned and on which accuracy says nothing; ""
+    if there is none.
+    """
+    everything = np.arange(len(raw.y))
+    what = "records" if raw.person is None else "people"
+    for role, rows in roles.items():
+        if len(held := np.unique(raw.y[rows])) == 1:
+            others = np.delete(np.arange(len(raw.class_names)), held)
+            known = _listed([_in_class(raw, c, everything) for c in others])
+            # With one for each role, there is a split in which every role has two classes.
+            split = ", or draw another split (SEED)" if _units(raw, everything)[others].sum() >= len(roles) else ""
+            return (
+                f"all {len(rows):,} records {PLACES[role]} are of the class {raw.class_names[held[0]]}; valid are two "
+                f"classes in each part of the split: add more {what} of other classes, beside {known}{split}"
+            )
+    return ""
+
+
+def _units(raw: Raw, rows: np.ndarray) -> np.ndarray:
+    """How many people have records of each class among ``rows``, or without persons how many records: (classes,)."""
+    person = rows if raw.person is None else raw.person[rows]
+    classes = np.unique(np.stack([raw.y[rows], person]), axis=1)[0]
+    return np.bincount(classes, minlength=len(raw.class_names))
+
+
+def _in_class(raw: Raw, c: int, rows: np.ndarray) -> str:
+    """A class, how many of ``rows`` are of it, and of how many people: ``ill (8 records of 1 person)``."""
+    records = int((raw.y[rows] == c).sum())
+    if raw.person is None:
+        return f"{raw.class_names[c]} ({records})"
+    people = int(_units(raw, rows)[c])
+    return f"{raw.class_names[c]} ({_count(records, 'record', 'records')} of {_count(people, 'person', 'people')})"
+
+
+def _constant_columns(raw: Raw, members: np.ndarray, place: str) -> list[str]:
     if raw.x.ndim != 2:
         return []
     constant = np.flatnonzero(raw.x[members].min(axis=0) == raw.x[members].max(axis=0))
     names = [raw.feature_names[c] if raw.feature_names else f"column {c}" for c in constant]
     if not names:
         return []
-    said = [f"{_count(names, 'feature', 'features')} with one value in all {role}: {_listed(names)}."]
+    said = [f"{_count(names, 'feature', 'features')} with one value in all records {place}: {_listed(names)}."]
     hidden = [name for c, name in zip(constant, names, strict=True) if c in raw.sensitive]
     if hidden:
         said.append(f"Attribute inference has nothing to guess in {_listed(hidden)}.")
@@ -162,11 +208,11 @@ def repeated(raw: Raw, roles: Mapping[str, np.ndarray]) -> list[str]:
     """Sentences on records that occur in two roles, or twice in one."""
     said = []
     for (a, b), count in duplicates(raw.x, roles).items():
-        some, end = f"{_count(count, 'record', 'records')} of {a}", "s" if count == 1 else ""
+        some, end = f"{_count(count, 'record', 'records')} {PLACES[a]}", "s" if count == 1 else ""
         if a == b:
-            said.append(f"{some} repeat{end} another one of it.")
+            said.append(f"{some} repeat{end} another one there.")
         else:
-            said.append(f"{some} also occur{end} in {b}, where no attack can tell them apart.")
+            said.append(f"{some} also occur{end} {PLACES[b]}, where no attack can tell them apart.")
     return said
 
 

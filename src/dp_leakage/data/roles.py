@@ -8,6 +8,15 @@ REFERENCE_POOL = "reference_pool"
 SHADOW_POOL = "shadow_pool"
 TUNING = "tuning"  # records set apart for trying learning rates, and for nothing else
 ROLES = (MEMBERS, OUTSIDERS, POOL, SHADOW_POOL, REFERENCE_POOL, TUNING)
+# Where a role's records are, in words: "80 records in the pool".
+PLACES = {
+    MEMBERS: "among the members",
+    OUTSIDERS: "among the non-members",
+    POOL: "in the pool",
+    SHADOW_POOL: "in the shadow pool",
+    REFERENCE_POOL: "in the reference pool",
+    TUNING: "set apart for tuning",
+}
 
 
 def trained_role(roles: Collection[str]) -> str:
