@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from PIL import Image
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
 from dp_leakage.common.config import merged
@@ -77,6 +78,20 @@ def test_a_class_of_one_person_is_refused_since_a_part_of_the_split_lacks_it(cap
         r"error: clinic.csv: all \d+ records (in the pool|among the non-members) are of the class well; ", error
     )
     assert error.endswith("add more people of other classes, beside ill (8 records of 1 person)\n")
+
+
+def test_the_pattern_that_is_proposed_for_pictures_of_persons_makes_a_study_of_them(folder, capsys):
+    rng = np.random.default_rng(0)
+    for label in ("ill", "well"):
+        (folder / "scans" / label).mkdir(parents=True)
+        for k in range(400):
+            pixels = rng.integers(0, 256, (6, 6), dtype=np.uint8)
+            Image.fromarray(pixels).save(folder / "scans" / label / f"{label}{k // 5:03}_{k % 5}.png")
+    new_study("scans")
+    said = re.search(r"160 names in 800 records.*\(PERSON='(.+?)'\)", capsys.readouterr().out)
+    file = new_study("scans", "--person", said[1], name="people")
+    assert "of 160 persons" in capsys.readouterr().out
+    assert loaded(file).spec["datasets"]["people"]["source"]["person"] == said[1]
 
 
 def test_people_of_a_class_are_counted(capsys):

@@ -3,11 +3,12 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
 from dp_leakage.common.errors import UserError
 from dp_leakage.data import load
-from dp_leakage.data.persons import effective, likely_persons, owners
-from dp_leakage.data.profile import profile
+from dp_leakage.data.persons import effective, likely_persons, numbered_files, owners
+from dp_leakage.data.profile import profile, several_per_person
 from dp_leakage.data.splits import split_persons
 
 N = 400
@@ -126,3 +127,54 @@ def test_a_share_varies_no_more_than_that_of_so_many_independent_records(sizes, 
     weights = np.array(sizes) / sum(sizes)
     assert effective(person) == pytest.approx(1 / (weights**2).sum())
     assert 1 <= effective(person) <= len(sizes) + 1e-9
+
+
+def _files(form: str, persons: int = 12, of_each: int = 5) -> list[str]:
+    return [
+        form.format(label="ill" if person % 2 else "well", person=person, number=number)
+        for person in range(persons)
+        for number in range(of_each)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("form", "pattern"),
+    [
+        ("{label}/pat{person:03}_{number}.png", "([^/]+)_[0-9]+[.]"),
+        ("{label}/{person}-{number:02}.jpg", "([^/]+)-[0-9]+[.]"),
+        ("class_{label}_1/p{person} {number}.tiff", "([^/]+) [0-9]+[.]"),
+        ("{label}/p_{person}.{number}.png", "([^/]+)[.][0-9]+[.]"),
+    ],
+)
+@pytest.mark.parametrize("others", [0, 5])
+def test_pictures_numbered_behind_a_persons_name_are_found_with_a_pattern_that_is_accepted(
+    form, pattern, others, tmp_path
+):
+    names = [*_files(form), *(f"well/other{k}.png" for k in range(others))]
+    found = numbered_files(names, np.array(["ill" in name for name in names]).astype(np.int64))
+    assert found.persons == 12 + others
+    assert others or found.pattern == pattern
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        Image.fromarray(np.zeros((4, 4), np.uint8)).save(tmp_path / name)
+    raw = load({"path": str(tmp_path), "person": found.pattern}, tmp_path)
+    sizes = np.bincount(raw.person)
+    assert sorted(sizes) == [1] * others + [5] * 12
+    (said,) = several_per_person(load({"path": str(tmp_path)}, tmp_path), trained_elsewhere=False)
+    assert f"{12 + others} names in {60 + others} records" in said
+    assert f"(PERSON='{found.pattern}')" in said
+    assert several_per_person(raw, trained_elsewhere=False) == []
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        _files("{label}/img_{person}{number}.png"),  # two names in all
+        _files("{label}/{person}_{number}.png", of_each=1),
+        _files("{label}/{person}x{number}.png"),
+        [f"c{k // 5}/c{k // 5}_{k}.png" for k in range(60)],  # the classes
+    ],
+)
+def test_other_numbered_pictures_are_not(names):
+    _, y = np.unique([name.split("/")[0] for name in names], return_inverse=True)
+    assert numbered_files(names, y) is None

@@ -1,8 +1,8 @@
 """Persons with several records each: whose record it is, and columns of a table that look like that."""
 
 import re
-from collections.abc import Collection
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 LEAST_PERSONS = 10  # different values; with fewer it is rather a flag, or a number of persons
 LEAST_RECORDS = 2.0  # records of a value on average
+SEPARATORS = ("_", "-", "[.]", " ")  # between a person's name and the number of an image, as in regular expressions
 WORDS = (
     "account|client|customer|employee|household|member|owner|participant|patient|person|speaker|student|subject|user|"
     "writer"
@@ -91,3 +92,42 @@ def likely_persons(frame: "pd.DataFrame", beside: Collection[str], most_categori
         if repeated and (named or different > most_categories):
             found.append((name, different))
     return tuple(found)
+
+
+class NumberedFiles(NamedTuple):
+    """Files such as ``ill/pat07_2.png``, whose names seem to say whose image each is.
+
+    Attributes:
+        pattern: the source's ``person``, a regular expression whose group is that name in every file.
+        persons: how many different names there are.
+        example: one of the files.
+    """
+
+    pattern: str
+    persons: int
+    example: str
+
+
+def numbered_files(names: Sequence[str], y: np.ndarray) -> NumberedFiles | None:
+    """The persons that files seem to be named by: most files share what stands before a separator and a number with
+    another, at least `LEAST_PERSONS` of these names have at least `LEAST_RECORDS` files on average, and they are not
+    just the classes (as in ``cat/cat_07.png``). None if the files are named otherwise.
+
+    Args:
+        names: (n,) paths of the files in their folder.
+        y: int64 (n,), their classes.
+    """
+    for separator in SEPARATORS:
+        numbered = [re.search(f"([^/]+){separator}[0-9]+[.][^/.]+$", name) for name in names]
+        if 2 * sum(match is not None for match in numbered) <= len(names):
+            continue
+        # The dot keeps folders that end in a number from matching; a file without a number is a person of its own.
+        pattern = f"([^/]+){separator}[0-9]+[.]" if all(numbered) else f"([^/]+?)(?:{separator}[0-9]+)?[.]"
+        people = [match.group(1) if (match := re.search(pattern, name)) else "" for name in names]
+        _, own, counts = np.unique(people, return_inverse=True, return_counts=True)
+        in_classes = len(np.unique(np.stack([own, y]), axis=1)[0])
+        shared = 2 * counts[counts > 1].sum() > len(names)
+        several = len(counts) >= LEAST_PERSONS and len(names) >= LEAST_RECORDS * len(counts)
+        if shared and several and "" not in people and in_classes > len(np.unique(y)):
+            return NumberedFiles(pattern, len(counts), names[int(np.argmax(counts[own] > 1))])
+    return None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from dp_leakage.data.near_copies import share_of_near_copies
+from dp_leakage.data.persons import numbered_files
 from dp_leakage.data.raw import Raw, own_columns
 from dp_leakage.data.roles import MEMBERS, OUTSIDERS, PLACES, trained_role
 from dp_leakage.data.splits import duplicates
@@ -18,8 +19,9 @@ NUMBERED = 0.99  # share of different whole numbers in a column that may number 
 SHOWN = 5  # names in a sentence
 TRAINED_HERE = (
     "Splits, attacks and ε are those of single records here, and promise less to a person with several. Records of one "
-    "person may lie on both sides of the split, so leakage looks smaller than it is for a person. Name the column as "
-    "the source's person (PERSON={name}), which takes models of engine ensemble, or keep one record per person."
+    "person may lie on both sides of the split, so leakage looks smaller than it is for a person. Say whose each "
+    "record is by the source's person (PERSON={person}), which takes models of engine ensemble, or keep one record per "
+    "person."
 )
 EXISTING = (
     "Intervals take records as independent, so people with several records make them too narrow. If one record of a "
@@ -33,8 +35,8 @@ def profile(raw: Raw, roles: Mapping[str, np.ndarray], trained_elsewhere: bool =
     They report too few records in a role, too few (of persons: people) of a class among the members, classes that are
     absent there or where accuracy is measured, a single class, one class that dominates, constant columns, columns that
     give the label away or seem to number the records, records that occur in two roles or twice in one, many records
-    that nearly do, and columns that seem to say whose record it is. Studies of a model that was ``trained_elsewhere``
-    know no persons, so none are proposed there.
+    that nearly do, and columns or names of files that seem to say whose record it is. Studies of a model that was
+    ``trained_elsewhere`` know no persons, so none are proposed there.
     """
     role = trained_role(roles)
     members, place = roles.get(role, np.arange(len(raw.y))), PLACES[role]
@@ -88,7 +90,7 @@ def _classes(raw: Raw, members: np.ndarray, place: str) -> list[str]:
     said += _absent(raw, members, place)
     units = _units(raw, members)
     what = "records" if raw.person is None else "people"
-    few = [_in_class(raw, c, members) for c in present if units[c] < FEW_PER_CLASS]
+    few = [_in_class(raw, c, members) for c in present.tolist() if units[c] < FEW_PER_CLASS]
     if few:
         said.append(
             f"{_count(few, 'class', 'classes')} with fewer than {FEW_PER_CLASS} {what} {place}: {_listed(few)}."
@@ -118,7 +120,7 @@ def single_class(raw: Raw, roles: Mapping[str, np.ndarray]) -> str:
     for role, rows in roles.items():
         if len(held := np.unique(raw.y[rows])) == 1:
             others = np.delete(np.arange(len(raw.class_names)), held)
-            known = _listed([_in_class(raw, c, everything) for c in others])
+            known = _listed([_in_class(raw, c, everything) for c in others.tolist()])
             # With one for each role, there is a split in which every role has two classes.
             split = ", or draw another split (SEED)" if _units(raw, everything)[others].sum() >= len(roles) else ""
             return (
@@ -229,18 +231,23 @@ def _near_copies(raw: Raw, trained_elsewhere: bool) -> list[str]:
 
 
 def several_per_person(raw: Raw, trained_elsewhere: bool) -> list[str]:
-    """Sentences on columns that seem to say whose record it is, and what to do about them.
+    """Sentences on columns and names of files that seem to say whose record it is, and what to do about them.
 
     Args:
         raw: the records.
         trained_elsewhere: whether the study is of a model that exists already, where nothing counts people.
     """
-    said = EXISTING if trained_elsewhere else TRAINED_HERE
-    return [
-        f"Column {name!r} seems to name persons: {different:,} values in {len(raw.y):,} records. "
-        + said.format(name=name)
+    said, n = EXISTING if trained_elsewhere else TRAINED_HERE, len(raw.y)
+    found = [
+        f"Column {name!r} seems to name persons: {different:,} values in {n:,} records. {said.format(person=name)}"
         for name, different in raw.persons
     ]
+    if raw.x.ndim == 4 and raw.person is None and (files := numbered_files(raw.names, raw.y)):
+        found.append(
+            f"Files seem to be named by persons, with a number behind ({files.example}): {files.persons:,} names in "
+            f"{n:,} records. {said.format(person=shlex.quote(files.pattern))}"
+        )
+    return found
 
 
 def _count(things: list | int, one: str, many: str) -> str:
