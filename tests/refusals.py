@@ -40,6 +40,9 @@ STUDIES = {
     "unknown nested key": {"training": {"epoch": 3}},
     "text for a number": {"delta": "1e-5"},
     "wrong type": {"repeats": "three"},
+    "model with a name that is no part of a path": {"models": {"a/b": {"architecture": {"name": "mlp"}}}},
+    "data set with a name in capital letters": {"datasets": {"Müller": {"source": "digits"}}},
+    "figure with a blank in its name": {"figures": {"fig pareto": {"kind": "pareto", "title": "A"}}},
     "negative epsilon": {"epsilon": [1, -2]},
     "subclass without number": {
         "defenses": [{"defense": "none"}, {"defense": "subclass", "accountant": "class_moments"}]

@@ -108,6 +108,8 @@ def _sentence(error: Any, where: str, top: str, definitions: Mapping[str, Schema
     path = ".".join(map(str, ([top] if top else []) + list(error.absolute_path)))
     place = ": ".join(part for part in (where, f"key '{path}'" if path else "") if part)
     given, rule = error.instance, error.validator_value
+    if "propertyNames" in list(error.absolute_schema_path)[-2:]:
+        return f"{place} has the name {given!r}; valid is {words(error.schema, definitions)}"
     match error.validator:
         case "additionalProperties":
             known = error.schema.get("properties", {})
