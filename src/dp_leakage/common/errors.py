@@ -18,6 +18,11 @@ class UserError(ValueError):
         super().__init__(text if len(text) <= LONGEST else f"{text[: LONGEST - 300]} … {text[-300:]}")
 
 
+def no_utf8(file: object, line: int, byte: int) -> UserError:
+    """The complaint about a text file, for its first byte that is not UTF-8, in a line counted from 1."""
+    return UserError(f"{file}, line {line} is no UTF-8 text (byte {byte:#x}); save the file as UTF-8")
+
+
 def plain(text: str) -> str:
     r"""The text on one line. Characters that a terminal or a UTF-8 file cannot show are written as Python escapes.
 

@@ -15,7 +15,7 @@ from unicodedata import category
 
 import yaml
 
-from dp_leakage.common.errors import UserError, plain
+from dp_leakage.common.errors import UserError, no_utf8, plain
 from dp_leakage.common.paths import is_file, is_there
 
 Json = dict[str, Any]
@@ -57,7 +57,7 @@ def read_yaml(path: Path) -> Json:
             value = parse(file.read(MAX_TEXT + 1).decode("utf-8-sig"), str(path))
     except UnicodeDecodeError as error:
         line, byte = error.object[: error.start].count(b"\n") + 1, error.object[error.start]
-        raise UserError(f"{path}, line {line} is no UTF-8 text (byte {byte:#x}); save the file as UTF-8") from None
+        raise no_utf8(path, line, byte) from None
     except OSError as error:
         raise UserError(f"{path} cannot be read ({error.strerror})") from None
     if value is None:

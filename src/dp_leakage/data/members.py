@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dp_leakage.common.errors import UserError
+from dp_leakage.common.errors import UserError, no_utf8
 from dp_leakage.common.paths import is_file, user_path
 from dp_leakage.data.raw import trained_and_not
 
@@ -73,8 +73,10 @@ def _entries(path: Path, n: int) -> list[str]:
     if path.suffix.lower() != ".npy":
         try:
             lines = path.read_text(encoding="utf-8-sig").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise UserError(f"{path} cannot be read as a list of members ({error}); save it as UTF-8") from None
+        except UnicodeDecodeError as error:
+            raise no_utf8(path, error.object[: error.start].count(b"\n") + 1, error.object[error.start]) from None
+        except OSError as error:
+            raise UserError(f"{path} cannot be read as a list of members ({error.strerror})") from None
         return [line.strip().strip('"') for line in lines if line.strip()]
     try:
         found = np.load(path, allow_pickle=False)

@@ -3,7 +3,8 @@
 import csv
 import gzip
 import warnings
-from collections.abc import Iterable, Iterator
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
 from numbers import Number
 from pathlib import Path
@@ -12,7 +13,7 @@ from unicodedata import normalize
 
 import numpy as np
 
-from dp_leakage.common.errors import UserError, nearest
+from dp_leakage.common.errors import UserError, nearest, no_utf8
 from dp_leakage.common.paths import user_path
 from dp_leakage.data import is_existing
 from dp_leakage.data.persons import likely_persons, owners
@@ -72,6 +73,7 @@ MISSING_VALUES = ["", "?", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"]  #
 MAX_BYTES = 8 * 2**30  # of a table in memory
 MAX_COLUMNS = 50_000  # looking at each takes a minute in all
 MAX_LINE = 10_000_000  # characters
+BLOCK = 2**20  # bytes
 MAX_CATEGORIES = 100  # a column with more different texts holds names or numbers of records rather than categories
 # What to do with a column that holds names. A study of a model that exists already knows no persons.
 NAMES = "list it in drop, name it in key if it names the records, or in person if it says whose each record is"
@@ -176,7 +178,6 @@ def read_frame(path: Path, source: str, names: Iterable[str] = ()) -> "pd.DataFr
     Raises:
         UserError: it cannot be read or holds no records.
     """
-    import pandas as pd
 
     if is_folder(path):
         raise UserError(f"{path}: is a folder; valid is a file of the kind {source}")
@@ -186,19 +187,7 @@ def read_frame(path: Path, source: str, names: Iterable[str] = ()) -> "pd.DataFr
             frame.columns = [str(name) for name in frame.columns]
             _require_distinct(frame.columns, path)
         else:
-            separator = "\t" if ".tsv" in path.suffixes else ","
-            header = _check_header(path, separator)
-            gaps = dict.fromkeys(header, MISSING_VALUES) | dict.fromkeys(names, MISSING_VALUES[:1])
-            how: Any = {
-                "sep": separator,
-                "na_values": gaps,
-                "keep_default_na": False,
-                "dtype": dict.fromkeys(names, str),
-            }
-            with warnings.catch_warnings():
-                # For a record with more values than the header, pandas only warns and drops the surplus.
-                warnings.simplefilter("error", pd.errors.ParserWarning)
-                frame = pd.read_csv(path, index_col=False, low_memory=False, **how)
+            frame = _read_text(path, names)
     except UserError:
         raise
     except MemoryError:
@@ -211,6 +200,42 @@ def read_frame(path: Path, source: str, names: Iterable[str] = ()) -> "pd.DataFr
     if frame.empty:
         raise UserError(f"{path}: no records; a header and at least two records are needed")
     return frame
+
+
+def _read_text(path: Path, names: Iterable[str]) -> "pd.DataFrame":
+    """A table of lines of text; ``names`` as for `read_frame`."""
+    import pandas as pd
+
+    separator = "\t" if ".tsv" in path.suffixes else ","
+    try:
+        header = _check_header(path, separator)
+        gaps = dict.fromkeys(header, MISSING_VALUES) | dict.fromkeys(names, MISSING_VALUES[:1])
+        how: Any = {"sep": separator, "na_values": gaps, "keep_default_na": False, "dtype": dict.fromkeys(names, str)}
+        with warnings.catch_warnings():
+            # For a record with more values than the header, pandas only warns and drops the surplus.
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            return pd.read_csv(path, index_col=False, low_memory=False, **how)
+    except UnicodeDecodeError as error:  # which counts from somewhere within the file
+        line, byte = _first_byte_that_is_no_text(path, error.object[error.start])
+        raise no_utf8(path, line, byte) from None
+
+
+def _first_byte_that_is_no_text(path: Path, otherwise: int) -> tuple[int, int]:
+    """The line, from 1, and the value of the first byte that is not UTF-8; the last line and ``otherwise`` if a
+    character is cut off by the end.
+    """
+    decoder, line = getincrementaldecoder("utf-8")(), 1
+    with _opener(path)(path, "rb") as file:
+        while block := file.read(BLOCK):
+            try:
+                line += decoder.decode(block).count("\n")
+            except UnicodeDecodeError as error:
+                return line + error.object[: error.start].count(b"\n"), error.object[error.start]
+    return line, otherwise
+
+
+def _opener(path: Path) -> Callable[..., Any]:
+    return gzip.open if path.suffix == ".gz" else open
 
 
 def _read_parquet(path: Path) -> "pd.DataFrame":
@@ -226,11 +251,12 @@ def _read_parquet(path: Path) -> "pd.DataFrame":
 
 def _check_header(path: Path, separator: str) -> list[str]:
     """The names of the columns. UserError if the first line holds none, or not one for each."""
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", newline="", encoding="utf-8-sig") as file:
+    with _opener(path)(path, "rt", newline="", encoding="utf-8-sig") as file:
         header = next(csv.reader(_lines(file, path), delimiter=separator), [])
     if not header:
         raise UserError(f"{path}: empty; a line of column names and then records are needed")
+    if any("\0" in name for name in header):  # as in UTF-16 that does not begin by saying so
+        raise no_utf8(path, 1, 0)
     if len(header) > MAX_COLUMNS:
         raise UserError(f"{path}: {len(header):,} columns; valid are up to {MAX_COLUMNS:,}, or arrays in an .npz")
     if len(header) == 1 and any(other in header[0] for other in ";\t|"):
