@@ -367,7 +367,7 @@ def _resolved(source: Json, members: str) -> Json:
     try:
         return resolve(source)
     except UserError as error:
-        if str(error).startswith("member:"):
+        if str(error).startswith("member:") or "no key 'member'" in str(error):  # a zip of images, or a folder
             raise UserError(
                 f"members: {members} is not a file that lists them, and images have no column; valid is such a file "
                 "(.txt, .csv, .npy) with the images' names as they lie in the folder"

@@ -489,6 +489,18 @@ def test_your_own_data_is_known_by_its_suffix(path, source):
     assert resolve(spec)["source"] == source
 
 
+def test_a_folder_where_a_table_was_meant_is_named(tmp_path):
+    with pytest.raises(UserError) as refusal:
+        resolve({"path": str(tmp_path), "label": "y"})
+    assert str(refusal.value) == (
+        f"path: {tmp_path} is a folder, and so taken for one of images, which has no key 'label'; valid with 'label' "
+        "is a file (.csv, .parquet, .tsv)"
+    )
+    for spec in ({"path": str(tmp_path), "sise": [8, 8]}, {"path": "t.zip", "label": "y"}):
+        with pytest.raises(UserError, match="unknown key for the source image_folder"):
+            resolve(spec)
+
+
 @pytest.mark.parametrize(
     ("spec", "words"),
     [

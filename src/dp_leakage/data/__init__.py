@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from dp_leakage.common.declarations import declarations, schemas_of, things_of
 from dp_leakage.common.errors import UserError, nearest
-from dp_leakage.common.paths import user_path
+from dp_leakage.common.paths import is_dir, user_path
 from dp_leakage.common.schemas import ANY, TEXT, TEXTS, Schema, check, holds, table, words
 from dp_leakage.common.user_code import FILES, call
 
@@ -117,6 +117,12 @@ def resolve(spec: Mapping[str, Any]) -> dict[str, Any]:
         if key == "source":
             continue
         if key not in keys:
+            files = [suffix for suffix, name in _by_suffix().items() if key in SOURCES[name].keys]
+            if files and "source" not in spec and "path" in spec and is_dir(user_path(spec["path"])):
+                raise UserError(
+                    f"path: {spec['path']} is a folder, and so taken for one of images, which has no key '{key}'; "
+                    f"valid with '{key}' is a file ({', '.join(sorted(files))})"
+                )
             raise UserError(f"{key}: unknown key for the source {source}; {nearest(key, keys)}")
         if not holds(value, keys[key]) or (key in FILED and not holds(value, TEXT)):
             raise UserError(f"{key}: {value!r} is not valid for the source {source}; it must be {words(keys[key])}")
@@ -179,8 +185,13 @@ def _own_source(path: Any) -> str:
         raise UserError(f"path: {path!r} cannot be read ({reason}); it must name a file or a folder") from None
     suffixes = [s.lower() for s in place.suffixes if s.lower() != ".gz"] or [""]
     suffix = suffixes[-1]
-    by_suffix = {ending: name for name, source in SOURCES.items() for ending in source.suffixes}
+    by_suffix = _by_suffix()
     if suffix not in by_suffix:
         what = f"ends in {suffix!r}" if suffix else "is not a folder and has no suffix"
         raise UserError(f"path: {path} {what}; valid are a folder of images, {', '.join(sorted(by_suffix))}")
     return by_suffix[suffix]
+
+
+def _by_suffix() -> dict[str, str]:
+    """Ending of a file → the source that reads it."""
+    return {ending: name for name, source in SOURCES.items() for ending in source.suffixes}
