@@ -954,7 +954,7 @@ def test_an_attack_on_gradients_gets_models_that_have_not_trained_with_the_noise
     assert target.mechanism.noise_multiplier == 3.0
     settings = ATTACKS["first_layer"].settings | {"images": 4}
     scored = user_code.call("first_layer", "score", target, data, None, settings, 1)
-    frame, pictures = checked_scores(scored, "first_layer", "gradient_reconstruction", 2)
+    frame, pictures = checked_scores(scored, "plugin first_layer", "gradient_reconstruction", 2)
     assert pictures["weights=initial"].shape == (2, 4, 1, 4, 4)
     assert set(frame["repeat"]) == {0, 1}
     for wrong, words in (
@@ -962,7 +962,7 @@ def test_an_attack_on_gradients_gets_models_that_have_not_trained_with_the_noise
         (frame.assign(mse=np.nan), "numbers in column 'mse' that are not finite"),
     ):
         with pytest.raises(UserError, match=words):
-            checked_scores((wrong, pictures), "first_layer", "gradient_reconstruction", 2)
+            checked_scores((wrong, pictures), "plugin first_layer", "gradient_reconstruction", 2)
 
 
 def test_the_weights_of_an_attack_on_gradients_are_those_that_all_such_attacks_have(tmp_path):

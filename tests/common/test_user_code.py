@@ -2,6 +2,7 @@
 
 import re
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -20,6 +21,7 @@ from dp_leakage.models.user_module import module_factory
 from dp_leakage.privacy.accounting import epsilon_spent, noise_multiplier
 from dp_leakage.privacy.clipping import bound_scales, check_bound
 from dp_leakage.privacy.mechanism import Mechanism
+from dp_leakage.steps import attack, attack_models
 from dp_leakage.training.noise import start_noise
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
@@ -348,9 +350,9 @@ SAID = Scores(np.ones((2, 3)), np.ones((2, 3), bool))
     ],
 )
 def test_what_a_plugin_says_of_signals_is_checked_before_it_is_written(said, sentence):
-    check_said(SAID, "plug", "membership", (2, 3))
+    check_said(SAID, "plugin plug", "membership", (2, 3))
     with pytest.raises(UserError, match=sentence):
-        check_said(said, "plug", "membership", (2, 3))
+        check_said(said, "plugin plug", "membership", (2, 3))
 
 
 @pytest.mark.parametrize(
@@ -366,9 +368,36 @@ def test_what_a_plugin_says_of_signals_is_checked_before_it_is_written(said, sen
     ],
 )
 def test_scores_of_a_plugin_are_checked_before_they_are_written(scored, sentence):
-    checked_scores(pd.DataFrame(GOOD), "plug", "membership", 2)
+    checked_scores(pd.DataFrame(GOOD), "plugin plug", "membership", 2)
     with pytest.raises(UserError, match=sentence):
-        checked_scores(scored, "plug", "membership", 2)
+        checked_scores(scored, "plugin plug", "membership", 2)
+
+
+SEVERAL = """
+ATTACK = {"family": "membership", "variants": {"plug_mean": {}, "plug_worst": {}}}
+
+
+def score(*inputs):
+    return 1 / inputs[-2]["divisor"]
+"""
+
+
+@pytest.mark.parametrize(("divisor", "words"), [(1, ": score returns float"), (0, ", line 6: ZeroDivisionError")])
+def test_of_several_attacks_in_one_file_the_one_that_fails_is_named(plug, divisor, words, monkeypatch, tmp_path):
+    plug(SEVERAL)
+    settings = {"inputs": {"data": {}, "target": {}}, "module": "plug", "attack": "plug_worst", "seed": 0}
+    settings |= {"settings": {"divisor": divisor}, "leave_one_out": False}
+    target = SimpleNamespace(asked=SimpleNamespace(trained_on=np.ones((2, 3), bool)), size=2)
+    monkeypatch.setattr(attack, "read_signals", lambda *_, **__: target)
+    monkeypatch.setattr(attack_models, "read_dataset", lambda *_: None)
+    monkeypatch.setattr(attack_models, "read_models", lambda *_: target)
+    file = tmp_path / "x"
+    for run in (
+        lambda: attack.attack(settings, file, scores=file),
+        lambda: attack_models.attack(settings, file, file, file, None, "cpu"),
+    ):
+        with pytest.raises(UserError, match=rf"^plugin plug \(plug_worst\){words}"):
+            run()
 
 
 def test_pictures_and_fitted_arrays_of_a_plugin_are_arrays_by_name():

@@ -169,7 +169,7 @@ def plugin(folder: Path, text: str, name: str = "plug", use=None) -> str | None:
 def scored(name: str) -> None:
     """Use of an attack."""
     result = user_code.call(name, "score", *range(4))
-    check_said(result, name, ATTACKS[name].family, (2, 3))
+    check_said(result, f"plugin {name}", ATTACKS[name].family, (2, 3))
 
 
 def solved(name: str) -> None:

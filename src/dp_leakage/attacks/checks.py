@@ -12,19 +12,19 @@ from dp_leakage.common.errors import UserError
 KINDS = {"whole numbers": "iu", "values": "iub", "truth values": "b", "numbers": "iuf"}
 
 
-def checked_scores(scored: Any, attack: str, family: str, models: int) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
+def checked_scores(scored: Any, who: str, family: str, models: int) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
     """The frame and the pictures of a plugin's ``score``; only some families make pictures.
 
     Args:
         scored: what it returned.
-        attack: its name.
+        who: the plugin and its attack, for the complaint (`user_code.whose`).
         family: of the attack.
         models: number of target models; repeats are numbered from 0 to one less.
 
     Raises:
         UserError: names the plugin, and the column that is missing or wrong.
     """
-    where = f"plugin {attack}: score returns"
+    where = f"{who}: score returns"
     pictures: Any = {}
     if family in PICTURING:
         if not isinstance(scored, tuple) or len(scored) != 2:
@@ -49,19 +49,19 @@ def checked_scores(scored: Any, attack: str, family: str, models: int) -> tuple[
     return scored, checked_arrays(pictures, f"{where} pictures that are")
 
 
-def check_said(said: Any, attack: str, family: str, shape: tuple[int, int]) -> None:
+def check_said(said: Any, who: str, family: str, shape: tuple[int, int]) -> None:
     """Refuses the result of a plugin's ``score`` of signals, unless it is a named tuple of arrays (`signals.Scores`).
 
     Args:
         said: what it returned.
-        attack: its name.
+        who: the plugin and its attack, for the complaint (`user_code.whose`).
         family: of the attack.
         shape: (models, records asked about), of each array.
 
     Raises:
         UserError: names the plugin, and the array that is missing or wrong.
     """
-    where = f"plugin {attack}: score returns"
+    where = f"{who}: score returns"
     wanted = {name: kind for name, kind in COLUMNS[family].items() if name not in ("repeat", "record", "member")}
     if not hasattr(said, "_asdict") or set(said._asdict()) != set(wanted):
         raise UserError(f"{where} {type(said).__name__}; valid is a named tuple of {' and '.join(wanted)}")

@@ -49,11 +49,25 @@ def _imported(module: str) -> ModuleType:
     return found
 
 
-def guarded(module: str) -> AbstractContextManager[None]:
-    """`blamed` for the user's code; does nothing for this package's own code, whose errors are ours to mend."""
+def guarded(module: str, thing: str = "") -> AbstractContextManager[None]:
+    """`blamed` for the user's code; does nothing for this package's own code, whose errors are ours to mend.
+
+    Args:
+        module: whose code runs.
+        thing: which of the things that a plugin declares it runs for (`whose`).
+    """
     if module.endswith(".py"):
         return blamed(module, Path(module))
-    return blamed(f"plugin {module}", FILES[module]) if module in FILES else nullcontext()
+    return blamed(whose(module, thing), FILES[module]) if module in FILES else nullcontext()
+
+
+def whose(plugin: str, thing: str) -> str:
+    """A plugin in words, with which of the things that it declares is meant, if that has a name of its own.
+
+    >>> whose("mine", "mine"), whose("mine", "mine_twice")
+    ('plugin mine', 'plugin mine (mine_twice)')
+    """
+    return f"plugin {plugin}" if thing in ("", plugin) else f"plugin {plugin} ({thing})"
 
 
 def function(plugin: str, name: str) -> Callable[..., Any]:

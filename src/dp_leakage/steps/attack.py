@@ -12,7 +12,7 @@ from dp_leakage.attacks.person_odds import learned_odds, odds
 from dp_leakage.attacks.persons import person_columns
 from dp_leakage.attacks.signals import score_columns
 from dp_leakage.common.identity import identity
-from dp_leakage.common.user_code import FILES, guarded
+from dp_leakage.common.user_code import FILES, guarded, whose
 from dp_leakage.provenance.files import is_current, read_tensors, write_table
 from dp_leakage.steps import Json, measure_attack, provenance, run
 from dp_leakage.steps._signals import read_signals
@@ -53,13 +53,14 @@ def attack(
         known = read_tensors(fitted, inputs["fitted"])[0]
     module, arguments = settings["module"], (target, known, settings["settings"], settings["seed"])
     how, weighed = settings.get("of_person"), None
-    with guarded(module):
+    with guarded(module, settings["attack"]):
         attack = import_module(module)
         said = leave_one_out(attack, *arguments) if settings["leave_one_out"] else attack.score(*arguments)
         if how == LEARNED:
             weighed = partial(odds, learned_odds(attack, *arguments, settings["leave_one_out"]))
     if module in FILES:
-        check_said(said, module, ATTACKS[settings["attack"]].family, target.asked.trained_on.shape)
+        who = whose(module, settings["attack"])
+        check_said(said, who, ATTACKS[settings["attack"]].family, target.asked.trained_on.shape)
     asked = target.asked
     columns = person_columns(asked, said._asdict(), how, weighed) if how else score_columns(asked, said._asdict())
     write_table(scores, columns, provenance(settings))
