@@ -99,10 +99,22 @@ def test_more_twins_could_show_more(small):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--models", "1"], "key 'release.audit.models' is 1; valid is a whole number from 2 to 1000000"),
-        (["--models", "many"], "key 'release.audit.models' is 'many'; valid is a whole number"),
-        (["--models", "4", "--canary", "blnk"], "key 'release.audit.canary' is 'blnk'; did you mean 'blank'?"),
-        (["--canary", "blank"], "key 'release.audit' lacks the key 'models'; it is required"),
+        (
+            ["--models", "1"],
+            "command line: key 'overrides.quickstart.release.audit.models' is 1; valid is a whole number from 2 to 1000000",
+        ),
+        (
+            ["--models", "many"],
+            "command line: key 'overrides.quickstart.release.audit.models' is 'many'; valid is a whole number",
+        ),
+        (
+            ["--models", "4", "--canary", "blnk"],
+            "command line: key 'overrides.quickstart.release.audit.canary' is 'blnk'; did you mean 'blank'?",
+        ),
+        (
+            ["--canary", "blank"],
+            "command line: key 'overrides.quickstart.release.audit' lacks the key 'models'; it is required",
+        ),
         (["--scale", "huge"], "key 'scale' is 'huge'; valid: paper, small, smoke"),
     ],
 )

@@ -124,7 +124,8 @@ def study_named(name: str, scale: str | None = None, release: Json | None = None
         if name in called:
             raise error
 
-    studies = load_studies(config, files, schemas, failed, needed=lambda names: {name} & names)
+    given = ["overrides"] if release else []
+    studies = load_studies(config, files, schemas, failed, needed=lambda names: {name} & names, given=given)
     for study in studies.values():
         if study.target == name:
             return study, config

@@ -13,12 +13,14 @@ from dp_leakage.common.identity import derived_seed, identity
 from dp_leakage.common.paths import use_copies
 from dp_leakage.common.user_code import FILES, call
 from dp_leakage.data.dataset import Dataset
-from dp_leakage.data.persons import effective, numbers
+from dp_leakage.data.persons import numbers
 from dp_leakage.data.splits import dealt, heads
 from dp_leakage.data.subclasses import PARTITIONS
 from dp_leakage.engines import ENGINES, files_of
 from dp_leakage.engines.answers import Answers, history_of
 from dp_leakage.engines.asking import asked
+from dp_leakage.metrics.people import as_independent
+from dp_leakage.models.ensemble import Ensemble
 from dp_leakage.privacy.calibration import calibrated
 from dp_leakage.privacy.mechanism import PERSON, Mechanism, holds_groups
 from dp_leakage.provenance.files import read_arrays, write_json, write_table, write_tensors
@@ -90,7 +92,7 @@ def main(
     noise = {} if mechanism is None else {"noise_multiplier": mechanism.noise_multiplier, "kappa": mechanism.kappa}
     by_class = groups is not None and mechanism is not None and holds_groups(mechanism.unit)
     n_groups = int(groups.max()) + 1 if groups is not None and by_class else None
-    sizes = {"n_train": len(units), "n_test": _independent(arrays, "target_nonmembers"), "n_groups": n_groups}
+    sizes = {"n_train": len(units), "n_test": _tested(ensemble, arrays), "n_groups": n_groups}
     if person is not None:
         sizes["most_records"] = int(units.max())
     # The only tensors that may be shared, see ``dp_leakage.share``.
@@ -126,10 +128,13 @@ def _cell(settings: Json) -> str:
     return f"{cell} ({settings['role']} models)"
 
 
-def _independent(arrays: dict[str, Any], role: str) -> int:
-    """How many independent records say as little about a rate as those of a role (`persons.effective`)."""
-    rows = arrays[role]
-    return int(effective(arrays["person"][rows])) if "person" in arrays else len(rows)
+def _tested(ensemble: Ensemble, arrays: dict[str, np.ndarray]) -> float:
+    """How many independent records know the models' accuracy as well as the non-members do (`as_independent`)."""
+    rows = arrays["target_nonmembers"]
+    if "person" not in arrays:
+        return len(rows)
+    x = torch.from_numpy(arrays["x"][rows]).to(ensemble.device)
+    return as_independent(ensemble.logits(x).argmax(-1).cpu().numpy() == arrays["y"][rows], arrays["person"][rows])
 
 
 def units_of(person: np.ndarray | None, rows: np.ndarray) -> np.ndarray:

@@ -1,10 +1,11 @@
-"""The interval of a release's accuracy holds over people with several records each, and is no wider than it must be."""
+"""The interval of an accuracy holds over people with several records each, and is no wider than it must be."""
 
 import numpy as np
 import pytest
 
 from dp_leakage.metrics.intervals import wilson
-from dp_leakage.release.accuracy import accuracy_of, over_people
+from dp_leakage.metrics.people import as_independent, over_people
+from dp_leakage.release.accuracy import accuracy_of
 
 
 def answers(rng, people, share, alike):
@@ -60,3 +61,14 @@ def test_who_has_one_record_each_has_the_interval_of_independent_records():
     assert told["accuracy_interval"] == list(wilson(right.mean(), 50)[1:])
     assert told["largest_class"] == 17 / 50
     assert "accuracy_persons" not in told
+
+
+def test_several_models_on_the_same_records_share_one_number():
+    rng = np.random.default_rng(6)
+    right, person = answers(rng, 80, 0.86, 0.5)
+    one = as_independent(right[None], person)
+    assert as_independent(np.stack([right, right]), person) == pytest.approx(one)
+    other, _ = answers(np.random.default_rng(7), 80, 0.86, 0.5)
+    other = np.resize(other, len(right))
+    both = as_independent(np.stack([right, other]), person)
+    assert min(one, as_independent(other[None], person)) <= both <= max(one, as_independent(other[None], person))
