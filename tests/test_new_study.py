@@ -77,7 +77,7 @@ def test_a_class_of_one_person_is_refused_since_a_part_of_the_split_lacks_it(cap
     assert re.match(
         r"error: clinic.csv: all \d+ records (in the pool|among the non-members) are of the class well; ", error
     )
-    assert error.endswith("add more people of other classes, beside ill (8 records of 1 person)\n")
+    assert error.endswith("of others there are only ill (8 records of 1 person), so add more people\n")
 
 
 def test_the_pattern_that_is_proposed_for_pictures_of_persons_makes_a_study_of_them(folder, capsys):

@@ -125,7 +125,7 @@ def single_class(raw: Raw, roles: Mapping[str, np.ndarray]) -> str:
             split = ", or draw another split (SEED)" if _units(raw, everything)[others].sum() >= len(roles) else ""
             return (
                 f"all {len(rows):,} records {PLACES[role]} are of the class {raw.class_names[held[0]]}; valid are two "
-                f"classes in each part of the split: add more {what} of other classes, beside {known}{split}"
+                f"classes in each part of the split: of others there are only {known}, so add more {what}{split}"
             )
     return ""
 
