@@ -79,7 +79,8 @@ def test_people_of_a_class_count_beside_their_records():
     assert "1 class without any record among the non-members: class1." in said
     assert single_class(data, rows) == (
         "all 960 records among the non-members are of the class class0; valid are two classes in each part of the "
-        "split: of others there are only class1 (40 records of 10 people), so add more people, or draw another split (SEED)"
+        "split: of others there are only class1 (40 records of 10 people), so add more people, or "
+        "draw another split (SEED)"
     )
     assert single_class(data, {"pool": rows["pool"], "target_nonmembers": np.arange(1000, 1980)}) == ""
 
