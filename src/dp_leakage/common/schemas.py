@@ -16,6 +16,10 @@ from dp_leakage.common.errors import UserError, close, nearest
 
 Schema = Mapping[str, Any]
 MOST = 2**63 - 1  # the largest whole number, whatever it counts
+PATTERNS = {  # of texts, in words
+    "^[a-z][a-z0-9_]*$": "a name of small letters, digits and _ that begins with a letter",
+    r"^\S+$": "a text without spaces",
+}
 REFERENCE = "#/$defs/"  # what a reference to a shared definition begins with
 
 NONE: Mapping[str, Schema] = {}  # no shared definitions
@@ -168,7 +172,7 @@ def _plain(value: object) -> str:
 
 
 def _text(schema: Schema, _: Mapping[str, Schema]) -> str:
-    return "a name of small letters, digits and _ that begins with a letter" if "pattern" in schema else "a text"
+    return PATTERNS[schema["pattern"]] if "pattern" in schema else "a text"
 
 
 def _whole(schema: Schema, _: Mapping[str, Schema]) -> str:
