@@ -15,7 +15,18 @@ import pytest
 from dp_leakage.common.user_code import FILES
 from dp_leakage.figures import draw
 from dp_leakage.privacy.mechanisms import MECHANISMS
-from dp_leakage.report import ReportContext, as_json, headlines, overview, palette, render, told
+from dp_leakage.report import (
+    ReportContext,
+    answers,
+    as_json,
+    headlines,
+    overview,
+    palette,
+    render,
+    singled_out,
+    tables,
+    told,
+)
 from dp_leakage.report.refuted import refuted_cells, refuted_claims
 from dp_leakage.report.tables import (
     claimed_and_spent,
@@ -363,3 +374,19 @@ def test_a_browser_shows_it_without_a_complaint(html: str, tmp_path: Path) -> No
     )
     assert "CONSOLE" not in done.stderr
     assert shot.stat().st_size > 10_000
+
+
+def test_every_attack_stands_beside_the_strongest_on_the_undefended_models_and_the_answers(
+    context: ReportContext, page: Page
+) -> None:
+    """A reader can see how the strongest attack's number relates to each attack's own."""
+    found = tables.attacks(context.metrics, {key[:3] for key in singled_out(answers(context.metrics))})
+    assert found
+    for table in found:
+        assert re.search(rf"^{re.escape(table.heading)}$", page.text, re.M)
+        assert len(table.rows) > 1
+        assert table.rows[0][1].count(",") == 1  # an advantage with its interval
+    one = context.metrics[context.metrics["attack"].isin(["", "yeom", "yeom_attribute", "strongest"])]
+    assert "Every attack" in page.text
+    lone = one[one["attack"] != "strongest"]
+    assert "Every attack" not in Page(render(replace(context, metrics=lone))).text

@@ -17,7 +17,7 @@ from dp_leakage.metrics.spent import POISSON
 from dp_leakage.provenance.files import UNSEALED
 from dp_leakage.report import palette, tables
 from dp_leakage.report.added import added_claims
-from dp_leakage.report.answer import Answer, answers
+from dp_leakage.report.answer import Answer, answers, singled_out
 from dp_leakage.report.calibration import calibration_claims
 from dp_leakage.report.claims import REFUTED, Claim
 from dp_leakage.report.context import ReportContext, ReportFigure
@@ -89,6 +89,7 @@ def render(context: ReportContext) -> str:
     answered = _answers(context)
     found = _told(context, answered)
     elsewhere = bool(answered) and all(answer.kind == "elsewhere" for answer in answered)
+    compared = elsewhere or any(one.leak and one.leak.tried > 1 for answer in answered for one in answer.settings)
     one = "person" if any(data.persons is not None for data in context.data) else "record"
     script = f"\n{SCRIPT.read_text(encoding='utf-8')}"
     pictures = [figure for figure in context.figures if figure.kind != SHOWN_AS_TABLE]
@@ -108,7 +109,7 @@ def render(context: ReportContext) -> str:
         marks={answer.dataset: marks_of(answer) for answer in answered},
         elsewhere=elsewhere,
         settings=[] if elsewhere else tables.settings(answered),
-        attacks=tables.attacks(context.metrics) if elsewhere else [],
+        attacks=tables.attacks(context.metrics, {key[:3] for key in singled_out(answered)}) if compared else [],
         first=[_picture(figure) for figure in pictures if figure.kind == "pareto"],
         others=[_picture(figure) for figure in pictures if figure.kind != "pareto"],
         most_exposed=tables.most_exposed(context.exposed, one),

@@ -1,6 +1,7 @@
 """The tables of the page, as text ready to print."""
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -91,23 +92,27 @@ def _setting_row(one: Setting) -> list[str]:
     ]
 
 
-def attacks(metrics: pd.DataFrame) -> list[HtmlTable]:
-    """For each data set and model: what every membership attack reaches."""
+def attacks(metrics: pd.DataFrame, cells: Collection[tuple[str, str, str]]) -> list[HtmlTable]:
+    """What every membership attack reaches on each of these cells: (data set, model, defense)."""
     frame = chosen(metrics, {})
+    frame = frame[[key in cells for key in frame[CELL].itertuples(index=False, name=None)]]
     frame = frame[frame["metric"].isin(["reached_advantage", "reached_tpr", "membership_auc"]) & frame["value"].notna()]
     rates = [rate for rate in FPR_OF_TPR if (frame["fpr"] == rate).any()]
     heads = ["attack", "advantage", *(f"TPR at {100 * rate:g} % FPR" for rate in rates), "AUC"]
     columns = [("reached_advantage", 0.0), *(("reached_tpr", rate) for rate in rates), ("membership_auc", 0.0)]
     found = []
     for heading, part in panels(frame[frame["attack"] != STRONGEST]):
-        rows = []
-        for attack, own in part.groupby("attack", sort=False):
-            shown = {
-                (row.metric, row.fpr): interval(row.value, row.low, row.high)
-                for row in own.fillna({"fpr": 0.0}).itertuples()
-            }
-            rows.append([name(str(attack)), *(shown.get(column, "–") for column in columns)])
-        found.append(HtmlTable(heading, heads, rows))
+        labels = {row.defense: cell_label(series, row) for series, own in each_series(part) for row in own.itertuples()}
+        for defense, of_cell in part.groupby("defense", sort=False):
+            rows = []
+            for attack, own in of_cell.groupby("attack", sort=False):
+                shown = {
+                    (row.metric, row.fpr): interval(row.value, row.low, row.high)
+                    for row in own.fillna({"fpr": 0.0}).itertuples()
+                }
+                rows.append([name(str(attack)), *(shown.get(column, "–") for column in columns)])
+            named = [heading, labels[defense]] if frame["defense"].nunique() > 1 else [heading]
+            found.append(HtmlTable(" · ".join(filter(None, named)), heads, rows))
     return found
 
 
