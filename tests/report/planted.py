@@ -275,7 +275,8 @@ def truth(world: World, cell: Cell, attack: int) -> dict[str, float]:
         "balanced_accuracy": (1 + named[0] - named[1]) / 2,
         "membership_auc": float(-np.trapezoid(tpr, fpr)),
     }
-    return found | {f"tpr {rate:g}": float(tpr[fpr <= rate + 1e-9].max(initial=0.0)) for rate in FPRS}
+    # Between two points of the ROC, whose records are tied, a coin names.
+    return found | {f"tpr {rate:g}": float(np.interp(rate, fpr[::-1], tpr[::-1])) for rate in FPRS}
 
 
 def strongest(world: World, cell: Cell, key: str) -> float:

@@ -204,10 +204,10 @@ def test_a_loss_whose_interval_holds_the_limit_is_undecided_not_too_large(frame:
     assert answer.kind == "open"
     assert "no private setting tried demonstrably keeps the accuracy loss within 10 %" in told
     assert "ε = 10 (DP-SGD, RDP; a) may: it loses 12.8 % of the best undefended accuracy" in told
-    assert "The loss is above the limit as measured, but not surely. More records, repeats or attacks could" in told
+    assert "Its loss exceeds the limit as measured; more records, repeats or attacks could decide." in told
     leaky = cell("a", "rdp", 10, (0.01, 0.0, 0.02), (0.23, 0.1, 0.36), 9.0)
     _, told = decided(pd.DataFrame([*cell("a", "", 0, *BEST), *leaky]))
-    assert "The advantage is above the limit as measured, but not surely." in told
+    assert "Its advantage exceeds the limit as measured; more records" in told
 
 
 def test_of_undecided_settings_one_that_was_measured_within_the_limits_is_named() -> None:

@@ -105,20 +105,19 @@ def _open(answer: Answer, tell: Telling) -> str:
     return (
         f"no private setting tried demonstrably keeps the accuracy loss within {_loss_limit(answer, tell)} and an "
         f"attacker's advantage within {_risk_limit(answer, tell)}. {_cell(chosen, tell)} may: it "
-        f"{_use(answer, chosen, tell)}, and {_risk(chosen, tell)}.{_beyond(answer, chosen)} More records, repeats or "
-        "attacks could decide it."
+        f"{_use(answer, chosen, tell)}, and {_risk(chosen, tell)}. {_undecided(answer, chosen)}"
     )
 
 
-def _beyond(answer: Answer, one: Setting) -> str:
-    """Which of its numbers is above the limit, as measured, though not surely."""
-    limits = answer.acceptable
-    above = ["The loss"] if one.loss.value > limits.accuracy_loss else []
-    above += ["the advantage"] if one.leak is not None and one.advantage > limits.advantage else []
+def _undecided(answer: Answer, one: Setting) -> str:
+    """What could decide it, and which of its numbers is above the limit as measured, though not surely."""
+    limits, could = answer.acceptable, "ore records, repeats or attacks could decide"
+    above = ["loss"] if one.loss.value > limits.accuracy_loss else []
+    above += ["advantage"] if one.leak is not None and one.advantage > limits.advantage else []
     if not above:
-        return ""
-    words = " and ".join(above)
-    return f" {words[0].upper()}{words[1:]} {'are' if above[1:] else 'is'} above the limit as measured, but not surely."
+        return f"M{could} it."
+    exceeds = "exceed the limits" if above[1:] else "exceeds the limit"
+    return f"Its {' and '.join(above)} {exceeds} as measured; m{could}."
 
 
 def _neither(answer: Answer, tell: Telling) -> str:
