@@ -193,7 +193,7 @@ ADDITIONS = {
         assert settings["settings"] == {"probability_floor": 0.0, "sharpness": 2}
         assert settings_of_attack(study().spec, "yeom")["sharpness"] == 1.0
         refused(lambda: study(attacks={"yeom": {"sharpness": 0}}), "sharpness' is 0; valid is a number above 0")
-        refused(lambda: study(attacks={"yeom": {"sharpnes": 1}}), "'attacks.yeom.sharpnes'; did you mean 'sharpness'")
+        refused(lambda: study(attacks={"yeom": {"sharpnes": 1}}), "attacks.yeom.sharpnes'; did you mean 'sharpness'")
         from dp_leakage.reference import reference
         schemas = (read_yaml(Path(f"workflow/schemas/{name}.schema.yaml")) for name in ("config", "study"))
         assert "| `sharpness` | a number above 0 | `yeom` | How sharp. |" in reference(*schemas)

@@ -156,9 +156,9 @@ def test_what_changes_no_rate_tries_none_again():
             r"'datasets.digits.roles.tuning' is 40; valid is 50 or",
         ),
         ({"tune": None}, r"'datasets.digits.roles' has the role 'tuning', which the missing key 'tune' would use"),
-        ({"tune": {"learning_rate": [0]}}, r"'tune.learning_rate.0' is 0; valid is a number above 0"),
-        ({"tune": {"learning_rate": [0.1, 0.1]}}, r"'tune.learning_rate' is \[0.1, 0.1\], which names something twice"),
-        ({"tune": {"batch_size": [5]}}, r"unknown key 'tune.batch_size'"),
+        ({"tune": {"learning_rate": [0]}}, r"tune.learning_rate.0' is 0; valid is a number above 0"),
+        ({"tune": {"learning_rate": [0.1, 0.1]}}, r"tune.learning_rate' is \[0.1, 0.1\], which names something twice"),
+        ({"tune": {"batch_size": [5]}}, r"unknown key 'overrides.quickstart.tune.batch_size'"),
     ],
 )
 def test_what_cannot_be_tuned_is_refused_in_a_sentence(change, sentence):
