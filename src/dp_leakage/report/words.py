@@ -111,13 +111,13 @@ def _open(answer: Answer, tell: Telling) -> str:
 
 def _undecided(answer: Answer, one: Setting) -> str:
     """What could decide it, and which of its numbers is above the limit as measured, though not surely."""
-    limits, could = answer.acceptable, "ore records, repeats or attacks could decide"
+    limits, could = answer.acceptable, "records, repeats or attacks could decide"
     above = ["loss"] if one.loss.value > limits.accuracy_loss else []
     above += ["advantage"] if one.leak is not None and one.advantage > limits.advantage else []
     if not above:
-        return f"M{could} it."
+        return f"More {could} it."
     exceeds = "exceed the limits" if above[1:] else "exceeds the limit"
-    return f"Its {' and '.join(above)} {exceeds} as measured; m{could}."
+    return f"Its {' and '.join(above)} {exceeds} as measured; more {could}."
 
 
 def _neither(answer: Answer, tell: Telling) -> str:
