@@ -95,14 +95,14 @@ def share(results: Path, shared: Path, undefended: bool = False) -> Copy:
     if Path(os.path.realpath(shared)).is_relative_to(os.path.realpath(results)):
         raise UserError(f"{shared} lies in {results}, which is not for sharing; name a folder elsewhere")
     files, refuted = list(_files(results)), _refuted(results)
-    kept_back, going, models = [], 0, []
+    kept_back, going = [], []
     for path, content, why in _contents(results, files, refuted, undefended):  # all is checked before any is written
-        going += bool(content)
+        going += [path] if content else []
         kept_back += [] if content else [f"{_cell(results, path)} ({why})"]
-        models += [path] if content and path.name == MODELS else []
     if not going:
         raise UserError(f"{results} holds no figure, metrics or private model to share; run `snakemake STUDY` first")
     written = []
+    models = [path for path in going if path.name == MODELS]
     readme = (results / README, _readme(results, models, kept_back).encode(), "")
     for path, content, _ in chain(_contents(results, files, refuted, undefended), [readme]):
         if content:

@@ -2,7 +2,6 @@
 
 import os
 import sys
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -62,14 +61,14 @@ def test_an_attack_that_trains_networks_works_on_the_device_in_full_precision_an
             seen.append(device)
             return self
 
-    def score(*_):
+    def score(*_, thing):
         seen.append(full_precision())
         return "scores", {}
 
     monkeypatch.setattr(attack_models, "device_of", lambda device: "cuda")
     monkeypatch.setattr(attack_models, "read_dataset", lambda *_: None)
     monkeypatch.setattr(attack_models, "read_models", lambda *_: Models())
-    monkeypatch.setattr(attack_models, "import_module", lambda module: SimpleNamespace(score=score))
+    monkeypatch.setattr(attack_models, "call", score)
     monkeypatch.setattr(attack_models, "write_table", lambda path, frame, made: written.append(made))
     settings = {"attack": attack, "module": "m", "inputs": {"data": "", "target": ""}, "settings": {}, "seed": 1}
     attack_models.attack(settings, "data", "models", "scores", None, "auto")

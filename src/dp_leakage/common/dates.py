@@ -3,7 +3,7 @@
 from datetime import UTC, date, datetime
 
 
-def today() -> date:
+def this_day() -> date:
     """Today's date, in UTC."""
     return datetime.now(UTC).date()
 

@@ -23,6 +23,11 @@ def no_utf8(file: object, line: int, byte: int) -> UserError:
     return UserError(f"{file}, line {line} is no UTF-8 text (byte {byte:#x}); save the file as UTF-8")
 
 
+def first_wrong_byte(error: UnicodeDecodeError) -> tuple[int, int]:
+    """The line, from 1, and the value of the byte at which the decoding of a whole text ended."""
+    return error.object[: error.start].count(b"\n") + 1, error.object[error.start]
+
+
 def plain(text: str) -> str:
     r"""The text on one line. Characters that a terminal or a UTF-8 file cannot show are written as Python escapes.
 

@@ -26,13 +26,13 @@ ROUNDING = 1e-6  # relative tolerance by which a budget may be exceeded
 log = logging.getLogger("dp_leakage")
 
 
-def call(module: str, name: str, *arguments: Any) -> Any:
-    """What a function returns that a module of this package or a plugin defines.
+def call(module: str, name: str, *arguments: Any, thing: str = "") -> Any:
+    """What a function returns that a module of this package or a plugin defines; ``thing`` is as for `guarded`.
 
     Raises:
         UserError: a plugin cannot be imported, or its function raises.
     """
-    with guarded(module):
+    with guarded(module, thing):
         return getattr(_imported(module), name)(*arguments)
 
 

@@ -15,7 +15,7 @@ from unicodedata import category
 
 import yaml
 
-from dp_leakage.common.errors import UserError, no_utf8, plain
+from dp_leakage.common.errors import UserError, first_wrong_byte, no_utf8, plain
 from dp_leakage.common.paths import is_file, is_there
 
 Json = dict[str, Any]
@@ -56,8 +56,7 @@ def read_yaml(path: Path) -> Json:
         with path.open("rb") as file:
             value = parse(file.read(MAX_TEXT + 1).decode("utf-8-sig"), str(path))
     except UnicodeDecodeError as error:
-        line, byte = error.object[: error.start].count(b"\n") + 1, error.object[error.start]
-        raise no_utf8(path, line, byte) from None
+        raise no_utf8(path, *first_wrong_byte(error)) from None
     except OSError as error:
         raise UserError(f"{path} cannot be read ({error.strerror})") from None
     if value is None:

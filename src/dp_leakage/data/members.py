@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dp_leakage.common.errors import UserError, no_utf8
+from dp_leakage.common.errors import UserError, first_wrong_byte, no_utf8
 from dp_leakage.common.paths import is_file, user_path
 from dp_leakage.data.raw import trained_and_not
 
@@ -74,7 +74,7 @@ def _entries(path: Path, n: int) -> list[str]:
         try:
             lines = path.read_text(encoding="utf-8-sig").splitlines()
         except UnicodeDecodeError as error:
-            raise no_utf8(path, error.object[: error.start].count(b"\n") + 1, error.object[error.start]) from None
+            raise no_utf8(path, *first_wrong_byte(error)) from None
         except OSError as error:
             raise UserError(f"{path} cannot be read as a list of members ({error.strerror})") from None
         return [line.strip().strip('"') for line in lines if line.strip()]

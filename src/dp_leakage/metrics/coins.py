@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dp_leakage.metrics.intervals import CONFIDENCE, Estimate, Influences, Z, crossed
-from dp_leakage.metrics.roc import above_rank, named_at_rank, placements, rank_range
+from dp_leakage.metrics.roc import above_rank, allowed, most_passing, named_at_rank, placements, rank_range
 
 
 def rate_difference(values: np.ndarray, member: np.ndarray) -> Influences:
@@ -45,7 +45,7 @@ def tpr_at_fpr(scores: np.ndarray, member: np.ndarray, fpr: float) -> Influences
 
     NaN if not even one of the others is expected to pass.
     """
-    return _named_above(scores, member, fpr, _allowed(fpr, int((~member).sum())), 1 / fpr, above_rank)
+    return _named_above(scores, member, fpr, allowed(fpr, int((~member).sum())), 1 / fpr, above_rank)
 
 
 def reached_tpr(scores: np.ndarray, member: np.ndarray, fpr: float, owner: np.ndarray | None = None) -> Influences:
@@ -54,7 +54,7 @@ def reached_tpr(scores: np.ndarray, member: np.ndarray, fpr: float, owner: np.nd
     As `roc.reached_tpr`, ties included. NaN if there are too few others to name anybody. ``owner``, int64 (n,) from 0
     on, says whose each record is, if only owners are independent; the influences are still those of records.
     """
-    passing = _allowed(fpr, int((~member).sum()) + 1) - 1
+    passing = most_passing(fpr, int((~member).sum()))
     return _named_above(scores, member, fpr, passing, 1 / fpr - 1, named_at_rank, owner)
 
 
@@ -105,7 +105,7 @@ def named_at_fpr(scores: np.ndarray, member: np.ndarray, fpr: float) -> np.ndarr
     are out.
     """
     outside = np.sort(scores[~member])[None, ::-1]
-    return above_rank(scores, outside, _allowed(fpr, outside.shape[1]))
+    return above_rank(scores, outside, allowed(fpr, outside.shape[1]))
 
 
 def paired_difference(a: Influences, b: Influences) -> Estimate:
@@ -133,8 +133,3 @@ def _mean_of(values: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.nda
     count = chosen.sum(axis=1, keepdims=True)
     mean = np.where(chosen, values, 0.0).sum(axis=1, keepdims=True) / count
     return mean[:, 0], np.where(chosen, values - mean, 0.0) * (values.shape[1] / count)
-
-
-def _allowed(fpr: float, n: int) -> int:
-    """How many of n may pass for a rate of at most ``fpr``; 1e-9 allows for 0.29·100 < 29 in floating point."""
-    return int(np.floor(fpr * n + 1e-9))

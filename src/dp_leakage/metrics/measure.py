@@ -206,13 +206,12 @@ def _of_largest(
 
     ``moved`` gives influences from members' and non-members' values if members are fixed.
     """
-    overall = {attack: measure(one, member).value for attack, one in values.items()}
-    said = {"attack": STRONGEST, "of": max(overall, key=lambda attack: overall[attack]), **own}
-    rows = []
-    for repeat, here in _runs(len(next(iter(values.values()))), repeats):
-        found = _largest([one[here] for one in values.values()], _of_runs(member, here), measure, moved)
-        rows.append(row(metric, repeat, found, **said))
-    return rows
+    found = {
+        repeat: _largest([one[here] for one in values.values()], _of_runs(member, here), measure, moved)
+        for repeat, here in _runs(len(next(iter(values.values()))), repeats)
+    }
+    said = {"attack": STRONGEST, "of": list(values)[found[ALL][1]], **own}
+    return [row(metric, repeat, estimate, **said) for repeat, (estimate, _) in found.items()]
 
 
 def _runs(n: int, repeats: bool) -> Iterator[tuple[str, slice]]:
@@ -233,13 +232,14 @@ def _largest(
     member: np.ndarray,
     measure: Measure,
     moved: Callable[[np.ndarray, np.ndarray], Influences],
-) -> Estimate:
+) -> tuple[Estimate, int]:
+    """The largest of these numbers (`of_strongest`), and the place of the attack that has it."""
     alone = [measure(one, member) for one in values]
     if any(np.isnan(one.value) for one in alone):
-        return alone[0]
+        return alone[0], 0
     fixed = member.ndim == 1
     found = [moved(one[:, member], one[:, ~member]) if fixed else measure.by_coins(one, member) for one in values]
-    return of_strongest(alone, found, measure.limits)
+    return of_strongest(alone, found, measure.limits), int(np.argmax([one.value for one in alone]))
 
 
 def measure_attribute(frame: pd.DataFrame, attack: str) -> list[dict]:

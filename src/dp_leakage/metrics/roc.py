@@ -94,7 +94,7 @@ def share_above(members: np.ndarray, nonmembers: np.ndarray, fpr: float) -> Infl
     """
     n, descending = nonmembers.shape[1], _descending(nonmembers)
     fewest, most = rank_range(fpr, n)
-    flagged, passed = (named_at_rank(x, descending, _allowed(fpr, n, below=False)) for x in (members, nonmembers))
+    flagged, passed = (named_at_rank(x, descending, allowed(fpr, n)) for x in (members, nonmembers))
     looser, stricter = (named_at_rank(members, descending, k).mean(axis=1) for k in (most, fewest - 1))
     slope = (looser - stricter) / ((most - fewest + 1) / n)
     moved = -slope[:, None] * (passed - passed.mean(axis=1, keepdims=True))
@@ -118,9 +118,7 @@ def tpr_at_fpr(members: np.ndarray, nonmembers: np.ndarray, fpr: float) -> Estim
     """
     if fpr * nonmembers.shape[1] < 1:
         return UNKNOWN_FRACTION
-    return _above_threshold(
-        members, nonmembers, fpr, _allowed(fpr, nonmembers.shape[1], below=False), "mean", above_rank
-    )
+    return _above_threshold(members, nonmembers, fpr, allowed(fpr, nonmembers.shape[1]), "mean", above_rank)
 
 
 def reached_tpr(members: np.ndarray, nonmembers: np.ndarray, fpr: float) -> Estimate:
@@ -133,7 +131,7 @@ def reached_tpr(members: np.ndarray, nonmembers: np.ndarray, fpr: float) -> Esti
     in the choice. The interval is as there. If n is too small to name anybody, the value is NaN and the interval
     [0, 1].
     """
-    passing = _passing(fpr, nonmembers.shape[1])
+    passing = most_passing(fpr, nonmembers.shape[1])
     if passing < 0:
         return UNKNOWN_FRACTION
     return _above_threshold(members, nonmembers, fpr, passing, "mean", named_at_rank)
@@ -151,7 +149,7 @@ def members_exposed(members: np.ndarray, nonmembers: np.ndarray, fpr: float, cou
         counting: ``mean``, the mean count of the runs, or ``all_runs``, the number of members flagged in
             every one (the intersection falls with the number of runs; its interval is given these runs).
     """
-    passing = _allowed(fpr, nonmembers.shape[1], below=True)
+    passing = allowed(fpr, nonmembers.shape[1], below=True)
     share = _above_threshold(members, nonmembers, fpr, passing, counting, above_rank)
     return Estimate(*(round(end * members.shape[1], 6) for end in share))
 
@@ -208,12 +206,12 @@ def named_at_rank(values: np.ndarray, descending: np.ndarray, passing: int) -> n
     return np.where(values == at, (passing - above) / tied, values > at)
 
 
-def _passing(fpr: float, n: int) -> int:
+def most_passing(fpr: float, n: int) -> int:
     """How many of n may pass so that a further one does with a probability of at most ``fpr``; -1: not even none."""
-    return _allowed(fpr, n + 1, below=False) - 1
+    return allowed(fpr, n + 1) - 1
 
 
-def _allowed(fpr: float, n: int, below: bool) -> int:
+def allowed(fpr: float, n: int, below: bool = False) -> int:
     """How many of n may pass for a rate at most (or below) ``fpr``; 1e-9 allows for 0.29·100 < 29 in floating point."""
     return int(np.ceil(fpr * n - 1e-9)) - 1 if below else int(np.floor(fpr * n + 1e-9))
 

@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from dp_leakage.common.config import Json
-from dp_leakage.common.dates import day, today
+from dp_leakage.common.dates import day, this_day
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.paths import is_dir, is_file
 from dp_leakage.release.statement import check_statement, spent_in_words
@@ -173,7 +173,7 @@ def _expired(statement: Json) -> list[str]:
         return [
             f"Whether it has expired is not known: its last day is {str(expires)[:50]!r}, which is no day YYYY-MM-DD."
         ]
-    return [f"It has expired: its last day was {last}. Its files are whole."] if last < today() else []
+    return [f"It has expired: its last day was {last}. Its files are whole."] if last < this_day() else []
 
 
 def _json(path: Path) -> Json:

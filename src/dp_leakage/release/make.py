@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from dp_leakage.common.config import Json
-from dp_leakage.common.dates import today
+from dp_leakage.common.dates import this_day
 from dp_leakage.common.errors import UserError
 from dp_leakage.models.layers import Layers, Parameters, forward
 from dp_leakage.release.accuracy import accuracy_of
@@ -162,7 +162,7 @@ def contents(plan: Plan, settings: Json, parameters: Parameters, statement: Json
     }
     statement |= {
         "files": {name: sha256(content).hexdigest() for name, content in files.items()},
-        "released": f"{today()}",
+        "released": f"{this_day()}",
         "model": {
             "architecture": settings["architecture"],
             "training": {key: value for key, value in settings["training"].items() if key != "evaluate_every"},

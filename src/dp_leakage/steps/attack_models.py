@@ -1,6 +1,5 @@
 """Runs one attack on the target models of one cell themselves, for scores and any pictures, and measures it."""
 
-from importlib import import_module
 from pathlib import Path
 
 import torch
@@ -9,7 +8,7 @@ from dp_leakage.attacks import ATTACKS
 from dp_leakage.attacks.checks import checked_scores
 from dp_leakage.common.identity import identity
 from dp_leakage.common.kernels import exact
-from dp_leakage.common.user_code import FILES, guarded, whose
+from dp_leakage.common.user_code import FILES, call, whose
 from dp_leakage.provenance.files import is_current, write_arrays, write_table
 from dp_leakage.steps import Json, measure_attack, provenance, run
 from dp_leakage.steps._data import read_dataset
@@ -48,15 +47,16 @@ def attack(settings: Json, data: Path, target: Path | None, scores: Path, images
         ensemble = untrained(settings["untrained"], dataset, settings["seed"])
     else:
         ensemble = read_models(target, settings["inputs"]["target"], dataset)
-    module, entry = settings["module"], ATTACKS[settings["attack"]]
+    module, name = settings["module"], settings["attack"]
+    entry = ATTACKS[name]
     made = provenance(settings)
     if entry.on_device:
         made["device"] = device_of(device)  # it adds in another order than a CPU
         ensemble = ensemble.to(made["device"])
-    with exact(), guarded(module, settings["attack"]):
-        scored = import_module(module).score(ensemble, dataset, None, settings["settings"], settings["seed"])
+    with exact():
+        scored = call(module, "score", ensemble, dataset, None, settings["settings"], settings["seed"], thing=name)
     if module in FILES:
-        scored = checked_scores(scored, whose(module, settings["attack"]), entry.family, ensemble.size)
+        scored = checked_scores(scored, whose(module, name), entry.family, ensemble.size)
     frame, pictures = scored if isinstance(scored, tuple) else (scored, {})
     if images:
         write_arrays(images, pictures, made)

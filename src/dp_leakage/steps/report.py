@@ -10,7 +10,7 @@ import pandas as pd
 from dp_leakage.attacks.signals import Signals
 from dp_leakage.common.identity import portable
 from dp_leakage.common.paths import use_copies
-from dp_leakage.data import files_of, load
+from dp_leakage.data import OUTPUTS, files_of, load
 from dp_leakage.data.profile import is_harmless
 from dp_leakage.data.projection_settings import PRIVATE
 from dp_leakage.data.raw import Raw
@@ -212,7 +212,7 @@ def _own(dataset: Json) -> Raw | None:
         return None
     raw = load(source, Path())
     # The only feature of records that are known by outputs is their number, which describes nobody.
-    return raw._replace(x=raw.x[:, :0]) if source.get("source") == "outputs" else raw
+    return raw._replace(x=raw.x[:, :0]) if source.get("source") == OUTPUTS else raw
 
 
 def _words(settings: Json) -> str:

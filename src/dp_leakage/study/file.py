@@ -97,7 +97,6 @@ def load_study(
     check(changed, composed(schema, changed), place, key)
     if scale != "paper":
         spec = merged(changed, _left_to_scale(_without_attacks(raw["scales"][scale], raw), changes))
-    if scale != "paper":
         allow(spec, f"{where} at scale '{scale}'{f' with {key}' if changes else ''}")
     study = Study(raw["study"] if scale == "paper" else f"{raw['study']}-{scale}", spec, _from_here(path.parent))
     whole = [replace(study, name=raw["study"], spec=given) for given in (raw, *([changed] if changes else []))]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from dp_leakage.attacks import ATTACKS
 from dp_leakage.common.config import Json
-from dp_leakage.common.dates import day, today
+from dp_leakage.common.dates import day, this_day
 from dp_leakage.common.errors import UserError
 from dp_leakage.common.identity import identity
 from dp_leakage.common.paths import is_dir
@@ -246,7 +246,7 @@ def before_release(study: Study) -> list[Path]:
 
 def check_unexpired(study: Study) -> None:
     """Refuses with a UserError a study whose release would expire on the day on which it is made, or before."""
-    expires, now = day(study.spec.get("release", {}).get("expires")), today()
+    expires, now = day(study.spec.get("release", {}).get("expires")), this_day()
     if expires is not None and expires <= now:
         words = f"valid is a day as YYYY-MM-DD after today, {now}"
         raise UserError(f"study {study.target}: key 'release.expires' is '{expires}'; {words}")
