@@ -41,6 +41,7 @@ STEPS = {
     "class": Mechanism("class_poisson", unit="class", noise_multiplier=0.5),
     "person": Mechanism("poisson", unit="person", noise_multiplier=0.5),
     "vmf": Mechanism("wor", bound="normalize", noise="vmf", kappa=50.0),
+    "vmf by row": Mechanism("poisson", bound="normalize", noise="vmf", kappa=50.0, block="row"),
     "coins": Mechanism("poisson", noise_multiplier=0.5),
     "watch": Mechanism(noise_multiplier=0.5),
 }

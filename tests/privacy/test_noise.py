@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import ive
 
+from dp_leakage.privacy import noise
 from dp_leakage.privacy.noise import (
     Streams,
+    _accepted_at_once,
     sample_vmf,
     sample_vmf_of_streams,
     sphere_coordinate,
@@ -30,6 +32,16 @@ def cosines(dimension, kappa, count, stream):
     """Of one stream alone."""
     kappas = torch.as_tensor(kappa, dtype=torch.float64).expand(count)
     return vmf_cosines(dimension, kappas, Streams([stream], [count], torch.device("cpu")))
+
+
+def accepted_at_once(dimension, kappa, count, stream):
+    """The same as a GPU draws them."""
+    m, streams = dimension - 1.0, Streams([stream], [count], torch.device("cpu"))
+    x0 = torch.full((count,), 2 * kappa / (m + (m * m + 4 * kappa * kappa) ** 0.5), dtype=torch.float64)
+    first = sphere_coordinate(dimension, *streams.uniforms(2))
+    s, c = _accepted_at_once(dimension, x0, first, streams.uniforms(1)[0], streams)
+    torch.testing.assert_close(s.square() + c.square(), torch.ones(count, dtype=torch.float64))
+    return (x0 + s) / (1 + x0 * s)
 
 
 def coordinate(dimension, shape, stream):
@@ -170,6 +182,29 @@ def test_coordinates_of_several_streams_and_shapes_are_those_of_a_call_each_to_t
         assert all(
             torch.equal(s, coordinate(dimension, shape, stream)[0]) for s, shape in zip(found, of_stream, strict=True)
         )
+
+
+@pytest.mark.parametrize(
+    ("dimension", "kappa"), [(2, 0.0), (2, 50.0), (3, 1.0), (76, 250.0), (3_073, 5.0), (3_073, 1e5)]
+)
+def test_proposals_made_at_once_have_the_law_of_those_made_one_after_the_other(dimension, kappa):
+    """Two-sample tests at 1e-5, six of them."""
+    at_once = accepted_at_once(dimension, kappa, 20_000, generator(8))
+    in_turn, _ = cosines(dimension, kappa, 20_000, generator(9))
+    assert stats.ks_2samp(at_once.numpy(), in_turn.numpy()).pvalue > 1e-5
+
+
+def test_a_proposal_made_at_once_is_the_first_that_is_accepted(monkeypatch):
+    monkeypatch.setattr(noise, "PROPOSALS", 4)
+    rejected = torch.tensor([[1, 1, 0, 0, 1], [1, 0, 0, 1, 1], [0, 0, 1, 1, 1], [0, 1, 0, 1, 0]]).bool()
+    monkeypatch.setattr(noise, "_rejects", lambda *_: rejected)
+    streams = Streams([generator(1)], [5], torch.device("cpu"))
+    first = torch.full((5,), 7.0).double(), torch.full((5,), 8.0).double()
+    s, c = _accepted_at_once(9, torch.zeros(5), first, torch.zeros(5).double(), streams)
+    radius, angle, _ = Streams([generator(1)], [5], torch.device("cpu")).uniforms(9).unflatten(0, (3, -1))
+    again, across = sphere_coordinate(9, radius, angle)
+    assert s.tolist() == [again[1, 0], again[0, 1], 7.0, 7.0, again[2, 4]]
+    assert c.tolist() == [across[1, 0], across[0, 1], 8.0, 8.0, across[2, 4]]
 
 
 @pytest.mark.parametrize("dimension", [2, 31, 7_000])

@@ -26,7 +26,10 @@ OPTIMIZERS = {
         "adam", 0.02, l2=0.01, final_learning_rate=0.001, average_decay=0.9, epochs=3, batch_size=8
     ),
 }
-NOISY = [Mechanism(sampler, noise_multiplier=0.5) for sampler in ("shuffle", "poisson", "wor")]
+NOISY = [
+    *(Mechanism(sampler, noise_multiplier=0.5) for sampler in ("shuffle", "poisson", "wor")),
+    Mechanism("poisson", bound="normalize", noise="vmf", kappa=50.0, block="row"),
+]
 
 
 def trained(name, mechanism, device="cuda", models=3, settings=SETTINGS, dtype=torch.float32, **arguments):
@@ -36,7 +39,7 @@ def trained(name, mechanism, device="cuda", models=3, settings=SETTINGS, dtype=t
     return trainer.train(layers, x, y, subsets, range(models), settings, mechanism, device=device, **arguments)[0]
 
 
-@pytest.mark.parametrize("mechanism", [None, *NOISY], ids=lambda m: m.sampler if m else "plain")
+@pytest.mark.parametrize("mechanism", [None, *NOISY], ids=lambda m: f"{m.sampler} {m.noise}" if m else "plain")
 @pytest.mark.parametrize("name", ["mlp", "lenet", "mixed", "residual", "table"])
 def test_graphs_give_the_bytes_of_single_kernels(name, mechanism, monkeypatch):
     replayed = trained(name, mechanism)
@@ -46,7 +49,7 @@ def test_graphs_give_the_bytes_of_single_kernels(name, mechanism, monkeypatch):
         assert torch.equal(value, replayed.parameters[key]), key
 
 
-@pytest.mark.parametrize("mechanism", [None, *NOISY], ids=lambda m: m.sampler if m else "plain")
+@pytest.mark.parametrize("mechanism", [None, *NOISY], ids=lambda m: f"{m.sampler} {m.noise}" if m else "plain")
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_a_captured_optimizer_gives_the_bytes_of_single_kernels(optimizer, mechanism, monkeypatch):
     replayed = trained("mlp", mechanism, settings=OPTIMIZERS[optimizer])
@@ -106,23 +109,25 @@ def test_one_seed_gives_the_same_bytes_twice(name, unit):
         assert torch.equal(value, again.parameters[key]), key
 
 
+@pytest.mark.parametrize("mechanism", [NOISY[0], NOISY[-1]], ids=lambda m: m.noise)
 @pytest.mark.parametrize("name", ["mlp", "lenet"])
-def test_alone_as_in_company(name):
-    together, alone = trained(name, NOISY[0]), trained(name, NOISY[0], models=1)
+def test_alone_as_in_company(name, mechanism):
+    together, alone = trained(name, mechanism), trained(name, mechanism, models=1)
     for key, value in alone.parameters.items():
         torch.testing.assert_close(together.parameters[key][:1], value, **TOLERANCE)
 
 
-def test_a_training_that_was_cut_goes_on_to_the_same_bytes(tmp_path):
+@pytest.mark.parametrize("mechanism", [NOISY[1], NOISY[-1]], ids=lambda m: m.noise)
+def test_a_training_that_was_cut_goes_on_to_the_same_bytes(mechanism, tmp_path):
     def cut(epoch):
         if epoch == 2:
             raise KeyboardInterrupt
 
-    whole = trained("mlp", NOISY[1])
+    whole = trained("mlp", mechanism)
     checkpoint = Checkpoint(tmp_path / "checkpoint", "this cell", interval=0)
     with pytest.raises(KeyboardInterrupt):
-        trained("mlp", NOISY[1], checkpoint=checkpoint, on_epoch=cut)
-    resumed = trained("mlp", NOISY[1], checkpoint=checkpoint)
+        trained("mlp", mechanism, checkpoint=checkpoint, on_epoch=cut)
+    resumed = trained("mlp", mechanism, checkpoint=checkpoint)
     for key, value in whole.parameters.items():
         assert torch.equal(value, resumed.parameters[key]), key
 

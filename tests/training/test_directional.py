@@ -96,18 +96,43 @@ def test_draws_keep_the_share_of_the_mean_that_the_concentration_says(block):
     assert abs(z) < 5  # false alarm 6e-7
 
 
+@pytest.mark.parametrize("name", ["softmax_regression", "mlp", "lenet", "mixed"])
+def test_padding_is_drawn_around_and_does_not_count(name):
+    """As on a GPU, which does not wait to hear how many examples there are."""
+    passed, parameters, rows = example_gradients(name)
+    total, longer = ({key: torch.zeros_like(value) for key, value in parameters.items()} for _ in range(2))
+    kept = torch.tensor([[1.0] * 4 + [0.0] * (BATCH - 4)])
+    for into, weights in ((total, kept), (longer, torch.ones(1, BATCH))):
+        how = {"sizes": [BATCH], "generators": [torch.Generator().manual_seed(1)], "weights": weights}
+        add_directed_examples(passed, Drawing("row", NO_NOISE, 0.5, **how), into)
+    for into, count in ((total, 4), (longer, BATCH)):
+        for layer, expected in unit_sum({key: value[:count] for key, value in rows.items()}, "row").items():
+            directed = rows[layer][:count].norm(dim=2).min(0).values > 0
+            found = as_rows(into, layer)[directed]
+            torch.testing.assert_close(found, 0.5 * expected[directed], rtol=1e-6, atol=1e-7)
+
+
 def test_rows_of_a_linear_layer_have_the_law_of_rows_that_are_formed():
-    """The draw from the Gram matrix against one draw for each formed row; two-sample tests at 1e-5, six of them."""
+    """Draws from the Gram matrix, and those of a GPU, against one draw for each formed row.
+
+    Two-sample tests at 1e-5, twelve of them.
+    """
     generator = torch.Generator().manual_seed(4)
     x = torch.rand(1, 5, 12, dtype=torch.float64, generator=generator)
     delta = torch.randn(1, 5, 2, dtype=torch.float64, generator=generator)
     delta[0, 0] = 0.0  # a record that moves no row: uniform directions
     part = LinearGradients(("0.weight", "0.bias"), x, delta)
-    samples = {"gram": [], "formed": []}
+    samples = {"gram": [], "formed": [], "padded": []}
+    longer = LinearGradients(part.names, torch.cat([x, x[:, :2]], 1), torch.cat([delta, delta[:, :2]], 1))
+    weights = torch.tensor([[1.0] * 5 + [0.0] * 2])
     for _ in range(3_000):
         total = {"0.weight": torch.zeros(1, 2, 12).double(), "0.bias": torch.zeros(1, 2).double()}
         add_draws(BackwardPass([part]), "row", 6.0, 1.0, total, generator)
         samples["gram"].append(as_rows(total, part.names))
+        total = {key: torch.zeros_like(value) for key, value in total.items()}
+        drawing = Drawing("row", 6.0, 1.0, [7], [generator], weights)
+        add_directed_examples(BackwardPass([longer]), drawing, total)
+        samples["padded"].append(as_rows(total, part.names))
         units = torch.nn.functional.normalize(part.rows()[0], dim=2)
         units[0] = torch.eye(1, 13)
         kappa = torch.full((5, 2), 6.0, dtype=torch.float64)
@@ -115,9 +140,10 @@ def test_rows_of_a_linear_layer_have_the_law_of_rows_that_are_formed():
         samples["formed"].append(sample_vmf(units.flatten(0, 1), kappa.flatten(), generator).view(5, 2, 13).sum(0))
     means = torch.nan_to_num(torch.nn.functional.normalize(part.rows()[0], dim=2)).sum(0)
     for row in range(2):
-        ours, formed = (torch.stack(draws)[:, row] for draws in samples.values())
+        gram, formed, padded = (torch.stack(draws)[:, row] for draws in samples.values())
         for statistic in (lambda v, row=row: v @ means[row], lambda v: v.norm(dim=1), lambda v: v[:, 3]):
-            assert ks_2samp(statistic(ours).numpy(), statistic(formed).numpy()).pvalue > 1e-5
+            for ours in (gram, padded):
+                assert ks_2samp(statistic(ours).numpy(), statistic(formed).numpy()).pvalue > 1e-5
 
 
 def test_gradients_of_zero_get_uniform_directions_of_length_one():

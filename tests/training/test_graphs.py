@@ -24,7 +24,8 @@ from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.watch import Watch
 
 GAUSSIAN = [Mechanism(sampler, noise_multiplier=0.5) for sampler in ("shuffle", "poisson", "wor")]
-CAPTURABLE = [None, *GAUSSIAN, Mechanism(bound="normalize", noise="none")]
+BY_ROW = Mechanism("poisson", bound="normalize", noise="vmf", kappa=5.0, block="row")
+CAPTURABLE = [None, *GAUSSIAN, Mechanism(bound="normalize", noise="none"), BY_ROW]
 names = {"ids": lambda m: "plain" if m is None else f"{m.sampler} {m.bound} {m.noise}"}
 NO_KERNELS = "lazy"  # a device of which builds of PyTorch have no kernels, so that only shapes are computed
 
@@ -206,9 +207,11 @@ def test_on_a_gpu_only_what_is_captured_is_padded(monkeypatch):
     layers = layers_of("mlp")
     parameters = SimpleNamespace(device=torch.device(NO_KERNELS))
     directional = Mechanism("poisson", bound="normalize", noise="vmf", kappa=5.0)
-    kinds = zip((None, *GAUSSIAN, directional), (False, False, True, False, True), strict=True)
-    multiples = [lanes.cut(layers, parameters, kind, 8, (12,), ragged).multiple for kind, ragged in kinds]
-    assert multiples == [1, 1, lanes.RAGGED_MULTIPLE, 1, 1]
+    kinds = zip((None, *GAUSSIAN, directional, BY_ROW), (0, 0, 1, 0, 1, 1), strict=True)
+    multiples = [lanes.cut(layers, parameters, kind, 8, (12,), deviation).multiple for kind, deviation in kinds]
+    assert multiples == [1, 1, lanes.RAGGED_MULTIPLE, 1, 1, lanes.RAGGED_MULTIPLE]
+    wide = [lanes.cut(layers, parameters, kind, 64, (12,), 8).multiple for kind in (GAUSSIAN[1], BY_ROW)]
+    assert wide == [lanes.RAGGED_MULTIPLE, 128]  # nearly all batches have one shape
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 LEAST = 1e-30  # float32 has too few digits for much shorter vectors
 ROWS_BYTES = 1 << 25  # of rows that are drawn at a time
+ROWS_BYTES_OF_GPU = 1 << 30
 
 
 class Drawing(NamedTuple):
@@ -44,6 +45,8 @@ class Drawing(NamedTuple):
         scale: the factor of the draws.
         sizes: how many examples each model has; those behind are padding.
         generators: each model's stream.
+        weights: (K, B), 0 for examples among these that are padding as well, 1 for the others; None if there are none.
+            A GPU would have to wait for their number. Of block ``row`` alone.
     """
 
     block: Block
@@ -51,6 +54,12 @@ class Drawing(NamedTuple):
     scale: float
     sizes: Sequence[int]
     generators: Sequence[Generator]
+    weights: Tensor | None = None
+
+
+def draws_padding(block: Block, device: torch.device) -> bool:
+    """Whether `add_directed_examples` draws around padding too, as a GPU does that never waits for a result."""
+    return block == "row" and device.type != "cpu"
 
 
 def add_directed_examples(passed: "BackwardPass", drawing: Drawing, total: Parameters) -> None:
@@ -100,8 +109,8 @@ def _directions(vectors: Tensor, kappa: float) -> tuple[Tensor, Tensor]:
     # Squares of small numbers vanish in float32.
     lengths = torch.linalg.vector_norm(vectors, dim=1, dtype=torch.float64)
     directed = lengths > LEAST
-    means = vectors / lengths[:, None].to(vectors.dtype)
-    means[~directed] = torch.eye(1, vectors.shape[1], dtype=vectors.dtype, device=vectors.device)
+    means = (vectors / lengths[:, None].to(vectors.dtype)).masked_fill_(~directed[:, None], 0.0)
+    means[:, 0].masked_fill_(~directed, 1.0)  # any direction will do
     return means, kappa * directed.double()
 
 
@@ -156,8 +165,9 @@ def _add_sum(source: "BackwardPass | PerExample", names: list[str], drawing: Dra
 def _add_rows(part: PerExample, drawing: Drawing, total: Parameters) -> None:
     if isinstance(part, LinearGradients):
         inputs = part.input.shape[2]
-        few = [model for model, size in enumerate(drawing.sizes) if 0 < size <= inputs]
-        many = [model for model, size in enumerate(drawing.sizes) if size > inputs]
+        sums = drawing.weights is None and not draws_padding("row", part.delta.device)  # they wait, and know no weights
+        few = [model for model, size in enumerate(drawing.sizes) if sums and 0 < size <= inputs]
+        many = [model for model, size in enumerate(drawing.sizes) if size and model not in few]
         for add, models in ((_add_linear_sums, few), (_add_linear_rows, many)):
             if models:
                 add(part, models, drawing, total)
@@ -166,8 +176,10 @@ def _add_rows(part: PerExample, drawing: Drawing, total: Parameters) -> None:
         for model, (size, generator) in enumerate(zip(drawing.sizes, drawing.generators, strict=True)):
             if size > start:
                 own = rows[model, : size - start]
-                drawn = sample_vmf(*_directions(own.flatten(0, 1), drawing.kappa), generator)
-                _add_drawn_rows(drawn.view(own.shape).sum(0), part.names, drawing.scale, _of_model(total, model))
+                drawn = sample_vmf(*_directions(own.flatten(0, 1), drawing.kappa), generator).view(own.shape)
+                if drawing.weights is not None:
+                    drawn.mul_(drawing.weights[model, start : start + len(own), None, None])
+                _add_drawn_rows(drawn.sum(0), part.names, drawing.scale, _of_model(total, model))
 
 
 class LinearRows(NamedTuple):
@@ -177,11 +189,13 @@ class LinearRows(NamedTuple):
         means: float64 (B, i + 1), the directions of (xᵢ, 1).
         signs: float64 (B, o), 1 or −1.
         kappas: float64 (B, o), 0 where a row has no direction.
+        weights: float64 (B, 1), 0 for padding, whose draws do not count, else 1.
     """
 
     means: Tensor
     signs: Tensor
     kappas: Tensor
+    weights: Tensor
 
 
 def _linear_rows(part: LinearGradients, models: Sequence[int], drawing: Drawing) -> list[LinearRows]:
@@ -190,14 +204,15 @@ def _linear_rows(part: LinearGradients, models: Sequence[int], drawing: Drawing)
     lengths = torch.linalg.vector_norm(inputs, dim=2, keepdim=True)
     delta = part.delta.double()
     kappas = drawing.kappa * (delta.abs() * lengths > LEAST).double()
-    found = LinearRows(inputs / lengths, torch.where(delta < 0, -1.0, 1.0).double(), kappas)
+    weights = torch.ones_like(lengths) if drawing.weights is None else drawing.weights.double()[:, :, None]
+    found = LinearRows(inputs / lengths, torch.where(delta < 0, -1.0, 1.0).double(), kappas, weights)
     return [LinearRows(*(values[model, : drawing.sizes[model]] for values in found)) for model in models]
 
 
 def _add_linear_rows(part: LinearGradients, models: Sequence[int], drawing: Drawing, total: Parameters) -> None:
     """`_add_rows` by `sample_vmf`, without ever forming the rows or their draws: only the draws' sums."""
     outputs, dimension = part.delta.shape[2], part.input.shape[2] + 1
-    size = max(1, ROWS_BYTES // (outputs * dimension * 8))
+    size = max(1, _rows_bytes(part.delta) // (outputs * dimension * 8))
     at_once = max(1, size // part.examples)
     for begin in range(0, len(models), at_once):
         together = models[begin : begin + at_once]
@@ -219,7 +234,7 @@ def _draw_rows(
     dimension = examples[0].means.shape[1]
     dtype = torch.float64 if dimension < SHORT else drawn_as
     noises, alongs, acrosses, lengths = [], [], [], []
-    for (means, signs, _), generator in zip(examples, generators, strict=True):
+    for (means, signs, *_), generator in zip(examples, generators, strict=True):
         noise = means.new_empty(*signs.shape, dimension, dtype=drawn_as).normal_(generator=generator).to(dtype)
         along = signs * torch.bmm(noise, means.to(dtype)[:, :, None])[:, :, 0].double()
         length = torch.linalg.vector_norm(noise, dim=2).double()
@@ -235,9 +250,9 @@ def _draw_rows(
     stretch = sine / across
     factors = zip(stretch.split(streams.counts), (cosine - stretch * along).split(streams.counts), strict=True)
     for own, noise, (stretched, left), into in zip(examples, noises, factors, sums, strict=True):
-        shape = own.signs.shape
-        into += torch.bmm(stretched.view(shape).T[:, None, :].to(dtype), noise.transpose(0, 1))[:, 0]
-        into.addmm_((left.view(shape) * own.signs).T, own.means)
+        across, along = (part.view(own.signs.shape) * own.weights for part in (stretched, left))
+        into += torch.bmm(across.T[:, None, :].to(dtype), noise.transpose(0, 1))[:, 0]
+        into.addmm_((along * own.signs).T, own.means)
 
 
 def _add_linear_sums(part: LinearGradients, models: Sequence[int], drawing: Drawing, total: Parameters) -> None:
@@ -262,10 +277,14 @@ def _add_linear_sums(part: LinearGradients, models: Sequence[int], drawing: Draw
 
 def _row_chunks(part: PerExample) -> Iterator[tuple[int, Tensor]]:
     """(K, n, o, d): the gradient rows of some examples at a time, and which is the first."""
-    per_example = part.rows(slice(0, 1))[0].numel() * 8
-    size = max(1, ROWS_BYTES // per_example)
+    one = part.rows(slice(0, 1))[0]
+    size = max(1, _rows_bytes(one) // (one.numel() * 8))
     for start in range(0, part.examples, size):
         yield start, part.rows(slice(start, start + size))
+
+
+def _rows_bytes(like: Tensor) -> int:
+    return ROWS_BYTES if like.device.type == "cpu" else ROWS_BYTES_OF_GPU
 
 
 def _add_drawn_rows(rows: Tensor, names: Sequence[str], scale: float, total: Parameters) -> None:

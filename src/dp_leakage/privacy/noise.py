@@ -17,6 +17,7 @@ from torch import Generator, Tensor
 from dp_leakage.common.kernels import aligned
 
 SHORT = 64  # below this dimension a draw may lie so near ±μ that 32 bits would lose its orthogonal part
+PROPOSALS = 64  # of each draw on a GPU: none is accepted with a probability below 1e-29
 
 
 def sample_vmf(mean: Tensor, kappa: float | Tensor, generator: Generator | None = None) -> Tensor:
@@ -111,7 +112,8 @@ def vmf_cosines(
     and x₀ = 2κ/(m+r), a proposal is a coordinate s of a uniform point on the sphere, mapped to
     t = (x₀+s)/(1+x₀s). Then √(1−t²) = √(1−x₀²) √(1−s²)/(1+x₀s) with 1−x₀² = 2m/(m+r), and since κ(1−x₀²) = m
     x₀ the logarithm of the acceptance probability is m (u/(1+u) − ln(1+u)) with u = x₀s. At least about 0.66
-    are accepted. Small draws take as long as their calls of PyTorch, so several streams share these.
+    are accepted. Small draws take as long as their calls of PyTorch, so several streams share these. Only a CPU looks
+    which are rejected: a GPU, which would have to wait for that, makes `PROPOSALS` of each draw at once.
 
     Args:
         dimension: d ≥ 2, of all streams.
@@ -127,20 +129,44 @@ def vmf_cosines(
     r = torch.sqrt(m * m + 4 * kappa * kappa)
     x0 = 2 * kappa / (m + r)
     s, c = (part.clone() for part in first) if first is not None else sphere_coordinate(dimension, *streams.uniforms(2))
-    pending, slope, proposed, owners = torch.arange(len(kappa), device=kappa.device), x0, s, streams.owners()
     (chance,) = streams.uniforms(1)
-    while True:
-        u = slope * proposed
-        rejected = (chance.log_() > m * (u / (1 + u) - torch.log1p(u))).nonzero()[:, 0]
-        if not len(rejected):
-            break
+    accept = _accepted if kappa.device.type == "cpu" else _accepted_at_once
+    s, c = accept(dimension, x0, (s, c), chance, streams)
+    stretch = 1 + x0 * s
+    return (x0 + s) / stretch, torch.sqrt(2 * m / (m + r)) * c / stretch
+
+
+def _rejects(dimension: int, slope: Tensor, proposed: Tensor, chance: Tensor) -> Tensor:
+    """Which proposals s are rejected, by uniforms that are overwritten; the slope is x₀ of `vmf_cosines`."""
+    u = slope * proposed
+    return chance.log_() > (dimension - 1.0) * (u / (1 + u) - torch.log1p(u))
+
+
+def _accepted(
+    dimension: int, x0: Tensor, first: tuple[Tensor, Tensor], chance: Tensor, streams: Streams
+) -> tuple[Tensor, Tensor]:
+    """The first accepted proposals (s, √(1−s²)); what is rejected is proposed again. Overwrites its arguments."""
+    s, c = first
+    pending, slope, proposed, owners = torch.arange(len(s), device=s.device), x0, s, streams.owners()
+    while len(rejected := _rejects(dimension, slope, proposed, chance).nonzero()[:, 0]):
         pending, slope, owners = pending[rejected], slope[rejected], owners[rejected]
         streams = streams._replace(counts=owners.bincount(minlength=len(streams.counts)).tolist())
         radius, angle, chance = streams.uniforms(3)
         proposed, across = sphere_coordinate(dimension, radius, angle)
         s[pending], c[pending] = proposed, across
-    stretch = 1 + x0 * s
-    return (x0 + s) / stretch, torch.sqrt(2 * m / (m + r)) * c / stretch
+    return s, c
+
+
+def _accepted_at_once(
+    dimension: int, x0: Tensor, first: tuple[Tensor, Tensor], chance: Tensor, streams: Streams
+) -> tuple[Tensor, Tensor]:
+    """The same from so many proposals that waiting for the result is not necessary."""
+    radius, angle, chances = streams.uniforms(3 * (PROPOSALS - 1)).unflatten(0, (3, -1))
+    again, across = sphere_coordinate(dimension, radius, angle)
+    proposed, beside = torch.cat([first[0][None], again]), torch.cat([first[1][None], across])
+    accepted = ~_rejects(dimension, x0, proposed, torch.cat([chance[None], chances]))
+    place = accepted.byte().argmax(0, keepdim=True)  # the first one
+    return proposed.gather(0, place)[0], beside.gather(0, place)[0]
 
 
 def sphere_coordinates(

@@ -212,7 +212,7 @@ def _sent_together(tensors: list[Tensor], device: torch.device) -> Iterator[Tens
 def add_examples(program: Program, examples: list[Examples], apart: Apart | None = None) -> None:
     """Adds the examples' gradients to each lane's gradient, with every example a unit; see `fill_gradient`.
 
-    Except for directional noise and plugins, this work depends only on the shapes in ``examples`` and on a GPU never
+    Except for noise that waits and plugins, this work depends only on the shapes in ``examples`` and on a GPU never
     waits for a result, so it can be captured (see `graphs`).
     """
     for lane, of_lane in zip(program.lanes, examples, strict=True):
@@ -253,8 +253,7 @@ def _add_examples(program: Program, lane: Lane, examples: Examples, apart: Apart
             continue
         passed, norms = passed.finite()
         if program.noise.directs:
-            sizes = [rows.shape[1]] * len(rows) if weights is None else weights.count_nonzero(1).tolist()
-            program.noise.add_all_examples(passed, sizes, lane.gradient, lane.models)
+            program.noise.add_all_examples(passed, weights, lane.gradient, lane.models)
             continue
         if program.mechanism.bound == PER_LAYER:
             _add_by_layer(program, passed, weights, lane)

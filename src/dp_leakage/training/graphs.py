@@ -3,8 +3,8 @@
 A graph (`common.captures`) is captured once for each shape of a step's batches. It holds the passes, the penalty and
 the optimizer, and is replayed after the next step's rows are copied into the tensors of the capture. It holds only the
 passes if something reads the sum before the optimizer does: canaries' watch, or noise that must see the whole sum.
-The noise stays outside, since a graph would set up each random stream with extra kernels, which take longer than the
-draw itself.
+Noise that is added stays outside, since a graph would set up each random stream with extra kernels, which take longer
+than the draw itself. Noise that directs gradients is drawn in the passes.
 """
 
 import os
@@ -24,7 +24,7 @@ from dp_leakage.training.gradients import (
     lay_out,
     on_device,
 )
-from dp_leakage.training.noise import directs, sees_sum
+from dp_leakage.training.noise import sees_sum, waits
 from dp_leakage.training.samplers import Batch
 
 TOGETHER = 32  # steps whose rows are sent in one copy; a GPU takes them while the next ones are laid out
@@ -41,16 +41,18 @@ def gradient_step(program: Program) -> Callable[[list[Batch], int], None]:
 def pass_generators(program: Program) -> list[Generator]:
     """All generators that the passes draw from."""
     drops = any(layer.draws for layer in program.layers)
-    return [generator for lane in program.lanes for generator in lane.dropout] if drops else []
+    dropout = [generator for lane in program.lanes for generator in lane.dropout] if drops else []
+    return dropout + (program.noise.generators if program.noise.directs else [])
 
 
 def capturable(mechanism: Mechanism | None) -> bool:
     """Whether all steps of one shape do the same work and never wait for a result.
 
-    Directional noise waits for results, groups of records have many shapes, and a plugin's bound may do anything.
+    Directional noise around layers waits for results, groups of records have many shapes, and a plugin's bound may do
+    anything.
     """
     return bounds_examples(mechanism) and (
-        mechanism is None or (not directs(mechanism) and mechanism.bound in ("clip", "normalize"))
+        mechanism is None or (not waits(mechanism) and mechanism.bound in ("clip", "normalize"))
     )
 
 

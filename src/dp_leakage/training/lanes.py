@@ -17,7 +17,7 @@ from dp_leakage.privacy.mechanism import BATCH, Mechanism
 from dp_leakage.training import flat
 from dp_leakage.training.gradients import Lane
 from dp_leakage.training.graphs import capturable
-from dp_leakage.training.noise import goes_alone
+from dp_leakage.training.noise import directs, goes_alone
 
 # Bytes of activations. A lane of 8 MB takes up to a sixth less time than one of 4, larger ones hardly less (measured on
 # processors with 2 MB of cache a core). Whether a model is alone decides its bytes, the number of the others does not.
@@ -27,6 +27,7 @@ PASS_BYTES = 1 << 28  # bytes of main memory for the activations of one pass on 
 UNCUT = 1 << 62  # records, more than any batch has
 RAGGED_SPREAD = 3.0  # standard deviations of a batch's length that its first pass leaves room for
 RAGGED_MULTIPLE = 32  # on a GPU, so that batches of different lengths have few shapes and a training needs few graphs
+ONE_SHAPE_SPREAD = 6.0  # standard deviations of a batch's length, where one shape should do for a whole training
 SHARE_OF_GPU = 0.1  # share of its memory, so that four trainings fit with their graphs, which also hold activations
 
 
@@ -104,7 +105,11 @@ def cut(
     if mechanism is None and any(layer.foreign for layer in layers):
         return Passes(1, UNCUT, 1)  # it may mix the records of a batch
     if parameters.device.type != "cpu":
-        multiple = RAGGED_MULTIPLE if ragged and capturable(mechanism) else 1
+        multiple = 1
+        if ragged and capturable(mechanism):
+            # What noise that directs draws depends on the width, which should not depend on other models' batches.
+            least = expected + ONE_SHAPE_SPREAD * deviation if directs(mechanism) else 1
+            multiple = RAGGED_MULTIPLE * math.ceil(least / RAGGED_MULTIPLE)
         return Passes(lane_size(layers, parameters, mechanism, min(expected, most), shape), most, multiple)
     width = math.ceil((expected + RAGGED_SPREAD * deviation) / CPU_MULTIPLE) * CPU_MULTIPLE
     size = lane_size(layers, parameters, mechanism, width, shape)

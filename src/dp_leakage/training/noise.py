@@ -156,6 +156,12 @@ def directs(mechanism: Mechanism | None) -> bool:
     return _kind(mechanism).directs
 
 
+def waits(mechanism: Mechanism | None) -> bool:
+    """Whether a step of the noise waits for results on a GPU (`Noise.waits`). All that directs does, of plugins."""
+    kind = _kind(mechanism)
+    return kind.directs and (mechanism is None or mechanism.noise in FILES or kind.waits(mechanism))
+
+
 def goes_alone(mechanism: Mechanism | None) -> bool:
     """Whether the noise directs the gradients of one model at a time. A plugin's always does."""
     kind = _kind(mechanism)

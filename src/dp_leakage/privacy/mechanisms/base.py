@@ -162,6 +162,11 @@ class Noise:
     # Names of its tensors that `add` needs to continue, besides the generators.
     remembered: ClassVar[tuple[str, ...]] = ()
 
+    @classmethod
+    def waits(cls, mechanism: Mechanism) -> bool:
+        """If it ``directs``: whether a step waits for results on a GPU, which then cannot replay it from a graph."""
+        return True
+
     def __init__(
         self, mechanism: Mechanism, gradient: Tensor, divisor: float, generators: list[Generator], steps: int
     ) -> None:
@@ -220,11 +225,11 @@ class Noise:
         """If it ``directs``: adds a noisy vector for each example of one model to ``total``, name → (1, …)."""
         raise NotImplementedError
 
-    def add_all_examples(self, passed: BackwardPass, sizes: Sequence[int], total: Parameters, models: range) -> None:
+    def add_all_examples(self, passed: BackwardPass, weights: Tensor | None, total: Parameters, models: range) -> None:
         """`add_examples` for all of a lane's models, total name → (k, …).
 
-        Each has as many examples as ``sizes`` says, of gradients that follow each other; the rest is padding. A model
-        must add the same bytes in any company.
+        ``weights`` (k, B) are 1 for a model's examples and 0 for the padding behind them; None if there is no padding.
+        A model must add the same bytes in any company.
         """
         self.add_examples(passed, total, models.start)
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.privacy.mechanisms import base
 from dp_leakage.privacy.mechanisms.base import Accountant, Declaration, Relations
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from dp_leakage.models.layers import Parameters
     from dp_leakage.privacy.accounting.case import Case
     from dp_leakage.training.backward import BackwardPass
@@ -46,17 +48,26 @@ class Noise(base.Noise):
     directs = True
     shares = True
 
+    @classmethod
+    def waits(cls, mechanism: Mechanism) -> bool:
+        """As in `base.Noise`."""
+        return mechanism.block != "row"
+
     def add_examples(self, passed: BackwardPass, total: Parameters, model: int) -> None:
         """As in `base.Noise`."""
-        self.add_all_examples(passed, [passed.parts[0].examples], total, range(model, model + 1))
+        self.add_all_examples(passed, None, total, range(model, model + 1))
 
-    def add_all_examples(self, passed: BackwardPass, sizes: Sequence[int], total: Parameters, models: range) -> None:
+    def add_all_examples(self, passed: BackwardPass, weights: Tensor | None, total: Parameters, models: range) -> None:
         """As in `base.Noise`."""
-        from dp_leakage.privacy.directional import Drawing, add_directed_examples
+        from dp_leakage.privacy.directional import Drawing, add_directed_examples, draws_padding
 
+        sizes = [passed.parts[0].examples] * len(models)
+        if weights is not None and not draws_padding(self.mechanism.block, weights.device):
+            sizes, weights = weights.count_nonzero(1).tolist(), None
         generators = self.generators[models.start : models.stop]
-        drawing = Drawing(**self._how(), sizes=sizes, generators=generators)
-        add_directed_examples(passed, drawing, total)
+        add_directed_examples(
+            passed, Drawing(**self._how(), sizes=sizes, generators=generators, weights=weights), total
+        )
 
     def add_unit(self, mean: Parameters, total: Parameters, model: int) -> None:
         """As in `base.Noise`."""
