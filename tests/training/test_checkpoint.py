@@ -13,7 +13,7 @@ from small import data_of, layers_of, subsets_of
 from dp_leakage.common.errors import UserError
 from dp_leakage.privacy.mechanism import Mechanism
 from dp_leakage.training import loop
-from dp_leakage.training.checkpoint import Checkpoint
+from dp_leakage.training.checkpoint import Checkpoint, checkpoint_beside, forget_beside
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
 
@@ -52,6 +52,21 @@ def test_what_a_killed_process_left_half_saved_is_removed(tmp_path):
         left.write_bytes(b"half")
     assert Checkpoint(path, "cell").load() is None
     assert list(tmp_path.iterdir()) == [other]
+
+
+def test_a_job_goes_on_where_its_own_settings_were_and_forgets_all_when_it_is_done(tmp_path):
+    output = tmp_path / "target.safetensors"
+    before, after, part = (checkpoint_beside(output, *names) for names in (("1a", 0), ("2b", 0), ("2b", 0, "coins")))
+    others = [tmp_path / name for name in (".target2.1a.checkpoint", "target.safetensors", ".history.1a.checkpoint")]
+    for path in (tmp_path / ".target.checkpoint", *others):  # the first as earlier versions named it
+        path.write_bytes(b"theirs")
+    before.save({"w": torch.ones(2)}, {"epoch": 3})
+    assert after.load() is None  # and no complaint
+    after.save({"w": torch.zeros(2)}, {"epoch": 1})
+    part.save({"w": torch.zeros(2)}, {"epoch": 2})
+    assert before.load()[1] == {"epoch": 3}
+    forget_beside(output)
+    assert sorted(tmp_path.iterdir()) == sorted(others)
 
 
 def kill_at_random_moments(settings, mechanism, folder, kills):

@@ -24,7 +24,7 @@ from dp_leakage.steps._data import read_dataset
 from dp_leakage.steps._models import architecture_of, device_of, tuned_settings
 from dp_leakage.steps.train import groups_of, in_records, units_of
 from dp_leakage.training.blocks import blocks_of
-from dp_leakage.training.checkpoint import Checkpoint
+from dp_leakage.training.checkpoint import Checkpoint, checkpoint_beside, forget_beside
 from dp_leakage.training.planted import BUGS
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
@@ -43,7 +43,7 @@ def main(
     told, _ = tuned_settings(settings, tuned)
     for name, design in settings["designs"].items():
         started = time.perf_counter()
-        resume = Checkpoint(_checkpoint(scores, name), identity(settings), checkpoint_seconds)
+        resume = checkpoint_beside(scores, identity(settings), checkpoint_seconds, name)
         frame, mechanism, blocks = _scored(name, design, told, dataset, device_of(device), resume)
         frames.append(frame.assign(design=name))
         if mechanism is not None:
@@ -52,12 +52,7 @@ def main(
     units = units_of(dataset.person, dataset.trainable)
     stamp = provenance(settings, n_train=len(units), blocks=blocks, **noise)
     write_table(scores, pd.concat(frames, ignore_index=True).to_dict("list"), stamp)
-    for name in settings["designs"]:
-        _checkpoint(scores, name).unlink(missing_ok=True)
-
-
-def _checkpoint(scores: Path, design: str) -> Path:
-    return scores.with_name(f".{scores.stem}.{design}.checkpoint")
+    forget_beside(scores)
 
 
 def _scored(

@@ -16,7 +16,7 @@ from dp_leakage.steps import Json, log, provenance, run
 from dp_leakage.steps._features import PUBLIC, digests
 from dp_leakage.steps._models import architecture_of, device_of
 from dp_leakage.steps._source import read_source
-from dp_leakage.training.checkpoint import Checkpoint
+from dp_leakage.training.checkpoint import checkpoint_beside, forget_beside
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
 
@@ -44,7 +44,7 @@ def main(
     if settings["mean_std"] is not None:
         public = public._replace(x=constants_taken(public.x, settings["mean_std"]))
     x, y = torch.from_numpy(public.x.astype(np.float32, copy=False)), torch.from_numpy(public.y.astype(np.int64))
-    resume = Checkpoint(features.with_name(f".{features.stem}.checkpoint"), identity(settings), checkpoint_seconds)
+    resume = checkpoint_beside(features, identity(settings), checkpoint_seconds)
     try:
         network, history = train(
             architecture_of(settings | {"dropout": 0.0}, tuple(x.shape[1:]), len(public.class_names)),
@@ -72,7 +72,7 @@ def main(
     )
     tensors = {key: value.cpu().numpy() for key, value in network.tensors().items()}
     write_tensors(features, tensors | {PUBLIC: seen}, stamp)
-    resume.path.unlink(missing_ok=True)
+    forget_beside(features)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from dp_leakage.steps import Json, log, provenance, run
 from dp_leakage.steps._data import dataset_of
 from dp_leakage.steps._models import architecture_of, device_of, tuned_settings
 from dp_leakage.training.blocks import blocks_of
-from dp_leakage.training.checkpoint import Checkpoint
+from dp_leakage.training.checkpoint import checkpoint_beside, forget_beside
 from dp_leakage.training.loop import History
 from dp_leakage.training.settings import TrainingSettings
 from dp_leakage.training.trainer import train
@@ -69,7 +69,7 @@ def main(
     if mechanism is not None:
         log.info("noise multiplier %s, kappa %s", mechanism.noise_multiplier, mechanism.kappa)
     groups = groups_of(settings["mechanism"], x, y, subsets, settings["seed"], person)
-    resume = Checkpoint(models.with_name(f".{models.stem}.checkpoint"), identity(settings), checkpoint_seconds)
+    resume = checkpoint_beside(models, identity(settings), checkpoint_seconds)
     try:
         ensemble, epochs = train(
             architecture,
@@ -105,7 +105,7 @@ def main(
         timing,
         {"train_seconds": time.perf_counter() - started, "models": len(seeds), "device": used},
     )
-    resume.path.unlink(missing_ok=True)
+    forget_beside(models)
 
 
 def _answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: list[int]) -> Answers:

@@ -24,7 +24,8 @@ class Checkpoint:
 
     Attributes:
         path: the file; its folder must exist.
-        identity: what the job computes (cell and code), as an opaque string: a file with another one is refused.
+        identity: what the job computes (cell and code), as an opaque string that may be part of a file's name: a file
+            with another one is refused.
         interval: seconds between two saves; 0 saves after every epoch.
     """
 
@@ -77,6 +78,22 @@ class Checkpoint:
         if metadata["digest"] != _digest(tensors, metadata["facts"]):
             raise UserError(f"checkpoint {path} is damaged; delete it to train anew")
         return tensors, json.loads(metadata["facts"])
+
+
+def checkpoint_beside(output: Path, identity: str, interval: float, part: str = "") -> Checkpoint:
+    """The checkpoint of a job, or of a part of it, in a file beside its ``output`` that is named by its identity.
+
+    So a job begins anew after its settings or the code have changed, and with the earlier ones it goes on where it
+    was, until `forget_beside`.
+    """
+    names = [output.stem, *([part] if part else []), identity]
+    return Checkpoint(output.with_name(f".{'.'.join(names)}.checkpoint"), identity, interval)
+
+
+def forget_beside(output: Path) -> None:
+    """Deletes all checkpoints beside an output that is complete, those of other settings too."""
+    for left in output.parent.glob(f".{glob.escape(output.stem)}.*checkpoint"):
+        left.unlink(missing_ok=True)
 
 
 def _digest(tensors: dict[str, Tensor], facts: str) -> str:
