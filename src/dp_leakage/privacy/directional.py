@@ -20,6 +20,7 @@ from dp_leakage.models.layers import Parameters, PerExample
 from dp_leakage.models.layers.linear import LinearGradients
 from dp_leakage.privacy.mechanism import Block
 from dp_leakage.privacy.noise import (
+    PROPOSALS,
     SHORT,
     Streams,
     sample_vmf,
@@ -212,7 +213,7 @@ def _linear_rows(part: LinearGradients, models: Sequence[int], drawing: Drawing)
 def _add_linear_rows(part: LinearGradients, models: Sequence[int], drawing: Drawing, total: Parameters) -> None:
     """`_add_rows` by `sample_vmf`, without ever forming the rows or their draws: only the draws' sums."""
     outputs, dimension = part.delta.shape[2], part.input.shape[2] + 1
-    size = max(1, _rows_bytes(part.delta) // (outputs * dimension * 8))
+    size = _drawn_at_once(outputs, dimension, part.delta.device)
     at_once = max(1, size // part.examples)
     for begin in range(0, len(models), at_once):
         together = models[begin : begin + at_once]
@@ -277,14 +278,17 @@ def _add_linear_sums(part: LinearGradients, models: Sequence[int], drawing: Draw
 
 def _row_chunks(part: PerExample) -> Iterator[tuple[int, Tensor]]:
     """(K, n, o, d): the gradient rows of some examples at a time, and which is the first."""
-    one = part.rows(slice(0, 1))[0]
-    size = max(1, _rows_bytes(one) // (one.numel() * 8))
+    one = part.rows(slice(0, 1))
+    size = _drawn_at_once(*one.shape[2:], one.device)
     for start in range(0, part.examples, size):
         yield start, part.rows(slice(start, start + size))
 
 
-def _rows_bytes(like: Tensor) -> int:
-    return ROWS_BYTES if like.device.type == "cpu" else ROWS_BYTES_OF_GPU
+def _drawn_at_once(rows: int, dimension: int, device: torch.device) -> int:
+    """How many examples' rows are drawn together. On a GPU, all proposals of a draw need memory as well."""
+    if device.type == "cpu":
+        return max(1, ROWS_BYTES // (rows * dimension * 8))
+    return max(1, ROWS_BYTES_OF_GPU // (rows * (dimension + 8 * PROPOSALS) * 8))
 
 
 def _add_drawn_rows(rows: Tensor, names: Sequence[str], scale: float, total: Parameters) -> None:
