@@ -15,7 +15,9 @@ from dp_leakage.figures.training_curve import _curves
 from dp_leakage.metrics import coins, roc
 from dp_leakage.metrics.intervals import Estimate, crossed, crossed_difference, difference
 from dp_leakage.metrics.inversion import measure_inversion
-from dp_leakage.metrics.measure import _accuracy, _relative_loss
+from dp_leakage.metrics.measure import _accuracy
+from dp_leakage.metrics.paired import paired_loss
+from dp_leakage.metrics.people import Tested
 from dp_leakage.metrics.reconstruction import STATISTICS
 
 Drawn = tuple[Estimate, float]  # an interval and the truth
@@ -157,8 +159,13 @@ def accuracy(rng, repeats, n) -> Drawn:
 
 
 def accuracy_loss(rng, repeats, n) -> Drawn:
-    own, baseline = (_accuracy(accuracies(rng, repeats, n, mean), n) for mean in (0.72, 0.9))
-    return _relative_loss(own, baseline), 1 - 0.72 / 0.9
+    """Two models that find the same records hard."""
+    hard = HALF * rng.normal(size=n)
+    own, baseline = (
+        Tested.of(hard + HALF * rng.normal(size=(repeats, n)) < norm.ppf(mean + 0.01 * rng.normal(size=(repeats, 1))))
+        for mean in (0.72, 0.9)
+    )
+    return paired_loss(own, baseline), 1 - 0.72 / 0.9
 
 
 def unpaired_difference(rng, repeats, n) -> Drawn:

@@ -400,7 +400,7 @@ def judged(study: Study) -> Iterator[tuple[str, bool]]:
         strong = " of the strongest" if row["attack"] == "strongest" else ""
         cell = world.cell(row["model"], row["defense"])
         yield f"row {row['metric']}{strong}", ROWS[row["metric"]](study, cell, row)
-    (answer,) = answers(study.metrics, world.acceptable, {"d": world.guessing}, world.aware)
+    (answer,) = answers(study.metrics, world.acceptable, {"d": world.guessing}, world.aware, tested=study.tested)
     for claim in claims_of([answer], {"d": world.outside}, world.aware):
         kind = f"{claim.kind} {claim.verdict}".strip()
         yield f"words {kind}", WORDS[claim.kind](study, answer, claim)

@@ -76,6 +76,11 @@ for _study in STUDIES.values():
                     study.path(paths.METRICS, cell) for cell in study.cells.values()
                 ]
             ),
+            histories=lambda wildcards, study=_study: or_stop(
+                lambda: [
+                    study.path(paths.HISTORY, cell) for cell in study.cells.values()
+                ]
+            ),
             data=[
                 _study.path(paths.DATA, dataset=dataset)
                 for dataset in _study.spec["datasets"]
@@ -112,8 +117,8 @@ for _study in STUDIES.values():
         shell:
             by_file(
                 "report",
-                "--settings {params.settings:q} --metrics {input.metrics:q} --data {input.data:q} --scores {input.scores:q}"
-                " --compared {input.compared:q} --figures {input.pictures:q} --own {input.own:q}"
+                "--settings {params.settings:q} --metrics {input.metrics:q} --histories {input.histories:q}"
+                " --data {input.data:q} --scores {input.scores:q} --compared {input.compared:q} --figures {input.pictures:q} --own {input.own:q}"
                 " --report {output.page:q} --claims {output.claims:q}",
             )
 

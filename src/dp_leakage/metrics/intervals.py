@@ -30,16 +30,17 @@ class Estimate(NamedTuple):
 UNKNOWN_FRACTION = Estimate(float("nan"), 0.0, 1.0)
 
 
-def wilson(fraction: float, n: float) -> Estimate:
+def wilson(fraction: float, n: float, quantile: float = Z) -> Estimate:
     """Wilson's score interval for a fraction in [0, 1] seen among n > 0 independent records.
 
-    n may be an effective size, any real number; n = 0 means no information and gives [0, 1].
+    n may be an effective size, any real number; n = 0 means no information and gives [0, 1]. Another ``quantile`` of
+    the normal distribution gives another confidence.
     """
     if n == 0:
         return UNKNOWN_FRACTION
-    shrink = Z * Z / n
+    shrink = quantile * quantile / n
     center = (fraction + shrink / 2) / (1 + shrink)
-    reach = Z * np.sqrt(fraction * (1 - fraction) / n + shrink / (4 * n)) / (1 + shrink)
+    reach = quantile * np.sqrt(fraction * (1 - fraction) / n + shrink / (4 * n)) / (1 + shrink)
     low, high = max(center - reach, 0.0), min(center + reach, 1.0)
     return Estimate(float(fraction), float(min(low, fraction)), float(max(high, fraction)))
 
@@ -75,22 +76,26 @@ def difference(a: Estimate, b: Estimate, correlation: float = 0.0) -> Estimate:
     return Estimate(value, float(value - low), float(value + high))
 
 
-def ratio(a: Estimate, b: Estimate) -> Estimate:
-    """Interval of a / b, a ≥ 0, b > 0 independent (MOVER-R, Donner & Zou 2012; Fieller's if symmetric).
+def ratio(a: Estimate, b: Estimate, correlation: float = 0.0) -> Estimate:
+    """Interval of a / b, b > 0 (MOVER-R, Donner & Zou 2012; Fieller's if symmetric).
 
-    If b's interval reaches so low that the ratio is unbounded, high is infinite.
+    ``correlation`` in [-1, 1] is that of the two estimates. The end E of the interval solves (a − E b)² = (a's reach)²
+    + E² (b's reach)² − 2 E · correlation · (a's reach) (b's reach). If b's interval reaches so low that the ratio is
+    unbounded, an end is infinite.
     """
     if not b.value > 0:
         return Estimate(float("nan"), float("nan"), float("nan"))
-    product = a.value * b.value
 
-    def end(a_end: float, b_end: float, sign: int) -> float:
+    def end(a_end: float, sign: int) -> float:
+        inward = sign * a_end <= 0  # towards 0, where a larger b moves the end
+        b_end = b.high if inward else b.low
         a_part, b_part = a_end * (2 * a.value - a_end), b_end * (2 * b.value - b_end)
         if b_part <= 0:
-            return 0.0 if sign < 0 else float("inf")
+            return 0.0 if inward else sign * float("inf")
+        product = a.value * b.value - correlation * abs((a.value - a_end) * (b.value - b_end))
         return float((product + sign * np.sqrt(max(product**2 - a_part * b_part, 0.0))) / b_part)
 
-    return Estimate(a.value / b.value, end(a.low, b.high, -1), end(a.high, b.low, 1))
+    return Estimate(a.value / b.value, end(a.low, -1), end(a.high, 1))
 
 
 def widen(estimate: Estimate, *reaches: tuple[float, float], limits: tuple[float, float]) -> Estimate:
@@ -294,9 +299,17 @@ def _of_records(means: np.ndarray) -> _Spread:
     square = float(np.mean(deviations**2))
     if n < 2 or not square > 0:
         return _Spread(0.0, max(n - 1, 1))
-    kurtosis = max(float(np.mean(deviations**4)) / square**2 - 3, 0.0)
-    freedom = max(2 / (2 / (n - 1) + kurtosis / n), 1.0)
-    return _Spread(square / (n - 1), freedom, float(np.mean(deviations**3)) / n**2)
+    return _Spread(square / (n - 1), freedom_of(deviations), float(np.mean(deviations**3)) / n**2)
+
+
+def freedom_of(deviations: np.ndarray) -> float:
+    """How many degrees of freedom the variance of n ≥ 2 deviations from their mean has, with their excess kurtosis κ.
+
+    Var(s²) = σ⁴(2/(n−1) + κ/n). No variance has n − 1.
+    """
+    n, square = len(deviations), float(np.mean(deviations**2))
+    kurtosis = max(float(np.mean(deviations**4)) / square**2 - 3, 0.0) if square > 0 else 0.0
+    return max(2 / (2 / (n - 1) + kurtosis / n), 1.0)
 
 
 def _of_cells(block: Layout) -> _Spread:

@@ -22,9 +22,9 @@ from dp_leakage.metrics.intervals import (
     influences_of_mean,
     mean_of_fractions,
     over_repeats,
-    ratio,
     wilson,
 )
+from dp_leakage.metrics.paired import paired_loss, pairs, tested_of, unpaired_loss
 from dp_leakage.metrics.reached import named_by_best_threshold
 from dp_leakage.metrics.rows import row
 from dp_leakage.metrics.runs import ALL, by_repeat
@@ -311,8 +311,8 @@ def measure_training(
     Returns:
         train_accuracy, test_accuracy (Wilson; all repeats have the same records, so the records count once),
         train_test_gap, the first minus the second, and accuracy_loss = 1 − accuracy / mean baseline accuracy on test
-        records, with an interval by MOVER-R from both. The two accuracies count as independent, which is on the safe
-        side for models that are tested on the same records.
+        records. Its interval compares the two on each record (`paired.paired_loss`) if both histories keep the right
+        answers; else the two accuracies count as independent, which is on the safe side.
     """
     rows = []
     for metric, n in (("train_accuracy", n_train), ("test_accuracy", n_test)):
@@ -326,12 +326,20 @@ def measure_training(
         *both,
     )
     if baseline is not None:
-        reference = _accuracy(_final(baseline, "test_accuracy"), n_test)
-        accuracies = _final(history, "test_accuracy")[:, None]
-        rows += _each_and_all(
-            "accuracy_loss", {}, lambda a: _relative_loss(_accuracy(a[:, 0], n_test), reference), accuracies
-        )
+        rows += _losses(history, baseline, n_test)
     return rows
+
+
+def _losses(history: pd.DataFrame, baseline: pd.DataFrame, n_test: int) -> list[dict]:
+    """Rows accuracy_loss."""
+    own, base = tested_of(history), tested_of(baseline)
+    if own is not None and base is not None and pairs(own, base):
+        return _each_and_all("accuracy_loss", {}, lambda right: paired_loss(own._replace(right=right), base), own.right)
+    reference = _accuracy(_final(baseline, "test_accuracy"), n_test)
+    accuracies = _final(history, "test_accuracy")[:, None]
+    return _each_and_all(
+        "accuracy_loss", {}, lambda a: unpaired_loss(_accuracy(a[:, 0], n_test), reference), accuracies
+    )
 
 
 def measure_ranks(frame: pd.DataFrame, attack: str) -> list[dict]:
@@ -348,11 +356,6 @@ def measure_ranks(frame: pd.DataFrame, attack: str) -> list[dict]:
 
 def _accuracy(values: np.ndarray, n: int) -> Estimate:
     return over_repeats(wilson(float(values.mean()), n), values)
-
-
-def _relative_loss(accuracy: Estimate, baseline: Estimate) -> Estimate:
-    kept = ratio(accuracy, baseline)
-    return Estimate(1 - kept.value, 1 - kept.high, 1 - kept.low)
 
 
 def _final(history: pd.DataFrame, column: str) -> np.ndarray:

@@ -1,10 +1,54 @@
 """Shares of right answers over independent people, whose own records may be alike."""
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy.special import stdtrit
 
 from dp_leakage.data.persons import effective
 from dp_leakage.metrics.intervals import CONFIDENCE, Estimate, Z, wilson
+
+RIGHT, ASKED = "right", "asked"  # columns of a training's history, see `Tested`
+
+
+class Tested(NamedTuple):
+    """How often R models are right on the same records of P people. Without people every record is a person of its own.
+
+    Attributes:
+        right: int32 (R, P): how many of a person's records each model is right on.
+        asked: int32 (P,): how many records each person has, at least 1.
+    """
+
+    right: np.ndarray
+    asked: np.ndarray
+
+    @classmethod
+    def of(cls, right: np.ndarray, person: np.ndarray | None = None) -> "Tested":
+        """From right answers, bool (R, n). ``person``, (n,), says whose each record is; None: all are of others."""
+        if person is None:
+            return cls(right.astype(np.int32), np.ones(right.shape[1], np.int32))
+        _, own, counts = np.unique(person, return_inverse=True, return_counts=True)
+        return cls(np.stack([np.bincount(own, each) for each in right]).astype(np.int32), counts.astype(np.int32))
+
+    @property
+    def accuracies(self) -> np.ndarray:
+        """Of each model, float64 (R,)."""
+        return np.asarray(self.right.sum(axis=1) / self.asked.sum())
+
+
+def covariance(counts: np.ndarray, asked: np.ndarray) -> np.ndarray:
+    """What the choice of the people adds to the variances and covariances of k shares: float64 (k, k).
+
+    The delete-one jackknife over P ≥ 2 people (Efron & Stein 1981).
+
+    Args:
+        counts: (k, P): what each person adds to each share's numerator.
+        asked: (P,): what each person adds to the denominator of all.
+    """
+    n, people = asked.sum(), len(asked)
+    whole = counts.sum(axis=1, keepdims=True)
+    moved = (whole - counts) / (n - asked) - whole / n
+    return np.asarray((people - 1) / people * moved @ moved.T)
 
 
 def over_people(right: np.ndarray, person: np.ndarray) -> Estimate:
@@ -15,7 +59,7 @@ def over_people(right: np.ndarray, person: np.ndarray) -> Estimate:
     return wilson(float(right.mean()), as_independent(right[None], person))
 
 
-def as_independent(right: np.ndarray, person: np.ndarray) -> float:
+def as_independent(right: np.ndarray, person: np.ndarray | None) -> float:
     """How many independent records know a share of right answers as well as these do (Korn & Graubard 1998).
 
     They vary as much as the jackknife over people finds, and are no more than the records. Student's t, which replaces
@@ -24,16 +68,16 @@ def as_independent(right: np.ndarray, person: np.ndarray) -> float:
 
     Args:
         right: bool (R, n), n ≥ 1, of R models on the same records; the number is one that suits each of them.
-        person: int64 (n,): whose each record is.
+        person: int64 (n,): whose each record is; None if every record is a person of its own.
     """
-    _, own, counts = np.unique(person, return_inverse=True, return_counts=True)
-    n, people, alike = right.shape[1], len(counts), effective(person)
+    if person is None:
+        return right.shape[1]
+    tested = Tested.of(right, person)
+    n, people, alike = right.shape[1], len(tested.asked), effective(person)
     if people in (1, n):
         return float(people)
     share = right.mean(axis=1)
-    of_people = np.stack([np.bincount(own, each) for each in right])
-    without = (right.sum(axis=1, keepdims=True) - of_people) / (n - counts)
-    variance = (people - 1) / people * float(np.square(without - share[:, None]).sum())
+    variance = float(np.trace(covariance(*tested)))
     if not variance > 0:
         return alike
     quantile = float(stdtrit(max(alike - 1, 1.0), (1 + CONFIDENCE) / 2))

@@ -53,17 +53,34 @@ def _farther(half: float, comparisons: int, repeats: np.ndarray) -> float:
     The part of the variance that the repeats show has few degrees of freedom. As in `intervals.crossed`, the root of
     the mean square of Satterthwaite's half-width and MOVER's is used.
     """
-    level = 1 - (1 - CONFIDENCE) / 2 / comparisons
+    level = level_of(comparisons)
     far = float(ndtri(level))
     n = len(repeats)
     if n < 2 or not np.isfinite(repeats).all():
         return far / Z
-    near, freedom = float(stdtrit(n - 1, (1 + CONFIDENCE) / 2)), n - 1
+    near = float(stdtrit(n - 1, (1 + CONFIDENCE) / 2))
     between = min(float(np.var(repeats, ddof=1)) / n, half**2 / near**2)
     within = max(half**2 - near**2 * between, 0.0) / Z**2
-    if not between > 0:
-        return far / Z
-    total = between + within
-    satterthwaite = float(stdtrit(freedom * (total / between) ** 2, level)) ** 2 * total
-    mover = float(stdtrit(freedom, level)) ** 2 * between + far**2 * within
-    return max(float(np.sqrt((satterthwaite + mover) / 2)) / half, far / Z)
+    return max(half_width(within, [(between, n - 1)], level) / half, far / Z)
+
+
+def level_of(comparisons: int) -> float:
+    """The probability below the upper end of each of so many two-sided intervals that hold together."""
+    return 1 - (1 - CONFIDENCE) / 2 / comparisons
+
+
+def half_width(within: float, between: Sequence[tuple[float, int]], level: float) -> float:
+    """Of an interval of a number whose variance has several parts, one side's probability being ``level``.
+
+    Args:
+        within: the part that is known well.
+        between: parts that groups of repeats show, each with its degrees of freedom.
+        level: in (½, 1).
+    """
+    far, total = float(ndtri(level)), within + sum(part for part, _ in between)
+    squares = sum(part**2 / freedom for part, freedom in between)
+    if not squares > 0:
+        return far * float(np.sqrt(within))
+    satterthwaite = float(stdtrit(total**2 / squares, level)) ** 2 * total
+    mover = far**2 * within + sum(float(stdtrit(freedom, level)) ** 2 * part for part, freedom in between)
+    return float(np.sqrt((satterthwaite + mover) / 2))

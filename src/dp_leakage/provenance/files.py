@@ -10,7 +10,7 @@ import json
 import os
 import stat
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
@@ -142,8 +142,11 @@ def write_table(path: Path, frame: Any, provenance: Json) -> None:
         _seal(temporary)
 
 
-def read_table(path: Path, identity: str | None = None) -> tuple[Any, Json]:
-    """Reads what ``write_table`` wrote: (pandas DataFrame, provenance). Raises UserError as ``read_arrays`` does."""
+def read_table(path: Path, identity: str | None = None, columns: Sequence[str] | None = None) -> tuple[Any, Json]:
+    """Reads what ``write_table`` wrote, or only some columns: (pandas DataFrame, provenance).
+
+    Raises UserError as ``read_arrays`` does.
+    """
     import pyarrow.parquet as pq
 
     check_seal(path)
@@ -151,7 +154,7 @@ def read_table(path: Path, identity: str | None = None) -> tuple[Any, Json]:
     with _refusing(path), pq.ParquetFile(path, memory_map=False) as file:
         if file.metadata.num_rows * file.metadata.num_columns > VALUES:  # a few bytes can declare any number of rows
             raise ValueError(f"it declares {file.metadata.num_rows:,} rows")
-        table = file.read(use_threads=False)
+        table = file.read(columns=columns and list(columns), use_threads=False)
         provenance = json.loads(table.schema.metadata[b"provenance"])
     _check_identity(path, provenance, identity)
     return table.to_pandas(ignore_metadata=True), provenance

@@ -21,7 +21,9 @@ import pandas as pd
 from dp_leakage.figures.frames import chosen, in_order, is_private
 from dp_leakage.figures.style import Series
 from dp_leakage.metrics import STRONGEST
-from dp_leakage.metrics.intervals import Estimate, ratio
+from dp_leakage.metrics.intervals import Estimate
+from dp_leakage.metrics.paired import paired_loss, pairs, unpaired_loss
+from dp_leakage.metrics.people import Tested
 from dp_leakage.metrics.rows import CELL
 from dp_leakage.metrics.runs import ALL
 from dp_leakage.metrics.simultaneous import simultaneous
@@ -160,6 +162,7 @@ def answers(
     guessing: Mapping[str, float] | None = None,
     aware: bool = True,
     elsewhere: Collection[str] = (),
+    tested: Mapping[Key, Tested] | None = None,
 ) -> list[Answer]:
     """One answer per data set whose accuracy was measured, in their order.
 
@@ -170,11 +173,15 @@ def answers(
         aware: whether an attack learns from models under the defense that it attacks. Where none does, little measured
             leakage is no evidence of protection, and only a proof protects.
         elsewhere: models that were trained elsewhere.
+        tested: the cells' right answers on new records, the same of all cells of a data set. Accuracies of cells
+            without them count as independent, so that losses have wider intervals.
     """
-    limits, known = acceptable or Acceptable(), guessing or {}
+    limits, known, right = acceptable or Acceptable(), guessing or {}, tested or {}
     frame = chosen(metrics, {})
     found = [
-        _answer(part, metrics[metrics["dataset"] == dataset], limits, float(known.get(str(dataset), np.nan)), aware)
+        _answer(
+            part, metrics[metrics["dataset"] == dataset], limits, float(known.get(str(dataset), np.nan)), aware, right
+        )
         for dataset, part in frame.groupby("dataset", sort=False)
         if (part["metric"] == "test_accuracy").any()
     ]
@@ -197,7 +204,14 @@ def singled_out(found: Sequence[Answer]) -> set[tuple[str, str, str, str]]:
 
 
 # ---------------------------------------------------------------------- judging
-def _answer(frame: pd.DataFrame, whole: pd.DataFrame, acceptable: Acceptable, guessing: float, aware: bool) -> Answer:
+def _answer(
+    frame: pd.DataFrame,
+    whole: pd.DataFrame,
+    acceptable: Acceptable,
+    guessing: float,
+    aware: bool,
+    tested: Mapping[Key, Tested],
+) -> Answer:
     """The answer from rows over all repeats, and from those of single ones too."""
     accuracy = in_order(frame[(frame["metric"] == "test_accuracy") & frame["value"].notna()])
     accounted = spent(frame).set_index(CELL)
@@ -215,7 +229,18 @@ def _answer(frame: pd.DataFrame, whole: pd.DataFrame, acceptable: Acceptable, gu
     least = known(frame).groupby(CELL)["epsilon_spent"].min().to_dict()
     refuted = set(contradicted(frame)[CELL].itertuples(index=False, name=None))
     judge = _Judge(
-        cells, repeats, leaks(frame), undefended, accounted, least, refuted, comparisons, acceptable, guessing, aware
+        cells,
+        repeats,
+        tested,
+        leaks(frame),
+        undefended,
+        accounted,
+        least,
+        refuted,
+        comparisons,
+        acceptable,
+        guessing,
+        aware,
     )
     settings = _with_front([judge.setting(row) for _, row in accuracy.iterrows()])
     best = max((one for one in settings if one.defense == "none"), key=lambda one: one.accuracy.value, default=None)
@@ -232,6 +257,7 @@ class _Judge:
 
     cells: Mapping[Key, pd.DataFrame]
     repeats: Mapping[Key, pd.DataFrame]
+    tested: Mapping[Key, Tested]
     leaks: Mapping[Key, Leak]
     undefended: pd.DataFrame
     accounted: pd.DataFrame
@@ -247,7 +273,7 @@ class _Judge:
         own, found = self.cells[key], self.leaks.get(key)
         proven = proven_of(own, key[2])
         accuracy, held = _of(row), self._held(key, "test_accuracy", _of(row), (0.0, 1.0))
-        loss, loss_held = self._loss(key, accuracy, together=False), self._loss(key, held, together=True)
+        loss, loss_held = self._loss(key, accuracy), self._loss(key, held, self.comparisons)
         leak_held = None
         if found is not None:
             leak_held = self._held(key, "reached_advantage", found.advantage, (-1.0, 1.0), STRONGEST)
@@ -290,23 +316,26 @@ class _Judge:
         rows = rows[(rows["metric"] == metric) & (rows["attack"] == attack)]
         return simultaneous(estimate, self.comparisons, limits, rows["value"].to_numpy())
 
-    def _loss(self, key: Key, accuracy: Estimate, together: bool) -> Estimate:
-        """Lost against the best undefended model.
+    def _loss(self, key: Key, accuracy: Estimate, comparisons: int = 1) -> Estimate:
+        """Lost against the best undefended model, with an interval of so many that hold together.
 
         Which one that is is not known for certain. The loss against the truly best is the largest against any, so each
         end is the largest of the ends against all of them. An undefended model loses nothing against itself.
         """
-        nothing = Estimate(np.nan, np.nan, np.nan)
         if self.undefended.empty:
-            return nothing
-        keys = self.undefended[CELL].itertuples(index=False, name=None)
-        bases = [_of(row) for _, row in self.undefended.iterrows()]
-        if together:
-            bases = [simultaneous(base, self.comparisons, (0.0, 1.0)) for base in bases]
-        whole = Estimate(1.0, 1.0, 1.0)
-        kept = [whole if own == key else ratio(accuracy, base) for own, base in zip(keys, bases, strict=True)]
-        best = int(np.argmax([base.value for base in bases]))
-        return Estimate(1 - kept[best].value, max(1 - one.high for one in kept), max(1 - one.low for one in kept))
+            return Estimate(np.nan, np.nan, np.nan)
+        best = int(np.argmax(self.undefended["value"]))
+        lost = [self._loss_against(row, key, accuracy, comparisons) for _, row in self.undefended.iterrows()]
+        return Estimate(lost[best].value, max(one.low for one in lost), max(one.high for one in lost))
+
+    def _loss_against(self, row: pd.Series, key: Key, accuracy: Estimate, comparisons: int) -> Estimate:
+        base: Key = (row["dataset"], row["model"], row["defense"])
+        if base == key:
+            return Estimate(0.0, 0.0, 0.0)
+        own, theirs = self.tested.get(key), self.tested.get(base)
+        if own is not None and theirs is not None and pairs(own, theirs):
+            return paired_loss(own, theirs, comparisons)
+        return unpaired_loss(accuracy, simultaneous(_of(row), comparisons, (0.0, 1.0)))
 
     def _keeps(self, accuracy: Estimate, loss: Estimate) -> Is:
         if loss.low > self.acceptable.accuracy_loss or accuracy.high <= self.guessing:

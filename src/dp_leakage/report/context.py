@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
+from dp_leakage.metrics.people import Tested
 from dp_leakage.report.answer import Acceptable
 from dp_leakage.report.elsewhere import Elsewhere
 
@@ -84,6 +85,7 @@ class ReportContext:
         aware: whether an attack learns from models that were trained under the defense that it attacks.
         acceptable: what a recommended setting must satisfy.
         elsewhere: models that were trained elsewhere.
+        tested: data set, model, defense → right answers on new records, the same ones of all cells of a data set.
     """
 
     study: str
@@ -105,3 +107,4 @@ class ReportContext:
     aware: bool = False
     acceptable: Acceptable = field(default_factory=Acceptable)
     elsewhere: Elsewhere = field(default_factory=Elsewhere)
+    tested: Mapping[tuple[str, str, str], Tested] = field(default_factory=dict)

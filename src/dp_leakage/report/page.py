@@ -73,7 +73,9 @@ def _of_attacks(metrics: pd.DataFrame) -> dict[str, dict[str, str]]:
 
 def _answers(context: ReportContext) -> list[Answer]:
     guessing = {data.name: data.guessing for data in context.data}
-    return answers(context.metrics, context.acceptable, guessing, context.aware, context.elsewhere.models)
+    return answers(
+        context.metrics, context.acceptable, guessing, context.aware, context.elsewhere.models, context.tested
+    )
 
 
 def render(context: ReportContext) -> str:

@@ -12,6 +12,7 @@ from dp_leakage.common.errors import UserError
 from dp_leakage.metrics import measure_training
 from dp_leakage.metrics.intervals import Estimate, wilson
 from dp_leakage.metrics.measure import FPR_OF_TPR
+from dp_leakage.metrics.people import ASKED, RIGHT
 from dp_leakage.metrics.rows import OF_ONE_RECORD, row
 from dp_leakage.metrics.runs import ALL
 from dp_leakage.privacy.accounting.rules import Neighbors, relation_of_game
@@ -48,11 +49,8 @@ def main(settings: Json, training: Path, baseline: Path, measured: Path, curve: 
         limit = _limit(neighbors, ceiling, FPR_OF_CURVE)
     write_rows(measured, rows, provenance(settings))
     write_rows(proven, limit, provenance(settings))
-    write_table(
-        curve,
-        history.drop(columns="losses", errors="ignore").assign(epsilon_spent=_by_epoch(history, mechanism, made)),
-        provenance(settings),
-    )
+    by_epoch = history.drop(columns=["losses", RIGHT, ASKED], errors="ignore")
+    write_table(curve, by_epoch.assign(epsilon_spent=_by_epoch(history, mechanism, made)), provenance(settings))
 
 
 def _tuned(made: Json) -> list[Json]:

@@ -17,6 +17,8 @@ from dp_leakage.data.raw import Raw
 from dp_leakage.data.roles import ROLES, trained_role
 from dp_leakage.engines import GIVEN
 from dp_leakage.figures.files import further_notes, read_figure
+from dp_leakage.metrics.paired import READ, tested_of
+from dp_leakage.metrics.people import Tested
 from dp_leakage.metrics.resemblance import resemblance
 from dp_leakage.provenance.files import read_arrays, read_table, write_json, write_page
 from dp_leakage.report import Acceptable, answers, as_json, render, singled_out, told
@@ -34,6 +36,7 @@ PACKAGES = ("dp-leakage", "torch", "dp-accounting", "opacus", "numpy", "scipy", 
 def main(
     settings: Json,
     metrics: list[Path],
+    histories: list[Path],
     data: list[Path],
     scores: list[Path],
     compared: list[Path],
@@ -42,8 +45,8 @@ def main(
     claims: Path,
     own: list[Path] | None = None,
 ) -> None:
-    """Reads every cell's metrics, the figures, the scores of the records that it names, what models from elsewhere and
-    their references say, and the user's ``own`` data. Writes the page and its claims.
+    """Reads every cell's metrics and right answers, the figures, the scores of the records that it names, what models
+    from elsewhere and their references say, and the user's ``own`` data. Writes the page and its claims.
     """
     spec = portable(settings["spec"])
     sources = [spec["datasets"][name]["source"] for name, _ in settings["data"]]
@@ -55,7 +58,8 @@ def main(
     acceptable = Acceptable(**spec.get("acceptable", {}))
     elsewhere = _elsewhere(spec, compared, settings["compared"])
     guessed = {fact.name: fact.guessing for fact in facts}
-    shown = singled_out(answers(measured, acceptable, guessed, settings["aware"], elsewhere.models))
+    tested = _tested(histories, settings["histories"])
+    shown = singled_out(answers(measured, acceptable, guessed, settings["aware"], elsewhere.models, tested))
     context = ReportContext(
         study=settings["study"],
         title=spec["title"],
@@ -81,9 +85,19 @@ def main(
         aware=settings["aware"],
         acceptable=acceptable,
         elsewhere=elsewhere,
+        tested=tested,
     )
     write_page(report, render(context))
     write_json(claims, as_json(context.study, context.title, context.scale, told(context)))
+
+
+def _tested(histories: list[Path], made: list[list[str]]) -> dict[tuple[str, str, str], Tested]:
+    """The right answers of each cell, whose data set, model, defense and identity of the history are ``made``."""
+    found = {}
+    for (dataset, model, defense, identity), path in zip(made, histories, strict=True):
+        if (tested := tested_of(read_table(path, identity, READ)[0])) is not None:
+            found[dataset, model, defense] = tested
+    return found
 
 
 def _elsewhere(spec: Json, compared: list[Path], made: list[list[str]]) -> Elsewhere:
@@ -229,5 +243,5 @@ def _version(package: str) -> str | None:
 
 
 if __name__ == "__main__":
-    lists = ("metrics", "data", "scores", "compared", "figures", "own")
+    lists = ("metrics", "histories", "data", "scores", "compared", "figures", "own")
     run(main, "report", "claims", lists=lists)

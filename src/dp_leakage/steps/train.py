@@ -19,8 +19,8 @@ from dp_leakage.data.subclasses import PARTITIONS
 from dp_leakage.engines import ENGINES, files_of
 from dp_leakage.engines.answers import Answers, history_of
 from dp_leakage.engines.asking import asked
-from dp_leakage.metrics.people import as_independent
-from dp_leakage.models.ensemble import Ensemble
+from dp_leakage.metrics.people import ASKED, RIGHT, Tested, as_independent
+from dp_leakage.models.ensemble import Models
 from dp_leakage.privacy.calibration import calibrated
 from dp_leakage.privacy.mechanism import PERSON, Mechanism, holds_groups
 from dp_leakage.provenance.files import read_arrays, write_json, write_table, write_tensors
@@ -70,6 +70,7 @@ def main(
         log.info("noise multiplier %s, kappa %s", mechanism.noise_multiplier, mechanism.kappa)
     groups = groups_of(settings["mechanism"], x, y, subsets, settings["seed"], person)
     resume = checkpoint_beside(models, identity(settings), checkpoint_seconds)
+    used = device_of(device)  # noise and dropout are other draws on a GPU
     try:
         ensemble, epochs = train(
             architecture,
@@ -83,7 +84,7 @@ def main(
             evaluate_on=torch.from_numpy(arrays["target_nonmembers"]),
             trace=torch.from_numpy(dataset_of(arrays).traced) if settings.get("traced") else None,
             groups=groups,
-            device=device_of(device),
+            device=used,
             checkpoint=resume,
             on_epoch=lambda epoch: log.info("epoch %d of %d", epoch, settings["training"]["epochs"]),
         )
@@ -92,15 +93,16 @@ def main(
     noise = {} if mechanism is None else {"noise_multiplier": mechanism.noise_multiplier, "kappa": mechanism.kappa}
     by_class = groups is not None and mechanism is not None and holds_groups(mechanism.unit)
     n_groups = int(groups.max()) + 1 if groups is not None and by_class else None
-    sizes = {"n_train": len(units), "n_test": _tested(ensemble, arrays), "n_groups": n_groups}
+    right = _right(ensemble.to(used), x, y, arrays["target_nonmembers"])
+    whose = None if person is None else person[arrays["target_nonmembers"]]
+    sizes = {"n_train": len(units), "n_test": as_independent(right, whose), "n_groups": n_groups}
     if person is not None:
         sizes["most_records"] = int(units.max())
     # The only tensors that may be shared, see ``dp_leakage.share``.
     shared = sorted(ensemble.parameters)
-    used = device_of(device)  # noise and dropout are other draws on a GPU
     stamp = provenance(settings, **sizes, blocks=blocks, **noise, **chosen, device=used, parameters=shared)
     write_tensors(models, {name: tensor.cpu().numpy() for name, tensor in ensemble.tensors().items()}, stamp)
-    write_table(history, _columns(epochs), stamp)
+    write_table(history, with_answers(_columns(epochs), Tested.of(right, whose)), stamp)
     write_json(
         timing,
         {"train_seconds": time.perf_counter() - started, "models": len(seeds), "device": used},
@@ -117,10 +119,11 @@ def _answers(settings: Json, data: Dataset, subsets: list[np.ndarray], seeds: li
 
 def _write_answers(settings: Json, data: Dataset, found: Answers, models: Path, history: Path) -> None:
     """The answers that an engine keeps instead of a model's parameters, and the accuracies."""
-    sizes = {"n_train": int(found.trained_on.sum(axis=1).max()), "n_test": len(data.roles["target_nonmembers"])}
+    rows = data.roles["target_nonmembers"]
+    sizes = {"n_train": int(found.trained_on.sum(axis=1).max()), "n_test": len(rows)}
     stamp = provenance(settings, **sizes, n_groups=None, blocks=None)
     write_tensors(models, found.tensors(), stamp)
-    write_table(history, history_of(found, data), stamp)
+    write_table(history, with_answers(history_of(found, data), Tested.of(found.correct(data.y)[:, rows])), stamp)
 
 
 def _cell(settings: Json) -> str:
@@ -128,13 +131,19 @@ def _cell(settings: Json) -> str:
     return f"{cell} ({settings['role']} models)"
 
 
-def _tested(ensemble: Ensemble, arrays: dict[str, np.ndarray]) -> float:
-    """How many independent records know the models' accuracy as well as the non-members do (`as_independent`)."""
-    rows = arrays["target_nonmembers"]
-    if "person" not in arrays:
-        return len(rows)
-    x = torch.from_numpy(arrays["x"][rows]).to(ensemble.device)
-    return as_independent(ensemble.logits(x).argmax(-1).cpu().numpy() == arrays["y"][rows], arrays["person"][rows])
+def _right(models: Models, x: torch.Tensor, y: torch.Tensor, rows: np.ndarray) -> np.ndarray:
+    """Which of these rows each of K models has right, bool (K, n)."""
+    asked, true = x[torch.from_numpy(rows)].to(models.device), y[torch.from_numpy(rows)]
+    named = [models.logits(asked, [model])[0].argmax(1).cpu() for model in range(models.size)]
+    return (torch.stack(named) == true).numpy()
+
+
+def with_answers(columns: dict[str, list[Any]], tested: Tested) -> dict[str, list[Any]]:
+    """The columns of a history, one row per model and epoch, and the right answers after the last epoch (`RIGHT`)."""
+    last = max(columns["epoch"])
+    final = [epoch == last for epoch in columns["epoch"]]
+    right = [tested.right[k] if here else None for k, here in zip(columns["repeat"], final, strict=True)]
+    return columns | {RIGHT: right, ASKED: [tested.asked if here else None for here in final]}
 
 
 def units_of(person: np.ndarray | None, rows: np.ndarray) -> np.ndarray:

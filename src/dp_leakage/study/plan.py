@@ -30,7 +30,7 @@ from dp_leakage.study.protocol import (
 from dp_leakage.study.step_code import step_code
 from dp_leakage.study.steps.attack import answered, attacked
 from dp_leakage.study.steps.data import data_identity, prepare_settings
-from dp_leakage.study.steps.entry import Input
+from dp_leakage.study.steps.entry import Input, made
 from dp_leakage.study.steps.measure import measure_settings
 from dp_leakage.study.steps.parts import GIVEN, IMAGES, MEASURED, METRICS, PROVEN, SCORES, Given, part
 from dp_leakage.study.study import Study
@@ -168,12 +168,15 @@ def report_settings(study: Study) -> Json:
         "spec": {k: v for k, v in study.spec.items() if k not in ("scales", "release")},
         "figures": {figure: identity(figure_settings(study, figure)) for figure in study.spec["figures"]},
         "cells": [[key, identity(measure_settings(study, cell))] for key, cell in study.cells.items()],
+        "histories": [
+            [cell.dataset, cell.model, cell.defense, made(study, "train_target", cell)] for cell in study.cells.values()
+        ],
         "data": [[dataset, data_identity(study, dataset)] for dataset in study.spec["datasets"]],
         "scores": [
             [cell.dataset, cell.model, cell.defense, attack, attacked(study, cell, attack)]
             for cell, attack in _exposed(study)
         ],
-        "compared": [[cell.dataset, cell.model, *(made for _, made in files)] for cell, files in _compared(study)],
+        "compared": [[cell.dataset, cell.model, *(asked for _, asked in files)] for cell, files in _compared(study)],
         "aware": aware(study),
         "captions": {figure: caption(study, figure) for figure in study.spec["figures"]},
         "words": identity({path.name: path.read_text(encoding="utf-8") for path in PAGE}),

@@ -1,0 +1,126 @@
+"""Accuracy lost against another model that was tested on the same records.
+
+Two models are right on mostly the same records, so what the choice of the test records does to one accuracy it does to
+the other. Their difference is the share of the records that only the first has right, less the share that only the
+second has right. The intervals of these two shares give its interval (MOVER, Zou & Donner 2008; Newcombe 1998, method
+10). Wilson's intervals do not collapse where the models never differ, and are right where one of them alone is ever
+right, which a correlation of the two accuracies (Newcombe 1998, *Improved confidence intervals for the difference
+between binomial proportions based on paired data*) is not.
+
+The models' trainings are independent, so their spreads are added and nothing of them cancels.
+"""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtri, stdtrit
+
+from dp_leakage.metrics.intervals import Estimate, difference, freedom_of, ratio, widen, wilson
+from dp_leakage.metrics.people import ASKED, RIGHT, Tested, covariance
+from dp_leakage.metrics.simultaneous import half_width, level_of
+
+Spread: TypeAlias = Sequence[tuple[float, int]]  # parts of a variance, each with its degrees of freedom
+
+
+READ = ("repeat", RIGHT, ASKED)  # columns of a training's history that `tested_of` reads
+
+
+def tested_of(history: pd.DataFrame) -> Tested | None:
+    """The right answers after the last epoch, as a training keeps them in its history; None if it does not."""
+    if RIGHT not in history:
+        return None
+    rows = history[history[RIGHT].notna()].sort_values("repeat")
+    return Tested(np.stack(rows[RIGHT].to_list()), np.asarray(rows[ASKED].iloc[0]))
+
+
+def pairs(own: Tested, base: Tested) -> bool:
+    """Whether two models can be compared person by person: they were asked about the same two people or more."""
+    return len(own.asked) > 1 and np.array_equal(own.asked, base.asked)
+
+
+def unpaired_loss(own: Estimate, base: Estimate) -> Estimate:
+    """1 − own / base of two accuracies on different records."""
+    kept = ratio(own, base)
+    return Estimate(1 - kept.value, 1 - kept.high, 1 - kept.low)
+
+
+def paired_loss(own: Tested, base: Tested, comparisons: int = 1) -> Estimate:
+    """1 − own / base of the mean accuracies of R and S models on the same records, for which `pairs` holds.
+
+    The difference is divided by the accuracy of ``base`` (`ratio`); their correlation is that which the choice of the
+    records makes.
+
+    Args:
+        own, base: right answers. Repeats of one side are independent trainings.
+        comparisons: how many such intervals shall hold together with 95 % confidence (Bonferroni).
+    """
+    level = level_of(comparisons)
+    far = float(ndtri(level))
+    theirs = base.right.mean(axis=0)
+    more = theirs - own.right.mean(axis=0)
+    counts = np.stack([np.maximum(more, 0.0), np.maximum(-more, 0.0), theirs])
+    shares, variances = counts.sum(axis=1) / base.asked.sum(), covariance(counts, base.asked)
+    farther = float(stdtrit(_freedom(more, base.asked), level))
+    known = _as_independent(shares, np.diag(variances), base.asked) * (far / farther) ** 2
+    lost, won = (wilson(float(shares[k]), float(known[k]), far) for k in (0, 1))
+    apart = _over_trainings(difference(lost, won, _correlation(variances)), [*_spread(own), *_spread(base)], level)
+    whole = _share_over_trainings(float(shares[2]), float(known[2]), _spread(base), level)
+    shared = far**2 * float(variances[0, 2] - variances[1, 2])
+    reaches = (apart.high - apart.low) * (whole.high - whole.low) / 4
+    found = ratio(apart, whole, float(np.clip(shared / reaches, -1, 1)) if reaches > 0 else 0.0)
+    return found._replace(high=min(found.high, 1.0))
+
+
+def _as_independent(shares: np.ndarray, variances: np.ndarray, asked: np.ndarray) -> np.ndarray:
+    """How many independent records know each share as well, float64 (k,).
+
+    A share without variance counts as many as the last one, but no more than the records and no less than alike people.
+    """
+    spread, alike = shares * (1 - shares), _alike(asked)
+    last = float(spread[-1] / variances[-1]) if variances[-1] > 0 else alike
+    least = max(min(last, float(asked.sum())), alike)
+    return np.divide(spread, variances, out=np.full(len(shares), least), where=variances > 0)
+
+
+def _alike(asked: np.ndarray) -> float:
+    """How many people with equally many records say as little as these do if a person's records are alike (Kish)."""
+    return float(asked.sum() ** 2 / np.square(asked, dtype=float).sum())
+
+
+def _freedom(more: np.ndarray, asked: np.ndarray) -> float:
+    """The degrees of freedom of a variance between people, few if it comes from few of them.
+
+    Of single records the number alone counts: Wilson's interval knows how a share of them is distributed.
+    """
+    most = max(_alike(asked) - 1, 1.0)
+    if asked.max() == 1:
+        return most
+    return min(most, freedom_of(more - asked * (more.sum() / asked.sum())))
+
+
+def _correlation(variances: np.ndarray) -> float:
+    """Of the first two shares."""
+    scale = float(np.sqrt(variances[0, 0] * variances[1, 1]))
+    return float(variances[0, 1]) / scale if scale > 0 else 0.0
+
+
+def _spread(models: Tested) -> Spread:
+    """The variance of a mean accuracy between trainings, and its degrees of freedom; a single one says nothing."""
+    freedom = len(models.right) - 1
+    return [(float(np.var(models.accuracies, ddof=1)) / (freedom + 1), freedom)] if freedom else []
+
+
+def _over_trainings(records: Estimate, between: Spread, level: float) -> Estimate:
+    """The interval of a difference with the chance of the trainings added."""
+    within = ((records.high - records.low) / 2 / float(ndtri(level))) ** 2
+    added = float(np.sqrt(max(half_width(within, between, level) ** 2 - half_width(within, (), level) ** 2, 0.0)))
+    return widen(records, (added, added), limits=(-1.0, 1.0))
+
+
+def _share_over_trainings(share: float, known: float, between: Spread, level: float) -> Estimate:
+    """Wilson's interval of a share that ``known`` independent records tell, with the chance of the trainings added."""
+    far, spread = float(ndtri(level)), share * (1 - share)
+    half = half_width(spread / known, between, level)
+    return wilson(share, spread * (far / half) ** 2 if half > 0 else known, far)
